@@ -1,0 +1,142 @@
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func init() {
+	core.EngineOf = func(client any) *core.Engine {
+		c, ok := client.(*Client)
+		if !ok || c == nil {
+			panic("redlatch: a nil Client")
+		}
+		return c.engine
+	}
+}
+
+// Client is a connection to Redis, an identity, and a lifetime. Locks are made
+// from it with rlock.New and share its two connections, however many they are.
+// A Client is safe for concurrent use; a process needs one for each Redis.
+type Client struct {
+	engine *core.Engine
+}
+
+// Open connects to the Redis or Valkey server at url and checks that it answers
+// before it returns. The forms of url are
+//
+//	redis://[[user]:password@]host[:port][/db]
+//	rediss://[[user]:password@]host[:port][/db]     (TLS)
+//	unix://[[user]:password@]/path/to/socket[?db=n]
+//
+// ctx bounds the connecting alone. An error wraps ErrNotSent when the server
+// could not be reached. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
+// CLIENT ID where they apply.
+func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	dial, err := set.dialer(url)
+	if err != nil {
+		return nil, err
+	}
+	t := redigoTransport(dial, &set)
+	if err := t.Connect(ctx); err != nil {
+		_ = t.Close() // the error that matters is why it could not connect
+		return nil, fmt.Errorf("redlatch: connect to %s: %w", redact(url), err)
+	}
+	return newClient(t, &set), nil
+}
+
+// New returns a client that makes its connections with dial, which may be the
+// dialler of a *redis.Pool (see [PoolDialer]). It does no I/O: connections are
+// made on first use, and a dial that does not work shows as ErrNotSent then.
+// Connections must come ready to use, authenticated and with their database
+// selected; a read timeout they were dialled with applies while dialling only.
+func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
+	if dial == nil {
+		return nil, errors.New("redlatch: New needs a dial function")
+	}
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(redigoTransport(dial, &set), &set), nil
+}
+
+// NewWithTransport returns a client over a transport of the caller's, which the
+// client closes when it is closed. It does no I/O.
+func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
+	if t == nil {
+		return nil, errors.New("redlatch: NewWithTransport needs a transport")
+	}
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(t, &set), nil
+}
+
+// PoolDialer returns the dial function of pool, for [New]. It does not use the
+// pool's connections. It returns an error when the pool has no dial function.
+func PoolDialer(pool *redis.Pool) (func(ctx context.Context) (redis.Conn, error), error) {
+	switch {
+	case pool == nil:
+		return nil, errors.New("redlatch: no pool")
+	case pool.DialContext != nil:
+		return pool.DialContext, nil
+	case pool.Dial != nil:
+		return func(context.Context) (redis.Conn, error) { return pool.Dial() }, nil
+	}
+	return nil, errors.New("redlatch: the pool has neither Dial nor DialContext")
+}
+
+func configure(opts []Option) (settings, error) {
+	set := defaults()
+	for _, o := range opts {
+		if o != nil {
+			o(&set)
+		}
+	}
+	if set.clientID == uuid.Nil {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return set, fmt.Errorf("redlatch: no random client id: %w", err)
+		}
+		set.clientID = id
+	}
+	return set, set.check()
+}
+
+func newClient(t transport.Transport, set *settings) *Client {
+	return &Client{engine: core.New(core.Config{
+		Transport: t,
+		ClientID:  set.clientID,
+		Lease:     set.watchdog,
+		FairWait:  set.fairWait,
+		Command:   set.command,
+		PollCap:   set.pollCap,
+		Margin:    set.margin,
+		Mapper:    set.mapper,
+		Logger:    set.logger,
+	})}
+}
+
+// ID returns the UUID that the client's owners begin with.
+func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
+
+// Close ends the client: calls that wait return ErrClosed, and the contexts of
+// holds end with it. Locks that are held are not released, because the work
+// under them may go on; they free themselves when their leases run out. Unlock
+// first what should be free at once. Close waits up to one command timeout for
+// calls whose outcome is open, then closes the connections. It is safe for
+// concurrent use, and later calls return the first result.
+func (c *Client) Close() error { return c.engine.Close() }

@@ -1,0 +1,46 @@
+package codec
+
+import "strings"
+
+// The prefixes of the names that Redisson derives from a lock's name.
+const (
+	channelPrefix = "redisson_lock__channel"
+	queuePrefix   = "redisson_lock_queue"
+	timeoutPrefix = "redisson_lock_timeout"
+	latchPrefix   = "redisson_unlock_latch"
+)
+
+// LockChannel returns the channel on which waiters of the lock with this mapped
+// name learn that it has become free.
+func LockChannel(name string) string { return prefixed(channelPrefix, name) }
+
+// OwnerChannel returns the channel on which a fair lock calls the waiter owner,
+// given as it stands in the lock's queue: any text, not only that of an [Owner].
+func OwnerChannel(name, owner string) string {
+	return suffixed(LockChannel(name), owner)
+}
+
+// QueueKey returns the key of a fair lock's list of waiters.
+func QueueKey(name string) string { return prefixed(queuePrefix, name) }
+
+// TimeoutKey returns the key of the sorted set that holds, for each waiter of a
+// fair lock, the time from which it counts as dead, in milliseconds since 1970.
+func TimeoutKey(name string) string { return prefixed(timeoutPrefix, name) }
+
+// LatchKey returns the key that keeps the outcome of one unlock, so that the
+// same unlock sent again gets the same answer. Redisson's requestID is 32
+// lower-case hexadecimal characters, new for each unlock.
+func LatchKey(name, requestID string) string {
+	return suffixed(prefixed(latchPrefix, name), requestID)
+}
+
+// prefixed applies the brace rule: an opening brace anywhere in the name, be it
+// part of a hash tag or not, means that none are added.
+func prefixed(prefix, name string) string {
+	if strings.IndexByte(name, '{') >= 0 {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}
+
+func suffixed(name, suffix string) string { return name + ":" + suffix }

@@ -1,0 +1,201 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// foreign are replies that no decoder accepts.
+var foreign = []any{
+	int64(-3), int64(math.MinInt64), 1, int32(0), true, 1.5, "OK", "", []byte("x"), []byte(nil), "1 ",
+	[]any(nil), []any{}, []any{int64(2)}, []any{nil}, []any{"1"}, []any{[]any{int64(1)}},
+	errors.New("ERR no"), struct{}{}, map[string]any{"a": 1}, []int64{1}, make(chan int),
+}
+
+func TestAcquiredTellsHowLongToWait(t *testing.T) {
+	t.Parallel()
+	ok, ttl, err := Acquired(nil)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Zero(t, ttl)
+
+	for reply, want := range map[int64]time.Duration{
+		29_999:        29_999 * time.Millisecond,
+		1:             time.Millisecond,
+		0:             0,
+		-1:            NoTTL,
+		-2:            0,
+		-300_000:      0,
+		math.MinInt64: 0,
+		math.MaxInt64: math.MaxInt64,
+	} {
+		ok, ttl, err = Acquired(reply)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, want, ttl, reply)
+	}
+	require.Negative(t, NoTTL)
+}
+
+func TestReleasedTellsThreeOutcomesApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reply any
+		want  ReleaseOutcome
+		text  string
+	}{
+		{nil, NotHeld, "not held"}, {int64(1), Free, "free"}, {int64(0), StillHeld, "still held"},
+	} {
+		got, err := Released(c.reply)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+		require.Equal(t, c.text, got.String())
+		require.NotZero(t, got, "no outcome looks like a missing one")
+	}
+	require.Equal(t, "unknown", ReleaseOutcome(0).String())
+}
+
+func TestFlagsAreOneOrZero(t *testing.T) {
+	t.Parallel()
+	for name, decode := range map[string]func(any) (bool, error){"forced": Forced, "exists": Exists} {
+		yes, err := decode(int64(1))
+		require.NoError(t, err)
+		require.True(t, yes, name)
+		no, err := decode(int64(0))
+		require.NoError(t, err)
+		require.False(t, no, name)
+		_, err = decode(nil)
+		require.ErrorIs(t, err, ErrBadReply)
+	}
+}
+
+func TestRenewedAtAnswersForEachLock(t *testing.T) {
+	t.Parallel()
+	reply := any([]any{int64(1), int64(0), "1"})
+	first, err := RenewedAt(reply, 0, 3)
+	require.NoError(t, err)
+	require.True(t, first)
+	second, err := RenewedAt(reply, 1, 3)
+	require.NoError(t, err)
+	require.False(t, second)
+	_, err = RenewedAt(reply, 2, 3)
+	require.ErrorContains(t, err, `unexpected reply to renewal: string "1"`)
+
+	for _, c := range []struct{ i, n int }{{0, 2}, {0, 4}, {3, 3}, {-1, 3}, {0, 0}} {
+		_, err = RenewedAt(reply, c.i, c.n)
+		require.ErrorContains(t, err, "[]interface {} of 3")
+	}
+	_, err = RenewedAt(nil, 0, 1)
+	require.ErrorIs(t, err, ErrBadReply)
+}
+
+func TestCountAndMillis(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reply any
+		want  int64
+	}{{nil, 0}, {"2", 2}, {[]byte("2"), 2}, {"-1", -1}} {
+		got, err := Count(c.reply)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+	}
+	_, err := Count(int64(2))
+	require.ErrorIs(t, err, ErrBadReply, "HGET never answers with an integer")
+
+	for reply, want := range map[int64]time.Duration{
+		30_000: 30 * time.Second, 0: 0, -1: NoTTL, -2: NoKey, math.MaxInt64: math.MaxInt64,
+	} {
+		got, err := Millis(reply)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Less(t, NoKey, NoTTL)
+}
+
+func TestForeignRepliesAreErrors(t *testing.T) {
+	t.Parallel()
+	for _, reply := range foreign {
+		_, err := Released(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		_, err = Forced(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		_, err = Exists(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		_, err = Count(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		_, err = Millis(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		_, err = RenewedAt(reply, 0, 1)
+		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		if _, number := reply.(int64); !number {
+			_, _, err = Acquired(reply)
+			require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		}
+	}
+}
+
+func TestBadReplyNamesTypeAndAShortExcerpt(t *testing.T) {
+	t.Parallel()
+	for want, reply := range map[string]any{
+		`unexpected reply to release: string "` + strings.Repeat("z", 64) + `"...`: strings.Repeat("z", 1<<20),
+		`unexpected reply to release: []uint8 "O\x00K"`:                            []byte("O\x00K"),
+		`unexpected reply to release: int64 7`:                                     int64(7),
+		`unexpected reply to release: *errors.errorString "ERR no"`:                errors.New("ERR no"),
+		`unexpected reply to release: []interface {} of 2`:                         []any{nil, nil},
+		`unexpected reply to release: bool`:                                        true,
+	} {
+		_, err := Released(reply)
+		require.EqualError(t, err, "redlatch: "+want)
+	}
+}
+
+// Not parallel: AllocsPerRun counts the whole process.
+func TestDecodingCostsNoAllocation(t *testing.T) {
+	ttl, batch := any(int64(29_999)), any([]any{int64(1), int64(0)})
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_, _, err1 := Acquired(ttl)
+		_, err2 := Released(nil)
+		_, err3 := RenewedAt(batch, 1, 2)
+		if err1 != nil || err2 != nil || err3 != nil {
+			t.Error(err1, err2, err3)
+		}
+	}))
+}
+
+func FuzzReplies(f *testing.F) {
+	f.Add(uint8(0), int64(1), []byte("1"), 0, 1)
+	f.Add(uint8(3), int64(-1), []byte("-0"), 1, 2)
+	f.Add(uint8(4), int64(-2), []byte("\xff"), -1, -1)
+	f.Add(uint8(5), int64(math.MaxInt64), []byte{}, math.MaxInt, 0)
+	f.Fuzz(func(t *testing.T, kind uint8, n int64, text []byte, i, size int) {
+		one := [...]any{nil, n, string(text), text, int(n), errors.New(string(text))}
+		reply := one[int(kind)%len(one)]
+		for _, r := range []any{reply, []any{reply}, []any{reply, n}, []any{[]any{reply}}} {
+			ok, ttl, err := Acquired(r)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.True(t, !ok || ttl == 0 && err == nil)
+			require.True(t, ttl >= 0 || ttl == NoTTL)
+			outcome, err := Released(r)
+			require.Equal(t, err != nil, outcome == 0)
+			_, err = Forced(r)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			_, err = Exists(r)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			_, err = Count(r)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			left, err := Millis(r)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.GreaterOrEqual(t, left, NoKey)
+			_, err = RenewedAt(r, i, size)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			if err != nil {
+				require.Less(t, len(err.Error()), 64+4*quoteLen, "no error repeats a large reply")
+			}
+		}
+	})
+}

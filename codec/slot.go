@@ -1,0 +1,50 @@
+package codec
+
+import "strings"
+
+// slots is the number of hash slots of a Redis Cluster.
+const slots = 16384
+
+// Slot returns the hash slot, 0 to 16383, of a key or shard channel in a Redis
+// Cluster: the CRC16 of its hash tag, or of the whole key where it has none.
+func Slot(key string) int { return int(crc16(hashTag(key))) % slots }
+
+// hashTag returns the part of key that Redis hashes: what stands between the
+// first '{' and the first '}' after it, or the whole key if there is no such
+// pair or nothing inside.
+func hashTag(key string) string {
+	open := strings.IndexByte(key, '{')
+	if open < 0 {
+		return key
+	}
+	length := strings.IndexByte(key[open+1:], '}')
+	if length <= 0 {
+		return key
+	}
+	return key[open+1 : open+1+length]
+}
+
+// crc16 is the XMODEM variant: polynomial 0x1021, initial value 0, no
+// reflection.
+func crc16(text string) uint16 {
+	var crc uint16
+	for i := range len(text) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^text[i]]
+	}
+	return crc
+}
+
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

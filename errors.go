@@ -1,0 +1,87 @@
+package redlatch
+
+import (
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+)
+
+// The outcomes of calls, told apart with errors.Is. Most arrive wrapped in a
+// [*LockError] that names the lock.
+var (
+	// ErrNotAcquired says that somebody else holds the lock: TryLock found it
+	// held, or the time of WithWait ran out. When the context ended the wait,
+	// the context's error is joined with it.
+	ErrNotAcquired = core.ErrNotAcquired
+
+	// ErrNotHeld says that the hold was given up before, by Unlock or LetExpire.
+	ErrNotHeld = core.ErrNotHeld
+
+	// ErrLost says that the hold ended without being given up: its lease ran
+	// out, Redis could not be reached in time to renew it, or the server no
+	// longer has it, because somebody took it by force or the key was deleted.
+	ErrLost = core.ErrLost
+
+	// ErrClosed says that the client was closed.
+	ErrClosed = core.ErrClosed
+
+	// ErrUncertain says that a command was sent and its reply lost, so that it
+	// may have taken effect. What it may have left is cleared up in the
+	// background.
+	ErrUncertain = core.ErrUncertain
+
+	// ErrNotSent says that a command certainly had no effect, because Redis
+	// could not be reached.
+	ErrNotSent = core.ErrNotSent
+
+	// ErrWrongType says that the lock's key holds something that is no lock.
+	ErrWrongType = core.ErrWrongType
+
+	// ErrBadName says that no lock can have this name: it is empty, not valid
+	// UTF-8, or does not work in a cluster. Nothing was sent.
+	ErrBadName = codec.ErrBadName
+
+	// ErrBadLease says that the lease, or a combination of options about it,
+	// makes no sense. Nothing was sent.
+	ErrBadLease = codec.ErrBadLease
+
+	// ErrBadWait says that the wait makes no sense. Nothing was sent.
+	ErrBadWait = codec.ErrBadWait
+)
+
+// LockError is an error about one lock. It is returned by the methods of Lock
+// and Hold; use errors.As to read it and errors.Is for what it wraps.
+type LockError struct {
+	// Op is the operation that failed, such as "lock" or "unlock".
+	Op string
+	// Name is the lock's name, as the caller gave it.
+	Name string
+	// Owner is the owner on whose behalf the operation ran, if there was one.
+	Owner codec.Owner
+	// TTL is how long the present holder's lease had left when it was last
+	// asked for, 0 if not known.
+	TTL time.Duration
+	// Err is what went wrong.
+	Err error
+}
+
+// Error names the operation, the lock and what went wrong.
+func (e *LockError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	b.WriteString(" ")
+	b.WriteString(codec.Quote(e.Name))
+	b.WriteString(": ")
+	b.WriteString(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
+	if e.TTL > 0 {
+		b.WriteString(" (its holder's lease has ")
+		b.WriteString(e.TTL.Round(time.Millisecond).String())
+		b.WriteString(" left)")
+	}
+	return b.String()
+}
+
+// Unwrap returns what went wrong.
+func (e *LockError) Unwrap() error { return e.Err }

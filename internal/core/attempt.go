@@ -1,0 +1,145 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Ghost deals with a call that may have run although nobody knows the outcome.
+type Ghost interface {
+	// Haunt is called exactly once for an attempt whose Run returned an error
+	// that wraps ErrUncertain: with the reply if it came after all, else with
+	// the error. It runs on any goroutine, must not block, and owns the attempt
+	// from then on.
+	Haunt(a *Attempt, reply any, err error)
+}
+
+// Attempt is one call and the wait for its reply. Get one from
+// [Engine.Attempt], fill Call, and run it once.
+type Attempt struct {
+	Call transport.Call
+
+	engine *Engine
+	ghost  Ghost
+	state  atomic.Uint32
+	result chan outcome
+	done   transport.Done // bound once: a method value costs an allocation
+	timer  *time.Timer
+}
+
+type outcome struct {
+	reply any
+	err   error
+}
+
+const (
+	attemptAwaited uint32 = iota
+	attemptAnswered
+	attemptLeft
+)
+
+// Attempt returns an attempt with an empty call.
+func (e *Engine) Attempt() *Attempt {
+	if a, ok := e.attempts.Get().(*Attempt); ok {
+		return a
+	}
+	a := &Attempt{engine: e, result: make(chan outcome, 1), timer: time.NewTimer(time.Hour)}
+	a.timer.Stop()
+	a.done = a.complete
+	return a
+}
+
+// Free gives the attempt back. Run frees an attempt with a definite outcome
+// itself; a ghost frees what it was given.
+func (a *Attempt) Free() {
+	a.Call.Reset()
+	a.ghost = nil
+	a.state.Store(attemptAwaited)
+	a.engine.attempts.Put(a)
+}
+
+// Run starts the call and waits for its outcome, at most one command timeout,
+// less when ctx ends or the client closes. The error wraps ErrNotSent when the
+// call certainly did not run, ErrUncertain when it may have; together with the
+// context's error, or ErrClosed, when these ended the wait. With ErrUncertain
+// the ghost, if any, has or will be given the attempt. The attempt must not be
+// used after Run.
+func (a *Attempt) Run(ctx context.Context, ghost Ghost) (any, error) {
+	a.ghost = ghost
+	return a.run(ctx, a.engine.Command, a.engine.closing)
+}
+
+// RunFor is Run for calls that may be repeated and that go on while the client
+// closes: bound is all that ends the wait.
+func (a *Attempt) RunFor(bound time.Duration) (any, error) {
+	return a.run(context.Background(), bound, context.Background())
+}
+
+func (a *Attempt) run(ctx context.Context, bound time.Duration, closing context.Context) (any, error) {
+	a.timer.Reset(bound)
+	a.engine.Transport.Start(&a.Call, a.done)
+	var why error
+	select {
+	case out := <-a.result:
+		return a.finish(out)
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	case <-a.timer.C:
+		why = fmt.Errorf("no reply within %v", bound.Round(time.Millisecond))
+	case <-closing.Done():
+		why = ErrClosed
+	}
+	return a.leave(why)
+}
+
+// finish ends an attempt whose outcome was waited for.
+func (a *Attempt) finish(out outcome) (any, error) {
+	a.timer.Stop()
+	switch {
+	case out.err == nil || a.ghost == nil || !isUncertain(out.err):
+		a.Free()
+	default:
+		a.ghost.Haunt(a, nil, out.err)
+	}
+	return out.reply, out.err
+}
+
+// leave ends the wait for an attempt that has no outcome yet. The order matters:
+// once the state says left, complete may free the attempt at any moment.
+func (a *Attempt) leave(why error) (any, error) {
+	a.timer.Stop()
+	withdrawn := a.Call.Abandon()
+	a.engine.ghosts.add(1)
+	if !a.state.CompareAndSwap(attemptAwaited, attemptLeft) {
+		a.engine.ghosts.add(-1)
+		reply, err := a.finish(<-a.result)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		return reply, err
+	}
+	if withdrawn {
+		return nil, fmt.Errorf("%w: %w", ErrNotSent, why)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrUncertain, why)
+}
+
+// complete is the call's done. It runs once for every attempt.
+func (a *Attempt) complete(reply any, err error) {
+	if a.state.CompareAndSwap(attemptAwaited, attemptAnswered) {
+		a.result <- outcome{reply, err}
+		return
+	}
+	e := a.engine
+	if a.ghost == nil || errors.Is(err, ErrNotSent) {
+		a.Free()
+	} else {
+		a.ghost.Haunt(a, reply, err)
+	}
+	e.ghosts.add(-1)
+}

@@ -1,0 +1,141 @@
+package core
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Pauses between two questions about one doubt: short at first, because most
+// doubts end as soon as the server can be reached again.
+const (
+	askSoon      = 250 * time.Millisecond
+	askSoonUntil = 5 * time.Second
+	askLater     = time.Second
+)
+
+// Doubt is a lock that may be held although nobody wants it.
+type Doubt struct {
+	// Name and Owner are for the log.
+	Name, Owner string
+	// Attempt is the call whose outcome is not known, nil when a definite
+	// answer to Release ends the doubt. The settler frees it.
+	Attempt *Attempt
+	// Release fills the call that frees the lock if the owner holds it, and
+	// that does nothing otherwise. Its reply is a release's.
+	Release func(c *transport.Call)
+	// Lease is how long the doubt can matter.
+	Lease time.Duration
+}
+
+// Settle ends a doubt in the background: it frees the lock as soon as it turns
+// out to be held. It does not block.
+//
+// A call that was sent may still sit in the buffers of its old connection, or
+// on the network, and run after any question asked on a new one. So one "not
+// held" proves nothing, unless the old connection was killed on the server
+// before. Where that is not possible, the question is repeated for one lease.
+func (e *Engine) Settle(d *Doubt) {
+	e.ghosts.add(1)
+	if !e.spawn(func() { e.settle(d) }) {
+		e.ghosts.add(-1)
+	}
+}
+
+// spawn runs f on a goroutine that Close waits for. It returns false when the
+// client is closed.
+func (e *Engine) spawn(f func()) bool {
+	e.spawning.Lock()
+	defer e.spawning.Unlock()
+	if e.closed {
+		return false
+	}
+	e.work.Go(f)
+	return true
+}
+
+// settle runs until the doubt is over or the client is closed.
+func (e *Engine) settle(d *Doubt) {
+	defer e.ghosts.add(-1)
+	if d.Attempt != nil {
+		defer d.Attempt.Free()
+	}
+	began := time.Now()
+	certain := d.Attempt == nil
+	for {
+		certain = certain || e.fence(d)
+		freed, err := e.ask(d)
+		switch {
+		case err == nil && (freed || certain):
+			e.Logger.Info("redlatch: open outcome settled", "lock", d.Name, "owner", d.Owner, "was_held", freed)
+			return
+		case err != nil && !retryable(err):
+			e.Logger.Error("redlatch: open outcome cannot be settled, the lock may stay until its lease ends",
+				"lock", d.Name, "owner", d.Owner, "error", err)
+			return
+		}
+		if time.Since(began) > d.Lease || !e.rest(time.Since(began)) {
+			e.Logger.Warn("redlatch: open outcome given up", "lock", d.Name, "owner", d.Owner,
+				"after", time.Since(began), "error", err)
+			return
+		}
+	}
+}
+
+func retryable(err error) bool { return isUncertain(err) || Passing(err) }
+
+// ask runs the doubt's release and reports whether it freed the lock.
+func (e *Engine) ask(d *Doubt) (bool, error) {
+	a := e.Attempt()
+	d.Release(&a.Call)
+	reply, err := a.RunFor(e.Command)
+	if err != nil {
+		return false, err
+	}
+	out, err := codec.Released(reply)
+	return out == codec.Free, err
+}
+
+// rest pauses between two questions: less when a connection comes back. It
+// returns false when the client is closed.
+func (e *Engine) rest(since time.Duration) bool {
+	pause := askLater
+	if since < askSoonUntil {
+		pause = askSoon
+	}
+	timer := time.NewTimer(pause + rand.N(pause/5))
+	defer timer.Stop()
+	var back <-chan struct{}
+	if r, ok := e.Transport.(transport.Reconnecter); ok {
+		back = r.Reconnected()
+	}
+	select {
+	case <-timer.C:
+	case <-back:
+	case <-e.quit:
+		return false
+	}
+	return true
+}
+
+// fence makes sure that the doubt's call will not run any more, if it can. The
+// calls of one connection share one fence.
+func (e *Engine) fence(d *Doubt) bool {
+	f, ok := e.Transport.(transport.Fencer)
+	conn := d.Attempt.Call.Conn()
+	if !ok || conn == 0 {
+		return false
+	}
+	return e.fences.do(conn, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
+		defer cancel()
+		err := f.Fence(ctx, &d.Attempt.Call)
+		if err != nil {
+			e.Logger.Debug("redlatch: old connection not fenced", "connection", conn, "error", err)
+		}
+		return err == nil
+	})
+}

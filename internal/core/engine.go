@@ -1,0 +1,150 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/watchdog"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Config is a client's settings, defaults filled in.
+type Config struct {
+	Transport transport.Transport
+	ClientID  uuid.UUID
+	Lease     time.Duration // of holds without a lease of their own
+	FairWait  time.Duration // of fair waiters without a wait of their own
+	Command   time.Duration // bound on waiting for one command
+	PollCap   time.Duration // bound on sleeping without asking the server
+	Margin    time.Duration // loss margin; 0: min(lease/10, 1 s)
+	Mapper    codec.NameMapper
+	Logger    *slog.Logger
+}
+
+// Engine is the part of a client that lock kinds use. All methods are safe for
+// concurrent use.
+type Engine struct {
+	Config
+	Watchdog *watchdog.Loop
+
+	owners   atomic.Int64
+	publish  any // the publish command, boxed
+	fences   fences
+	attempts sync.Pool // of *Attempt
+
+	closing context.Context    //nolint:containedctx // ends first: nothing new begins, waiters leave
+	refuse  context.CancelFunc // ends closing
+	quit    chan struct{}      // closed last: background work stops where it is
+	ghosts  tally              // users' calls, calls that were left, doubts not settled
+	closer  sync.Once
+	err     error
+
+	work     sync.WaitGroup
+	spawning sync.Mutex // guards closed: no goroutine begins after Close waits
+	closed   bool
+}
+
+// New returns an engine over cfg.Transport. It does no I/O.
+func New(cfg Config) *Engine {
+	e := &Engine{Config: cfg, quit: make(chan struct{})}
+	e.closing, e.refuse = context.WithCancel(context.Background())
+	e.ghosts.zero = make(chan struct{}, 1)
+	e.publish = cfg.Transport.PublishCommand()
+	e.Watchdog = watchdog.New(watchdog.Config{
+		Renew:  e.renew,
+		Group:  e.group(),
+		Margin: e.LossMargin,
+		Lost:   ErrLost,
+		Closed: ErrClosed,
+		Logger: cfg.Logger,
+	})
+	return e
+}
+
+// NextOwner returns an owner that nobody has had.
+func (e *Engine) NextOwner() codec.Owner {
+	return codec.NewOwner(e.ClientID, e.owners.Add(1))
+}
+
+// Publish returns the publish command as a boxed string.
+func (e *Engine) Publish() any { return e.publish }
+
+// LossMargin returns how long before the end of a lease it counts as lost.
+func (e *Engine) LossMargin(lease time.Duration) time.Duration {
+	if e.Margin > 0 {
+		return min(e.Margin, lease)
+	}
+	return min(lease/10, time.Second)
+}
+
+// Map returns the key that a lock's name stands for, or an error that wraps
+// codec.ErrBadName.
+func (e *Engine) Map(name string) (string, error) {
+	if err := codec.ValidateName(name); err != nil {
+		return "", err
+	}
+	if e.Mapper != nil {
+		name = e.Mapper.Map(name)
+	}
+	if _, cluster := e.Transport.(transport.Slotter); cluster {
+		return name, codec.ValidateClusterName(name)
+	}
+	return name, codec.ValidateName(name)
+}
+
+// Closing is closed when the client begins to close.
+func (e *Engine) Closing() <-chan struct{} { return e.closing.Done() }
+
+// IsClosing reports whether the client has begun to close.
+func (e *Engine) IsClosing() bool { return e.closing.Err() != nil }
+
+// Open returns a context that ends with ctx, and when the client begins to
+// close.
+func (e *Engine) Open(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.closing, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Close ends every hold with ErrClosed, lets waiters leave, gives calls whose
+// outcome is open one command timeout to be settled, and closes the transport.
+// Leases are left to run out. It may be called more than once.
+func (e *Engine) Close() error {
+	e.closer.Do(func() {
+		e.refuse()
+		e.Watchdog.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
+		defer cancel()
+		e.ghosts.wait(ctx)
+		close(e.quit)
+		e.spawning.Lock()
+		e.closed = true
+		e.spawning.Unlock()
+		e.work.Wait()
+		e.err = e.Transport.Close()
+	})
+	return e.err
+}
+
+// Enter counts a user's call in, unless the client is closing. Each Enter that
+// returned nil needs a [Engine.Leave].
+func (e *Engine) Enter() error {
+	e.Join()
+	if e.IsClosing() {
+		e.Leave()
+		return ErrClosed
+	}
+	return nil
+}
+
+// Join counts a call in that may run while the client closes.
+func (e *Engine) Join() { e.ghosts.add(1) }
+
+// Leave counts a user's call out.
+func (e *Engine) Leave() { e.ghosts.add(-1) }

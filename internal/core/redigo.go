@@ -1,0 +1,94 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// RedigoConfig says how the built-in transport connects.
+type RedigoConfig struct {
+	Dial        func(ctx context.Context) (redis.Conn, error)
+	Command     time.Duration
+	Lease       time.Duration
+	DialTimeout time.Duration
+	ClientName  string
+	Logger      *slog.Logger
+}
+
+// Redigo is the built-in transport: one command connection and one subscription
+// connection to one master.
+type Redigo struct {
+	*mux.Mux
+	sub *pubsub.Subscriber
+}
+
+var (
+	_ transport.Transport   = (*Redigo)(nil)
+	_ transport.Fencer      = (*Redigo)(nil)
+	_ transport.Reconnecter = (*Redigo)(nil)
+)
+
+// NewRedigo returns a transport that dials on first use.
+func NewRedigo(cfg RedigoConfig) *Redigo {
+	dial := named(cfg.Dial, cfg.ClientName)
+	return &Redigo{
+		Mux: mux.New(mux.Config{
+			Dial:        dial,
+			ReplyLimit:  replyLimit(cfg.Command, cfg.Lease),
+			DialTimeout: cfg.DialTimeout,
+			Logger:      cfg.Logger,
+		}),
+		sub: pubsub.New(pubsub.Config{Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger}),
+	}
+}
+
+// replyLimit is how long a connection may owe a reply before it is given up:
+// long enough for a slow script, short enough to try a renewal again on another
+// connection within the lease.
+func replyLimit(command, lease time.Duration) time.Duration {
+	return max(min(2*command, lease/4), 500*time.Millisecond)
+}
+
+// named makes dial name its connections. A server that refuses is tolerated: the
+// name is for people who read CLIENT LIST.
+func named(dial func(context.Context) (redis.Conn, error), name string) func(context.Context) (redis.Conn, error) {
+	if name == "" {
+		return dial
+	}
+	return func(ctx context.Context) (redis.Conn, error) {
+		conn, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := conn.Do("CLIENT", "SETNAME", name); err != nil && conn.Err() != nil {
+			_ = conn.Close() // broken anyway
+			return nil, err
+		}
+		return conn, nil
+	}
+}
+
+// Subscribe is part of transport.Transport.
+func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	return r.sub.Subscribe(ctx, channel)
+}
+
+// PublishCommand is part of transport.Transport. One master without a cluster
+// always publishes with PUBLISH, as Redisson does.
+func (r *Redigo) PublishCommand() string { return "PUBLISH" }
+
+// Close is part of transport.Transport.
+func (r *Redigo) Close() error {
+	subErr := r.sub.Close()
+	if err := r.Mux.Close(); err != nil {
+		return err
+	}
+	return subErr
+}

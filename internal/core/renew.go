@@ -1,0 +1,56 @@
+package core
+
+import (
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/watchdog"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// group returns how leases are grouped into renewal scripts: by hash slot in a
+// cluster, else all together.
+func (e *Engine) group() func(*watchdog.Lease) int {
+	cluster, ok := e.Transport.(transport.Slotter)
+	if !ok {
+		return nil
+	}
+	return func(l *watchdog.Lease) int {
+		key, _ := l.Key.(string) // always one
+		return cluster.Slot(key)
+	}
+}
+
+// renew sends one renewal script for the leases.
+func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
+	call := &transport.Call{
+		Script:  luasrc.Renew,
+		NumKeys: len(leases),
+		Args:    make([]any, 0, 3*len(leases)),
+		Urgent:  true,
+	}
+	for _, l := range leases {
+		call.Args = append(call.Args, l.Key)
+	}
+	for _, l := range leases {
+		call.Args = append(call.Args, l.Owner, l.TTLArg)
+	}
+	e.Transport.Start(call, func(reply any, err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		done(renewed(reply, len(leases)))
+	})
+}
+
+func renewed(reply any, n int) ([]bool, error) {
+	held := make([]bool, n)
+	for i := range held {
+		ok, err := codec.RenewedAt(reply, i, n)
+		if err != nil {
+			return nil, err
+		}
+		held[i] = ok
+	}
+	return held, nil
+}

@@ -1,0 +1,14 @@
+-- Frees a lock, whoever holds it.
+--
+-- KEYS[1]   the lock
+-- KEYS[2]   the lock's channel
+-- ARGV[1]   command to publish with: PUBLISH or SPUBLISH
+-- ARGV[2]   message
+-- Replies:  1 when there was a holder, 0 when the lock was free
+-- Effects:  the lock is deleted
+-- Messages: the message on the channel, when there was a holder
+if redis.call('DEL', KEYS[1]) == 0 then
+    return 0
+end
+redis.call(ARGV[1], KEYS[2], ARGV[2])
+return 1

@@ -1,0 +1,142 @@
+package luasrc
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// all are the scripts, by the files that they come from.
+var all = map[string]*transport.Script{
+	"acquire.lua":       Acquire,
+	"release.lua":       Release,
+	"force_release.lua": ForceRelease,
+	"renew.lua":         Renew,
+}
+
+var (
+	documented = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^\]]+\])\s+\S`)
+	section    = regexp.MustCompile(`^-- (Replies|Effects|Messages):\s+\S`)
+	used       = regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`)
+	number     = regexp.MustCompile(`^\d+$`)
+)
+
+// contract splits a script into what its header says and its code.
+type contract struct {
+	params   []string // KEYS[1], ARGV[1..2n] …
+	sections []string
+	body     string
+}
+
+func readContract(text string) contract {
+	var c contract
+	lines := strings.SplitAfter(text, "\n")
+	for len(lines) > 0 && strings.HasPrefix(lines[0], "--") {
+		if m := documented.FindStringSubmatch(lines[0]); m != nil {
+			c.params = append(c.params, m[1])
+		}
+		if m := section.FindStringSubmatch(lines[0]); m != nil {
+			c.sections = append(c.sections, m[1])
+		}
+		lines = lines[1:]
+	}
+	c.body = strings.Join(lines, "")
+	return c
+}
+
+// paramsUsed returns the parameters that the code reads, each once. A computed
+// index, or the length of all, stands for the whole range: KEYS[…].
+func paramsUsed(body string) []string {
+	var names []string
+	for _, m := range used.FindAllStringSubmatch(body, -1) {
+		if number.MatchString(m[2]) {
+			names = append(names, m[0])
+		} else {
+			names = append(names, m[1]+"[…]")
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// paramsDocumented returns the header's parameters in the same notation.
+func (c contract) paramsDocumented() []string {
+	var names []string
+	for _, p := range c.params {
+		if array, _, isRange := strings.Cut(p, "[1.."); isRange {
+			p = array + "[…]"
+		}
+		names = append(names, p)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestHeadersAndCodeAgree(t *testing.T) {
+	t.Parallel()
+	for file, script := range all {
+		c := readContract(script.Text())
+		require.NotEmpty(t, c.body, file)
+		require.True(t, strings.HasPrefix(script.Text(), "-- "), "%s has a header", file)
+		require.Equal(t, paramsUsed(c.body), c.paramsDocumented(), file)
+		require.Equal(t, []string{"Replies", "Effects", "Messages"}, c.sections, file)
+		require.True(t, slices.IsSortedFunc(c.params, keysBeforeArgs), "%s lists its parameters in order: %v", file, c.params)
+		require.NotContains(t, c.body, "--", "%s: what a script means stands in its header", file)
+	}
+}
+
+func keysBeforeArgs(a, b string) int {
+	if a[0] != b[0] {
+		return -strings.Compare(a, b) // K comes after A
+	}
+	return strings.Compare(a, b)
+}
+
+// A check of the check: headers and code that differ must be noticed.
+func TestDisagreementsBetweenHeaderAndCodeAreNoticed(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"used, not documented": "-- KEYS[1] the lock\nredis.call('DEL', KEYS[1], ARGV[1])\n",
+		"documented, not used": "-- KEYS[1] the lock\n-- ARGV[1] lease\nredis.call('DEL', KEYS[1])\n",
+		"number for a range":   "-- KEYS[1] the locks\nreturn KEYS[i]\n",
+		"range for a number":   "-- KEYS[1..n] the locks\nreturn KEYS[1]\n",
+		"nothing said of it":   "-- KEYS[1]\nreturn KEYS[1]\n",
+		"no header":            "return KEYS[1]\n",
+	} {
+		c := readContract(text)
+		require.NotEqual(t, paramsUsed(c.body), c.paramsDocumented(), name)
+	}
+}
+
+func TestEveryLuaFileIsAScript(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.lua")
+	require.NoError(t, err)
+	require.Len(t, files, len(all))
+	for _, file := range files {
+		require.Contains(t, all, file)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(text), all[file].Text(), file)
+		require.Equal(t, strings.TrimSuffix(file, ".lua"), all[file].Name())
+	}
+}
+
+func TestScriptsAvoidWhatServersDoDifferently(t *testing.T) {
+	t.Parallel()
+	for file, script := range all {
+		body := readContract(script.Text()).body
+		for _, word := range []string{
+			"tostring", "cjson", "cmsgpack", "struct.", "bit.", "HGETALL", "HKEYS", "KEYS'", "unpack", "redis.sha1hex", "..",
+		} {
+			require.NotContains(t, body, word, file)
+		}
+	}
+}

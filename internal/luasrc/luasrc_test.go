@@ -1,0 +1,119 @@
+package luasrc
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestScriptsDoWhatTheVectorsSay(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, playAll)
+}
+
+func playAll(t *testing.T, target redistest.Target) {
+	t.Helper()
+	s := newStage(t, target)
+	for _, sc := range scenarios {
+		require.NoError(t, s.play(sc))
+	}
+}
+
+func TestScriptsPublishWithTheCommandTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, redistest.Start(t))
+	_, err := s.conn.Do("SPUBLISH", "none", "0")
+	if err != nil && strings.Contains(err.Error(), "unknown command") {
+		t.Skipf("a server from before Redis 7, without sharded pub/sub: %v", err)
+	}
+	require.NoError(t, err)
+	for _, sc := range shardScenarios {
+		require.NoError(t, s.play(sc))
+	}
+}
+
+func TestServersKnowScriptsByTheSameDigest(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, loadAll)
+}
+
+func loadAll(t *testing.T, target redistest.Target) {
+	t.Helper()
+	for _, script := range all {
+		sha, err := redis.String(target.Do(t, "SCRIPT", "LOAD", script.Text()), nil)
+		require.NoError(t, err)
+		require.Equal(t, script.SHA(), sha, script.Name())
+	}
+}
+
+func TestRenewPassesOnErrorsThatAreNotOfOneKeyAlone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := redistest.Key(t)
+	server.Do(t, "HSET", l, ownerA, "1")
+	server.Do(t, "ACL", "SETUSER", "blind", "on", "nopass", "~*", "+eval", "+pexpire")
+	conn := server.Dial(t)
+	_, err := conn.Do("AUTH", "blind", "any")
+	require.NoError(t, err)
+	reply, err := conn.Do("EVAL", Renew.Text(), 1, l, ownerA, 30000)
+	require.Error(t, err, "no right to ask is no proof of loss, but the reply was %v", reply)
+}
+
+// mutation is a mistake that the vectors must notice.
+type mutation struct {
+	script   *transport.Script
+	old, new string
+}
+
+var mutations = []mutation{
+	{Acquire, "    redis.call('PEXPIRE', lock, ARGV[1])\n", ""},
+	{Acquire, "redis.call('HINCRBY', lock, owner, 1)", "redis.call('HSET', lock, owner, 1)"},
+	{Acquire, "HINCRBY', lock, owner, 1", "HINCRBY', lock, owner, 2"},
+	{Acquire, " or redis.call('HEXISTS', lock, owner) == 1", ""},
+	{Acquire, "redis.call('EXISTS', lock) == 0 or ", ""},
+	{Acquire, "return nil", "return 0"},
+	{Acquire, "'PTTL'", "'TTL'"},
+	{Release, "ARGV[4], KEYS[2]", "ARGV[4], KEYS[1]"},
+	{Release, "KEYS[2], ARGV[5]", "KEYS[2], '1'"},
+	{Release, "redis.call(ARGV[4], KEYS[2], ARGV[5])\n", ""},
+	{Release, "redis.call('DEL', lock)\nredis.call(ARGV[4], KEYS[2], ARGV[5])\n", "redis.call(ARGV[4], KEYS[2], ARGV[5])\nredis.call('DEL', lock)\n"},
+	{Release, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
+	{Release, "        redis.call('PEXPIRE', lock, ARGV[3])\n", ""},
+	{Release, "    if tonumber(count) > target then", "    if count ~= ARGV[2] then"},
+	{Release, "tonumber(count) > target", "count > ARGV[2]"},
+	{Release, "    return nil", "    return 0"},
+	{Release, "if not count then\n    return nil\nend\n", ""},
+	{Release, "    return 0", "    return 1"},
+	{Release, "redis.call('HGET', lock, owner)", "redis.call('HEXISTS', lock, owner) == 1 and redis.call('HGET', lock, owner)"},
+	{ForceRelease, "return 1", "return 0"},
+	{ForceRelease, "    return 0\n", ""},
+	{ForceRelease, "ARGV[1], KEYS[2]", "ARGV[1], KEYS[1]"},
+	{ForceRelease, "redis.call(ARGV[1], KEYS[2], ARGV[2])\n", ""},
+	{Renew, "        redis.call('PEXPIRE', KEYS[i], lease)\n", ""},
+	{Renew, "redis.call('PEXPIRE', KEYS[i], lease)", "redis.call('PEXPIRE', KEYS[i], ARGV[2])"},
+	{Renew, "'HEXISTS', KEYS[i], owner", "'HEXISTS', KEYS[i], ARGV[1]"},
+	{Renew, "if held == 1 then", "if held ~= 1 then"},
+	{Renew, "if held == 1 then", "if redis.call('EXISTS', KEYS[i]) == 1 then"},
+	{Renew, "redis.pcall", "redis.call"},
+	{Renew, "    renewed[i] = 0\n", ""},
+}
+
+func TestVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, redistest.Start(t))
+	for _, m := range mutations {
+		require.Contains(t, m.script.Text(), m.old)
+		text := strings.Replace(m.script.Text(), m.old, m.new, 1)
+		_, err := s.conn.Do("SCRIPT", "LOAD", text)
+		require.NoError(t, err, "a mistake that is worth noticing compiles")
+		s.instead = map[*transport.Script]*transport.Script{m.script: transport.NewScript("mistaken", text)}
+		noticed := slices.ContainsFunc(scenarios, func(sc scenario) bool { return s.play(sc) != nil })
+		require.True(t, noticed, "%s with %q in place of %q", m.script.Name(), m.new, m.old)
+	}
+}

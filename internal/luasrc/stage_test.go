@@ -1,0 +1,253 @@
+package luasrc
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// vector is one call and all that it must do.
+type vector struct {
+	does   string
+	script *transport.Script // nil: args is a plain command
+	keys   []string
+	args   []any
+
+	reply    any            // nil, int64, string, []any, about or failure
+	calls    string         // commands that the script runs, in order
+	after    map[string]any // every key of the scenario: held or a string
+	messages []string       // "channel payload", in order
+}
+
+// held is a lock as it stands in Redis.
+type held struct {
+	counts map[string]string
+	pttl   int64 // milliseconds, about; -1: none
+}
+
+// about is a reply in milliseconds of which a little may have passed.
+type about int64
+
+// failure is an error reply that carries a code.
+type failure string
+
+// passing is how much of a time to live may pass on a busy machine before it is
+// looked at. Leases in vectors differ by more.
+const passing = 8000
+
+func (a about) covers(got int64) bool {
+	if a < 0 {
+		return got == int64(a)
+	}
+	return got <= int64(a) && got > int64(a)-passing
+}
+
+// scenario is a story about locks whose names begin with l.
+type scenario struct {
+	name    string
+	vectors func(l string) []vector
+}
+
+// stage plays scenarios, one after another, on a server that nobody else uses.
+type stage struct {
+	t        *testing.T
+	conn     redis.Conn
+	listener redis.PubSubConn // hears every channel
+	monitor  redis.Conn       // nil where the server has no MONITOR
+	marks    int
+	// instead has the texts to run in place of scripts.
+	instead map[*transport.Script]*transport.Script
+}
+
+func newStage(t *testing.T, target redistest.Target) *stage {
+	t.Helper()
+	s := &stage{t: t, conn: target.Dial(t), listener: redis.PubSubConn{Conn: target.Dial(t)}}
+	require.NoError(t, s.listener.PSubscribe("*"))
+	require.IsType(t, redis.Subscription{}, s.listener.ReceiveWithTimeout(10*time.Second))
+	if _, real := target.(*redistest.Server); real {
+		s.monitor = target.Dial(t)
+		_, err := s.monitor.Do("MONITOR")
+		require.NoError(t, err)
+	}
+	return s
+}
+
+// play runs a scenario on keys of its own and returns the first difference
+// between what was wanted and what happened.
+func (s *stage) play(sc scenario) error {
+	s.t.Helper()
+	l := redistest.Key(s.t)
+	for i, v := range sc.vectors(l) {
+		if err := s.check(l, v); err != nil {
+			return fmt.Errorf("%s, step %d, %s: %w", sc.name, i+1, v.does, err)
+		}
+	}
+	return nil
+}
+
+func (s *stage) check(l string, v vector) error {
+	reply, err := s.run(v)
+	calls := s.callsSince()
+	return errors.Join(
+		differs("reply", v.reply, replyOf(reply, err, v.reply)),
+		s.callsDiffer(v, calls),
+		differs("messages", v.messages, s.messagesSince()),
+		s.stateDiffers(l, v.after),
+	)
+}
+
+func (s *stage) run(v vector) (any, error) {
+	if v.script == nil {
+		name, ok := v.args[0].(string)
+		require.True(s.t, ok)
+		return s.conn.Do(name, v.args[1:]...)
+	}
+	script := v.script
+	if other := s.instead[script]; other != nil {
+		script = other
+	}
+	args := []any{script.Text(), len(v.keys)}
+	for _, k := range v.keys {
+		args = append(args, k)
+	}
+	return s.conn.Do("EVAL", append(args, v.args...)...)
+}
+
+// replyOf returns want if the reply is as wanted, and else the reply.
+func replyOf(reply any, err error, want any) any {
+	switch want := want.(type) {
+	case failure:
+		var e redis.Error
+		if errors.As(err, &e) && (&transport.ServerError{Text: e.Error()}).HasCode(string(want)) {
+			return want
+		}
+	case about:
+		if ms, ok := reply.(int64); ok && want.covers(ms) {
+			return want
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if text, ok := reply.([]byte); ok {
+		return string(text)
+	}
+	return reply
+}
+
+func (s *stage) mark() string {
+	s.marks++
+	return fmt.Sprintf("mark-%d", s.marks)
+}
+
+var scriptCall = regexp.MustCompile(`^\S+ \[\d+ lua\] "([^"]*)"`)
+
+// callsSince returns the commands that scripts have run since the last time.
+func (s *stage) callsSince() string {
+	if s.monitor == nil {
+		return ""
+	}
+	mark := s.mark()
+	_, err := s.conn.Do("ECHO", mark)
+	require.NoError(s.t, err)
+	var calls []string
+	for {
+		line, err := redis.String(redis.ReceiveWithTimeout(s.monitor, 10*time.Second))
+		require.NoError(s.t, err)
+		if strings.HasSuffix(line, `"`+mark+`"`) {
+			return strings.Join(calls, " ")
+		}
+		if m := scriptCall.FindStringSubmatch(line); m != nil {
+			calls = append(calls, m[1])
+		}
+	}
+}
+
+func (s *stage) callsDiffer(v vector, calls string) error {
+	if s.monitor == nil || v.script == nil {
+		return nil
+	}
+	return differs("calls", v.calls, calls)
+}
+
+// messagesSince returns what has arrived since the last time.
+func (s *stage) messagesSince() []string {
+	mark := s.mark()
+	_, err := s.conn.Do("PUBLISH", "the end", mark)
+	require.NoError(s.t, err)
+	var got []string
+	for {
+		switch m := s.listener.ReceiveWithTimeout(10 * time.Second).(type) {
+		case redis.Message:
+			if string(m.Data) == mark {
+				return got
+			}
+			got = append(got, m.Channel+" "+string(m.Data))
+		case error:
+			require.NoError(s.t, m)
+		}
+	}
+}
+
+// stateDiffers compares every key whose name contains l.
+func (s *stage) stateDiffers(l string, want map[string]any) error {
+	names, err := redis.Strings(s.conn.Do("KEYS", "*"+l+"*"))
+	require.NoError(s.t, err)
+	slices.Sort(names)
+	if err := differs("keys", slices.Sorted(maps.Keys(want)), names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		got := s.keyState(name)
+		h, isLock := got.(held)
+		w, wantLock := want[name].(held)
+		if isLock && wantLock && about(w.pttl).covers(h.pttl) {
+			h.pttl = w.pttl
+			got = h
+		}
+		if err := differs("state of "+name, want[name], got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) keyState(name string) any {
+	kind, err := redis.String(s.conn.Do("TYPE", name))
+	require.NoError(s.t, err)
+	if kind != "hash" {
+		text, err := redis.String(s.conn.Do("GET", name))
+		require.NoError(s.t, err)
+		return text
+	}
+	counts, err := redis.StringMap(s.conn.Do("HGETALL", name))
+	require.NoError(s.t, err)
+	pttl, err := redis.Int64(s.conn.Do("PTTL", name))
+	require.NoError(s.t, err)
+	return held{counts, pttl}
+}
+
+func differs(what string, want, got any) error {
+	if reflect.DeepEqual(want, got) || isEmpty(want) && isEmpty(got) {
+		return nil
+	}
+	return fmt.Errorf("%s: want %v, got %v", what, want, got)
+}
+
+// isEmpty makes no list and an empty one the same. Replies are never both.
+func isEmpty(v any) bool {
+	list, ok := v.([]string)
+	return ok && len(list) == 0
+}

@@ -1,0 +1,163 @@
+package watchdog
+
+import (
+	"container/heap"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// BatchSize is how many locks one renewal script covers, as in Redisson.
+const BatchSize = 100
+
+// retry pauses between failed renewals of a lease.
+const (
+	retryMin = 50 * time.Millisecond
+	retryMax = time.Second
+)
+
+// Config says what a loop works with. Every field is required.
+type Config struct {
+	// Renew sends one renewal script for the batch's leases and passes on its
+	// reply: an error, or for each lease whether the server still has it. done
+	// may run on any goroutine.
+	Renew func(leases []*Lease, done func(held []bool, err error))
+	// Group puts leases that may share one script into one group. Nil: all may.
+	Group func(l *Lease) int
+	// Margin returns the loss margin of a lease.
+	Margin func(lease time.Duration) time.Duration
+	// Lost is the cause that a lost lease ends with, Closed the one when the
+	// loop is closed over it.
+	Lost, Closed error
+	// Logger hears of failed renewals and losses.
+	Logger *slog.Logger
+}
+
+// Loop renews leases and declares losses. All methods are safe for concurrent
+// use. A loop starts its goroutine with the first lease.
+type Loop struct {
+	cfg  Config
+	wake chan struct{} // one slot: look at the schedule or the results again
+	quit chan struct{}
+	done sync.WaitGroup
+	last time.Time // of the goroutine: when it ticked last
+
+	// mu guards what follows. It is never held while a call is started or a
+	// holder is told.
+	mu      sync.Mutex
+	sched   schedule
+	armed   time.Time // when the goroutine wakes by itself; zero: not at all
+	results []result
+	started bool
+	closed  bool
+}
+
+// result is the outcome of one renewal script.
+type result struct {
+	batch []*Lease
+	sent  time.Time
+	held  []bool
+	err   error
+}
+
+// New returns a loop that has nothing to do yet.
+func New(cfg Config) *Loop {
+	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+}
+
+// Add watches a lease whose [Lease.Hold] was called. It returns false when the
+// loop is closed.
+func (w *Loop) Add(l *Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	if !w.started {
+		w.started = true
+		w.done.Go(w.run)
+	}
+	l.watched = true
+	heap.Push(&w.sched, l)
+	if w.armed.IsZero() || l.next.Before(w.armed) {
+		w.armed = l.next
+		w.signal()
+	}
+	return true
+}
+
+// Remove takes a lease out. When it returns no renewal of the lease will be
+// started and its holder will not be told anything, unless that has begun. It
+// reports whether the lease was still watched.
+func (w *Loop) Remove(l *Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.drop(l)
+}
+
+// drop is Remove with mu held. The goroutine may wake once for nothing: that is
+// cheaper than telling it.
+func (w *Loop) drop(l *Lease) bool {
+	if !l.watched {
+		return false
+	}
+	l.watched = false
+	heap.Remove(&w.sched, l.index)
+	return true
+}
+
+// Len returns how many leases are watched.
+func (w *Loop) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sched)
+}
+
+// Close ends the loop: every lease still watched is told Config.Closed. It
+// waits for the goroutine and may be called more than once.
+func (w *Loop) Close() {
+	w.mu.Lock()
+	leases := make([]*Lease, 0, len(w.sched))
+	for len(w.sched) > 0 {
+		l := w.sched[0]
+		w.drop(l)
+		leases = append(leases, l)
+	}
+	if !w.closed {
+		w.closed = true
+		close(w.quit)
+	}
+	w.mu.Unlock()
+	for _, l := range leases {
+		l.Holder.LeaseLost(w.cfg.Closed)
+	}
+	w.done.Wait()
+}
+
+func (w *Loop) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the loop's goroutine. It ends when Close closes quit.
+func (w *Loop) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		w.settle()
+		next := w.tick(time.Now())
+		if next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-w.wake:
+		case <-timer.C:
+		case <-w.quit:
+			return
+		}
+	}
+}

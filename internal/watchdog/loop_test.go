@@ -1,0 +1,319 @@
+package watchdog
+
+import (
+	"container/heap"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	errLost   = errors.New("lost")
+	errClosed = errors.New("closed")
+)
+
+// server stands for Redis: it answers renewals as the test says.
+type server struct {
+	answer  func(n int, l *Lease) (bool, error)
+	latency time.Duration
+	silent  bool // never answers
+	calls   int
+	sizes   []int
+	at      []time.Time
+}
+
+func (s *server) renew(leases []*Lease, done func([]bool, error)) {
+	s.calls++
+	s.sizes = append(s.sizes, len(leases))
+	s.at = append(s.at, time.Now())
+	if s.silent {
+		return
+	}
+	n := s.calls
+	go func() {
+		time.Sleep(s.latency)
+		held := make([]bool, len(leases))
+		for i, l := range leases {
+			ok, err := s.answer(n, l)
+			if err != nil {
+				done(nil, err)
+				return
+			}
+			held[i] = ok
+		}
+		done(held, nil)
+	}()
+}
+
+func alwaysHeld(int, *Lease) (bool, error) { return true, nil }
+
+func margin(lease time.Duration) time.Duration { return min(lease/10, time.Second) }
+
+func newLoop(s *server) *Loop {
+	return New(Config{Renew: s.renew, Margin: margin, Lost: errLost, Closed: errClosed, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// holder records how its lease ended.
+type holder struct {
+	lease Lease
+	cause error
+	at    time.Time
+	times int
+}
+
+func (h *holder) LeaseLost(cause error) { h.cause, h.at, h.times = cause, time.Now(), h.times+1 }
+
+func hold(w *Loop, ttl time.Duration, fixed bool) *holder {
+	h := &holder{}
+	h.lease = Lease{Key: "k", Owner: "o", TTL: ttl, TTLArg: ttl.Milliseconds(), Fixed: fixed, Holder: h}
+	h.lease.Hold(time.Now(), margin(ttl))
+	w.Add(&h.lease)
+	return h
+}
+
+func TestLeaseIsRenewedEveryThird(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld, latency: 5 * time.Millisecond}
+		w := newLoop(s)
+		defer w.Close()
+		start := time.Now()
+		h := hold(w, 30*time.Second, false)
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		require.Zero(t, h.times)
+		require.InDelta(t, 360, s.calls, 15, "about one renewal every ten seconds")
+		require.LessOrEqual(t, s.at[0].Sub(start), 10*time.Second)
+		for i := 1; i < len(s.at); i++ {
+			require.LessOrEqual(t, s.at[i].Sub(s.at[i-1]), 10*time.Second+time.Millisecond)
+		}
+	})
+}
+
+// The deadline counts from the send time of the last acknowledged renewal, not
+// from its reply.
+func TestU1LossIsDeclaredBeforeTheLeaseCanEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{latency: 800 * time.Millisecond}
+		var acked time.Time
+		s.answer = func(n int, _ *Lease) (bool, error) {
+			if n <= 3 {
+				acked = s.at[n-1]
+				return true, nil
+			}
+			return false, errors.New("unreachable")
+		}
+		w := newLoop(s)
+		defer w.Close()
+		h := hold(w, 30*time.Second, false)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, h.times)
+		require.ErrorIs(t, h.cause, errLost)
+		require.Equal(t, 29*time.Second, h.at.Sub(acked))
+		require.Greater(t, s.calls, 10, "it kept trying")
+	})
+}
+
+func TestU2LossIsDeclaredInTimeWhenTheServerNeverAnswers(t *testing.T) {
+	for _, ttl := range []time.Duration{2 * time.Second, 5 * time.Second, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newLoop(&server{silent: true})
+			defer w.Close()
+			start := time.Now()
+			h := hold(w, ttl, false)
+			time.Sleep(2 * ttl)
+			synctest.Wait()
+			require.ErrorIs(t, h.cause, errLost)
+			require.Equal(t, ttl-margin(ttl), h.at.Sub(start))
+		})
+	}
+}
+
+func TestU7RenewalResumesAfterAnOutageShorterThanTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s := &server{answer: func(int, *Lease) (bool, error) {
+			if d := time.Since(start); d > 12*time.Second && d < 22*time.Second {
+				return false, errors.New("down")
+			}
+			return true, nil
+		}}
+		w := newLoop(s)
+		defer w.Close()
+		h := hold(w, 30*time.Second, false)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Zero(t, h.times, "a ten second outage must not cost a thirty second lease")
+		require.Less(t, s.calls, 90, "retries pause")
+	})
+}
+
+func TestU7LossFiresOnceWhenTheOutageOutlastsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("down") }}
+		w := newLoop(s)
+		defer w.Close()
+		h := hold(w, 3*time.Second, false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, h.times)
+		require.Zero(t, w.Len())
+	})
+}
+
+func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(n int, _ *Lease) (bool, error) { return n < 3, nil }}
+		w := newLoop(s)
+		defer w.Close()
+		start := time.Now()
+		h := hold(w, 30*time.Second, false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.ErrorIs(t, h.cause, errLost)
+		require.LessOrEqual(t, h.at.Sub(start), 30*time.Second+time.Millisecond)
+		require.Equal(t, 3, s.calls)
+	})
+}
+
+func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld}
+		w := newLoop(s)
+		defer w.Close()
+		start := time.Now()
+		h := hold(w, 20*time.Second, true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.ErrorIs(t, h.cause, errLost)
+		require.Equal(t, 19*time.Second, h.at.Sub(start))
+		require.Zero(t, s.calls)
+	})
+}
+
+func TestU6NoRenewalIsStartedAfterRemove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld, latency: 50 * time.Millisecond}
+		w := newLoop(s)
+		defer w.Close()
+		h := hold(w, 3*time.Second, false)
+		time.Sleep(time.Second + 10*time.Millisecond) // a renewal is in flight
+		synctest.Wait()
+		require.Equal(t, 1, s.calls)
+		require.True(t, w.Remove(&h.lease))
+		require.False(t, w.Remove(&h.lease))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, s.calls)
+		require.Zero(t, h.times, "the answer to the renewal in flight is ignored")
+	})
+}
+
+func TestRenewalsGoOutInBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld}
+		w := newLoop(s)
+		defer w.Close()
+		for range 1050 {
+			hold(w, 30*time.Second, false)
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, 11, s.calls)
+		require.Equal(t, BatchSize, slices.Max(s.sizes))
+	})
+}
+
+func TestGroupsDoNotShareAScript(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld}
+		w := newLoop(s)
+		w.cfg.Group = func(l *Lease) int { return len(l.Key.(string)) }
+		defer w.Close()
+		for i := range 6 {
+			h := hold(w, 30*time.Second, false)
+			w.Remove(&h.lease)
+			h.lease.Key = []string{"a", "bb", "ccc"}[i%3]
+			w.Add(&h.lease)
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, []int{2, 2, 2}, s.sizes)
+	})
+}
+
+func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld, latency: time.Millisecond}
+		w := newLoop(s)
+		defer w.Close()
+		var holders []*holder
+		for i := range 10_000 {
+			holders = append(holders, hold(w, 30*time.Second, false))
+			if i%100 == 0 {
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		for _, h := range holders {
+			require.Zero(t, h.times)
+		}
+	})
+}
+
+func TestCloseTellsEveryHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLoop(&server{answer: alwaysHeld})
+		a, b := hold(w, time.Minute, false), hold(w, time.Minute, true)
+		w.Close()
+		w.Close()
+		require.ErrorIs(t, a.cause, errClosed)
+		require.ErrorIs(t, b.cause, errClosed)
+		require.False(t, w.Add(&a.lease))
+	})
+}
+
+func TestCloseOfALoopNeverStartedReturns(t *testing.T) {
+	newLoop(&server{}).Close()
+}
+
+func TestHoldSaysWhenNothingIsLeft(t *testing.T) {
+	var l Lease
+	l.TTL = 10 * time.Millisecond
+	require.False(t, l.Hold(time.Now().Add(-time.Second), time.Millisecond))
+	l.TTL = math.MaxInt64
+	require.True(t, l.Hold(time.Now(), time.Second))
+}
+
+// Suspend: the wall clock runs on while the monotonic one, and so every timer,
+// stands still.
+func TestU3WallClockThatRanAheadIsNoticed(t *testing.T) {
+	require.True(t, ranAhead(time.Minute, time.Second))
+	require.False(t, ranAhead(time.Second, time.Second))
+	require.False(t, ranAhead(-time.Hour, time.Second), "set back: the monotonic clock decides")
+}
+
+func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
+	w := newLoop(&server{answer: alwaysHeld})
+	h := &holder{lease: Lease{TTL: time.Minute, Fixed: true}}
+	h.lease.Holder = h
+	h.lease.Hold(time.Now(), 0)
+	other := &holder{lease: Lease{TTL: time.Hour, Fixed: true}}
+	other.lease.Hold(time.Now(), 0)
+	for _, l := range []*Lease{&other.lease, &h.lease} {
+		l.watched = true
+		heap.Push(&w.sched, l)
+	}
+	later := time.Now().Add(2 * time.Minute)
+	w.sweep(later)
+	lost, due := w.collect(later)
+	require.Equal(t, []*Lease{&h.lease}, lost)
+	require.Empty(t, due)
+}

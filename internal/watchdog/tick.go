@@ -1,0 +1,187 @@
+package watchdog
+
+import (
+	"container/heap"
+	"time"
+)
+
+// lookout bounds the sleep while there are leases, so that a suspended machine
+// notices soon after it wakes: its timers stood still with the monotonic clock.
+const lookout = time.Second
+
+// tick does what is due at now and returns when to look again.
+func (w *Loop) tick(now time.Time) time.Time {
+	if w.jumped(now) {
+		w.sweep(now)
+	}
+	lost, due := w.collect(now)
+	for _, l := range lost {
+		w.cfg.Logger.Warn("redlatch: lock lost: the lease was not renewed in time",
+			"lock", l.Key, "owner", l.Owner, "lease", l.TTL, "fixed", l.Fixed)
+		l.Holder.LeaseLost(w.cfg.Lost)
+	}
+	for _, batch := range w.batches(due) {
+		w.renew(batch)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed = time.Time{}
+	if len(w.sched) > 0 {
+		w.armed = w.sched[0].next
+		if limit := now.Add(lookout); limit.Before(w.armed) {
+			w.armed = limit
+		}
+	}
+	return w.armed
+}
+
+// jumped reports whether the wall clock has run ahead of the monotonic one since
+// the last tick.
+func (w *Loop) jumped(now time.Time) bool {
+	last := w.last
+	w.last = now
+	return !last.IsZero() && ranAhead(now.Round(0).Sub(last.Round(0)), now.Sub(last))
+}
+
+func ranAhead(wall, mono time.Duration) bool { return wall-mono > 20*time.Millisecond }
+
+// sweep brings leases that have ended by the wall clock to the front.
+func (w *Loop) sweep(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range w.sched {
+		if l.Deadline().Passed(now) {
+			l.next = now
+		}
+	}
+	heap.Init(&w.sched)
+}
+
+// collect takes the leases that are over out of the schedule, and marks those
+// to be renewed. When one is due, those due soon come along, so that locks taken
+// one after the other share a script.
+func (w *Loop) collect(now time.Time) (lost, due []*Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.sched) > 0 {
+		l := w.sched[0]
+		switch {
+		case l.Deadline().Passed(now):
+			w.drop(l)
+			lost = append(lost, l)
+		case l.renewable() && (!l.next.After(now) || len(due) > 0 && !l.next.After(now.Add(l.early()))):
+			l.pending = true
+			l.next = l.Deadline().Time()
+			heap.Fix(&w.sched, l.index)
+			due = append(due, l)
+		case !l.next.After(now):
+			// Nothing to do before the deadline.
+			l.next = now.Add(max(time.Millisecond, l.Deadline().Remaining(now)))
+			heap.Fix(&w.sched, l.index)
+		default:
+			return lost, due
+		}
+	}
+	return lost, due
+}
+
+func (l *Lease) renewable() bool { return !l.Fixed && !l.pending }
+
+// early is how much sooner than due a lease may be renewed to share a script. A
+// retry keeps its pause.
+func (l *Lease) early() time.Duration {
+	if l.retry > 0 {
+		return 0
+	}
+	return l.TTL / 30
+}
+
+// batches cuts the leases into scripts: one group each, BatchSize at most.
+func (w *Loop) batches(due []*Lease) [][]*Lease {
+	if len(due) == 0 {
+		return nil
+	}
+	groups := map[int][]*Lease{}
+	for _, l := range due {
+		g := 0
+		if w.cfg.Group != nil {
+			g = w.cfg.Group(l)
+		}
+		groups[g] = append(groups[g], l)
+	}
+	var out [][]*Lease
+	for _, ls := range groups {
+		for len(ls) > BatchSize {
+			out = append(out, ls[:BatchSize:BatchSize])
+			ls = ls[BatchSize:]
+		}
+		out = append(out, ls)
+	}
+	return out
+}
+
+// renew starts one renewal script. The deadline counts from here.
+func (w *Loop) renew(batch []*Lease) {
+	sent := time.Now()
+	w.cfg.Renew(batch, func(held []bool, err error) {
+		w.mu.Lock()
+		w.results = append(w.results, result{batch, sent, held, err})
+		w.mu.Unlock()
+		w.signal()
+	})
+}
+
+// settle takes the results of renewals in.
+func (w *Loop) settle() {
+	w.mu.Lock()
+	results := w.results
+	w.results = nil
+	var lost []*Lease
+	for _, r := range results {
+		lost = append(lost, w.apply(r)...)
+	}
+	w.mu.Unlock()
+	for _, r := range results {
+		if r.err != nil {
+			w.cfg.Logger.Warn("redlatch: renewal failed, will be tried again",
+				"locks", len(r.batch), "first", r.batch[0].Key, "error", r.err)
+		}
+	}
+	for _, l := range lost {
+		w.cfg.Logger.Warn("redlatch: lock lost: the server no longer has it",
+			"lock", l.Key, "owner", l.Owner)
+		l.Holder.LeaseLost(w.cfg.Lost)
+	}
+}
+
+// apply moves each lease of a result on, mu held, and returns those that the
+// server no longer has.
+func (w *Loop) apply(r result) (lost []*Lease) {
+	now := time.Now()
+	for i, l := range r.batch {
+		l.pending = false
+		switch {
+		case !l.watched:
+		case r.err != nil:
+			l.retry = min(max(2*l.retry, retryMin), retryMax, l.TTL/8+time.Millisecond)
+			w.reschedule(l, now.Add(l.retry))
+		case r.held[i]:
+			l.renewed(r.sent, w.cfg.Margin(l.TTL))
+			l.retry = 0
+			w.reschedule(l, r.sent.Add(l.TTL/3))
+		default:
+			w.drop(l)
+			lost = append(lost, l)
+		}
+	}
+	return lost
+}
+
+// reschedule sets when to look at the lease again, at its deadline at the latest.
+func (w *Loop) reschedule(l *Lease, at time.Time) {
+	l.next = at
+	if end := l.Deadline().Time(); end.Before(at) {
+		l.next = end
+	}
+	heap.Fix(&w.sched, l.index)
+}

@@ -1,0 +1,135 @@
+package redlatch
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+// Option sets something about a [Client]. Each option's comment gives its unit,
+// its default, and its counterpart in Redisson's configuration.
+type Option func(*settings)
+
+type settings struct {
+	watchdog    time.Duration
+	fairWait    time.Duration
+	command     time.Duration
+	dialTimeout time.Duration
+	pollCap     time.Duration
+	margin      time.Duration
+	mapper      codec.NameMapper
+	clientID    uuid.UUID
+	clientName  string
+	tls         *tls.Config
+	credentials Credentials
+	logger      *slog.Logger
+}
+
+// Credentials returns the user and password for a new connection. It is called
+// for every connection, so it may return tokens that change; an empty user is
+// the default user.
+type Credentials func(ctx context.Context) (user, password string, err error)
+
+func defaults() settings {
+	return settings{
+		watchdog:    30 * time.Second,
+		fairWait:    300 * time.Second,
+		command:     3 * time.Second,
+		dialTimeout: 5 * time.Second,
+		pollCap:     10 * time.Second,
+		logger:      slog.New(slog.DiscardHandler),
+	}
+}
+
+// WithWatchdogTimeout sets the lease of locks that are renewed, which is every
+// lock taken without a lease of its own. They are renewed every third of it.
+// Default 30 s, at least 1 ms. It must be the same in the whole fleet: Redisson
+// calls it lockWatchdogTimeout.
+func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.watchdog = d } }
+
+// WithFairWaitTimeout sets how long a waiter of a fair lock that gives no wait
+// of its own keeps its place after those before it should have finished.
+// Default 300 s, at least 1 ms. Redisson calls it fairLockWaitTimeout.
+func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.fairWait = d } }
+
+// WithCommandTimeout bounds the wait for the reply to one command. Default 3 s.
+// Redisson calls it timeout.
+func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.command = d } }
+
+// WithDialTimeout bounds the making of one connection, with TLS and
+// authentication. Default 5 s. Redisson calls it connectTimeout. It has no
+// effect on dial functions and transports that the caller brings.
+func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
+
+// WithPollCap bounds how long a waiter sleeps without asking the server, in case
+// a wake-up message is lost. Default 10 s. Redisson has no counterpart: its
+// waiters sleep for the holder's whole lease.
+func WithPollCap(d time.Duration) Option { return func(s *settings) { s.pollCap = d } }
+
+// WithLossMargin sets how long before the end of its lease a lock that could not
+// be renewed counts as lost. It covers the drift between this machine's clock
+// and the server's, and the time that the holder takes to stop. Default: a
+// tenth of the lease, at most 1 s. Redisson has no counterpart.
+func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.margin = d } }
+
+// WithNameMapper sets how lock names become keys, for a fleet whose Redisson
+// clients are configured with a NameMapper. Default: the name is the key.
+func WithNameMapper(m codec.NameMapper) Option { return func(s *settings) { s.mapper = m } }
+
+// WithClientID sets the UUID that the client's owners begin with. Default: a new
+// one of version 7 for each client, which also tells when the client started.
+// Two clients with one id take each other's locks for their own. Redisson's
+// getId.
+func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.clientID = id } }
+
+// WithClientName names the client's connections on the server, for CLIENT LIST.
+// Default: none. A server that refuses it is tolerated. Redisson's clientName.
+func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
+
+// WithTLSConfig sets the TLS configuration of rediss:// connections. Default:
+// the system's roots, the host of the URL as server name.
+func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
+
+// WithCredentials sets where user and password come from, instead of the URL.
+func WithCredentials(f Credentials) Option { return func(s *settings) { s.credentials = f } }
+
+// WithLogger sets where the client logs what it cannot return: losses, failed
+// renewals, outcomes settled in the background. Default: nowhere.
+func WithLogger(l *slog.Logger) Option {
+	return func(s *settings) {
+		if l != nil {
+			s.logger = l
+		}
+	}
+}
+
+// check reports the first setting that makes no sense.
+func (s *settings) check() error {
+	for _, d := range []struct {
+		what  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"watchdog timeout", s.watchdog, time.Millisecond},
+		{"fair wait timeout", s.fairWait, time.Millisecond},
+		{"command timeout", s.command, time.Millisecond},
+		{"dial timeout", s.dialTimeout, time.Millisecond},
+		{"poll cap", s.pollCap, time.Millisecond},
+		{"loss margin", s.margin, 0},
+	} {
+		if d.value < d.least || d.value > codec.MaxLease {
+			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, codec.MaxLease)
+		}
+	}
+	if s.margin >= s.watchdog {
+		return fmt.Errorf("%w: a loss margin of %v leaves nothing of the watchdog timeout of %v",
+			ErrBadLease, s.margin, s.watchdog)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package rlock
+
+import (
+	"context"
+	"time"
+)
+
+// Context returns a context that ends when parent does and when the hold does.
+// Its cause, see context.Cause, is then ErrLost, ErrNotHeld or ErrClosed. Its
+// Err asks the clocks, so that it is right even before a timer could fire. With
+// a fixed lease it has that lease's deadline.
+//
+// Use it for the work that needs the lock. It costs no goroutine.
+func (h *Hold) Context(parent context.Context) context.Context {
+	inner, cancel := context.WithCancelCause(parent)
+	c := &holdContext{Context: inner, hold: h, cancel: cancel}
+	if !h.attach(c) {
+		cancel(h.ended.Load().cause)
+	}
+	return c
+}
+
+// holdContext is a context tied to a hold. The standard context inside carries
+// the cause, and its children hang on to it directly.
+type holdContext struct {
+	context.Context //nolint:containedctx // it is a context
+	hold            *Hold
+	cancel          context.CancelCauseFunc
+}
+
+// Err is part of context.Context.
+func (c *holdContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if cause := c.hold.Err(); cause != nil {
+		c.cancel(cause) // whoever ended the hold may not have come to us yet
+	}
+	return c.Context.Err()
+}
+
+// Deadline is part of context.Context.
+func (c *holdContext) Deadline() (time.Time, bool) {
+	deadline, ok := c.Context.Deadline()
+	if !c.hold.lease.Fixed {
+		return deadline, ok
+	}
+	if end := c.hold.lease.Deadline().Time(); !ok || end.Before(deadline) {
+		return end, true
+	}
+	return deadline, ok
+}
+
+// attach makes the hold's end end c. It returns false when the hold is over.
+func (h *Hold) attach(c *holdContext) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended.Load() != nil {
+		return false
+	}
+	if len(h.contexts) >= 2*h.pruned+8 {
+		h.prune()
+	}
+	h.contexts = append(h.contexts, c)
+	return true
+}
+
+// prune forgets contexts that have ended by themselves, mu held, so that a long
+// hold does not collect them.
+func (h *Hold) prune() {
+	kept := h.contexts[:0]
+	for _, c := range h.contexts {
+		if c.Context.Err() == nil {
+			kept = append(kept, c)
+		}
+	}
+	clear(h.contexts[len(kept):])
+	h.contexts, h.pruned = kept, len(kept)
+}
+
+// end ends the hold, once, and its contexts. It returns false when it had ended.
+func (h *Hold) end(why *ending) bool {
+	if !h.ended.CompareAndSwap(nil, why) {
+		return false
+	}
+	h.mu.Lock()
+	contexts := h.contexts
+	h.contexts = nil
+	h.mu.Unlock()
+	for _, c := range contexts {
+		c.cancel(why.cause)
+	}
+	return true
+}

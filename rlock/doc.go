@@ -1,0 +1,42 @@
+// Package rlock is Redisson's reentrant lock: a hash with one field per owner,
+// a lease as its time to live, and a message to the waiters when it is freed.
+//
+// # The life of an acquisition
+//
+//	Lock ──attempt──▶ held ────────────────────────────────────────▶ Hold
+//	        │                                                ▲
+//	        │ somebody else has it                           │
+//	        ▼                                                │
+//	    subscribe (acknowledged)                             │
+//	        │                                                │
+//	        ▼                                                │
+//	    attempt ◀──────────────────────────────┐             │
+//	        │ └── held ────────────────────────┼─────────────┘
+//	        ▼                                  │
+//	    wait for the first of: message, gap, lease of the holder over,
+//	    poll cap ──────────────────────────────┘
+//	        │ context, WithWait, client closed
+//	        ▼
+//	    give up
+//
+// The attempt after the subscription closes the gap in which the lock could be
+// freed unheard. A message never says "you have it": it is a reason to try.
+//
+// An attempt always runs to completion on the server; the context bounds only
+// the waiting for it. If the caller has left when the reply says "acquired", the
+// lock is given back at once. If the reply is lost, the attempt's owner is never
+// used again, and what it may have acquired is looked for and freed in the
+// background, for up to one lease.
+//
+// # The life of a hold
+//
+//	live ──Unlock──────▶ released
+//	  │ ──LetExpire───▶ left to its lease
+//	  │ ──lease over, not renewed in time, or gone on the server──▶ lost
+//	  └ ──Client.Close─▶ closed
+//
+// A hold ends once, for one reason, which [Hold.Err] and the cause of its
+// contexts tell. It ends before the server can give the lock to anyone else,
+// unless somebody took the lock away by force or the server forgot it: then it
+// ends with the next renewal.
+package rlock

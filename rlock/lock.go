@@ -1,0 +1,138 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/protocol"
+)
+
+// Lock is a lock by name. It holds no owner and no state of its own: any number
+// of goroutines may use one Lock, and any number of Locks may be made for one
+// name. Each acquisition has an owner of its own, so two goroutines always
+// exclude each other. Errors are *redlatch.LockError, which wrap what went
+// wrong; see there for what errors.Is tells apart.
+type Lock struct {
+	engine *core.Engine
+	name   string
+	proto  protocol.Protocol
+	err    error // why the name cannot be used; returned by every method
+}
+
+// New returns the lock called name. It sends nothing. A name that no lock can
+// have shows as ErrBadName in every call.
+func New(client *redlatch.Client, name string) *Lock {
+	e := core.EngineOf(client)
+	mapped, err := e.Map(name)
+	return &Lock{engine: e, name: name, proto: newPlain(mapped, e.Publish()), err: err}
+}
+
+// Name returns the name that the lock was made with.
+func (l *Lock) Name() string { return l.name }
+
+// Lock takes the lock and waits for it as long as it must. ctx bounds the wait
+// and nothing else: the hold outlives it. The lease is renewed until Unlock,
+// unless WithLease says otherwise.
+//
+// A free lock costs one EVALSHA. While somebody else holds it, Lock listens to
+// the lock's channel and tries again when it is freed, when the holder's lease
+// should be over, and once every poll cap.
+//
+// Errors: ErrNotAcquired with ctx's error when ctx ended the wait, or alone when
+// WithWait's time ran out; ErrNotSent or ErrUncertain when Redis could not be
+// reached for one command timeout at the beginning (once it waits, Lock rides
+// out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease;
+// or a *transport.ServerError.
+func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
+	return l.acquire(ctx, "lock", opts)
+}
+
+// TryLock takes the lock if it is free, with one attempt. It returns
+// ErrNotAcquired when somebody else holds it; WithWait makes no sense here and
+// gives ErrBadWait. Otherwise as [Lock.Lock].
+func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
+	return l.acquire(ctx, "trylock", opts)
+}
+
+// Do takes the lock as [Lock.Lock] does, runs fn and unlocks, also when fn
+// panics. The context that fn gets is [Hold.Context]: it ends when the lock is
+// lost. Do returns fn's error; when the lock was lost or could not be unlocked,
+// that error is joined to it, so fn may succeed and Do still return ErrLost.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) (err error) {
+	hold, err := l.Lock(ctx, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// Joined, not replaced: the caller's own error comes first.
+		if unlockErr := hold.Unlock(); unlockErr != nil {
+			err = errors.Join(err, unlockErr)
+		}
+	}()
+	return fn(hold.Context(ctx))
+}
+
+// ForceUnlock takes the lock from whoever holds it and wakes the waiters, as
+// Redisson's forceUnlock. It reports whether there was a holder. The holder
+// learns of it at its next renewal at the latest, so two may be at work for that
+// long. It sends one EVALSHA.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	reply, err := l.ask(ctx, "force-unlock", l.proto.ForceRelease)
+	if err != nil {
+		return false, err
+	}
+	forced, err := codec.Forced(reply)
+	return forced, l.wrap("force-unlock", codec.Owner{}, err)
+}
+
+// IsLocked reports whether anybody holds the lock, as Redisson's isLocked, asked
+// of the master. It sends EXISTS.
+func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
+	reply, err := l.ask(ctx, "is-locked", l.command("EXISTS"))
+	if err != nil {
+		return false, err
+	}
+	locked, err := codec.Exists(reply)
+	return locked, l.wrap("is-locked", codec.Owner{}, err)
+}
+
+// IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread.
+// It sends HEXISTS.
+func (l *Lock) IsHeldBy(ctx context.Context, owner codec.Owner) (bool, error) {
+	reply, err := l.ask(ctx, "is-held-by", l.command("HEXISTS", owner.String()))
+	if err != nil {
+		return false, err
+	}
+	held, err := codec.Exists(reply)
+	return held, l.wrap("is-held-by", owner, err)
+}
+
+// HoldCount returns how often owner has entered the lock, 0 when it does not
+// hold it, as Redisson's getHoldCount. It sends HGET.
+func (l *Lock) HoldCount(ctx context.Context, owner codec.Owner) (int64, error) {
+	reply, err := l.ask(ctx, "hold-count", l.command("HGET", owner.String()))
+	if err != nil {
+		return 0, err
+	}
+	count, err := codec.Count(reply)
+	return count, l.wrap("hold-count", owner, err)
+}
+
+// TTL returns how long the holder's lease has left, as Redisson's
+// remainTimeToLive, asked of the master: 0 when the lock is free, and
+// codec.NoTTL, which is negative, when its key never expires. It sends PTTL.
+func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
+	reply, err := l.ask(ctx, "ttl", l.command("PTTL"))
+	if err != nil {
+		return 0, err
+	}
+	ttl, err := codec.Millis(reply)
+	if ttl == codec.NoKey {
+		ttl = 0
+	}
+	return ttl, l.wrap("ttl", codec.Owner{}, err)
+}

@@ -1,0 +1,53 @@
+package transport
+
+import (
+	"errors"
+	"strings"
+)
+
+var (
+	// ErrNotSent reports that a call certainly did not run and never will: it
+	// was withdrawn, or no connection could be had. Sending it again is safe.
+	ErrNotSent = errors.New("redlatch: command not sent")
+
+	// ErrUncertain reports that a call was sent, or may have been, and that its
+	// reply was lost: it may have run, or may still run.
+	ErrUncertain = errors.New("redlatch: command sent, reply lost")
+
+	// ErrClosed reports that the transport, or the client above it, was closed.
+	ErrClosed = errors.New("redlatch: client closed")
+)
+
+// ServerError is an error that the server sent as the reply to a call.
+type ServerError struct {
+	// Text is the whole error line, without the leading minus sign.
+	Text string
+}
+
+// Error returns the server's own text, marked as such.
+func (e *ServerError) Error() string { return "redis: " + e.Text }
+
+// Code returns the first word of the error line, such as WRONGTYPE or NOPERM.
+func (e *ServerError) Code() string {
+	code, _, _ := strings.Cut(e.Text, " ")
+	return code
+}
+
+// HasCode reports whether the server's error carries code. Servers before
+// Redis 7 wrap the errors of commands inside a script in a sentence of their
+// own, so the code may stand anywhere as a word in capitals.
+func (e *ServerError) HasCode(code string) bool {
+	if e.Code() == code {
+		return true
+	}
+	if c := e.Code(); c != "ERR" {
+		return false
+	}
+	return strings.Contains(e.Text, " "+code+" ") || strings.Contains(e.Text, "-"+code+" ")
+}
+
+// IsCode reports whether err is, or wraps, a [*ServerError] that carries code.
+func IsCode(err error, code string) bool {
+	var se *ServerError
+	return errors.As(err, &se) && se.HasCode(code)
+}

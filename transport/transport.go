@@ -1,0 +1,87 @@
+package transport
+
+import "context"
+
+// Done receives the outcome of a call: the reply (nil, int64, string, []byte or
+// []any with these inside) or an error of the package's error contract. It runs
+// on a goroutine of the transport and must return at once: it may start other
+// calls, but must not wait for anything.
+type Done func(reply any, err error)
+
+// Transport is a connection, or a set of them, to one Redis or Valkey
+// deployment. All methods are safe for concurrent use.
+type Transport interface {
+	// Start sends call as soon as it can and runs done exactly once. It never
+	// blocks. Before it returns, done has not necessarily run, nor has it
+	// necessarily not.
+	Start(call *Call, done Done)
+
+	// Subscribe listens to channel, on the node that publishes to it, and
+	// returns after the server has acknowledged it: a message published after
+	// that is seen. Each call makes a Subscription of its own, however many
+	// there are for one channel. An error is the context's, or one of the
+	// package's error contract.
+	Subscribe(ctx context.Context, channel string) (Subscription, error)
+
+	// PublishCommand is the command that scripts publish with: PUBLISH, or
+	// SPUBLISH where the deployment is a cluster with sharded pub/sub and its
+	// Redisson peers use it.
+	PublishCommand() string
+
+	// Close ends every connection. Calls in flight end with ErrUncertain, calls
+	// not sent with ErrNotSent, both together with ErrClosed; subscriptions end
+	// with ErrClosed. It returns when nothing of the transport runs any more,
+	// and may be called more than once.
+	Close() error
+}
+
+// Subscription is one listener on one channel.
+type Subscription interface {
+	// Events delivers wake-ups. It holds one: an event that finds it full is
+	// dropped, since the one inside wakes the listener already. It is closed
+	// when the subscription has failed for good; Err then says why.
+	Events() <-chan Event
+
+	// Err returns nil while the subscription works, and why it ended after
+	// Events was closed.
+	Err() error
+
+	// Close stops listening. It does not wait for the server, does not close
+	// Events, and may be called more than once.
+	Close()
+}
+
+// Event is a reason to look at the server again: a message, or a gap.
+type Event struct {
+	// Gap is true when messages may have been missed, because the subscription
+	// was lost and has just been made anew.
+	Gap bool
+
+	// Payload is the message's text when Gap is false.
+	Payload string
+}
+
+// Fencer is implemented by transports that can make sure a call whose outcome
+// is uncertain will not run any more.
+type Fencer interface {
+	// Fence kills, on the server, the connection that call was sent on. After
+	// a nil error the call has either run already or never will. Any other
+	// result leaves the doubt as it was: the connection's id was not known,
+	// the right is missing, or the server could not be asked.
+	Fence(ctx context.Context, call *Call) error
+}
+
+// Slotter is implemented by transports to a cluster.
+type Slotter interface {
+	// Slot returns the hash slot of key. Calls that span locks, such as batched
+	// renewals, are grouped by it.
+	Slot(key string) int
+}
+
+// Reconnecter is implemented by transports that can tell that connections were
+// replaced.
+type Reconnecter interface {
+	// Reconnected returns a channel that is closed at the next successful
+	// reconnect of a command connection. Ask again for the one after.
+	Reconnected() <-chan struct{}
+}
