@@ -1,0 +1,63 @@
+# What a developer runs. `make` alone lists it. Each target works from a fresh
+# clone with Go, git and make; `make setup` gets the one thing that is missing,
+# a Redis server to test against.
+
+GO       ?= go
+COUNT    ?= 20
+FUZZTIME ?= 10s
+
+# Pinned in a module of its own: its dependencies stay out of users' go.sum.
+GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
+
+.DEFAULT_GOAL := help
+
+.PHONY: help setup test test-short lint check build cross demo deps fuzz soak clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make sure there is a redis-server to test against (installs it if it can)
+	@scripts/redis-server.sh setup
+
+test: setup ## All tests with the race detector, against a real server
+	$(GO) test -race -timeout 10m ./...
+
+test-short: ## Only the tests that need no Redis server
+	$(GO) test -short -timeout 5m ./...
+
+lint: check ## Linters, formatting, sizes, words
+	$(GO) vet ./...
+	$(GOLANGCI) run ./...
+
+# The checks that take no time, before those that do.
+check:
+	scripts/check-fmt.sh
+	scripts/check-words.sh
+	$(GO) run scripts/sizes.go
+
+build: ## Build everything, and the command line into bin/
+	$(GO) build ./...
+	$(GO) build -o bin/ ./cmd/...
+
+# vet compiles the tests too, which build does not.
+cross: ## Build and vet for macOS and Windows
+	GOOS=darwin $(GO) build ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) build ./...
+	GOOS=windows $(GO) vet ./...
+
+demo: ## Two processes and one lock, on a server inside the program
+	$(GO) run ./cmd/redlatch demo
+
+deps: ## What a user's module gets: packages, modules, lines of go.sum
+	scripts/user-deps.sh
+
+fuzz: ## Each fuzz target for FUZZTIME (10s)
+	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+soak: setup ## All tests COUNT (20) times with the race detector
+	$(GO) test -race -count=$(COUNT) -timeout 120m ./...
+
+clean: ## Remove what the other targets made here
+	rm -rf bin
+	$(GO) clean -testcache

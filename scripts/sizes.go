@@ -1,0 +1,239 @@
+//go:build ignore
+
+// Program sizes holds the budgets that keep the code readable:
+//
+//	a Go file           at most 400 lines
+//	a function          at most 60 lines (in tests 120: tables are long)
+//	an exported name    has a doc comment that begins with it
+//
+// It walks the folder it is run in, nested modules included, leaves out
+// generated files and testdata, prints one line for each finding and fails when
+// there is one. Run it from the root: go run scripts/sizes.go
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	maxFileLines     = 400
+	maxFuncLines     = 60
+	maxTestFuncLines = 120
+)
+
+// checker gathers the figures and the findings.
+type checker struct {
+	fset     *token.FileSet
+	findings []string
+	files    int
+	lengths  []int // of functions outside of tests
+}
+
+func main() {
+	c := &checker{fset: token.NewFileSet()}
+	if err := filepath.WalkDir(".", c.visit); err != nil {
+		fmt.Fprintln(os.Stderr, "sizes:", err)
+		os.Exit(2)
+	}
+	if c.files == 0 {
+		fmt.Fprintln(os.Stderr, "sizes: no Go files here: run it from the root")
+		os.Exit(2)
+	}
+	for _, f := range c.findings {
+		fmt.Println(f)
+	}
+	if len(c.findings) > 0 {
+		fmt.Fprintf(os.Stderr, "sizes: %d findings\n", len(c.findings))
+		os.Exit(1)
+	}
+	fmt.Println(c.summary())
+}
+
+// summary tells the figures that have no hard limit.
+func (c *checker) summary() string {
+	slices.Sort(c.lengths)
+	median, longest := 0, 0
+	if n := len(c.lengths); n > 0 {
+		median, longest = c.lengths[n/2], c.lengths[n-1]
+	}
+	return fmt.Sprintf("sizes: %d files, %d functions outside of tests, median %d lines (aim: 10), longest %d",
+		c.files, len(c.lengths), median, longest)
+}
+
+func (c *checker) visit(path string, d fs.DirEntry, err error) error {
+	if err != nil {
+		return err
+	}
+	if d.IsDir() {
+		if path != "." && (d.Name() == "testdata" || d.Name() == "vendor" || strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		return nil
+	}
+	if !strings.HasSuffix(path, ".go") {
+		return nil
+	}
+	return c.file(path)
+}
+
+func (c *checker) file(path string) error {
+	f, err := parser.ParseFile(c.fset, path, nil, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	if ast.IsGenerated(f) {
+		return nil
+	}
+	c.files++
+	isTest := strings.HasSuffix(path, "_test.go")
+	if n := c.fset.File(f.FileStart).LineCount(); n > maxFileLines {
+		c.find(f.FileStart, "the file has %d lines, more than %d", n, maxFileLines)
+	}
+	for _, decl := range f.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok {
+			c.length(fn, isTest)
+		}
+		if !isTest {
+			c.documented(decl)
+		}
+	}
+	return nil
+}
+
+func (c *checker) length(fn *ast.FuncDecl, isTest bool) {
+	limit := maxFuncLines
+	if isTest {
+		limit = maxTestFuncLines
+	}
+	n := c.fset.Position(fn.End()).Line - c.fset.Position(fn.Pos()).Line + 1
+	if !isTest {
+		c.lengths = append(c.lengths, n)
+	}
+	if n > limit {
+		c.find(fn.Pos(), "%s has %d lines, more than %d", fn.Name.Name, n, limit)
+	}
+}
+
+func (c *checker) documented(decl ast.Decl) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && exportedReceiver(d) {
+			c.doc(d.Name, d.Doc)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			c.spec(d, spec)
+		}
+	}
+}
+
+func (c *checker) spec(d *ast.GenDecl, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if !s.Name.IsExported() {
+			return
+		}
+		c.doc(s.Name, firstDoc(s.Doc, d.Doc))
+		c.members(s)
+	case *ast.ValueSpec:
+		// A comment above a group, or beside a value of one, is enough.
+		for _, name := range s.Names {
+			if name.IsExported() && firstDoc(s.Doc, s.Comment, d.Doc) == nil {
+				c.find(name.Pos(), "%s has no doc comment", name.Name)
+			}
+		}
+	}
+}
+
+// members looks at the methods of an interface and the fields of a struct:
+// there a comment is asked for, not one that begins with the name.
+func (c *checker) members(s *ast.TypeSpec) {
+	var fields *ast.FieldList
+	switch t := s.Type.(type) {
+	case *ast.InterfaceType:
+		fields = t.Methods
+	case *ast.StructType:
+		fields = t.Fields
+	default:
+		return
+	}
+	documented := false
+	for _, f := range fields.List {
+		// One comment may stand above several fields without a gap.
+		documented = f.Doc != nil || f.Comment != nil || documented && !c.gapBefore(f, fields)
+		for _, name := range f.Names {
+			if name.IsExported() && !documented {
+				c.find(name.Pos(), "%s.%s has no doc comment", s.Name.Name, name.Name)
+			}
+		}
+	}
+}
+
+// gapBefore reports whether f stands apart from the field above it.
+func (c *checker) gapBefore(f *ast.Field, fields *ast.FieldList) bool {
+	i := slices.Index(fields.List, f)
+	if i <= 0 {
+		return true
+	}
+	return c.fset.Position(f.Pos()).Line-c.fset.Position(fields.List[i-1].End()).Line > 1
+}
+
+func (c *checker) doc(name *ast.Ident, doc *ast.CommentGroup) {
+	if doc == nil {
+		c.find(name.Pos(), "%s has no doc comment", name.Name)
+		return
+	}
+	words := strings.Fields(doc.Text())
+	if len(words) > 0 && slices.Contains([]string{"A", "An", "The"}, words[0]) {
+		words = words[1:]
+	}
+	if len(words) == 0 || strings.TrimRight(words[0], ".,:;'") != name.Name && !strings.HasPrefix(words[0], name.Name+"'") {
+		c.find(name.Pos(), "the doc comment of %s does not begin with it", name.Name)
+	}
+}
+
+func (c *checker) find(pos token.Pos, format string, args ...any) {
+	p := c.fset.Position(pos)
+	c.findings = append(c.findings, fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...)))
+}
+
+// firstDoc returns the first comment there is.
+func firstDoc(groups ...*ast.CommentGroup) *ast.CommentGroup {
+	for _, g := range groups {
+		if g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+// exportedReceiver reports whether fn is a function, or a method that godoc
+// shows.
+func exportedReceiver(fn *ast.FuncDecl) bool {
+	if fn.Recv == nil {
+		return true
+	}
+	t := fn.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return false
+		}
+	}
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Measures what a user of the library gets: builds a module that imports the
+# client and the plain lock from this checkout, and fails when
+#   - packages from other modules than redigo and uuid are compiled into it, or
+#   - its go.sum has more than 40 lines.
+# Works without a network once the modules are in the module cache.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+checkout=$PWD
+module=github.com/redlatch/redlatch
+allowed='github.com/gomodule/redigo github.com/google/uuid'
+max_sum_lines=40
+
+fail() {
+	printf 'user-deps: %s\n' "$*" >&2
+	exit 1
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cat >"$work/go.mod" <<EOF
+module example.com/user
+
+go $(go list -m -f '{{.GoVersion}}')
+
+require $module v0.0.0
+
+replace $module => $checkout
+EOF
+
+cat >"$work/main.go" <<EOF
+// Program user takes one lock, as the shortest program would.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"$module"
+	"$module/rlock"
+)
+
+func main() {
+	ctx := context.Background()
+	client, err := redlatch.Open(ctx, "redis://localhost:6379")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer client.Close()
+	lock := rlock.New(client, "orders:42")
+	if err := lock.Do(ctx, func(context.Context) error { return nil }); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+EOF
+
+# The checksums that this checkout vouches for spare tidy the look-up of each;
+# those that a user does not need are dropped by it again.
+cp go.sum "$work/go.sum"
+
+cd "$work"
+# Settings for this checkout must not leak into the user's module.
+export GOFLAGS=-buildvcs=false GOWORK=off
+go mod tidy
+go build -o user .
+
+go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u |
+	grep -vxE "example\.com/user|$module" >modules || true
+go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' . | grep -v '^example\.com/' >packages
+sum_lines=$(wc -l <go.sum)
+own=$(grep -c "^$module\(/\|\$\)" packages || true)
+others=$(grep -vc "^$module\(/\|\$\)" packages || true)
+
+printf 'A program that imports redlatch and rlock compiles %d packages of ours and %d of others, from:\n' "$own" "$others"
+while read -r m; do
+	printf '  %s\n' "$(go list -m "$m")"
+done <modules
+printf 'Its go.sum has %d lines (at most %d), its build list %d modules, the program %d KiB.\n' \
+	"$((sum_lines))" "$max_sum_lines" "$(go list -m all | wc -l)" "$(($(wc -c <user) / 1024))"
+
+[ "$own" -ge 2 ] || fail "the program did not import the library: the check itself is broken"
+while read -r m; do
+	case " $allowed " in
+	*" $m "*) ;;
+	*) fail "module $m is compiled into users' programs; only $allowed may be" ;;
+	esac
+done <modules
+[ "$sum_lines" -le "$max_sum_lines" ] || fail "go.sum has $sum_lines lines, more than $max_sum_lines"
