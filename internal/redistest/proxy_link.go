@@ -1,0 +1,277 @@
+package redistest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// link is one connection through a proxy: a client's side, a server's side, and
+// a pipe for each direction.
+type link struct {
+	proxy  *Proxy
+	client *net.TCPConn
+	pipes  [2]*pipe
+	dead   <-chan struct{} // closed by kill: a full reset
+	kill   func()
+
+	mu     sync.Mutex   // guards server; never held across I/O
+	server *net.TCPConn // nil until dialled
+}
+
+// pipe carries bytes one way. Its reader fills the queue, its writer empties
+// it.
+type pipe struct {
+	link *link
+	dir  Direction
+	wake chan struct{} // holds one: look at the queue and the faults again
+
+	// Guarded by the proxy's mu.
+	queue []segment
+	ended bool   // the source has closed: the queue's last segment says so
+	tail  []byte // the last bytes read, for matches across reads
+}
+
+// segment is a piece of the stream, or its end.
+type segment struct {
+	data []byte
+	end  bool
+	due  time.Time
+	held *Held // not before this is released
+}
+
+func newLink(p *Proxy, client *net.TCPConn, dead <-chan struct{}, kill func()) *link {
+	l := &link{proxy: p, client: client, dead: dead, kill: kill}
+	for _, d := range []Direction{ToServer, ToClient} {
+		l.pipes[d] = &pipe{link: l, dir: d, wake: make(chan struct{}, 1)}
+	}
+	return l
+}
+
+// run dials the server, carries bytes until both directions have ended, and
+// closes both sides.
+// Its context is the one that kill ends.
+func (l *link) run(ctx context.Context) {
+	defer l.kill()
+	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.target)
+	if err != nil {
+		l.reset(false) // the nearest to the refusal that the server gave
+		return
+	}
+	server := c.(*net.TCPConn)
+	l.mu.Lock()
+	l.server = server
+	l.mu.Unlock()
+	select {
+	case <-l.dead: // reset while dialling: nobody else closes it
+		_ = server.Close()
+		return
+	default:
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { l.pipes[ToServer].read(l.client) })
+	wg.Go(func() { l.pipes[ToClient].read(server) })
+	wg.Go(func() { l.pipes[ToServer].write(server) })
+	wg.Go(func() {
+		l.pipes[ToClient].write(l.client)
+		// A server that has closed takes nothing any more, so neither does
+		// the link. This also ends the two readers.
+		_ = l.client.Close()
+		_ = server.Close()
+	})
+	wg.Wait()
+}
+
+// reset cuts the client's side with RST, and the server's too unless
+// keepServer.
+func (l *link) reset(keepServer bool) {
+	cutOff(l.client)
+	if keepServer {
+		return
+	}
+	l.kill()
+	l.mu.Lock()
+	server := l.server
+	l.mu.Unlock()
+	if server != nil {
+		cutOff(server)
+	}
+}
+
+// cutOff closes c with RST. It may be closed already.
+func cutOff(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	closeNow(c)
+}
+
+// read fills the queue from src until src ends.
+func (q *pipe) read(src net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		q.push(buf[:n], err != nil)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// push queues what was read, split where a match makes the rest wait.
+func (q *pipe) push(data []byte, end bool) {
+	p := q.link.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due := time.Now().Add(p.latency[q.dir])
+	from := 0
+	for _, m := range q.matches(data) {
+		q.add(segment{data: clone(data[from:m.at]), due: due})
+		q.add(segment{held: m.held, due: due})
+		from = m.at
+	}
+	q.add(segment{data: clone(data[from:]), due: due})
+	if end {
+		q.add(segment{end: true, due: due})
+		q.ended = true
+		// It may be what the other direction's held bytes were waiting for.
+		q.link.pipes[1-q.dir].poke()
+	}
+	q.poke()
+}
+
+func (q *pipe) add(s segment) {
+	if len(s.data) > 0 || s.end || s.held != nil {
+		q.queue = append(q.queue, s)
+	}
+}
+
+// write empties the queue into dst until the stream has ended.
+func (q *pipe) write(dst *net.TCPConn) {
+	broken := false
+	for {
+		s := q.next()
+		if s.data != nil && !broken {
+			// A side that is gone takes nothing; the other must not notice
+			// before it is told, so the rest is thrown away.
+			_, err := dst.Write(s.data)
+			broken = err != nil
+		}
+		switch s.then {
+		case goOn:
+		case await:
+			if !q.await(s.delay) {
+				return
+			}
+		case finish:
+			_ = dst.CloseWrite() // gone already, or told now
+			return
+		case cutLink:
+			q.link.reset(false)
+			return
+		}
+	}
+}
+
+// await waits until there may be something to do, for delay at the most if
+// that is not zero. It reports whether the link lives.
+func (q *pipe) await(delay time.Duration) bool {
+	var timeout <-chan time.Time
+	if delay > 0 {
+		t := time.NewTimer(delay)
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case <-q.wake:
+	case <-timeout:
+	case <-q.link.dead:
+		return false
+	}
+	return true
+}
+
+// step is what the writer is to do next: write data, then go on, wait, finish
+// or cut the connection.
+type step struct {
+	data  []byte
+	then  verb
+	delay time.Duration // of a wait; zero is until poked
+}
+
+type verb int
+
+const (
+	goOn verb = iota
+	await
+	finish
+	cutLink
+)
+
+// next decides the writer's next step from the queue and the faults.
+func (q *pipe) next() step {
+	p := q.link.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q.heldBack() {
+		if !q.forgotten() {
+			return step{then: await}
+		}
+		q.queue = nil
+		return step{then: finish}
+	}
+	if len(q.queue) == 0 {
+		return step{then: await}
+	}
+	s := q.queue[0]
+	if wait := time.Until(s.due); wait > 0 {
+		return step{then: await, delay: wait}
+	}
+	q.queue = q.queue[1:]
+	if s.end {
+		return step{then: finish}
+	}
+	if q.dir == ToClient && s.data != nil {
+		return q.cutShort(s.data)
+	}
+	return step{data: s.data}
+}
+
+// heldBack reports whether a fault stops the head of the queue.
+func (q *pipe) heldBack() bool {
+	if q.link.proxy.black[q.dir] {
+		return true
+	}
+	return len(q.queue) > 0 && q.queue[0].held != nil && !q.queue[0].held.released
+}
+
+// forgotten reports whether held bytes are to be dropped: the client is gone,
+// the source has ended, and nobody asked to keep half-dead connections.
+func (q *pipe) forgotten() bool {
+	clientGone := q.link.pipes[ToServer].ended
+	return clientGone && q.ended && !q.link.proxy.keepHalfDead
+}
+
+// cutShort applies CutReplyAfter to a piece of a reply.
+func (q *pipe) cutShort(data []byte) step {
+	c := q.link.proxy.cut
+	if c == nil || c.link != nil && c.link != q.link {
+		return step{data: data}
+	}
+	c.link = q.link
+	if len(data) < c.left {
+		c.left -= len(data)
+		return step{data: data}
+	}
+	q.link.proxy.cut = nil
+	return step{data: data[:c.left], then: cutLink}
+}
+
+// poke makes the writer look again.
+func (q *pipe) poke() {
+	select {
+	case q.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }

@@ -1,0 +1,316 @@
+package redistest
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+)
+
+// soon bounds waits for what should happen at once.
+const soon = 10 * time.Second
+
+// through gives a test a server, a proxy in front of it, and a key.
+func through(t *testing.T) (*Server, *Proxy, string) {
+	t.Helper()
+	s := Shared(t)
+	return s, NewProxy(t, s.Addr()), Key(t)
+}
+
+func dial(t *testing.T, addr string, opts ...redis.DialOption) redis.Conn {
+	t.Helper()
+	c, err := redis.Dial("tcp", addr, append([]redis.DialOption{redis.DialReadTimeout(soon)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// send sends one command and does not wait for the reply.
+func send(t *testing.T, c redis.Conn, cmd string, args ...any) {
+	t.Helper()
+	require.NoError(t, c.Send(cmd, args...))
+	require.NoError(t, c.Flush())
+}
+
+func eventually(t *testing.T, ok func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, ok, soon, time.Millisecond, what)
+}
+
+func awaitHolding(t *testing.T, p *Proxy, dir Direction) {
+	t.Helper()
+	eventually(t, func() bool { return p.Holding(dir) > 0 }, "the proxy never held anything")
+}
+
+func exists(t *testing.T, s *Server, key string) bool {
+	t.Helper()
+	return s.Do(t, "EXISTS", key).(int64) == 1
+}
+
+func TestProxyPassesWhatItIsNotToldToBreak(t *testing.T) {
+	t.Parallel()
+	s, p, key := through(t)
+	c := dial(t, p.Addr())
+	big := make([]byte, 3<<20)
+	_, err := c.Do("SET", key, big)
+	require.NoError(t, err)
+	got, err := redis.Bytes(c.Do("GET", key))
+	require.NoError(t, err)
+	require.Equal(t, big, got)
+	require.True(t, exists(t, s, key))
+	require.Equal(t, 1, p.Connections())
+	require.NoError(t, c.Close())
+	eventually(t, func() bool { return p.Connections() == 0 }, "the connection is still counted")
+}
+
+func TestBlackholeToServerHoldsCommandsUntilHealed(t *testing.T) {
+	t.Parallel()
+	s, p, key := through(t)
+	c := dial(t, p.Addr())
+	p.Blackhole(ToServer)
+	send(t, c, "SET", key, "v")
+	awaitHolding(t, p, ToServer)
+	require.False(t, exists(t, s, key))
+	p.Heal(ToServer)
+	_, err := c.Receive()
+	require.NoError(t, err)
+	require.True(t, exists(t, s, key))
+}
+
+func TestBlackholeToClientLosesTheReplyOfACommandThatRan(t *testing.T) {
+	t.Parallel()
+	s, p, key := through(t)
+	c := dial(t, p.Addr())
+	p.Blackhole(ToClient)
+	send(t, c, "SET", key, "v")
+	awaitHolding(t, p, ToClient)
+	require.True(t, exists(t, s, key))
+	_, err := redis.ReceiveWithTimeout(c, 20*time.Millisecond)
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	require.True(t, timeout.Timeout())
+}
+
+func TestBlackholeWithoutDirectionMeansBoth(t *testing.T) {
+	t.Parallel()
+	s, p, key := through(t)
+	c := dial(t, p.Addr())
+	p.Blackhole()
+	send(t, c, "SET", key, "v")
+	awaitHolding(t, p, ToServer)
+	p.Heal(ToServer)
+	awaitHolding(t, p, ToClient)
+	require.True(t, exists(t, s, key))
+	p.Heal()
+	_, err := c.Receive()
+	require.NoError(t, err)
+}
+
+func TestBlackholeAlsoHidesTheEndOfTheServer(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	p := NewProxy(t, s.Addr())
+	raw, err := net.Dial("tcp", p.Addr())
+	require.NoError(t, err)
+	defer func() { _ = raw.Close() }()
+	_, err = raw.Write([]byte("PING\r\n"))
+	require.NoError(t, err)
+	_, err = io.ReadFull(raw, make([]byte, len("+PONG\r\n")))
+	require.NoError(t, err)
+
+	p.Blackhole(ToClient)
+	s.Kill()
+	require.NoError(t, raw.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err = raw.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+
+	p.Heal(ToClient)
+	require.NoError(t, raw.SetReadDeadline(time.Now().Add(soon)))
+	_, err = raw.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestHeldBytesOfAClosedClientAreForgotten(t *testing.T) {
+	t.Parallel()
+	s, p, key := through(t)
+	c := dial(t, p.Addr())
+	p.Blackhole(ToServer)
+	send(t, c, "SET", key, "v")
+	awaitHolding(t, p, ToServer)
+	require.NoError(t, c.Close())
+	eventually(t, func() bool { return p.Holding(ToServer) == 0 }, "held for a client that has gone")
+	p.Heal()
+	_, err := dial(t, p.Addr()).Do("PING")
+	require.NoError(t, err)
+	require.False(t, exists(t, s, key))
+}
+
+func TestHeldBytesOfAClosedClientArriveLateWithKeepHalfDead(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"client closes", "client reset"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			s, p, key := through(t)
+			p.KeepHalfDead(true)
+			c := dial(t, p.Addr())
+			p.Blackhole(ToServer)
+			send(t, c, "SET", key, "v")
+			awaitHolding(t, p, ToServer)
+			if end == "client closes" {
+				require.NoError(t, c.Close())
+			} else {
+				p.Reset()
+			}
+			eventually(t, func() bool { return p.Connections() == 0 }, "the client is still there")
+			require.False(t, exists(t, s, key))
+			p.Heal(ToServer)
+			eventually(t, func() bool { return exists(t, s, key) }, "the command was lost")
+		})
+	}
+}
+
+func TestConnectionWithNeitherSideLeftIsForgottenAlsoWhileHeld(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	p := NewProxy(t, s.Addr())
+	c := dial(t, p.Addr())
+	_, err := c.Do("PING")
+	require.NoError(t, err)
+	p.Blackhole(ToClient)
+	s.Kill()
+	eventually(t, func() bool { return p.sawEnd(ToClient) }, "the end of the server was not seen")
+	require.Equal(t, 1, p.Connections())
+	require.NoError(t, c.Close())
+	eventually(t, func() bool { return p.linkCount() == 0 }, "the connection is kept")
+}
+
+func (p *Proxy) linkCount() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}
+
+// sawEnd reports whether a connection has ended in the direction.
+func (p *Proxy) sawEnd(dir Direction) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if l.pipes[dir].ended {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTheServerLearnsThatAClientHasGone(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	p := NewProxy(t, s.Addr())
+	c := dial(t, p.Addr())
+	_, err := c.Do("PING")
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Clients(t))
+	require.NoError(t, c.Close())
+	eventually(t, func() bool { return s.Clients(t) == 0 }, "the server still has the client")
+	eventually(t, func() bool { return p.linkCount() == 0 }, "the proxy still has the client")
+}
+
+func TestLatencyDelaysOneDirection(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []Direction{ToServer, ToClient} {
+		_, p, _ := through(t)
+		c := dial(t, p.Addr())
+		const delay = 100 * time.Millisecond
+		p.Latency(dir, delay)
+		start := time.Now()
+		_, err := c.Do("PING")
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(start), delay)
+
+		// A change holds for what comes after it, not for what is on its way.
+		p.Latency(dir, time.Hour)
+		send(t, c, "PING")
+		awaitHolding(t, p, dir)
+		p.Latency(dir, 0)
+		_, err = dial(t, p.Addr()).Do("PING")
+		require.NoError(t, err)
+		require.Positive(t, p.Holding(dir))
+	}
+}
+
+func TestResetCutsConnectionsWithRST(t *testing.T) {
+	t.Parallel()
+	_, p, _ := through(t)
+	c := dial(t, p.Addr())
+	_, err := c.Do("PING")
+	require.NoError(t, err)
+	p.Reset()
+	_, err = c.Receive()
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	_, err = dial(t, p.Addr()).Do("PING")
+	require.NoError(t, err)
+}
+
+func TestRefuseRefusesNewConnectionsOnly(t *testing.T) {
+	t.Parallel()
+	_, p, _ := through(t)
+	c := dial(t, p.Addr())
+	_, err := c.Do("PING")
+	require.NoError(t, err)
+	p.Refuse(true)
+	p.Refuse(true)
+	_, err = redis.Dial("tcp", p.Addr())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = c.Do("PING")
+	require.NoError(t, err)
+	p.Refuse(false)
+	p.Refuse(false)
+	_, err = dial(t, p.Addr()).Do("PING")
+	require.NoError(t, err)
+}
+
+func TestCutReplyAfterStrikesOnceInTheMiddleOfAReply(t *testing.T) {
+	t.Parallel()
+	s, p, key := through(t)
+	raw, err := net.Dial("tcp", p.Addr())
+	require.NoError(t, err)
+	defer func() { _ = raw.Close() }()
+	p.CutReplyAfter(3)
+	_, err = raw.Write([]byte("SET " + key + " v\r\n"))
+	require.NoError(t, err)
+	require.NoError(t, raw.SetReadDeadline(time.Now().Add(soon)))
+	got, err := io.ReadAll(raw)
+	require.Equal(t, "+OK", string(got))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.True(t, exists(t, s, key))
+	_, err = dial(t, p.Addr()).Do("PING")
+	require.NoError(t, err)
+}
+
+func TestCutReplyAfterCountsAcrossReplies(t *testing.T) {
+	t.Parallel()
+	_, p, _ := through(t)
+	c := dial(t, p.Addr())
+	p.CutReplyAfter(len("+PONG\r\n") + 1)
+	_, err := c.Do("PING")
+	require.NoError(t, err)
+	_, err = c.Do("PING")
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+func TestProxyInFrontOfNothingResetsItsClients(t *testing.T) {
+	t.Parallel()
+	p := NewProxy(t, loopback(freePort()))
+	c, err := net.Dial("tcp", p.Addr())
+	if err == nil { // the reset may come that early
+		defer func() { _ = c.Close() }()
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(soon)))
+		_, err = c.Read(make([]byte, 1))
+	}
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}

@@ -1,0 +1,253 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// startTimeout bounds one start of a server, from fork to PONG.
+	startTimeout = 10 * time.Second
+	// ioTimeout bounds what the package itself asks of a server.
+	ioTimeout = 10 * time.Second
+	// startAttempts is how many ports are tried before a start fails.
+	startAttempts = 10
+)
+
+// errExited says that a server process ended while it was still starting.
+var errExited = errors.New("the server ended while starting")
+
+// Server is a redis-server or valkey-server process. All methods are safe for
+// concurrent use, but Shutdown and Restart are for one goroutine at a time.
+type Server struct {
+	tb   testing.TB // nil for the shared server
+	cfg  config
+	dir  string
+	port int
+	pool *redis.Pool
+
+	mu   sync.Mutex // guards what follows; never held across I/O
+	proc *process
+	info serverInfo
+}
+
+// Start starts an empty server for this test and returns when it answers. It
+// ends with the test. A missing program or a failed start ends the test; under
+// -short a missing program skips it.
+func Start(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	s, err := start(resolve(tb, opts))
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	s.tb = tb
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("redistest: last words of the server on %s:\n%s", s.Addr(), s.logTail())
+		}
+		s.discard()
+	})
+	return s
+}
+
+// resolve finds the server program, or ends the test with what to do.
+func resolve(tb testing.TB, opts []Option) config {
+	tb.Helper()
+	cfg := newConfig(opts)
+	if err := cfg.findBinary(); err != nil {
+		if testing.Short() {
+			tb.Skipf("redistest: %v", err)
+		}
+		tb.Fatalf("redistest: %v", err)
+	}
+	return cfg
+}
+
+// start starts a server on the configured port, or on free ports until one
+// works.
+func start(cfg config) (*Server, error) {
+	// Not tb.TempDir: its long paths do not fit a unix socket's address.
+	dir, err := os.MkdirTemp("", "redistest-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, dir: dir, port: cfg.port}
+	s.pool = &redis.Pool{MaxIdle: 1, DialContext: s.dialOwn, TestOnBorrow: ping}
+	for range startAttempts {
+		if cfg.port == 0 {
+			s.port = freePort()
+		}
+		if err = s.launch(); err == nil {
+			return s, nil
+		}
+		if cfg.port != 0 || !errors.Is(err, errExited) {
+			break
+		}
+	}
+	err = fmt.Errorf("start %s: %w\n%s", cfg.binary, err, s.logTail())
+	s.discard()
+	return nil, err
+}
+
+// launch starts the process on s.port and waits until it answers.
+func (s *Server) launch() error {
+	p, err := spawn(s.cfg.binary, s.commandLine(), s.logPath())
+	if err != nil {
+		return err
+	}
+	info, err := s.awaitPong(p)
+	if err != nil {
+		p.kill()
+		return err
+	}
+	s.mu.Lock()
+	s.proc, s.info = p, info
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *Server) commandLine() []string {
+	args := []string{
+		"--bind", "127.0.0.1",
+		"--port", strconv.Itoa(s.port),
+		"--dir", s.dir,
+		"--save", "",
+		"--appendonly", "no",
+		"--daemonize", "no",
+	}
+	if s.cfg.unixSocket {
+		args = append(args, "--unixsocket", s.Socket(), "--unixsocketperm", "700")
+	}
+	if s.cfg.password != "" {
+		args = append(args, "--requirepass", s.cfg.password)
+	}
+	return append(args, s.cfg.args...)
+}
+
+// awaitPong asks the server until it answers as the process that was started,
+// and not as a stranger on the same port.
+func (s *Server) awaitPong(p *process) (serverInfo, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for {
+		info, err := s.askInfo(ctx)
+		if err == nil && info.pid == p.pid() {
+			return info, nil
+		}
+		select {
+		case <-p.done:
+			return serverInfo{}, errExited
+		case <-ctx.Done():
+			return serverInfo{}, fmt.Errorf("no answer within %v: %w", startTimeout, err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Addr returns the server's TCP address, host:port.
+func (s *Server) Addr() string { return loopback(s.port) }
+
+// URL returns the server's address as a redis:// URL, with the password if
+// there is one.
+func (s *Server) URL() string { return redisURL(s.Addr(), s.cfg.password) }
+
+// Socket returns the path of the unix socket of a server started with
+// WithUnixSocket, and "" for others.
+func (s *Server) Socket() string {
+	if !s.cfg.unixSocket {
+		return ""
+	}
+	return filepath.Join(s.dir, "redis.sock")
+}
+
+// Pause freezes the server (SIGSTOP) and returns when it stands still: it takes
+// bytes from the network, as far as the kernel's buffers go, and answers
+// nothing until Resume.
+func (s *Server) Pause() { s.mustSignal("pause", (*process).pause) }
+
+// Resume lets a frozen server go on (SIGCONT).
+func (s *Server) Resume() { s.mustSignal("resume", (*process).resume) }
+
+func (s *Server) mustSignal(verb string, f func(*process) error) {
+	tb := s.owner()
+	tb.Helper()
+	if err := f(s.process()); err != nil {
+		tb.Fatalf("redistest: %s the server: %v", verb, err)
+	}
+}
+
+// Kill ends the server at once (SIGKILL) and returns when it is gone. Its data
+// is lost. It may be called again.
+func (s *Server) Kill() {
+	s.owner().Helper()
+	s.process().kill()
+}
+
+// Shutdown ends the server as an operator does (SHUTDOWN NOSAVE) and returns
+// when it is gone. Its data is lost.
+func (s *Server) Shutdown() {
+	tb := s.owner()
+	tb.Helper()
+	p := s.process()
+	c, err := s.dialOwn(context.Background())
+	if err != nil {
+		tb.Fatalf("redistest: shut the server down: %v", err)
+	}
+	// The answer to SHUTDOWN is a closed connection; what counts is the exit.
+	_, _ = c.Do("SHUTDOWN", "NOSAVE")
+	_ = c.Close()
+	select {
+	case <-p.done:
+	case <-time.After(ioTimeout):
+		tb.Fatalf("redistest: the server is still there %v after SHUTDOWN", ioTimeout)
+	}
+}
+
+// Restart ends the server if it runs, starts an empty one on the same port and
+// returns when it answers.
+func (s *Server) Restart() {
+	tb := s.owner()
+	tb.Helper()
+	s.Kill()
+	var err error
+	for range startAttempts {
+		if err = s.launch(); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) // the port is taken: give it a moment
+	}
+	tb.Fatalf("redistest: restart the server: %v\n%s", err, s.logTail())
+}
+
+// owner returns the test that the server belongs to.
+func (s *Server) owner() testing.TB {
+	if s.tb == nil {
+		panic("redistest: the shared server is not one test's to stop: use Start")
+	}
+	return s.tb
+}
+
+func (s *Server) process() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc
+}
+
+// discard ends the process and removes its directory.
+func (s *Server) discard() {
+	if p := s.process(); p != nil {
+		p.kill()
+	}
+	// A directory left behind in the system's temporary one does no harm.
+	_ = s.pool.Close()
+	_ = os.RemoveAll(s.dir)
+}

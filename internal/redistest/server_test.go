@@ -1,0 +1,196 @@
+package redistest
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+)
+
+func TestStartGivesAnEmptyServerOfTheTestsOwn(t *testing.T) {
+	t.Parallel()
+	s, other := Start(t), Start(t)
+	require.Zero(t, s.Do(t, "DBSIZE"))
+	require.NotEqual(t, s.Addr(), other.Addr())
+	s.Do(t, "SET", "k", "v")
+	require.Zero(t, other.Do(t, "DBSIZE"))
+	require.Equal(t, []any{[]byte("save"), []byte("")}, s.Do(t, "CONFIG", "GET", "save"))
+	require.Equal(t, []any{[]byte("appendonly"), []byte("no")}, s.Do(t, "CONFIG", "GET", "appendonly"))
+	require.Contains(t, []string{"redis", "valkey"}, s.Name())
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, s.Version())
+}
+
+func TestServerEndsWithItsTest(t *testing.T) {
+	var s *Server
+	t.Run("inner", func(t *testing.T) { s = Start(t) })
+	_, err := redis.Dial("tcp", s.Addr())
+	require.Error(t, err)
+	require.NoDirExists(t, s.dir)
+}
+
+func TestStartTakesArgumentsPortPasswordAndSocket(t *testing.T) {
+	t.Parallel()
+	port := freePort()
+	s := Start(t, WithPort(port), WithPassword("p@ss word"), WithUnixSocket(), WithArgs("--maxmemory", "3mb"))
+	require.Equal(t, loopback(port), s.Addr())
+	require.Equal(t, []any{[]byte("maxmemory"), []byte(strconv.Itoa(3 << 20))}, s.Do(t, "CONFIG", "GET", "maxmemory"))
+
+	_, err := dial(t, s.Addr()).Do("PING")
+	require.ErrorContains(t, err, "NOAUTH")
+	c, err := redis.DialURL(s.URL())
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	c, err = redis.Dial("unix", s.Socket(), redis.DialPassword("p@ss word"))
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Empty(t, Shared(t).Socket())
+}
+
+func TestPauseFreezesTheServerUntilResume(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	c := s.Dial(t)
+	s.Pause()
+	send(t, c, "SET", "k", "v")
+	probe := dial(t, s.Addr()) // the kernel still takes connections
+	_, err := redis.DoWithTimeout(probe, 50*time.Millisecond, "PING")
+	require.Error(t, err)
+	s.Resume()
+	_, err = redis.ReceiveWithTimeout(c, soon)
+	require.NoError(t, err)
+	require.Equal(t, []byte("v"), s.Do(t, "GET", "k"))
+}
+
+func TestAFrozenServerCanBeKilled(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	c := s.Dial(t)
+	s.Pause()
+	s.Kill()
+	s.Kill()
+	_, err := redis.ReceiveWithTimeout(c, soon)
+	require.Error(t, err)
+}
+
+func TestRestartGivesAnEmptyServerOnTheSamePort(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	addr := s.Addr()
+	for _, end := range []func(){s.Kill, s.Shutdown, s.Pause, func() {}} {
+		c := s.Dial(t)
+		s.Do(t, "SET", "k", "v")
+		end()
+		s.Restart()
+		require.Equal(t, addr, s.Addr())
+		require.Nil(t, s.Do(t, "GET", "k"))
+		_, err := c.Do("PING")
+		require.Error(t, err)
+	}
+}
+
+func TestDoIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	s, key := Shared(t), Key(t)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 50 {
+				s.Do(t, "INCR", key)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, []byte("1000"), s.Do(t, "GET", key))
+}
+
+func TestCommandStatsCountsCallsByCommand(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	s.Do(t, "CONFIG", "RESETSTAT")
+	for range 3 {
+		s.Do(t, "EVAL", "return redis.call('incr', KEYS[1])", 1, "k")
+	}
+	stats := s.CommandStats(t)
+	require.EqualValues(t, 3, stats["eval"])
+	require.EqualValues(t, 3, stats["incr"])
+	require.Zero(t, stats["get"])
+}
+
+func TestClientsAndChannelsCountOnlyTheTestsOwn(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	require.Zero(t, s.Clients(t))
+	require.Empty(t, s.Channels(t))
+	normal, sub := s.Dial(t), s.Dial(t)
+	send(t, sub, "SUBSCRIBE", "ch")
+	_, err := sub.Receive()
+	require.NoError(t, err)
+	require.Equal(t, 2, s.Clients(t))
+	require.Equal(t, []string{"ch"}, s.Channels(t))
+
+	require.Equal(t, 1, s.KillClients(t, "pubsub"))
+	_, err = redis.ReceiveWithTimeout(sub, soon)
+	require.ErrorIs(t, err, io.EOF)
+	_, err = normal.Do("PING")
+	require.NoError(t, err)
+
+	require.Equal(t, 1, s.KillClients(t, "normal"))
+	_, err = redis.ReceiveWithTimeout(normal, soon)
+	require.ErrorIs(t, err, io.EOF)
+	require.Zero(t, s.Clients(t))
+}
+
+func TestKeyIsUniqueAndPlain(t *testing.T) {
+	t.Parallel()
+	t.Run("with {odd} bytes: äöü "+strings.Repeat("long", 50), func(t *testing.T) {
+		t.Parallel()
+		seen := map[string]bool{}
+		for range 1000 {
+			key := Key(t)
+			require.Regexp(t, `^TestKeyIsUniqueAndPlain-with_-odd-[\w-]+-\d+-[0-9a-f]{8}$`, key)
+			require.Less(t, len(key), 100)
+			require.False(t, seen[key])
+			seen[key] = true
+		}
+	})
+}
+
+func TestEachServerRunsTheBodyOnRealAndInMemoryServers(t *testing.T) {
+	var names []string
+	EachServer(t, func(t *testing.T, target Target) {
+		t.Helper()
+		names = append(names, t.Name())
+		target.Do(t, "SET", "k", "v")
+		got, err := redis.String(target.Dial(t).Do("GET", "k"))
+		require.NoError(t, err)
+		require.Equal(t, "v", got)
+		c, err := redis.DialURL(target.URL())
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		require.Equal(t, "redis://"+target.Addr(), target.URL())
+	})
+	require.GreaterOrEqual(t, len(names), 2)
+	require.Contains(t, names, t.Name()+"/server")
+	require.Contains(t, names, t.Name()+"/miniredis")
+}
+
+func TestParseInfoTellsDescendantsFromRedis(t *testing.T) {
+	t.Parallel()
+	cases := map[string]serverInfo{
+		"# Server\r\nredis_version:7.0.15\r\nprocess_id:12\r\n":                                             {"redis", "7.0.15", 12},
+		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nprocess_id:3\r\n":             {"valkey", "8.1.1", 3},
+		"redis_version:7.2.4\r\nserver_name:unknown\r\nprocess_id:4\r\nexecutable:/a:b\r\nconfig_file:\r\n": {"unknown", "7.2.4", 4},
+	}
+	for text, want := range cases {
+		got, err := parseInfo(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := parseInfo("redis_version:7.0.15\r\n")
+	require.Error(t, err)
+}
