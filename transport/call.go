@@ -97,11 +97,15 @@ func (c *Call) Abandon() bool {
 // gets [ErrNotSent]. Claiming a call twice, for instance to repeat it as EVAL
 // after NOSCRIPT, is allowed and keeps it sent.
 func (c *Call) Claim(conn int64) bool {
-	c.conn.Store(conn)
+	c.conn.Store(conn) // before the state says sent
 	if c.state.CompareAndSwap(callQueued, callSent) {
 		return true
 	}
-	return c.state.Load() != callWithdrawn
+	if c.state.Load() == callWithdrawn {
+		c.conn.Store(0)
+		return false
+	}
+	return true
 }
 
 // Abandoned reports whether the caller left after the call was sent. Transports

@@ -3,7 +3,8 @@ package transport
 import "context"
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or
-// []any with these inside) or an error of the package's error contract. It runs
+// []any with these and *ServerError inside) or an error of the package's error
+// contract. It runs
 // on a goroutine of the transport and must return at once: it may start other
 // calls, but must not wait for anything.
 type Done func(reply any, err error)

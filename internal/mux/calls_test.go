@@ -1,0 +1,243 @@
+package mux_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{}
+		g := p.gate()
+		m := open(t, p.config())
+		require.NoError(t, m.Connect(t.Context()))
+		close(g.armed)
+		var last <-chan outcome
+		start(m, command("ECHO", "0"))
+		synctest.Wait() // the writer is at the gate
+		for _, name := range []string{"1", "2", "3"} {
+			last = start(m, command("ECHO", name))
+		}
+		for _, name := range []string{"a", "b"} {
+			c := command("ECHO", name)
+			c.Urgent = true
+			start(m, c)
+		}
+		close(g.gate)
+		await(t, last)
+		assert.Equal(t, []string{"ECHO 0", "ECHO a", "ECHO b", "ECHO 1", "ECHO 2", "ECHO 3"}, p.commands())
+	})
+}
+
+func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{}
+		g := p.gate()
+		m := open(t, p.config())
+		require.NoError(t, m.Connect(t.Context()))
+		close(g.armed)
+		first, c := start(m, command("ECHO", "1")), command("ECHO", "2")
+		synctest.Wait()
+		second := start(m, c)
+		assert.True(t, c.Abandon())
+		close(g.gate)
+		require.NoError(t, await(t, first).err)
+		assert.Equal(t, transport.ErrNotSent, await(t, second).err)
+		assert.Equal(t, []string{"ECHO 1"}, p.commands())
+	})
+}
+
+func TestLateReplyRunsDoneWhereItHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"SLOW": silence})
+		m := open(t, p.config())
+		c := command("SLOW")
+		gone, late := make(chan struct{}), make(chan outcome, 2)
+		m.Start(c, func(reply any, err error) {
+			<-gone // as no done should
+			late <- outcome{reply, err}
+		})
+		synctest.Wait()
+		require.False(t, c.Abandon())
+		p.say(1, ok)
+		for range 3 {
+			require.NoError(t, do(t, m, command("ECHO", "x")).err)
+		}
+		none(t, late)
+		close(gone)
+		assert.Equal(t, outcome{"OK", nil}, await(t, late))
+	})
+}
+
+func TestDoneMayStartCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, (&peer{}).config())
+		came := make(chan outcome, 1)
+		m.Start(command("ECHO", "1"), func(any, error) {
+			m.Start(command("ECHO", "2"), func(reply any, err error) { came <- outcome{reply, err} })
+		})
+		assert.Equal(t, outcome{[]byte("ECHO 2"), nil}, await(t, came))
+	})
+}
+
+func TestReplyCutInTheMiddleIsUncertain(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"$10\r\nabc", "*2\r\n:1\r\n", ":1", "$3\r\nabc", "-ER", "+O", "*1\r\n$1\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := (&peer{}).answer(map[string]string{"CUT": part + hangUp})
+			m := open(t, p.config())
+			require.ErrorIs(t, do(t, m, command("CUT")).err, transport.ErrUncertain, "%q", part)
+			assert.NoError(t, do(t, m, command("ECHO", "x")).err)
+			assert.Equal(t, 2, p.dialled())
+		})
+	}
+}
+
+func TestReplyThatNoCallAskedForEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"TWICE": ok + ok})
+		m := open(t, p.config())
+		require.NoError(t, do(t, m, command("TWICE")).err)
+		synctest.Wait()
+		assert.Equal(t, outcome{[]byte("ECHO x"), nil}, do(t, m, command("ECHO", "x")), "not the reply too many")
+		assert.Equal(t, 2, p.dialled())
+	})
+}
+
+func TestServerErrorsAreAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{
+			"ONE":  "-WRONGTYPE not a hash\r\n",
+			"MANY": "*3\r\n:1\r\n-ERR inside\r\n*1\r\n-OOM deeper\r\n",
+		})
+		m := open(t, p.config())
+		o := do(t, m, command("ONE"))
+		assert.Equal(t, &transport.ServerError{Text: "WRONGTYPE not a hash"}, o.err)
+		assert.Nil(t, o.reply)
+		o = do(t, m, command("MANY"))
+		require.NoError(t, o.err)
+		assert.Equal(t, []any{
+			int64(1), &transport.ServerError{Text: "ERR inside"},
+			[]any{&transport.ServerError{Text: "OOM deeper"}},
+		}, o.reply)
+		assert.Equal(t, 1, p.dialled())
+	})
+}
+
+func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"HANG": silence})
+		g := p.gate()
+		m := mux.New(p.config())
+		require.NoError(t, m.Connect(t.Context()))
+		flying := start(m, command("HANG"))
+		synctest.Wait()
+		close(g.armed)
+		gated := start(m, command("HANG"))
+		synctest.Wait()
+		queued := start(m, command("ECHO", "x"))
+		go func() {
+			time.Sleep(time.Second)
+			close(g.gate)
+		}()
+		require.NoError(t, m.Close())
+		for _, o := range []outcome{<-flying, <-gated} {
+			assert.ErrorIs(t, o.err, transport.ErrUncertain)
+			assert.ErrorIs(t, o.err, transport.ErrClosed)
+			assert.NotErrorIs(t, o.err, transport.ErrNotSent)
+		}
+		for _, came := range []<-chan outcome{queued, start(m, command("ECHO", "after"))} {
+			o := <-came
+			assert.ErrorIs(t, o.err, transport.ErrNotSent)
+			assert.ErrorIs(t, o.err, transport.ErrClosed)
+			assert.NotErrorIs(t, o.err, transport.ErrUncertain)
+		}
+		require.NoError(t, m.Close())
+		require.ErrorIs(t, m.Connect(t.Context()), transport.ErrClosed)
+		assert.Equal(t, []string{"HANG"}, p.commands())
+	})
+}
+
+func TestCloseEndsADialAndAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		waits := func(ctx context.Context) (redis.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		m := mux.New(mux.Config{Dial: waits, DialTimeout: time.Hour})
+		dialling := start(m, command("ECHO", "x"))
+		synctest.Wait()
+		require.NoError(t, m.Close())
+		assert.ErrorIs(t, await(t, dialling).err, transport.ErrClosed)
+
+		p := &peer{dialErr: context.DeadlineExceeded}
+		m = mux.New(mux.Config{Dial: p.dial, BackoffMin: time.Hour})
+		require.Error(t, do(t, m, command("ECHO", "x")).err)
+		pausing := start(m, command("ECHO", "x"))
+		synctest.Wait()
+		require.NoError(t, m.Close())
+		assert.ErrorIs(t, await(t, pausing).err, transport.ErrClosed)
+		assert.Zero(t, time.Since(began))
+	})
+}
+
+func TestMuxThatWasNeverUsedDoesNotDial(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{}
+		m := mux.New(p.config())
+		time.Sleep(time.Hour)
+		require.NoError(t, m.Close())
+		require.NoError(t, m.Close())
+		assert.Zero(t, p.dialled())
+	})
+}
+
+func TestReconnectIsToldAfterEachConnectionButTheFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var again atomic.Int32
+		p := (&peer{}).answer(map[string]string{"BREAK": hangUp})
+		cfg := p.config()
+		var m *mux.Mux
+		cfg.OnReconnect = func() {
+			again.Add(1)
+			m.Start(command("ECHO", "hook"), func(any, error) {})
+		}
+		m = open(t, cfg)
+		news := m.Reconnected()
+		require.NoError(t, m.Connect(t.Context()))
+		for i := range int32(3) {
+			select {
+			case <-news:
+				t.Fatal("no reconnect yet")
+			default:
+			}
+			require.Error(t, do(t, m, command("BREAK")).err)
+			require.NoError(t, do(t, m, command("ECHO", "x")).err)
+			synctest.Wait()
+			assert.Equal(t, i+1, again.Load())
+			<-news
+			news = m.Reconnected()
+		}
+	})
+}

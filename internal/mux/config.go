@@ -1,0 +1,67 @@
+package mux
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Dial opens a connection that the Mux alone will use and close, with TLS,
+// credentials and database already set. It must not come from a pool and must
+// support redis.ConnWithTimeout, as those made by redis.DialContext do. It should
+// honour ctx: one that does not is waited for by Close, and by nothing else. Read
+// and write timeouts of the connection are not needed.
+type Dial func(ctx context.Context) (redis.Conn, error)
+
+// Config says how a [Mux] reaches its server. Only Dial is required.
+type Config struct {
+	// Dial opens a connection.
+	Dial Dial
+
+	// ReplyLimit is how long the oldest call of a connection may wait for its
+	// reply, and before that to be written, until the connection is given up.
+	// It must be longer than a slow script can take. Default 10 s.
+	ReplyLimit time.Duration
+
+	// DialTimeout bounds one dial, its first commands included. Default 5 s.
+	DialTimeout time.Duration
+
+	// BackoffMin and BackoffMax bound the pause after a failed dial. It doubles
+	// from failure to failure, and of each pause a random part between none and
+	// half is left out. Defaults 20 ms and 1 s.
+	BackoffMin, BackoffMax time.Duration
+
+	// Logger is told of lost and restored connections. Default: silence.
+	Logger *slog.Logger
+
+	// OnReconnect, when not nil, runs after each connection made after the
+	// first, on the goroutine that late replies are handed to. It must return
+	// soon; it may start calls.
+	OnReconnect func()
+}
+
+func (c Config) withDefaults() Config {
+	if c.Dial == nil {
+		panic("mux: Config.Dial is nil")
+	}
+	orElse(&c.ReplyLimit, 10*time.Second)
+	orElse(&c.DialTimeout, 5*time.Second)
+	orElse(&c.BackoffMin, 20*time.Millisecond)
+	orElse(&c.BackoffMax, time.Second)
+	c.BackoffMax = max(c.BackoffMin, c.BackoffMax)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OnReconnect == nil {
+		c.OnReconnect = func() {}
+	}
+	return c
+}
+
+func orElse(d *time.Duration, def time.Duration) {
+	if *d <= 0 {
+		*d = def
+	}
+}

@@ -1,0 +1,51 @@
+// Package mux runs the calls of any number of callers over one Redis connection
+// at a time. It is the Start half of transport.Transport. It knows nothing of
+// locks.
+//
+// # The life of the connection
+//
+//	              a call waits               PING answered
+//	disconnected ─────────────▶ dialling ───────────────────▶ connected
+//	   ▲   ▲                       │                              │
+//	   │   └── fails: back-off, ───┘                              │
+//	   │       queued calls end not sent                          │
+//	   └───── broken, or its oldest call waits too long: ─────────┘
+//	          calls in flight end uncertain, queued ones stay queued
+//
+//	any of them ──Close──▶ closed: in flight ends uncertain, queued ends not sent
+//
+// Nothing is dialled until a call waits, and nothing is dialled again until one
+// waits again. A connection that has answered calls is replaced at once when it
+// breaks; after a failed dial, or a connection that never answered a call, the
+// next one comes after a jittered pause. Calls that arrive during the pause wait
+// for the dial at its end.
+//
+// # The life of a call
+//
+//	Start ─▶ queue ─▶ claimed, put in flight, written ─▶ reply ─▶ done
+//	           ▲                                           │
+//	           └──── NOSCRIPT: again, as EVAL, first ──────┘
+//
+// A call is put in flight before its first byte is written, so that a write that
+// fails half-way fails it like any other call in flight. From that moment its
+// fate is the connection's: a reply, or uncertain. A call whose script the server
+// did not know has certainly not run, so it goes to the front of the queue, and
+// if its caller has left in the meantime it ends there, not sent.
+//
+// # Who owns what
+//
+//   - Callers put calls in the queue, under its mutex, and never wait.
+//   - The run goroutine, started by the first call, owns the state above: it
+//     dials, writes, and when a connection has broken and its reader has ended,
+//     ends what was in flight. It alone puts calls in flight.
+//   - Each dial has a goroutine, so that one that ignores its context cannot hold
+//     up the calls that wait for it.
+//   - Each connection has a reader, which takes calls out of flight and runs
+//     their done, and a guard, which gives the connection up when the oldest call
+//     has waited too long, written or not, and when the Mux is closed.
+//   - The late runner, which exists while it has work, runs the done of calls
+//     that were abandoned, and OnReconnect: never on the reader, which others
+//     wait for.
+//
+// Close waits for all of them. No mutex is held across I/O or while a done runs.
+package mux

@@ -1,0 +1,105 @@
+package mux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// errNoFence is the reason when the server cannot be asked about the call's
+// connection, because it is not known what it is called there.
+var errNoFence = errors.New("mux: the call's connection is not known on the server")
+
+// denial remembers that the server does not let us kill connections.
+type denial struct {
+	mu  sync.Mutex // guards err
+	err error
+}
+
+func (d *denial) get() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// set reports whether err is news.
+func (d *denial) set(err error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first := d.err == nil
+	d.err = err
+	return first
+}
+
+// Fence makes sure that call, which its caller has abandoned or whose done has
+// run, either has run on the server already or never will. Nil means that this is
+// so; any other result leaves the doubt as it was. It waits for the server no
+// longer than ctx says.
+//
+// When the call's connection has been given up, it is killed on the server, with
+// CLIENT KILL ID; that it was gone already is as good. The present connection is
+// not killed, for the sake of the other calls on it: there, the answer to a PING
+// behind the call proves that the call is over.
+//
+// A server that does not permit CLIENT KILL, or does not have it, is not asked
+// again.
+func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
+	id := call.Conn()
+	if id == 0 {
+		return errNoFence
+	}
+	who, live, ok := m.roster.find(id)
+	if !ok {
+		return errNoFence
+	}
+	if live {
+		if m.passed(ctx, id) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("mux: the call's connection has not answered: %w", context.Cause(ctx))
+		}
+	}
+	return m.kill(ctx, who)
+}
+
+// passed sends PING and reports whether the connection with this id answered it:
+// the server works through the commands of a connection in their order.
+func (m *Mux) passed(ctx context.Context, id int64) bool {
+	ping := &transport.Call{Command: "PING"}
+	_, err := m.ask(ctx, ping)
+	var refusal *transport.ServerError
+	answered := err == nil || errors.As(err, &refusal)
+	return answered && ping.Conn() == id
+}
+
+// kill ends a former connection on the server.
+func (m *Mux) kill(ctx context.Context, who identity) error {
+	if err := m.denied.get(); err != nil {
+		return err
+	}
+	c := &transport.Call{Command: "CLIENT", Args: []any{"KILL", "ID", who.id}, Urgent: true}
+	if who.addr != "" {
+		// After a failover this may be another server, on which the id is
+		// another client's. The address is not.
+		c.Args = append(c.Args, "ADDR", who.addr)
+	}
+	_, err := m.ask(ctx, c)
+	var refusal *transport.ServerError
+	if !errors.As(err, &refusal) {
+		return err // nil with 1, killed, or 0, gone already
+	}
+	if strings.HasPrefix(refusal.Text, "ERR No such client") {
+		return nil
+	}
+	err = fmt.Errorf("mux: the server does not kill connections for us: %w", err)
+	// Other codes, such as LOADING, pass.
+	if code := refusal.Code(); (code == "NOPERM" || code == "ERR") && m.denied.set(err) {
+		m.cfg.Logger.Warn("redlatch: calls in doubt cannot be fenced", "error", err)
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package mux_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const killOld = "CLIENT KILL ID 101 ADDR 10.0.0.1:1"
+
+// doubtful returns a Mux that talks to p, and a call whose connection has broken
+// under it.
+func doubtful(t *testing.T, p *peer, kill string) (*mux.Mux, *transport.Call) {
+	t.Helper()
+	p.on(func(_ int, args []string) (string, bool) {
+		switch {
+		case args[0] == "BREAK":
+			return hangUp, true
+		case args[0] == "CLIENT" && args[1] == "KILL":
+			return kill, true
+		}
+		return "", false
+	})
+	m := open(t, p.config())
+	c := command("BREAK")
+	require.ErrorIs(t, do(t, m, c).err, transport.ErrUncertain)
+	return m, c
+}
+
+func TestFenceKillsTheConnectionThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{":1\r\n", ":0\r\n", "-ERR No such client\r\n", ok} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &peer{}
+			m, c := doubtful(t, p, reply)
+			require.NoError(t, m.Fence(t.Context(), c), reply)
+			assert.Equal(t, []string{"BREAK", killOld}, p.commands())
+		})
+	}
+}
+
+func TestFenceRemembersThatItIsForbidden(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{"-NOPERM no\r\n", "-ERR unknown command 'CLIENT'\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &peer{}
+			m, c := doubtful(t, p, reply)
+			for range 3 {
+				require.Error(t, m.Fence(t.Context(), c))
+			}
+			assert.Equal(t, []string{"BREAK", killOld}, p.commands())
+		})
+	}
+}
+
+func TestFenceAsksAgainAfterAnErrorThatPasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{}
+		m, c := doubtful(t, p, "-BUSY a script runs\r\n")
+		for range 2 {
+			require.Error(t, m.Fence(t.Context(), c))
+		}
+		assert.Equal(t, []string{"BREAK", killOld, killOld}, p.commands())
+	})
+}
+
+func TestFenceOfACallOnTheLiveConnectionWaitsBehindItAndKillsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{}
+		held := true
+		p.on(func(_ int, args []string) (string, bool) {
+			return silence, held && (args[0] == "SLOW" || args[0] == "PING" && len(p.seen) > 0)
+		})
+		m := open(t, p.config())
+		c := command("SLOW")
+		late := start(m, c)
+		synctest.Wait()
+		require.False(t, c.Abandon())
+		fenced := make(chan error, 1)
+		go func() { fenced <- m.Fence(t.Context(), c) }()
+		synctest.Wait()
+		assert.Empty(t, fenced)
+		p.say(1, ok+"+PONG\r\n")
+		require.NoError(t, <-fenced)
+		require.NoError(t, await(t, late).err)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.ErrorIs(t, m.Fence(ctx, c), context.DeadlineExceeded, "no answer is no proof")
+		assert.Equal(t, []string{"SLOW"}, p.commands())
+	})
+}
+
+func TestFenceKillsWhenTheLiveConnectionBreaksMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{}
+		p.on(func(conn int, args []string) (string, bool) {
+			switch {
+			case args[0] == "SLOW":
+				return silence, true
+			case args[0] == "CLIENT" && args[1] == "KILL":
+				return ":1\r\n", true
+			}
+			return hangUp, conn == 1 && args[0] == "PING" && len(p.seen) > 0
+		})
+		m := open(t, p.config())
+		c := command("SLOW")
+		start(m, c)
+		synctest.Wait()
+		require.False(t, c.Abandon())
+		require.NoError(t, m.Fence(t.Context(), c))
+		assert.Equal(t, []string{"SLOW", killOld}, p.commands())
+	})
+}
+
+func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"SLOW": silence})
+		g := p.gate()
+		m := open(t, p.config())
+		c := command("SLOW")
+		start(m, c)
+		synctest.Wait()
+		require.False(t, c.Abandon())
+		close(g.armed)
+		start(m, command("ECHO", "keeps the writer at the gate"))
+		synctest.Wait()
+		fenced := make(chan error, 1)
+		go func() { fenced <- m.Fence(t.Context(), c) }()
+		synctest.Wait() // its PING is queued
+		p.say(1, hangUp)
+		synctest.Wait()
+		close(g.gate)
+		require.NoError(t, <-fenced)
+		assert.Equal(t, []string{"SLOW", killOld}, p.commands())
+	})
+}
+
+func TestFenceOfACallThatThisMuxNeverSentIsAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{}
+		m := open(t, p.config())
+		require.NoError(t, m.Connect(t.Context()))
+		c := command("ECHO", "x")
+		require.Error(t, m.Fence(t.Context(), c))
+		c.Claim(4711)
+		require.Error(t, m.Fence(t.Context(), c))
+		assert.Empty(t, p.commands())
+	})
+}
+
+func TestFenceStopsACallThatTheNetworkStillHolds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	proxy.KeepHalfDead(true)
+	cfg := configFor(proxy.Addr())
+	cfg.ReplyLimit = time.Second
+	m := open(t, cfg)
+
+	for _, fence := range []bool{false, true} {
+		key := redistest.Key(t)
+		held := proxy.HoldMatching(redistest.ToServer, key)
+		c := command("SET", key, "ghost")
+		require.ErrorIs(t, do(t, m, c).err, transport.ErrUncertain)
+		require.Equal(t, int64(0), server.Do(t, "EXISTS", key))
+		if fence {
+			require.NoError(t, m.Fence(t.Context(), c))
+		}
+		held.Release()
+		require.Eventually(t, func() bool { return proxy.Holding(redistest.ToServer) == 0 }, patience, time.Millisecond)
+		ran := func() bool { return assert.ObjectsAreEqual(int64(1), server.Do(t, "EXISTS", key)) }
+		if !fence {
+			for limit := time.Now().Add(patience); !ran(); {
+				require.True(t, time.Now().Before(limit), "the trial proves nothing if the call never arrives")
+			}
+			continue
+		}
+		for range 50 { // round trips, in any of which the server would come to it
+			require.False(t, ran(), "the call ran after the fence")
+		}
+	}
+}
+
+func TestFenceOnARealServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	m := open(t, configFor(server.Addr()))
+	c := command("BLPOP", redistest.Key(t), 0) // sent, and not answered
+	blocked := start(m, c)
+	require.Eventually(t, func() bool { return c.Conn() != 0 }, patience, time.Millisecond)
+	server.Do(t, "CLIENT", "KILL", "ID", c.Conn())
+	require.ErrorIs(t, await(t, blocked).err, transport.ErrUncertain)
+	require.NoError(t, m.Connect(t.Context()))
+	require.NoError(t, m.Fence(t.Context(), c), "gone already")
+	again := command("ECHO", "x")
+	require.NoError(t, do(t, m, again).err)
+	require.NoError(t, m.Fence(t.Context(), again))
+	assert.NotZero(t, again.Conn())
+	assert.Equal(t, again.Conn(), do(t, m, command("CLIENT", "ID")).reply, "still the same connection")
+}

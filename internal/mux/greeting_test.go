@@ -1,0 +1,74 @@
+package mux_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestServerThatIsNotReadyIsADialError(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []string{"NOAUTH Authentication required.", "LOADING Redis is loading"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n"})
+			m := open(t, p.config())
+			err := m.Connect(t.Context())
+			require.ErrorIs(t, err, transport.ErrNotSent)
+			require.ErrorIs(t, err, redis.Error(refusal))
+			assert.ErrorIs(t, do(t, m, command("ECHO", "x")).err, transport.ErrNotSent)
+			assert.Empty(t, p.commands())
+		})
+	}
+}
+
+func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		noperm := "-NOPERM this user has no permissions\r\n"
+		p := (&peer{}).answer(map[string]string{"PING": noperm, "CLIENT": noperm})
+		m := open(t, p.config())
+		require.NoError(t, m.Connect(t.Context()))
+		c := command("ECHO", "x")
+		require.NoError(t, do(t, m, c).err)
+		assert.Zero(t, c.Conn())
+		assert.Error(t, m.Fence(t.Context(), c), "nobody knows what to kill")
+	})
+}
+
+func TestConnectIsBoundedByItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"PING": silence})
+		m := open(t, p.config())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		assert.ErrorIs(t, m.Connect(ctx), context.DeadlineExceeded)
+		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+type bareConn struct{ redis.Conn }
+
+func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{wrap: func(c redis.Conn) redis.Conn { return bareConn{c} }}
+		m := open(t, p.config())
+		err := m.Connect(t.Context())
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorContains(t, err, "mux_test.bareConn")
+
+		nothing := func(context.Context) (redis.Conn, error) { return nil, nil } //nolint:nilnil // the mistake
+		assert.ErrorIs(t, open(t, mux.Config{Dial: nothing}).Connect(t.Context()), transport.ErrNotSent)
+	})
+	assert.Panics(t, func() { mux.New(mux.Config{}) })
+}

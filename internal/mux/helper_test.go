@@ -1,0 +1,100 @@
+package mux_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// patience is how long a test on a real server waits for what must happen.
+const patience = 20 * time.Second
+
+type outcome struct {
+	reply any
+	err   error
+}
+
+// dialTo dials a real server.
+func dialTo(addr string) mux.Dial { return dialWith(addr) }
+
+func dialWith(addr string, opts ...redis.DialOption) mux.Dial {
+	return func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", addr, opts...)
+	}
+}
+
+// open makes a Mux that is closed with the test.
+func open(tb testing.TB, cfg mux.Config) *mux.Mux {
+	tb.Helper()
+	m := mux.New(cfg)
+	tb.Cleanup(func() { require.NoError(tb, m.Close()) })
+	return m
+}
+
+func command(name string, args ...any) *transport.Call {
+	return &transport.Call{Command: name, Args: args}
+}
+
+func eval(s *transport.Script, keys int, args ...any) *transport.Call {
+	return &transport.Call{Script: s, NumKeys: keys, Args: args}
+}
+
+// start starts a call. The channel has room for an outcome too many, so that one
+// shows.
+func start(m *mux.Mux, c *transport.Call) <-chan outcome {
+	came := make(chan outcome, 2)
+	m.Start(c, func(reply any, err error) { came <- outcome{reply, err} })
+	return came
+}
+
+// await waits for an outcome; under fake time the limit passes in no time.
+func await(tb testing.TB, came <-chan outcome) outcome {
+	tb.Helper()
+	select {
+	case o := <-came:
+		return o
+	case <-time.After(patience):
+		tb.Fatal("done has not run")
+		return outcome{}
+	}
+}
+
+func do(tb testing.TB, m *mux.Mux, c *transport.Call) outcome {
+	tb.Helper()
+	return await(tb, start(m, c))
+}
+
+// none says that a call has not ended.
+func none(tb testing.TB, came <-chan outcome) {
+	tb.Helper()
+	select {
+	case o := <-came:
+		tb.Fatalf("done has run too early: %v", o)
+	default:
+	}
+}
+
+// eventually tries a call until it works.
+func eventually(tb testing.TB, m *mux.Mux, name string, args ...any) any {
+	tb.Helper()
+	for limit := time.Now().Add(patience); ; {
+		o := do(tb, m, command(name, args...))
+		if o.err == nil {
+			return o.reply
+		}
+		if time.Now().After(limit) {
+			tb.Fatalf("still failing: %v", o.err)
+		}
+	}
+}
+
+func configFor(addr string) mux.Config { return mux.Config{Dial: dialTo(addr)} }

@@ -1,0 +1,121 @@
+package mux
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// errClosedNotSent is what a call that Close found unsent ends with.
+var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
+
+// Mux runs calls over one connection at a time. All methods are safe for
+// concurrent use.
+type Mux struct {
+	cfg    Config
+	queue  queue
+	roster roster
+	late   lateRunner
+	denied denial
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // every goroutine of the Mux
+
+	// Owned by the run goroutine.
+	backoff   backoff
+	notBefore time.Time // no dial earlier than this
+	writer    writer
+}
+
+// New returns a Mux. It does no I/O and starts nothing: the first call makes it
+// dial. It panics when cfg has no Dial.
+func New(cfg Config) *Mux {
+	m := &Mux{cfg: cfg.withDefaults()}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.queue.init()
+	m.roster.init()
+	m.late.wg = &m.wg
+	m.backoff = backoff{min: m.cfg.BackoffMin, max: m.cfg.BackoffMax}
+	return m
+}
+
+// Start queues call and returns at once. done runs exactly once, with a reply or
+// an error of package transport's contract, on a goroutine of the Mux, or on the
+// caller's before Start returns when the Mux is closed. It must not wait for
+// anything, and so not call Close either.
+//
+// A call withdrawn with Abandon ends when the Mux comes to it: with a connection
+// that takes what is written to it that is at once; without one it is when the
+// dial under way or the next one has ended, so within DialTimeout + BackoffMax;
+// behind a server that takes nothing it can be ReplyLimit later.
+func (m *Mux) Start(call *transport.Call, done transport.Done) {
+	first, ok := m.queue.push(entry{call: call, done: done}, &m.wg)
+	switch {
+	case !ok:
+		done(nil, errClosedNotSent)
+	case first:
+		go m.run()
+	}
+}
+
+// Connect makes sure of a connection: it sends PING, for which the Mux dials if
+// it must, and returns when it is answered. The error wraps that of the dial, or
+// of ctx.
+func (m *Mux) Connect(ctx context.Context) error {
+	ping := &transport.Call{Command: "PING", Urgent: true}
+	_, err := m.ask(ctx, ping)
+	if transport.IsCode(err, "NOPERM") {
+		return nil // only a server that knows us refuses us this
+	}
+	return err
+}
+
+// Reconnected returns a channel that is closed when the next connection after
+// the first one has been made. Ask again for the one after. Close does not close
+// it.
+func (m *Mux) Reconnected() <-chan struct{} { return m.roster.next() }
+
+// Close ends the connection and waits until nothing of the Mux runs any more.
+// Calls in flight end with transport.ErrUncertain, queued ones with
+// transport.ErrNotSent, both together with transport.ErrClosed. It always returns
+// nil and may be called more than once, but not from a done.
+func (m *Mux) Close() error {
+	m.queue.close()
+	m.cancel()
+	m.wg.Wait()
+	return nil
+}
+
+// ask starts call and waits for its outcome, or for ctx.
+func (m *Mux) ask(ctx context.Context, call *transport.Call) (any, error) {
+	type outcome struct {
+		reply any
+		err   error
+	}
+	came := make(chan outcome, 1)
+	m.Start(call, func(reply any, err error) { came <- outcome{reply, err} })
+	select {
+	case o := <-came:
+		return o.reply, o.err
+	case <-ctx.Done():
+	}
+	if call.Abandon() {
+		return nil, fmt.Errorf("%w: %w", transport.ErrNotSent, context.Cause(ctx))
+	}
+	return nil, fmt.Errorf("%w: %w", transport.ErrUncertain, context.Cause(ctx))
+}
+
+// finish ends a call. The done of an abandoned one may be slow, since it starts
+// the clearing-up after a caller that left, so it goes to the late runner. The
+// call must not be touched afterwards.
+func (m *Mux) finish(e entry, reply any, err error) {
+	if e.call.Abandoned() {
+		m.late.do(func() { e.done(reply, err) })
+		return
+	}
+	e.done(reply, err)
+}

@@ -1,0 +1,245 @@
+package mux_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/mux"
+)
+
+const (
+	ok      = "+OK\r\n"
+	silence = ""      // no reply
+	hangUp  = "\x00"  // close the connection, after what stands before it
+	deaf    = "\x00d" // answer nothing and read nothing any more, until stop
+)
+
+// peer is a scripted server at the other end of net.Pipe, for fake time. It
+// answers PING and CLIENT ID by itself unless a handler says otherwise.
+type peer struct {
+	stop chan struct{} // closed by tests that use deaf
+
+	mu      sync.Mutex // guards what follows
+	handle  func(conn int, args []string) (reply string, handled bool)
+	dialErr error
+	dials   int
+	seen    []string // all commands but the greeting
+	wrap    func(redis.Conn) redis.Conn
+	conns   map[int]net.Conn
+}
+
+// on sets the handler of all commands.
+func (p *peer) on(f func(conn int, args []string) (string, bool)) *peer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handle = f
+	return p
+}
+
+// answer makes the peer answer each command by its name.
+func (p *peer) answer(replies map[string]string) *peer {
+	return p.on(func(_ int, args []string) (string, bool) {
+		r, handled := replies[args[0]]
+		return r, handled
+	})
+}
+
+func (p *peer) refuse(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dialErr = err
+}
+
+func (p *peer) dialled() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dials
+}
+
+func (p *peer) commands() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.seen...)
+}
+
+// say sends a reply of the peer's own accord.
+func (p *peer) say(conn int, reply string) {
+	p.mu.Lock()
+	c := p.conns[conn]
+	p.mu.Unlock()
+	p.write(c, reply)
+}
+
+func (p *peer) dial(context.Context) (redis.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dials++
+	if p.dialErr != nil {
+		return nil, p.dialErr
+	}
+	ours, theirs := net.Pipe()
+	if p.conns == nil {
+		p.conns = map[int]net.Conn{}
+	}
+	p.conns[p.dials] = theirs
+	go p.serve(p.dials, theirs)
+	c := redis.NewConn(ours, 0, 0)
+	if p.wrap != nil {
+		c = p.wrap(c)
+	}
+	return c, nil
+}
+
+func (p *peer) config() mux.Config { return mux.Config{Dial: p.dial} }
+
+func (p *peer) serve(conn int, c net.Conn) {
+	defer func() { _ = c.Close() }()
+	in := bufio.NewReader(c)
+	for {
+		args, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		reply := p.reply(conn, args)
+		if reply == deaf {
+			<-p.stop
+			return
+		}
+		if !p.write(c, reply) {
+			return
+		}
+	}
+}
+
+func (p *peer) write(c net.Conn, reply string) bool {
+	text, end := strings.CutSuffix(reply, hangUp)
+	if text != "" {
+		if _, err := io.WriteString(c, text); err != nil {
+			return false
+		}
+	}
+	if end {
+		_ = c.Close()
+	}
+	return !end
+}
+
+func (p *peer) reply(conn int, args []string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.handle != nil {
+		if r, handled := p.handle(conn, args); handled {
+			p.note(args)
+			return r
+		}
+	}
+	switch args[0] {
+	case "PING":
+		return "+PONG\r\n"
+	case "CLIENT":
+		if args[1] == "ID" {
+			return fmt.Sprintf(":%d\r\n", 100+conn)
+		}
+		if args[1] == "INFO" {
+			return bulk(fmt.Sprintf("id=%d addr=10.0.0.1:%d laddr=10.0.0.2:6379 name=", 100+conn, conn))
+		}
+	}
+	p.note(args)
+	return bulk(strings.Join(args, " "))
+}
+
+// note is called with p.mu held.
+func (p *peer) note(args []string) {
+	if args[0] != "PING" && strings.Join(args, " ") != "CLIENT ID" && strings.Join(args, " ") != "CLIENT INFO" {
+		p.seen = append(p.seen, strings.Join(args, " "))
+	}
+}
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+func readCommand(in *bufio.Reader) ([]string, error) {
+	n, err := readLen(in, '*')
+	if err != nil {
+		return nil, err
+	}
+	args := make([]string, n)
+	for i := range args {
+		size, err := readLen(in, '$')
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, size+2)
+		if _, err := io.ReadFull(in, b); err != nil {
+			return nil, err
+		}
+		args[i] = string(b[:size])
+	}
+	return args, nil
+}
+
+func readLen(in *bufio.Reader, kind byte) (int, error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	if line[0] != kind {
+		return 0, fmt.Errorf("want %c, got %q", kind, line)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// gated is a connection whose Flush waits, from the moment it is armed.
+type gated struct {
+	redis.ConnWithTimeout
+	armed chan struct{} // closed: Flush waits
+	gate  chan struct{} // closed: it waits no more
+}
+
+func (g *gated) Flush() error {
+	select {
+	case <-g.armed:
+		<-g.gate
+	default:
+	}
+	return g.ConnWithTimeout.Flush()
+}
+
+// hooked is a connection that calls before ahead of each Send, which fails with
+// its error, and closes closed with the connection.
+type hooked struct {
+	redis.ConnWithTimeout
+	before func(h *hooked, args []any) error
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (h *hooked) Send(name string, args ...any) error {
+	if err := h.before(h, args); err != nil {
+		return err
+	}
+	return h.ConnWithTimeout.Send(name, args...)
+}
+
+func (h *hooked) Close() error {
+	err := h.ConnWithTimeout.Close()
+	h.once.Do(func() { close(h.closed) })
+	return err
+}
+
+// gate makes the peer's connections gated.
+func (p *peer) gate() *gated {
+	g := &gated{armed: make(chan struct{}), gate: make(chan struct{})}
+	p.wrap = func(c redis.Conn) redis.Conn {
+		inner, _ := c.(redis.ConnWithTimeout)
+		return &gated{ConnWithTimeout: inner, armed: g.armed, gate: g.gate}
+	}
+	return g
+}

@@ -1,0 +1,159 @@
+package mux
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// entry is a call on its way through the Mux.
+type entry struct {
+	call *transport.Call
+	done transport.Done
+	at   time.Duration // when it was put in flight, on its link's clock
+	eval bool          // the server did not know the script: send its text
+}
+
+// The lanes of the queue, the first goes first.
+const (
+	laneRepeat = iota // calls the server sent back with NOSCRIPT
+	laneUrgent
+	laneNormal
+	lanes
+)
+
+func (e entry) lane() int {
+	switch {
+	case e.eval:
+		return laneRepeat
+	case e.call.Urgent:
+		return laneUrgent
+	}
+	return laneNormal
+}
+
+// queue holds the calls that are to be written. Any number of goroutines put
+// calls in; the run goroutine alone takes them out.
+type queue struct {
+	wake chan struct{} // cap 1: the taker, if it sleeps, has something to do
+
+	mu      sync.Mutex // guards what follows; held for a few instructions only
+	lanes   [lanes]ring[entry]
+	sleeps  bool // the taker found nothing and waits on wake
+	started bool // the first call has been put in
+	closed  bool
+}
+
+func (q *queue) init() { q.wake = make(chan struct{}, 1) }
+
+// push adds a call at the end of its lane. It returns ok = false, and does
+// nothing, when the queue is closed. For the first call of all it returns
+// first = true and counts the goroutine that is to take calls out in wg, under
+// the mutex, so that a Close that follows waits for it.
+func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return false, false
+	}
+	q.lanes[e.lane()].pushBack(e)
+	if first = !q.started; first {
+		q.started = true
+		wg.Add(1)
+	}
+	rouse := q.sleeps
+	q.sleeps = false
+	q.mu.Unlock()
+	if rouse {
+		q.rouse()
+	}
+	return first, true
+}
+
+// restore puts calls back at the front of their lanes, in their order. It works
+// on a closed queue too, whose calls are then drained by the taker.
+func (q *queue) restore(es []entry) {
+	if len(es) == 0 {
+		return
+	}
+	q.mu.Lock()
+	for i := len(es) - 1; i >= 0; i-- {
+		q.lanes[es[i].lane()].pushFront(es[i])
+	}
+	q.sleeps = false
+	q.mu.Unlock()
+	q.rouse()
+}
+
+func (q *queue) rouse() {
+	select {
+	case q.wake <- struct{}{}:
+	default: // it is roused already
+	}
+}
+
+// take moves calls to the end of dst, the more urgent first, until its capacity
+// is used up. A closed queue gives nothing.
+func (q *queue) take(dst []entry) []entry {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return dst
+	}
+	for i := range q.lanes {
+		for l := &q.lanes[i]; l.len() > 0 && len(dst) < cap(dst); {
+			dst = append(dst, l.popFront())
+		}
+	}
+	return dst
+}
+
+// wait returns true as soon as there are calls to take, and false when the queue
+// is closed or stop is.
+func (q *queue) wait(stop <-chan struct{}) bool {
+	for {
+		q.mu.Lock()
+		closed, some := q.closed, q.some()
+		q.sleeps = !closed && !some
+		q.mu.Unlock()
+		if closed || some {
+			return !closed
+		}
+		select {
+		case <-q.wake:
+		case <-stop:
+			return false
+		}
+	}
+}
+
+func (q *queue) some() bool {
+	for i := range q.lanes {
+		if q.lanes[i].len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// drain removes all calls, of a closed queue too.
+func (q *queue) drain() []entry {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var es []entry
+	for i := range q.lanes {
+		for l := &q.lanes[i]; l.len() > 0; {
+			es = append(es, l.popFront())
+		}
+	}
+	return es
+}
+
+// close makes push refuse calls and the taker stop.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.rouse()
+}

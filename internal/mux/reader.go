@@ -1,0 +1,68 @@
+package mux
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// errUnasked means that requests and replies are out of step: no reply of this
+// connection can be trusted any more.
+var errUnasked = errors.New("the server sent a reply that no call asked for")
+
+// read takes replies from l and gives them to the calls in flight, in order,
+// until l breaks.
+func (m *Mux) read(l *link) {
+	defer close(l.readerDone)
+	for {
+		reply, err := receive(l.conn)
+		if err != nil {
+			l.fail(err)
+			return
+		}
+		e, ok := l.flight.pop()
+		if !ok {
+			l.fail(errUnasked)
+			return
+		}
+		l.answered = true
+		m.answer(e, reply)
+	}
+}
+
+// answer ends the call with its reply, or sends it round again when the server
+// did not know its script; the writer sees to it when its caller has left.
+func (m *Mux) answer(e entry, reply any) {
+	sent, failed := reply.(redis.Error)
+	switch {
+	case !failed:
+		m.finish(e, plain(reply), nil)
+	case !isNoScript(sent) || e.call.Script == nil || e.eval:
+		m.finish(e, nil, &transport.ServerError{Text: string(sent)})
+	default:
+		e.eval = true
+		m.queue.restore([]entry{e})
+	}
+}
+
+// isNoScript goes by the code alone: the text behind it differs from server to
+// server.
+func isNoScript(e redis.Error) bool {
+	return e == "NOSCRIPT" || strings.HasPrefix(string(e), "NOSCRIPT ")
+}
+
+// plain replaces redigo's errors inside an array by the transport's.
+func plain(reply any) any {
+	switch r := reply.(type) {
+	case []any:
+		for i := range r {
+			r[i] = plain(r[i])
+		}
+	case redis.Error:
+		return &transport.ServerError{Text: string(r)}
+	}
+	return reply
+}

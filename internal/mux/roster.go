@@ -1,0 +1,70 @@
+package mux
+
+import "sync"
+
+// identity is what the server calls a connection of ours.
+type identity struct {
+	id   int64  // CLIENT ID, 0 when not known
+	addr string // addr in CLIENT INFO, "" when not known
+}
+
+// rosterSize is how many connections are remembered. A call that stays in doubt
+// longer than so many reconnects cannot be fenced any more.
+const rosterSize = 64
+
+// roster remembers the connections: the present one and those before it.
+type roster struct {
+	mu          sync.Mutex // guards what follows; held for a few instructions only
+	current     *link      // nil when disconnected
+	made        int        // connections so far
+	past        []identity // the latest rosterSize of them, the present one included
+	reconnected chan struct{}
+}
+
+func (r *roster) init() { r.reconnected = make(chan struct{}) }
+
+// enter makes l the present connection and reports whether there were others
+// before it.
+func (r *roster) enter(l *link) (again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = l
+	if len(r.past) == rosterSize {
+		r.past = append(r.past[:0], r.past[1:]...)
+	}
+	r.past = append(r.past, l.who)
+	r.made++
+	if again = r.made > 1; again {
+		close(r.reconnected)
+		r.reconnected = make(chan struct{})
+	}
+	return again
+}
+
+// leave says that there is no connection any more.
+func (r *roster) leave() {
+	r.mu.Lock()
+	r.current = nil
+	r.mu.Unlock()
+}
+
+func (r *roster) next() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reconnected
+}
+
+// find returns the latest connection with this id, and whether it still works.
+func (r *roster) find(id int64) (who identity, live, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.current; c != nil && c.who.id == id && !c.failed() {
+		return c.who, true, true
+	}
+	for i := len(r.past) - 1; i >= 0; i-- {
+		if r.past[i].id == id {
+			return r.past[i], false, true
+		}
+	}
+	return identity{}, false, false
+}

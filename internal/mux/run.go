@@ -1,0 +1,91 @@
+package mux
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// run is the goroutine that owns the connection, from the first call to Close.
+func (m *Mux) run() {
+	defer m.wg.Done()
+	for m.queue.wait(nil) && m.pause() {
+		l, err := m.dial()
+		if err != nil {
+			m.dialFailed(err)
+			continue
+		}
+		m.serve(l)
+	}
+	for _, e := range m.queue.drain() {
+		m.finish(e, nil, errClosedNotSent)
+	}
+}
+
+// pause waits until the back-off is over; false means that the Mux was closed.
+func (m *Mux) pause() bool {
+	t := time.NewTimer(time.Until(m.notBefore))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-m.ctx.Done():
+		return false
+	}
+}
+
+// dialFailed ends all calls that wait: they learn why there is no connection
+// while it is news, and their callers decide whether to try again.
+func (m *Mux) dialFailed(err error) {
+	if m.ctx.Err() != nil {
+		return // run ends them as closed
+	}
+	log := m.cfg.Logger.Warn
+	if m.backoff.now > 0 {
+		log = m.cfg.Logger.Debug // the first failure of a row has been told
+	}
+	m.notBefore = time.Now().Add(m.backoff.next())
+	calls := m.queue.drain()
+	log("redlatch: cannot connect", "error", err, "calls", len(calls))
+	err = fmt.Errorf("%w: %w", transport.ErrNotSent, err)
+	for _, e := range calls {
+		m.finish(e, nil, err)
+	}
+}
+
+// serve uses l until it breaks or the Mux is closed, and ends what is in flight.
+func (m *Mux) serve(l *link) {
+	m.wg.Go(func() { m.read(l) })
+	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit) })
+	if m.roster.enter(l) {
+		m.late.do(m.cfg.OnReconnect)
+	}
+	m.cfg.Logger.Info("redlatch: connected", "conn", l.who.id)
+
+	m.writer.serve(m, l)
+
+	// Without a cause of its own the writer stopped because of Close.
+	l.fail(transport.ErrClosed)
+	<-l.readerDone
+	m.roster.leave()
+	m.over(l)
+}
+
+// over ends the calls in flight. Reader and writer have stopped: what is in
+// flight now will never be answered.
+func (m *Mux) over(l *link) {
+	if l.answered {
+		m.backoff.reset()
+	} else {
+		// It let us in and was good for nothing: do not hammer at it.
+		m.notBefore = time.Now().Add(m.backoff.next())
+	}
+	if m.ctx.Err() == nil {
+		m.cfg.Logger.Warn("redlatch: connection lost", "conn", l.who.id, "error", l.cause, "uncertain", l.flight.len())
+	}
+	err := fmt.Errorf("%w: %w", transport.ErrUncertain, l.cause)
+	for e, ok := l.flight.pop(); ok; e, ok = l.flight.pop() {
+		m.finish(e, nil, err)
+	}
+}

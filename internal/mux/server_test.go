@@ -1,0 +1,110 @@
+package mux_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestCallsWorkOnEveryServer(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		m := open(t, configFor(target.Addr()))
+		require.NoError(t, m.Connect(t.Context()))
+		script := transport.NewScript("echo", "return {KEYS[1], ARGV[1], ARGV[2], false}")
+		key := redistest.Key(t)
+		for range 3 {
+			o := do(t, m, eval(script, 1, key, "a", int64(5)))
+			require.NoError(t, o.err)
+			assert.Equal(t, []any{[]byte(key), []byte("a"), []byte("5"), nil}, o.reply)
+		}
+		o := do(t, m, eval(transport.NewScript("nil", "return nil"), 1, key))
+		assert.Equal(t, outcome{}, o)
+		target.Do(t, "SET", key, "text")
+		o = do(t, m, command("HGET", key, "f"))
+		assert.True(t, transport.IsCode(o.err, "WRONGTYPE"))
+	})
+}
+
+func TestFrozenServerIsGivenUpAndFoundAgain(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	cfg := configFor(server.Addr())
+	cfg.ReplyLimit, cfg.DialTimeout = time.Second, time.Second
+	m := open(t, cfg)
+	require.NoError(t, m.Connect(t.Context()))
+	server.Pause()
+	sent := do(t, m, command("INCR", "n"))
+	assert.ErrorIs(t, sent.err, transport.ErrUncertain)
+	o := do(t, m, command("INCR", "n"))
+	assert.ErrorIs(t, o.err, transport.ErrNotSent, "no connection to a frozen server")
+	server.Resume()
+	assert.Equal(t, []byte("1"), eventually(t, m, "GET", "n"), "the first one ran after all")
+}
+
+func TestServerThatIsDownMeansNotSentAndComesBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	m := open(t, configFor(server.Addr()))
+	require.NoError(t, m.Connect(t.Context()))
+	server.Kill()
+	began := time.Now()
+	for {
+		o := do(t, m, command("ECHO", "x"))
+		require.Error(t, o.err)
+		if errors.Is(o.err, transport.ErrNotSent) {
+			var op *net.OpError
+			require.ErrorAs(t, o.err, &op, "the dial's own error")
+			break
+		}
+		require.Less(t, time.Since(began), patience)
+	}
+	require.ErrorIs(t, m.Connect(t.Context()), transport.ErrNotSent)
+	assert.Less(t, time.Since(began), 5*time.Second)
+	server.Restart()
+	assert.Equal(t, []byte("x"), eventually(t, m, "ECHO", "x"))
+}
+
+func TestKilledConnectionMakesOnlyCallsInFlightUncertain(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	m := open(t, configFor(server.Addr()))
+	blocker := command("BLPOP", "nothing", 0)
+	first := start(m, blocker)
+	require.Eventually(t, func() bool { return blocker.Conn() != 0 }, patience, time.Millisecond)
+	behind := command("INCR", "n")
+	second := start(m, behind)
+	require.Eventually(t, func() bool { return behind.Conn() != 0 }, patience, time.Millisecond)
+	server.Do(t, "CLIENT", "KILL", "ID", blocker.Conn())
+	assert.ErrorIs(t, await(t, first).err, transport.ErrUncertain)
+	assert.ErrorIs(t, await(t, second).err, transport.ErrUncertain)
+	assert.NoError(t, do(t, m, command("ECHO", "x")).err)
+}
+
+func TestWrongPasswordIsADialError(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithPassword("secret"))
+	cfg := configFor(server.Addr())
+	err := open(t, cfg).Connect(t.Context())
+	require.ErrorIs(t, err, transport.ErrNotSent)
+	var refusal redis.Error
+	require.ErrorAs(t, err, &refusal)
+	assert.Contains(t, string(refusal), "NOAUTH")
+
+	cfg.Dial = dialWith(server.Addr(), redis.DialPassword("guess"))
+	err = open(t, cfg).Connect(t.Context())
+	require.ErrorAs(t, err, &refusal)
+	assert.Contains(t, string(refusal), "WRONGPASS")
+
+	cfg.Dial = dialWith(server.Addr(), redis.DialPassword("secret"))
+	assert.NoError(t, open(t, cfg).Connect(t.Context()))
+}

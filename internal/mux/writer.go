@@ -1,0 +1,103 @@
+package mux
+
+import (
+	"runtime"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	// batchMax is how many calls are taken from the queue at a time. An urgent
+	// call overtakes all but these.
+	batchMax = 64
+
+	// crowd is the number of calls in flight above which it pays to let other
+	// goroutines add to the batch before it is flushed: with fewer, the yield
+	// costs more than the packet it saves.
+	crowd = 8
+
+	// flushEvery bounds how many calls are written without a flush while the
+	// queue never runs empty.
+	flushEvery = 256
+)
+
+// writer writes calls to one link after the other. It belongs to the run
+// goroutine; what it keeps are buffers.
+type writer struct {
+	batch     [batchMax]entry
+	args      scratch
+	unflushed int
+	yielded   bool // since the last flush
+}
+
+// serve writes calls to l until l breaks or the Mux is closed. Calls taken but
+// not written are back in the queue when it returns.
+func (w *writer) serve(m *Mux, l *link) {
+	w.unflushed, w.yielded = 0, false
+	for !l.failed() {
+		calls := m.queue.take(w.batch[:0])
+		n := w.write(m, l, calls)
+		m.queue.restore(calls[n:])
+		clear(calls) // keep nothing alive
+		if n > 0 && w.unflushed < flushEvery {
+			continue
+		}
+		if !w.settle(m, l) {
+			return
+		}
+	}
+}
+
+// settle is for when there is nothing to write: it yields once, flushes, or
+// waits, whichever is due. It returns false when the Mux was closed or l is dead.
+func (w *writer) settle(m *Mux, l *link) bool {
+	switch {
+	case w.unflushed == 0:
+		return m.queue.wait(l.dead)
+	case !w.yielded && w.unflushed < flushEvery && l.flight.len() > crowd:
+		w.yielded = true
+		runtime.Gosched()
+		return true
+	}
+	w.unflushed, w.yielded = 0, false
+	if err := l.conn.Flush(); err != nil {
+		l.fail(err)
+	}
+	return true
+}
+
+// write writes calls and returns how many it has dealt with: fewer than all when
+// the link broke. The call that was being written then is in flight.
+func (w *writer) write(m *Mux, l *link, calls []entry) int {
+	if len(calls) == 0 {
+		return 0
+	}
+	now := l.age()
+	for i, e := range calls {
+		if l.failed() {
+			return i
+		}
+		if !claim(e, l) {
+			m.finish(e, nil, transport.ErrNotSent)
+			continue
+		}
+		e.at = now
+		l.flight.push(e)
+		w.unflushed++
+		if err := w.args.send(l.conn, e); err != nil {
+			l.fail(err)
+			return i + 1
+		}
+	}
+	return len(calls)
+}
+
+// claim reports whether the call may be written to l. One that is to be repeated
+// as EVAL for a caller that has left is not: it has not run yet, and Fence relies
+// on it that it never will.
+func claim(e entry, l *link) bool {
+	if !e.call.Claim(l.who.id) {
+		return false
+	}
+	return !e.eval || !e.call.Abandoned()
+}

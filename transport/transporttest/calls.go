@@ -1,0 +1,203 @@
+package transporttest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+var callCases = []testCase{
+	{"a plain command gets its reply", plainCommand},
+	{"a command without keys gets its reply", commandWithoutKeys},
+	{"a large value goes there and back", largeValue},
+	{"an error of the server comes with its code, and the connection goes on", errorOfTheServer},
+	{"a call counts as sent before its reply is there", claimedBeforeSent},
+	{"a call can be used again after Reset", usedAgain},
+	{"done may start other calls", startFromDone},
+	{"urgent calls get their replies", urgentCalls},
+	{"urgent calls overtake those that wait for a connection", urgentOvertakes},
+	{"many callers get their own replies", manyCallers},
+}
+
+func plainCommand(f *fixture) {
+	tr, key := f.open(), f.name()
+	assert.Nil(f.t, f.reply(tr, command("GET", 1, key)))
+	assert.Equal(f.t, "OK", f.reply(tr, command("SET", 1, key, "some text")))
+	assert.Equal(f.t, "some text", f.reply(tr, command("GET", 1, key)))
+	assert.Equal(f.t, "some text", f.value(key), "asked over another connection")
+	assert.Equal(f.t, int64(9), f.reply(tr, command("STRLEN", 1, key)))
+	assert.Equal(f.t, int64(1), f.reply(tr, command("DEL", 1, key)))
+	assert.Equal(f.t, []any{}, f.reply(tr, command("LRANGE", 1, key, 0, -1)))
+	assert.Equal(f.t, []any{nil, nil}, f.reply(tr, command("HMGET", 1, key, "a", "b")))
+}
+
+func commandWithoutKeys(f *fixture) {
+	tr := f.open()
+	assert.Equal(f.t, "hello", f.reply(tr, command("ECHO", 0, "hello")))
+}
+
+func largeValue(f *fixture) {
+	tr, key := f.open(), f.name()
+	value := strings.Repeat("0123456789abcde\n", 1<<16) // 1 MiB
+	f.reply(tr, command("SET", 1, key, value))
+	got, isText := f.reply(tr, command("GET", 1, key)).(string)
+	assert.True(f.t, isText && got == value, "the value came back changed, %d bytes of %d", len(got), len(value))
+}
+
+func errorOfTheServer(f *fixture) {
+	tr, key := f.open(), f.name()
+	f.reply(tr, command("SET", 1, key, "a string"))
+	for _, call := range []*transport.Call{
+		command("HGET", 1, key, "field"),
+		eval(hget, 1, key, "field"),
+	} {
+		o := f.do(tr, call)
+		var se *transport.ServerError
+		require.ErrorAs(f.t, o.err, &se, call.Name())
+		assert.Equal(f.t, serverError, classify(o.err), call.Name())
+		assert.True(f.t, transport.IsCode(o.err, "WRONGTYPE"), "%s: %v", call.Name(), o.err)
+		assert.Nil(f.t, o.reply, call.Name())
+		conn := call.Conn()
+		after := command("GET", 1, key)
+		assert.Equal(f.t, "a string", f.reply(tr, after), "the next call")
+		if conn != 0 && after.Conn() != 0 {
+			assert.Equal(f.t, conn, after.Conn(), "%s: an error of the server is no reason for a new connection", call.Name())
+		}
+	}
+	o := f.do(tr, command("NOSUCHCOMMAND", 0))
+	assert.True(f.t, transport.IsCode(o.err, "ERR"), "%v", o.err)
+}
+
+// claimedBeforeSent finds transports that never call Claim, and would send what
+// was withdrawn.
+func claimedBeforeSent(f *fixture) {
+	tr, key := f.open(), f.name()
+	for _, call := range []*transport.Call{command("GET", 1, key), eval(echo, 1, key, "x")} {
+		o := f.do(tr, call)
+		require.NoError(f.t, o.err)
+		assert.False(f.t, call.Abandon(), "%s has been answered, and could still be withdrawn", call.Name())
+	}
+}
+
+func usedAgain(f *fixture) {
+	tr, key := f.open(), f.name()
+	call := new(transport.Call)
+	for i := range 100 {
+		text := strconv.Itoa(i)
+		switch i % 2 {
+		case 0:
+			call.Command = "SET"
+			call.NumKeys, call.Args = 1, append(call.Args, key, text)
+			assert.Equal(f.t, "OK", f.reply(tr, call))
+		default:
+			call.Script, call.Urgent = echo, true
+			call.NumKeys, call.Args = 1, append(call.Args, key, text)
+			assert.Equal(f.t, text, f.reply(tr, call))
+		}
+		call.Reset()
+	}
+	assert.Equal(f.t, "98", f.value(key))
+}
+
+func startFromDone(f *fixture) {
+	const length = 500
+	tr, key := f.open(), f.name()
+	last := make(chan error, 1)
+	var next func(i int)
+	next = func(i int) {
+		p := f.watch(command("INCR", 1, key))
+		tr.Start(p.call, func(reply any, err error) {
+			p.done(reply, err)
+			if err != nil || i == length {
+				last <- err
+				return
+			}
+			next(i + 1)
+		})
+	}
+	next(1)
+	select {
+	case err := <-last:
+		require.NoError(f.t, err)
+	case <-time.After(patience):
+		f.t.Fatal("a call started from done does not end")
+	}
+	assert.Equal(f.t, strconv.Itoa(length), f.value(key))
+}
+
+func urgentCalls(f *fixture) {
+	tr, key := f.open(), f.name()
+	var calls []*pending
+	for i := range 200 {
+		call := command("INCR", 1, key)
+		call.Urgent = i%3 == 0
+		calls = append(calls, f.start(tr, call))
+	}
+	seen := map[any]bool{}
+	for _, p := range calls {
+		o := f.await(p)
+		require.NoError(f.t, o.err)
+		seen[o.reply] = true
+	}
+	assert.Len(f.t, seen, len(calls), "each call has run once")
+	assert.Equal(f.t, "200", f.value(key))
+}
+
+func urgentOvertakes(f *fixture) {
+	const crowd = 2000
+	f.need("UrgentFirst", f.h.UrgentFirst)
+	f.need("Freeze", f.h.Freeze != nil)
+	thaw := f.freeze()
+	tr, key := f.open(), f.name()
+	var calls []*pending
+	for range crowd {
+		calls = append(calls, f.start(tr, command("INCR", 1, key)))
+	}
+	call := command("INCR", 1, key)
+	call.Urgent = true
+	urgent := f.start(tr, call)
+	thaw()
+	o := f.await(urgent)
+	require.NoError(f.t, o.err)
+	place, isNumber := o.reply.(int64)
+	require.True(f.t, isNumber, "%v", o.reply)
+	assert.Less(f.t, place, int64(crowd/2), "the urgent call's place among %d others", crowd)
+	for _, p := range calls {
+		require.NoError(f.t, f.await(p).err)
+	}
+}
+
+func manyCallers(f *fixture) {
+	const callers, each = 50, 40
+	tr, key := f.open(), f.name()
+	wrong := make(chan string, callers)
+	for c := range callers {
+		go func() { wrong <- f.echoes(tr, key, c, each) }()
+	}
+	for range callers {
+		assert.Empty(f.t, <-wrong)
+	}
+}
+
+// echoes runs calls one after the other and returns what was wrong with one.
+func (f *fixture) echoes(tr transport.Transport, key string, caller, n int) string {
+	for i := range n {
+		want := fmt.Sprintf("caller %d, call %d", caller, i)
+		p := f.start(tr, eval(echo, 1, key, want))
+		select {
+		case o := <-p.came:
+			if o.err != nil || plain(o.reply) != any(want) {
+				return fmt.Sprintf("%s: got %v, %v", want, plain(o.reply), o.err)
+			}
+		case <-time.After(patience):
+			return want + ": no reply"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,213 @@
+package transporttest
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+var closeCases = []testCase{
+	{"Close may be called twice, at the same time, and without ever a call", closeTwice},
+	{"Start after Close ends as not sent", startAfterClose},
+	{"Close ends calls in flight as uncertain", closeInFlight},
+	{"Close ends every call before it returns, and none that ended as not sent runs", closeWhileFrozen},
+	{"Close among callers leaves no call without its end", closeAmongCallers},
+	{"Close ends subscriptions", closeSubscriptions},
+	{"Close ends a Subscribe that waits", closeWaitingSubscribe},
+	{"Subscribe after Close fails", subscribeAfterClose},
+}
+
+func closeTwice(f *fixture) {
+	f.close(f.open())
+	tr := f.opened()
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() { assert.NoError(f.t, tr.Close()) })
+	}
+	wg.Wait()
+	f.close(tr)
+}
+
+// closedNotSent holds that a call ended because of Close, and as not sent.
+func (f *fixture) closedNotSent(tr transport.Transport) {
+	f.t.Helper()
+	o := f.do(tr, command("ECHO", 0, "too late"))
+	f.isNotSent(o)
+	assert.ErrorIs(f.t, o.err, transport.ErrClosed)
+}
+
+func startAfterClose(f *fixture) {
+	unused := f.open()
+	f.close(unused)
+	f.closedNotSent(unused)
+
+	tr := f.opened()
+	f.close(tr)
+	f.closedNotSent(tr)
+	f.closedNotSent(tr)
+}
+
+func closeInFlight(f *fixture) {
+	f.need("HoldReplies", f.h.HoldReplies != nil)
+	tr, key := f.opened(), f.name()
+	p, release := f.inFlight(tr, key)
+	left, _ := f.inFlightAbandoned(tr)
+	f.close(tr)
+	for _, p := range []*pending{p, left} {
+		require.NotZero(f.t, p.runs.Load(), "Close has returned before the done of %s ran", p.call.Name())
+		o := f.await(p)
+		f.isUncertain(o)
+		assert.ErrorIs(f.t, o.err, transport.ErrClosed)
+	}
+	release()
+	assert.Equal(f.t, "1", f.value(key))
+}
+
+// inFlightAbandoned starts a call that has run, while replies are held already,
+// and abandons it.
+func (f *fixture) inFlightAbandoned(tr transport.Transport) (p *pending, key string) {
+	f.t.Helper()
+	key = f.name()
+	p = f.start(tr, command("INCR", 1, key))
+	f.eventually("the call has run", func() bool { return f.value(key) == "1" })
+	assert.False(f.t, p.call.Abandon())
+	return p, key
+}
+
+func closeWhileFrozen(f *fixture) {
+	const n = 1000
+	f.need("Freeze", f.h.Freeze != nil)
+	tr, key := f.open(), f.name()
+	thaw := f.freeze()
+	var calls []*pending
+	for i := range n {
+		calls = append(calls, f.start(tr, command("HSET", 1, key, strconv.Itoa(i), "ran")))
+	}
+	f.close(tr)
+	tally := map[class]int{}
+	for i, p := range calls {
+		require.NotZero(f.t, p.runs.Load(), "Close has returned before the done of call %d ran", i)
+		o := f.await(p)
+		f.inContract(o.err)
+		require.ErrorIs(f.t, o.err, transport.ErrClosed)
+		was := classify(o.err)
+		tally[was]++
+		if was == notSent {
+			calls[i] = nil
+		}
+	}
+	f.t.Logf("%v", tally)
+	thaw()
+	f.recovers(f.open())
+	f.during(100*time.Millisecond, "nothing ran that ended as not sent", func() bool {
+		n, _ := f.h.Do(f.t, "HLEN", key).(int64)
+		return n <= int64(tally[uncertain])
+	})
+	for i, p := range calls {
+		if p == nil {
+			assert.Zero(f.t, f.h.Do(f.t, "HEXISTS", key, strconv.Itoa(i)), "call %d ended as not sent, and ran", i)
+		}
+	}
+}
+
+func closeAmongCallers(f *fixture) {
+	const callers, rounds = 8, 10
+	for range rounds {
+		tr, key := f.opened(), f.name()
+		var wg sync.WaitGroup
+		wrong := make(chan error, callers)
+		for range callers {
+			wg.Go(func() { wrong <- f.callUntilClosed(tr, key) })
+		}
+		<-time.After(pollEvery)
+		f.close(tr)
+		wg.Wait()
+		for range callers {
+			assert.NoError(f.t, <-wrong)
+		}
+	}
+}
+
+// callUntilClosed starts calls until one ends with ErrClosed, and returns an
+// error that is outside of the contract.
+func (f *fixture) callUntilClosed(tr transport.Transport, key string) error {
+	for {
+		p := f.start(tr, eval(count, 1, key))
+		select {
+		case o := <-p.came:
+			switch {
+			case classify(o.err) == outside:
+				return o.err
+			case errors.Is(o.err, transport.ErrClosed):
+				return nil
+			}
+		case <-time.After(patience):
+			return errors.New("a call has no end")
+		}
+	}
+}
+
+func closeSubscriptions(f *fixture) {
+	tr, channel := f.open(), f.name()
+	subs := []transport.Subscription{f.subscribe(tr, channel), f.subscribe(tr, channel), f.subscribe(tr, f.name())}
+	for _, sub := range subs {
+		assert.NoError(f.t, sub.Err())
+	}
+	f.close(tr)
+	for _, sub := range subs {
+		select {
+		case e, ok := <-sub.Events():
+			assert.False(f.t, ok, "%+v", e)
+		case <-time.After(patience):
+			f.t.Error("Events is not closed")
+		}
+		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
+		sub.Close() // does no harm
+		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
+	}
+	f.unsubscribed(tr, channel)
+}
+
+func closeWaitingSubscribe(f *fixture) {
+	f.need("Freeze", f.h.Freeze != nil)
+	tr := f.open()
+	f.subscribe(tr, f.name())
+	thaw := f.freeze()
+	ended := make(chan error, 2)
+	for range cap(ended) {
+		go func() {
+			_, err := tr.Subscribe(f.t.Context(), f.name())
+			ended <- err
+		}()
+	}
+	f.during(50*time.Millisecond, "Subscribe waits for the server", func() bool { return len(ended) == 0 })
+	f.close(tr)
+	for range cap(ended) {
+		select {
+		case err := <-ended:
+			assert.ErrorIs(f.t, err, transport.ErrClosed)
+		case <-time.After(patience):
+			f.t.Fatal("Subscribe does not end")
+		}
+	}
+	thaw()
+}
+
+func subscribeAfterClose(f *fixture) {
+	unused := f.open()
+	f.close(unused)
+	_, err := unused.Subscribe(f.t.Context(), f.name())
+	assert.ErrorIs(f.t, err, transport.ErrClosed)
+
+	tr, channel := f.open(), f.name()
+	f.subscribe(tr, channel)
+	f.close(tr)
+	_, err = tr.Subscribe(f.t.Context(), channel)
+	assert.ErrorIs(f.t, err, transport.ErrClosed)
+}

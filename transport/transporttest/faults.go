@@ -1,0 +1,201 @@
+package transporttest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+var faultCases = []testCase{
+	{"Start does not block while the server is frozen", startWhileFrozen},
+	{"a call in flight when its connection is cut is uncertain", cutInFlight},
+	{"a call that ran and lost its reply is uncertain, and is not repeated", replyLost},
+	{"a call that has not reached the server when its connection is cut is uncertain, and may still run", ghost},
+	{"calls of a server that is down end as not sent", serverDown},
+	{"calls work again after a server was down", backAgain},
+	{"calls work again after each of many cuts", manyCuts},
+	{"an abandoned call whose connection is cut still ends", abandonedAndCut},
+}
+
+// startWhileFrozen starts more than fits any buffer between here and there.
+func startWhileFrozen(f *fixture) {
+	const calls, size = 8000, 2048
+	f.need("Freeze", f.h.Freeze != nil)
+	tr, key := f.opened(), f.name()
+	thaw := f.freeze()
+	filler := strings.Repeat("x", size)
+	all := make([]*pending, calls)
+	var slowest time.Duration
+	for i := range all {
+		call := command("HSET", 1, key, strconv.Itoa(i), filler)
+		began := time.Now()
+		all[i] = f.start(tr, call)
+		slowest = max(slowest, time.Since(began))
+	}
+	thaw()
+	assert.Less(f.t, slowest, atOnce, "the slowest of %d Starts", calls)
+	tally := map[class]int{}
+	for _, p := range all {
+		o := f.await(p)
+		f.inContract(o.err)
+		tally[classify(o.err)]++
+	}
+	f.t.Logf("%v", tally)
+	f.recovers(tr)
+}
+
+// inFlight starts a call that runs, and whose reply is held back.
+func (f *fixture) inFlight(tr transport.Transport, key string) (p *pending, release func()) {
+	f.t.Helper()
+	release = f.holdReplies()
+	p = f.start(tr, eval(count, 1, key))
+	f.eventually("the call has run", func() bool { return f.value(key) == "1" })
+	return p, release
+}
+
+func cutInFlight(f *fixture) {
+	f.need("HoldReplies", f.h.HoldReplies != nil)
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr := f.opened()
+	release := f.holdReplies()
+	key := f.name()
+	var calls []*pending
+	for i := range 50 {
+		calls = append(calls, f.start(tr, command("HSET", 1, key, strconv.Itoa(i), "ran")))
+	}
+	f.eventually("the calls have run", func() bool { return f.h.Do(f.t, "HLEN", key) == any(int64(50)) })
+	f.h.CutConnections(f.t)
+	for _, p := range calls {
+		f.isUncertain(f.await(p))
+	}
+	release()
+	f.recovers(tr)
+}
+
+func replyLost(f *fixture) {
+	f.need("HoldReplies", f.h.HoldReplies != nil)
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr := f.opened()
+	for range 5 {
+		key := f.name()
+		p, release := f.inFlight(tr, key)
+		f.h.CutConnections(f.t)
+		f.isUncertain(f.await(p))
+		release()
+		f.recovers(tr)
+		assert.Equal(f.t, "1", f.value(key), "the call was repeated")
+	}
+}
+
+// ghost shows that "uncertain" can come true late. The repeated call is the
+// transport's mistake, the late one is the network's.
+func ghost(f *fixture) {
+	f.need("HoldRequest", f.h.HoldRequest != nil)
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr := f.opened()
+	key, release, p := f.cutBeforeServer(tr)
+	f.isUncertain(f.await(p))
+	f.recovers(tr)
+	assert.Empty(f.t, f.value(key), "the call was repeated")
+	release()
+	f.eventually("the call has run late", func() bool { return f.value(key) == "1" })
+	f.recovers(tr)
+	assert.Equal(f.t, "1", f.value(key))
+}
+
+// cutBeforeServer starts a call that the network keeps, and cuts its connection.
+func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release func(), p *pending) {
+	f.t.Helper()
+	key = f.name()
+	seen, release := f.holdRequest(key)
+	p = f.start(tr, command("INCR", 1, key))
+	select {
+	case <-seen:
+	case <-time.After(patience):
+		f.t.Fatal("the call was not sent")
+	}
+	f.h.CutConnections(f.t)
+	return key, release, p
+}
+
+// stopped stops the server and waits until tr knows. The call under way then
+// may well be uncertain.
+func (f *fixture) stopped(tr transport.Transport) (start func()) {
+	f.t.Helper()
+	f.h.Stop(f.t)
+	start = f.once(func() { f.h.Start(f.t) })
+	key := f.name()
+	f.eventually("the transport has noticed", func() bool {
+		o := f.do(tr, command("INCR", 1, key))
+		require.Error(f.t, o.err, "the server is down")
+		f.inContract(o.err)
+		return classify(o.err) == notSent
+	})
+	return start
+}
+
+func serverDown(f *fixture) {
+	const n = 100
+	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
+	tr, key := f.opened(), f.name()
+	start := f.stopped(tr)
+	for i := range n {
+		call := command("INCR", 1, key)
+		if i%2 == 0 {
+			call = eval(count, 1, key)
+		}
+		call.Urgent = i%3 == 0
+		f.isNotSent(f.do(tr, call))
+	}
+	var together []*pending
+	for range n {
+		together = append(together, f.start(tr, eval(count, 1, key)))
+	}
+	for _, p := range together {
+		f.isNotSent(f.await(p))
+	}
+	start()
+	f.recovers(tr)
+	assert.Empty(f.t, f.value(key), "a call that ended as not sent has run")
+}
+
+func backAgain(f *fixture) {
+	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
+	tr := f.opened()
+	for range 3 {
+		start := f.stopped(tr)
+		start()
+		f.recovers(tr)
+		key := f.name()
+		assert.Equal(f.t, int64(1), f.reply(tr, eval(count, 1, key)), "the scripts are forgotten too")
+	}
+}
+
+func manyCuts(f *fixture) {
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr, key := f.opened(), f.name()
+	for i := range 20 {
+		f.h.CutConnections(f.t)
+		f.recovers(tr)
+		assert.Equal(f.t, int64(i+1), f.reply(tr, eval(count, 1, key)))
+	}
+}
+
+func abandonedAndCut(f *fixture) {
+	f.need("HoldReplies", f.h.HoldReplies != nil)
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr, key := f.opened(), f.name()
+	p, release := f.inFlight(tr, key)
+	assert.False(f.t, p.call.Abandon())
+	f.h.CutConnections(f.t)
+	f.isUncertain(f.await(p))
+	release()
+	f.recovers(tr)
+	assert.Equal(f.t, "1", f.value(key), fmt.Sprintf("the call %s was repeated", p.call.Name()))
+}

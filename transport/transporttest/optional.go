@@ -1,0 +1,158 @@
+package transporttest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+var optionalCases = []testCase{
+	{"Fence: a call whose connection was cut never runs any more", fenceAfterCut},
+	{"Fence: a call that was abandoned on a working connection is over", fenceWhileConnected},
+	{"Fence: a call that was never sent, or by somebody else, cannot be fenced", fenceUnknown},
+	{"Fence: an ended context ends it", fenceEndedContext},
+	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected},
+	{"Slot: keys have the slots that Redis gives them", slots},
+}
+
+// as returns the transport as one of the optional interfaces, or skips the case.
+func as[I any](f *fixture, tr transport.Transport, name string) I {
+	f.t.Helper()
+	i, ok := tr.(I)
+	if !ok {
+		f.t.Skipf("%T is no transport.%s", tr, name)
+	}
+	return i
+}
+
+// fencer also skips where the server does not tell who a connection is.
+func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
+	f.t.Helper()
+	tr := f.opened()
+	fencer := as[transport.Fencer](f, tr, "Fencer")
+	call := command("ECHO", 0, "who am I")
+	require.NoError(f.t, f.do(tr, call).err)
+	if call.Conn() == 0 {
+		f.t.Skip("the transport does not know its connections on this server")
+	}
+	return tr, fencer
+}
+
+func (f *fixture) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(f.t.Context(), patience)
+}
+
+func fenceAfterCut(f *fixture) {
+	f.need("HoldRequest", f.h.HoldRequest != nil)
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr, fencer := f.fencer()
+	key, release, p := f.cutBeforeServer(tr)
+	f.isUncertain(f.await(p))
+	ctx, cancel := f.soon()
+	defer cancel()
+	require.NoError(f.t, fencer.Fence(ctx, p.call), "Fence")
+	// Without the fence it would run now: another case shows that it does.
+	release()
+	f.during(300*time.Millisecond, "the call has not run", func() bool { return f.value(key) == "" })
+	assert.NoError(f.t, fencer.Fence(ctx, p.call), "Fence once more")
+	f.recovers(tr)
+}
+
+func fenceWhileConnected(f *fixture) {
+	tr, fencer := f.fencer()
+	ctx, cancel := f.soon()
+	defer cancel()
+	for range 100 {
+		key := f.name()
+		p := f.start(tr, eval(count, 1, key))
+		if p.call.Abandon() {
+			f.isNotSent(f.await(p))
+			continue
+		}
+		require.NoError(f.t, fencer.Fence(ctx, p.call), "Fence")
+		after := f.value(key)
+		o := f.await(p)
+		assert.Equal(f.t, after, f.value(key), "the call ran after Fence had returned, and then ended with %v", o.err)
+	}
+}
+
+func fenceUnknown(f *fixture) {
+	_, fencer := f.fencer()
+	ctx, cancel := f.soon()
+	defer cancel()
+	assert.Error(f.t, fencer.Fence(ctx, command("PING", 0)), "a call that was never sent")
+	foreign := command("PING", 0)
+	foreign.Claim(1 << 50)
+	assert.Error(f.t, fencer.Fence(ctx, foreign), "a call on a connection that is not the transport's")
+}
+
+func fenceEndedContext(f *fixture) {
+	f.need("HoldReplies", f.h.HoldReplies != nil)
+	tr, fencer := f.fencer()
+	p, release := f.inFlight(tr, f.name())
+	assert.False(f.t, p.call.Abandon())
+	ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	err := fencer.Fence(ctx, p.call)
+	assert.Error(f.t, err, "nothing is known of the call yet")
+	assert.Less(f.t, time.Since(began), atOnce)
+	release()
+	f.inContract(f.await(p).err)
+	f.recovers(tr)
+}
+
+func reconnected(f *fixture) {
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr := f.opened()
+	r := as[transport.Reconnecter](f, tr, "Reconnecter")
+	for range 5 {
+		next := r.Reconnected()
+		f.recovers(tr)
+		select {
+		case <-next:
+			f.t.Fatal("nothing was reconnected, and the channel is closed")
+		default:
+		}
+		f.h.CutConnections(f.t)
+		f.eventually("the channel is closed", func() bool {
+			f.do(tr, command("ECHO", 0, "somebody needs a connection"))
+			select {
+			case <-next:
+				return true
+			default:
+				return false
+			}
+		})
+		f.recovers(tr)
+	}
+	f.close(tr)
+	assert.NotPanics(f.t, func() { r.Reconnected() }, "after Close")
+}
+
+func slots(f *fixture) {
+	s := as[transport.Slotter](f, f.open(), "Slotter")
+	for key, want := range map[string]int{
+		"":                      0,
+		"123456789":             12739,
+		"foo":                   12182,
+		"bar":                   5061,
+		"a{b":                   13340,
+		"}{x}":                  16287,
+		"user1000":              3443,
+		"{user1000}.following":  3443,
+		"foo{}{bar}":            8363, // an empty tag is none
+		"foo{{bar}}zap":         4015,
+		"foo{bar}{zap}":         5061, // the first tag counts
+		"lock__channel:{foo}":   12182,
+		"lock__channel:{foo}:1": 12182,
+	} {
+		assert.Equal(f.t, want, s.Slot(key), "%q", key)
+	}
+	slot := s.Slot(f.name())
+	assert.True(f.t, slot >= 0 && slot < 16384, "%d", slot)
+}

@@ -1,0 +1,346 @@
+package transporttest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+var subscribeCases = []testCase{
+	{"the publish command is one of the two that there are", publishCommand},
+	{"a message published right after Subscribe returned is seen", seenAtOnce},
+	{"Subscribe from many goroutines loses no message", manySubscribers},
+	{"messages arrive with their payload", payloads},
+	{"messages of other channels do not arrive", otherChannels},
+	{"subscriptions to one channel are independent", independent},
+	{"a subscription holds one event, and drops those after it", coalescing},
+	{"a listener that does not read holds up nobody", stuckListener},
+	{"a script publishes to a subscription", publishedByScript},
+	{"closed subscriptions end on the server", endsOnServer},
+	{"Subscribe with an ended context returns its error and leaves nothing", endedContext},
+	{"Subscribe returns when its context ends while the server is frozen", contextEndsWhileFrozen},
+}
+
+// subscribe makes a subscription that is closed with the case.
+func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Subscription {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	sub, err := tr.Subscribe(ctx, channel)
+	require.NoError(f.t, err, "Subscribe")
+	f.t.Cleanup(sub.Close)
+	return sub
+}
+
+// event waits for the next event.
+func (f *fixture) event(sub transport.Subscription) transport.Event {
+	f.t.Helper()
+	select {
+	case e, ok := <-sub.Events():
+		require.True(f.t, ok, "the subscription has failed: %v", sub.Err())
+		return e
+	case <-time.After(patience):
+		f.t.Fatalf("no event after %v", patience)
+		return transport.Event{}
+	}
+}
+
+// hears holds that the next event is a message with this payload.
+func (f *fixture) hears(sub transport.Subscription, payload string) {
+	f.t.Helper()
+	assert.Equal(f.t, transport.Event{Payload: payload}, f.event(sub))
+}
+
+// hearsAfterAll waits for a message, and for those before it.
+func (f *fixture) hearsAfterAll(sub transport.Subscription, payload string) {
+	f.t.Helper()
+	for f.event(sub).Payload != payload {
+	}
+}
+
+// silent holds that no event waits. What could have come must have, before.
+func (f *fixture) silent(sub transport.Subscription) {
+	f.t.Helper()
+	select {
+	case e, ok := <-sub.Events():
+		f.t.Errorf("an event that should not be: %+v, %v", e, ok)
+	default:
+	}
+}
+
+func (f *fixture) publish(tr transport.Transport, channel, payload string) {
+	f.t.Helper()
+	f.h.Do(f.t, tr.PublishCommand(), channel, payload)
+}
+
+// subscribers returns how many subscriptions the server has for a channel.
+func (f *fixture) subscribers(tr transport.Transport, channel string) int64 {
+	f.t.Helper()
+	if f.h.Subscribers != nil {
+		return f.h.Subscribers(f.t, channel)
+	}
+	asks := []string{"NUMSUB"}
+	if tr.PublishCommand() == "SPUBLISH" {
+		asks = append(asks, "SHARDNUMSUB")
+	}
+	var sum int64
+	for _, ask := range asks {
+		pair, _ := f.h.Do(f.t, "PUBSUB", ask, channel).([]any)
+		require.Len(f.t, pair, 2, "PUBSUB %s", ask)
+		n, isNumber := pair[1].(int64)
+		require.True(f.t, isNumber, "PUBSUB %s: %v", ask, pair)
+		sum += n
+	}
+	return sum
+}
+
+func (f *fixture) unsubscribed(tr transport.Transport, channel string) {
+	f.t.Helper()
+	f.eventually("nobody listens to "+channel, func() bool { return f.subscribers(tr, channel) == 0 })
+}
+
+func publishCommand(f *fixture) {
+	tr := f.open()
+	assert.Contains(f.t, []string{"PUBLISH", "SPUBLISH"}, tr.PublishCommand())
+	assert.Equal(f.t, tr.PublishCommand(), tr.PublishCommand())
+}
+
+// seenAtOnce subscribes to the same channel again and again, so that its
+// UNSUBSCRIBE and SUBSCRIBE meet, and now and then to a new one.
+func seenAtOnce(f *fixture) {
+	const rounds = 1000
+	tr, same := f.open(), f.name()
+	for i := range rounds {
+		channel := same
+		if i%4 == 0 {
+			channel = f.name()
+		}
+		ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+		sub, err := tr.Subscribe(ctx, channel)
+		cancel()
+		require.NoError(f.t, err, "round %d", i)
+		payload := fmt.Sprint("round ", i)
+		f.publish(tr, channel, payload)
+		f.hears(sub, payload)
+		sub.Close()
+	}
+	f.unsubscribed(tr, same)
+}
+
+func manySubscribers(f *fixture) {
+	const goroutines, rounds, channels = 16, 40, 5
+	tr := f.open()
+	var names [channels]string
+	for i := range names {
+		names[i] = f.name()
+	}
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := range rounds {
+				if fault := f.subscribePublishHear(tr, names[(g+i)%channels]); fault != "" {
+					f.t.Errorf("goroutine %d, round %d: %s", g, i, fault)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, name := range names {
+		f.unsubscribed(tr, name)
+	}
+}
+
+// subscribePublishHear publishes through the transport itself, until that works,
+// and returns what was wrong. It may run on any goroutine.
+func (f *fixture) subscribePublishHear(tr transport.Transport, channel string) string {
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	sub, err := tr.Subscribe(ctx, channel)
+	if classify(err) == notSent {
+		return "" // it may say so while connections are being cut
+	}
+	if err != nil {
+		return "Subscribe: " + err.Error()
+	}
+	defer sub.Close()
+	for published := false; !published; {
+		p := f.start(tr, command(tr.PublishCommand(), 1, channel, "to somebody"))
+		select {
+		case o := <-p.came:
+			published = o.err == nil
+		case <-ctx.Done():
+			return "PUBLISH does not end"
+		}
+	}
+	select {
+	case _, ok := <-sub.Events():
+		if !ok {
+			return fmt.Sprint("the subscription has failed: ", sub.Err())
+		}
+		return ""
+	case <-ctx.Done():
+		return "neither a message nor a gap: a wake-up is lost"
+	}
+}
+
+func payloads(f *fixture) {
+	tr, channel := f.open(), f.name()
+	sub := f.subscribe(tr, channel)
+	for _, payload := range []string{
+		"0", "", "some words", "a\r\nb\x00c\xff", "ünïcödé", strings.Repeat("long ", 20_000), "message", "subscribe",
+	} {
+		f.publish(tr, channel, payload)
+		f.hears(sub, payload)
+	}
+	assert.NoError(f.t, sub.Err(), "while the subscription works")
+}
+
+func otherChannels(f *fixture) {
+	tr, channel := f.open(), f.name()
+	first, second := f.subscribe(tr, channel), f.subscribe(tr, channel+":second")
+	third := f.subscribe(tr, strings.ToUpper(channel))
+	f.publish(tr, channel+":second", "for the second")
+	f.publish(tr, channel, "for the first")
+	f.publish(tr, channel+"*", "for nobody")
+	f.hears(first, "for the first")
+	f.hears(second, "for the second")
+	f.publish(tr, strings.ToUpper(channel), "for the third")
+	f.hears(third, "for the third")
+	f.silent(first)
+	f.silent(second)
+}
+
+func independent(f *fixture) {
+	tr, channel := f.open(), f.name()
+	subs := make([]transport.Subscription, 5)
+	for i := range subs {
+		subs[i] = f.subscribe(tr, channel)
+	}
+	for n := len(subs); n > 0; n-- {
+		payload := fmt.Sprint("for ", n)
+		f.publish(tr, channel, payload)
+		for _, sub := range subs[:n] {
+			f.hears(sub, payload)
+		}
+		for _, closed := range subs[n:] {
+			f.silent(closed) // neither a message nor the end of Events
+		}
+		subs[n-1].Close()
+		subs[n-1].Close() // does no harm, least of all to others
+	}
+	f.unsubscribed(tr, channel)
+	again := f.subscribe(tr, channel)
+	f.publish(tr, channel, "once more")
+	f.hears(again, "once more")
+}
+
+func coalescing(f *fixture) {
+	tr, channel := f.open(), f.name()
+	idle, reader := f.subscribe(tr, channel), f.subscribe(tr, channel)
+	for i := range 100 {
+		payload := fmt.Sprint(i)
+		f.publish(tr, channel, payload)
+		f.hears(reader, payload)
+	}
+	// The reader has heard the last one, so the idle one could have.
+	f.publish(tr, channel, "last")
+	f.hearsAfterAll(reader, "last")
+	f.hears(idle, "0")
+	f.eventually("the events after the first are dropped", func() bool { return len(idle.Events()) == 0 })
+	f.publish(tr, channel, "new")
+	f.hears(idle, "new")
+}
+
+// stuckListener publishes more than fits into the buffers of a connection.
+func stuckListener(f *fixture) {
+	const messages, size = 3000, 4096
+	tr, channel, other := f.open(), f.name(), f.name()
+	f.subscribe(tr, channel) // never read
+	reader, elsewhere := f.subscribe(tr, channel), f.subscribe(tr, other)
+	filler := strings.Repeat("x", size)
+	for range messages {
+		f.publish(tr, channel, filler)
+	}
+	f.publish(tr, other, "elsewhere")
+	f.hears(elsewhere, "elsewhere")
+	f.hears(reader, filler)
+	f.recovers(tr)
+	late := f.subscribe(tr, channel)
+	f.publish(tr, channel, "late")
+	f.hearsAfterAll(late, "late")
+}
+
+func publishedByScript(f *fixture) {
+	tr, channel := f.open(), f.name()
+	sub := f.subscribe(tr, channel)
+	script := transport.NewScript("publish", "return redis.call(ARGV[1], KEYS[1], ARGV[2])")
+	assert.Equal(f.t, int64(1), f.reply(tr, eval(script, 1, channel, tr.PublishCommand(), "from a script")))
+	f.hears(sub, "from a script")
+}
+
+func endsOnServer(f *fixture) {
+	const n = 50
+	tr := f.open()
+	var subs []transport.Subscription
+	var names []string
+	for i := range n {
+		names = append(names, f.name())
+		for range 1 + i%3 {
+			subs = append(subs, f.subscribe(tr, names[i]))
+		}
+		assert.Positive(f.t, f.subscribers(tr, names[i]), "Subscribe has returned")
+	}
+	for _, sub := range subs {
+		sub.Close()
+	}
+	for _, name := range names {
+		f.unsubscribed(tr, name)
+	}
+}
+
+func endedContext(f *fixture) {
+	tr, channel := f.open(), f.name()
+	ctx, cancel := context.WithCancel(f.t.Context())
+	cancel()
+	sub, err := tr.Subscribe(ctx, channel)
+	assert.ErrorIs(f.t, err, context.Canceled)
+	assert.Nil(f.t, sub)
+
+	ctx, cancel = context.WithTimeout(f.t.Context(), -time.Second)
+	defer cancel()
+	_, err = tr.Subscribe(ctx, channel)
+	assert.ErrorIs(f.t, err, context.DeadlineExceeded)
+	f.subscribe(tr, f.name()) // whatever was to be sent has been
+	f.unsubscribed(tr, channel)
+
+	works := f.subscribe(tr, channel)
+	f.publish(tr, channel, "all the same")
+	f.hears(works, "all the same")
+}
+
+func contextEndsWhileFrozen(f *fixture) {
+	f.need("Freeze", f.h.Freeze != nil)
+	tr, channel, known := f.open(), f.name(), f.name()
+	sub := f.subscribe(tr, known)
+	thaw := f.freeze()
+	for range 5 {
+		ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
+		began := time.Now()
+		_, err := tr.Subscribe(ctx, channel)
+		cancel()
+		assert.ErrorIs(f.t, err, context.DeadlineExceeded)
+		assert.Less(f.t, time.Since(began), atOnce)
+	}
+	thaw()
+	f.unsubscribed(tr, channel)
+	f.publish(tr, known, "still there")
+	f.hears(sub, "still there")
+}
