@@ -1,0 +1,242 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// nopConn is a connection that only closes.
+type nopConn struct{ net.Conn }
+
+func (nopConn) Close() error { return nil }
+
+func TestAnUnsubscribeOfTheServersOwnIsUndoneAndTold(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"unsubscribe", "sunsubscribe"} {
+		onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+			t := f.t
+			l := mustSubscribe(t, s, "c")
+			bystander := mustSubscribe(t, s, "d")
+			start := time.Now()
+			f.push(array(word, "c") + ":0\r\n")
+			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+			require.Zero(t, time.Since(start))
+			require.Equal(t, []string{"PING", "SUBSCRIBE c", "SUBSCRIBE d", "SUBSCRIBE c"}, f.commands())
+			requireNoEvent(t, bystander)
+			f.push(array(word, "stranger") + ":0\r\n")
+			require.Len(t, f.commands(), 4)
+		})
+	}
+}
+
+func TestAnAnswerToAnOlderCommandEstablishesNobody(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		f.mute.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Subscribe(ctx, "c")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		synctest.Wait()
+		done := subscribeLater(s, "c")
+		synctest.Wait()
+		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c", "SUBSCRIBE c"}, f.commands())
+		for _, answer := range []string{"+PONG\r\n", array("subscribe", "c") + ":1\r\n", array("unsubscribe", "c") + ":0\r\n"} {
+			f.push(answer)
+			require.Equal(t, 1, s.Stats().Pending, "after %q", answer)
+		}
+		f.push(array("subscribe", "c") + ":1\r\n")
+		require.NoError(t, <-done)
+		require.Len(t, f.dialTimes(), 1)
+	})
+}
+
+func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		d := mustSubscribe(t, s, "d")
+		f.mute.Store(true)
+		done := subscribeLater(s, "c")
+		synctest.Wait()
+		for _, word := range []string{"sunsubscribe", "subscribe"} {
+			f.push(array(word, "d") + ":1\r\n")
+			require.Equal(t, 1, s.Stats().Pending)
+		}
+		requireNoEvent(t, d) // the second was not for the resubscription, which waits its turn
+		f.push(array("subscribe", "c") + ":1\r\n")
+		require.NoError(t, <-done)
+		f.push(array("subscribe", "d") + ":2\r\n")
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, d))
+		require.Len(t, f.dialTimes(), 1)
+	})
+}
+
+func TestMessagesOfBothKindsReachTheirListenersOnly(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		c, d := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "d")
+		f.publish("message", "c", "first")
+		require.Equal(t, transport.Event{Payload: "first"}, awaitEvent(t, c))
+		f.publish("smessage", "c", "second")
+		require.Equal(t, transport.Event{Payload: "second"}, awaitEvent(t, c))
+		f.publish("message", "nobody", "third")
+		requireNoEvent(t, c)
+		requireNoEvent(t, d)
+	})
+}
+
+func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		for _, text := range []string{
+			":1\r\n", "*0\r\n", "*1\r\n+message\r\n", "$-1\r\n", "*-1\r\n", "+hello\r\n", "$2\r\nhi\r\n",
+			"*2\r\n$7\r\nmessage\r\n$1\r\nc\r\n", "*3\r\n$7\r\nmessage\r\n$-1\r\n$-1\r\n",
+			"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$1\r\n0\r\n",
+			array("subscribe", "c") + ":1\r\n", "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n",
+		} {
+			f.push(text)
+			requireNoEvent(t, l)
+		}
+		require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.commands())
+		f.publish("message", "c", "")
+		require.Equal(t, transport.Event{}, awaitEvent(t, l))
+		require.Len(t, f.dialTimes(), 1)
+	})
+}
+
+func TestAnErrorThatAnswersNothingCostsTheConnection(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		f.push("-ERR out of the blue\r\n")
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+		require.Len(t, f.dialTimes(), 2)
+	})
+}
+
+// refusing makes a server that does not allow the channel "secret", nor the
+// commands given.
+func refusing(t *testing.T, commands ...string) *fakeServer {
+	t.Helper()
+	return &fakeServer{t: t, refuse: func(command string) string {
+		word, names, _ := strings.Cut(command, " ")
+		if slices.Contains(commands, word) ||
+			(word == "SUBSCRIBE" && slices.Contains(strings.Fields(names), "secret")) {
+			return "NOPERM this user has no permissions"
+		}
+		return ""
+	}}
+}
+
+func TestOneForbiddenChannelFailsAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := refusing(t, "PING")
+		s := New(Config{Dial: f.dial})
+		const n = 10
+		start := time.Now()
+		var attempts []<-chan error
+		for i := range n + 1 {
+			name := fmt.Sprint("c", i)
+			if i == n/2 {
+				name = "secret"
+			}
+			attempts = append(attempts, subscribeLater(s, name))
+		}
+		failures := 0
+		for _, done := range attempts {
+			if err := <-done; err != nil {
+				failures++
+				require.True(t, transport.IsCode(err, "NOPERM"))
+			}
+		}
+		require.Equal(t, 1, failures)
+		require.Zero(t, time.Since(start))
+		require.Equal(t, Stats{Channels: n, Listeners: n, Connected: true, Dials: 1}, s.Stats())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		commands := strings.Join(f.commands(), "\n")
+		require.LessOrEqual(t, strings.Count(commands, "secret"), 2, "an endless loop: %s", commands)
+		mustClose(t, s)
+	})
+}
+
+func TestAChannelForbiddenMeanwhileFailsForGood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{t: t}
+		s := New(Config{Dial: f.dial})
+		secret, other := mustSubscribe(t, s, "secret"), mustSubscribe(t, s, "other")
+		synctest.Wait()
+		f.refuse = refusing(t).refuse
+		f.cut()
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, other))
+		require.True(t, transport.IsCode(requireFailed(t, secret), "NOPERM"))
+		secret.Close()
+		require.Error(t, secret.Err())
+		require.Equal(t, Stats{Channels: 1, Listeners: 1, Connected: true, Dials: 2}, s.Stats())
+		mustClose(t, s)
+	})
+}
+
+func TestAServerThatDoesNotUnsubscribeIsLetBe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := refusing(t, "UNSUBSCRIBE")
+		s := New(Config{Dial: f.dial})
+		other := mustSubscribe(t, s, "other")
+		mustSubscribe(t, s, "c").Close()
+		synctest.Wait()
+		f.publish("message", "c", "0")
+		require.Equal(t, Stats{Channels: 1, Listeners: 1, Connected: true, Dials: 1}, s.Stats())
+		l := mustSubscribe(t, s, "c")
+		f.publish("message", "c", "0")
+		require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
+		requireNoEvent(t, other)
+		mustClose(t, s)
+	})
+}
+
+func TestAServerTooBusyToSubscribeIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var busy atomic.Bool
+		f := &fakeServer{t: t, refuse: func(command string) string {
+			if busy.Load() && command != "PING" {
+				return "BUSY Redis is busy running a script"
+			}
+			return ""
+		}}
+		s := New(Config{Dial: f.dial})
+		a, b := mustSubscribe(t, s, "a"), mustSubscribe(t, s, "b")
+		synctest.Wait()
+		busy.Store(true)
+		f.cut()
+		_, err := s.Subscribe(t.Context(), "c")
+		require.True(t, transport.IsCode(err, "BUSY"))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Less(t, len(f.dialTimes()), 30, "the pauses grow")
+		busy.Store(false)
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, a))
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, b))
+		mustClose(t, s)
+	})
+}

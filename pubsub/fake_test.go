@@ -1,0 +1,202 @@
+package pubsub
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeServer is a scripted server behind in-memory pipes, for tests on fake
+// time.
+type fakeServer struct {
+	t *testing.T
+
+	mute   atomic.Bool                 // take commands and answer none
+	deaf   chan struct{}               // until it is closed, commands are not even taken; see goDeaf
+	away   atomic.Pointer[error]       // dials fail with this
+	refuse func(command string) string // an error to answer with, or ""; set while no command is under way
+
+	mu    sync.Mutex
+	peer  *peer // the newest connection
+	dials []time.Time
+	sent  []string // every command received
+}
+
+// peer is the server's end of one connection. Its write lock keeps replies
+// apart.
+type peer struct {
+	conn net.Conn
+	mu   sync.Mutex
+}
+
+func (f *fakeServer) dial(context.Context) (redis.Conn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dials = append(f.dials, time.Now())
+	if err := f.away.Load(); err != nil {
+		return nil, *err
+	}
+	ours, theirs := net.Pipe()
+	f.peer = &peer{conn: theirs}
+	go f.serve(f.peer)
+	return redis.NewConn(ours, 0, 0), nil
+}
+
+func (f *fakeServer) serve(p *peer) {
+	defer func() { _ = p.conn.Close() }()
+	in := bufio.NewReader(ear{f, p.conn})
+	for {
+		args, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		f.sent = append(f.sent, strings.Join(args, " "))
+		f.mu.Unlock()
+		if !f.mute.Load() {
+			p.write(f.answer(args))
+		}
+	}
+}
+
+// ear reads from a connection while the server is not deaf.
+type ear struct {
+	f    *fakeServer
+	conn net.Conn
+}
+
+func (e ear) Read(b []byte) (int, error) {
+	n, err := e.conn.Read(b)
+	for errors.Is(err, os.ErrDeadlineExceeded) {
+		<-e.f.deaf
+		if err = e.conn.SetReadDeadline(time.Time{}); err == nil {
+			n, err = e.conn.Read(b)
+		}
+	}
+	return n, err
+}
+
+// goDeaf makes the newest connection take no bytes until the returned function
+// is called. The pipe has no buffer, so the client's next write hangs.
+func (f *fakeServer) goDeaf() (hear func()) {
+	f.deaf = make(chan struct{})
+	require.NoError(f.t, f.newest().conn.SetReadDeadline(time.Now()))
+	synctest.Wait()
+	return sync.OnceFunc(func() { close(f.deaf) })
+}
+
+// readCommand reads one RESP array of bulk strings, none of which holds a line
+// break.
+func readCommand(in *bufio.Reader) ([]string, error) {
+	head, err := in.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(head[1:]))
+	if err != nil {
+		return nil, err
+	}
+	args := make([]string, n)
+	for i := range args {
+		if _, err = in.ReadString('\n'); err != nil {
+			return nil, err
+		}
+		if args[i], err = in.ReadString('\n'); err != nil {
+			return nil, err
+		}
+		args[i] = strings.TrimSpace(args[i])
+	}
+	return args, nil
+}
+
+func (f *fakeServer) answer(args []string) string {
+	if f.refuse != nil {
+		if text := f.refuse(strings.Join(args, " ")); text != "" {
+			return "-" + text + "\r\n"
+		}
+	}
+	if args[0] == "PING" {
+		return "+PONG\r\n"
+	}
+	var b strings.Builder
+	for _, name := range args[1:] {
+		b.WriteString(array(strings.ToLower(args[0]), name))
+		b.WriteString(":1\r\n")
+	}
+	return b.String()
+}
+
+// array begins an array of three, of which it writes two.
+func array(word, name string) string {
+	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(word), word, len(name), name)
+}
+
+func (p *peer) write(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = io.WriteString(p.conn, text) // a client that left is none of its business
+}
+
+// push sends what no command asked for.
+func (f *fakeServer) push(text string) {
+	f.newest().write(text)
+	synctest.Wait()
+}
+
+func (f *fakeServer) newest() *peer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.peer
+}
+
+func (f *fakeServer) publish(word, name, payload string) {
+	f.push(array(word, name) + fmt.Sprintf("$%d\r\n%s\r\n", len(payload), payload))
+}
+
+// cut ends the newest connection.
+func (f *fakeServer) cut() { require.NoError(f.t, f.newest().conn.Close()) }
+
+func (f *fakeServer) goAway(text string) {
+	err := errors.New(text)
+	f.away.Store(&err)
+}
+
+func (f *fakeServer) comeBack() { f.away.Store(nil) }
+
+func (f *fakeServer) commands() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.sent)
+}
+
+func (f *fakeServer) dialTimes() []time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.dials)
+}
+
+// onFakeTime runs body in a bubble with a fake server and a Subscriber to it.
+func onFakeTime(t *testing.T, body func(f *fakeServer, s *Subscriber)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{t: t}
+		s := New(Config{Dial: f.dial})
+		defer mustClose(t, s) // also after a failure: nothing may stay in the bubble
+		body(f, s)
+	})
+}

@@ -1,0 +1,118 @@
+package pubsub
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	pingInterval = 10 * time.Second // the default
+	deadAfter    = 5 * time.Second  // the default
+)
+
+func TestASilentConnectionIsPingedAtEveryInterval(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		for i := range 6 { // messages keep it from being silent
+			time.Sleep(pingInterval - time.Second)
+			f.publish("message", "c", "0")
+			require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
+			require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.commands(), "message %d", i)
+		}
+		for i := range 6 {
+			time.Sleep(pingInterval - time.Nanosecond)
+			synctest.Wait()
+			require.Len(t, f.commands(), 2+i)
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			require.Len(t, f.commands(), 3+i)
+		}
+		require.Len(t, f.dialTimes(), 1)
+		requireNoEvent(t, l)
+	})
+}
+
+func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsTold(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		start := time.Now()
+		l := mustSubscribe(t, s, "c")
+		f.mute.Store(true)
+		time.Sleep(pingInterval + deadAfter - time.Nanosecond)
+		synctest.Wait()
+		require.Len(t, f.dialTimes(), 1)
+		f.mute.Store(false)
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+		require.WithinRange(t, time.Now(), start.Add(15*time.Second+10*time.Millisecond), start.Add(15*time.Second+20*time.Millisecond))
+		require.Len(t, f.dialTimes(), 2)
+	})
+}
+
+func TestAServerThatTakesNoBytesIsGivenUp(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		start := time.Now()
+		l := mustSubscribe(t, s, "c")
+		hear := f.goDeaf()
+		defer hear()
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+		require.Less(t, time.Since(start), pingInterval+2*deadAfter+time.Second)
+	})
+}
+
+func TestMessagesDoNotHideThatCommandsGetNoAnswer(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		f.mute.Store(true)
+		start := time.Now()
+		pending := subscribeLater(s, "other")
+		for len(f.dialTimes()) == 1 {
+			require.LessOrEqual(t, time.Since(start), patience*deadAfter)
+			f.publish("message", "c", "0")
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		require.GreaterOrEqual(t, time.Since(start), patience*deadAfter)
+		f.mute.Store(false)
+		time.Sleep(2 * deadAfter) // the second connection may have begun mute
+		require.NoError(t, <-pending)
+		require.False(t, awaitEvent(t, l).Gap)
+	})
+}
+
+func TestCloseDoesNotWaitForAWriteThatHangs(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		hear := f.goDeaf()
+		defer hear()
+		time.Sleep(pingInterval + time.Second)
+		start := time.Now()
+		mustClose(t, s)
+		require.Less(t, time.Since(start), time.Second)
+		require.Equal(t, transport.ErrClosed, requireFailed(t, l))
+	})
+}
+
+func TestCloseCancelsADialUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Dial: hangingDial})
+		failed := subscribeLater(s, "c")
+		synctest.Wait()
+		mustClose(t, s)
+		require.Equal(t, transport.ErrClosed, <-failed)
+	})
+}

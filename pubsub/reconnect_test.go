@@ -1,0 +1,207 @@
+package pubsub
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+func hangingDial(ctx context.Context) (redis.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestThePauseBetweenDialsDoublesUpToItsLimit(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		f.goAway("nobody home")
+		f.cut()
+		time.Sleep(20 * time.Second)
+		f.comeBack()
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+		dials := f.dialTimes()[1:]
+		for i := 1; i < len(dials); i++ {
+			longest := min(20*time.Millisecond<<i, time.Second)
+			pause := dials[i].Sub(dials[i-1])
+			require.LessOrEqual(t, pause, longest, "pause %d", i)
+			require.GreaterOrEqual(t, pause, longest/2, "pause %d", i)
+		}
+		require.Greater(t, len(dials), 20)
+	})
+}
+
+func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		for range 20 {
+			start := time.Now()
+			f.cut()
+			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+			require.LessOrEqual(t, time.Since(start), 20*time.Millisecond)
+		}
+	})
+}
+
+func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		time.Sleep(time.Hour)
+		require.Empty(t, f.dialTimes())
+		mustSubscribe(t, s, "c").Close()
+		synctest.Wait()
+		require.Zero(t, s.Stats().Channels)
+		f.cut()
+		time.Sleep(time.Hour)
+		require.Len(t, f.dialTimes(), 1)
+		mustSubscribe(t, s, "c").Close()
+		require.Len(t, f.dialTimes(), 2)
+	})
+}
+
+func TestAFailedDialFailsThoseWhoWaitAndSparesTheEstablished(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		l := mustSubscribe(t, s, "c")
+		f.goAway("nobody home")
+		f.cut()
+		synctest.Wait()
+		for _, name := range []string{"c", "d"} {
+			_, err := s.Subscribe(t.Context(), name)
+			require.ErrorIs(t, err, transport.ErrNotSent)
+			require.ErrorContains(t, err, "nobody home")
+		}
+		require.Equal(t, Stats{Channels: 1, Listeners: 1, Dials: 1}, s.Stats())
+		f.comeBack()
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+	})
+}
+
+func TestAServersErrorOnDiallingIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Dial: func(context.Context) (redis.Conn, error) {
+			return nil, redis.Error("WRONGPASS go away")
+		}})
+		_, err := s.Subscribe(t.Context(), "c")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.True(t, transport.IsCode(err, "WRONGPASS"))
+		mustClose(t, s)
+	})
+}
+
+func TestADialIsBoundedByItsTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Dial: hangingDial, DialTimeout: 3 * time.Second})
+		start := time.Now()
+		_, err := s.Subscribe(t.Context(), "c")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 3*time.Second, time.Since(start))
+		mustClose(t, s)
+	})
+}
+
+func TestAConnectionWithoutReadTimeoutsIsNotUsed(t *testing.T) {
+	t.Parallel()
+	for _, conn := range []redis.Conn{nil, struct{ redis.Conn }{redis.NewConn(nopConn{}, 0, 0)}} {
+		s := New(Config{Dial: func(context.Context) (redis.Conn, error) { return conn, nil }})
+		_, err := s.Subscribe(t.Context(), "c")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		mustClose(t, s)
+	}
+}
+
+func TestThreeMuteConnectionsFailThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		f.mute.Store(true)
+		start := time.Now()
+		_, err := s.Subscribe(context.Background(), "c")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorIs(t, err, errDead)
+		require.Len(t, f.dialTimes(), 3)
+		require.Less(t, time.Since(start), 3*deadAfter+time.Second)
+		require.Zero(t, s.Stats().Channels)
+	})
+}
+
+func TestAPendingSubscribeOutlivesABrokenConnection(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		f.mute.Store(true)
+		done := subscribeLater(s, "c")
+		synctest.Wait()
+		f.mute.Store(false)
+		f.cut()
+		require.NoError(t, <-done)
+		require.Len(t, f.dialTimes(), 2)
+	})
+}
+
+func TestTheContextEndsAWaitingSubscribe(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		f.mute.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Subscribe(ctx, "c")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = s.Subscribe(ctx, "d")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		f.mute.Store(false)
+		f.cut()
+		synctest.Wait()
+		require.Zero(t, s.Stats().Channels)
+		require.NotContains(t, strings.Join(f.commands(), "\n"), "SUBSCRIBE d")
+	})
+}
+
+func TestAServerThatRefusesEverybodyIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var locked atomic.Bool
+		locked.Store(true)
+		f := &fakeServer{t: t}
+		f.refuse = func(string) string {
+			if locked.Load() {
+				return "NOAUTH Authentication required."
+			}
+			return ""
+		}
+		s := New(Config{Dial: f.dial})
+		_, err := s.Subscribe(t.Context(), "c")
+		var se *transport.ServerError
+		require.ErrorAs(t, err, &se)
+		require.Equal(t, "NOAUTH", se.Code())
+
+		synctest.Wait()
+		locked.Store(false)
+		l := mustSubscribe(t, s, "c")
+		synctest.Wait()
+		locked.Store(true)
+		f.cut()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		locked.Store(false)
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+		mustClose(t, s)
+	})
+}

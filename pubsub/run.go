@@ -1,0 +1,154 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// maxMute is how many connections in a row may end without an answer for any
+// channel before those who wait for one are told.
+const maxMute = 3
+
+// run is the Subscriber's goroutine: it makes one connection after the other
+// for as long as channels are wanted, and ends with Close.
+func (s *Subscriber) run() {
+	defer close(s.done)
+	pause := backoff{min: s.cfg.BackoffMin, max: s.cfg.BackoffMax}
+	for s.awaitDemand() && pause.wait(s.ctx) {
+		conn, err := s.dial()
+		if err != nil {
+			pause.failed()
+			s.dialFailed(pause.failures, err)
+			continue
+		}
+		useful, err := s.serve(conn)
+		if s.ctx.Err() != nil {
+			return
+		}
+		s.cfg.Logger.Warn("pub/sub connection lost", "error", err)
+		if useful {
+			pause.reset()
+		}
+		pause.failed()
+		s.connectionLost(pause.failures, useful, err)
+	}
+}
+
+// awaitDemand returns true when a channel is wanted, false after Close.
+func (s *Subscriber) awaitDemand() bool {
+	for !s.demand() {
+		select {
+		case <-s.wake:
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+	return s.ctx.Err() == nil
+}
+
+func (s *Subscriber) demand() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.table.channels) > 0
+}
+
+func (s *Subscriber) dial() (redis.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.DialTimeout)
+	defer cancel()
+	conn, err := s.cfg.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := conn.(redis.ConnWithTimeout); !ok {
+		if conn != nil {
+			_ = conn.Close() // it is of no use, and its error of no interest
+		}
+		return nil, fmt.Errorf("pubsub: Dial returned a %T, which is no redis.ConnWithTimeout", conn)
+	}
+	return conn, nil
+}
+
+// dialFailed tells those who wait for their first acknowledgement. The
+// established listeners are in no hurry: they get a gap when the server is back.
+func (s *Subscriber) dialFailed(failures int, err error) {
+	level := slog.LevelDebug
+	if failures == 1 {
+		level = slog.LevelWarn // once is enough while the server is away
+	}
+	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection not made", "error", err, "failures", failures)
+	s.failPending(notSent(serverError(err)))
+}
+
+// connectionLost tells those who wait, if there is no use in waiting.
+func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
+	var se *transport.ServerError
+	switch {
+	case errors.As(err, &se):
+		s.failPending(se)
+	case !useful && failures >= maxMute:
+		s.failPending(notSent(err))
+	}
+}
+
+func (s *Subscriber) failPending(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table.failPending(err)
+}
+
+func notSent(err error) error {
+	return fmt.Errorf("%w: subscribe: %w", transport.ErrNotSent, err)
+}
+
+// serverError turns redigo's type of error into the transport's.
+func serverError(err error) error {
+	var e redis.Error
+	if errors.As(err, &e) {
+		return &transport.ServerError{Text: string(e)}
+	}
+	return err
+}
+
+// backoff spaces connections. Its pause counts from the failure, so whoever asks
+// long after it does not wait.
+type backoff struct {
+	min, max time.Duration
+	failures int
+	until    time.Time
+}
+
+func (b *backoff) reset() { b.failures = 0 }
+
+func (b *backoff) failed() {
+	d := b.min << min(b.failures, 20)
+	if d > b.max || d <= 0 {
+		d = b.max
+	}
+	b.failures++
+	d -= rand.N(d/2 + 1) //nolint:gosec // jitter needs no secrecy
+	b.until = time.Now().Add(d)
+}
+
+// wait returns true when the pause is over, false when ctx ended first.
+func (b *backoff) wait(ctx context.Context) bool {
+	d := time.Until(b.until)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

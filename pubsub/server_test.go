@@ -1,0 +1,212 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func configFor(addr string, opts ...redis.DialOption) Config {
+	opts = append(opts, redis.DialWriteTimeout(5*time.Second))
+	return Config{Dial: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", addr, opts...)
+	}}
+}
+
+// subscriberTo makes a Subscriber that is closed, and seen to be empty then,
+// with the test.
+func subscriberTo(t testing.TB, cfg Config) *Subscriber {
+	t.Helper()
+	s := New(cfg)
+	t.Cleanup(func() { mustClose(t, s) })
+	return s
+}
+
+// subscribeAll subscribes to n channels at once, and calls name for each.
+func subscribeAll(t testing.TB, s *Subscriber, n int, name func(i int) string) []transport.Subscription {
+	t.Helper()
+	all := make([]transport.Subscription, n)
+	errs := make([]error, n)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { all[i], errs[i] = s.Subscribe(ctx, name(i)) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	return all
+}
+
+// requireIdle waits until the server has no channels and the Subscriber no
+// state.
+func requireIdle(t testing.TB, server *redistest.Server, s *Subscriber) {
+	t.Helper()
+	assert.Eventually(t, func() bool { return s.Stats().Channels == 0 }, waitLimit, 5*time.Millisecond)
+	require.Empty(t, server.Channels(t))
+	require.Zero(t, s.Stats().Listeners)
+	require.True(t, s.Stats().Connected)
+}
+
+func TestTenThousandChannelsOnOneConnection(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	server := redistest.Start(t)
+	s := subscriberTo(t, configFor(server.Addr()))
+	require.Zero(t, server.Clients(t), "New dialled")
+
+	all := subscribeAll(t, s, n, func(i int) string { return fmt.Sprint("channel:", i) })
+	require.Equal(t, 1, server.Clients(t))
+	require.Len(t, server.Channels(t), n)
+	require.Equal(t, Stats{Channels: n, Listeners: n, Connected: true, Dials: 1}, s.Stats())
+	require.Less(t, server.CommandStats(t)["subscribe"], int64(n/2), "the commands are batched")
+
+	for i := 0; i < n; i += 997 {
+		server.Do(t, "PUBLISH", fmt.Sprint("channel:", i), i)
+		require.Equal(t, transport.Event{Payload: fmt.Sprint(i)}, awaitEvent(t, all[i]))
+	}
+	require.Equal(t, 1, server.KillClients(t, "pubsub"))
+	for _, l := range all {
+		require.True(t, awaitEvent(t, l).Gap)
+	}
+	for _, l := range all {
+		l.Close()
+		l.Close()
+	}
+	requireIdle(t, server, s)
+}
+
+func TestU19OneWaitersTimeoutDoesNotSilenceTheOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := subscriberTo(t, configFor(server.Addr()))
+	leaver, stayer := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "c")
+	marker := mustSubscribe(t, s, "marker")
+	leaver.Close()
+	marker.Close() // unsubscribed after anything the leaver may have caused
+	assert.Eventually(t, func() bool { return s.Stats().Channels == 1 }, waitLimit, time.Millisecond)
+	for i := range 3 {
+		server.Do(t, "PUBLISH", "c", i)
+		require.Equal(t, transport.Event{Payload: fmt.Sprint(i)}, awaitEvent(t, stayer))
+	}
+	requireNoEvent(t, leaver)
+	require.NoError(t, leaver.Err())
+	require.EqualValues(t, 2, server.CommandStats(t)["subscribe"], "the two share one")
+	stayer.Close()
+	requireIdle(t, server, s)
+}
+
+func TestU27AStuckListenerCostsNobodyAWakeUp(t *testing.T) {
+	t.Parallel()
+	const messages = 10_000
+	server := redistest.Start(t)
+	s := subscriberTo(t, configFor(server.Addr()))
+	stuck := mustSubscribe(t, s, "c")
+	sharer, neighbour := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "d")
+
+	var published atomic.Int64 // what a listener looks at when it is woken
+	var wg sync.WaitGroup
+	for _, l := range []transport.Subscription{sharer, neighbour} {
+		wg.Go(func() {
+			for deadline := time.After(waitLimit); published.Load() < messages; {
+				select {
+				case <-l.Events():
+				case <-deadline:
+					assert.Fail(t, "a wake-up was missed")
+					return
+				}
+			}
+		})
+	}
+	c := server.Dial(t)
+	for i := 0; i < messages; i += 100 {
+		for range 100 {
+			require.NoError(t, c.Send("PUBLISH", "c", "0"))
+			require.NoError(t, c.Send("PUBLISH", "d", "0"))
+		}
+		published.Add(100)
+		_, err := c.Do("")
+		require.NoError(t, err)
+	}
+	// What comes after the last count is what must not be missed.
+	server.Do(t, "PUBLISH", "c", "last")
+	server.Do(t, "PUBLISH", "d", "last")
+	wg.Wait()
+	require.Len(t, stuck.Events(), 1)
+	require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, stuck))
+	require.EqualValues(t, 1, s.Stats().Dials, "the connection kept up")
+}
+
+func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsTold(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := subscriberTo(t, configFor(server.Addr()))
+	all := subscribeAll(t, s, 500, func(i int) string { return fmt.Sprint("channel:", i/2) })
+	for round := range 3 {
+		require.Equal(t, 1, server.KillClients(t, "pubsub"))
+		for _, l := range all {
+			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+		}
+		server.Do(t, "PUBLISH", "channel:7", round)
+		require.Equal(t, transport.Event{Payload: fmt.Sprint(round)}, awaitEvent(t, all[14]))
+		require.Equal(t, transport.Event{Payload: fmt.Sprint(round)}, awaitEvent(t, all[15]))
+	}
+}
+
+func TestAServerKilledAndRestartedIsAGap(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := subscriberTo(t, configFor(server.Addr()))
+	l := mustSubscribe(t, s, "c")
+	server.Kill()
+	_, err := s.Subscribe(t.Context(), "d")
+	require.ErrorIs(t, err, transport.ErrNotSent)
+	require.False(t, s.Stats().Connected)
+	server.Restart()
+	require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+	server.Do(t, "PUBLISH", "c", "0")
+	require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
+}
+
+func TestAFrozenServerIsAGapAfterItThaws(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	cfg := configFor(server.Addr())
+	cfg.PingInterval, cfg.DeadAfter = 500*time.Millisecond, time.Second
+	s := subscriberTo(t, cfg)
+	l := mustSubscribe(t, s, "c")
+	server.Pause()
+	assert.Eventually(t, func() bool { return s.Stats().Dials > 1 }, waitLimit, 5*time.Millisecond)
+	server.Resume()
+	require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+}
+
+func TestAForbiddenChannelFailsAtOnceAndForGoodWhenTheRightIsTakenAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Do(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "+subscribe", "+unsubscribe", "+ping", "&ok:*", "&lent:*")
+	s := subscriberTo(t, configFor(server.Addr(), redis.DialUsername("u"), redis.DialPassword("pw")))
+	_, err := s.Subscribe(context.Background(), "secret")
+	require.True(t, transport.IsCode(err, "NOPERM"), "got %v", err)
+	ok, lent := mustSubscribe(t, s, "ok:1"), mustSubscribe(t, s, "lent:1")
+
+	server.Do(t, "ACL", "SETUSER", "u", "resetchannels", "&ok:*") // ends the connection
+	require.True(t, transport.IsCode(requireFailed(t, lent), "NOPERM"))
+	require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, ok))
+	require.Equal(t, []string{"ok:1"}, server.Channels(t))
+	ok.Close()
+	requireIdle(t, server, s)
+	require.EqualValues(t, 2, s.Stats().Dials)
+}

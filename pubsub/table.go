@@ -1,0 +1,267 @@
+package pubsub
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// table holds the channels and what is on its way for them. It does no I/O and
+// has no lock: the Subscriber's mutex guards it.
+type table struct {
+	channels map[string]*channel
+	attached bool       // there is a connection; without one, nothing is dirty or on its way
+	pingDue  pingKind   // the writer is to send a PING
+	dirty    []*channel // wanted and asked may differ
+	ops      []*op      // unanswered commands, oldest first
+}
+
+// join adds l to the channel called name. The listener is established at once
+// if the channel is acked, and has to wait for its ready channel if not.
+func (t *table) join(name string, l *listener) {
+	c := t.channels[name]
+	if c == nil {
+		c = &channel{name: name}
+		t.channels[name] = c
+	}
+	c.add(l)
+	if c.acked {
+		l.established = true
+		return
+	}
+	l.ready = make(chan struct{})
+	t.mark(c)
+}
+
+// leave removes l, if it is still there.
+func (t *table) leave(l *listener) {
+	if c := l.ch; c != nil {
+		c.remove(l)
+		t.settle(c)
+	}
+}
+
+// settle forgets a channel that nobody wants and the server does not know, and
+// otherwise has the writer look at it.
+func (t *table) settle(c *channel) {
+	switch {
+	case c.wanted() || c.asked:
+		t.mark(c)
+	case c.unanswered == 0 && t.channels[c.name] == c:
+		delete(t.channels, c.name)
+	}
+}
+
+// mark has the writer compare wanted and asked.
+func (t *table) mark(c *channel) {
+	if t.attached && !c.dirty && c.wanted() != c.asked {
+		c.dirty = true
+		t.dirty = append(t.dirty, c)
+	}
+}
+
+// attach begins a connection: it is to be greeted, and everything wanted asked
+// for.
+func (t *table) attach() {
+	t.attached, t.pingDue = true, greeting
+	for _, c := range t.channels {
+		t.mark(c)
+	}
+}
+
+// detach ends a connection: what the server knew of us is void.
+func (t *table) detach() {
+	t.attached, t.pingDue, t.dirty, t.ops = false, noPing, nil, nil
+	for _, c := range t.channels {
+		c.forget()
+		t.settle(c)
+	}
+}
+
+// collect turns what is due into commands, which count as sent at now, a time
+// since the connection was made.
+func (t *table) collect(now time.Duration) []*op {
+	var b batches
+	if t.pingDue != noPing {
+		b.ops = append(b.ops, &op{kind: ping, greeting: t.pingDue == greeting})
+		t.pingDue = noPing
+	}
+	for _, c := range t.dirty {
+		c.dirty = false
+		if c.wanted() != c.asked {
+			c.asked, c.acked = c.wanted(), false
+			c.unanswered++
+			b.add(c)
+		}
+	}
+	t.dirty = nil
+	for _, o := range b.ops {
+		o.sent = now
+		o.args = o.names()
+	}
+	t.ops = append(t.ops, b.ops...)
+	return b.ops
+}
+
+// oldest returns the oldest unanswered command, or nil.
+func (t *table) oldest() *op {
+	if len(t.ops) == 0 {
+		return nil
+	}
+	return t.ops[0]
+}
+
+func (t *table) popOp() {
+	t.ops[0] = nil
+	t.ops = t.ops[1:]
+}
+
+// pong answers a PING.
+func (t *table) pong() {
+	if o := t.oldest(); o != nil && o.kind == ping {
+		t.popOp()
+	}
+}
+
+// acknowledge takes the server's (un)subscribe message for one channel. It
+// reports whether that answers a command.
+func (t *table) acknowledge(k kind, name string) bool {
+	o := t.oldest()
+	if o == nil || o.kind != k || o.rest[0].name != name {
+		t.unsolicited(k, name)
+		return false
+	}
+	c := o.rest[0]
+	o.rest = o.rest[1:]
+	if len(o.rest) == 0 {
+		t.popOp()
+	}
+	if c.unanswered--; c.unanswered > 0 {
+		return true
+	}
+	if c.asked {
+		c.acked, c.alone = true, false
+		for _, l := range c.listeners {
+			l.establish()
+		}
+	}
+	t.settle(c)
+	return true
+}
+
+// unsolicited undoes an unsubscription of the server's own. While a command for
+// the channel is under way its answer decides.
+func (t *table) unsolicited(k kind, name string) {
+	if c := t.channels[name]; c != nil && k == unsubscribe && c.acked {
+		c.asked, c.acked = false, false
+		t.settle(c)
+	}
+}
+
+// refuse takes an error, which answers the oldest command, and returns that
+// command. A non-nil fatal error means that the connection must be given up,
+// because the server as a whole does not serve us now.
+func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
+	if o = t.oldest(); o == nil {
+		return nil, err
+	}
+	t.popOp()
+	switch {
+	case o.kind == ping:
+		if o.greeting && !err.HasCode("NOPERM") {
+			return o, err
+		}
+	case o.kind == subscribe && len(o.rest) == 1:
+		if passing(err) {
+			return o, err
+		}
+		t.refuseChannel(o.rest[0], err)
+	default:
+		t.refuseBatch(o)
+	}
+	return o, nil
+}
+
+// passing reports whether err says that the server cannot serve anybody for a
+// while, rather than that it will not serve us.
+func passing(err *transport.ServerError) bool {
+	switch err.Code() {
+	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN":
+		return true
+	}
+	return false
+}
+
+// refuseChannel fails all listeners of a channel whose SUBSCRIBE the server
+// refuses, unless a later command for it is under way and will tell.
+func (t *table) refuseChannel(c *channel, err error) {
+	if c.unanswered--; c.unanswered > 0 {
+		return
+	}
+	c.asked = false
+	t.failChannel(c, err)
+}
+
+// refuseBatch has each channel of a refused SUBSCRIBE asked for by itself. A
+// refused UNSUBSCRIBE is let be: messages that nobody wants are ignored.
+func (t *table) refuseBatch(o *op) {
+	for _, c := range o.rest {
+		if c.unanswered--; c.unanswered > 0 {
+			continue
+		}
+		if o.kind == subscribe {
+			c.asked, c.alone = false, true
+		}
+		t.settle(c)
+	}
+}
+
+// failChannel fails all listeners of a channel.
+func (t *table) failChannel(c *channel, err error) {
+	listeners := c.listeners
+	c.listeners = nil
+	t.settle(c)
+	for _, l := range listeners {
+		l.fail(err)
+	}
+}
+
+// failPending fails the listeners that still wait to be established.
+func (t *table) failPending(err error) {
+	for _, c := range t.channels {
+		for i := len(c.listeners) - 1; i >= 0; i-- {
+			if l := c.listeners[i]; !l.established {
+				c.remove(l)
+				l.fail(err)
+			}
+		}
+		t.settle(c)
+	}
+}
+
+// failAll fails every listener.
+func (t *table) failAll(err error) {
+	for _, c := range t.channels {
+		t.failChannel(c, err)
+	}
+}
+
+func (t *table) deliver(name, payload []byte) {
+	if c := t.channels[string(name)]; c != nil {
+		c.deliver(string(payload))
+	}
+}
+
+// count returns how many listeners there are, and how many of them wait to be
+// established.
+func (t *table) count() (listeners, pending int) {
+	for _, c := range t.channels {
+		listeners += len(c.listeners)
+		for _, l := range c.listeners {
+			if !l.established {
+				pending++
+			}
+		}
+	}
+	return listeners, pending
+}
