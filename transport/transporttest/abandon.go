@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -30,6 +31,9 @@ func withdrawn(f *fixture) {
 		}
 		call.Urgent = i%5 == 0
 		calls = append(calls, f.start(tr, call))
+		if i%3 == 0 {
+			runtime.Gosched() // some may be on their way by then
+		}
 		gone = append(gone, call.Abandon())
 		if i%100 == 0 {
 			f.reply(tr, command("GET", 1, f.name())) // let the queue run empty
@@ -90,7 +94,7 @@ func lateReply(f *fixture) {
 	case o := <-came:
 		require.NoError(f.t, o.err)
 		assert.Equal(f.t, int64(1), o.reply)
-	case <-time.After(patience):
+	case <-time.After(f.h.Patience):
 		f.t.Fatal("the reply of an abandoned call is lost")
 	}
 }
@@ -107,7 +111,7 @@ func slowLateDone(f *fixture) {
 	release()
 	select {
 	case <-entered:
-	case <-time.After(patience):
+	case <-time.After(f.h.Patience):
 		f.t.Fatal("the reply of an abandoned call is lost")
 	}
 	key := f.name()

@@ -125,7 +125,7 @@ func startFromDone(f *fixture) {
 	select {
 	case err := <-last:
 		require.NoError(f.t, err)
-	case <-time.After(patience):
+	case <-time.After(f.h.Patience):
 		f.t.Fatal("a call started from done does not end")
 	}
 	assert.Equal(f.t, strconv.Itoa(length), f.value(key))
@@ -195,7 +195,7 @@ func (f *fixture) echoes(tr transport.Transport, key string, caller, n int) stri
 			if o.err != nil || plain(o.reply) != any(want) {
 				return fmt.Sprintf("%s: got %v, %v", want, plain(o.reply), o.err)
 			}
-		case <-time.After(patience):
+		case <-time.After(f.h.Patience):
 			return want + ": no reply"
 		}
 	}

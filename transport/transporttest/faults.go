@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -30,16 +29,16 @@ func startWhileFrozen(f *fixture) {
 	tr, key := f.opened(), f.name()
 	thaw := f.freeze()
 	filler := strings.Repeat("x", size)
-	all := make([]*pending, calls)
+	var all []*pending
 	var slowest time.Duration
-	for i := range all {
+	for i := 0; i < calls && slowest < atOnce; i++ {
 		call := command("HSET", 1, key, strconv.Itoa(i), filler)
 		began := time.Now()
-		all[i] = f.start(tr, call)
+		all = append(all, f.start(tr, call))
 		slowest = max(slowest, time.Since(began))
 	}
 	thaw()
-	assert.Less(f.t, slowest, atOnce, "the slowest of %d Starts", calls)
+	assert.Less(f.t, slowest, atOnce, "the slowest of %d Starts", len(all))
 	tally := map[class]int{}
 	for _, p := range all {
 		o := f.await(p)
@@ -54,7 +53,7 @@ func startWhileFrozen(f *fixture) {
 func (f *fixture) inFlight(tr transport.Transport, key string) (p *pending, release func()) {
 	f.t.Helper()
 	release = f.holdReplies()
-	p = f.start(tr, eval(count, 1, key))
+	p = f.start(tr, command("INCR", 1, key)) // a script would be held at NOSCRIPT
 	f.eventually("the call has run", func() bool { return f.value(key) == "1" })
 	return p, release
 }
@@ -117,7 +116,7 @@ func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release f
 	p = f.start(tr, command("INCR", 1, key))
 	select {
 	case <-seen:
-	case <-time.After(patience):
+	case <-time.After(f.h.Patience):
 		f.t.Fatal("the call was not sent")
 	}
 	f.h.CutConnections(f.t)
@@ -141,11 +140,11 @@ func (f *fixture) stopped(tr transport.Transport) (start func()) {
 }
 
 func serverDown(f *fixture) {
-	const n = 100
+	const oneByOne, atATime = 6, 200
 	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
 	tr, key := f.opened(), f.name()
 	start := f.stopped(tr)
-	for i := range n {
+	for i := range oneByOne { // each may wait for a pause between two dials
 		call := command("INCR", 1, key)
 		if i%2 == 0 {
 			call = eval(count, 1, key)
@@ -154,7 +153,7 @@ func serverDown(f *fixture) {
 		f.isNotSent(f.do(tr, call))
 	}
 	var together []*pending
-	for range n {
+	for range atATime {
 		together = append(together, f.start(tr, eval(count, 1, key)))
 	}
 	for _, p := range together {
@@ -197,5 +196,5 @@ func abandonedAndCut(f *fixture) {
 	f.isUncertain(f.await(p))
 	release()
 	f.recovers(tr)
-	assert.Equal(f.t, "1", f.value(key), fmt.Sprintf("the call %s was repeated", p.call.Name()))
+	assert.Equal(f.t, "1", f.value(key), "the call %s was repeated", p.call.Name())
 }

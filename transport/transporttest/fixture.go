@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// patience is how long the suite waits for what must happen. It is long,
-	// since nothing is learnt from a machine that is merely slow.
-	patience = 30 * time.Second
+	// defaultPatience is Harness.Patience unless given.
+	defaultPatience = 30 * time.Second
 
 	// atOnce is how long something may take that must not wait for the server,
 	// on a machine that is merely slow.
@@ -40,6 +39,9 @@ func newFixture(t *testing.T, h Harness) *fixture {
 	t.Helper()
 	require.NotNil(t, h.New, "Harness.New")
 	require.NotNil(t, h.Do, "Harness.Do")
+	if h.Patience <= 0 {
+		h.Patience = defaultPatience
+	}
 	f := &fixture{t: t, h: h}
 	// Cleanups run last first: by then all transports of the case are closed.
 	t.Cleanup(f.everyDoneRanOnce)
@@ -78,8 +80,8 @@ func (f *fixture) close(tr transport.Transport) {
 	select {
 	case err := <-closed:
 		assert.NoError(f.t, err, "Close")
-	case <-time.After(patience):
-		f.t.Errorf("Close has not returned after %v", patience)
+	case <-time.After(f.h.Patience):
+		f.t.Errorf("Close has not returned after %v", f.h.Patience)
 	}
 }
 
@@ -141,8 +143,8 @@ func (f *fixture) await(p *pending) outcome {
 	select {
 	case o := <-p.came:
 		return o
-	case <-time.After(patience):
-		f.t.Fatalf("the done of %s has not run after %v", p.call.Name(), patience)
+	case <-time.After(f.h.Patience):
+		f.t.Fatalf("the done of %s has not run after %v", p.call.Name(), f.h.Patience)
 		return outcome{}
 	}
 }
@@ -177,9 +179,9 @@ func (f *fixture) recovers(tr transport.Transport) {
 // eventually waits until something is the case.
 func (f *fixture) eventually(what string, is func() bool) {
 	f.t.Helper()
-	for limit := time.Now().Add(patience); !is(); {
+	for limit := time.Now().Add(f.h.Patience); !is(); {
 		if time.Now().After(limit) {
-			f.t.Fatalf("after %v it is still not so that %s", patience, what)
+			f.t.Fatalf("after %v it is still not so that %s", f.h.Patience, what)
 		}
 		<-time.After(pollEvery)
 	}

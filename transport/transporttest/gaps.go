@@ -25,7 +25,8 @@ var gapCases = []testCase{
 // gap waits until a subscription hears of a gap.
 func (f *fixture) gap(sub transport.Subscription) {
 	f.t.Helper()
-	for !f.event(sub).Gap {
+	for e := f.event(sub); !e.Gap; {
+		e = f.event(sub)
 	}
 }
 
@@ -89,7 +90,7 @@ func gapIsKept(f *fixture) {
 }
 
 func noWakeUpLost(f *fixture) {
-	const goroutines, rounds = 8, 40
+	const goroutines, rounds = 8, 150
 	f.need("CutSubscribers", f.h.CutSubscribers != nil)
 	tr, names := f.open(), [3]string{f.name(), f.name(), f.name()}
 	var left atomic.Int64
@@ -154,7 +155,7 @@ func subscribeAfterRestart(f *fixture) {
 	start()
 	var sub transport.Subscription
 	f.eventually("Subscribe works", func() bool {
-		ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+		ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 		defer cancel()
 		sub, err = tr.Subscribe(ctx, channel)
 		return err == nil

@@ -20,7 +20,7 @@ var loadCases = []testCase{
 
 const (
 	loadCallers = 40
-	loadEach    = 125
+	loadEach    = 250
 	cutEvery    = 15 * time.Millisecond
 )
 
@@ -96,7 +96,7 @@ func (l *load) caller(mine []loadCall) {
 			select {
 			case burst[i].outcome = <-p.came:
 				burst[i].ended = true
-			case <-time.After(patience):
+			case <-time.After(l.f.h.Patience):
 				return // check tells
 			}
 		}

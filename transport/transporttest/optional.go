@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,7 @@ var optionalCases = []testCase{
 	{"Fence: a call whose connection was cut never runs any more", fenceAfterCut},
 	{"Fence: a call that was abandoned on a working connection is over", fenceWhileConnected},
 	{"Fence: a call that was never sent, or by somebody else, cannot be fenced", fenceUnknown},
+	{"Fence: while the server is down nothing is certain", fenceWhileDown},
 	{"Fence: an ended context ends it", fenceEndedContext},
 	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected},
 	{"Slot: keys have the slots that Redis gives them", slots},
@@ -43,7 +45,7 @@ func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
 }
 
 func (f *fixture) soon() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(f.t.Context(), patience)
+	return context.WithTimeout(f.t.Context(), f.h.Patience)
 }
 
 func fenceAfterCut(f *fixture) {
@@ -66,18 +68,24 @@ func fenceWhileConnected(f *fixture) {
 	tr, fencer := f.fencer()
 	ctx, cancel := f.soon()
 	defer cancel()
+	fenced := 0
 	for range 100 {
 		key := f.name()
 		p := f.start(tr, eval(count, 1, key))
+		for p.call.Conn() == 0 && p.runs.Load() == 0 {
+			runtime.Gosched()
+		}
 		if p.call.Abandon() {
 			f.isNotSent(f.await(p))
 			continue
 		}
+		fenced++
 		require.NoError(f.t, fencer.Fence(ctx, p.call), "Fence")
 		after := f.value(key)
 		o := f.await(p)
 		assert.Equal(f.t, after, f.value(key), "the call ran after Fence had returned, and then ended with %v", o.err)
 	}
+	assert.NotZero(f.t, fenced, "no call was ever sent")
 }
 
 func fenceUnknown(f *fixture) {
@@ -88,6 +96,19 @@ func fenceUnknown(f *fixture) {
 	foreign := command("PING", 0)
 	foreign.Claim(1 << 50)
 	assert.Error(f.t, fencer.Fence(ctx, foreign), "a call on a connection that is not the transport's")
+}
+
+func fenceWhileDown(f *fixture) {
+	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
+	tr, fencer := f.fencer()
+	call := command("ECHO", 0, "before")
+	require.NoError(f.t, f.do(tr, call).err)
+	start := f.stopped(tr)
+	ctx, cancel := f.soon()
+	defer cancel()
+	assert.Error(f.t, fencer.Fence(ctx, call))
+	start()
+	f.recovers(tr)
 }
 
 func fenceEndedContext(f *fixture) {

@@ -31,7 +31,7 @@ var subscribeCases = []testCase{
 // subscribe makes a subscription that is closed with the case.
 func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Subscription {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 	defer cancel()
 	sub, err := tr.Subscribe(ctx, channel)
 	require.NoError(f.t, err, "Subscribe")
@@ -46,8 +46,8 @@ func (f *fixture) event(sub transport.Subscription) transport.Event {
 	case e, ok := <-sub.Events():
 		require.True(f.t, ok, "the subscription has failed: %v", sub.Err())
 		return e
-	case <-time.After(patience):
-		f.t.Fatalf("no event after %v", patience)
+	case <-time.After(f.h.Patience):
+		f.t.Fatalf("no event after %v", f.h.Patience)
 		return transport.Event{}
 	}
 }
@@ -61,7 +61,8 @@ func (f *fixture) hears(sub transport.Subscription, payload string) {
 // hearsAfterAll waits for a message, and for those before it.
 func (f *fixture) hearsAfterAll(sub transport.Subscription, payload string) {
 	f.t.Helper()
-	for f.event(sub).Payload != payload {
+	for e := f.event(sub); e.Payload != payload; {
+		e = f.event(sub)
 	}
 }
 
@@ -108,8 +109,10 @@ func (f *fixture) unsubscribed(tr transport.Transport, channel string) {
 
 func publishCommand(f *fixture) {
 	tr := f.open()
-	assert.Contains(f.t, []string{"PUBLISH", "SPUBLISH"}, tr.PublishCommand())
-	assert.Equal(f.t, tr.PublishCommand(), tr.PublishCommand())
+	before := tr.PublishCommand()
+	assert.Contains(f.t, []string{"PUBLISH", "SPUBLISH"}, before)
+	f.recovers(tr)
+	assert.Equal(f.t, before, tr.PublishCommand(), "it stays, whatever the transport learns when it connects")
 }
 
 // seenAtOnce subscribes to the same channel again and again, so that its
@@ -122,7 +125,7 @@ func seenAtOnce(f *fixture) {
 		if i%4 == 0 {
 			channel = f.name()
 		}
-		ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+		ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 		sub, err := tr.Subscribe(ctx, channel)
 		cancel()
 		require.NoError(f.t, err, "round %d", i)
@@ -161,7 +164,7 @@ func manySubscribers(f *fixture) {
 // subscribePublishHear publishes through the transport itself, until that works,
 // and returns what was wrong. It may run on any goroutine.
 func (f *fixture) subscribePublishHear(tr transport.Transport, channel string) string {
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 	defer cancel()
 	sub, err := tr.Subscribe(ctx, channel)
 	if classify(err) == notSent {
@@ -326,12 +329,15 @@ func endedContext(f *fixture) {
 	f.hears(works, "all the same")
 }
 
+// contextEndsWhileFrozen asks a transport that cannot connect, and one that
+// listens already.
 func contextEndsWhileFrozen(f *fixture) {
 	f.need("Freeze", f.h.Freeze != nil)
-	tr, channel, known := f.open(), f.name(), f.name()
-	sub := f.subscribe(tr, known)
+	fresh, used := f.open(), f.open()
+	channel, known := f.name(), f.name()
+	sub := f.subscribe(used, known)
 	thaw := f.freeze()
-	for range 5 {
+	for _, tr := range []transport.Transport{fresh, used, used, fresh} {
 		ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
 		began := time.Now()
 		_, err := tr.Subscribe(ctx, channel)
@@ -340,7 +346,9 @@ func contextEndsWhileFrozen(f *fixture) {
 		assert.Less(f.t, time.Since(began), atOnce)
 	}
 	thaw()
-	f.unsubscribed(tr, channel)
-	f.publish(tr, known, "still there")
+	f.unsubscribed(used, channel)
+	f.publish(used, known, "still there")
 	f.hears(sub, "still there")
+	f.publish(fresh, channel, "for nobody")
+	f.subscribe(fresh, channel)
 }

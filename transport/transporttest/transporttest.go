@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -59,6 +60,11 @@ type Harness struct {
 	// connection, so that urgent ones must overtake there. It needs Freeze, and
 	// a New that does not wait for the server.
 	UrgentFirst bool
+
+	// Patience is how long the suite waits for what must happen before it calls
+	// it missing. The default is 30 s: nothing is learnt from a machine that is
+	// merely slow.
+	Patience time.Duration
 }
 
 // testCase is one subtest. Its name is a sentence.

@@ -1,0 +1,139 @@
+package transport_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestAWithdrawnCallCannotBeClaimed(t *testing.T) {
+	t.Parallel()
+	var c transport.Call
+	assert.True(t, c.Abandon(), "it has not been sent")
+	assert.True(t, c.Abandon(), "the answer stays the same")
+	assert.False(t, c.Claim(7))
+	assert.False(t, c.Claim(7))
+	assert.False(t, c.Abandoned(), "it was never sent")
+}
+
+func TestASentCallCannotBeWithdrawn(t *testing.T) {
+	t.Parallel()
+	var c transport.Call
+	assert.True(t, c.Claim(7))
+	assert.False(t, c.Abandoned())
+	assert.False(t, c.Abandon(), "it may have been sent")
+	assert.False(t, c.Abandon(), "the answer stays the same")
+	assert.True(t, c.Abandoned())
+	assert.Equal(t, int64(7), c.Conn())
+}
+
+func TestACallCanBeClaimedAgainToBeRepeated(t *testing.T) {
+	t.Parallel()
+	var c transport.Call
+	assert.Zero(t, c.Conn())
+	assert.True(t, c.Claim(7))
+	assert.True(t, c.Claim(8))
+	assert.Equal(t, int64(8), c.Conn(), "the last one counts")
+	assert.False(t, c.Abandon())
+	assert.True(t, c.Claim(9), "an abandoned call is for its transport to drop")
+	assert.True(t, c.Abandoned(), "and stays abandoned")
+}
+
+func TestAbandonAndClaimNeverBothWin(t *testing.T) {
+	t.Parallel()
+	const rounds = 5000
+	var withdrawn, sent atomic.Int64
+	for range rounds {
+		var c transport.Call
+		var wg sync.WaitGroup
+		var left [2]bool
+		var claimed bool
+		for i := range left {
+			wg.Go(func() { left[i] = c.Abandon() })
+		}
+		wg.Go(func() {
+			claimed = c.Claim(3)
+			assert.Equal(t, claimed, c.Claim(3), "claimed once more, to be repeated")
+			_ = c.Abandoned() // readers run beside it
+		})
+		wg.Wait()
+		assert.Equal(t, left[0], left[1], "both who abandon are told the same")
+		assert.NotEqual(t, claimed, left[0], "the call was both withdrawn and sent, or neither")
+		assert.Equal(t, claimed, c.Abandoned())
+		if claimed {
+			sent.Add(1)
+		} else {
+			withdrawn.Add(1)
+		}
+	}
+	t.Logf("%d withdrawn, %d sent", withdrawn.Load(), sent.Load())
+}
+
+func TestResetMakesACallNew(t *testing.T) {
+	t.Parallel()
+	value := any("a value that must not be kept alive")
+	c := transport.Call{
+		Script: transport.NewScript("s", "return 1"), Command: "GET", NumKeys: 1,
+		Args: append(make([]any, 0, 8), "key", value), Urgent: true,
+	}
+	backing := c.Args
+	c.Claim(7)
+	c.Abandon()
+	c.Reset()
+	assert.Nil(t, c.Script)
+	assert.Empty(t, c.Name())
+	assert.Empty(t, c.Key(0))
+	assert.False(t, c.Urgent)
+	assert.Empty(t, c.Args)
+	assert.Equal(t, 8, cap(c.Args), "the capacity is kept")
+	assert.Equal(t, []any{nil, nil}, backing, "the values are not")
+	assert.Zero(t, c.Conn())
+	assert.False(t, c.Abandoned())
+	assert.True(t, c.Claim(0), "it can be sent again")
+
+	c.Reset()
+	c.Abandon()
+	c.Reset()
+	assert.True(t, c.Claim(0), "also after it was withdrawn")
+}
+
+func TestKeyReturnsOnlyKeys(t *testing.T) {
+	t.Parallel()
+	c := transport.Call{NumKeys: 2, Args: []any{"first", []byte("second"), "an argument"}}
+	for i, want := range map[int]string{-1: "", 0: "first", 1: "second", 2: "", 3: ""} {
+		assert.Equal(t, want, c.Key(i), fmt.Sprint("key ", i))
+	}
+	c = transport.Call{NumKeys: 3, Args: []any{int64(12)}}
+	assert.Empty(t, c.Key(0), "a number is no key")
+	assert.Empty(t, c.Key(1), "fewer arguments than keys")
+}
+
+func TestNameIsTheScriptsOrTheCommand(t *testing.T) {
+	t.Parallel()
+	c := transport.Call{Command: "HGET"}
+	assert.Equal(t, "HGET", c.Name())
+	c.Script = transport.NewScript("acquire", "return 1")
+	assert.Equal(t, "acquire", c.Name())
+}
+
+func TestAScriptIsKnownByTheDigestOfItsText(t *testing.T) {
+	t.Parallel()
+	s := transport.NewScript("one", "return 1")
+	assert.Equal(t, "one", s.Name())
+	assert.Equal(t, "return 1", s.Text())
+	assert.Equal(t, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", s.SHA(), "what SCRIPT LOAD answers")
+}
+
+func TestAClaimedCallCostsNoAllocation(t *testing.T) {
+	var c transport.Call
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		c.Claim(1)
+		c.Abandon()
+		c.Reset()
+	}))
+}

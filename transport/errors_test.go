@@ -1,0 +1,75 @@
+package transport_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestHasCodeFindsTheCodeWhereverAServerPutsIt(t *testing.T) {
+	t.Parallel()
+	const sha = "f_b4a9ab2d8cdc3bb4d0e7a2cf2ca9d0a35bd3ab5b"
+	for _, c := range []struct {
+		text, code string
+		has        bool
+	}{
+		// A plain command, and a script since Redis 7.
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE", true},
+		{"NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT", true},
+		{"NOSCRIPT", "NOSCRIPT", true},
+		{"WRONGTYPE Operation against a key holding the wrong kind of value script: b4a9, on @user_script:1.", "WRONGTYPE", true},
+		{"READONLY You can't write against a read only replica.", "READONLY", true},
+		{"ERR unknown command 'WRONG'", "ERR", true},
+		// A script before Redis 7.
+		{"ERR Error running script (call to " + sha + "): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value ", "WRONGTYPE", true},
+		{"ERR Error running script (call to " + sha + "): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'. ", "OOM", true},
+		{"ERR Error running script (call to " + sha + "): @user_script:1: -READONLY You can't write against a read only replica. ", "READONLY", true},
+		{"ERR Error running script (call to " + sha + "): @user_script:1: -NOPERM this user has no permissions ", "NOPERM", true},
+		{"ERR Error running script (call to " + sha + "): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value ", "ERR", true},
+		// The in-memory server.
+		{"ERR Error compiling script (new function): WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE", true},
+		// Not that code.
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", "ERR", false},
+		{"WRONGTYPEX Operation", "WRONGTYPE", false},
+		{"NOPERM this user has no permissions to run WRONGTYPE now", "WRONGTYPE", false},
+		{"ERR MYWRONGTYPE it is", "WRONGTYPE", false},
+		{"ERR the key wrongtype is of no type", "WRONGTYPE", false},
+		{"", "ERR", false},
+	} {
+		err := &transport.ServerError{Text: c.text}
+		assert.Equal(t, c.has, err.HasCode(c.code), "%q in %q", c.code, c.text)
+		assert.Equal(t, c.has, transport.IsCode(fmt.Errorf("lock: %w", err), c.code), "wrapped: %q in %q", c.code, c.text)
+	}
+}
+
+func TestAnErrorThatIsNotTheServersHasNoCode(t *testing.T) {
+	t.Parallel()
+	assert.False(t, transport.IsCode(nil, "ERR"))
+	assert.False(t, transport.IsCode(errors.New("ERR it looks like one"), "ERR"))
+	assert.False(t, transport.IsCode(transport.ErrNotSent, "ERR"))
+}
+
+func TestServerErrorShowsTheServersWords(t *testing.T) {
+	t.Parallel()
+	err := &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}
+	assert.Equal(t, "redis: LOADING Redis is loading the dataset in memory", err.Error())
+	assert.Equal(t, "LOADING", err.Code())
+}
+
+func TestErrorsOfTheContractAreDistinct(t *testing.T) {
+	t.Parallel()
+	all := []error{transport.ErrNotSent, transport.ErrUncertain, transport.ErrClosed}
+	for i, a := range all {
+		for j, b := range all {
+			assert.Equal(t, i == j, errors.Is(a, b), "%v, %v", a, b)
+		}
+	}
+	both := fmt.Errorf("%w: %w", transport.ErrUncertain, transport.ErrClosed)
+	assert.ErrorIs(t, both, transport.ErrUncertain)
+	assert.ErrorIs(t, both, transport.ErrClosed)
+	assert.NotErrorIs(t, both, transport.ErrNotSent)
+}
