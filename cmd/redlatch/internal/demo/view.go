@@ -1,0 +1,140 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+)
+
+const (
+	// laneWidth is how many moments of a worker's recent past are shown.
+	laneWidth = 28
+	// newsLines is how many lines of news are shown.
+	newsLines = 3
+)
+
+// view is the live picture of a run: a table with a lane for each worker.
+type view struct {
+	look   ui.Look
+	titles []string // where the lock is
+	until  time.Duration
+	lanes  [][]state // what each worker was doing, newest last
+}
+
+// sample remembers what the workers are doing at this moment.
+func (v *view) sample(t *tally) {
+	for len(v.lanes) < len(t.workers) {
+		v.lanes = append(v.lanes, nil)
+	}
+	for i, c := range t.workers {
+		lane := append(v.lanes[i], c.state)
+		v.lanes[i] = lane[max(0, len(lane)-laneWidth):]
+	}
+}
+
+// lines draws the picture, at most 79 columns wide.
+func (v *view) lines(t *tally, now time.Time) []string {
+	clock := fmt.Sprintf("%.1f s", now.Sub(t.began).Seconds())
+	if now.Sub(t.began) <= v.until {
+		clock += " of " + short(v.until)
+	}
+	lines := []string{v.look.Paint(ui.Bold, fmt.Sprintf("%-60s", headline)) + fmt.Sprintf("%19s", clock)}
+	for _, title := range v.titles {
+		lines = append(lines, v.look.Paint(ui.Dim, title))
+	}
+	lines = append(lines, "", v.look.Paint(ui.Dim, fmt.Sprintf("    %7s  %-13s%6s%9s%8s  LAST %s",
+		"PID", "STATE", "ROUNDS", "WAIT p50", "p99", short(laneWidth*tick))))
+	for i, c := range t.workers {
+		lines = append(lines, v.worker(t, c, v.lanes[i], now))
+	}
+	lines = append(lines, v.legend(), "", v.totals(t, now), "")
+	news := t.news[max(0, len(t.news)-newsLines):]
+	for i := range newsLines {
+		line := ""
+		if i < len(news) {
+			line = news[i]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// worker draws one row of the table.
+func (v *view) worker(t *tally, c *contender, lane []state, now time.Time) string {
+	label := string(c.state)
+	if c.state == waits || c.state == dead && t.heir == nil {
+		label += " " + ago(now.Sub(c.since))
+	}
+	return fmt.Sprintf("  %d %7d  %s%6d%9s%8s  %s",
+		c.id, c.pid, v.look.Paint(colourOf(c.state), fmt.Sprintf("%-13s", label)), c.rounds,
+		millis(percentile(c.waits, 50)), millis(percentile(c.waits, 99)), v.lane(lane))
+}
+
+// ago shows a time that is running, without digits that only flicker.
+func ago(d time.Duration) string {
+	if d < 200*time.Millisecond {
+		return ""
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+func colourOf(s state) ui.Colour {
+	switch s {
+	case holds:
+		return ui.Green
+	case waits:
+		return ui.Yellow
+	case dead, broke:
+		return ui.Red
+	}
+	return ui.Dim
+}
+
+// lane draws a worker's recent past, runs of one state in one go.
+func (v *view) lane(lane []state) string {
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", laneWidth-len(lane)))
+	for i := 0; i < len(lane); {
+		end := i + 1
+		for end < len(lane) && lane[end] == lane[i] {
+			end++
+		}
+		b.WriteString(v.look.Paint(colourOf(lane[i]), strings.Repeat(v.glyph(lane[i]), end-i)))
+		i = end
+	}
+	return b.String()
+}
+
+func (v *view) glyph(s state) string {
+	switch s {
+	case holds:
+		return v.look.Glyph("█", "#")
+	case waits:
+		return v.look.Glyph("·", ".")
+	case dead, broke:
+		return v.look.Glyph("×", "x")
+	}
+	return " "
+}
+
+// legend explains the lanes, below them.
+func (v *view) legend() string {
+	var parts []string
+	for _, s := range []state{holds, waits, dead} {
+		parts = append(parts, v.look.Paint(colourOf(s), v.glyph(s))+" "+strings.ToLower(string(s)))
+	}
+	return strings.Repeat(" ", 51) + strings.Join(parts, "  ")
+}
+
+// totals draws the line below the table.
+func (v *view) totals(t *tally, now time.Time) string {
+	safe := v.look.Paint(ui.Green, "never")
+	if n := t.violations(); n > 0 {
+		safe = v.look.Paint(ui.Red, fmt.Sprintf("%d times", n))
+	}
+	rate := float64(t.handOvers) / max(now.Sub(t.began).Seconds(), 0.1)
+	return fmt.Sprintf("  rounds %-7d hand-overs %-7s two inside %s",
+		t.rounds(), fmt.Sprintf("%d (%.0f/s)", t.handOvers, rate), safe)
+}

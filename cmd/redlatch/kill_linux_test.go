@@ -1,0 +1,42 @@
+package main
+
+import (
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	// The fifth field is the process group, which has the guard's number.
+	p := start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
+		"read pid name state ppid group rest < /proc/$$/stat; echo $group; exec sleep 300")
+	guard, err := strconv.Atoi(p.line())
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	require.NoError(t, p.cmd.Process.Kill())
+	require.Empty(t, p.rest())
+	require.Equal(t, -1, p.code())
+}
+
+func TestGuardRefusesToBeStartedByHand(t *testing.T) {
+	t.Parallel()
+	// The program is in the test's process group, which it must not kill.
+	got := finish(t, nobody(t), "__guard")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "not by hand")
+}
+
+func TestDemoWorkerRefusesToBeStartedByHand(t *testing.T) {
+	t.Parallel()
+	p := start(t, nobody(t), "__demo-worker")
+	require.NoError(t, p.stdin.Close())
+	require.Empty(t, p.rest())
+	require.Equal(t, 1, p.code())
+	require.Contains(t, p.stderr.String(), "not by hand")
+}

@@ -1,0 +1,109 @@
+// Command redlatch takes Redisson-compatible locks from the shell: it runs a
+// command under a lock, shows who holds one, starts a server for development,
+// and demonstrates what the lock does when a holder dies.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+const defaultRedis = "redis://127.0.0.1:6379"
+
+func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
+
+// exitError is an error with the exit code that it leads to.
+type exitError struct {
+	code int
+	err  error // what to tell; nil when nothing needs saying
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func exitf(code int, format string, args ...any) error {
+	return &exitError{code: code, err: fmt.Errorf(format, args...)}
+}
+
+// execute runs the command line and returns the exit code.
+func execute(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	code, exit := 1, (*exitError)(nil)
+	if errors.As(err, &exit) {
+		code = exit.code
+		if exit.err == nil {
+			return code
+		}
+	}
+	fmt.Fprintln(os.Stderr, "redlatch: "+err.Error())
+	return code
+}
+
+// globals are the flags that all commands have.
+type globals struct{ redis string }
+
+// url returns the address of the server: the flag, REDIS_URL, or the default.
+func (g *globals) url() string {
+	if g.redis != "" {
+		return g.redis
+	}
+	if env := os.Getenv("REDIS_URL"); env != "" {
+		return env
+	}
+	return defaultRedis
+}
+
+func newRoot() *cobra.Command {
+	g := &globals{}
+	root := &cobra.Command{
+		Use:   "redlatch",
+		Short: "Redisson-compatible locks from the shell",
+		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
+for one lock on one Redis or Valkey.`,
+		Example: `  redlatch demo                                  # see it work, no Redis needed
+  redlatch run nightly-report -- ./report.sh     # run a command under a lock
+  redlatch run --try import -- ./import.sh       # ... or not at all if it is held
+  redlatch status nightly-report                 # who holds it, and for how long`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	// The default stays out of the flag: help would show what REDIS_URL holds.
+	root.PersistentFlags().StringVar(&g.redis, "redis", "",
+		"address of the server, redis://[[user]:password@]host[:port][/db]\n"+
+			"(default: the variable REDIS_URL, else "+defaultRedis+")")
+	root.AddCommand(newRun(g), newStatus(g), newServe(), newDemo(g), newGuard(), newWorker())
+	return root
+}
+
+// version tells what this program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "redlatch, version unknown"
+	}
+	text := "redlatch " + info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			text += " (" + s.Value[:12] + ")"
+		}
+	}
+	return text + " " + info.GoVersion
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/embedded"
+)
+
+func newServe() *cobra.Command {
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start an in-memory server for development",
+		Long: `Starts a server that speaks Redis's protocol and keeps everything in memory,
+until it is interrupted. It is for development only: slow, without a password,
+and empty at each start.`,
+		Example: `  redlatch serve
+  redlatch serve --addr 127.0.0.1:0      # a free port; the URL is printed`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			srv, err := embedded.Start(embedded.WithAddr(addr))
+			if err != nil {
+				return fmt.Errorf("cannot listen on %s: %s", addr, conn.Reason(err))
+			}
+			defer srv.Close()
+			fmt.Println(srv.URL())
+			fmt.Fprintln(os.Stderr, "redlatch: in-memory server, for development only; Ctrl-C ends it")
+			<-ctx.Done()
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "address to listen on")
+	return cmd
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+const someOwner = "0193e6c0-6f00-7000-8000-000000000001:7"
+
+func TestStatusTellsPeople(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		free, held, odd := redistest.Key(t), redistest.Key(t), redistest.Key(t)
+		s.Do(t, "HSET", held, someOwner, 2)
+		s.Do(t, "PEXPIRE", held, 60_000)
+		s.Do(t, "HSET", odd, "mode", "read", "two words", "\x1b[2J")
+
+		got := finish(t, s.URL(), "status", free)
+		require.Equal(t, outcome{0, "lock \"" + free + "\" is free\n", ""}, got)
+
+		got = finish(t, s.URL(), "status", held)
+		require.Equal(t, 0, got.code)
+		require.Regexp(t, `^lock "`+held+`" is held\n  owner  `+someOwner+`   count 2\n  lease  (60|5\d(\.\d)?)s left\n$|1m0s`, got.stdout)
+
+		got = finish(t, s.URL(), "status", odd)
+		require.Equal(t, 0, got.code)
+		require.Contains(t, got.stdout, "  owner  mode   count read\n")
+		require.Contains(t, got.stdout, `  owner  "two words"   count "\x1b[2J"`+"\n")
+		require.Contains(t, got.stdout, "  lease  none: it stays until somebody frees it\n")
+	})
+}
+
+func TestStatusTellsPrograms(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	got := finish(t, s.URL(), "status", "--json", name)
+	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null}`, got.stdout)
+	s.Do(t, "HSET", name, someOwner, 2)
+	got = finish(t, s.URL(), "status", "--json", name)
+	require.JSONEq(t, `{"name":"`+name+`","held":true,"holders":[{"owner":"`+someOwner+`","count":2}],"ttl_ms":null}`, got.stdout)
+	s.Do(t, "HSET", name, someOwner, "many")
+	s.Do(t, "PEXPIRE", name, 60_000)
+	got = finish(t, s.URL(), "status", "--json", name)
+	require.Equal(t, 0, got.code)
+	require.Contains(t, got.stdout, `"count": "many"`)
+	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000)\n`, got.stdout)
+}
+
+func TestStatusExitsWithOneWhenItCannotTell(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	notALock := redistest.Key(t)
+	s.Do(t, "RPUSH", notALock, "text")
+	for _, c := range []struct{ url, name, says string }{
+		{s.URL(), notALock, "holds a list, and a lock is a hash"},
+		{s.URL(), "", "name"},
+		{nobody(t), "x", "connection refused. Start one"},
+		{"sesame", "x", "not of the form"},
+	} {
+		got := finish(t, c.url, "status", c.name)
+		require.Equal(t, 1, got.code, c.says)
+		oneLine(t, got.stderr)
+		require.Contains(t, got.stderr, c.says)
+		require.NotContains(t, got.stderr, "sesame")
+	}
+}
+
+func TestStatusIsReadFromExactlyThreeReplies(t *testing.T) {
+	t.Parallel()
+	_, err := parse("x", []any{"hash"})
+	require.Error(t, err)
+	_, err = parse("x", []any{"hash", int64(1), int64(1)})
+	require.Error(t, err)
+	_, err = parse("x", []any{"hash", []any{}, "soon"})
+	require.Error(t, err)
+	_, err = parse("x", []any{int64(1), nil, nil})
+	require.Error(t, err)
+}
