@@ -5,13 +5,14 @@
 GO       ?= go
 COUNT    ?= 20
 FUZZTIME ?= 10s
+COMPAT   ?= 3.17.7 3.52.0 4.3.1
 
 # Pinned in a module of its own: its dependencies stay out of users' go.sum.
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup test test-short lint check build cross demo deps fuzz soak clean
+.PHONY: help setup test test-short compat lint check build cross demo deps fuzz soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +25,11 @@ test: setup ## All tests with the race detector, against a real server
 
 test-short: ## Only the tests that need no Redis server
 	$(GO) test -short -timeout 5m ./...
+
+compat: setup ## Compare with Redisson itself, releases COMPAT (needs JDK 17 and Maven)
+	scripts/compat.sh $(COMPAT)
+	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
+		$(GO) test -race -v -timeout 20m -run 'TestRedissonAndRedlatchShareLocks' . ./internal/compat/...
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...
@@ -46,7 +52,7 @@ cross: ## Build and vet for macOS and Windows
 	GOOS=windows $(GO) build ./...
 	GOOS=windows $(GO) vet ./...
 
-demo: ## Two processes and one lock, on a server inside the program
+demo: ## Four processes and one lock, on a server inside the program
 	$(GO) run ./cmd/redlatch demo
 
 deps: ## What a user's module gets: packages, modules, lines of go.sum
@@ -59,5 +65,5 @@ soak: setup ## All tests COUNT (20) times with the race detector
 	$(GO) test -race -count=$(COUNT) -timeout 120m ./...
 
 clean: ## Remove what the other targets made here
-	rm -rf bin
+	rm -rf bin compat/java/target
 	$(GO) clean -testcache

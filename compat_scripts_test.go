@@ -1,0 +1,276 @@
+package redlatch_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/compat/monitor"
+	"github.com/redlatch/redlatch/internal/compat/oracle"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// watchdogMS is the watchdog timeout of clients here: short, so that renewals
+// come soon, and long enough for a slow machine.
+const watchdogMS = 3000
+
+// observed is a server on which everything that clients send is seen.
+type observed struct {
+	server *redistest.Server
+	watch  *oracle.Watch
+}
+
+func observe(t *testing.T) observed {
+	t.Helper()
+	s := redistest.Start(t)
+	w, err := oracle.NewWatch(s.Dial(t), s.Dial(t))
+	require.NoError(t, err)
+	return observed{s, w}
+}
+
+// about returns what was sent about a name since the last time.
+func (o observed) about(t *testing.T, name string) []monitor.Call {
+	t.Helper()
+	calls, err := o.watch.Since(name)
+	require.NoError(t, err)
+	return calls
+}
+
+// script returns the one script that was sent about a name. Beside it there may
+// be what Redisson sends to delete a latch.
+func (o observed) script(t *testing.T, name string) monitor.Call {
+	t.Helper()
+	var scripts []monitor.Call
+	for _, call := range o.about(t, name) {
+		switch {
+		case call.Script != "":
+			scripts = append(scripts, call)
+		case call.Name() != "DEL" || !strings.HasPrefix(call.Args[1], "redisson_unlock_latch:"):
+			t.Fatalf("Redisson sent %q about %q", call.Args, name)
+		}
+	}
+	require.Len(t, scripts, 1)
+	return scripts[0]
+}
+
+// scripts compares what is sent and what it does.
+type scripts struct {
+	*compat
+	on     observed
+	theirs *oracle.Theirs
+	twin   *oracle.Twin
+}
+
+func (c *compat) testScripts(t *testing.T) {
+	twin, err := oracle.NewTwin(dialer(redistest.Start(t)), dialer(redistest.Start(t)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, twin.Close()) })
+	on := observe(t)
+	s := scripts{c, on, c.capture(t, on), twin}
+	t.Run("steps", s.testSteps)
+	t.Run("mutants are noticed", s.testMutants)
+	t.Run("our calls", s.testOurCalls)
+	t.Run("questions", s.testQuestions)
+}
+
+// lockNames are names of every kind: the names of keys and channels follow from
+// them.
+func lockNames(t *testing.T) []string {
+	t.Helper()
+	l := redistest.Key(t)
+	return []string{l, "{tag}" + l, "a{b" + l, l + "}", "{}" + l, "замок " + l}
+}
+
+// capture makes a live Redisson do everything that it does to a plain lock, and
+// checks each call's keys and arguments on the way.
+func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
+	t.Helper()
+	theirs := oracle.NewTheirs(c.release)
+	j := connect(t, c.peer, o.server, peer.Command{"watchdog": watchdogMS})
+	for _, name := range lockNames(t) {
+		k := &captor{t: t, o: o, j: j, theirs: theirs, name: name}
+		k.threads()
+		k.force()
+		k.futures()
+	}
+	k := &captor{t: t, o: o, j: j, theirs: theirs, name: redistest.Key(t)}
+	k.renewal()
+	require.Empty(t, theirs.Missing())
+	return theirs
+}
+
+// captor plays through one lock.
+type captor struct {
+	t      *testing.T
+	o      observed
+	j      *java
+	theirs *oracle.Theirs
+	name   string
+}
+
+// learn takes the script that the last command sent.
+func (k *captor) learn(op oracle.Operation, owner string, lease int64) {
+	k.t.Helper()
+	k.check(k.o.script(k.t, k.name), op, owner, lease)
+}
+
+func (k *captor) check(call monitor.Call, op oracle.Operation, owner string, lease int64) {
+	k.t.Helper()
+	want := oracle.Expect{Op: op, Name: k.name, Owner: owner, Lease: lease}
+	require.NoError(k.t, oracle.Identify(k.theirs.Release, call, want))
+	require.NoError(k.t, k.theirs.Learn(op, call))
+}
+
+func (k *captor) does(op string, fields peer.Command) {
+	k.t.Helper()
+	k.j.do(k.t, peer.Command{"op": op, "name": k.name}.With(fields))
+}
+
+// threads: a thread enters twice, another is refused, and the first leaves three
+// times, once too often.
+func (k *captor) threads() {
+	k.t.Helper()
+	const lease = 7000
+	t1 := peer.Command{"thread": "t1"}
+	r, owner := k.theirs.Release, k.j.owner(k.t, "t1")
+	k.does("lock", t1.With(peer.Command{"lease": 5000}))
+	k.learn(oracle.Acquire, owner, 5000)
+	k.does("tryLock", t1.With(peer.Command{"lease": lease}))
+	k.learn(oracle.Acquire, owner, lease)
+	// Another lock object, so the first one's memory stays as it is.
+	k.does("tryLock", peer.Command{"thread": "t2", "object": "other"})
+	k.learn(oracle.Acquire, k.j.owner(k.t, "t2"), watchdogMS)
+
+	k.does("unlock", t1)
+	k.learn(oracle.Free, owner, lease)
+	next := r.LeaseAfterUnlock(lease, watchdogMS, false)
+	k.does("unlock", t1)
+	k.learn(oracle.Free, owner, next)
+	next = r.LeaseAfterUnlock(next, watchdogMS, true)
+	k.j.throws(k.t, "IllegalMonitorStateException", t1.With(peer.Command{"op": "unlock", "name": k.name}))
+	k.learn(oracle.Free, owner, next)
+}
+
+func (k *captor) force() {
+	k.t.Helper()
+	k.does("lock", peer.Command{"thread": "t1", "lease": 5000})
+	k.learn(oracle.Acquire, k.j.owner(k.t, "t1"), 5000)
+	for range 2 {
+		k.does("forceUnlock", peer.Command{"thread": "t2"})
+		k.learn(oracle.Force, "", 0)
+	}
+}
+
+// futures: with the asynchronous calls the number of an owner is the caller's
+// choice.
+func (k *captor) futures() {
+	k.t.Helper()
+	for _, n := range []int64{0, -5, 1 << 62} {
+		owner := fmt.Sprintf("%s:%d", k.j.id, n)
+		fields := peer.Command{"threadId": n, "object": strconv.FormatInt(n, 10)}
+		k.does("lockAsync", fields.With(peer.Command{"lease": 6000}))
+		k.learn(oracle.Acquire, owner, 6000)
+		k.does("unlockAsync", fields)
+		k.learn(oracle.Free, owner, 6000)
+		k.does("tryLockAsync", fields.With(peer.Command{"wait": 100, "lease": 4000}))
+		k.learn(oracle.Acquire, owner, 4000)
+		k.does("unlockAsync", fields)
+		k.learn(oracle.Free, owner, 4000)
+	}
+}
+
+func (k *captor) renewal() {
+	k.t.Helper()
+	k.does("lock", peer.Command{"thread": "t1"})
+	k.learn(oracle.Acquire, k.j.owner(k.t, "t1"), watchdogMS)
+	call, err := k.o.watch.Until(k.name)
+	require.NoError(k.t, err)
+	k.check(call, oracle.Renew, k.j.owner(k.t, "t1"), watchdogMS)
+	k.does("unlock", peer.Command{"thread": "t1"})
+}
+
+// testOurCalls holds that a Client sends the scripts, keys and arguments that
+// the steps were taken with. Those of acquire and force release are Redisson's.
+func (s scripts) testOurCalls(t *testing.T) {
+	o := s.on
+	client := open(t, o.server, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
+	for _, name := range lockNames(t) {
+		lock := rlock.New(client, name)
+		hold, err := lock.Lock(t.Context(), rlock.WithLease(5*time.Second))
+		require.NoError(t, err)
+		step := oracle.Step{Op: oracle.Acquire, Names: []string{name}, Owner: hold.Owner().String(), Lease: 5000}
+		require.NoError(t, oracle.Ours{}.Identify(o.script(t, name), step))
+
+		require.NoError(t, hold.Unlock())
+		step.Op = oracle.Free
+		require.NoError(t, oracle.Ours{}.Identify(o.script(t, name), step))
+
+		_, err = lock.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		step.Op = oracle.Force
+		require.NoError(t, oracle.Ours{}.Identify(o.script(t, name), step))
+	}
+	name := redistest.Key(t)
+	hold, err := rlock.New(client, name).Lock(t.Context())
+	require.NoError(t, err)
+	o.script(t, name)
+	call, err := o.watch.Until(name)
+	require.NoError(t, err)
+	step := oracle.Step{Op: oracle.Renew, Names: []string{name}, Owner: hold.Owner().String(), Lease: watchdogMS}
+	require.NoError(t, oracle.Ours{}.Identify(call, step))
+	require.NoError(t, hold.Unlock())
+}
+
+// testQuestions holds that questions are the same commands on both sides.
+func (s scripts) testQuestions(t *testing.T) {
+	o := s.on
+	s.table.note(t, s.release.String(), "questions", func() string { return "same" })
+	j := connect(t, s.peer, o.server, nil)
+	client := open(t, o.server)
+	name := redistest.Key(t)
+	lock := rlock.New(client, name)
+	owner, err := codec.ParseOwner(j.owner(t, "t1"))
+	require.NoError(t, err)
+	j.do(t, peer.Command{"op": "lock", "thread": "t1", "name": name, "lease": 60000})
+	o.about(t, name)
+
+	ask := func(op string, ours func(ctx context.Context) error) {
+		t.Helper()
+		j.do(t, peer.Command{"op": op, "thread": "t1", "name": name, "threadId": owner.N()})
+		theirs := o.about(t, name)
+		require.NoError(t, ours(t.Context()))
+		mine := o.about(t, name)
+		require.Len(t, theirs, 1)
+		require.Len(t, mine, 1)
+		require.Equal(t, theirs[0].Name(), mine[0].Name())
+		require.Equal(t, theirs[0].Args[1:], mine[0].Args[1:])
+	}
+	ask("isLocked", func(ctx context.Context) error { _, err := lock.IsLocked(ctx); return err })
+	ask("isHeldByThread", func(ctx context.Context) error { _, err := lock.IsHeldBy(ctx, owner); return err })
+	ask("getHoldCount", func(ctx context.Context) error { _, err := lock.HoldCount(ctx, owner); return err })
+	ask("remainTimeToLive", func(ctx context.Context) error { _, err := lock.TTL(ctx); return err })
+}
+
+// open makes a client of ours for this test.
+func open(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.Open(t.Context(), s.URL(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// dialer returns how to connect to a server.
+func dialer(s *redistest.Server) func() (redis.Conn, error) {
+	return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }
+}

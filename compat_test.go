@@ -1,0 +1,214 @@
+package redlatch_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/compat/oracle"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// defaultReleases are the oldest that is supported, the last of Redisson 3, and
+// the newest. scripts/compat.sh has the same.
+const defaultReleases = "3.17.7 3.52.0 4.3.1"
+
+// atMost bounds what a live Redisson is waited for. It is no claim about speed.
+const atMost = 30 * time.Second
+
+// compat is one release of Redisson under test, in a Java process of its own.
+type compat struct {
+	release oracle.Release
+	program peer.Program
+	peer    *peer.Peer
+	table   *verdicts
+}
+
+// TestRedissonAndRedlatchShareLocks runs everything against live Redissons.
+func TestRedissonAndRedlatchShareLocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers and a Java machine")
+	}
+	table := &verdicts{}
+	t.Cleanup(func() { t.Logf("Redisson's releases and what was compared:\n%s", table) })
+	for _, text := range releases() {
+		t.Run(text, func(t *testing.T) {
+			release, err := oracle.ParseRelease(text)
+			require.NoError(t, err)
+			c := &compat{release: release, program: findPeer(t, text), table: table}
+			c.peer = startPeer(t, c.program)
+			t.Run("scripts", c.testScripts)
+			t.Run("wake-up", c.testWakeUp)
+			t.Run("fleet", c.testFleet)
+			t.Run("behaviour", c.testBehaviour)
+		})
+	}
+}
+
+func releases() []string {
+	if text := os.Getenv("REDLATCH_COMPAT_VERSIONS"); text != "" {
+		return strings.Fields(text)
+	}
+	return strings.Fields(defaultReleases)
+}
+
+// findPeer finds the Java program. A machine without it skips the test, where
+// nobody said that it must be there.
+func findPeer(t *testing.T, release string) peer.Program {
+	t.Helper()
+	program, err := peer.Find(".", release)
+	if err == nil {
+		return program
+	}
+	if os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1" {
+		t.Fatal(err)
+	}
+	t.Skipf("NOT COMPARED WITH REDISSON %s: %v", release, err)
+	return program
+}
+
+func startPeer(t *testing.T, program peer.Program) *peer.Peer {
+	t.Helper()
+	p, err := peer.Start(program)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		p.Close()
+		if t.Failed() {
+			t.Logf("the Redisson peer's complaints:\n%s", p.Complaints())
+		}
+	})
+	return p
+}
+
+// java is a Redisson client in a Java process.
+type java struct {
+	peer   *peer.Peer
+	client string
+	id     string // its UUID
+}
+
+// connect makes a client of the process, for this test.
+func connect(t *testing.T, p *peer.Peer, s *redistest.Server, fields peer.Command) *java {
+	t.Helper()
+	j := &java{peer: p, client: redistest.Key(t)}
+	var hello struct{ ID string }
+	settings := peer.Command{"op": "client", "thread": j.client, "addresses": []string{s.URL()}}.With(fields)
+	require.NoError(t, j.do(t, settings).Into(&hello))
+	require.Len(t, hello.ID, 36)
+	j.id = hello.ID
+	t.Cleanup(func() {
+		// A process that was halted in the test has no clients any more.
+		_, _ = j.begin(peer.Command{"op": "shutdown"}).Wait(atMost)
+	})
+	return j
+}
+
+func (j *java) begin(c peer.Command) *peer.Call {
+	return j.peer.Go(peer.Command{"client": j.client, "thread": j.client}.With(c))
+}
+
+// do runs a command and demands that nothing is thrown.
+func (j *java) do(t *testing.T, c peer.Command) peer.Reply {
+	t.Helper()
+	reply, err := j.begin(c).Wait(atMost)
+	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Complaints())
+	return reply
+}
+
+// throws runs a command and demands that it throws.
+func (j *java) throws(t *testing.T, class string, c peer.Command) {
+	t.Helper()
+	_, err := j.begin(c).Wait(atMost)
+	var thrown *peer.Exception
+	require.ErrorAs(t, err, &thrown)
+	require.Equal(t, class, thrown.Class, "%s", thrown.Message)
+}
+
+func (j *java) boolean(t *testing.T, c peer.Command) bool {
+	t.Helper()
+	var value bool
+	require.NoError(t, j.do(t, c).Into(&value))
+	return value
+}
+
+func (j *java) number(t *testing.T, c peer.Command) int64 {
+	t.Helper()
+	var value int64
+	require.NoError(t, j.do(t, c).Into(&value))
+	return value
+}
+
+// thread returns the id of one of its threads.
+func (j *java) thread(t *testing.T, name string) int64 {
+	t.Helper()
+	return j.number(t, peer.Command{"op": "thread", "thread": name})
+}
+
+// owner is how the server knows one of its threads.
+func (j *java) owner(t *testing.T, thread string) string {
+	t.Helper()
+	return fmt.Sprintf("%s:%d", j.id, j.thread(t, thread))
+}
+
+// verdicts is a table: a line for each thing compared, a column for each release.
+// Safe for concurrent use.
+type verdicts struct {
+	mu       sync.Mutex
+	lines    []string
+	releases []string
+	cells    map[[2]string]string
+}
+
+// note writes a cell when the test is over, so that it knows how that ended.
+func (v *verdicts) note(t *testing.T, release, line string, text func() string) {
+	t.Helper()
+	v.set(release, line, "not finished")
+	t.Cleanup(func() {
+		if t.Failed() {
+			v.set(release, line, "FAILED")
+			return
+		}
+		v.set(release, line, text())
+	})
+}
+
+func (v *verdicts) set(release, line, cell string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !slices.Contains(v.lines, line) {
+		v.lines = append(v.lines, line)
+	}
+	if !slices.Contains(v.releases, release) {
+		v.releases = append(v.releases, release)
+	}
+	if v.cells == nil {
+		v.cells = map[[2]string]string{}
+	}
+	v.cells[[2]string{release, line}] = cell
+}
+
+// String lays the table out.
+func (v *verdicts) String() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "\t%s\n", strings.Join(v.releases, "\t")) // to memory
+	for _, line := range v.lines {
+		cells := []string{line}
+		for _, release := range v.releases {
+			cells = append(cells, v.cells[[2]string{release, line}])
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // to memory
+	}
+	_ = w.Flush() // to memory
+	return b.String()
+}

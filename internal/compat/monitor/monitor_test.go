@@ -1,0 +1,100 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// everyByte has each byte value once, and then some that look like escapes.
+func everyByte() string {
+	b := make([]byte, 256)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return string(b) + `\n\x00\\" "] [0 lua] "`
+}
+
+func TestParseGivesBackWhatWasSentByteForByte(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	watch := s.Dial(t)
+	_, err := watch.Do("MONITOR")
+	require.NoError(t, err)
+	for _, sent := range []string{everyByte(), "", " ", `"`, `\`, "замок", "a\r\nb\x00"} {
+		s.Do(t, "ECHO", sent)
+		for {
+			text, err := redis.String(redis.ReceiveWithTimeout(watch, 10*time.Second))
+			require.NoError(t, err)
+			line, err := Parse(text)
+			require.NoError(t, err)
+			if line.Args[0] != "ECHO" {
+				continue
+			}
+			require.Equal(t, []string{"ECHO", sent}, line.Args)
+			require.False(t, line.FromScript())
+			break
+		}
+	}
+}
+
+func TestParseRefusesWhatMonitorDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "OK", `1.2 [0 1.2.3.4:5]`, `1.2 [0] "A"`, `1.2 [0 a:1] `, `1.2 [0 a:1] A`,
+		`1.2 [0 a:1] "A`, `1.2 [0 a:1] "A\`, `1.2 [0 a:1] "\q"`, `1.2 [0 a:1] "\x4"`, `1.2 [0 a:1] "\x4G"`,
+	} {
+		_, err := Parse(text)
+		require.ErrorIs(t, err, ErrBadLine, "line %q", text)
+	}
+}
+
+func TestTapeFindsTheTextBehindEvalsha(t *testing.T) {
+	t.Parallel()
+	const text, sha = "return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+	for name, first := range map[string][]string{
+		"loaded":     {"SCRIPT", "LOAD", text},
+		"in capital": {"script", "load", text},
+		"run before": {"EVAL", text, "0"},
+	} {
+		var tape Tape
+		_, ok, err := tape.Add(Line{Args: first})
+		require.NoError(t, err, name)
+		require.True(t, ok, name)
+		call, ok, err := tape.Add(Line{Args: []string{"EVALSHA", sha, "2", "k1", "k2", "a1"}})
+		require.NoError(t, err, name)
+		require.True(t, ok, name)
+		require.Equal(t, text, call.Script)
+		require.Equal(t, []string{"k1", "k2"}, call.Keys)
+		require.Equal(t, []string{"a1"}, call.Argv)
+	}
+}
+
+func TestTapeLeavesOutAScriptThatTheServerDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	var tape Tape
+	_, ok, err := tape.Add(Line{Args: []string{"EVALSHA", "00", "0"}})
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+func TestTapeRefusesACallWithFewerKeysThanItSays(t *testing.T) {
+	t.Parallel()
+	var tape Tape
+	_, _, err := tape.Add(Line{Args: []string{"EVAL", "return 1", "3", "k"}})
+	require.ErrorIs(t, err, ErrBadLine)
+}
+
+func TestTapeLeavesOutWhatScriptsCall(t *testing.T) {
+	t.Parallel()
+	var tape Tape
+	_, ok, err := tape.Add(Line{Source: "lua", Args: []string{"DEL", "k"}})
+	require.NoError(t, err)
+	require.False(t, ok)
+}

@@ -1,0 +1,156 @@
+package oracle
+
+import (
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/compat/monitor"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func release(t *testing.T, text string) Release {
+	t.Helper()
+	r, err := ParseRelease(text)
+	require.NoError(t, err)
+	return r
+}
+
+func TestReleasesDifferWhereTheProtocolSaysSo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][3]bool{
+		"3.17.7": {false, false, false},
+		"3.21.9": {false, false, false},
+		"3.22.0": {true, false, false},
+		"3.24.0": {true, true, false},
+		"3.43.9": {true, true, false},
+		"3.44.0": {true, true, true},
+		"4.0.0":  {true, true, true},
+	} {
+		r := release(t, text)
+		require.Equal(t, want, [3]bool{r.NamesPublish(), r.HasLatch(), r.RenewsBatches()}, text)
+	}
+	for _, text := range []string{"", "3", "3.17", "3.17.x", "3.17.7.1"} {
+		_, err := ParseRelease(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestAJavaLockObjectRemembersItsLeaseByRelease(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]int64{ // holds left, freed
+		"3.19.1": {7, 7}, "3.19.2": {3, 3}, "3.27.1": {3, 3}, "3.27.2": {7, 3}, "4.3.1": {7, 3},
+	} {
+		r := release(t, text)
+		require.Equal(t, want, [2]int64{r.LeaseAfterUnlock(7, 3, false), r.LeaseAfterUnlock(7, 3, true)}, text)
+	}
+}
+
+func TestIdentifyRefusesACallThatIsNotAsTheReleaseSends(t *testing.T) {
+	t.Parallel()
+	const id = "0123456789abcdef0123456789abcdef"
+	r := release(t, "4.3.1")
+	want := Expect{Op: Free, Name: "l", Owner: "o:1", Lease: 30000}
+	good := func() monitor.Call {
+		return monitor.Call{
+			Keys: []string{"l", codec.LockChannel("l"), codec.LatchKey("l", id)},
+			Argv: []string{"0", "30000", "o:1", "PUBLISH", "17000"},
+		}
+	}
+	require.NoError(t, Identify(r, good(), want))
+	for does, spoil := range map[string]func(*monitor.Call){
+		"another name":       func(c *monitor.Call) { c.Keys[0] = "m" },
+		"another channel":    func(c *monitor.Call) { c.Keys[1] = "redisson_lock__channel:l" },
+		"no latch":           func(c *monitor.Call) { c.Keys = c.Keys[:2] },
+		"a short latch id":   func(c *monitor.Call) { c.Keys[2] = codec.LatchKey("l", id[1:]) },
+		"another lease":      func(c *monitor.Call) { c.Argv[1] = "1" },
+		"another owner":      func(c *monitor.Call) { c.Argv[2] = "o:2" },
+		"SPUBLISH":           func(c *monitor.Call) { c.Argv[3] = "SPUBLISH" },
+		"a latch for ever":   func(c *monitor.Call) { c.Argv[4] = "9223372036854775807" },
+		"one argument more":  func(c *monitor.Call) { c.Argv = append(c.Argv, "") },
+		"arguments exchange": func(c *monitor.Call) { c.Argv[0], c.Argv[1] = c.Argv[1], c.Argv[0] },
+	} {
+		call := good()
+		spoil(&call)
+		require.Error(t, Identify(r, call, want), does)
+	}
+	require.Error(t, Identify(release(t, "3.23.5"), good(), want))
+}
+
+func TestARefereeWantsAReasonForEachDifferenceAndADifferenceForEachReason(t *testing.T) {
+	t.Parallel()
+	r := release(t, "4.3.1")
+	list := []Divergence{{
+		Name:     "meant",
+		Applies:  Release.HasLatch,
+		Explains: func(_ *Outcome, d Diff) bool { return d.What == "reply" },
+	}}
+	referee := NewReferee(r, list)
+	require.Equal(t, []string{"meant"}, referee.Unseen())
+	require.NoError(t, referee.Judge(&Outcome{Diffs: []Diff{{What: "reply"}}}))
+	require.Empty(t, referee.Unseen())
+	require.Error(t, referee.Judge(&Outcome{Diffs: []Diff{{What: "reply"}, {What: "ttl"}}}))
+
+	old := NewReferee(release(t, "3.17.7"), list)
+	require.Empty(t, old.Unseen(), "a divergence that does not apply need not occur")
+	require.Error(t, old.Judge(&Outcome{Diffs: []Diff{{What: "reply"}}}))
+}
+
+// ourselves has our scripts in the place of Redisson's, where their arguments
+// are alike, so that the twin can be tried without a Java machine.
+func ourselves(t *testing.T, acquire string) *Theirs {
+	t.Helper()
+	theirs := NewTheirs(release(t, "4.3.1"))
+	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: acquire}))
+	return theirs
+}
+
+func TestATwinSeesEveryKindOfDifference(t *testing.T) {
+	t.Parallel()
+	dial := func(s *redistest.Server) func() (redis.Conn, error) {
+		return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }
+	}
+	twin, err := NewTwin(dial(redistest.Start(t)), dial(redistest.Start(t)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, twin.Close()) })
+	step := Step{Op: Acquire, Names: []string{"l"}, Owner: "o:1", Lease: 30000}
+	same := luasrc.Acquire.Text()
+	for what, theirs := range map[string]string{
+		"":         same,
+		"reply":    same[:len(same)-len("return redis.call('PTTL', lock)\n")] + "return -3",
+		"key":      "redis.call('SET', KEYS[1] .. 'x', '1') " + "\n" + same,
+		"ttl":      "redis.call('PEXPIRE', KEYS[1], 77000)",
+		"value":    "redis.call('HSET', KEYS[1], 'o:2', '1')",
+		"messages": "redis.call('PUBLISH', 'c', '0')",
+	} {
+		require.NoError(t, twin.Reset())
+		_, err := twin.Do("HSET", "l", "o:9", "1")
+		require.NoError(t, err)
+		_, err = twin.Do("PEXPIRE", "l", 60000)
+		require.NoError(t, err)
+		outcome, err := twin.Play(ourselves(t, theirs), Ours{}, step)
+		require.NoError(t, err)
+		kinds := map[string]bool{}
+		for _, d := range outcome.Diffs {
+			kinds[d.What] = true
+		}
+		if what == "" {
+			require.Empty(t, outcome.Diffs)
+			continue
+		}
+		require.True(t, kinds[what], "%s: %v", what, outcome.Diffs)
+	}
+}
+
+func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
+	t.Parallel()
+	theirs := ourselves(t, "return 1")
+	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: "return 1"}))
+	require.Error(t, theirs.Learn(Acquire, monitor.Call{Script: "return 2"}))
+	require.Equal(t, []Operation{Free, Force, Renew}, theirs.Missing())
+}

@@ -1,0 +1,59 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Release is a release of Redisson.
+type Release struct {
+	text  string
+	parts [3]int
+}
+
+// ParseRelease reads a release such as "3.17.7".
+func ParseRelease(text string) (Release, error) {
+	r := Release{text: text}
+	fields := strings.Split(text, ".")
+	if len(fields) != len(r.parts) {
+		return r, fmt.Errorf("oracle: release %q is not of the form 3.17.7", text)
+	}
+	for i, field := range fields {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return r, fmt.Errorf("oracle: release %q: %w", text, err)
+		}
+		r.parts[i] = n
+	}
+	return r, nil
+}
+
+// String returns the release as it was read.
+func (r Release) String() string { return r.text }
+
+func (r Release) atLeast(parts ...int) bool {
+	return slices.Compare(r.parts[:], parts) >= 0
+}
+
+// NamesPublish reports whether scripts are told the publish command (from 3.22).
+func (r Release) NamesPublish() bool { return r.atLeast(3, 22) }
+
+// HasLatch reports whether unlock keeps a latch (from 3.24).
+func (r Release) HasLatch() bool { return r.atLeast(3, 24) }
+
+// RenewsBatches reports whether one script renews many locks (from 3.44).
+func (r Release) RenewsBatches() bool { return r.atLeast(3, 44) }
+
+// LeaseAfterUnlock returns the lease that a Java lock object uses next, after an
+// unlock that left holds or not: it remembers the last explicit lease, up to
+// 3.19.1 for good, from 3.19.2 on until any unlock, from 3.27.2 on until the
+// unlock that frees.
+func (r Release) LeaseAfterUnlock(remembered, watchdog int64, freed bool) int64 {
+	switch {
+	case !r.atLeast(3, 19, 2), r.atLeast(3, 27, 2) && !freed:
+		return remembered
+	}
+	return watchdog
+}

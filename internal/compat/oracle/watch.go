@@ -1,0 +1,85 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/compat/monitor"
+)
+
+// lineTimeout bounds the wait for a line that must come.
+const lineTimeout = 20 * time.Second
+
+// Watch sees what clients send to a server. It is for one goroutine.
+type Watch struct {
+	conn  redis.Conn // in MONITOR
+	mark  redis.Conn
+	marks int
+	tape  monitor.Tape
+}
+
+// NewWatch begins to watch with one connection and sets marks with another;
+// both are the caller's to close. It must begin before the clients that it is to
+// understand, or their scripts' texts are not known.
+func NewWatch(conn, mark redis.Conn) (*Watch, error) {
+	if _, err := conn.Do("MONITOR"); err != nil {
+		return nil, err
+	}
+	return &Watch{conn: conn, mark: mark}, nil
+}
+
+// Since returns what clients have sent since the last call of Since or Until
+// about a name: the commands that have it in an argument.
+func (w *Watch) Since(name string) ([]monitor.Call, error) {
+	w.marks++
+	mark := fmt.Sprintf("mark-%d", w.marks)
+	if _, err := w.mark.Do("ECHO", mark); err != nil {
+		return nil, err
+	}
+	var calls []monitor.Call
+	for {
+		call, ok, err := w.next()
+		switch {
+		case err != nil:
+			return calls, err
+		case ok && call.Name() == "ECHO" && call.Args[1] == mark:
+			return calls, nil
+		case ok && mentions(call, name):
+			calls = append(calls, call)
+		}
+	}
+}
+
+// Until waits for the next script about a name and returns it.
+func (w *Watch) Until(name string) (monitor.Call, error) {
+	for {
+		call, ok, err := w.next()
+		if err != nil || ok && call.Script != "" && mentions(call, name) {
+			return call, err
+		}
+	}
+}
+
+func (w *Watch) next() (monitor.Call, bool, error) {
+	text, err := redis.String(redis.ReceiveWithTimeout(w.conn, lineTimeout))
+	if err != nil {
+		return monitor.Call{}, false, fmt.Errorf("oracle: MONITOR: %w", err)
+	}
+	line, err := monitor.Parse(text)
+	if err != nil {
+		return monitor.Call{}, false, err
+	}
+	return w.tape.Add(line)
+}
+
+func mentions(call monitor.Call, name string) bool {
+	for _, arg := range call.Args[1:] {
+		if strings.Contains(arg, name) {
+			return true
+		}
+	}
+	return false
+}

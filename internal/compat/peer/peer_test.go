@@ -1,0 +1,98 @@
+package peer
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestFindSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("java"); err != nil {
+		_, err := Find(t.TempDir(), "4.3.1")
+		require.ErrorIs(t, err, ErrMissing)
+		require.ErrorContains(t, err, "no java")
+		return
+	}
+	root := t.TempDir()
+	target := filepath.Join(root, "compat", "java", "target")
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(target, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	find := func(complaint string) {
+		t.Helper()
+		_, err := Find(root, "4.3.1")
+		require.ErrorIs(t, err, ErrMissing)
+		require.ErrorContains(t, err, complaint)
+		require.ErrorContains(t, err, "scripts/compat.sh 4.3.1")
+	}
+	find("not built")
+	write("classes.sum", "1 2")
+	find("not resolved")
+	write("classpath/4.3.1.txt", filepath.Join(root, "a.jar")+"\n")
+	find("classes is gone")
+	write("classes/x", "")
+	find("a.jar is gone")
+	require.NoError(t, os.WriteFile(filepath.Join(root, "a.jar"), nil, 0o600))
+	program, err := Find(root, "4.3.1")
+	require.NoError(t, err)
+	require.Equal(t, "4.3.1", program.Version)
+
+	// There is Java, but no program in that jar.
+	_, err = Start(program)
+	require.ErrorIs(t, err, ErrGone)
+	require.ErrorContains(t, err, mainClass)
+}
+
+func TestAPeerAnswersAndEnds(t *testing.T) {
+	t.Parallel()
+	program, err := Find(filepath.Join("..", "..", ".."), "4.3.1")
+	if err != nil {
+		if os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	p, err := Start(program)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+
+	_, err = p.Go(Command{"op": "no such thing"}).Wait(time.Minute)
+	var thrown *Exception
+	require.ErrorAs(t, err, &thrown)
+	require.Equal(t, "IllegalArgumentException", thrown.Class)
+
+	reply, err := p.Go(Command{"op": "thread", "thread": "t1"}).Wait(time.Minute)
+	require.NoError(t, err)
+	var id int64
+	require.NoError(t, reply.Into(&id))
+	require.Positive(t, id)
+	require.False(t, reply.Ended().Before(reply.Began()))
+
+	p.Halt()
+	_, err = p.Go(Command{"op": "thread", "thread": "t1"}).Wait(time.Minute)
+	require.ErrorIs(t, err, ErrGone)
+}
+
+func TestATailKeepsTheEnd(t *testing.T) {
+	t.Parallel()
+	var words tail
+	for range tailLength {
+		_, err := words.Write([]byte("ab"))
+		require.NoError(t, err)
+	}
+	_, err := words.Write([]byte("the end"))
+	require.NoError(t, err)
+	require.Len(t, words.String(), tailLength)
+	require.Contains(t, words.String(), "abthe end")
+}
