@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -44,11 +47,11 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 
 func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 	if u.Hostname() == "" {
-		return nil, fmt.Errorf("redlatch: address %s has no host", u.Redacted())
+		return nil, fmt.Errorf("redlatch: address %s has no host", shown(u))
 	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		if n, err := strconv.Atoi(db); err != nil || n < 0 {
-			return nil, fmt.Errorf("redlatch: address %s: %q is no database number", u.Redacted(), db)
+			return nil, fmt.Errorf("redlatch: address %s: %q is no database number", shown(u), db)
 		}
 	}
 	target := *u
@@ -62,13 +65,13 @@ func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 
 func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	if u.Path == "" {
-		return nil, fmt.Errorf("redlatch: address %s has no path", u.Redacted())
+		return nil, fmt.Errorf("redlatch: address %s has no path", shown(u))
 	}
 	db := 0
 	if text := u.Query().Get("db"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("redlatch: address %s: %q is no database number", u.Redacted(), text)
+			return nil, fmt.Errorf("redlatch: address %s: %q is no database number", shown(u), text)
 		}
 		db = n
 	}
@@ -84,11 +87,14 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 
 // withOptions adds the settings that every connection has. The read timeout is
 // for the handshake: the executor and the subscriber read with bounds of their
-// own.
+// own. redigo heeds ctx until the connection stands; hangUp heeds it until the
+// handshake is over, too.
 func (s *settings) withOptions(dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
 	return func(ctx context.Context) (redis.Conn, error) {
+		h := &hangUp{}
+		defer context.AfterFunc(ctx, h.now)()
 		opts := []redis.DialOption{
-			redis.DialConnectTimeout(s.dialTimeout),
+			redis.DialContextFunc(h.dial(s.dialTimeout)),
 			redis.DialTLSHandshakeTimeout(s.dialTimeout),
 			redis.DialReadTimeout(s.dialTimeout),
 			redis.DialWriteTimeout(s.command),
@@ -107,11 +113,55 @@ func (s *settings) withOptions(dial func(context.Context, []redis.DialOption) (r
 	}
 }
 
-// redact returns the address without its password.
+// hangUp closes a connection whose dial was given up during the handshake.
+type hangUp struct {
+	mu   sync.Mutex // guards conn and over
+	conn net.Conn
+	over bool
+}
+
+func (h *hangUp) dial(timeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	d := net.Dialer{Timeout: timeout}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		h.mu.Lock()
+		h.conn = conn
+		over := h.over
+		h.mu.Unlock()
+		if over {
+			_ = conn.Close() // nobody waits for it any more
+			return nil, context.Cause(ctx)
+		}
+		return conn, nil
+	}
+}
+
+func (h *hangUp) now() {
+	h.mu.Lock()
+	h.over = true
+	conn := h.conn
+	h.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close() // the dial that used it fails, and reports that
+	}
+}
+
+// redact returns what may be shown of an address: no user, no password, and
+// nothing at all of an address that cannot be taken apart.
 func redact(rawURL string) string {
 	u, err := url.Parse(rawURL)
-	if err != nil {
+	if err != nil || u.Opaque != "" {
 		return "the given address"
 	}
-	return u.Redacted()
+	return shown(u)
+}
+
+func shown(u *url.URL) string {
+	if u.Opaque != "" {
+		return "the given address"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -101,6 +101,7 @@ func (a *acquisition) wait(ctx context.Context, sub transport.Subscription) (*Ho
 	defer timer.Stop()
 	var pause core.Backoff
 	for {
+		began := time.Now()
 		held, err := a.attempt(ctx)
 		switch {
 		case held:
@@ -108,6 +109,8 @@ func (a *acquisition) wait(ctx context.Context, sub transport.Subscription) (*Ho
 		case err == nil:
 			pause = core.Backoff{}
 			timer.Reset(a.nap())
+		case a.cutShort(ctx, err, began):
+			return nil, a.gaveUp(ctx)
 		case a.rides(err):
 			// Redis is away, which is no reason to stop waiting.
 			a.away = err
@@ -119,6 +122,17 @@ func (a *acquisition) wait(ctx context.Context, sub transport.Subscription) (*Ho
 			return nil, err
 		}
 	}
+}
+
+// overdue is how long a reply may take before its absence says something about
+// Redis.
+const overdue = 500 * time.Millisecond
+
+// cutShort reports whether an attempt that began a moment ago has no outcome
+// only because the wait was over. That is no sign of trouble: when Redis was
+// last asked, just before, somebody else had the lock.
+func (a *acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
+	return a.away == nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) && time.Since(began) < overdue
 }
 
 // sleep waits for a reason to try again. It returns an error when there is a
@@ -216,7 +230,7 @@ func ended(ctx context.Context) error {
 
 // withEnd adds the context's error to err if ctx has ended and err does not say.
 func withEnd(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), errWaitOver) {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), errWaitOver) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, ended(ctx))

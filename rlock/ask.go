@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
@@ -23,6 +24,9 @@ func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (
 	if l.err != nil {
 		return nil, l.wrap(op, codec.Owner{}, l.err)
 	}
+	if ctx.Err() != nil {
+		return nil, l.wrap(op, codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, ended(ctx)))
+	}
 	if err := l.engine.Enter(); err != nil {
 		return nil, l.wrap(op, codec.Owner{}, err)
 	}
@@ -35,7 +39,7 @@ func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (
 		reply, err = a.Run(ctx, nil)
 		return err
 	})
-	return reply, l.wrap(op, codec.Owner{}, core.Explain(err))
+	return reply, l.wrap(op, codec.Owner{}, core.Explain(withEnd(ctx, err)))
 }
 
 // wrap makes an error say what was done to which lock. Nil stays nil.

@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,7 +142,10 @@ func (h *Hold) unlock() error {
 	if core.Passing(err) || errors.Is(err, redlatch.ErrUncertain) {
 		h.discard()
 	}
-	return core.Explain(err)
+	if err = core.Explain(err); errors.Is(err, redlatch.ErrWrongType) {
+		return fmt.Errorf("%w: %w", redlatch.ErrLost, err) // something else took its key
+	}
+	return err
 }
 
 // release sends the release until the server answers, for bound at most.

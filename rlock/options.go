@@ -38,8 +38,10 @@ func WithLease(d time.Duration) Option {
 
 // WithWatchdog takes the lock with a lease of d that is renewed every third of
 // it, in place of the client's watchdog timeout. At least 1 ms, cut to whole
-// milliseconds. A short one frees the lock of a crashed holder soon. Redisson
-// has one such time for each client, lockWatchdogTimeout.
+// milliseconds. A short one frees the lock of a crashed holder soon. A client whose
+// locks all have one does better with redlatch.WithWatchdogTimeout, after which
+// its connection is also sooner given up when replies stay out. Redisson has one
+// such time for each client, lockWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
 	return func(s *settings) { s.lease, s.watchdog = d, true }
 }

@@ -22,6 +22,7 @@ type Ghost interface {
 // Attempt is one call and the wait for its reply. Get one from
 // [Engine.Attempt], fill Call, and run it once.
 type Attempt struct {
+	// Call is what Run sends.
 	Call transport.Call
 
 	engine *Engine
@@ -71,16 +72,16 @@ func (a *Attempt) Free() {
 // used after Run.
 func (a *Attempt) Run(ctx context.Context, ghost Ghost) (any, error) {
 	a.ghost = ghost
-	return a.run(ctx, a.engine.Command, a.engine.closing)
+	return a.run(ctx, a.engine.Command, a.engine.Closing())
 }
 
 // RunFor is Run for calls that may be repeated and that go on while the client
 // closes: bound is all that ends the wait.
 func (a *Attempt) RunFor(bound time.Duration) (any, error) {
-	return a.run(context.Background(), bound, context.Background())
+	return a.run(context.Background(), bound, nil)
 }
 
-func (a *Attempt) run(ctx context.Context, bound time.Duration, closing context.Context) (any, error) {
+func (a *Attempt) run(ctx context.Context, bound time.Duration, closing <-chan struct{}) (any, error) {
 	a.timer.Reset(bound)
 	a.engine.Transport.Start(&a.Call, a.done)
 	var why error
@@ -91,7 +92,7 @@ func (a *Attempt) run(ctx context.Context, bound time.Duration, closing context.
 		why = context.Cause(ctx)
 	case <-a.timer.C:
 		why = fmt.Errorf("no reply within %v", bound.Round(time.Millisecond))
-	case <-closing.Done():
+	case <-closing:
 		why = ErrClosed
 	}
 	return a.leave(why)

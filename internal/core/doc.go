@@ -10,5 +10,5 @@
 // A [Doubt] is an outcome that is not known. It is settled in the background:
 // the connection on which the call was sent is fenced off where the server
 // permits, and the lock is released, again and again until the server has
-// answered for certain or the lease is over.
+// answered for certain, or has answered for as long as a lease lasts.
 package core

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -37,7 +38,8 @@ type Doubt struct {
 // A call that was sent may still sit in the buffers of its old connection, or
 // on the network, and run after any question asked on a new one. So one "not
 // held" proves nothing, unless the old connection was killed on the server
-// before. Where that is not possible, the question is repeated for one lease.
+// before. Where that is not possible, the question is repeated until the server
+// has answered it for one lease.
 func (e *Engine) Settle(d *Doubt) {
 	e.ghosts.add(1)
 	if !e.spawn(func() { e.settle(d) }) {
@@ -57,13 +59,16 @@ func (e *Engine) spawn(f func()) bool {
 	return true
 }
 
-// settle runs until the doubt is over or the client is closed.
+// settle runs until the doubt is over or the client is closed. The lease that a
+// doubt lasts counts while the server answers: what a server that is away has
+// yet to read, it may run when it comes back.
 func (e *Engine) settle(d *Doubt) {
 	defer e.ghosts.add(-1)
 	if d.Attempt != nil {
 		defer d.Attempt.Free()
 	}
 	began := time.Now()
+	until := began.Add(d.Lease)
 	certain := d.Attempt == nil
 	for {
 		certain = certain || e.fence(d)
@@ -76,8 +81,10 @@ func (e *Engine) settle(d *Doubt) {
 			e.Logger.Error("redlatch: open outcome cannot be settled, the lock may stay until its lease ends",
 				"lock", d.Name, "owner", d.Owner, "error", err)
 			return
+		case err != nil && !certain:
+			until = time.Now().Add(d.Lease)
 		}
-		if time.Since(began) > d.Lease || !e.rest(time.Since(began)) {
+		if errors.Is(err, ErrClosed) || time.Now().After(until) || !e.rest(time.Since(began)) {
 			e.Logger.Warn("redlatch: open outcome given up", "lock", d.Name, "owner", d.Owner,
 				"after", time.Since(began), "error", err)
 			return
@@ -85,7 +92,9 @@ func (e *Engine) settle(d *Doubt) {
 	}
 }
 
-func retryable(err error) bool { return isUncertain(err) || Passing(err) }
+func retryable(err error) bool {
+	return isUncertain(err) || Passing(err) || errors.Is(err, ErrClosed)
+}
 
 // ask runs the doubt's release and reports whether it freed the lock.
 func (e *Engine) ask(d *Doubt) (bool, error) {
@@ -106,7 +115,7 @@ func (e *Engine) rest(since time.Duration) bool {
 	if since < askSoonUntil {
 		pause = askSoon
 	}
-	timer := time.NewTimer(pause + rand.N(pause/5))
+	timer := time.NewTimer(pause + rand.N(pause/5)) //nolint:gosec // spreading load needs no secrets
 	defer timer.Stop()
 	var back <-chan struct{}
 	if r, ok := e.Transport.(transport.Reconnecter); ok {

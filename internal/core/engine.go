@@ -16,21 +16,22 @@ import (
 
 // Config is a client's settings, defaults filled in.
 type Config struct {
-	Transport transport.Transport
-	ClientID  uuid.UUID
-	Lease     time.Duration // of holds without a lease of their own
-	FairWait  time.Duration // of fair waiters without a wait of their own
-	Command   time.Duration // bound on waiting for one command
-	PollCap   time.Duration // bound on sleeping without asking the server
-	Margin    time.Duration // loss margin; 0: min(lease/10, 1 s)
-	Mapper    codec.NameMapper
-	Logger    *slog.Logger
+	Transport transport.Transport // closed with the engine
+	ClientID  uuid.UUID           // what owners begin with
+	Lease     time.Duration       // of holds without a lease of their own
+	FairWait  time.Duration       // of fair waiters without a wait of their own
+	Command   time.Duration       // bound on waiting for one command
+	PollCap   time.Duration       // bound on sleeping without asking the server
+	Margin    time.Duration       // loss margin; 0: min(lease/10, 1 s)
+	Mapper    codec.NameMapper    // nil: names are keys
+	Logger    *slog.Logger        // required
 }
 
 // Engine is the part of a client that lock kinds use. All methods are safe for
 // concurrent use.
 type Engine struct {
 	Config
+	// Watchdog renews the leases of holds and declares losses.
 	Watchdog *watchdog.Loop
 
 	owners   atomic.Int64
@@ -126,8 +127,10 @@ func (e *Engine) Close() error {
 		e.spawning.Lock()
 		e.closed = true
 		e.spawning.Unlock()
-		e.work.Wait()
+		// The transport goes first: it ends the calls that background work
+		// waits for.
 		e.err = e.Transport.Close()
+		e.work.Wait()
 	})
 	return e.err
 }

@@ -14,12 +14,18 @@ import (
 
 // RedigoConfig says how the built-in transport connects.
 type RedigoConfig struct {
-	Dial        func(ctx context.Context) (redis.Conn, error)
-	Command     time.Duration
-	Lease       time.Duration
+	// Dial makes a connection that is ready to use.
+	Dial func(ctx context.Context) (redis.Conn, error)
+	// Command bounds the wait for one reply.
+	Command time.Duration
+	// Lease is that of holds without one of their own.
+	Lease time.Duration
+	// DialTimeout bounds one dial.
 	DialTimeout time.Duration
-	ClientName  string
-	Logger      *slog.Logger
+	// ClientName names the connections on the server, "" does not.
+	ClientName string
+	// Logger hears of connections made and lost.
+	Logger *slog.Logger
 }
 
 // Redigo is the built-in transport: one command connection and one subscription
@@ -67,7 +73,13 @@ func named(dial func(context.Context) (redis.Conn, error), name string) func(con
 		if err != nil {
 			return nil, err
 		}
-		if _, err := conn.Do("CLIENT", "SETNAME", name); err != nil && conn.Err() != nil {
+		// The connection knows nothing of ctx: end the command with it.
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		_, err = conn.Do("CLIENT", "SETNAME", name)
+		switch {
+		case !stop():
+			return nil, context.Cause(ctx)
+		case err != nil && conn.Err() != nil:
 			_ = conn.Close() // broken anyway
 			return nil, err
 		}

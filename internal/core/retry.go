@@ -27,11 +27,8 @@ func (e *Engine) Retry(ctx context.Context, do func() error) error {
 		if !Passing(err) || ctx.Err() != nil || e.IsClosing() {
 			return err
 		}
-		d := pause.Next()
-		if time.Since(began)+d > e.Command {
-			return err
-		}
-		if !e.Sleep(ctx, d) {
+		left := e.Command - time.Since(began)
+		if left <= 0 || !e.Sleep(ctx, min(left, pause.Next())) {
 			return err
 		}
 	}

@@ -1,0 +1,208 @@
+package redlatch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestOpenFailsWhenNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	_, err := redlatch.Open(ctx, "redis://127.0.0.1:1")
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorContains(t, err, "redlatch: connect to redis://127.0.0.1:1: ")
+}
+
+func TestOpenHeedsItsContext(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	srv.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := redlatch.Open(ctx, srv.URL())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), 2*time.Second)
+	srv.Resume()
+}
+
+func TestNewDoesNoIOUntilFirstUse(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	dials := make(chan struct{}, 10)
+	c, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
+		dials <- struct{}{}
+		return srv.Server.Dial(ctx)
+	})
+	require.NoError(t, err)
+	closedWith(t, c)
+	l := rlock.New(c, "job")
+	require.Empty(t, dials)
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	require.Len(t, dials, 1)
+	require.NoError(t, hold.Unlock())
+	require.Len(t, dials, 1)
+}
+
+func TestDialThatDoesNotWorkShowsAsNotSent(t *testing.T) {
+	t.Parallel()
+	reason := errors.New("no route to host")
+	c, err := redlatch.New(func(context.Context) (redis.Conn, error) { return nil, reason },
+		redlatch.WithCommandTimeout(200*time.Millisecond))
+	require.NoError(t, err)
+	closedWith(t, c)
+	_, err = rlock.New(c, "job").Lock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorIs(t, err, reason)
+}
+
+func TestMissingArgumentsAreErrors(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{
+		"dial":          second(redlatch.New(nil)),
+		"transport":     second(redlatch.NewWithTransport(nil)),
+		"pool":          second(redlatch.PoolDialer(nil)),
+		"pool's dialer": second(redlatch.PoolDialer(&redis.Pool{})),
+		"url":           second(redlatch.Open(t.Context(), "")),
+	} {
+		require.Error(t, err, name)
+		require.True(t, strings.HasPrefix(err.Error(), "redlatch: "), "%s: %v", name, err)
+	}
+	require.PanicsWithValue(t, "redlatch: a nil Client", func() { rlock.New(nil, "job") })
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestPoolDialerMakesConnectionsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	for name, pool := range map[string]*redis.Pool{
+		"Dial": {MaxActive: 1, Dial: func() (redis.Conn, error) { return redis.DialURL(srv.URL()) }},
+		"DialContext": {MaxActive: 1, DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialURLContext(ctx, srv.URL())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dial, err := redlatch.PoolDialer(pool)
+			require.NoError(t, err)
+			c, err := redlatch.New(dial)
+			require.NoError(t, err)
+			requireWorks(t, srv, c)
+			require.Zero(t, pool.ActiveCount())
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// closing is a transport that counts how often it is closed.
+type closing struct {
+	transport.Transport
+	times int
+}
+
+func (c *closing) PublishCommand() string { return "PUBLISH" }
+func (c *closing) Close() error           { c.times++; return errStuck }
+
+var errStuck = errors.New("stuck")
+
+func TestCloseClosesTheTransportOnceAndRepeatsItsResult(t *testing.T) {
+	t.Parallel()
+	tr := &closing{}
+	c, err := redlatch.NewWithTransport(tr)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { assert.ErrorIs(t, c.Close(), errStuck) })
+	}
+	wg.Wait()
+	require.ErrorIs(t, c.Close(), errStuck)
+	require.Equal(t, 1, tr.times)
+}
+
+func TestCloseTakesOneCommandTimeoutAtMost(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c, err := redlatch.Open(t.Context(), srv.URL(), redlatch.WithCommandTimeout(time.Second))
+	require.NoError(t, err)
+	requireWorks(t, srv, c)
+	srv.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = rlock.New(c, "open outcome").Lock(ctx)
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	began := time.Now()
+	require.NoError(t, c.Close())
+	require.Less(t, time.Since(began), 3*time.Second)
+	require.NoError(t, c.Close())
+	srv.Resume()
+}
+
+func TestCloseBeforeFirstUseIsFine(t *testing.T) {
+	t.Parallel()
+	c, err := redlatch.New(func(context.Context) (redis.Conn, error) { return nil, errStuck })
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	_, err = rlock.New(c, "job").TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+}
+
+func TestCloseEndsConnectionsOnTheServer(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c, err := redlatch.Open(t.Context(), srv.URL())
+	require.NoError(t, err)
+	requireWorks(t, srv, c)
+	require.Equal(t, 2, srv.Clients(t))
+	require.NoError(t, c.Close())
+	require.Eventually(t, func() bool { return srv.Clients(t) == 0 }, soon, 5*time.Millisecond)
+}
+
+func TestEveryClientHasAnIDOfItsOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[uuid.UUID]bool{}
+	for range 20 {
+		c, err := redlatch.NewWithTransport(&closing{})
+		require.NoError(t, err)
+		require.EqualValues(t, 7, c.ID().Version())
+		seen[c.ID()] = true
+		require.ErrorIs(t, c.Close(), errStuck)
+	}
+	require.Len(t, seen, 20)
+}
+
+func TestLoggerHearsOfALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		var log bytes.Buffer
+		c, err := redlatch.New(srv.Server.Dial, redlatch.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		hold, err := rlock.New(c, "job").Lock(t.Context())
+		require.NoError(t, err)
+		srv.Do(t, "DEL", "job")
+		<-hold.Context(t.Context()).Done()
+		require.NoError(t, c.Close())
+		require.Contains(t, log.String(), "redlatch: lock lost")
+		require.Contains(t, log.String(), hold.Owner().String())
+	})
+}

@@ -1,0 +1,139 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// ship stands for the work that needs the lock.
+func ship(ctx context.Context) error { return ctx.Err() }
+
+// Everything that most programs need: a client, a lock, and work under it.
+func Example() {
+	srv, err := embedded.Start() // in a real program: your Redis
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+
+	ctx := context.Background()
+	client, err := redlatch.Open(ctx, srv.URL())
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it ends the program
+
+	orders := rlock.New(client, "orders:42")
+	err = orders.Do(ctx, func(ctx context.Context) error {
+		locked, err := orders.IsLocked(ctx)
+		fmt.Println("inside, locked:", locked, err)
+		return ship(ctx)
+	})
+	fmt.Println("done:", err)
+	// Output:
+	// inside, locked: true <nil>
+	// done: <nil>
+}
+
+func ExampleOpen() {
+	ctx := context.Background()
+	//nolint:errcheck // as short as can be
+	shipOrders := func() error {
+		client, err := redlatch.Open(ctx, "redis://localhost:6379")
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+
+		orders := rlock.New(client, "orders:42")
+		return orders.Do(ctx, func(ctx context.Context) error {
+			return ship(ctx) // ctx ends with cause redlatch.ErrLost if the lock is lost
+		})
+	}
+	if err := shipOrders(); err != nil {
+		log.Print(err)
+	}
+}
+
+// A dial function instead of a URL: here that of a server in the same process.
+func ExampleNew() {
+	srv, err := embedded.Start(embedded.WithInProcess())
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+
+	client, err := redlatch.New(srv.Dial, redlatch.WithClientName("worker"))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	hold, err := rlock.New(client, "orders:42").TryLock(context.Background())
+	fmt.Println(hold.Name(), err)
+	fmt.Println(hold.Unlock())
+	fmt.Println(client.Close())
+	// Output:
+	// orders:42 <nil>
+	// <nil>
+	// <nil>
+}
+
+// A program that has a pool already need not say twice how to connect.
+func ExamplePoolDialer() {
+	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", "localhost:6379", redis.DialDatabase(2))
+	}}
+	dial, err := redlatch.PoolDialer(pool)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	client, err := redlatch.New(dial)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // nothing was done yet
+}
+
+// What went wrong, and with which lock.
+func ExampleLockError() {
+	srv, err := embedded.Start(embedded.WithInProcess())
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+	client, err := redlatch.New(srv.Dial)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it ends the program
+
+	orders := rlock.New(client, "orders:42")
+	hold, err := orders.Lock(context.Background())
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer hold.Unlock() //nolint:errcheck // it ends the program
+
+	_, err = orders.TryLock(context.Background())
+	var locked *redlatch.LockError
+	if errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &locked) {
+		fmt.Printf("%s %s: held for up to %.0f s\n", locked.Op, locked.Name, locked.TTL.Seconds())
+	}
+	// Output: trylock orders:42: held for up to 30 s
+}

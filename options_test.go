@@ -1,0 +1,108 @@
+package redlatch_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]redlatch.Option{
+		"watchdog timeout of -1s":                    redlatch.WithWatchdogTimeout(-time.Second),
+		"watchdog timeout of 0s":                     redlatch.WithWatchdogTimeout(0),
+		"watchdog timeout of 999µs":                  redlatch.WithWatchdogTimeout(999 * time.Microsecond),
+		"watchdog timeout of 876000h0m1s":            redlatch.WithWatchdogTimeout(codec.MaxLease + time.Second),
+		"fair wait timeout of 0s":                    redlatch.WithFairWaitTimeout(0),
+		"command timeout of 0s":                      redlatch.WithCommandTimeout(0),
+		"dial timeout of -1ns":                       redlatch.WithDialTimeout(-1),
+		"poll cap of 0s":                             redlatch.WithPollCap(0),
+		"loss margin of -1ns":                        redlatch.WithLossMargin(-1),
+		"loss margin of 30s leaves nothing":          redlatch.WithLossMargin(30 * time.Second),
+		"loss margin of 2562047h47m16.854775807s is": redlatch.WithLossMargin(1<<63 - 1),
+	} {
+		tr := &closing{}
+		_, err := redlatch.NewWithTransport(tr, opt)
+		require.ErrorContains(t, err, name)
+		require.True(t, strings.HasPrefix(err.Error(), "redlatch: "))
+		_, err = redlatch.New(func(context.Context) (redis.Conn, error) { panic("dialled") }, opt)
+		require.ErrorContains(t, err, name)
+		_, err = redlatch.Open(t.Context(), "redis://127.0.0.1:1", opt)
+		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestNilOptionsAndZeroValuesMeanTheDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := redlatch.NewWithTransport(&closing{}, nil,
+		redlatch.WithLogger(nil), redlatch.WithClientID(uuid.Nil), redlatch.WithNameMapper(nil),
+		redlatch.WithTLSConfig(nil), redlatch.WithCredentials(nil), redlatch.WithClientName(""))
+	require.NoError(t, err)
+	require.NotEqual(t, uuid.Nil, c.ID())
+	require.ErrorIs(t, c.Close(), errStuck)
+}
+
+func TestClientNameShowsInTheServersList(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c := dialled(t, srv.URL(), redlatch.WithClientName("billing-7"))
+	requireWorks(t, srv, c)
+	list, err := redis.String(srv.Do(t, "CLIENT", "LIST"), nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(list, " name=billing-7 "), "both connections:\n%s", list)
+}
+
+// Redis refuses names with spaces.
+func TestClientNameThatTheServerRefusesIsTolerated(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	requireWorks(t, srv, dialled(t, srv.URL(), redlatch.WithClientName("two words")))
+}
+
+func TestClientIDBeginsTheOwners(t *testing.T) {
+	t.Parallel()
+	id := uuid.MustParse("71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11")
+	c := dialled(t, redistest.Shared(t).URL(), redlatch.WithClientID(id))
+	require.Equal(t, id, c.ID())
+	hold, err := rlock.New(c, redistest.Key(t)).Lock(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, id.String()+":1", hold.Owner().String())
+	require.NoError(t, hold.Unlock())
+}
+
+func TestWatchdogTimeoutIsTheLeaseOnTheServer(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	for _, lease := range []time.Duration{5 * time.Second, time.Hour} {
+		c := dialled(t, srv.URL(), redlatch.WithWatchdogTimeout(lease))
+		hold, err := rlock.New(c, redistest.Key(t)).Lock(t.Context())
+		require.NoError(t, err)
+		ms, err := redis.Int64(srv.Do(t, "PTTL", hold.Name()), nil)
+		require.NoError(t, err)
+		require.InDelta(t, lease.Seconds(), float64(ms)/1000, 1)
+		require.NoError(t, hold.Unlock())
+	}
+}
+
+func TestCommandTimeoutBoundsACall(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c := dialled(t, srv.URL(), redlatch.WithCommandTimeout(300*time.Millisecond))
+	requireWorks(t, srv, c)
+	srv.Pause()
+	began := time.Now()
+	_, err := rlock.New(c, "job").IsLocked(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	require.Less(t, time.Since(began), 2*time.Second)
+	srv.Resume()
+}

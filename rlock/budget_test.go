@@ -1,0 +1,67 @@
+package rlock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// commands returns what a server ran in all, without the tests' own questions.
+func commands(t testing.TB, srv *redistest.Server) (scripts, all int64) {
+	t.Helper()
+	stats := srv.CommandStats(t)
+	for name, n := range stats {
+		if name != "info" && name != "ping" && name != "config|resetstat" {
+			all += n
+		}
+	}
+	return stats["evalsha"], all
+}
+
+func TestThousandPairsCostTwoScriptsOfThreeCommandsEach(t *testing.T) {
+	t.Parallel()
+	const pairs = 1000
+	srv := redistest.Start(t)
+	l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
+	require.NoError(t, take(t, l).Unlock()) // the server knows the scripts
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	for range pairs {
+		hold, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+	}
+	scripts, all := commands(t, srv)
+	require.EqualValues(t, 2*pairs, scripts)
+	require.LessOrEqual(t, all, int64(2*(1+3)*pairs))
+	require.Empty(t, srv.Channels(t), "nobody listens for a lock that is free")
+	require.Equal(t, 1, srv.Clients(t))
+}
+
+// What an uncontended pair allocates: the hold with its owner's text, the
+// options, and what redigo makes of a reply.
+const allocationsOfAPair = 9
+
+// Not parallel: it counts allocations.
+func TestPairStaysWithinItsAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates, too")
+	}
+	_, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	ctx := t.Context()
+	require.NoError(t, take(t, l).Unlock())
+	n := testing.AllocsPerRun(2000, func() {
+		hold, err := l.Lock(ctx)
+		if err == nil {
+			err = hold.Unlock()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("%.1f allocations", n)
+	require.LessOrEqual(t, n, float64(allocationsOfAPair+1), "one for chance")
+}

@@ -1,0 +1,203 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestHundredUnlocksSendOneScriptAndAgree(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL())
+	hold := take(t, rlock.New(client, redistest.Key(t)))
+	warm := take(t, rlock.New(client, redistest.Key(t)))
+	require.NoError(t, warm.Unlock()) // the server knows the scripts
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() { assert.NoError(t, hold.Unlock()) })
+	}
+	wg.Wait()
+	require.NoError(t, hold.Unlock())
+	stats := srv.CommandStats(t)
+	require.EqualValues(t, 1, stats["evalsha"])
+	require.EqualValues(t, 1, stats["publish"])
+}
+
+func TestUnlockRepeatsItsFirstResult(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	name := redistest.Key(t)
+	hold := take(t, rlock.New(client, name))
+	srv.Do(t, "DEL", name)
+	first := hold.Unlock()
+	require.ErrorIs(t, first, redlatch.ErrLost)
+	require.Equal(t, first, hold.Unlock())
+	var le *redlatch.LockError
+	require.ErrorAs(t, first, &le)
+	require.Equal(t, redlatch.LockError{Op: "unlock", Name: name, Owner: hold.Owner(), Err: redlatch.ErrLost}, *le)
+}
+
+func TestUnlockWorksWhenEveryContextHasEnded(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	name := redistest.Key(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	hold, err := rlock.New(client, name).Lock(ctx)
+	require.NoError(t, err)
+	cancel()
+	require.NoError(t, hold.Err(), "the context bounds the wait, not the hold")
+	require.NoError(t, hold.Unlock())
+	require.False(t, locked(t, srv, name))
+}
+
+func TestLetExpireLeavesTheKeyToItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		for _, opts := range [][]rlock.Option{nil, {rlock.WithLease(30 * time.Second)}} {
+			hold := take(t, rlock.New(client, "job"), opts...)
+			time.Sleep(time.Second)
+			left := ttl(t, srv, "job")
+			require.NoError(t, hold.LetExpire())
+			require.ErrorIs(t, hold.Err(), redlatch.ErrNotHeld)
+			require.ErrorIs(t, hold.LetExpire(), redlatch.ErrNotHeld)
+			require.NoError(t, hold.Unlock(), "a deferred Unlock does nothing")
+			time.Sleep(left - time.Millisecond)
+			require.True(t, locked(t, srv, "job"))
+			require.Equal(t, time.Millisecond, ttl(t, srv, "job"), "nothing has renewed it")
+			time.Sleep(time.Millisecond)
+			require.False(t, locked(t, srv, "job"))
+		}
+	})
+}
+
+func TestLetExpireAfterUnlockOrLossSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t)
+		hold := take(t, rlock.New(client, "job"))
+		require.NoError(t, hold.Unlock())
+		err := hold.LetExpire()
+		require.ErrorIs(t, err, redlatch.ErrNotHeld)
+		require.EqualError(t, err, `let-expire "job": redlatch: lock not held`)
+		require.NoError(t, hold.Unlock())
+
+		hold = take(t, rlock.New(client, "job"), rlock.WithLease(time.Second))
+		time.Sleep(time.Second)
+		require.ErrorIs(t, hold.LetExpire(), redlatch.ErrLost)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	})
+}
+
+func TestHoldKnowsItsNameAndOwner(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	first := take(t, l)
+	require.Equal(t, l.Name(), first.Name())
+	require.Equal(t, client.ID(), first.Owner().Client())
+	require.Equal(t, map[string]string{first.Owner().String(): "1"}, owners(t, srv, l.Name()))
+	require.NoError(t, first.Unlock())
+	second := take(t, l)
+	require.Greater(t, second.Owner().N(), first.Owner().N(), "an owner is used once")
+	require.NoError(t, second.Unlock())
+}
+
+func TestDoRunsTheFunctionUnderTheLock(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	var inner context.Context
+	err := l.Do(t.Context(), func(ctx context.Context) error {
+		inner = ctx
+		assert.True(t, locked(t, srv, l.Name()))
+		return ctx.Err()
+	})
+	require.NoError(t, err)
+	require.False(t, locked(t, srv, l.Name()))
+	require.ErrorIs(t, context.Cause(inner), redlatch.ErrNotHeld)
+}
+
+func TestDoDoesNotRunTheFunctionWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	err := l.Do(t.Context(), func(context.Context) error {
+		assert.Fail(t, "inside")
+		return nil
+	}, rlock.WithWait(10*time.Millisecond))
+	checkHeld(t, err)
+	require.NoError(t, hold.Unlock())
+}
+
+var errWork = errors.New("out of paper")
+
+func TestDoReturnsTheErrorOfTheFunctionFirst(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	err := l.Do(t.Context(), func(context.Context) error { return errWork })
+	require.Equal(t, errWork, err, "and nothing else when there was no loss")
+
+	err = l.Do(t.Context(), func(context.Context) error {
+		srv.Do(t, "DEL", l.Name())
+		return errWork
+	})
+	require.ErrorIs(t, err, errWork)
+	require.ErrorIs(t, err, redlatch.ErrLost)
+	require.Regexp(t, `^out of paper\nunlock "`, err.Error())
+}
+
+func TestDoReportsALossThatTheFunctionDidNotNotice(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	err := l.Do(t.Context(), func(context.Context) error {
+		srv.Do(t, "DEL", l.Name())
+		return nil
+	})
+	require.ErrorIs(t, err, redlatch.ErrLost)
+}
+
+func TestDoUnlocksOnAPanicWhichGoesOn(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	require.PanicsWithValue(t, "boom", func() {
+		_ = l.Do(t.Context(), func(context.Context) error { panic("boom") })
+	})
+	require.False(t, locked(t, srv, l.Name()))
+}
+
+// The holder's work outlives the client: the lock is left to its lease.
+func TestCloseEndsHoldsAndLeavesTheirLocks(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	client := connect(t, srv.URL())
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	rival := await(t.Context(), l)
+	listening(t, srv, "redisson_lock__channel:{"+l.Name()+"}")
+	require.NoError(t, client.Close())
+	require.ErrorIs(t, rival.failed(t, soon), redlatch.ErrClosed)
+	require.ErrorIs(t, hold.Err(), redlatch.ErrClosed)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrClosed)
+	require.True(t, locked(t, srv, l.Name()))
+	require.Greater(t, ttl(t, srv, l.Name()), 20*time.Second)
+	_, err := l.Lock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+	_, err = l.IsLocked(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+	srv.Do(t, "DEL", l.Name())
+}

@@ -1,0 +1,151 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// ship stands for the work that needs the lock.
+func ship(ctx context.Context) error { return ctx.Err() }
+
+// demo returns a client of a server in this process, and what ends both.
+func demo() (client *redlatch.Client, stop func()) {
+	srv, err := embedded.Start(embedded.WithInProcess())
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = redlatch.New(srv.Dial)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		_ = client.Close() // the server goes, too
+		srv.Close()
+	}
+}
+
+func ExampleLock_Do() {
+	client, stop := demo()
+	defer stop()
+	orders := rlock.New(client, "orders:42")
+	err := orders.Do(context.Background(), func(ctx context.Context) error {
+		fmt.Println("shipping under the lock")
+		return ship(ctx) // ctx ends with cause redlatch.ErrLost if the lock is lost
+	})
+	fmt.Println(err)
+	// Output:
+	// shipping under the lock
+	// <nil>
+}
+
+func ExampleLock_Lock() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	orders := rlock.New(client, "orders:42")
+	//nolint:errcheck // the lock would free itself
+	shipOrders := func() error {
+		hold, err := orders.Lock(ctx) // ctx bounds the wait and nothing else
+		if err != nil {
+			return err
+		}
+		defer hold.Unlock() // needs no context; works when ctx is dead
+		return ship(hold.Context(ctx))
+	}
+	fmt.Println(shipOrders())
+	// Output: <nil>
+}
+
+// Redisson's tryLock(10, 60, SECONDS).
+func ExampleLock_Lock_waitAndLease() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	orders := rlock.New(client, "orders:42")
+	//nolint:errcheck // the lock would free itself
+	shipOrders := func() error {
+		hold, err := orders.Lock(ctx, rlock.WithWait(10*time.Second), rlock.WithLease(time.Minute))
+		switch {
+		case errors.Is(err, redlatch.ErrNotAcquired):
+			return nil // somebody else is at it
+		case err != nil:
+			return err
+		}
+		defer hold.Unlock()
+		return ship(hold.Context(ctx))
+	}
+	fmt.Println(shipOrders())
+	// Output: <nil>
+}
+
+// One attempt: who comes second goes away.
+func ExampleLock_TryLock() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	report := rlock.New(client, "nightly-report")
+	first, err := report.TryLock(ctx)
+	fmt.Println("first:", err)
+	_, err = report.TryLock(ctx)
+	fmt.Println("second is too late:", errors.Is(err, redlatch.ErrNotAcquired))
+	fmt.Println("first unlocks:", first.Unlock())
+	third, err := report.TryLock(ctx)
+	fmt.Println("third:", err)
+	fmt.Println("third unlocks:", third.Unlock())
+	// Output:
+	// first: <nil>
+	// second is too late: true
+	// first unlocks: <nil>
+	// third: <nil>
+	// third unlocks: <nil>
+}
+
+// The context of a hold ends with it, and its cause says why.
+func ExampleHold_Context() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	hold, err := rlock.New(client, "orders:42").Lock(ctx, rlock.WithLease(100*time.Millisecond))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	work := hold.Context(ctx)
+	<-work.Done() // work that takes longer than the lease
+	fmt.Println(work.Err())
+	fmt.Println(context.Cause(work))
+	fmt.Println(errors.Is(hold.Unlock(), redlatch.ErrLost))
+	// Output:
+	// context canceled
+	// redlatch: lock lost
+	// true
+}
+
+// A job that must run once per period leaves its lock to the lease.
+func ExampleHold_LetExpire() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	hourly := rlock.New(client, "hourly-report")
+	run := func() error {
+		hold, err := hourly.TryLock(ctx, rlock.WithLease(time.Hour))
+		if err != nil {
+			return err
+		}
+		fmt.Println("reporting")
+		return hold.LetExpire()
+	}
+	fmt.Println(run())
+	fmt.Println("again this hour:", errors.Is(run(), redlatch.ErrNotAcquired))
+	// Output:
+	// reporting
+	// <nil>
+	// again this hour: true
+}

@@ -1,0 +1,204 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// slowReply is a way to keep a reply from the caller. It returns what lets it
+// go, when that does not happen by itself.
+type slowReply struct {
+	name string
+	slow func(t *testing.T, s *redistest.Server, p *redistest.Proxy) (deliver func())
+}
+
+// lateBy is how late a reply is that comes by itself.
+const lateBy = 2 * time.Second
+
+var slowReplies = []slowReply{
+	{"latency", func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) func() {
+		p.Latency(redistest.ToClient, lateBy)
+		return func() {}
+	}},
+	{"black hole", func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) func() {
+		p.Blackhole(redistest.ToClient)
+		return func() { p.Heal() }
+	}},
+	{"client pause", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy) func() {
+		t.Helper()
+		s.Do(t, "CLIENT", "PAUSE", lateBy.Milliseconds(), "WRITE")
+		return func() {}
+	}},
+}
+
+// howLock is a way to ask for a lock.
+type howLock struct {
+	name string
+	lock func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error)
+}
+
+var howLocks = []howLock{
+	{"Lock", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) { return l.Lock(ctx) }},
+	{"Lock with lease", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
+		return l.Lock(ctx, rlock.WithLease(unheard))
+	}},
+	{"TryLock", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) { return l.TryLock(ctx) }},
+}
+
+func TestU5CancelledAcquireLeavesNoOrphan(t *testing.T) {
+	t.Parallel()
+	for _, reply := range slowReplies {
+		t.Run(reply.name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			p, client := through(t, s)
+			before := grants(t, s)
+			deliver := reply.slow(t, s, p)
+			locks := map[string]*waiter{}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			for _, how := range howLocks {
+				key := redistest.Key(t)
+				locks[key] = inBackground(func() (*rlock.Hold, error) { return how.lock(ctx, rlock.New(client, key)) })
+			}
+			for _, w := range locks {
+				require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
+			}
+			// The server grants, or will grant, what nobody waits for any more.
+			until(t, lateBy+slack, "the grants", func() bool { return grants(t, s) == before+int64(len(locks)) })
+			deliver()
+			until(t, lateBy+time.Second+slack, "all locks free", func() bool { return s.Do(t, "DBSIZE") == int64(0) })
+		})
+	}
+}
+
+func TestU5CancelAndDeadlineOfManyCallersAtOnceLeaveNoOrphan(t *testing.T) {
+	t.Parallel()
+	const callers = 200
+	s := redistest.Start(t)
+	p, client := through(t, s)
+	before := grants(t, s)
+	p.Blackhole(redistest.ToClient)
+
+	canceled, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	timed, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer stop()
+	var waiters []*waiter
+	for i := range callers {
+		ctx := canceled
+		if i%2 == 0 {
+			ctx = timed
+		}
+		// Every fourth of them contends for one lock.
+		name := "contended"
+		if i%4 > 0 {
+			name = redistest.Key(t)
+		}
+		waiters = append(waiters, await(ctx, rlock.New(client, name)))
+	}
+	granted := int64(callers - callers/4 + 1)
+	until(t, soon, "the grants", func() bool { return grants(t, s) == before+granted })
+	require.Equal(t, granted, s.Do(t, "DBSIZE"))
+
+	cancel()
+	for i, w := range waiters {
+		want := context.Canceled
+		if i%2 == 0 {
+			want = context.DeadlineExceeded
+		}
+		require.ErrorIs(t, w.failed(t, atOnce), want)
+	}
+	p.Heal()
+	until(t, time.Second+slack, "all locks free", func() bool { return s.Do(t, "DBSIZE") == int64(0) })
+	require.Empty(t, s.Channels(t))
+}
+
+// A waiter's second attempt may be the one whose reply comes too late.
+func TestU5WaiterCancelledDuringALaterAttemptLeavesNoOrphan(t *testing.T) {
+	t.Parallel()
+	s, key := redistest.Shared(t), redistest.Key(t)
+	p, client := through(t, s)
+	holdByHand(t, s, key, unheard)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := await(ctx, rlock.New(client, key))
+	awaitWaiters(t, s, key)
+	// From here on the waiter hears nothing; its poll, when the holder's lease
+	// should be over, is granted all the same.
+	s.Do(t, "PEXPIRE", key, 100)
+	until(t, soon, "the lease is over", func() bool { return !locked(t, s, key) })
+	held := p.HoldMatching(redistest.ToClient, "$-1\r\n") // the grant
+	s.Do(t, "PUBLISH", "redisson_lock__channel:{"+key+"}", "0")
+	awaitClosed(t, held.Seen(), soon, "the grant")
+	require.True(t, locked(t, s, key))
+	w.stillWaits(t)
+
+	cancel()
+	require.ErrorIs(t, w.failed(t, atOnce), context.Canceled)
+	held.Release()
+	until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
+}
+
+func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	p, client := through(t, s, redlatch.WithCommandTimeout(unheard))
+	p.Latency(redistest.ToClient, lateBy)
+	const wait = 100 * time.Millisecond
+	for _, how := range howLocks {
+		t.Run(how.name, func(t *testing.T) {
+			key := redistest.Key(t)
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			began := time.Now()
+			hold, err := how.lock(ctx, rlock.New(client, key))
+			require.Nil(t, hold)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, redlatch.ErrUncertain)
+			require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "nobody said that it is held")
+			require.Less(t, time.Since(began), wait+atOnce)
+			until(t, lateBy+time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
+		})
+	}
+	t.Run("WithWait", func(t *testing.T) {
+		began := time.Now()
+		hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithWait(wait))
+		require.Nil(t, hold)
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "nobody said that it is held")
+		require.Less(t, time.Since(began), wait+atOnce)
+	})
+	t.Run("Do", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		err := rlock.New(client, redistest.Key(t)).Do(ctx, func(context.Context) error {
+			require.Fail(t, "entered after the deadline")
+			return nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, how := range howLocks {
+		hold, err := how.lock(ctx, rlock.New(client, redistest.Key(t)))
+		require.Nil(t, hold)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+	}
+	stats := s.CommandStats(t)
+	require.Zero(t, stats["eval"]+stats["evalsha"])
+}

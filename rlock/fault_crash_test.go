@@ -1,0 +1,81 @@
+package rlock_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The environment of a test binary that is to be a holder.
+const (
+	holderURL  = "RLOCK_TEST_HOLDER_URL"
+	holderLock = "RLOCK_TEST_HOLDER_LOCK"
+)
+
+// holdUntilKilled takes a renewed lock of three seconds, says so, and keeps it.
+func holdUntilKilled(url string) {
+	client, err := redlatch.Open(context.Background(), url)
+	if err == nil {
+		_, err = rlock.New(client, os.Getenv(holderLock)).
+			Lock(context.Background(), rlock.WithWatchdog(crashLease))
+	}
+	fmt.Println("held", err)
+	if err != nil {
+		os.Exit(1)
+	}
+	// The parent's death, however it dies, ends the pipe and us.
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+const crashLease = 3 * time.Second
+
+// startHolder starts a process that holds the lock and returns when it does.
+func startHolder(t *testing.T, url, name string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0]) //nolint:gosec // itself
+	cmd.Env = append(os.Environ(), holderURL+"="+url, holderLock+"="+name)
+	_, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may be dead by now
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "held <nil>", strings.TrimSpace(line))
+	return cmd
+}
+
+func TestU36WaiterGetsTheLockOfAKilledProcessWithinItsLease(t *testing.T) {
+	t.Parallel()
+	s, name := redistest.Shared(t), redistest.Key(t)
+	holder := startHolder(t, s.URL(), name)
+	client := connect(t, s.URL())
+	got := await(t.Context(), rlock.New(client, name))
+
+	// The holder renews its lease as long as it lives.
+	awaitRenewal(t, s, name)
+	got.stillWaits(t)
+
+	require.NoError(t, holder.Process.Kill())
+	killed := time.Now()
+	hold := got.acquired(t, crashLease+2*time.Second)
+	require.LessOrEqual(t, time.Since(killed), crashLease+2*time.Second)
+	require.NoError(t, hold.Unlock())
+}

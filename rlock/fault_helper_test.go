@@ -1,0 +1,231 @@
+package rlock_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// atOnce bounds what must not wait for Redis: nothing, on an idle machine.
+	atOnce = time.Second
+	// slack is what a busy machine may add to a bound that the library keeps.
+	slack = time.Second
+	// unheard is a time that nobody waits out: a lease or a timeout that must
+	// not be what ends a wait.
+	unheard = time.Minute
+)
+
+// through opens a client behind a proxy, with its scripts loaded: a script that
+// the server does not know never runs for a caller who has left.
+func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
+	t.Helper()
+	p := redistest.NewProxy(t, s.Addr())
+	client := connect(t, p.URL(), opts...)
+	loadScripts(t, client)
+	return p, client
+}
+
+func loadScripts(t *testing.T, client *redlatch.Client) {
+	t.Helper()
+	require.NoError(t, take(t, rlock.New(client, redistest.Key(t))).Unlock())
+}
+
+// grants returns how often a lock was acquired.
+func grants(t *testing.T, s *redistest.Server) int64 {
+	t.Helper()
+	return s.CommandStats(t)["hincrby"]
+}
+
+// inBackground runs a call that acquires on a goroutine of its own.
+func inBackground(lock func() (*rlock.Hold, error)) *waiter {
+	w := &waiter{done: make(chan struct{})}
+	began := time.Now()
+	go func() {
+		defer close(w.done)
+		w.hold, w.err = lock()
+		w.took = time.Since(began)
+	}()
+	return w
+}
+
+// failed returns the waiter's error, which it must get within d.
+func (w *waiter) failed(t *testing.T, d time.Duration) error {
+	t.Helper()
+	w.ended(t, d)
+	require.Nil(t, w.hold)
+	require.Error(t, w.err)
+	return w.err
+}
+
+func (w *waiter) stillWaits(t *testing.T) {
+	t.Helper()
+	select {
+	case <-w.done:
+		require.FailNow(t, "the call has ended", "%v", w.err)
+	default:
+	}
+}
+
+// until looks again and again until cond holds.
+func until(t *testing.T, within time.Duration, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for !cond() {
+		if time.Now().After(deadline) {
+			require.FailNow(t, what, "not within %v", within)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func awaitClosed(t *testing.T, ch <-chan struct{}, within time.Duration, what string) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(within):
+		require.FailNow(t, what, "not within %v", within)
+	}
+}
+
+// owners returns the lock's fields: owner and count.
+func owners(t *testing.T, s redistest.Target, key string) map[string]string {
+	t.Helper()
+	fields, err := redis.StringMap(s.Do(t, "HGETALL", key), nil)
+	require.NoError(t, err)
+	return fields
+}
+
+func locked(t *testing.T, s redistest.Target, key string) bool {
+	t.Helper()
+	return len(owners(t, s, key)) > 0
+}
+
+// ttl returns PTTL: negative when there is no key or no time to live.
+func ttl(t *testing.T, s redistest.Target, key string) time.Duration {
+	t.Helper()
+	ms, err := redis.Int64(s.Do(t, "PTTL", key), nil)
+	require.NoError(t, err)
+	return time.Duration(ms) * time.Millisecond
+}
+
+const foreignOwner = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
+
+// holdByHand makes somebody else hold the lock, whoever had it before.
+func holdByHand(t *testing.T, s redistest.Target, key string, lease time.Duration) {
+	t.Helper()
+	s.Do(t, "EVAL", `redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])`, 1, key, foreignOwner, lease.Milliseconds())
+}
+
+// freeByHand ends what holdByHand began, as a release does.
+func freeByHand(t *testing.T, s redistest.Target, key string) {
+	t.Helper()
+	s.Do(t, "DEL", key)
+	s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
+}
+
+// awaitRenewal returns when the lock's time to live has grown.
+func awaitRenewal(t *testing.T, s redistest.Target, key string) {
+	t.Helper()
+	last := ttl(t, s, key)
+	until(t, soon, "a renewal", func() bool {
+		before := last
+		last = ttl(t, s, key)
+		return last > before
+	})
+}
+
+// awaitWaiters returns when somebody listens to the lock's channel.
+func awaitWaiters(t *testing.T, s *redistest.Server, key string) {
+	t.Helper()
+	awaitListeners(t, s, key, 1)
+}
+
+// awaitListeners returns when n clients listen to the lock's channel.
+func awaitListeners(t *testing.T, s *redistest.Server, key string, n int64) {
+	t.Helper()
+	until(t, soon, "the listeners", func() bool { return listeners(t, s, key) >= n })
+}
+
+func listeners(t *testing.T, s *redistest.Server, key string) int64 {
+	t.Helper()
+	reply, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(key)), nil)
+	require.NoError(t, err)
+	n, err := redis.Int64(reply[1], nil)
+	require.NoError(t, err)
+	return n
+}
+
+// journal is a logger that tests wait on.
+type journal struct {
+	mu    sync.Mutex // guards lines and news
+	lines []string
+	news  chan struct{} // closed and replaced with every line
+}
+
+func newJournal() (*journal, redlatch.Option) {
+	j := &journal{news: make(chan struct{})}
+	return j, redlatch.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
+}
+
+// Write is part of io.Writer.
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, string(line))
+	close(j.news)
+	j.news = make(chan struct{})
+	return len(line), nil
+}
+
+// count returns how many lines contain all the words.
+func (j *journal) count(words ...string) int {
+	n, _ := j.look(words)
+	return n
+}
+
+func (j *journal) look(words []string) (int, <-chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+lines:
+	for _, line := range j.lines {
+		for _, w := range words {
+			if !strings.Contains(line, w) {
+				continue lines
+			}
+		}
+		n++
+	}
+	return n, j.news
+}
+
+// await returns when n lines contain all the words.
+func (j *journal) await(t *testing.T, n int, words ...string) {
+	t.Helper()
+	timeout := time.After(soon)
+	for {
+		got, news := j.look(words)
+		if got >= n {
+			return
+		}
+		select {
+		case <-news:
+		case <-timeout:
+			require.FailNow(t, "a line is missing from the log", "%q: %d of %d\n%s",
+				words, got, n, strings.Join(j.lines, ""))
+		}
+	}
+}

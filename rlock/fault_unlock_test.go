@@ -1,0 +1,243 @@
+package rlock_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestU30UnlockWorksWhenEveryContextIsDead(t *testing.T) {
+	t.Parallel()
+	s, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	hold, err := l.Lock(ctx)
+	require.NoError(t, err)
+	work := hold.Context(ctx)
+	cancel()
+	require.ErrorIs(t, work.Err(), context.Canceled)
+	require.NoError(t, hold.Err(), "the context bounds the wait and not the hold")
+	require.NoError(t, hold.Unlock())
+	require.False(t, locked(t, s, l.Name()))
+}
+
+func TestU30DoUnlocksWhenItsContextDiesDuringTheWork(t *testing.T) {
+	t.Parallel()
+	s, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	for name, c := range map[string]struct {
+		ctx  func() (context.Context, context.CancelFunc)
+		want error
+	}{
+		"cancelled": {func() (context.Context, context.CancelFunc) { return context.WithCancel(t.Context()) }, context.Canceled},
+		"timed out": {func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(t.Context(), 100*time.Millisecond)
+		}, context.DeadlineExceeded},
+	} {
+		ctx, cancel := c.ctx()
+		defer cancel()
+		err := l.Do(ctx, func(ctx context.Context) error {
+			require.True(t, locked(t, s, l.Name()))
+			if c.want == context.Canceled { //nolint:errorlint // a row of the table
+				cancel()
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, c.want, name)
+		require.NotErrorIs(t, err, redlatch.ErrNotHeld, name)
+		require.False(t, locked(t, s, l.Name()), name)
+	}
+}
+
+func TestU30DoUnlocksWhenTheWorkPanics(t *testing.T) {
+	t.Parallel()
+	s, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	require.PanicsWithValue(t, "boom", func() {
+		_ = l.Do(t.Context(), func(context.Context) error { panic("boom") })
+	})
+	require.False(t, locked(t, s, l.Name()))
+}
+
+// replyLosses are the ways in which the reply to a release can be lost. Each is
+// begun before the release, and carried on when the server has run it.
+var replyLosses = []struct {
+	name  string
+	then  func(p *redistest.Proxy)
+	heal  func(p *redistest.Proxy)
+	known bool // Unlock itself can tell that the lock is free
+}{
+	{"late", func(p *redistest.Proxy) { p.Heal() }, func(*redistest.Proxy) {}, true},
+	{"reset", func(p *redistest.Proxy) { p.Reset(); p.Heal() }, func(*redistest.Proxy) {}, true},
+	{"reset, and no way back for longer than Unlock waits",
+		func(p *redistest.Proxy) { p.Refuse(true); p.Reset(); p.Heal() },
+		func(p *redistest.Proxy) { p.Refuse(false) }, false},
+	{"never", func(*redistest.Proxy) {}, func(p *redistest.Proxy) { p.Heal() }, false},
+}
+
+func TestU32UnlockWhoseReplyIsLostFreesTheLockOnceAndWakesOnce(t *testing.T) {
+	t.Parallel()
+	for _, loss := range replyLosses {
+		t.Run(loss.name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			logged, log := newJournal()
+			p, client := through(t, s, log, redlatch.WithCommandTimeout(time.Second))
+			key := redistest.Key(t)
+			hold := take(t, rlock.New(client, key))
+			messages := wakeUps(t, s, key)
+
+			p.Blackhole(redistest.ToClient)
+			unlocked := make(chan error, 1)
+			go func() { unlocked <- hold.Unlock() }()
+			until(t, soon, "the release", func() bool { return !locked(t, s, key) })
+			loss.then(p)
+			err := <-unlocked
+			if loss.known {
+				require.NoError(t, err)
+			} else {
+				requireTransportError(t, err)
+				loss.heal(p)
+				logged.await(t, 1, settled, key)
+			}
+			require.Equal(t, err, hold.Unlock(), "the first result stays")
+			require.Equal(t, 1, messages())
+			require.Equal(t, int64(0), s.Do(t, "DBSIZE"), "no latch key is left behind")
+		})
+	}
+}
+
+// The first release never arrives; the second one's reply would say so.
+func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s)
+	key := redistest.Key(t)
+	hold := take(t, rlock.New(client, key))
+	messages := wakeUps(t, s, key)
+	p.Blackhole(redistest.ToServer)
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- hold.Unlock() }()
+	until(t, soon, "the release under way", func() bool { return p.Holding(redistest.ToServer) > 0 })
+	p.Reset() // and what is held back is lost
+	p.Heal()
+	require.NoError(t, <-unlocked)
+	require.False(t, locked(t, s, key))
+	require.Equal(t, 1, messages())
+}
+
+// A release that was held up on the way runs when somebody else has the lock.
+func TestU10GhostReleaseDoesNotTouchTheNextHolder(t *testing.T) {
+	t.Parallel()
+	s, p := ghostNet(t)
+	client := connect(t, p.URL())
+	loadScripts(t, client)
+	key := redistest.Key(t)
+	hold := take(t, rlock.New(client, key))
+	messages := wakeUps(t, s, key)
+	held := p.HoldMatching(redistest.ToServer, "EVALSHA")
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- hold.Unlock() }()
+	awaitClosed(t, held.Seen(), soon, "the release")
+	p.Reset()
+	require.NoError(t, <-unlocked)
+	require.Equal(t, 1, messages())
+
+	next := take(t, rlock.New(client, key))
+	ran := s.CommandStats(t)["evalsha"]
+	held.Release()
+	until(t, soon, "the ghost", func() bool { return s.CommandStats(t)["evalsha"] > ran })
+	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, s, key))
+	require.Equal(t, 1, messages())
+	require.NoError(t, next.Unlock())
+	require.Equal(t, 2, messages())
+}
+
+func TestUnlockWhileRedisIsAwayIsMadeUpForInTheBackground(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	logged, log := newJournal()
+	p, client := through(t, s, log, redlatch.WithCommandTimeout(time.Second))
+	key := redistest.Key(t)
+	hold := take(t, rlock.New(client, key))
+	p.Refuse(true)
+	p.Reset()
+	began := time.Now()
+	requireTransportError(t, hold.Unlock())
+	require.Less(t, time.Since(began), time.Second+slack)
+	require.True(t, locked(t, s, key))
+	p.Refuse(false)
+	logged.await(t, 1, settled, key, "was_held=true")
+	require.False(t, locked(t, s, key))
+}
+
+// While an unlock looks for a way to Redis, a renewal may find it first. What it
+// sees is no loss: the lock is gone because it was released.
+func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s, redlatch.WithWatchdogTimeout(shortLease))
+	began := time.Now()
+	var holds []*rlock.Hold
+	for range 20 {
+		holds = append(holds, take(t, rlock.New(client, redistest.Key(t))))
+	}
+	p.Blackhole(redistest.ToClient)
+	results := make(chan error, len(holds))
+	for _, hold := range holds {
+		go func() { results <- hold.Unlock() }()
+	}
+	until(t, soon, "the releases", func() bool { return s.Do(t, "DBSIZE") == int64(0) })
+	p.Refuse(true)
+	p.Reset()
+	p.Heal()
+	<-time.After(time.Until(began.Add(shortLease / 2))) // the renewals have become due
+	p.Refuse(false)
+	for range holds {
+		require.NoError(t, <-results)
+	}
+}
+
+// A watchdog that is busy with something else, such as a log that hangs, keeps
+// nobody from learning that the lease is over.
+func TestU1HoldAsksTheClocksAndNotTheWatchdog(t *testing.T) {
+	t.Parallel()
+	log := &stuck{reached: make(chan struct{}), release: make(chan struct{})}
+	_, client := onShared(t, redlatch.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	t.Cleanup(func() { close(log.release) })
+	first := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(time.Second))
+	second := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(time.Second+100*time.Millisecond))
+	ctx := second.Context(t.Context())
+	awaitClosed(t, log.reached, soon, "the watchdog's complaint")
+	<-time.After(second.Remaining())
+	require.ErrorIs(t, second.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, first.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+	require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
+}
+
+// stuck is a log whose writer hangs at the first line.
+type stuck struct {
+	once             sync.Once
+	reached, release chan struct{}
+}
+
+// Write is part of io.Writer.
+func (s *stuck) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "lock lost") {
+		s.once.Do(func() { close(s.reached) })
+		<-s.release
+	}
+	return len(line), nil
+}

@@ -1,0 +1,177 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// A ghost is a command that the network holds back and delivers after its
+// connection was given up: later than any question asked on the next one.
+
+// settled is the log line that ends a doubt.
+const settled = "open outcome settled"
+
+// noFence are the rights of a user who may do all but kill connections and learn
+// their ids.
+var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
+
+// ghostNet is a server behind a network that holds back what it is told to, also
+// when the client has given the connection up.
+func ghostNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
+	t.Helper()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	p.KeepHalfDead(true)
+	return s, p
+}
+
+// wakeUps returns the messages on a lock's channel so far.
+func wakeUps(t *testing.T, s *redistest.Server, key string) func() int {
+	t.Helper()
+	conn := redis.PubSubConn{Conn: s.Dial(t)}
+	require.NoError(t, conn.Subscribe(codec.LockChannel(key)))
+	_, isAck := conn.Receive().(redis.Subscription)
+	require.True(t, isAck)
+	n, marks := 0, 0
+	return func() int {
+		t.Helper()
+		// What stands before a message of our own has all come.
+		marks++
+		s.Do(t, "PUBLISH", codec.LockChannel(key), "mark")
+		for {
+			m, ok := conn.ReceiveWithTimeout(soon).(redis.Message)
+			require.True(t, ok)
+			if string(m.Data) == "mark" {
+				return n
+			}
+			require.Equal(t, codec.MessageUnlock, string(m.Data))
+			n++
+		}
+	}
+}
+
+// giveUps are the ways in which a client parts with a connection.
+var giveUps = []struct {
+	name string
+	ctx  func(ctx context.Context) (context.Context, context.CancelFunc)
+	act  func(p *redistest.Proxy)
+}{
+	{"reset", context.WithCancel, func(p *redistest.Proxy) { p.Reset() }},
+	{"reply limit", context.WithCancel, func(*redistest.Proxy) {}},
+	{"reset after the caller left", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, 100*time.Millisecond)
+	}, func(p *redistest.Proxy) { p.Reset() }},
+}
+
+// The shortest reply limit: a connection that owes a reply is given up after it.
+func shortReplyLimit() redlatch.Option { return redlatch.WithCommandTimeout(250 * time.Millisecond) }
+
+func TestU5GhostAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
+	t.Parallel()
+	for _, how := range giveUps {
+		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
+			s, p := ghostNet(t)
+			logged, log := newJournal()
+			client := connect(t, p.URL(), log, shortReplyLimit())
+			loadScripts(t, client)
+			before, key := grants(t, s), redistest.Key(t)
+
+			ctx, cancel := how.ctx(t.Context())
+			defer cancel()
+			held := p.HoldMatching(redistest.ToServer, key)
+			w := await(ctx, rlock.New(client, key))
+			awaitClosed(t, held.Seen(), soon, "the acquire")
+			if _, bounded := ctx.Deadline(); bounded {
+				require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
+			}
+			how.act(p)
+			require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
+			logged.await(t, 1, settled, key)
+			require.Positive(t, s.CommandStats(t)["client|kill"])
+
+			// Now the network delivers, to a connection that is no more.
+			held.Release()
+			until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
+			take(t, rlock.New(client, redistest.Key(t)))
+			require.False(t, locked(t, s, key))
+			require.Equal(t, before+1, grants(t, s), "the ghost ran")
+		})
+	}
+}
+
+func TestU5GhostAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing.T) {
+	t.Parallel()
+	for _, how := range giveUps {
+		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
+			s, p := ghostNet(t)
+			s.Do(t, "ACL", append([]any{"SETUSER", "weak"}, noFence...)...)
+			logged, log := newJournal()
+			client := connect(t, "redis://weak:any@"+p.Addr(), log, shortReplyLimit())
+			loadScripts(t, client)
+			before, key := grants(t, s), redistest.Key(t)
+			messages := wakeUps(t, s, key)
+
+			ctx, cancel := how.ctx(t.Context())
+			defer cancel()
+			held := p.HoldMatching(redistest.ToServer, key)
+			w := await(ctx, rlock.New(client, key))
+			awaitClosed(t, held.Seen(), soon, "the acquire")
+			if _, bounded := ctx.Deadline(); bounded {
+				require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
+			}
+			how.act(p)
+			require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
+
+			// It asks, is told that nobody holds the lock, and asks again.
+			asked := s.CommandStats(t)["hget"]
+			until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })
+			require.Zero(t, logged.count(settled, key))
+			require.Zero(t, messages())
+
+			held.Release()
+			logged.await(t, 1, settled, key, "was_held=true")
+			require.Equal(t, before+1, grants(t, s), "the ghost did not run: the test shows nothing")
+			require.False(t, locked(t, s, key))
+			require.Equal(t, 1, messages(), "waiters learn that it is free")
+		})
+	}
+}
+
+// The ghost of an acquire is in the way of its own caller's next attempt, which
+// has another owner.
+func TestU5GhostAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
+	t.Parallel()
+	s, p := ghostNet(t)
+	s.Do(t, "ACL", append([]any{"SETUSER", "weak"}, noFence...)...)
+	client := connect(t, "redis://weak:any@"+p.Addr(), shortReplyLimit(), noPoll())
+	loadScripts(t, client)
+	key := redistest.Key(t)
+	holdByHand(t, s, key, unheard)
+	w := await(t.Context(), rlock.New(client, key))
+	awaitWaiters(t, s, key)
+
+	held := p.HoldMatching(redistest.ToServer, "EVALSHA")
+	s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock) // a reason to try
+	awaitClosed(t, held.Seen(), soon, "the acquire")
+	p.Reset()
+	asked := s.CommandStats(t)["pttl"]
+	until(t, soon, "another attempt", func() bool { return s.CommandStats(t)["pttl"] > asked })
+	s.Do(t, "DEL", key) // and nobody tells the waiter
+	held.Release()
+
+	hold := w.acquired(t, soon)
+	require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, s, key))
+	require.NoError(t, hold.Unlock())
+	until(t, soon, "the lock is free", func() bool { return !locked(t, s, key) })
+}

@@ -1,0 +1,191 @@
+package rlock_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// counter is a transport that counts what it is asked to send, and is to a
+// cluster if so told. What does not get past the checks never reaches it.
+type counter struct{ starts, subscribes atomic.Int64 }
+
+func (c *counter) Start(_ *transport.Call, done transport.Done) {
+	c.starts.Add(1)
+	done(nil, nil)
+}
+
+func (c *counter) Subscribe(context.Context, string) (transport.Subscription, error) {
+	c.subscribes.Add(1)
+	return nil, transport.ErrNotSent
+}
+
+func (*counter) PublishCommand() string { return "SPUBLISH" }
+func (*counter) Close() error           { return nil }
+
+func (c *counter) sent() int64 { return c.starts.Load() + c.subscribes.Load() }
+
+type clusterCounter struct{ counter }
+
+func (*clusterCounter) Slot(key string) int { return codec.Slot(key) }
+
+func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.NewWithTransport(tr, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
+	t.Parallel()
+	tr := &counter{}
+	l := rlock.New(over(t, tr), "job")
+	for name, opts := range map[string][]rlock.Option{
+		"none":              {rlock.WithLease(0)},
+		"negative":          {rlock.WithLease(-time.Second)},
+		"microseconds":      {rlock.WithLease(999 * time.Microsecond)},
+		"centuries":         {rlock.WithLease(codec.MaxLease + time.Millisecond)},
+		"the longest":       {rlock.WithLease(1<<63 - 1)},
+		"no watchdog":       {rlock.WithWatchdog(0)},
+		"short watchdog":    {rlock.WithWatchdog(time.Microsecond)},
+		"eternal watchdog":  {rlock.WithWatchdog(codec.MaxLease + 1)},
+		"fixed and renewed": {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
+	} {
+		_, err := l.Lock(t.Context(), opts...)
+		require.ErrorIs(t, err, redlatch.ErrBadLease, name)
+		_, err = l.TryLock(t.Context(), opts...)
+		require.ErrorIs(t, err, redlatch.ErrBadLease, name)
+		var le *redlatch.LockError
+		require.ErrorAs(t, err, &le)
+		require.Equal(t, "trylock", le.Op)
+		require.Equal(t, "job", le.Name)
+		ran := false
+		err = l.Do(t.Context(), func(context.Context) error { ran = true; return nil }, opts...)
+		require.ErrorIs(t, err, redlatch.ErrBadLease, name)
+		require.False(t, ran)
+	}
+	require.Zero(t, tr.sent())
+}
+
+func TestTryLockWithAWaitIsRefusedAndNothingIsSent(t *testing.T) {
+	t.Parallel()
+	tr := &counter{}
+	for _, wait := range []time.Duration{0, time.Second} {
+		_, err := rlock.New(over(t, tr), "job").TryLock(t.Context(), rlock.WithWait(wait))
+		require.ErrorIs(t, err, redlatch.ErrBadWait)
+	}
+	require.Zero(t, tr.sent())
+}
+
+func TestNilOptionsAreIgnored(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	require.NoError(t, take(t, rlock.New(client, redistest.Key(t)), nil, rlock.WithLease(time.Minute), nil).Unlock())
+}
+
+// refused checks that every method answers that the name is bad, and sends
+// nothing.
+func refused(t *testing.T, l *rlock.Lock, sent func() int64) {
+	t.Helper()
+	ctx := t.Context()
+	var errs []error
+	keep := func(_ any, err error) { errs = append(errs, err) }
+	lock := func(h *rlock.Hold, err error) { keep(h, err) }
+	lock(l.Lock(ctx))
+	lock(l.TryLock(ctx))
+	forced, err := l.ForceUnlock(ctx)
+	keep(forced, err)
+	isLocked, err := l.IsLocked(ctx)
+	keep(isLocked, err)
+	isHeld, err := l.IsHeldBy(ctx, codec.Owner{})
+	keep(isHeld, err)
+	count, err := l.HoldCount(ctx, codec.Owner{})
+	keep(count, err)
+	left, err := l.TTL(ctx)
+	keep(left, err)
+	keep(nil, l.Do(ctx, func(context.Context) error { return nil }))
+	require.Len(t, errs, 8)
+	for _, err := range errs {
+		require.ErrorIs(t, err, redlatch.ErrBadName)
+		var le *redlatch.LockError
+		require.ErrorAs(t, err, &le)
+		require.Equal(t, l.Name(), le.Name)
+	}
+	require.Zero(t, sent())
+}
+
+func TestNamesThatNoLockCanHaveAreRefusedAndNothingIsSent(t *testing.T) {
+	t.Parallel()
+	tr := &counter{}
+	client := over(t, tr)
+	for _, name := range []string{"", "\xff", "ab\xc3", strings.Repeat("x", 300) + "\x80"} {
+		refused(t, rlock.New(client, name), tr.sent)
+	}
+}
+
+type mapTo string
+
+func (m mapTo) Map(string) string   { return string(m) }
+func (m mapTo) Unmap(string) string { return "" }
+
+func TestNamesThatAMapperSpoilsAreRefusedAndNothingIsSent(t *testing.T) {
+	t.Parallel()
+	tr := &counter{}
+	refused(t, rlock.New(over(t, tr, redlatch.WithNameMapper(mapTo(""))), "job"), tr.sent)
+	refused(t, rlock.New(over(t, tr, redlatch.WithNameMapper(mapTo("\xff"))), "job"), tr.sent)
+}
+
+func TestNamesThatDoNotWorkInAClusterAreRefusedThereAlone(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a{b", "{}x", "a}b", "{", "x{}y{z}"} {
+		cluster := &clusterCounter{}
+		refused(t, rlock.New(over(t, cluster), name), cluster.sent)
+
+		single := &counter{}
+		hold := take(t, rlock.New(over(t, single), name))
+		require.EqualValues(t, 1, single.sent())
+		require.NoError(t, hold.LetExpire())
+	}
+	cluster := &clusterCounter{}
+	for _, name := range []string{"job", "{tag}:job", "job:{tag}", "{a}{b"} {
+		require.NoError(t, take(t, rlock.New(over(t, cluster), name)).LetExpire())
+	}
+	require.EqualValues(t, 4, cluster.sent())
+}
+
+// The same with a real server for a witness.
+func TestRefusalsLeaveNoTraceInTheServersStatistics(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL())
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	for _, name := range []string{"", "\xff"} {
+		_, err := rlock.New(client, name).Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrBadName)
+	}
+	_, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithLease(-1))
+	require.ErrorIs(t, err, redlatch.ErrBadLease)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 200 {
+		_, err = rlock.New(client, "job").Lock(ended)
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	stats := srv.CommandStats(t)
+	delete(stats, "config|resetstat")
+	delete(stats, "info")
+	delete(stats, "ping") // of the statistics' own connection
+	require.Empty(t, stats)
+}

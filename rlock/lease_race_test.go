@@ -1,0 +1,107 @@
+package rlock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
+	t.Parallel()
+	const workers, races = 20, 100
+	const watchdog = 600 * time.Millisecond
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(watchdog))
+	var acquired atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		name := redistest.Key(t)
+		wg.Go(func() {
+			for range races {
+				acquired.Add(race(t, rlock.New(client, name)))
+			}
+		})
+	}
+	wg.Wait()
+	watched := core.EngineOf(client).Watchdog.Len()
+	t.Logf("acquired %d of %d", acquired.Load(), 2*workers*races)
+	require.Greater(t, acquired.Load(), int64(workers*races/10))
+	require.Less(t, acquired.Load(), int64(2*workers*races), "none was cancelled")
+	require.Zero(t, watched)
+	requireNoTrace(t, srv)
+
+	before, _ := commands(t, srv)
+	<-time.After(watchdog) // nothing can be waited for: three renewals would have come
+	after, _ := commands(t, srv)
+	require.Equal(t, before, after, "renewals of a lock that nobody holds")
+	require.EqualValues(t, 0, redisInt(t, srv, "DBSIZE"))
+}
+
+// race cancels and unlocks while the lock is being taken or released, and
+// returns how often it was taken.
+func race(t *testing.T, l *rlock.Lock) int64 {
+	t.Helper()
+	var acquired atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			hold, err := l.Lock(ctx)
+			if err != nil {
+				assert.ErrorIs(t, err, context.Canceled)
+				return
+			}
+			acquired.Add(1)
+			spin(rand.N(100 * time.Microsecond))
+			wg.Go(func() { assert.NoError(t, hold.Unlock()) })
+			assert.NoError(t, hold.Unlock())
+		})
+	}
+	<-time.After(rand.N(10 * time.Millisecond)) // not a spin: the machine has other things to do
+	cancel()
+	wg.Wait()
+	return acquired.Load()
+}
+
+func TestU39WorkLongerThanTheLeaseKeepsTheLockOnARealServer(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	name := redistest.Key(t)
+	began := time.Now()
+	hold := take(t, rlock.New(client, name), rlock.WithWatchdog(3*time.Second))
+	ctx := hold.Context(t.Context())
+	w := await(t.Context(), rlock.New(client, name))
+	for time.Since(began) < 7*time.Second {
+		awaitRenewal(t, srv, name)
+		require.NoError(t, ctx.Err())
+	}
+	w.stillWaits(t)
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, w.acquired(t, promptly).Unlock())
+}
+
+func TestU39FixedLeaseIsLostOnARealServer(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	name := redistest.Key(t)
+	hold := take(t, rlock.New(client, name), rlock.WithLease(3*time.Second))
+	ctx := hold.Context(t.Context())
+	deadline, bounded := ctx.Deadline()
+	require.True(t, bounded)
+	require.InDelta(t, 2700*time.Millisecond, time.Until(deadline), float64(slack))
+	awaitClosed(t, ctx.Done(), 3*time.Second, "the loss comes before the lease is over")
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+	until(t, promptly, "the lock is free", func() bool { return !locked(t, srv, name) })
+}

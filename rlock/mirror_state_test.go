@@ -1,0 +1,216 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// mirror has two handles of one lock, as Redisson's tests have, and asks both.
+type mirror struct {
+	*testing.T
+	srv    *redistest.Server
+	client *redlatch.Client
+	old    *rlock.Lock
+}
+
+func newMirror(t *testing.T) *mirror {
+	t.Helper()
+	srv, client := onShared(t, noPoll())
+	return &mirror{T: t, srv: srv, client: client, old: rlock.New(client, redistest.Key(t))}
+}
+
+func (m *mirror) again() *rlock.Lock { return rlock.New(m.client, m.old.Name()) }
+
+func (m *mirror) isLocked(want bool) {
+	m.Helper()
+	for _, l := range []*rlock.Lock{m.old, m.again()} {
+		got, err := l.IsLocked(m.Context())
+		require.NoError(m, err)
+		require.Equal(m, want, got)
+	}
+}
+
+func (m *mirror) holds(h *rlock.Hold, count int64) {
+	m.Helper()
+	for _, l := range []*rlock.Lock{m.old, m.again()} {
+		n, err := l.HoldCount(m.Context(), h.Owner())
+		require.NoError(m, err)
+		require.Equal(m, count, n)
+		held, err := l.IsHeldBy(m.Context(), h.Owner())
+		require.NoError(m, err)
+		require.Equal(m, count > 0, held)
+	}
+}
+
+func (m *mirror) left() time.Duration {
+	m.Helper()
+	left, err := m.again().TTL(m.Context())
+	require.NoError(m, err)
+	return left
+}
+
+func TestMirrorForceUnlock(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	hold := take(t, m.old)
+	forced, err := m.again().ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, forced)
+	m.isLocked(false)
+	forced, err = m.old.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.False(t, forced)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+}
+
+func TestMirrorExpire(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	hold := take(t, m.old, rlock.WithLease(2*time.Second))
+	w := await(t.Context(), m.again())
+	next := w.acquired(t, 3*time.Second)
+	require.GreaterOrEqual(t, w.took, time.Second)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	m.holds(next, 1)
+	require.NoError(t, next.Unlock())
+}
+
+func TestMirrorRemainTimeToLive(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	hold := take(t, m.old, rlock.WithLease(time.Hour))
+	require.InDelta(t, time.Hour, m.left(), float64(time.Second))
+	require.NoError(t, hold.Unlock())
+	require.Zero(t, m.left(), "Redisson answers -2")
+	hold = take(t, m.old)
+	require.InDelta(t, 30*time.Second, m.left(), float64(time.Second))
+	require.NoError(t, hold.Unlock())
+}
+
+func TestMirrorAutoExpire(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	name := redistest.Key(t)
+	holder := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(3*time.Second))
+	take(t, rlock.New(holder, name))
+	awaitRenewal(t, srv, name)
+	require.NoError(t, holder.Close())
+	require.True(t, locked(t, srv, name))
+	until(t, 4*time.Second, "the lock frees itself", func() bool { return !locked(t, srv, name) })
+}
+
+func TestMirrorGetHoldCount(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	for range 2 {
+		hold := take(t, m.old)
+		m.holds(hold, 1)
+		require.NoError(t, hold.Unlock())
+		m.holds(hold, 0)
+	}
+}
+
+func TestMirrorIsHeldByCurrentThread(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	hold := take(t, m.old)
+	m.holds(hold, 1)
+	require.NoError(t, hold.Unlock())
+	m.holds(hold, 0)
+}
+
+func TestMirrorIsHeldByCurrentThreadOtherThread(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	other := codec.NewOwner(m.client.ID(), -1)
+	hold := take(t, m.old)
+	for range 2 {
+		held, err := m.again().IsHeldBy(t.Context(), other)
+		require.NoError(t, err)
+		require.False(t, held)
+		require.NoError(t, hold.Unlock())
+	}
+}
+
+func TestMirrorIsLocked(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	m.isLocked(false)
+	hold := take(t, m.old)
+	m.isLocked(true)
+	require.NoError(t, hold.Unlock())
+	m.isLocked(false)
+}
+
+func TestMirrorIsLockedOtherThread(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	hold := take(t, m.old)
+	other := rlock.New(connect(t, m.srv.URL()), m.old.Name())
+	for _, want := range []bool{true, false} {
+		got, err := other.IsLocked(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.NoError(t, hold.Unlock())
+	}
+}
+
+// A thread that does not hold the lock has no Hold to unlock, so this is about
+// one whose hold is over.
+func TestMirrorUnlockFail(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	former := take(t, m.old)
+	m.srv.Do(t, "DEL", m.old.Name())
+	holder := take(t, m.again())
+	require.ErrorIs(t, former.Unlock(), redlatch.ErrLost)
+	m.isLocked(true)
+	m.holds(holder, 1)
+	require.NoError(t, holder.Unlock())
+	m.isLocked(false)
+}
+
+func TestMirrorLockUnlock(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	for range 2 {
+		require.NoError(t, take(t, m.old).Unlock())
+		m.isLocked(false)
+	}
+}
+
+func TestMirrorLockListener(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithArgs("--notify-keyspace-events", "Egx"))
+	conn := srv.Dial(t)
+	require.NoError(t, conn.Send("PSUBSCRIBE", "__keyevent@*"))
+	require.NoError(t, conn.Flush())
+	_, err := conn.Receive()
+	require.NoError(t, err)
+	l := rlock.New(connect(t, srv.URL()), "job")
+
+	require.NoError(t, take(t, l).Unlock())
+	require.Equal(t, "del", event(t, conn))
+	require.NoError(t, take(t, l, rlock.WithLease(time.Second)).LetExpire())
+	require.Equal(t, "expired", event(t, conn))
+}
+
+// event returns the next event of the lock that ends it.
+func event(t *testing.T, conn redis.Conn) string {
+	t.Helper()
+	for {
+		got := hear(t, conn)
+		if name := got[2][len("__keyevent@0__:"):]; name != "expire" {
+			require.Equal(t, "job", got[3])
+			return name
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// names are lock names with the channels that Redisson has for them, spelt out.
+var names = []struct{ name, prefix, key, channel string }{
+	{"orders", "", "orders", "redisson_lock__channel:{orders}"},
+	{"orders:42", "", "orders:42", "redisson_lock__channel:{orders:42}"},
+	{"{orders}:42", "", "{orders}:42", "redisson_lock__channel:{orders}:42"},
+	{"orders:{42}", "", "orders:{42}", "redisson_lock__channel:orders:{42}"},
+	{"a{b", "", "a{b", "redisson_lock__channel:a{b"},
+	{"a}b", "", "a}b", "redisson_lock__channel:{a}b}"},
+	{"{}", "", "{}", "redisson_lock__channel:{}"},
+	{" ", "", " ", "redisson_lock__channel:{ }"},
+	{"zażółć 锁", "", "zażółć 锁", "redisson_lock__channel:{zażółć 锁}"},
+	{"line\r\nbreak\x00", "", "line\r\nbreak\x00", "redisson_lock__channel:{line\r\nbreak\x00}"},
+	{"orders", "shop:", "shop:orders", "redisson_lock__channel:{shop:orders}"},
+	{"orders", "{shop}:", "{shop}:orders", "redisson_lock__channel:{shop}:orders"},
+}
+
+// clientID is a client's identity that stands in the vectors.
+var clientID = uuid.MustParse("71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11")
+
+// ear hears every message that the server publishes.
+func ear(t *testing.T, srv redistest.Target) redis.Conn {
+	t.Helper()
+	conn := srv.Dial(t)
+	require.NoError(t, conn.Send("PSUBSCRIBE", "*"))
+	require.NoError(t, conn.Flush())
+	_, err := conn.Receive()
+	require.NoError(t, err)
+	return conn
+}
+
+// requireMessages checks that the messages so far are those, and no others.
+func requireMessages(t *testing.T, srv redistest.Target, conn redis.Conn, channel string, payloads ...string) {
+	t.Helper()
+	srv.Do(t, "PUBLISH", "the end", "") // comes after all others
+	for _, payload := range payloads {
+		require.Equal(t, []string{"pmessage", "*", channel, payload}, hear(t, conn))
+	}
+	require.Equal(t, []string{"pmessage", "*", "the end", ""}, hear(t, conn))
+}
+
+func hear(t *testing.T, conn redis.Conn) []string {
+	t.Helper()
+	got, err := redis.Strings(redis.ReceiveWithTimeout(conn, soon))
+	require.NoError(t, err)
+	return got
+}
+
+func TestLockAndUnlockLeaveWhatRedissonLeaves(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		conn := ear(t, srv)
+		for _, n := range names {
+			client := connect(t, srv.URL(),
+				redlatch.WithClientID(clientID), redlatch.WithNameMapper(codec.PrefixMapper(n.prefix)))
+			hold := take(t, rlock.New(client, n.name))
+			require.Equal(t, "hash", text(t, srv, "TYPE", n.key))
+			require.Equal(t, map[string]string{clientID.String() + ":1": "1"}, owners(t, srv, n.key))
+			require.InDelta(t, 29.5, ttl(t, srv, n.key).Seconds(), 0.5)
+			requireMessages(t, srv, conn, "")
+			require.NoError(t, hold.Unlock())
+			require.EqualValues(t, 0, srv.Do(t, "DBSIZE"), "no key is left, and no latch")
+			requireMessages(t, srv, conn, n.channel, "0")
+		}
+	})
+}
+
+func TestForceUnlockLeavesWhatRedissonLeaves(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		conn := ear(t, srv)
+		for _, n := range names {
+			client := connect(t, srv.URL(), redlatch.WithNameMapper(codec.PrefixMapper(n.prefix)))
+			l := rlock.New(client, n.name)
+			forced, err := l.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.False(t, forced)
+			requireMessages(t, srv, conn, "")
+			redissonLock(t, srv, n.key)
+			forced, err = l.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.True(t, forced)
+			require.EqualValues(t, 0, srv.Do(t, "DBSIZE"))
+			requireMessages(t, srv, conn, n.channel, "0")
+		}
+	})
+}
+
+// A Java thread that has entered the lock twice.
+var (
+	javaThread = codec.NewOwner(uuid.MustParse("5d6a1c36-91b0-4a8e-8a43-0e5b8f2d7c90"), 57)
+	otherJava  = codec.NewOwner(javaThread.Client(), 58)
+)
+
+func redissonLock(t *testing.T, srv redistest.Target, key string) {
+	t.Helper()
+	srv.Do(t, "HSET", key, "5d6a1c36-91b0-4a8e-8a43-0e5b8f2d7c90:57", "2")
+	srv.Do(t, "PEXPIRE", key, 20_000)
+}
+
+func TestQuestionsAboutALockThatRedissonHolds(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		l := rlock.New(connect(t, srv.URL()), "job")
+		redissonLock(t, srv, "job")
+		requireAnswers(t, l, answers{locked: true, count: 2})
+		left, err := l.TTL(t.Context())
+		require.NoError(t, err)
+		require.InDelta(t, 19.5, left.Seconds(), 0.5)
+		_, err = l.TryLock(t.Context())
+		checkHeld(t, err)
+		var le *redlatch.LockError
+		require.ErrorAs(t, err, &le)
+		require.InDelta(t, 19.5, le.TTL.Seconds(), 0.5)
+
+		srv.Do(t, "PERSIST", "job")
+		left, err = l.TTL(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, codec.NoTTL, left)
+
+		srv.Do(t, "DEL", "job")
+		requireAnswers(t, l, answers{})
+		left, err = l.TTL(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, left)
+	})
+}
+
+type answers struct {
+	locked bool
+	count  int64
+}
+
+// requireAnswers asks about the Java thread, and about one that has no part in
+// it.
+func requireAnswers(t *testing.T, l *rlock.Lock, want answers) {
+	t.Helper()
+	ctx := t.Context()
+	isLocked, err := l.IsLocked(ctx)
+	require.NoError(t, err)
+	require.Equal(t, want.locked, isLocked)
+	for owner, count := range map[codec.Owner]int64{javaThread: want.count, otherJava: 0} {
+		held, err := l.IsHeldBy(ctx, owner)
+		require.NoError(t, err)
+		require.Equal(t, count > 0, held)
+		n, err := l.HoldCount(ctx, owner)
+		require.NoError(t, err)
+		require.Equal(t, count, n)
+	}
+}
+
+// The message is the one that a Java unlock publishes.
+func TestRedissonsUnlockWakesAWaiter(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	key := redistest.Key(t)
+	redissonLock(t, srv, key)
+	w := await(t.Context(), rlock.New(connect(t, srv.URL(), noPoll()), key))
+	listening(t, srv, "redisson_lock__channel:{"+key+"}")
+	srv.Do(t, "EVAL", "redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1])",
+		2, key, "redisson_lock__channel:{"+key+"}", "0")
+	require.NoError(t, w.acquired(t, promptly).Unlock())
+}
+
+func TestU43KeyOfAnotherTypeIsATypedError(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		client := connect(t, srv.URL())
+		srv.Do(t, "SET", "taken", "by a cache")
+		l := rlock.New(client, "taken")
+		_, err := l.Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.ErrorContains(t, err, `"taken"`)
+		_, err = l.IsHeldBy(t.Context(), javaThread)
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.Equal(t, "by a cache", text(t, srv, "GET", "taken"))
+
+		hold := take(t, rlock.New(client, "lost"), rlock.WithLease(time.Minute))
+		srv.Do(t, "SET", "lost", "to a cache")
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrWrongType)
+		require.Equal(t, "to a cache", text(t, srv, "GET", "lost"))
+		ctx := hold.Context(context.WithoutCancel(t.Context()))
+		require.Error(t, ctx.Err())
+	})
+}

@@ -1,0 +1,139 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestUnlockWakesAWaiterAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		hold := take(t, rlock.New(client, "job"))
+		here, there := await(t.Context(), rlock.New(client, "job")), await(t.Context(), rlock.New(fakeClient(t, srv), "job"))
+		time.Sleep(3 * time.Second)
+		unlocked := time.Now()
+		require.NoError(t, hold.Unlock())
+		synctest.Wait()
+		first, second := here, there
+		select {
+		case <-there.done:
+			first, second = there, here
+		default:
+		}
+		require.NoError(t, first.acquired(t, soon).Unlock())
+		require.NoError(t, second.acquired(t, soon).Unlock())
+		require.Zero(t, time.Since(unlocked))
+	})
+}
+
+// The key goes away without a word, as by DEL or by a message that got lost.
+func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
+	for _, limit := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, client := inBubble(t, redlatch.WithPollCap(limit))
+			holdByHand(t, srv, "job", time.Hour)
+			w := await(t.Context(), rlock.New(client, "job"))
+			time.Sleep(limit*5/2 + limit/10)
+			w.stillWaits(t)
+			srv.Do(t, "DEL", "job")
+			began := time.Now()
+			hold := w.acquired(t, time.Minute)
+			require.LessOrEqual(t, time.Since(began), limit)
+			require.Positive(t, time.Since(began))
+			require.NoError(t, hold.Unlock())
+		})
+	}
+}
+
+// deaf is a transport whose subscriptions are acknowledged and never say
+// anything.
+type deaf struct{ transport.Transport }
+
+type silence struct{ transport.Subscription }
+
+func (d deaf) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	sub, err := d.Transport.Subscribe(ctx, channel)
+	return silence{sub}, err
+}
+
+func (silence) Events() <-chan transport.Event { return nil }
+
+func TestWaiterThatHearsNothingStillGetsTheLockByPolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		other, err := redlatch.NewWithTransport(deaf{redigoTransport(srv)})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, other.Close()) }()
+		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(time.Hour))
+		w := await(t.Context(), rlock.New(other, "job"))
+		time.Sleep(25 * time.Second)
+		w.stillWaits(t)
+		require.NoError(t, hold.Unlock())
+		unlocked := time.Now()
+		require.NoError(t, w.acquired(t, time.Minute).Unlock())
+		require.LessOrEqual(t, time.Since(unlocked), 10*time.Second, "the default poll cap")
+	})
+}
+
+// A lock without a time to live, which only something foreign can leave, is
+// waited for without a busy loop.
+func TestLockThatNeverExpiresIsPolledAtTheCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		srv.Do(t, "HSET", "job", foreignOwner, 1)
+		w := await(t.Context(), rlock.New(client, "job"))
+		time.Sleep(time.Hour + time.Second)
+		w.stillWaits(t)
+		srv.Do(t, "DEL", "job")
+		began := time.Now()
+		require.NoError(t, w.acquired(t, time.Minute).Unlock())
+		require.LessOrEqual(t, time.Since(began), 10*time.Second)
+	})
+}
+
+func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		holdByHand(t, srv, "job", time.Minute)
+		w := await(t.Context(), rlock.New(client, "job"), rlock.WithWait(10*time.Second))
+		for range 9 {
+			time.Sleep(time.Second)
+			for _, noise := range []string{"0", "1", "-1", "", "unlock"} {
+				srv.Do(t, "PUBLISH", codec.LockChannel("job"), noise)
+			}
+		}
+		w.ended(t, time.Minute)
+		checkHeld(t, w.err)
+		require.Equal(t, 10*time.Second, w.took)
+	})
+}
+
+func TestU19CancelledWaitersLeaveTheOthersTheirSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t, redlatch.WithPollCap(time.Hour))
+		hold := take(t, rlock.New(client, "job"))
+		ctx, cancel := context.WithCancel(t.Context())
+		leavers := []*waiter{await(ctx, rlock.New(client, "job")), await(ctx, rlock.New(client, "job"))}
+		stayer := await(t.Context(), rlock.New(client, "job"))
+		time.Sleep(time.Second)
+		cancel()
+		for _, w := range leavers {
+			w.ended(t, soon)
+			require.ErrorIs(t, w.err, context.Canceled)
+			require.ErrorIs(t, w.err, redlatch.ErrNotAcquired)
+		}
+		unlocked := time.Now()
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, stayer.acquired(t, soon).Unlock())
+		require.Zero(t, time.Since(unlocked))
+	})
+}

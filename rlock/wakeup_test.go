@@ -1,0 +1,250 @@
+package rlock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// promptly is what a wake-up may take on a busy machine. A waiter that sleeps
+// until its poll takes thirty seconds.
+const promptly = 2 * time.Second
+
+// The unlock falls before the first attempt, between it and the subscription,
+// between the subscription and the second attempt, or after that.
+func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
+	t.Parallel()
+	const workers, rounds = 4, 500
+	srv := redistest.Shared(t)
+	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
+	var wg sync.WaitGroup
+	for range workers {
+		name := redistest.Key(t)
+		holder, other := rlock.New(holders, name), rlock.New(waiters, name)
+		wg.Go(func() {
+			for i := range rounds {
+				if !assert.NoError(t, unlockUnderWaiter(t.Context(), holder, other), "round %d", i) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// unlockUnderWaiter lets a waiter begin and unlocks a random moment later.
+func unlockUnderWaiter(ctx context.Context, holder, other *rlock.Lock) error {
+	hold, err := holder.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, promptly)
+	defer cancel()
+	w := await(ctx, other)
+	spin(rand.N(600 * time.Microsecond))
+	if err := hold.Unlock(); err != nil {
+		return err
+	}
+	<-w.done
+	if w.err != nil {
+		return w.err
+	}
+	return w.hold.Unlock()
+}
+
+// spin passes a time shorter than a timer can.
+func spin(d time.Duration) {
+	for began := time.Now(); time.Since(began) < d; {
+		runtime.Gosched()
+	}
+}
+
+func TestU16WaitersThatLostTheirSubscriptionsStillGetTheLock(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
+	for range 20 {
+		name := redistest.Key(t)
+		hold := take(t, rlock.New(holders, name))
+		var queue []*waiter
+		for range 5 {
+			queue = append(queue, await(t.Context(), rlock.New(waiters, name)))
+		}
+		listening(t, srv, codec.LockChannel(name))
+		require.Positive(t, srv.KillClients(t, "pubsub"))
+		require.NoError(t, hold.Unlock()) // in the gap, or just before or after it
+		for range queue {
+			require.NoError(t, firstOf(t, queue).Unlock())
+		}
+	}
+}
+
+// firstOf returns the hold of the waiter that is served next.
+func firstOf(t *testing.T, queue []*waiter) *rlock.Hold {
+	t.Helper()
+	var next *waiter
+	until(t, promptly, "nobody got the lock", func() bool {
+		for i, w := range queue {
+			if w == nil {
+				continue
+			}
+			select {
+			case <-w.done:
+				next, queue[i] = w, nil
+				return true
+			default:
+			}
+		}
+		return false
+	})
+	require.NoError(t, next.err)
+	return next.hold
+}
+
+func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t, noPoll())
+	for range 50 {
+		name := redistest.Key(t)
+		l := rlock.New(client, name)
+		hold := take(t, l)
+		ctx, cancel := context.WithCancel(t.Context())
+		leaver, stayer := await(ctx, l), await(t.Context(), l)
+		listening(t, srv, codec.LockChannel(name))
+		cancel()
+		leaver.ended(t, promptly)
+		require.ErrorIs(t, leaver.err, context.Canceled)
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, stayer.acquired(t, promptly).Unlock())
+	}
+}
+
+func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t, noPoll())
+	for _, lease := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second} {
+		t.Run(lease.String(), func(t *testing.T) {
+			t.Parallel()
+			name := redistest.Key(t)
+			holdByHand(t, srv, name, lease)
+			began := time.Now()
+			w := await(t.Context(), rlock.New(client, name), rlock.WithWait(lease+5*time.Second))
+			hold := w.acquired(t, lease+4*time.Second)
+			require.InDelta(t, lease, time.Since(began), float64(time.Second))
+			require.NoError(t, hold.Unlock())
+		})
+	}
+}
+
+func TestU27FloodOfMessagesCostsNobodyAWakeUp(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
+	flooded, quiet := redistest.Key(t), redistest.Key(t)
+	first, second := take(t, rlock.New(holders, flooded)), take(t, rlock.New(holders, quiet))
+	busy, calm := await(t.Context(), rlock.New(waiters, flooded)), await(t.Context(), rlock.New(waiters, quiet))
+	listening(t, srv, codec.LockChannel(flooded), codec.LockChannel(quiet))
+
+	const messages = 20_000
+	conn := srv.Dial(t)
+	for range messages {
+		require.NoError(t, conn.Send("PUBLISH", codec.LockChannel(flooded), "0"))
+	}
+	_, err := conn.Do("")
+	require.NoError(t, err)
+
+	require.NoError(t, second.Unlock())
+	require.NoError(t, calm.acquired(t, promptly).Unlock())
+	require.NoError(t, first.Unlock())
+	require.NoError(t, busy.acquired(t, promptly).Unlock())
+}
+
+func TestU17ThousandWaitersOfThousandLocksShareTwoConnections(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	srv := redistest.Start(t)
+	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
+	before := srv.Clients(t)
+	holds, queue, channels := make([]*rlock.Hold, n), make([]*waiter, n), make([]string, n)
+	for i := range n {
+		name := redistest.Key(t)
+		holds[i] = take(t, rlock.New(holders, name))
+		queue[i] = await(t.Context(), rlock.New(waiters, name))
+		channels[i] = codec.LockChannel(name)
+	}
+	listening(t, srv, channels...)
+	require.Equal(t, 2, before, "a command connection for each client")
+	require.Equal(t, 3, srv.Clients(t), "one more, for all subscriptions")
+	for _, w := range queue {
+		w.stillWaits(t)
+	}
+	for _, h := range holds {
+		require.NoError(t, h.Unlock())
+	}
+	for _, w := range queue {
+		require.NoError(t, w.acquired(t, soon).Unlock())
+	}
+	requireNoTrace(t, srv)
+}
+
+// requireNoTrace checks that no subscription and no key is left on a server of
+// the test's own.
+func requireNoTrace(t *testing.T, srv *redistest.Server) {
+	t.Helper()
+	until(t, soon, "subscriptions are left", func() bool { return len(srv.Channels(t)) == 0 })
+	until(t, soon, "keys are left", func() bool { return redisInt(t, srv, "DBSIZE") == 0 })
+}
+
+// Not parallel: it counts goroutines.
+func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL(), noPoll())
+	churn(t, client, 20) // pools and connections are warm
+	requireNoTrace(t, srv)
+	baseline := runtime.NumGoroutine()
+
+	churn(t, client, 2400)
+	requireNoTrace(t, srv)
+	until(t, soon, "more goroutines than before", func() bool { return runtime.NumGoroutine() <= baseline })
+}
+
+// churn runs cycles of lock and unlock over few names, in which about half of
+// the callers leave early.
+func churn(t *testing.T, client *redlatch.Client, cycles int) {
+	t.Helper()
+	const workers = 20
+	var acquired, left atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range cycles / workers {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(6*time.Millisecond))
+				hold, err := rlock.New(client, "churn-"+strconv.Itoa(rand.IntN(3))).Lock(ctx)
+				if err == nil {
+					acquired.Add(1)
+					spin(rand.N(300 * time.Microsecond))
+					assert.NoError(t, hold.Unlock())
+				} else {
+					left.Add(1)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("acquired %d, left early %d", acquired.Load(), left.Load())
+}
