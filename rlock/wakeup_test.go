@@ -212,7 +212,13 @@ func requireNoTrace(t *testing.T, srv *redistest.Server) {
 func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), noPoll())
-	churn(t, client, 20) // pools and connections are warm
+	// Both connections and the watchdog are there.
+	warm := rlock.New(client, "warm-up")
+	hold := take(t, warm)
+	w := await(t.Context(), warm)
+	listening(t, srv, codec.LockChannel("warm-up"))
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, w.acquired(t, soon).Unlock())
 	requireNoTrace(t, srv)
 	baseline := runtime.NumGoroutine()
 
