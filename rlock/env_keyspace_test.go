@@ -70,6 +70,7 @@ func TestU43HolderOfAnEvictedKeyLearnsOfItWithinARenewalPeriod(t *testing.T) {
 func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
 		t.Parallel()
 		client := connect(t, s.URL())
 		name := redistest.Key(t)

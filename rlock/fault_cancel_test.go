@@ -155,6 +155,7 @@ func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
 	const wait = 100 * time.Millisecond
 	for _, how := range howLocks {
 		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
 			key := redistest.Key(t)
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()
@@ -169,6 +170,7 @@ func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
 		})
 	}
 	t.Run("WithWait", func(t *testing.T) {
+		t.Parallel()
 		began := time.Now()
 		hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithWait(wait))
 		require.Nil(t, hold)
@@ -199,6 +201,14 @@ func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, redlatch.ErrNotSent)
 	}
+	l := rlock.New(client, redistest.Key(t))
+	for range 100 {
+		_, err := l.IsLocked(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = l.ForceUnlock(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+	}
 	stats := s.CommandStats(t)
-	require.Zero(t, stats["eval"]+stats["evalsha"])
+	require.Zero(t, stats["eval"]+stats["evalsha"]+stats["exists"])
 }

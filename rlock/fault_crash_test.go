@@ -45,7 +45,7 @@ const crashLease = 3 * time.Second
 // startHolder starts a process that holds the lock and returns when it does.
 func startHolder(t *testing.T, url, name string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0]) //nolint:gosec // itself
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holderURL+"="+url, holderLock+"="+name)
 	_, err := cmd.StdinPipe()
 	require.NoError(t, err)

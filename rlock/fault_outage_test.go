@@ -149,7 +149,7 @@ func TestU7RealServerAwayForLessThanTheLeaseCostsNothing(t *testing.T) {
 func TestU5AcquireThatRunsAfterALongFreezeLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease))
+	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(500*time.Millisecond))
 	loadScripts(t, client)
 	before, key := grants(t, s), redistest.Key(t)
 	s.Pause()

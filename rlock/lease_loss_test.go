@@ -68,10 +68,10 @@ func (c *wireConn) Write(p []byte) (int, error) {
 }
 
 // wired starts a server and a client with a wire between them, in a bubble.
-func wired(t *testing.T, latency time.Duration) (*wire, *redlatch.Client) {
+func wired(t *testing.T, latency time.Duration, opts ...redlatch.Option) (*wire, *redlatch.Client) {
 	t.Helper()
 	w := &wire{srv: redistest.Mini(t, embedded.WithInProcess()), latency: latency}
-	client, err := redlatch.New(w.dial)
+	client, err := redlatch.New(w.dial, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	_, err = rlock.New(client, "warm-up").IsLocked(t.Context())

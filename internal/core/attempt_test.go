@@ -29,7 +29,7 @@ type running struct {
 	took  time.Duration
 }
 
-func run(e *Engine, ctx context.Context, ghost Ghost) *running { //nolint:revive // the receiver, so to speak, goes first
+func run(e *Engine, ctx context.Context, ghost Ghost) *running {
 	r := &running{done: make(chan struct{})}
 	a := e.Attempt()
 	a.Call.Command = "TEST"
@@ -194,7 +194,8 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 
 		go func() {
 			time.Sleep(time.Second)
-			f.last(t).ends("fine", nil)
+			calls := f.sent()
+			calls[len(calls)-1].ends("fine", nil)
 		}()
 		b := e.Attempt()
 		b.Call.Command = "TEST"
@@ -216,7 +217,7 @@ func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 		a := e.Attempt()
 		a.Call.Command = "TEST"
 		started := make(chan struct{})
-		f.answer = func(*sentCall) (any, error, bool) { close(started); return nil, nil, false } //nolint:revive // as above
+		f.answer = func(*sentCall) (any, error, bool) { close(started); return nil, nil, false }
 		var wg sync.WaitGroup
 		var reply any
 		var err error

@@ -13,7 +13,7 @@ import (
 
 // answering makes every call end with one outcome, at once.
 func answering(reply any, err error) func(*sentCall) (any, error, bool) {
-	return func(*sentCall) (any, error, bool) { return reply, err, true } //nolint:revive // as transport.Done has them
+	return func(*sentCall) (any, error, bool) { return reply, err, true }
 }
 
 // doubtful returns an attempt whose outcome was lost.
@@ -77,7 +77,7 @@ func TestADoubtEndsWhenTheGhostIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		asked := 0
-		f.answer = func(*sentCall) (any, error, bool) { //nolint:revive // as above
+		f.answer = func(*sentCall) (any, error, bool) {
 			if asked++; asked < 4 {
 				return nil, nil, true
 			}
@@ -175,7 +175,7 @@ func TestADoubtOutlastsAServerThatIsAwayForLongerThanTheLease(t *testing.T) {
 				f := &fake{}
 				began := time.Now()
 				away := 10 * testLease
-				f.answer = func(*sentCall) (any, error, bool) { //nolint:revive // as above
+				f.answer = func(*sentCall) (any, error, bool) {
 					if time.Since(began) < away {
 						return nil, err, true
 					}

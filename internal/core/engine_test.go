@@ -110,7 +110,7 @@ func (cluster) Slot(key string) int { return int(key[0]) }
 
 func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := cluster{&fake{answer: func(c *sentCall) (any, error, bool) { //nolint:revive // as transport.Done has them
+		f := cluster{&fake{answer: func(c *sentCall) (any, error, bool) {
 			reply := make([]any, c.call.NumKeys)
 			for i := range reply {
 				reply[i] = int64(1)

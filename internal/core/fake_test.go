@@ -22,9 +22,9 @@ const (
 
 // fake is a transport whose outcomes the test decides, one by one or by a rule.
 type fake struct {
-	conn   int64                                             // calls are sent on it, 0 when its id is not known
-	queues bool                                              // calls are not sent, but wait to be
-	answer func(c *sentCall) (reply any, err error, ok bool) //nolint:revive // as in transport.Done, and whether to
+	conn   int64 // calls are sent on it, 0 when its id is not known
+	queues bool  // calls are not sent, but wait to be
+	answer func(c *sentCall) (reply any, err error, ok bool)
 
 	mu     sync.Mutex // guards what follows; not held while done runs
 	calls  []*sentCall

@@ -19,7 +19,7 @@ func TestFencesRunOncePerConnectionAndShareTheResult(t *testing.T) {
 			for i := range 20 {
 				wg.Go(func() {
 					conn := int64(1 + i%2)
-					require.Equal(t, result, f.do(conn, func() bool { //nolint:testifylint // all are waited for
+					require.Equal(t, result, f.do(conn, func() bool {
 						kills.Add(1)
 						time.Sleep(time.Second)
 						return result
