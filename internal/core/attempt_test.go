@@ -29,7 +29,7 @@ type running struct {
 	took  time.Duration
 }
 
-func run(e *Engine, ctx context.Context, ghost Ghost) *running {
+func run(ctx context.Context, e *Engine, ghost Ghost) *running {
 	r := &running{done: make(chan struct{})}
 	a := e.Attempt()
 	a.Call.Command = "TEST"
@@ -71,7 +71,7 @@ func TestRunPassesTheOutcomeOn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, ghost := &fake{}, &haunting{}
 			e, _ := engineOver(t, f)
-			r := run(e, t.Context(), ghost)
+			r := run(t.Context(), e, ghost)
 			f.last(t).ends(c.reply, c.err)
 			r.ended(t)
 			require.Equal(t, c.reply, r.reply)
@@ -119,7 +119,7 @@ func TestACallThatWasLeftIsGivenToItsGhostExactlyOnce(t *testing.T) {
 					e, _ := engineOver(t, f)
 					ctx, cancel := context.WithCancelCause(t.Context())
 					defer cancel(nil)
-					r := run(e, ctx, ghost)
+					r := run(ctx, e, ghost)
 					w.end(e, cancel)
 					r.ended(t)
 					require.ErrorIs(t, r.err, ErrUncertain)
@@ -154,7 +154,7 @@ func TestACallThatWasNotSentIsWithdrawnAndHasNoGhost(t *testing.T) {
 				e, _ := engineOver(t, f)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				r := run(e, ctx, ghost)
+				r := run(ctx, e, ghost)
 				w.end(e, cancel)
 				r.ended(t)
 				require.ErrorIs(t, r.err, ErrNotSent)
@@ -173,7 +173,7 @@ func TestACallThatWasNotSentIsWithdrawnAndHasNoGhost(t *testing.T) {
 func TestRunWaitsOneCommandTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &fake{})
-		r := run(e, t.Context(), nil)
+		r := run(t.Context(), e, nil)
 		<-r.done
 		require.Equal(t, testCommand, r.took)
 		require.ErrorContains(t, r.err, "no reply within 3s")
