@@ -70,7 +70,7 @@ func TestCloseHandsBackWhatIsGrantedWhileItWaits(t *testing.T) {
 		f := &fake{}
 		e, _ := engineOver(t, f)
 		ghost := &settling{e: e}
-		r := run(e, t.Context(), ghost)
+		r := run(t.Context(), e, ghost)
 		acquire := f.last(t)
 		time.AfterFunc(time.Second, func() {
 			f.answer = answering(int64(1), nil) // the release's
@@ -98,7 +98,7 @@ func TestDoubtsThatArriseWhenTheTransportClosesAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		e, _ := engineOver(t, f)
-		r := run(e, t.Context(), &settling{e: e})
+		r := run(t.Context(), e, &settling{e: e})
 		require.Equal(t, testCommand, closeTakes(t, e))
 		r.ended(t)
 		require.Zero(t, e.ghosts.n.Load())
