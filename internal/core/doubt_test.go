@@ -209,7 +209,8 @@ func TestADoubtThatTheServerRefusesToSettleIsReported(t *testing.T) {
 		f := &fake{answer: answering(nil, errRefused)}
 		e, log := engineOver(t, f)
 		e.Settle(doubtAbout(doubtful(e, 0)))
-		e.work.Wait()
+		time.Sleep(testLease)
+		synctest.Wait()
 		require.Len(t, f.sent(), 1)
 		require.Contains(t, log.String(), "level=ERROR")
 		require.Contains(t, log.String(), "cannot be settled")
