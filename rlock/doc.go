@@ -26,7 +26,7 @@
 // the waiting for it. If the caller has left when the reply says "acquired", the
 // lock is given back at once. If the reply is lost, the attempt's owner is never
 // used again, and what it may have acquired is looked for and freed in the
-// background, for up to one lease.
+// background, until the server has answered for one lease.
 //
 // # The life of a hold
 //

@@ -14,6 +14,9 @@ import (
 
 func TestU43HolderOfADeletedKeyLearnsOfItWithinARenewalPeriod(t *testing.T) {
 	t.Parallel()
+	s, client := onShared(t, redlatch.WithWatchdogTimeout(shortLease))
+	neighbour := take(t, rlock.New(client, redistest.Key(t)))
+	vanished := map[string]*rlock.Hold{}
 	for name, vanish := range map[string]func(t *testing.T, s redistest.Target, key string){
 		"deleted": func(t *testing.T, s redistest.Target, key string) { t.Helper(); s.Do(t, "DEL", key) },
 		"renamed": func(t *testing.T, s redistest.Target, key string) { t.Helper(); s.Do(t, "RENAME", key, key+"-away") },
@@ -31,22 +34,18 @@ func TestU43HolderOfADeletedKeyLearnsOfItWithinARenewalPeriod(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, client := onShared(t)
-			l := rlock.New(client, redistest.Key(t))
-			hold := take(t, l, rlock.WithWatchdog(shortLease))
-			neighbour := take(t, rlock.New(client, redistest.Key(t)), rlock.WithWatchdog(shortLease))
-			ctx := hold.Context(t.Context())
-			vanish(t, s, l.Name())
-			awaitClosed(t, ctx.Done(), shortLease/3+slack, "the loss")
-			require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-			// One that shares the renewal script with it keeps its lock.
-			awaitRenewal(t, s, neighbour.Name())
-			require.NoError(t, neighbour.Err())
-			require.NoError(t, neighbour.Unlock())
-		})
+		l := rlock.New(client, redistest.Key(t))
+		vanished[name] = take(t, l)
+		vanish(t, s, l.Name())
 	}
+	for name, hold := range vanished {
+		awaitClosed(t, hold.Context(t.Context()).Done(), shortLease/3+slack, "the loss: "+name)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	}
+	// One that shares the renewal script with them keeps its lock.
+	awaitRenewal(t, s, neighbour.Name())
+	require.NoError(t, neighbour.Err())
+	require.NoError(t, neighbour.Unlock())
 }
 
 // A server that evicts takes locks first: they have a time to live.

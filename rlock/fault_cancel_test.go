@@ -153,40 +153,33 @@ func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
 	p, client := through(t, s, redlatch.WithCommandTimeout(unheard))
 	p.Latency(redistest.ToClient, lateBy)
 	const wait = 100 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	tries := map[string]*waiter{}
 	for _, how := range howLocks {
-		t.Run(how.name, func(t *testing.T) {
-			t.Parallel()
-			key := redistest.Key(t)
-			ctx, cancel := context.WithTimeout(t.Context(), wait)
-			defer cancel()
-			began := time.Now()
-			hold, err := how.lock(ctx, rlock.New(client, key))
-			require.Nil(t, hold)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorIs(t, err, redlatch.ErrUncertain)
-			require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "nobody said that it is held")
-			require.Less(t, time.Since(began), wait+atOnce)
-			until(t, lateBy+time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
-		})
+		key := redistest.Key(t)
+		tries[key] = inBackground(func() (*rlock.Hold, error) { return how.lock(ctx, rlock.New(client, key)) })
 	}
-	t.Run("WithWait", func(t *testing.T) {
-		t.Parallel()
-		began := time.Now()
-		hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithWait(wait))
-		require.Nil(t, hold)
+	for key, w := range tries {
+		err := w.failed(t, wait+atOnce)
+		require.Less(t, w.took, wait+atOnce)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "nobody said that it is held")
-		require.Less(t, time.Since(began), wait+atOnce)
+		until(t, lateBy+time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
+	}
+	err := rlock.New(client, redistest.Key(t)).Do(ctx, func(context.Context) error {
+		require.Fail(t, "entered after the deadline")
+		return nil
 	})
-	t.Run("Do", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		defer cancel()
-		err := rlock.New(client, redistest.Key(t)).Do(ctx, func(context.Context) error {
-			require.Fail(t, "entered after the deadline")
-			return nil
-		})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	began := time.Now()
+	hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithWait(wait))
+	require.Less(t, time.Since(began), wait+atOnce)
+	require.Nil(t, hold)
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "nobody said that it is held")
 }
 
 func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {

@@ -119,7 +119,7 @@ func TestU9NothingIsAcquiredWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	const wait = time.Second
 	var waiters []*waiter
-	for _, l := range downLocks(t) {
+	for _, l := range downLocks(t, redlatch.WithCommandTimeout(3*wait/2)) {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		defer cancel()
 		waiters = append(waiters,
@@ -138,7 +138,7 @@ func TestU9NothingIsAcquiredWhileRedisIsDown(t *testing.T) {
 
 func TestU9NoQuestionIsAnsweredWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
-	for _, l := range downLocks(t) {
+	for _, l := range downLocks(t, redlatch.WithCommandTimeout(time.Second)) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		began := time.Now()

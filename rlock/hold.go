@@ -92,7 +92,8 @@ func (h *Hold) Remaining() time.Duration {
 // anything is sent. Later calls do nothing and return the first one's result.
 //
 // It returns nil when the lock was held until now and is free. ErrLost: the hold
-// was lost before. ErrUncertain or ErrNotSent: Redis did not answer in time; the
+// was lost before, together with ErrWrongType when something else has taken its
+// key. ErrUncertain or ErrNotSent: Redis did not answer in time; the
 // release goes on in the background until the lease is over. ErrClosed: the
 // client was closed, and the lock is left to its lease. It sends one EVALSHA.
 func (h *Hold) Unlock() error {
