@@ -15,10 +15,12 @@ import (
 
 // all are the scripts, by the files that they come from.
 var all = map[string]*transport.Script{
-	"acquire.lua":       Acquire,
-	"release.lua":       Release,
-	"force_release.lua": ForceRelease,
-	"renew.lua":         Renew,
+	"acquire.lua":        Acquire,
+	"release.lua":        Release,
+	"force_release.lua":  ForceRelease,
+	"renew.lua":          Renew,
+	"reenter.lua":        Reenter,
+	"release_shared.lua": ReleaseShared,
 }
 
 var (

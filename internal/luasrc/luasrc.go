@@ -15,6 +15,10 @@ var (
 	forceReleaseText string
 	//go:embed renew.lua
 	renewText string
+	//go:embed reenter.lua
+	reenterText string
+	//go:embed release_shared.lua
+	releaseSharedText string
 )
 
 // Acquire takes a free lock or enters it again. KEYS: lock. ARGV: lease in
@@ -34,7 +38,19 @@ var Release = transport.NewScript("release", releaseText)
 var ForceRelease = transport.NewScript("force_release", forceReleaseText)
 
 // Renew extends the leases of the locks whose owners still hold them. KEYS: n
-// different locks of one hash slot. ARGV: n pairs of owner and lease in
+// locks of one hash slot. ARGV: n pairs of owner and lease in
 // milliseconds. Reply: an array of n, 1 for renewed and 0 for not held. It never
 // creates a key.
 var Renew = transport.NewScript("renew", renewText)
+
+// Reenter enters a lock again for an owner that one process alone uses and that
+// holds it. KEYS: lock. ARGV: lease in milliseconds, owner, target. Reply: nil
+// when the owner does not hold the lock, else 1. It never takes a free lock, never
+// shortens the time to live, and may run more than once.
+var Reenter = transport.NewScript("reenter", reenterText)
+
+// ReleaseShared lowers the count of an owner that several processes may use by
+// one, with Redisson's latch. KEYS: lock, channel, latch. ARGV: message, lease in
+// milliseconds, owner, publish command, time to live of the latch in
+// milliseconds. Reply: as Release, or the latch's value.
+var ReleaseShared = transport.NewScript("release_shared", releaseSharedText)

@@ -3,7 +3,7 @@
 -- A key that is no lock any more, because something else was stored under it,
 -- answers 0 for itself: it must not cost the others their renewal.
 --
--- KEYS[1..n]   the locks, all different
+-- KEYS[1..n]   the locks; one may stand there more than once, for nested holds
 -- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
 -- Replies:     an array of n numbers: 1 when the owner held the lock and the
 --              lease was set, 0 when it did not hold it

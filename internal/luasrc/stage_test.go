@@ -227,14 +227,17 @@ func (s *stage) stateDiffers(l string, want map[string]any) error {
 func (s *stage) keyState(name string) any {
 	kind, err := redis.String(s.conn.Do("TYPE", name))
 	require.NoError(s.t, err)
+	pttl, err := redis.Int64(s.conn.Do("PTTL", name))
+	require.NoError(s.t, err)
 	if kind != "hash" {
 		text, err := redis.String(s.conn.Do("GET", name))
 		require.NoError(s.t, err)
-		return text
+		if pttl < 0 {
+			return text
+		}
+		return held{map[string]string{"": text}, pttl}
 	}
 	counts, err := redis.StringMap(s.conn.Do("HGETALL", name))
-	require.NoError(s.t, err)
-	pttl, err := redis.Int64(s.conn.Do("PTTL", name))
 	require.NoError(s.t, err)
 	return held{counts, pttl}
 }

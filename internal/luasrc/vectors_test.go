@@ -39,6 +39,10 @@ var scenarios = []scenario{
 	{"a lock without time to live", withoutTTL},
 	{"a key that is no lock", notALock},
 	{"names with braces", bracedNames},
+	{"enter again by target", reenterByTarget},
+	{"enter again never takes or shortens", reenterRefused},
+	{"4.2 shared release with latch", sharedRelease},
+	{"4.2 shared release that is not one", sharedReleaseRefused},
 }
 
 // shardScenarios need sharded pub/sub.

@@ -1,0 +1,77 @@
+package luasrc
+
+import "github.com/redlatch/redlatch/codec"
+
+const (
+	raises       = "HGET HSET PTTL"
+	raisesLonger = "HGET HSET PTTL PEXPIRE"
+	staysIn      = "HGET PTTL"
+	sharedLowers = "GET HEXISTS HINCRBY PEXPIRE SET"
+	sharedFrees  = "GET HEXISTS HINCRBY DEL PUBLISH SET"
+	sharedRepeat = "GET"
+	sharedNot    = "GET HEXISTS"
+)
+
+const requestID = "deadbeefdeadbeefdeadbeefdeadbeef"
+
+func reenterByTarget(l string) []vector {
+	return []vector{
+		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+		reenter(l, ownerA, 45000, 2).gives(int64(1), raisesLonger, lock(l, 45000, ownerA, "2")),
+		// Again, and late, when there is nothing to do.
+		reenter(l, ownerA, 20000, 2).gives(int64(1), staysIn, lock(l, 45000, ownerA, "2")),
+		reenter(l, ownerA, 20000, 1).gives(int64(1), staysIn, lock(l, 45000, ownerA, "2")),
+		reenter(l, ownerA, 60000, 10).gives(int64(1), raisesLonger, lock(l, 60000, ownerA, "10")),
+		// Ten is more than nine as a number, not as a text.
+		reenter(l, ownerA, 20000, 9).gives(int64(1), staysIn, lock(l, 60000, ownerA, "10")),
+		release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
+	}
+}
+
+func reenterRefused(l string) []vector {
+	return []vector{
+		reenter(l, ownerA, 30000, 2).gives(nil, onlyLooks, nothing),
+		acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
+		reenter(l, ownerA, 30000, 2).gives(nil, onlyLooks, lock(l, 30000, ownerB, "1")),
+		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerB, "1")),
+		reenter(l, ownerB, 30000, 2).gives(int64(1), raises, lock(l, -1, ownerB, "2")),
+	}
+}
+
+func sharedRelease(l string) []vector {
+	latch := codec.LatchKey(l, requestID)
+	return []vector{
+		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+		acquire(l, ownerA, 10000).gives(nil, enters, lock(l, 10000, ownerA, "2")),
+		releaseShared(l, ownerA).gives(int64(0), sharedLowers, also(lock(l, 30000, ownerA, "1"), latched(latch, "0"))),
+		releaseShared(l, ownerA).gives(int64(0), sharedRepeat, also(lock(l, 30000, ownerA, "1"), latched(latch, "0"))),
+		command("DEL", latch).gives(int64(1), "", lock(l, 30000, ownerA, "1")),
+		releaseShared(l, ownerA).gives(int64(1), sharedFrees, latched(latch, "1"), codec.LockChannel(l)+" 0"),
+		releaseShared(l, ownerA).gives(int64(1), sharedRepeat, latched(latch, "1")),
+		command("DEL", latch).gives(int64(1), "", nothing),
+		releaseShared(l, ownerA).gives(nil, sharedNot, nothing),
+	}
+}
+
+func sharedReleaseRefused(l string) []vector {
+	return []vector{
+		releaseShared(l, ownerA).gives(nil, sharedNot, nothing),
+		acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
+		releaseShared(l, ownerA).gives(nil, sharedNot, lock(l, 30000, ownerB, "1")),
+	}
+}
+
+func reenter(l, owner string, lease, target int64) vector {
+	return call("enter again by "+owner, Reenter, []string{l}, lease, owner, target)
+}
+
+func releaseShared(l, owner string) vector {
+	return call("shared release by "+owner, ReleaseShared,
+		[]string{l, codec.LockChannel(l), codec.LatchKey(l, requestID)},
+		codec.MessageUnlock, int64(30000), owner, "PUBLISH", int64(16000))
+}
+
+// latched is a state of one latch.
+func latched(latch, value string) map[string]any {
+	return map[string]any{latch: held{map[string]string{"": value}, 16000}}
+}
