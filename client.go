@@ -127,6 +127,8 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Margin:    set.margin,
 		Mapper:    set.mapper,
 		Logger:    set.logger,
+
+		MaxWaiters: int64(set.maxWaiters),
 	})}
 }
 
@@ -140,3 +142,11 @@ func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 // calls whose outcome is open, then closes the connections. It is safe for
 // concurrent use, and later calls return the first result.
 func (c *Client) Close() error { return c.engine.Close() }
+
+// Shutdown ends the client in peace: new calls and those that wait return
+// ErrClosed at once, holds go on, renewed as before, and when the last was
+// unlocked, or ctx ends, it closes the client as [Client.Close] does. When
+// holds were left the error says how many, with ctx's error, or ErrClosed when a
+// Close did not wait for them; otherwise it is the result of Close. HandOver
+// works meanwhile, re-entry does not. It is safe for concurrent use.
+func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }

@@ -24,6 +24,14 @@ var (
 	// longer has it, because somebody took it by force or the key was deleted.
 	ErrLost = core.ErrLost
 
+	// ErrMaxHold says that the hold reached the time of WithMaxHold. It is not
+	// renewed any more, and the lock is free when its lease is over, or when it
+	// is unlocked.
+	ErrMaxHold = core.ErrMaxHold
+
+	// ErrHandedOver says that the hold was given to somebody else with HandOver.
+	ErrHandedOver = core.ErrHandedOver
+
 	// ErrClosed says that the client was closed.
 	ErrClosed = core.ErrClosed
 
@@ -38,6 +46,9 @@ var (
 
 	// ErrWrongType says that the lock's key holds something that is no lock.
 	ErrWrongType = core.ErrWrongType
+
+	// ErrBadOwner says that a text is no owner, or an owner is the zero Owner.
+	ErrBadOwner = codec.ErrBadOwner
 
 	// ErrBadName says that no lock can have this name: it is empty, not valid
 	// UTF-8, or does not work in a cluster. Nothing was sent.

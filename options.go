@@ -29,6 +29,7 @@ type settings struct {
 	tls         *tls.Config
 	credentials Credentials
 	logger      *slog.Logger
+	maxWaiters  int
 }
 
 // Credentials returns the user and password for a new connection. It is called
@@ -109,6 +110,11 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
+// WithMaxWaiters bounds how many callers of the client may wait for locks at a
+// time; one more gets ErrNotAcquired at once. Default 0: no bound. Redisson has
+// no counterpart.
+func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n } }
+
 // check reports the first setting that makes no sense.
 func (s *settings) check() error {
 	for _, d := range []struct {
@@ -126,6 +132,9 @@ func (s *settings) check() error {
 		if d.value < d.least || d.value > codec.MaxLease {
 			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, codec.MaxLease)
 		}
+	}
+	if s.maxWaiters < 0 {
+		return fmt.Errorf("redlatch: a maximum of %d waiters", s.maxWaiters)
 	}
 	if s.margin >= s.watchdog {
 		return fmt.Errorf("%w: a loss margin of %v leaves nothing of the watchdog timeout of %v",

@@ -4,32 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
-	"github.com/redlatch/redlatch/transport"
 )
-
-// errWaitOver is the cause with which WithWait ends a wait.
-var errWaitOver = errors.New("the time of WithWait ran out")
 
 // acquisition is one call of Lock or TryLock on its way to a hold.
 type acquisition struct {
-	lock *Lock
-	op   string
-	set  settings
-	hold *Hold // what this becomes when the lock is acquired
+	lock  *Lock
+	op    string
+	set   settings
+	outer *Hold      // what the context proves, if anything
+	hold  *Hold      // what this becomes when the lock is acquired
+	line  *core.Line // set while this has the turn
 
-	ttl  time.Duration // what the holder had left at the last answer
-	away error         // why the last attempt got no answer, nil when it got one
+	ttl      time.Duration // what the holder had left at the last answer
+	away     error         // why the last attempt got no answer, nil when it got one
+	doubtful *Hold         // what the last attempt was for, if its outcome is open
+	began    time.Time     // when the call began
+	waited   bool          // Redis is known to have answered while this waited
 }
 
 // acquire is Lock and TryLock.
 func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, error) {
-	a := acquisition{lock: l, op: op}
+	a := acquisition{lock: l, op: op, began: time.Now()}
 	hold, err := a.begin(ctx, opts)
 	if err != nil {
 		return nil, a.failed(err)
@@ -50,20 +50,38 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) (*Hold, error) {
 	if a.set.bounded && a.op == "trylock" {
 		return nil, fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", codec.ErrBadWait)
 	}
+	// A proof of a hold that is over says more than the context that ended with it.
+	if a.outer, err = a.proof(ctx); err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotSent, ended(ctx))
+		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotSent, core.EndOf(ctx))
 	}
 	if err := l.engine.Enter(); err != nil {
 		return nil, err
 	}
 	defer l.engine.Leave()
-	a.fresh()
 	if !a.set.bounded || a.set.wait <= 0 {
+		return a.choose(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, a.set.wait, core.ErrWaitOver)
+	defer cancel()
+	return a.choose(ctx)
+}
+
+// choose takes the way in: re-entry with a proof, at once for a given owner,
+// since two users of one owner do not exclude each other, else by the queue.
+func (a *acquisition) choose(ctx context.Context) (*Hold, error) {
+	if !a.set.owner.IsZero() {
 		return a.run(ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.set.wait, errWaitOver)
-	defer cancel()
-	return a.run(ctx)
+	if a.outer != nil {
+		hold, err := a.reenter(ctx, a.outer)
+		if !errors.Is(err, errNoWayBack) {
+			return hold, err
+		}
+	}
+	return a.queue(ctx)
 }
 
 // waits reports whether the caller wants to wait for a lock that is held.
@@ -73,11 +91,8 @@ func (a *acquisition) waits() bool {
 
 // run makes the first attempt, and waits when that finds the lock held.
 func (a *acquisition) run(ctx context.Context) (*Hold, error) {
-	var held bool
-	err := a.lock.engine.Retry(ctx, func() (err error) {
-		held, err = a.attempt(ctx)
-		return err
-	})
+	a.fresh()
+	held, err := a.open(ctx)
 	switch {
 	case held:
 		return a.hold, nil
@@ -86,152 +101,50 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	case !a.waits():
 		return nil, redlatch.ErrNotAcquired
 	}
-	sub, err := a.subscribe(ctx)
+	if err := a.lock.engine.BeginWait(); err != nil {
+		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, err)
+	}
+	defer a.lock.engine.EndWait()
+	sub, err := a.subscription(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer sub.Close()
+	if a.line == nil {
+		defer sub.Close()
+	}
 	return a.wait(ctx, sub)
 }
 
-// wait tries again whenever the lock may have become free, until it is acquired
-// or there is a reason to stop.
-func (a *acquisition) wait(ctx context.Context, sub transport.Subscription) (*Hold, error) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	var pause core.Backoff
-	for {
-		began := time.Now()
-		held, err := a.attempt(ctx)
-		switch {
-		case held:
-			return a.hold, nil
-		case err == nil:
-			pause = core.Backoff{}
-			timer.Reset(a.nap())
-		case a.cutShort(ctx, err, began):
-			return nil, a.gaveUp(ctx)
-		case a.rides(err):
-			// Redis is away, which is no reason to stop waiting.
-			a.away = err
-			timer.Reset(pause.Next())
-		default:
-			return nil, err
-		}
-		if err := a.sleep(ctx, sub, timer); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// overdue is how long a reply may take before its absence says something about
-// Redis.
-const overdue = 500 * time.Millisecond
-
-// cutShort reports whether an attempt that began a moment ago has no outcome
-// only because the wait was over. That is no sign of trouble: when Redis was
-// last asked, just before, somebody else had the lock.
-func (a *acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
-	return a.away == nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) && time.Since(began) < overdue
-}
-
-// sleep waits for a reason to try again. It returns an error when there is a
-// reason to stop.
-func (a *acquisition) sleep(ctx context.Context, sub transport.Subscription, timer *time.Timer) error {
-	select {
-	case _, works := <-sub.Events():
-		if !works {
-			return sub.Err()
-		}
-	case <-timer.C:
-	case <-ctx.Done():
-		return a.gaveUp(ctx)
-	case <-a.lock.engine.Closing():
-		return redlatch.ErrClosed
-	}
-	return nil
-}
-
-// nap returns how long to sleep without a message: until the holder's lease
-// should be over, the poll cap at most. A lock with no time left is asked for
-// again soon, but never at once.
-func (a *acquisition) nap() time.Duration {
-	limit := a.lock.engine.PollCap
-	switch {
-	case a.ttl < 0:
-		return limit
-	case a.ttl == 0:
-		return min(limit, 10*time.Millisecond+rand.N(40*time.Millisecond)) //nolint:gosec // spreading load needs no secrets
-	}
-	return min(limit, a.ttl+time.Millisecond)
-}
-
-// rides reports whether a waiter that met err goes on waiting.
-func (a *acquisition) rides(err error) bool {
-	return core.Passing(err) || errors.Is(err, redlatch.ErrUncertain) && !errors.Is(err, redlatch.ErrClosed)
-}
-
-// subscribe listens to the lock's channel, however long it takes to reach Redis.
-func (a *acquisition) subscribe(ctx context.Context) (transport.Subscription, error) {
+// open makes the first attempt. While Redis does not answer it tries for one
+// command timeout since the call began; a caller who has waited already rides it
+// out.
+func (a *acquisition) open(ctx context.Context) (bool, error) {
 	e := a.lock.engine
-	open, cancel := e.Open(ctx) // ends with the client, too
-	defer cancel()
-	var pause core.Backoff
-	for {
-		sub, err := e.Transport.Subscribe(open, a.lock.proto.Channel(&a.hold.acq))
-		switch {
-		case err == nil:
-			return sub, nil
-		case e.IsClosing():
-			return nil, redlatch.ErrClosed
-		case ctx.Err() != nil:
-			return nil, a.gaveUp(ctx)
-		case !a.rides(err):
-			return nil, err
-		}
-		a.away = err
-		if !e.Sleep(ctx, pause.Next()) && e.IsClosing() {
-			return nil, redlatch.ErrClosed
+	if a.line != nil && !a.waited {
+		if away := a.line.State().Away; away != nil && time.Since(a.began) >= e.Command {
+			return false, away // those before have tried for as long
 		}
 	}
-}
-
-// gaveUp returns why the wait ended with ctx.
-func (a *acquisition) gaveUp(ctx context.Context) error {
-	switch {
-	case a.away != nil:
-		return withEnd(ctx, a.away)
-	case errors.Is(context.Cause(ctx), errWaitOver):
-		return redlatch.ErrNotAcquired
-	}
-	return fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, ended(ctx))
-}
-
-// failed makes the error of the call out of what went wrong.
-func (a *acquisition) failed(err error) error {
-	le := &redlatch.LockError{Op: a.op, Name: a.lock.name, Err: core.Explain(err)}
-	if a.hold != nil {
-		le.Owner = a.hold.owner
-	}
-	if errors.Is(err, redlatch.ErrNotAcquired) {
-		le.TTL = max(a.ttl, 0)
-	}
-	return le
-}
-
-// ended returns the context's error, with its cause where that is another.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) || errors.Is(err, cause) {
+	var held bool
+	began := time.Now()
+	err := e.Retry(ctx, func() (err error) {
+		held, err = a.attempt(ctx)
 		return err
+	})
+	if err == nil {
+		return held, nil
 	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
-// withEnd adds the context's error to err if ctx has ended and err does not say.
-func withEnd(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), errWaitOver) {
-		return err
+	if a.waited && a.cutShort(ctx, err, began) {
+		return false, a.gaveUp(ctx) // its turn came as it left
 	}
-	return fmt.Errorf("%w: %w", err, ended(ctx))
+	if a.rides(err) {
+		if a.line != nil {
+			a.line.Away(err)
+		}
+		if a.waited && ctx.Err() == nil {
+			a.away = err
+			return false, nil
+		}
+	}
+	return false, err
 }

@@ -25,7 +25,7 @@ func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (
 		return nil, l.wrap(op, codec.Owner{}, l.err)
 	}
 	if ctx.Err() != nil {
-		return nil, l.wrap(op, codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, ended(ctx)))
+		return nil, l.wrap(op, codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, core.EndOf(ctx)))
 	}
 	if err := l.engine.Enter(); err != nil {
 		return nil, l.wrap(op, codec.Owner{}, err)

@@ -3,7 +3,6 @@ package rlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -16,10 +15,11 @@ import (
 // and false without an error when somebody else has the lock.
 func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	e, h := a.lock.engine, a.hold
+	a.doubtful = nil
 	at := e.Attempt()
-	a.lock.proto.Acquire(&at.Call, &h.acq)
+	a.lock.proto.Acquire(&at.Call, &h.own.acq)
 	sent := time.Now()
-	reply, err := at.Run(ctx, (*ghost)(h))
+	reply, err := at.Run(ctx, h.haunter())
 	if err != nil {
 		a.unanswered(err)
 		return false, err
@@ -27,45 +27,65 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	acquired, ttl, err := codec.Acquired(reply)
 	switch {
 	case err != nil:
-		h.discard()
+		h.own.discard()
 		return false, err
 	case !acquired:
-		a.ttl, a.away = ttl, nil
+		a.refused(ttl)
 		return false, nil
 	}
-	return a.grant(sent)
+	h.own.enter(h)
+	if err := h.live(sent); err != nil {
+		h.own.abort(h)
+		return false, err
+	}
+	return true, nil
+}
+
+// haunter returns who deals with an attempt of unknown outcome: nobody for an
+// owner that others may use, since what it holds may be theirs.
+func (h *Hold) haunter() core.Ghost {
+	if h.own.shared {
+		return nil
+	}
+	return (*ghost)(h)
+}
+
+// refused takes in that somebody else has the lock.
+func (a *acquisition) refused(ttl time.Duration) {
+	a.ttl, a.away = ttl, nil
+	if a.line != nil {
+		a.line.Refused()
+	}
 }
 
 // unanswered deals with an attempt that ended with an error.
 func (a *acquisition) unanswered(err error) {
 	var refusal *transport.ServerError
 	switch {
+	case !a.set.owner.IsZero():
+		// Nothing is undone: another user of the owner may hold the lock.
 	case errors.Is(err, redlatch.ErrUncertain):
 		// The owner may be about to acquire the lock. It is never used again.
+		a.doubtful = a.hold
 		a.fresh()
 	case errors.As(err, &refusal) && !core.Passing(err) && !refusal.HasCode("WRONGTYPE"):
 		// A script that failed half-way may have left the lock held.
-		a.hold.discard()
+		a.hold.own.discard()
 		a.fresh()
 	}
 }
 
-// fresh gives the acquisition a hold with an owner that nobody has had.
+// fresh gives the acquisition a hold with an owner that nobody has had, or with
+// the one that was given.
 func (a *acquisition) fresh() { a.hold = newHold(a.lock, &a.set) }
 
-// grant turns a lock that was acquired into a live hold.
-func (a *acquisition) grant(sent time.Time) (bool, error) {
-	e, h := a.lock.engine, a.hold
-	if !h.lease.Hold(sent, e.LossMargin(h.lease.TTL)) {
-		h.discard()
-		return false, fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
-			redlatch.ErrNotAcquired, h.lease.TTL)
+// abort gives back what was acquired in vain.
+func (t *tenure) abort(h *Hold) {
+	if t.leave(h); t.shared {
+		t.lock.engine.Go(func() { _ = t.releaseShared(t.lock.engine.Command) }) // the lease ends it, too
+		return
 	}
-	if !e.Watchdog.Add(&h.lease) {
-		h.discard()
-		return false, redlatch.ErrClosed
-	}
-	return true, nil
+	t.discard()
 }
 
 // ghost is a hold whose acquire has no known outcome.
@@ -74,29 +94,22 @@ type ghost Hold
 // Haunt is part of core.Ghost: it sees to it that a lock acquired for a caller
 // who has left is given back.
 func (g *ghost) Haunt(at *core.Attempt, reply any, err error) {
-	h := (*Hold)(g)
+	t := &(*Hold)(g).own
 	if errors.Is(err, redlatch.ErrUncertain) {
-		h.settle(at)
+		t.settle(at)
+		t.rest() // this may take long: the others need not wait for it
 		return
 	}
 	at.Free()
+	if errors.Is(err, redlatch.ErrNotSent) {
+		t.rest()
+		return
+	}
 	if err == nil {
 		if acquired, _, decodeErr := codec.Acquired(reply); decodeErr == nil && !acquired {
+			t.rest()
 			return
 		}
 	}
-	h.discard()
-}
-
-// discard frees the lock in the background if this hold's owner has it.
-func (h *Hold) discard() { h.settle(nil) }
-
-func (h *Hold) settle(at *core.Attempt) {
-	h.lock.engine.Settle(&core.Doubt{
-		Name:    h.lock.name,
-		Owner:   h.owner.String(),
-		Attempt: at,
-		Release: func(c *transport.Call) { h.lock.proto.Release(c, &h.acq, 0) },
-		Lease:   h.lease.TTL,
-	})
+	t.doubt(nil, t.rest, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
 }

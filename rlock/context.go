@@ -6,9 +6,15 @@ import (
 )
 
 // Context returns a context that ends when parent does and when the hold does.
-// Its cause, see context.Cause, is then ErrLost, ErrNotHeld or ErrClosed. Its
-// Err asks the clocks, so that it is right even before a timer could fire. With
-// a fixed lease it has that lease's deadline.
+// Its cause, see context.Cause, is then what [Hold.Err] returns. Its Err asks the
+// clocks, so that it is right even before a timer could fire; contexts made from
+// it end when the watchdog sees the end, a moment later. With a fixed lease or a
+// maximum it has that deadline.
+//
+// It proves the hold: Lock and TryLock of the same lock and client with it, or
+// with a context made from it, re-enter the lock, and each re-entry needs an
+// Unlock of its own. While the hold is live that succeeds; after it was lost it
+// gives ErrLost; after it was unlocked the proof counts for nothing.
 //
 // Use it for the work that needs the lock. It costs no goroutine.
 func (h *Hold) Context(parent context.Context) context.Context {
@@ -39,13 +45,24 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
+// Value is part of context.Context. It hands out the proof of holding; the proof
+// of a hold that was given up counts for nothing, so that one further out shows.
+func (c *holdContext) Value(key any) any {
+	if k, ok := key.(proofKey); ok && k == c.hold.tenure.lock.proofKey {
+		if end := c.hold.ended.Load(); end != endGiven && end != endHandedOver {
+			return c.hold
+		}
+	}
+	return c.Context.Value(key)
+}
+
 // Deadline is part of context.Context.
 func (c *holdContext) Deadline() (time.Time, bool) {
 	deadline, ok := c.Context.Deadline()
-	if !c.hold.lease.Fixed {
+	if !c.hold.lease.Fixed && c.hold.lease.Max == 0 {
 		return deadline, ok
 	}
-	if end := c.hold.lease.Deadline().Time(); !ok || end.Before(deadline) {
+	if end := c.hold.lease.Final(); !ok || end.Before(deadline) {
 		return end, true
 	}
 	return deadline, ok

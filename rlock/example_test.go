@@ -149,3 +149,44 @@ func ExampleHold_LetExpire() {
 	// <nil>
 	// again this hour: true
 }
+
+// The same lock, entered again.
+func ExampleLock_Do_again() {
+	client, stop := demo()
+	defer stop()
+	orders := rlock.New(client, "orders:42")
+	ctx := context.Background()
+	shipOrders := func() error {
+		return orders.Do(ctx, func(ctx context.Context) error {
+			return orders.Do(ctx, ship) // the same hold, entered again
+		})
+	}
+	fmt.Println(shipOrders())
+	// Output: <nil>
+}
+
+// Acquired here, finished elsewhere.
+func ExampleHold_HandOver() {
+	client, stop := demo()
+	defer stop()
+	orders := rlock.New(client, "orders:42")
+	ctx := context.Background()
+	hold, err := orders.Lock(ctx)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	handOver := func() error {
+		owner, err := hold.HandOver() // put owner.String() into the job
+		if err != nil {
+			return err
+		}
+		hold, err = orders.Resume(ctx, owner) // there, after codec.ParseOwner
+		return err
+	}
+	fmt.Println(handOver())
+	fmt.Println(hold.Unlock())
+	// Output:
+	// <nil>
+	// <nil>
+}

@@ -131,8 +131,10 @@ func TestHoldOutlivesBothItsConnections(t *testing.T) {
 	s := redistest.Start(t)
 	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease))
 	hold := take(t, rlock.New(client, redistest.Key(t)))
-	waiter := await(t.Context(), rlock.New(client, hold.Name())) // for the subscription
-	awaitWaiters(t, s, hold.Name())
+	other := redistest.Key(t) // for the subscription
+	holdByHand(t, s, other, unheard)
+	waiter := await(t.Context(), rlock.New(client, other))
+	awaitWaiters(t, s, other)
 	for range 3 {
 		s.KillClients(t, "normal")
 		s.KillClients(t, "pubsub")
@@ -140,6 +142,7 @@ func TestHoldOutlivesBothItsConnections(t *testing.T) {
 	}
 	waiter.stillWaits(t)
 	require.NoError(t, hold.Unlock())
+	freeByHand(t, s, other)
 	require.NoError(t, waiter.acquired(t, soon).Unlock())
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
@@ -17,64 +17,108 @@ import (
 // Hold is a lock that was acquired, until it is given up or lost. All methods
 // are safe for concurrent use, by any goroutine.
 type Hold struct {
-	lock  *Lock
-	owner codec.Owner
-	acq   protocol.Acquisition
-	lease watchdog.Lease
-	ended atomic.Pointer[ending] // nil while live
+	tenure *tenure
+	lease  watchdog.Lease
+	expiry clock.Deadline         // when the lease ends on the server if it is not renewed; guarded by tenure.mu
+	ended  atomic.Pointer[ending] // nil while live
 
-	giveUp sync.Once // Unlock or LetExpire, whichever comes first
+	giveUp sync.Once // Unlock, LetExpire or HandOver, whichever comes first
 	result error     // of giveUp
 
 	// mu guards contexts and pruned. It is not held while contexts are ended.
 	mu       sync.Mutex
 	contexts []*holdContext
 	pruned   int
+
+	own tenure // of a hold that is the first of its owner
 }
 
 // ending is why a hold is over.
 type ending struct{ cause error }
 
 var (
-	endLost   = &ending{redlatch.ErrLost}
-	endClosed = &ending{redlatch.ErrClosed}
-	endGiven  = &ending{redlatch.ErrNotHeld}
+	endLost       = &ending{redlatch.ErrLost}
+	endMaxHold    = &ending{redlatch.ErrMaxHold}
+	endClosed     = &ending{redlatch.ErrClosed}
+	endGiven      = &ending{redlatch.ErrNotHeld}
+	endHandedOver = &ending{redlatch.ErrHandedOver}
 )
 
+// newHold returns a hold for an owner of its own, or the one in set.
 func newHold(l *Lock, set *settings) *Hold {
-	h := &Hold{lock: l, owner: l.engine.NextOwner()}
-	h.acq = protocol.Acquisition{Owner: h.owner.String(), Lease: set.leaseMS}
-	h.lease = watchdog.Lease{
-		Key:    l.proto.Key(),
-		Owner:  h.acq.Owner,
-		TTL:    set.lease,
-		TTLArg: set.leaseMS,
-		Fixed:  set.fixed,
-		Holder: (*watched)(h),
+	h := &Hold{}
+	h.tenure = &h.own
+	owner := set.owner
+	if owner.IsZero() {
+		owner = l.engine.NextOwner()
 	}
+	h.own.lock, h.own.owner, h.own.shared = l, owner, !set.owner.IsZero()
+	h.own.lease = set.lease
+	h.own.acq = protocol.Acquisition{Owner: owner.String(), Lease: set.leaseMS}
+	h.prepare(set)
 	return h
 }
 
+// newInner returns a hold that re-enters a tenure.
+func newInner(t *tenure, set *settings) *Hold {
+	h := &Hold{tenure: t}
+	h.prepare(set)
+	return h
+}
+
+func (h *Hold) prepare(set *settings) {
+	h.lease = watchdog.Lease{
+		Key:    h.tenure.lock.proto.Key(),
+		Owner:  h.tenure.acq.Owner,
+		TTL:    set.lease,
+		TTLArg: set.leaseMS,
+		Fixed:  set.fixed,
+		Max:    set.maxHold,
+		Floor:  &h.tenure.floor,
+		Least:  &h.tenure.least,
+		Holder: (*watched)(h),
+	}
+}
+
+// live makes the hold live, for a grant whose call was sent at sent. When there
+// is no life in it, the error says why, and what was acquired must be given back.
+func (h *Hold) live(sent time.Time) error {
+	e := h.tenure.lock.engine
+	if !h.lease.Hold(sent, e.LossMargin(h.lease.TTL)) {
+		return fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
+			redlatch.ErrNotAcquired, h.lease.TTL)
+	}
+	h.tenure.expires(h, clock.After(sent, h.lease.TTL))
+	if !e.Watchdog.Add(&h.lease) {
+		return redlatch.ErrClosed
+	}
+	return nil
+}
+
 // Name returns the lock's name.
-func (h *Hold) Name() string { return h.lock.name }
+func (h *Hold) Name() string { return h.tenure.lock.name }
 
 // Owner returns the owner under which the lock is held, as others see it on the
 // server.
-func (h *Hold) Owner() codec.Owner { return h.owner }
+func (h *Hold) Owner() codec.Owner { return h.tenure.owner }
 
 // Err returns nil while the lock is held, and afterwards why not: ErrLost,
-// ErrNotHeld after Unlock or LetExpire, or ErrClosed. It asks the clocks and not
-// the server, so it costs nothing and is right at the first instruction after
-// the machine was suspended.
+// ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed.
+// It asks the clocks and not the server, so it costs nothing and is right at the
+// first instruction after the machine was suspended.
 func (h *Hold) Err() error {
 	if end := h.ended.Load(); end != nil {
 		return end.cause
 	}
-	if h.lease.Deadline().Passed(time.Now()) {
+	switch h.lease.Over(time.Now()) {
+	case watchdog.EndLease:
 		h.lose()
-		return h.ended.Load().cause
+	case watchdog.EndMax:
+		h.expire()
+	default:
+		return nil
 	}
-	return nil
+	return h.ended.Load().cause
 }
 
 // Remaining returns how long the hold lasts if it is not renewed any more, less
@@ -83,114 +127,91 @@ func (h *Hold) Remaining() time.Duration {
 	if h.Err() != nil {
 		return 0
 	}
-	return max(0, h.lease.Deadline().Remaining(time.Now()))
-}
-
-// Unlock frees the lock and wakes a waiter. It needs no context and works when
-// every context has ended: it takes one command timeout at most, less when less
-// is left of the lease. The hold's contexts end, with cause ErrNotHeld, before
-// anything is sent. Later calls do nothing and return the first one's result.
-//
-// It returns nil when the lock was held until now and is free. ErrLost: the hold
-// was lost before, together with ErrWrongType when something else has taken its
-// key. ErrUncertain or ErrNotSent: Redis did not answer in time; the
-// release goes on in the background until the lease is over. ErrClosed: the
-// client was closed, and the lock is left to its lease. It sends one EVALSHA.
-func (h *Hold) Unlock() error {
-	h.giveUp.Do(func() { h.result = h.lock.wrap("unlock", h.owner, h.unlock()) })
-	return h.result
+	now := time.Now()
+	return max(0, min(h.lease.Deadline().Remaining(now), h.lease.Ends().Sub(now)))
 }
 
 // LetExpire ends the hold without freeing the lock: it is not renewed any more
 // and frees itself when its lease is over. A job that must run at most once per
 // period takes a lease of the period and ends with LetExpire; Unlock does
 // nothing then. It returns ErrNotHeld after Unlock, ErrLost when the hold was
-// lost before, and sends nothing.
+// lost before, and an error while the lock is entered more than once, since the
+// other holds keep it. It sends nothing.
 func (h *Hold) LetExpire() error {
+	return h.leaveIt("let-expire", endGiven, nil)
+}
+
+// leaveIt ends the hold, because of end, and leaves the lock on the server. Then,
+// if not nil, is asked before: an error keeps the hold as it is. It has the
+// tenure's turn all the while: nothing else changes the count, and nobody enters.
+func (h *Hold) leaveIt(op string, end *ending, then func() error) error {
+	t := h.tenure
+	if err := h.Err(); err != nil {
+		return t.lock.wrap(op, t.owner, err)
+	}
+	if !t.takeFor(t.lock.engine.Command) {
+		return t.lock.wrap(op, t.owner, errUnsettled)
+	}
+	defer t.give()
+	if t.others(h) {
+		return t.lock.wrap(op, t.owner, errEntered)
+	}
+	if then != nil {
+		if err := then(); err != nil {
+			return t.lock.wrap(op, t.owner, err)
+		}
+	}
 	err := redlatch.ErrNotHeld
 	h.giveUp.Do(func() {
-		h.lock.engine.Watchdog.Remove(&h.lease)
-		err = h.finish()
-		h.result = h.lock.wrap("let-expire", h.owner, err)
+		t.lock.engine.Watchdog.Remove(&h.lease)
+		err = h.finish(end)
+		h.result = t.lock.wrap(op, t.owner, err)
+		t.leave(h)
+		t.passOn()
 	})
-	return h.lock.wrap("let-expire", h.owner, err)
+	return t.lock.wrap(op, t.owner, err)
 }
+
+var errUnsettled = fmt.Errorf("%w: an earlier re-entry or unlock is not settled yet", redlatch.ErrUncertain)
+
+var errEntered = errors.New("redlatch: the lock is entered more than once")
 
 // finish ends a live hold because its holder gives it up. It returns why it had
 // ended before, if it had.
-func (h *Hold) finish() error {
+func (h *Hold) finish(why *ending) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	if !h.end(endGiven) {
+	if !h.end(why) {
 		return h.ended.Load().cause
 	}
 	return nil
 }
 
-// unlock is the first Unlock. The order is watchdog, life, server: a renewal
-// that ran after the release would report a loss.
-func (h *Hold) unlock() error {
-	e := h.lock.engine
-	e.Join()
-	defer e.Leave()
-	e.Watchdog.Remove(&h.lease)
-	bound := min(e.Command, h.lease.Deadline().Remaining(time.Now()))
-	if err := h.finish(); err != nil {
-		return err
-	}
-	err := h.release(bound)
-	if core.Passing(err) || errors.Is(err, redlatch.ErrUncertain) {
-		h.discard()
-	}
-	if err = core.Explain(err); errors.Is(err, redlatch.ErrWrongType) {
-		return fmt.Errorf("%w: %w", redlatch.ErrLost, err) // something else took its key
-	}
-	return err
-}
-
-// release sends the release until the server answers, for bound at most.
-// Repeating it is safe: it names the count to arrive at.
-func (h *Hold) release(bound time.Duration) error {
-	e := h.lock.engine
-	began := time.Now()
-	var pause core.Backoff
-	var sentBefore bool
-	for {
-		out, err := h.releaseOnce(bound - time.Since(began))
-		switch {
-		case err == nil && out == codec.NotHeld && !sentBefore:
-			return redlatch.ErrLost
-		case err == nil:
-			return nil
-		case errors.Is(err, redlatch.ErrUncertain):
-			sentBefore = true
-		case !core.Passing(err):
-			return err
-		}
-		d := pause.Next()
-		if time.Since(began)+d >= bound || !e.Wait(d) {
-			return err
-		}
-	}
-}
-
-func (h *Hold) releaseOnce(bound time.Duration) (codec.ReleaseOutcome, error) {
-	at := h.lock.engine.Attempt()
-	h.lock.proto.Release(&at.Call, &h.acq, 0)
-	reply, err := at.RunFor(bound)
-	if err != nil {
-		return 0, err
-	}
-	return codec.Released(reply)
-}
-
-// lose ends a hold whose lease is over, and frees what may be left of it on the
-// server: a renewal whose reply was lost may have prolonged it.
+// lose ends a hold whose lease is over or that the server no longer has, and
+// frees what may be left on the server: a renewal whose reply was lost may have
+// prolonged it.
 func (h *Hold) lose() {
-	h.lock.engine.Watchdog.Remove(&h.lease)
-	if h.end(endLost) {
-		h.discard()
+	t := h.tenure
+	t.lock.engine.Watchdog.Remove(&h.lease)
+	if !h.end(endLost) {
+		return
+	}
+	if t.leave(h) == 0 {
+		if !t.shared {
+			t.discard()
+		}
+		t.passOn()
+	}
+}
+
+// expire ends a hold that has reached its maximum. The work may go on for a
+// moment, so the lock is left to its lease, or to Unlock.
+func (h *Hold) expire() {
+	h.tenure.lock.engine.Watchdog.Remove(&h.lease)
+	if h.end(endMaxHold) {
+		h.tenure.outlive()
+		h.tenure.passOn()
 	}
 }
 
@@ -200,9 +221,12 @@ type watched Hold
 // LeaseLost is part of watchdog.Holder.
 func (w *watched) LeaseLost(cause error) {
 	h := (*Hold)(w)
-	if errors.Is(cause, redlatch.ErrClosed) {
+	switch {
+	case errors.Is(cause, redlatch.ErrClosed):
 		h.end(endClosed)
-		return
+	case errors.Is(cause, redlatch.ErrMaxHold):
+		h.expire()
+	default:
+		h.lose()
 	}
-	h.lose()
 }

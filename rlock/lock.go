@@ -21,6 +21,8 @@ type Lock struct {
 	name   string
 	proto  protocol.Protocol
 	err    error // why the name cannot be used; returned by every method
+
+	proofKey any // a proofKey, boxed once
 }
 
 // New returns the lock called name. It sends nothing. A name that no lock can
@@ -28,7 +30,8 @@ type Lock struct {
 func New(client *redlatch.Client, name string) *Lock {
 	e := core.EngineOf(client)
 	mapped, err := e.Map(name)
-	return &Lock{engine: e, name: name, proto: newPlain(mapped, e.Publish()), err: err}
+	p := newPlain(mapped, e.Publish())
+	return &Lock{engine: e, name: name, proto: p, err: err, proofKey: proofKey{e, p.Kind(), p.Key()}}
 }
 
 // Name returns the name that the lock was made with.
@@ -43,9 +46,9 @@ func (l *Lock) Name() string { return l.name }
 // should be over, and once every poll cap.
 //
 // Errors: ErrNotAcquired with ctx's error when ctx ended the wait, or alone when
-// WithWait's time ran out; ErrNotSent or ErrUncertain when Redis could not be
-// reached for one command timeout at the beginning (once it waits, Lock rides
-// out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease;
+// WithWait's time ran out; ErrNotSent when Redis could not be reached for one
+// command timeout at the beginning, ErrUncertain when the reply to the first
+// attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease;
 // or a *transport.ServerError.
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)

@@ -19,16 +19,18 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
+// roles are what the binary can be instead of a test: other processes. Each is
+// chosen by a variable of the environment, which says where the server is.
+var roles = map[string]func(url string){
+	holderURL:    holdUntilKilled,
+	contenderURL: func(url string) { os.Exit(contend(url)) },
+}
+
 func TestMain(m *testing.M) {
-	if url := os.Getenv(holderURL); url != "" {
-		holdUntilKilled(url)
-	}
-	// The binary plays other processes, too.
-	if url := os.Getenv(holderURL); url != "" {
-		holdUntilKilled(url)
-	}
-	if url := os.Getenv(contenderURL); url != "" {
-		os.Exit(contend(url))
+	for variable, play := range roles {
+		if url := os.Getenv(variable); url != "" {
+			play(url)
+		}
 	}
 	redistest.Main(m)
 }

@@ -179,7 +179,7 @@ func TestMirrorLockUninterruptibly(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t, noPoll())
 	name := redistest.Key(t)
-	hold := take(t, rlock.New(client, name))
+	hold := take(t, rlock.New(connect(t, srv.URL()), name))
 	ctx, cancel := context.WithCancel(t.Context())
 	w := await(context.WithoutCancel(ctx), rlock.New(client, name))
 	awaitWaiters(t, srv, name)

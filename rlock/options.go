@@ -18,6 +18,10 @@ type settings struct {
 	fixed    bool // WithLease was given
 	watchdog bool // WithWatchdog was given
 	leaseMS  any  // lease in milliseconds, an int64 boxed once
+	maxHold  time.Duration
+	capped   bool // WithMaxHold was given
+	owner    codec.Owner
+	given    bool // WithOwner was given
 }
 
 // WithWait bounds how long Lock waits for the lock, besides its context. When
@@ -46,7 +50,27 @@ func WithWatchdog(d time.Duration) Option {
 	return func(s *settings) { s.lease, s.watchdog = d, true }
 }
 
-// settle applies the options to the defaults and checks the result.
+// WithMaxHold ends the hold d after it was acquired, however well it is renewed:
+// renewals stop, and its contexts end with ErrMaxHold. The lock is free when the
+// lease that is left then has run out, or when it is unlocked. At least 1 ms. It
+// is for renewed leases: with WithLease it gives ErrBadLease. Default: no
+// maximum. Redisson has no counterpart.
+func WithMaxHold(d time.Duration) Option {
+	return func(s *settings) { s.maxHold, s.capped = d, true }
+}
+
+// WithOwner acquires the lock for owner, instead of an owner of its own: whoever
+// else uses the same owner is inside, too, as two calls on one thread are in
+// Redisson. It is for owners that travel, with a job or a request; see
+// codec.ParseOwner. Acquiring counts one more, unlocking one less, as in
+// Redisson. When the reply is lost, ErrUncertain is returned and nothing is
+// undone, because what the owner holds may be somebody else's. The zero Owner
+// gives ErrBadOwner.
+func WithOwner(owner codec.Owner) Option {
+	return func(s *settings) { s.owner, s.given = owner, true }
+}
+
+// configure applies the options to the defaults and checks the result.
 func configure(e *core.Engine, opts []Option) (settings, error) {
 	s := settings{lease: e.Lease}
 	for _, o := range opts {
@@ -56,6 +80,15 @@ func configure(e *core.Engine, opts []Option) (settings, error) {
 	}
 	if s.fixed && s.watchdog {
 		return s, fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", codec.ErrBadLease)
+	}
+	if s.given && s.owner.IsZero() {
+		return s, fmt.Errorf("%w: the zero Owner", codec.ErrBadOwner)
+	}
+	if s.capped && s.fixed {
+		return s, fmt.Errorf("%w: WithMaxHold is for leases that are renewed, not for WithLease", codec.ErrBadLease)
+	}
+	if s.capped && (s.maxHold < time.Millisecond || s.maxHold > codec.MaxLease) {
+		return s, fmt.Errorf("%w: a maximum of %v", codec.ErrBadLease, s.maxHold)
 	}
 	ms, err := codec.LeaseMillis(s.lease)
 	if err != nil {

@@ -25,6 +25,9 @@ func newPlain(name string, publish any) *plain {
 	return p
 }
 
+// Kind is part of protocol.Protocol.
+func (p *plain) Kind() string { return "plain" }
+
 // Key is part of protocol.Protocol.
 func (p *plain) Key() string { return p.name }
 
@@ -34,11 +37,26 @@ func (p *plain) Acquire(c *transport.Call, a *protocol.Acquisition) {
 	c.Args = append(c.Args, p.key, a.Lease, a.Owner)
 }
 
+// Reenter is part of protocol.Protocol.
+func (p *plain) Reenter(c *transport.Call, a *protocol.Acquisition, target int64) {
+	c.Script, c.NumKeys = luasrc.Reenter, 1
+	c.Args = append(c.Args, p.key, a.Lease, a.Owner, target)
+}
+
 // Release is part of protocol.Protocol.
 func (p *plain) Release(c *transport.Call, a *protocol.Acquisition, target int64) {
 	c.Script, c.NumKeys, c.Urgent = luasrc.Release, 2, true
 	c.Args = append(c.Args, p.key, p.channelArg, a.Owner, target, a.Lease, p.publish, p.message)
 }
+
+// ReleaseShared is part of protocol.Protocol.
+func (p *plain) ReleaseShared(c *transport.Call, a *protocol.Acquisition, latch string) {
+	c.Script, c.NumKeys, c.Urgent = luasrc.ReleaseShared, 3, true
+	c.Args = append(c.Args, p.key, p.channelArg, latch, p.message, a.Lease, a.Owner, p.publish, latchMillis)
+}
+
+// latchMillis is how long a latch may live: the least of what Redisson's does.
+const latchMillis int64 = 16_000
 
 // ForceRelease is part of protocol.Protocol.
 func (p *plain) ForceRelease(c *transport.Call) {

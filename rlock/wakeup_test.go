@@ -117,10 +117,11 @@ func firstOf(t *testing.T, queue []*waiter) *rlock.Hold {
 func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t, noPoll())
+	holder := connect(t, srv.URL())
 	for range 50 {
 		name := redistest.Key(t)
 		l := rlock.New(client, name)
-		hold := take(t, l)
+		hold := take(t, rlock.New(holder, name))
 		ctx, cancel := context.WithCancel(t.Context())
 		leaver, stayer := await(ctx, l), await(t.Context(), l)
 		listening(t, srv, codec.LockChannel(name))
@@ -214,10 +215,10 @@ func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 	client := connect(t, srv.URL(), noPoll())
 	// Both connections and the watchdog are there.
 	warm := rlock.New(client, "warm-up")
-	hold := take(t, warm)
+	holdByHand(t, srv, "warm-up", unheard)
 	w := await(t.Context(), warm)
 	listening(t, srv, codec.LockChannel("warm-up"))
-	require.NoError(t, hold.Unlock())
+	freeByHand(t, srv, "warm-up")
 	require.NoError(t, w.acquired(t, soon).Unlock())
 	requireNoTrace(t, srv)
 	baseline := runtime.NumGoroutine()

@@ -86,3 +86,10 @@ type Reconnecter interface {
 	// reconnect of a command connection. Ask again for the one after.
 	Reconnected() <-chan struct{}
 }
+
+// Counter is implemented by transports that can tell how many listen.
+type Counter interface {
+	// Listeners returns how many connections listen to channel, on all nodes
+	// where that is possible. An error says that it could not be found out.
+	Listeners(ctx context.Context, channel string) (int64, error)
+}

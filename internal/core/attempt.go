@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -14,7 +13,7 @@ import (
 type Ghost interface {
 	// Haunt is called exactly once for an attempt whose Run returned an error
 	// that wraps ErrUncertain: with the reply if it came after all, else with
-	// the error. It runs on any goroutine, must not block, and owns the attempt
+	// the error, which may say in the end that nothing was run. It runs on any goroutine, must not block, and owns the attempt
 	// from then on.
 	Haunt(a *Attempt, reply any, err error)
 }
@@ -24,6 +23,9 @@ type Ghost interface {
 type Attempt struct {
 	// Call is what Run sends.
 	Call transport.Call
+	// Sent, if not nil, runs as soon as the call was started, before its reply
+	// is waited for: calls started in it go to the server after this one.
+	Sent func()
 
 	engine *Engine
 	ghost  Ghost
@@ -59,7 +61,7 @@ func (e *Engine) Attempt() *Attempt {
 // itself; a ghost frees what it was given.
 func (a *Attempt) Free() {
 	a.Call.Reset()
-	a.ghost = nil
+	a.ghost, a.Sent = nil, nil
 	a.state.Store(attemptAwaited)
 	a.engine.attempts.Put(a)
 }
@@ -84,12 +86,15 @@ func (a *Attempt) RunFor(bound time.Duration) (any, error) {
 func (a *Attempt) run(ctx context.Context, bound time.Duration, closing <-chan struct{}) (any, error) {
 	a.timer.Reset(bound)
 	a.engine.Transport.Start(&a.Call, a.done)
+	if a.Sent != nil {
+		a.Sent()
+	}
 	var why error
 	select {
 	case out := <-a.result:
 		return a.finish(out)
 	case <-ctx.Done():
-		why = context.Cause(ctx)
+		why = EndOf(ctx)
 	case <-a.timer.C:
 		why = fmt.Errorf("no reply within %v", bound.Round(time.Millisecond))
 	case <-closing:
@@ -137,7 +142,7 @@ func (a *Attempt) complete(reply any, err error) {
 		return
 	}
 	e := a.engine
-	if a.ghost == nil || errors.Is(err, ErrNotSent) {
+	if a.ghost == nil || !a.Call.Abandoned() { // or withdrawn, as Run has said
 		a.Free()
 	} else {
 		a.ghost.Haunt(a, reply, err)

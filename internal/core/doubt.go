@@ -30,6 +30,8 @@ type Doubt struct {
 	Release func(c *transport.Call)
 	// Lease is how long the doubt can matter.
 	Lease time.Duration
+	// Done, if not nil, runs when the doubt is over.
+	Done func()
 }
 
 // Settle ends a doubt in the background: it frees the lock as soon as it turns
@@ -43,7 +45,14 @@ type Doubt struct {
 func (e *Engine) Settle(d *Doubt) {
 	e.ghosts.add(1)
 	if !e.spawn(func() { e.settle(d) }) {
+		d.over()
 		e.ghosts.add(-1)
+	}
+}
+
+func (d *Doubt) over() {
+	if d.Done != nil {
+		d.Done()
 	}
 }
 
@@ -59,11 +68,15 @@ func (e *Engine) spawn(f func()) bool {
 	return true
 }
 
+// Go runs f in the background, unless the client is closed. f must end soon.
+func (e *Engine) Go(f func()) { e.spawn(f) }
+
 // settle runs until the doubt is over or the client is closed. The lease that a
 // doubt lasts counts while the server answers: what a server that is away has
 // yet to read, it may run when it comes back.
 func (e *Engine) settle(d *Doubt) {
 	defer e.ghosts.add(-1)
+	defer d.over()
 	if d.Attempt != nil {
 		defer d.Attempt.Free()
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -16,15 +17,16 @@ import (
 
 // Config is a client's settings, defaults filled in.
 type Config struct {
-	Transport transport.Transport // closed with the engine
-	ClientID  uuid.UUID           // what owners begin with
-	Lease     time.Duration       // of holds without a lease of their own
-	FairWait  time.Duration       // of fair waiters without a wait of their own
-	Command   time.Duration       // bound on waiting for one command
-	PollCap   time.Duration       // bound on sleeping without asking the server
-	Margin    time.Duration       // loss margin; 0: min(lease/10, 1 s)
-	Mapper    codec.NameMapper    // nil: names are keys
-	Logger    *slog.Logger        // required
+	Transport  transport.Transport // closed with the engine
+	ClientID   uuid.UUID           // what owners begin with
+	Lease      time.Duration       // of holds without a lease of their own
+	FairWait   time.Duration       // of fair waiters without a wait of their own
+	Command    time.Duration       // bound on waiting for one command
+	PollCap    time.Duration       // bound on sleeping without asking the server
+	Margin     time.Duration       // loss margin; 0: min(lease/10, 1 s)
+	MaxWaiters int64               // bound on callers that wait; 0: none
+	Mapper     codec.NameMapper    // nil: names are keys
+	Logger     *slog.Logger        // required
 }
 
 // Engine is the part of a client that lock kinds use. All methods are safe for
@@ -35,8 +37,10 @@ type Engine struct {
 	Watchdog *watchdog.Loop
 
 	owners   atomic.Int64
+	waiters  atomic.Int64
 	publish  any // the publish command, boxed
 	fences   fences
+	lines    lines
 	attempts sync.Pool // of *Attempt
 
 	closing context.Context    //nolint:containedctx // ends first: nothing new begins, waiters leave
@@ -62,6 +66,7 @@ func New(cfg Config) *Engine {
 		Group:  e.group(),
 		Margin: e.LossMargin,
 		Lost:   ErrLost,
+		Max:    ErrMaxHold,
 		Closed: ErrClosed,
 		Logger: cfg.Logger,
 	})
@@ -133,6 +138,23 @@ func (e *Engine) Close() error {
 		e.work.Wait()
 	})
 	return e.err
+}
+
+// Shutdown refuses new work, waits until no lease is watched, or ctx ends, and
+// closes. What is granted from now on is given back.
+func (e *Engine) Shutdown(ctx context.Context) error {
+	e.refuse()
+	e.Watchdog.Drain(ctx)
+	err := e.Close()
+	left := e.Watchdog.Cut()
+	if left == 0 {
+		return err
+	}
+	why := ErrClosed // somebody else did not wait
+	if ctx.Err() != nil {
+		why = context.Cause(ctx)
+	}
+	return fmt.Errorf("redlatch: %d holds were not unlocked: %w", left, why)
 }
 
 // Enter counts a user's call in, unless the client is closing. Each Enter that

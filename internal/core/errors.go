@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -13,6 +14,8 @@ var (
 	ErrNotAcquired = errors.New("redlatch: lock not acquired")
 	ErrNotHeld     = errors.New("redlatch: lock not held")
 	ErrLost        = errors.New("redlatch: lock lost")
+	ErrMaxHold     = errors.New("redlatch: lock held for its maximum time")
+	ErrHandedOver  = errors.New("redlatch: lock handed over")
 	ErrWrongType   = errors.New("redlatch: key holds something that is no lock")
 	ErrClosed      = transport.ErrClosed
 	ErrUncertain   = transport.ErrUncertain
@@ -50,3 +53,34 @@ func Explain(err error) error {
 }
 
 func isUncertain(err error) bool { return errors.Is(err, transport.ErrUncertain) }
+
+// ErrWaitOver is the cause with which a bound on waiting ends a context of ours.
+var ErrWaitOver = errors.New("the time to wait ran out")
+
+// ours are the errors that say something about a call or a hold.
+var ours = []error{
+	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver,
+	ErrWrongType, ErrClosed, ErrUncertain, ErrNotSent,
+}
+
+// EndOf returns why ctx ended: its error, with its cause where that is another.
+// A cause that is one of ours, such as the loss of another lock, is told in words
+// only: it says nothing about the call at hand.
+func EndOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	if errors.Is(cause, ErrWaitOver) {
+		return cause
+	}
+	for _, own := range ours {
+		if errors.Is(cause, own) {
+			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // in words only
+		}
+	}
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -2,11 +2,13 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
@@ -39,6 +41,7 @@ var (
 	_ transport.Transport   = (*Redigo)(nil)
 	_ transport.Fencer      = (*Redigo)(nil)
 	_ transport.Reconnecter = (*Redigo)(nil)
+	_ transport.Counter     = (*Redigo)(nil)
 )
 
 // NewRedigo returns a transport that dials on first use.
@@ -90,6 +93,20 @@ func named(dial func(context.Context) (redis.Conn, error), name string) func(con
 // Subscribe is part of transport.Transport.
 func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	return r.sub.Subscribe(ctx, channel)
+}
+
+// Listeners is part of transport.Counter. It sends PUBSUB NUMSUB.
+func (r *Redigo) Listeners(ctx context.Context, channel string) (int64, error) {
+	reply, err := r.Ask(ctx, &transport.Call{Command: "PUBSUB", Args: []any{"NUMSUB", channel}})
+	if err != nil {
+		return 0, err
+	}
+	if pair, ok := reply.([]any); ok && len(pair) == 2 {
+		if n, ok := pair[1].(int64); ok {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%w to PUBSUB NUMSUB", codec.ErrBadReply)
 }
 
 // PublishCommand is part of transport.Transport. One master without a cluster

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"time"
+
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/watchdog"
@@ -32,7 +34,7 @@ func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 		call.Args = append(call.Args, l.Key)
 	}
 	for _, l := range leases {
-		call.Args = append(call.Args, l.Owner, l.TTLArg)
+		call.Args = append(call.Args, l.Owner, lease(l))
 	}
 	e.Transport.Start(call, func(reply any, err error) {
 		if err != nil {
@@ -53,4 +55,22 @@ func renewed(reply any, n int) ([]bool, error) {
 		held[i] = ok
 	}
 	return held, nil
+}
+
+// lease returns the time to live that a renewal sets, in milliseconds: what is
+// owed to the lease, and to a longer one of the same owner.
+func lease(l *watchdog.Lease) any {
+	owed := l.TTL
+	if l.Least != nil {
+		owed = max(owed, time.Duration(l.Least.Load()))
+	}
+	if l.Floor != nil {
+		if floor := l.Floor.Load(); !floor.IsZero() {
+			owed = max(owed, floor.Remaining(time.Now()))
+		}
+	}
+	if owed == l.TTL {
+		return l.TTLArg
+	}
+	return owed.Milliseconds()
 }

@@ -71,7 +71,7 @@ func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 // the server works through the commands of a connection in their order.
 func (m *Mux) passed(ctx context.Context, id int64) bool {
 	ping := &transport.Call{Command: "PING"}
-	_, err := m.ask(ctx, ping)
+	_, err := m.Ask(ctx, ping)
 	var refusal *transport.ServerError
 	answered := err == nil || errors.As(err, &refusal)
 	return answered && ping.Conn() == id
@@ -88,7 +88,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 		// another client's. The address is not.
 		c.Args = append(c.Args, "ADDR", who.addr)
 	}
-	_, err := m.ask(ctx, c)
+	_, err := m.Ask(ctx, c)
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
 		return err // nil with 1, killed, or 0, gone already

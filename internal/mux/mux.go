@@ -67,7 +67,7 @@ func (m *Mux) Start(call *transport.Call, done transport.Done) {
 // of ctx.
 func (m *Mux) Connect(ctx context.Context) error {
 	ping := &transport.Call{Command: "PING", Urgent: true}
-	_, err := m.ask(ctx, ping)
+	_, err := m.Ask(ctx, ping)
 	if transport.IsCode(err, "NOPERM") {
 		return nil // only a server that knows us refuses us this
 	}
@@ -90,8 +90,9 @@ func (m *Mux) Close() error {
 	return nil
 }
 
-// ask starts call and waits for its outcome, or for ctx.
-func (m *Mux) ask(ctx context.Context, call *transport.Call) (any, error) {
+// Ask starts call and waits for its outcome, or for ctx: then the error wraps
+// transport.ErrNotSent or transport.ErrUncertain with ctx's cause.
+func (m *Mux) Ask(ctx context.Context, call *transport.Call) (any, error) {
 	type outcome struct {
 		reply any
 		err   error

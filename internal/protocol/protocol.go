@@ -19,6 +19,9 @@ type Acquisition struct {
 // Protocol answers for one lock. All methods are pure and safe for concurrent
 // use. Each fills a reset call.
 type Protocol interface {
+	// Kind names the kind of lock.
+	Kind() string
+
 	// Key returns the lock's main key, which is its mapped name.
 	Key() string
 
@@ -26,11 +29,20 @@ type Protocol interface {
 	// when acquired, else the milliseconds that the present holder has left.
 	Acquire(c *transport.Call, a *Acquisition)
 
+	// Reenter fills c with the call that enters the lock again for an owner that
+	// one process alone uses and that holds it, up to count target. It may run
+	// more than once. Reply: nil when the owner does not hold the lock.
+	Reenter(c *transport.Call, a *Acquisition, target int64)
+
 	// Release fills c with the call that lowers the owner's count to target, 0
 	// to free the lock. Only for owners that one process alone uses: it may run
 	// late or twice without harm. Reply: nil when the owner does not hold the
 	// lock, 1 when it is free now, 0 when it is still held.
 	Release(c *transport.Call, a *Acquisition, target int64)
+
+	// ReleaseShared fills c with the call that lowers the count of an owner that
+	// others may use, too. The latch lets it be sent again. Reply: as Release.
+	ReleaseShared(c *transport.Call, a *Acquisition, latch string)
 
 	// ForceRelease fills c with the call that takes the lock from whoever holds
 	// it. Reply: 1 when there was a holder, 0 when not.

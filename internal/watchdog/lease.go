@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"container/heap"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/clock"
@@ -24,10 +25,21 @@ type Lease struct {
 	TTLArg any
 	// Fixed leases are not renewed.
 	Fixed bool
+	// Max ends the lease that long after its grant, however well it is renewed.
+	// 0: never.
+	Max time.Duration
+	// Floor is a moment that renewals must not bring the end of the lock's time
+	// to live below, because another hold of the same owner needs it until then.
+	Floor *clock.Atomic
+	// Least, if not nil, is the longest lease that a hold of the same owner
+	// renews, in nanoseconds. Renewals set no shorter one, because that hold
+	// counts on it.
+	Least *atomic.Int64
 	// Holder learns that the lease is over.
 	Holder Holder
 
 	deadline clock.Atomic
+	max      clock.Deadline // of Max; set by Hold
 
 	// Guarded by Loop.mu.
 	next    time.Time // when the loop looks at the lease again
@@ -41,16 +53,58 @@ type Lease struct {
 // concurrent use.
 func (l *Lease) Deadline() clock.Deadline { return l.deadline.Load() }
 
+// Over returns which end has come at now: 0 none, else that of the lease or that
+// of Max. Safe for concurrent use.
+func (l *Lease) Over(now time.Time) End {
+	switch {
+	case l.deadline.Load().Passed(now):
+		return EndLease
+	case l.Max > 0 && l.max.Passed(now):
+		return EndMax
+	}
+	return 0
+}
+
+// End says why a lease is over.
+type End uint8
+
+// The ends of a lease.
+const (
+	EndLease End = iota + 1 // not renewed in time, or a fixed lease is over
+	EndMax                  // Lease.Max has passed
+)
+
+// Ends returns the earlier of the deadline and Max. Safe for concurrent use.
+func (l *Lease) Ends() time.Time {
+	d := l.Deadline().Time()
+	if m := l.max.Time(); l.Max > 0 && m.Before(d) {
+		return m
+	}
+	return d
+}
+
+// Final returns the moment after which no renewal keeps the lease: the deadline
+// of a fixed one, Max of a renewed one, the zero time when there is none.
+func (l *Lease) Final() time.Time {
+	switch {
+	case l.Fixed:
+		return l.Deadline().Time()
+	case l.Max > 0:
+		return l.max.Time()
+	}
+	return time.Time{}
+}
+
 // Hold sets the first deadline, for a grant whose call was sent at sent, and
 // reports whether anything is left of the lease. Call it before [Loop.Add].
 func (l *Lease) Hold(sent time.Time, margin time.Duration) bool {
-	d := clock.After(sent, l.TTL-margin)
-	l.deadline.Store(d)
-	l.next = d.Time()
-	if !l.Fixed {
-		l.next = sent.Add(l.TTL / 3)
+	l.deadline.Store(clock.After(sent, l.TTL-margin))
+	l.max = clock.After(sent, l.Max)
+	l.next = l.Ends()
+	if due := sent.Add(l.TTL / 3); !l.Fixed && due.Before(l.next) {
+		l.next = due
 	}
-	return !d.Passed(time.Now())
+	return l.Over(time.Now()) == 0
 }
 
 // renewed moves the deadline for a renewal that was sent at sent. A deadline

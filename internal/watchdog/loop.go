@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"container/heap"
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,9 +27,9 @@ type Config struct {
 	Group func(l *Lease) int
 	// Margin returns the loss margin of a lease.
 	Margin func(lease time.Duration) time.Duration
-	// Lost is the cause that a lost lease ends with, Closed the one when the
-	// loop is closed over it.
-	Lost, Closed error
+	// Lost is the cause that a lost lease ends with, Max the one when Lease.Max
+	// has passed, Closed the one when the loop is closed over it.
+	Lost, Max, Closed error
 	// Logger hears of failed renewals and losses.
 	Logger *slog.Logger
 }
@@ -48,8 +49,11 @@ type Loop struct {
 	sched   schedule
 	armed   time.Time // when the goroutine wakes by itself; zero: not at all
 	results []result
+	empty   chan struct{} // closed when the schedule is empty; nil: nobody waits
 	started bool
+	refuses bool // Drain has begun
 	closed  bool
+	cut     int // leases that Close ended
 }
 
 // result is the outcome of one renewal script.
@@ -66,11 +70,11 @@ func New(cfg Config) *Loop {
 }
 
 // Add watches a lease whose [Lease.Hold] was called. It returns false when the
-// loop is closed.
+// loop is drained or closed.
 func (w *Loop) Add(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.closed || w.refuses {
 		return false
 	}
 	if !w.started {
@@ -103,7 +107,18 @@ func (w *Loop) drop(l *Lease) bool {
 	}
 	l.watched = false
 	heap.Remove(&w.sched, l.index)
+	if len(w.sched) == 0 && w.empty != nil {
+		close(w.empty)
+		w.empty = nil
+	}
 	return true
+}
+
+// Cut returns how many leases Close has ended.
+func (w *Loop) Cut() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cut
 }
 
 // Len returns how many leases are watched.
@@ -111,6 +126,25 @@ func (w *Loop) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.sched)
+}
+
+// Drain takes no more leases, and waits until none is watched, or ctx ends.
+func (w *Loop) Drain(ctx context.Context) {
+	w.mu.Lock()
+	w.refuses = true
+	if len(w.sched) == 0 {
+		w.mu.Unlock()
+		return
+	}
+	if w.empty == nil {
+		w.empty = make(chan struct{})
+	}
+	empty := w.empty
+	w.mu.Unlock()
+	select {
+	case <-empty:
+	case <-ctx.Done():
+	}
 }
 
 // Close ends the loop: every lease still watched is told Config.Closed. It
@@ -123,6 +157,7 @@ func (w *Loop) Close() {
 		w.drop(l)
 		leases = append(leases, l)
 	}
+	w.cut += len(leases)
 	if !w.closed {
 		w.closed = true
 		close(w.quit)

@@ -14,11 +14,9 @@ func (w *Loop) tick(now time.Time) time.Time {
 	if w.jumped(now) {
 		w.sweep(now)
 	}
-	lost, due := w.collect(now)
-	for _, l := range lost {
-		w.cfg.Logger.Warn("redlatch: lock lost: the lease was not renewed in time",
-			"lock", l.Key, "owner", l.Owner, "lease", l.TTL, "fixed", l.Fixed)
-		l.Holder.LeaseLost(w.cfg.Lost)
+	over, due := w.collect(now)
+	for _, l := range over {
+		w.tell(l, now)
 	}
 	for _, batch := range w.batches(due) {
 		w.renew(batch)
@@ -33,6 +31,19 @@ func (w *Loop) tick(now time.Time) time.Time {
 		}
 	}
 	return w.armed
+}
+
+// tell lets the holder of a lease that is over know.
+func (w *Loop) tell(l *Lease, now time.Time) {
+	if l.Over(now) == EndMax {
+		w.cfg.Logger.Warn("redlatch: lock held for too long, it is not renewed any more",
+			"lock", l.Key, "owner", l.Owner, "max", l.Max)
+		l.Holder.LeaseLost(w.cfg.Max)
+		return
+	}
+	w.cfg.Logger.Warn("redlatch: lock lost: the lease was not renewed in time",
+		"lock", l.Key, "owner", l.Owner, "lease", l.TTL, "fixed", l.Fixed)
+	l.Holder.LeaseLost(w.cfg.Lost)
 }
 
 // jumped reports whether the wall clock has run ahead of the monotonic one since
@@ -50,7 +61,7 @@ func (w *Loop) sweep(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.sched {
-		if l.Deadline().Passed(now) {
+		if l.Over(now) != 0 {
 			l.next = now
 		}
 	}
@@ -60,29 +71,29 @@ func (w *Loop) sweep(now time.Time) {
 // collect takes the leases that are over out of the schedule, and marks those
 // to be renewed. When one is due, those due soon come along, so that locks taken
 // one after the other share a script.
-func (w *Loop) collect(now time.Time) (lost, due []*Lease) {
+func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.sched) > 0 {
 		l := w.sched[0]
 		switch {
-		case l.Deadline().Passed(now):
+		case l.Over(now) != 0:
 			w.drop(l)
-			lost = append(lost, l)
+			over = append(over, l)
 		case l.renewable() && (!l.next.After(now) || len(due) > 0 && !l.next.After(now.Add(l.early()))):
 			l.pending = true
-			l.next = l.Deadline().Time()
+			l.next = l.Ends()
 			heap.Fix(&w.sched, l.index)
 			due = append(due, l)
 		case !l.next.After(now):
 			// Nothing to do before the deadline.
-			l.next = now.Add(max(time.Millisecond, l.Deadline().Remaining(now)))
+			l.next = now.Add(max(time.Millisecond, l.Ends().Sub(now)))
 			heap.Fix(&w.sched, l.index)
 		default:
-			return lost, due
+			return over, due
 		}
 	}
-	return lost, due
+	return over, due
 }
 
 func (l *Lease) renewable() bool { return !l.Fixed && !l.pending }
@@ -180,7 +191,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 // reschedule sets when to look at the lease again, at its deadline at the latest.
 func (w *Loop) reschedule(l *Lease, at time.Time) {
 	l.next = at
-	if end := l.Deadline().Time(); end.Before(at) {
+	if end := l.Ends(); end.Before(at) {
 		l.next = end
 	}
 	heap.Fix(&w.sched, l.index)

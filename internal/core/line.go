@@ -1,0 +1,277 @@
+package core
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Courtesy to other processes: after so many hand-overs in a row, or so long a
+// row, a line whose lock others may be waiting for lets them go first once, for a
+// pause that is long enough for a waiter that was woken to come in: so many times
+// what a hand-over takes here and now.
+const (
+	burstMax      = 32
+	burstTime     = 20 * time.Millisecond
+	courtesyTimes = 20
+	courtesyMin   = 2 * time.Millisecond
+	courtesyMax   = 20 * time.Millisecond
+)
+
+// Line is the queue of one process for one lock. Whoever has the turn is the
+// only one who talks to Redis about it: first to acquire the lock, then while
+// holding it. The others stand in line and cost nothing. The turn goes to the
+// next as soon as the release is on its way, so that the next attempt travels
+// right behind it.
+//
+// Get one from [Engine.Line]. Each caller either takes the turn at once, or gets
+// a [Place] and waits for it; whoever has the turn passes it on exactly once.
+type Line struct {
+	id    lineID
+	lines *lines
+	refs  int // guarded by lines.mu
+
+	mu          sync.Mutex // guards what follows; held for a few instructions only
+	busy        bool       // somebody has the turn
+	first, last *Place
+	sub         transport.Subscription // kept while there is a line
+	state       LineState
+	burst       int // hand-overs in a row
+	burstBegan  time.Time
+}
+
+// LineState is what a line knows about its lock.
+type LineState struct {
+	// Known is true when Redis has answered since the line began.
+	Known bool
+	// Held is true while somebody in this process holds the lock.
+	Held bool
+	// Away is why Redis did not answer the last attempt, nil when it did.
+	Away error
+}
+
+// Place is a place in a line.
+type Place struct {
+	// Ready receives when the turn has come.
+	Ready chan struct{}
+	// Courtesy, to be read after Ready, is how long to let others go first.
+	Courtesy time.Duration
+
+	prev, next *Place
+	queued     bool
+}
+
+type lineID struct{ kind, key string }
+
+// lines are the lines of a client, by lock.
+type lines struct {
+	mu   sync.Mutex // guards byID and the refs of its lines
+	byID map[lineID]*Line
+	free sync.Pool
+}
+
+// Line returns the line for a lock, which must be left with Pass or Quit.
+func (e *Engine) Line(kind, key string) *Line {
+	id := lineID{kind, key}
+	e.lines.mu.Lock()
+	defer e.lines.mu.Unlock()
+	l := e.lines.byID[id]
+	if l == nil {
+		l, _ = e.lines.free.Get().(*Line)
+		if l == nil {
+			l = &Line{lines: &e.lines}
+		}
+		l.id = id
+		if e.lines.byID == nil {
+			e.lines.byID = map[lineID]*Line{}
+		}
+		e.lines.byID[id] = l
+	}
+	l.refs++
+	return l
+}
+
+// put gives up one reference.
+func (l *Line) put() {
+	l.lines.mu.Lock()
+	defer l.lines.mu.Unlock()
+	if l.refs--; l.refs == 0 {
+		delete(l.lines.byID, l.id)
+		l.state, l.burst = LineState{}, 0
+		l.lines.free.Put(l)
+	}
+}
+
+// TryEnter takes the turn if nobody has it. Otherwise it leaves the line, and
+// reports whether it is sure that the lock cannot be had: then somebody in this
+// process waits for it, too.
+func (l *Line) TryEnter() (has, refused bool) {
+	l.mu.Lock()
+	has = !l.busy
+	refused = l.busy && l.state.Known && l.state.Away == nil && (l.first != nil || !l.state.Held)
+	l.busy = true
+	l.mu.Unlock()
+	if !has {
+		l.put()
+	}
+	return has, refused
+}
+
+// Enter takes the turn if nobody has it, and returns nil; else it returns a place
+// at the end of the line.
+func (l *Line) Enter() *Place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.busy {
+		l.busy = true
+		return nil
+	}
+	p := &Place{Ready: make(chan struct{}, 1), prev: l.last, queued: true}
+	if l.last != nil {
+		l.last.next = p
+	} else {
+		l.first = p
+	}
+	l.last = p
+	return p
+}
+
+// Quit leaves the line from a place in it. If the turn had come meanwhile, it is
+// passed on.
+func (l *Line) Quit(p *Place) {
+	l.mu.Lock()
+	queued := p.queued
+	if queued {
+		l.remove(p)
+	}
+	l.mu.Unlock()
+	if queued {
+		l.put()
+		return
+	}
+	l.Pass(false)
+}
+
+// remove takes a place out, mu held.
+func (l *Line) remove(p *Place) {
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		l.first = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	} else {
+		l.last = p.prev
+	}
+	p.prev, p.next, p.queued = nil, nil, false
+}
+
+// Pass gives the turn to the next in line, or to nobody, and leaves the line.
+// Held says that the lock was held and is being freed.
+func (l *Line) Pass(held bool) {
+	l.mu.Lock()
+	p := l.first
+	var idle transport.Subscription
+	if p != nil {
+		l.remove(p)
+		if held {
+			p.Courtesy = l.handOver()
+		}
+	} else {
+		l.busy, l.burst = false, 0
+		idle, l.sub = l.sub, nil
+		l.state = LineState{}
+	}
+	l.state.Held = false
+	l.mu.Unlock()
+	if p != nil {
+		p.Ready <- struct{}{} // has room: it is sent once
+	}
+	if idle != nil {
+		idle.Close()
+	}
+	l.put()
+}
+
+// handOver counts a hand-over, mu held, and returns how long the next should let
+// others go first.
+func (l *Line) handOver() time.Duration {
+	now := time.Now()
+	if l.burst == 0 {
+		l.burstBegan = now
+	}
+	l.burst++
+	took := now.Sub(l.burstBegan)
+	if l.burst < burstMax && took < burstTime {
+		return 0
+	}
+	each := took / time.Duration(l.burst)
+	l.burst = 0
+	return min(max(courtesyTimes*each, courtesyMin), courtesyMax)
+}
+
+// Granted says that whoever has the turn holds the lock.
+func (l *Line) Granted() { l.set(LineState{Known: true, Held: true}, false) }
+
+// Refused says that an attempt found the lock held by somebody else.
+func (l *Line) Refused() { l.set(LineState{Known: true}, true) }
+
+func (l *Line) set(state LineState, endBurst bool) {
+	l.mu.Lock()
+	l.state = state
+	if endBurst {
+		l.burst = 0
+	}
+	l.mu.Unlock()
+}
+
+// Away says why Redis did not answer.
+func (l *Line) Away(err error) {
+	l.mu.Lock()
+	l.state.Away = err
+	l.mu.Unlock()
+}
+
+// State returns what the line knows.
+func (l *Line) State() LineState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+// IsNext reports whether p is the first in line.
+func (l *Line) IsNext(p *Place) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first == p
+}
+
+// Subscription returns the line's subscription, nil when it has none.
+func (l *Line) Subscription() transport.Subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sub
+}
+
+// Keep makes sub the line's, to be used by those who come after. Only who has the
+// turn may call it, and only when there is none. Nil takes a broken one out.
+func (l *Line) Keep(sub transport.Subscription) {
+	l.mu.Lock()
+	l.sub = sub
+	l.mu.Unlock()
+}
+
+// Rest closes the subscription if nobody is left to use it.
+func (l *Line) Rest() {
+	l.mu.Lock()
+	var idle transport.Subscription
+	if l.first == nil {
+		idle, l.sub = l.sub, nil
+	}
+	l.mu.Unlock()
+	if idle != nil {
+		idle.Close()
+	}
+}

@@ -1,0 +1,280 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// newLines is an engine as far as lines need one.
+func newLines() *Engine { return &Engine{} }
+
+func enter(e *Engine) (*Line, *Place) {
+	l := e.Line("plain", "lock")
+	return l, l.Enter()
+}
+
+func isReady(p *Place) bool {
+	select {
+	case <-p.Ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// requireNoLine holds that every reference was given up.
+func requireNoLine(t *testing.T, e *Engine) {
+	t.Helper()
+	require.Empty(t, e.lines.byID)
+}
+
+func TestTurnGoesRoundInOrder(t *testing.T) {
+	e := newLines()
+	first, place := enter(e)
+	require.Nil(t, place, "nobody has the turn")
+	var places []*Place
+	var lines []*Line
+	for range 5 {
+		l, p := enter(e)
+		require.NotNil(t, p)
+		require.Same(t, first, l, "one line for one lock")
+		places, lines = append(places, p), append(lines, l)
+	}
+	require.True(t, first.IsNext(places[0]))
+	first.Pass(true)
+	for i, p := range places {
+		require.True(t, isReady(p))
+		for _, later := range places[i+1:] {
+			require.False(t, isReady(later))
+		}
+		lines[i].Pass(true)
+	}
+	requireNoLine(t, e)
+}
+
+func TestLinesAreByKindAndKey(t *testing.T) {
+	e := newLines()
+	a, b, c := e.Line("plain", "a"), e.Line("plain", "b"), e.Line("fair", "a")
+	for _, l := range []*Line{a, b, c} {
+		require.Nil(t, l.Enter())
+	}
+	for _, l := range []*Line{a, b, c} {
+		l.Pass(false)
+	}
+	requireNoLine(t, e)
+}
+
+func TestQuitLeavesTheLineFromAnyPlace(t *testing.T) {
+	for quits := range 3 {
+		e := newLines()
+		l, _ := enter(e)
+		var places []*Place
+		for range 3 {
+			_, p := enter(e)
+			places = append(places, p)
+		}
+		l.Quit(places[quits])
+		l.Pass(true)
+		for i, p := range places {
+			if i != quits {
+				require.True(t, isReady(p))
+				l.Pass(true)
+			}
+		}
+		require.False(t, isReady(places[quits]))
+		requireNoLine(t, e)
+	}
+}
+
+func TestQuitWithTheTurnPassesItOn(t *testing.T) {
+	e := newLines()
+	l, _ := enter(e)
+	_, leaver := enter(e)
+	_, stayer := enter(e)
+	l.Pass(true) // the turn is the leaver's, who has not looked yet
+	l.Quit(leaver)
+	require.True(t, isReady(stayer))
+	l.Pass(false)
+	requireNoLine(t, e)
+
+	l, _ = enter(e)
+	_, last := enter(e)
+	l.Pass(true)
+	l.Quit(last) // nobody is left
+	requireNoLine(t, e)
+	l, p := enter(e)
+	require.Nil(t, p, "the turn is to be had")
+	l.Pass(false)
+}
+
+func TestPassToNobodyForgetsTheLine(t *testing.T) {
+	e := newLines()
+	l, _ := enter(e)
+	l.Granted()
+	require.Equal(t, LineState{Known: true, Held: true}, l.State())
+	l.Pass(true)
+	requireNoLine(t, e)
+	l, p := enter(e)
+	require.Nil(t, p)
+	require.Equal(t, LineState{}, l.State(), "a new line knows nothing")
+	l.Pass(false)
+}
+
+func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
+	away := errors.New("away")
+	for _, c := range []struct {
+		name    string
+		state   func(*Line)
+		waiter  bool
+		refused bool
+	}{
+		{"first attempt under way", func(*Line) {}, false, false},
+		{"first attempt under way, others wait", func(*Line) {}, true, false},
+		{"held, nobody waits: Redis may know better", (*Line).Granted, false, false},
+		{"held, somebody waits", (*Line).Granted, true, true},
+		{"who has the turn waits for another process", (*Line).Refused, false, true},
+		{"Redis is away", func(l *Line) { l.Refused(); l.Away(away) }, true, false},
+		{"Redis is back", func(l *Line) { l.Away(away); l.Refused() }, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newLines()
+			l, _ := enter(e)
+			c.state(l)
+			var p *Place
+			if c.waiter {
+				_, p = enter(e)
+			}
+			has, refused := e.Line("plain", "lock").TryEnter()
+			require.False(t, has)
+			require.Equal(t, c.refused, refused)
+			if p != nil {
+				l.Quit(p)
+			}
+			l.Pass(true)
+			requireNoLine(t, e)
+		})
+	}
+	e := newLines()
+	l := e.Line("plain", "lock")
+	has, refused := l.TryEnter()
+	require.True(t, has)
+	require.False(t, refused)
+	_, p := enter(e)
+	require.NotNil(t, p, "it has the turn")
+	l.Quit(p)
+	l.Pass(false)
+	requireNoLine(t, e)
+}
+
+// handOvers passes the turn on so many times, each after pause, and returns how
+// often that asked for a courtesy, and when it did first.
+func handOvers(l *Line, e *Engine, n int, pause time.Duration, held bool) (asked, first int) {
+	for i := range n {
+		_, p := enter(e)
+		time.Sleep(pause)
+		l.Pass(held)
+		<-p.Ready
+		if p.Courtesy > 0 {
+			if asked++; asked == 1 {
+				first = i + 1
+			}
+		}
+	}
+	return asked, first
+}
+
+func TestOthersGoFirstAfterABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newLines()
+		l, _ := enter(e)
+		asked, first := handOvers(l, e, 10*burstMax, 0, true)
+		require.Equal(t, 10, asked)
+		require.Equal(t, burstMax, first)
+		asked, _ = handOvers(l, e, 100, burstTime/4, true)
+		require.Equal(t, 20, asked, "long holds: by time")
+		asked, _ = handOvers(l, e, 10*burstMax, 0, false)
+		require.Zero(t, asked, "nothing was freed")
+		for range 10 {
+			handOvers(l, e, burstMax-1, 0, true)
+			l.Refused() // others are in between anyway
+		}
+		asked, _ = handOvers(l, e, burstMax-1, 0, true)
+		require.Zero(t, asked)
+		l.Pass(true)
+		requireNoLine(t, e)
+	})
+}
+
+// idle is a subscription that counts how often it is closed.
+type idle struct {
+	transport.Subscription
+	closed int
+}
+
+func (s *idle) Close() { s.closed++ }
+
+func TestSubscriptionStaysWhileThereIsALine(t *testing.T) {
+	e := newLines()
+	l, _ := enter(e)
+	_, next := enter(e)
+	sub := &idle{}
+	l.Keep(sub)
+	l.Rest()
+	l.Pass(true)
+	require.True(t, isReady(next))
+	require.Same(t, sub, l.Subscription())
+	require.Zero(t, sub.closed)
+	l.Rest() // nobody is left to use it
+	require.Equal(t, 1, sub.closed)
+	require.Nil(t, l.Subscription())
+	again := &idle{}
+	l.Keep(again)
+	l.Pass(true)
+	require.Equal(t, 1, again.closed)
+	require.Equal(t, 1, sub.closed)
+	requireNoLine(t, e)
+}
+
+func TestManyGoroutinesPassOneTurn(t *testing.T) {
+	t.Parallel()
+	e := newLines()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	inside := 0 // the turn guards it
+	var wg sync.WaitGroup
+	for g := range 20 {
+		wg.Go(func() {
+			for i := range 500 {
+				l, p := enter(e)
+				if p != nil && (g+i)%3 == 0 {
+					l.Quit(p)
+					continue
+				}
+				if p != nil {
+					select {
+					case <-p.Ready:
+					case <-ctx.Done():
+						t.Error("the turn was lost")
+						return
+					}
+				}
+				inside++
+				if inside != 1 {
+					t.Error("two have the turn")
+				}
+				inside--
+				l.Pass(i%2 == 0)
+			}
+		})
+	}
+	wg.Wait()
+	requireNoLine(t, e)
+}

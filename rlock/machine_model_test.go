@@ -1,0 +1,260 @@
+package rlock_test
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// This file is the rules of the lock in plain Go: who holds, with which count,
+// until when, and how each hold ends. It knows nothing of queues, watchdogs or
+// connections. machine_test.go compares the package with it.
+
+// mHold is one hold.
+type mHold struct {
+	real   *rlock.Hold
+	client int
+	tenure *mTenure
+	parent *mHold // whose proof it was acquired with
+
+	lease  time.Duration
+	fixed  bool
+	lossAt time.Time // of a fixed one
+	maxAt  time.Time // zero: no maximum
+
+	end      error     // nil while live
+	doomed   time.Time // the server has forgotten it: it ends by then; zero: not so
+	unlocked bool
+	result   error // of the first Unlock
+}
+
+// mTenure is an owner's time with the lock in one client.
+type mTenure struct {
+	owner  string
+	shared bool
+	holds  []*mHold // those that the count counts
+}
+
+// mServer is the key.
+type mServer struct {
+	owner   string // "": the lock is free
+	count   int64
+	longest time.Duration // no lease of this owner was longer
+	// exp is when the time to live ends, as read after the last step; renewals
+	// move it.
+	exp time.Time
+}
+
+type model struct {
+	server mServer
+	holds  []*mHold
+	now    time.Time
+	// loose says that renewals ended in the step: then only the next look at the
+	// server tells when the time to live ends.
+	loose bool
+}
+
+func (m *model) free() { m.server = mServer{} }
+
+// grant makes owner the holder, or counts one more.
+func (m *model) grant(h *mHold) {
+	h.tenure.holds = append(h.tenure.holds, h)
+	m.holds = append(m.holds, h)
+	m.server.owner = h.tenure.owner
+	m.server.longest = max(m.server.longest, h.lease)
+}
+
+func (m *model) onServer(t *mTenure) bool { return m.server.owner == t.owner }
+
+// renewed reports whether somebody renews the lock.
+func (m *model) renewed() bool {
+	return slices.ContainsFunc(m.holds, func(h *mHold) bool {
+		return h.end == nil && !h.fixed && m.onServer(h.tenure)
+	})
+}
+
+// live reports whether the server's owner has a live hold.
+func (m *model) live() bool {
+	return slices.ContainsFunc(m.holds, func(h *mHold) bool { return h.end == nil && m.onServer(h.tenure) })
+}
+
+// lost ends a live hold. The last of an owner that is ours alone frees the lock.
+func (m *model) lost(h *mHold) {
+	if h.end != nil {
+		return
+	}
+	h.end = redlatch.ErrLost
+	if m.leave(h) == 0 && !h.tenure.shared && m.onServer(h.tenure) {
+		m.free()
+	}
+}
+
+// leave takes a hold out of its tenure and returns how many remain.
+func (m *model) leave(h *mHold) int {
+	t := h.tenure
+	t.holds = slices.DeleteFunc(t.holds, func(o *mHold) bool { return o == h })
+	return len(t.holds)
+}
+
+// lostAll ends every live hold of a tenure: the server does not have it.
+func (m *model) lostAll(t *mTenure) {
+	for _, h := range slices.Clone(t.holds) {
+		m.lost(h)
+	}
+}
+
+// forget is the key's end by other hands, or by its time to live. Renewed holds
+// learn of it with their next renewal.
+func (m *model) forget() {
+	for _, h := range m.holds {
+		if h.end == nil && m.onServer(h.tenure) && h.doomed.IsZero() {
+			h.doomed = m.now.Add(h.lease)
+			if !h.fixed {
+				h.doomed = m.now.Add(h.lease/3 + time.Millisecond)
+			}
+		}
+	}
+	m.free()
+}
+
+// advance is time passing until now.
+func (m *model) advance(now time.Time) {
+	renewed := m.renewed()
+	exp := m.server.exp
+	m.now = now
+	for _, h := range m.holds {
+		switch {
+		case h.end != nil:
+		case h.fixed && !now.Before(h.lossAt):
+			m.lost(h)
+		case !h.doomed.IsZero():
+			// It may have learnt of it, or not: resolve asks it.
+		case !h.maxAt.IsZero() && !now.Before(h.maxAt):
+			h.end = redlatch.ErrMaxHold // and is counted until it is unlocked
+		}
+	}
+	switch {
+	case m.server.owner == "" || m.renewed():
+	case renewed:
+		m.loose = true
+	case now.Sub(exp) >= time.Millisecond:
+		m.forget()
+	case !now.Before(exp):
+		m.loose = true // the server counts finer than it says
+	}
+}
+
+// resolve settles what the rules leave open: when exactly a hold that the server
+// has forgotten learns of that. It returns false when that is against the rules.
+func (m *model) resolve() bool {
+	for _, h := range m.holds {
+		if h.end != nil || h.doomed.IsZero() {
+			continue
+		}
+		switch err := h.real.Err(); {
+		case err == nil && m.now.Before(h.doomed):
+		case err == redlatch.ErrLost: //nolint:errorlint // exactly this
+			m.lost(h)
+		case err == redlatch.ErrMaxHold && !h.maxAt.IsZero() && !m.now.Before(h.maxAt): //nolint:errorlint // exactly this
+			h.end = err
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// prove finds the hold that a context made from h's proves. An error is that of
+// a hold that was lost.
+func (h *mHold) prove() (*mHold, error) {
+	for x := h; x != nil; x = x.parent {
+		switch {
+		case x.end == nil:
+			return x, nil
+		case errors.Is(x.end, redlatch.ErrNotHeld), errors.Is(x.end, redlatch.ErrHandedOver):
+		default:
+			return nil, x.end
+		}
+	}
+	return nil, nil
+}
+
+// reenter is the rule for a re-entry into a live hold's tenure. It returns
+// whether that succeeds.
+func (m *model) reenter(t *mTenure) bool {
+	switch {
+	case !m.onServer(t):
+		m.lostAll(t)
+		return false
+	case t.shared:
+		m.server.count++
+	default:
+		m.server.count = max(m.server.count, int64(len(t.holds))+1)
+	}
+	return true
+}
+
+// unlock is the rule for the first Unlock of a hold.
+func (m *model) unlock(h *mHold) error {
+	if h.end != nil && h.end != redlatch.ErrMaxHold { //nolint:errorlint // exactly this
+		return h.end
+	}
+	ended := h.end
+	h.end = redlatch.ErrNotHeld
+	if ended != nil {
+		h.end = ended
+	}
+	err := m.lower(h.tenure, m.leave(h))
+	if ended != nil {
+		return ended
+	}
+	return err
+}
+
+func (m *model) lower(t *mTenure, left int) error {
+	switch {
+	case !m.onServer(t):
+		if left > 0 && !t.shared {
+			m.lostAll(t)
+		}
+		return redlatch.ErrLost
+	case t.shared:
+		m.server.count--
+		m.server.longest = max(m.server.longest, 30*time.Second) // as Redisson
+	default:
+		m.server.count = min(m.server.count, int64(left))
+	}
+	if m.server.count == 0 {
+		m.free()
+	}
+	return nil
+}
+
+// letGo is the rule for LetExpire and HandOver. Refused is true while there are
+// other holds.
+func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
+	switch {
+	case h.end != nil:
+		return false, h.end
+	case len(h.tenure.holds) > 1:
+		return true, nil
+	case end == redlatch.ErrHandedOver && !m.onServer(h.tenure): //nolint:errorlint // exactly this
+		m.lostAll(h.tenure)
+		return false, redlatch.ErrLost
+	}
+	h.end, h.unlocked, h.result = end, true, nil
+	m.leave(h)
+	return false, nil
+}
+
+// closed is the end of a client: its holds end, and their leases go on.
+func (m *model) closed(client int) {
+	for _, h := range m.holds {
+		if h.client == client && h.end == nil {
+			h.end = redlatch.ErrClosed
+		}
+	}
+}

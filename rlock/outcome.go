@@ -1,0 +1,41 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/core"
+)
+
+// gaveUp returns why the wait ended with ctx.
+func (a *acquisition) gaveUp(ctx context.Context) error {
+	switch {
+	case a.away != nil:
+		return withEnd(ctx, a.away)
+	case errors.Is(context.Cause(ctx), core.ErrWaitOver):
+		return redlatch.ErrNotAcquired
+	}
+	return fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, core.EndOf(ctx))
+}
+
+// failed makes the error of the call out of what went wrong.
+func (a *acquisition) failed(err error) error {
+	le := &redlatch.LockError{Op: a.op, Name: a.lock.name, Err: core.Explain(err)}
+	if a.hold != nil {
+		le.Owner = a.hold.Owner()
+	}
+	if errors.Is(err, redlatch.ErrNotAcquired) {
+		le.TTL = max(a.ttl, 0)
+	}
+	return le
+}
+
+// withEnd adds the context's error to err if ctx has ended and err does not say.
+func withEnd(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), core.ErrWaitOver) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, core.EndOf(ctx))
+}

@@ -1,0 +1,163 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/protocol"
+)
+
+// HandOver gives the lock to another goroutine, process or language: it renews
+// the lease once, ends this hold without freeing the lock, and returns the owner,
+// which the other side gives to Resume or UnlockAs, or to Redisson's
+// unlockAsync(threadId) if it can name it. The hold's contexts end with
+// ErrHandedOver, and Unlock does nothing then. The other side has the lease to
+// take over.
+//
+// When Redis does not answer, the hold goes on and the error says why. An error
+// is also returned while the lock is entered more than once. It sends one EVALSHA, two
+// if the lock was ever re-entered.
+func (h *Hold) HandOver() (codec.Owner, error) {
+	err := h.leaveIt("hand-over", endHandedOver, func() error {
+		e := h.tenure.lock.engine
+		e.Join() // a client that shuts down in peace lets its holds be handed over
+		defer e.Leave()
+		if err := h.tenure.alone(h.lease.TTLArg); err != nil {
+			return err
+		}
+		held, err := h.tenure.renewed(h.tenure.fillRenewal(h.lease.TTLArg).RunFor(e.Command))
+		if err == nil && !held {
+			h.tenure.lose()
+			err = redlatch.ErrLost
+		}
+		return err
+	})
+	return h.tenure.owner, err
+}
+
+// alone brings the count to one for a hold that is the only one left: inner holds
+// that were lost may still be counted. The caller has the turn.
+func (t *tenure) alone(lease any) error {
+	t.mu.Lock()
+	counted := t.reentered && !t.shared
+	t.mu.Unlock()
+	if !counted {
+		return nil
+	}
+	acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: lease}
+	return t.release(&acq, 1, t.lock.engine.Command, nil)
+}
+
+// Resume takes over the lock that owner holds, from a hold that was handed over
+// or from another process or language that holds it as owner: it sets the lease
+// anew, renews it from now on, and returns a hold whose Unlock lowers owner's
+// count by one. Options are those of Lock about the lease. ErrNotHeld says that
+// owner does not hold the lock. It sends one EVALSHA.
+//
+// The side that had the lock before should have let go with HandOver. Otherwise
+// both are one owner and both renew; its hold is lost within a renewal period
+// after the lock is freed here.
+func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...Option) (*Hold, error) {
+	hold, err := l.resume(ctx, append(slices.Clone(opts), WithOwner(owner)))
+	return hold, l.wrap("resume", owner, core.Explain(err))
+}
+
+func (l *Lock) resume(ctx context.Context, opts []Option) (*Hold, error) {
+	set, err := l.check(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.engine.Enter(); err != nil {
+		return nil, err
+	}
+	defer l.engine.Leave()
+	h := newHold(l, &set)
+	sent := time.Now()
+	held, err := h.own.renewOnce(ctx, set.leaseMS)
+	switch {
+	case err != nil:
+		return nil, withEnd(ctx, err)
+	case !held:
+		return nil, redlatch.ErrNotHeld
+	}
+	h.own.enter(h)
+	if err := h.live(sent); err != nil {
+		return nil, err // the lock is left as it was, to its owner
+	}
+	return h, nil
+}
+
+// check is what can be checked before something is sent.
+func (l *Lock) check(ctx context.Context, opts []Option) (settings, error) {
+	if l.err != nil {
+		return settings{}, l.err
+	}
+	if ctx.Err() != nil {
+		return settings{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, core.EndOf(ctx))
+	}
+	return configure(l.engine, opts)
+}
+
+// renewOnce sets the lease of a lock that the owner holds, and reports whether it
+// does.
+func (t *tenure) renewOnce(ctx context.Context, lease any) (bool, error) {
+	e := t.lock.engine
+	var reply any
+	err := e.Retry(ctx, func() (err error) {
+		reply, err = t.fillRenewal(lease).Run(ctx, nil)
+		return err
+	})
+	return t.renewed(reply, err)
+}
+
+func (t *tenure) fillRenewal(lease any) *core.Attempt {
+	at := t.lock.engine.Attempt()
+	at.Call.Script, at.Call.NumKeys, at.Call.Urgent = luasrc.Renew, 1, true
+	at.Call.Args = append(at.Call.Args, t.lock.proto.Key(), t.acq.Owner, lease)
+	return at
+}
+
+func (t *tenure) renewed(reply any, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	return codec.RenewedAt(reply, 0, 1)
+}
+
+// UnlockAs lowers owner's count by one, and frees the lock with the last, as
+// Redisson's unlock does, byte for byte. It is for owners that were handed over;
+// a hold of this process's is given up with Unlock. ErrNotHeld says that owner
+// does not hold the lock, ErrUncertain that the reply was lost. ctx's
+// deadline bounds it, not its cancellation. It sends one
+// EVALSHA, and a DEL of the latch when that was answered.
+func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
+	return l.wrap("unlock-as", owner, core.Explain(l.unlockAs(ctx, owner)))
+}
+
+func (l *Lock) unlockAs(ctx context.Context, owner codec.Owner) error {
+	set, err := l.check(ctx, []Option{WithOwner(owner)})
+	if err != nil {
+		return err
+	}
+	if err := l.engine.Enter(); err != nil {
+		return err
+	}
+	defer l.engine.Leave()
+	bound := l.engine.Command
+	if end, ok := ctx.Deadline(); ok {
+		bound = min(bound, time.Until(end))
+	}
+	t := &newHold(l, &set).own
+	err = t.releaseShared(bound)
+	if errors.Is(err, redlatch.ErrLost) {
+		return redlatch.ErrNotHeld
+	}
+	return withEnd(ctx, err)
+}

@@ -1,0 +1,182 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// travels passes an owner as a job's payload does.
+func travels(t testing.TB, o codec.Owner) codec.Owner {
+	t.Helper()
+	back, err := codec.ParseOwner(o.String())
+	require.NoError(t, err)
+	return back
+}
+
+func newOwner() codec.Owner { return codec.NewOwner(uuid.New(), 57) }
+
+func TestLockIsHandedOverAndFinishedElsewhere(t *testing.T) {
+	t.Parallel()
+	srv, a := onShared(t)
+	b := connect(t, srv.URL())
+	name := redistest.Key(t)
+	hold := take(t, rlock.New(a, name))
+	ctx := hold.Context(t.Context())
+
+	owner, err := hold.HandOver()
+	require.NoError(t, err)
+	require.ErrorIs(t, hold.Err(), redlatch.ErrHandedOver)
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrHandedOver)
+	require.NoError(t, hold.Unlock(), "a deferred unlock does nothing")
+	require.True(t, locked(t, srv, name))
+
+	resumed, err := rlock.New(b, name).Resume(t.Context(), travels(t, owner))
+	require.NoError(t, err)
+	require.Equal(t, owner, resumed.Owner())
+	_, err = rlock.New(a, name).TryLock(t.Context())
+	checkHeld(t, err)
+	require.NoError(t, resumed.Unlock())
+	require.False(t, locked(t, srv, name))
+}
+
+func TestResumeTakesOverTheRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, a := inBubble(t)
+		b := fakeClient(t, srv)
+		hold := take(t, rlock.New(a, "lock"))
+		owner, err := hold.HandOver()
+		require.NoError(t, err)
+		time.Sleep(25 * time.Second)
+		resumed, err := rlock.New(b, "lock").Resume(t.Context(), owner)
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.NoError(t, resumed.Err())
+		require.NoError(t, resumed.Unlock())
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+func TestResumeOfWhatIsNotHeldIsRefused(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	_, err := l.Resume(t.Context(), newOwner())
+	require.ErrorIs(t, err, redlatch.ErrNotHeld)
+	hold := take(t, l)
+	_, err = l.Resume(t.Context(), newOwner())
+	require.ErrorIs(t, err, redlatch.ErrNotHeld)
+	require.NoError(t, hold.Unlock())
+	require.False(t, locked(t, srv, l.Name()))
+}
+
+// Without HandOver both sides are one owner, until one of them frees the lock.
+func TestWithoutHandOverTheGivingSideLosesItsHoldWithinARenewalPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, a := inBubble(t)
+		hold := take(t, rlock.New(a, "lock"))
+		resumed, err := rlock.New(fakeClient(t, srv), "lock").Resume(t.Context(), hold.Owner())
+		require.NoError(t, err)
+		require.NoError(t, resumed.Unlock())
+		freed := time.Now()
+		<-hold.Context(t.Context()).Done()
+		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+		require.LessOrEqual(t, time.Since(freed), 10*time.Second+time.Millisecond)
+	})
+}
+
+func TestUnlockAsReleasesWhatAnotherAcquired(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	owner := newOwner()
+	first := take(t, l, rlock.WithOwner(owner))
+	second := take(t, l, rlock.WithOwner(owner))
+	require.EqualValues(t, 2, countOf(t, l, first))
+	require.NoError(t, l.UnlockAs(t.Context(), owner))
+	require.EqualValues(t, 1, countOf(t, l, first))
+	require.NoError(t, l.UnlockAs(t.Context(), owner))
+	require.False(t, locked(t, srv, l.Name()))
+	require.ErrorIs(t, l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld)
+	require.ErrorIs(t, first.Unlock(), redlatch.ErrLost)
+	require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
+	until(t, soon, "no latch is left", func() bool {
+		return len(keysLike(t, srv, "*"+l.Name()+"*")) == 0
+	})
+}
+
+func TestTwoUsersOfOneOwnerAreOneOwner(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t, redlatch.WithWatchdogTimeout(3*time.Second))
+	l := rlock.New(client, redistest.Key(t))
+	owner := newOwner()
+	a, b := take(t, l, rlock.WithOwner(owner)), take(t, l, rlock.WithOwner(owner))
+	_, err := l.TryLock(t.Context())
+	checkHeld(t, err)
+	require.NoError(t, a.Unlock())
+	awaitRenewal(t, srv, l.Name()) // the watchdog counts them
+	require.NoError(t, b.Err())
+	require.NoError(t, b.Unlock())
+	require.False(t, locked(t, srv, l.Name()))
+}
+
+func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
+	l := rlock.New(client, redistest.Key(t))
+	owner := newOwner()
+	p.Blackhole(redistest.ToClient)
+	_, err := l.Lock(t.Context(), rlock.WithOwner(owner))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	p.Reset()
+	p.Heal()
+	until(t, soon, "a connection", func() bool { // whatever was to be undone would be by then
+		other, err := rlock.New(client, redistest.Key(t)).TryLock(t.Context())
+		return err == nil && other.Unlock() == nil
+	})
+	require.Equal(t, map[string]string{owner.String(): "1"}, owners(t, s, l.Name()))
+	resumed, err := l.Resume(t.Context(), owner)
+	require.NoError(t, err)
+	require.NoError(t, resumed.Unlock())
+	require.False(t, locked(t, s, l.Name()))
+}
+
+// The reply to the release is lost: it is sent again with the same latch, and
+// lowers the count once.
+func TestSharedReleaseWhoseReplyIsLostCountsOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s)
+	l := rlock.New(client, redistest.Key(t))
+	owner := newOwner()
+	require.NoError(t, take(t, l, rlock.WithOwner(newOwner())).Unlock())
+	hold := take(t, l, rlock.WithOwner(owner))
+	take(t, l, rlock.WithOwner(owner))
+	held := p.HoldMatching(redistest.ToClient, ":0")
+	w := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
+	awaitClosed(t, held.Seen(), soon, "the reply")
+	p.Reset()
+	w.ended(t, soon)
+	require.NoError(t, w.err)
+	require.Equal(t, map[string]string{owner.String(): "1"}, owners(t, s, l.Name()))
+	require.NoError(t, l.UnlockAs(t.Context(), owner))
+}
+
+func keysLike(t testing.TB, s redistest.Target, pattern string) []string {
+	t.Helper()
+	reply, err := redis.Strings(s.Do(t, "KEYS", pattern), nil)
+	require.NoError(t, err)
+	return reply
+}

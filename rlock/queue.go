@@ -1,0 +1,235 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// queue waits for this caller's turn in its process, then for the lock. The turn
+// stays with the hold until that is given up or lost.
+func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
+	l := a.lock
+	line := l.engine.Line(l.proto.Kind(), l.proto.Key())
+	if !a.waits() {
+		switch has, refused := line.TryEnter(); {
+		case refused:
+			return nil, redlatch.ErrNotAcquired
+		case !has:
+			return a.run(ctx) // besides the line: only Redis knows
+		}
+	} else if p := line.Enter(); p != nil {
+		if hold, err := a.stand(ctx, line, p); hold != nil || err != nil {
+			return hold, err
+		}
+		a.line = line
+		a.letOthersGo(ctx, p.Courtesy)
+	}
+	a.line = line
+	hold, err := a.run(ctx)
+	if err != nil {
+		a.passOn()
+		return nil, err
+	}
+	hold.takeLine(line)
+	return hold, nil
+}
+
+// takeLine keeps the turn with a hold that was acquired. One that has ended by
+// now has passed nothing on.
+func (h *Hold) takeLine(line *core.Line) {
+	t := h.tenure
+	line.Granted()
+	line.Rest()
+	t.mu.Lock()
+	over := t.freed || h.ended.Load() != nil
+	if !over {
+		t.line = line
+	}
+	t.mu.Unlock()
+	if over {
+		line.Pass(true) // lost already
+	}
+}
+
+// stand waits for the turn, which has come when it returns neither a hold nor an
+// error. The next in line asks Redis now and then, in case the hold that it waits
+// for is one that Redis has forgotten.
+func (a *acquisition) stand(ctx context.Context, line *core.Line, p *core.Place) (*Hold, error) {
+	e := a.lock.engine
+	a.waited = line.State().Known
+	if err := e.BeginWait(); err != nil {
+		line.Quit(p)
+		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, err)
+	}
+	defer e.EndWait()
+	poll := time.NewTicker(e.PollCap)
+	defer poll.Stop()
+	silence := time.NewTimer(e.Command - time.Since(a.began))
+	defer silence.Stop()
+	for {
+		select {
+		case <-p.Ready:
+			a.waited = a.waited || line.State().Known
+			return nil, nil
+		case <-ctx.Done():
+			state := line.State()
+			line.Quit(p)
+			return nil, a.leftLine(ctx, state)
+		case <-e.Closing():
+			line.Quit(p)
+			return nil, redlatch.ErrClosed
+		case <-silence.C:
+			if state := line.State(); !state.Known && !a.waited {
+				line.Quit(p)
+				return nil, silent(state)
+			}
+		case <-poll.C:
+			if !line.IsNext(p) || !line.State().Held {
+				continue // somebody else asks
+			}
+			if held, err := a.peek(ctx); held || err != nil {
+				line.Quit(p)
+				return a.hold, err
+			}
+		}
+	}
+}
+
+// peek is an attempt without the turn. It returns an error only when that ends
+// the wait.
+func (a *acquisition) peek(ctx context.Context) (bool, error) {
+	if a.hold == nil {
+		a.fresh()
+	}
+	held, err := a.attempt(ctx)
+	if ctx.Err() != nil || a.rides(err) {
+		err = nil
+	}
+	return held, err
+}
+
+// leftLine returns why a wait in line ended with ctx.
+func (a *acquisition) leftLine(ctx context.Context, state core.LineState) error {
+	a.away = state.Away
+	if a.away == nil && !state.Known {
+		a.away = silent(state)
+	}
+	return a.gaveUp(ctx)
+}
+
+// silent is the error of a caller in a line to which Redis has not answered yet.
+func silent(state core.LineState) error {
+	if state.Away != nil {
+		return state.Away
+	}
+	return fmt.Errorf("%w: Redis has not answered those before", redlatch.ErrNotSent)
+}
+
+// letOthersGo is the courtesy to other processes: if any wait, they have been
+// woken by the release just sent, and get the time to come in.
+func (a *acquisition) letOthersGo(ctx context.Context, pause time.Duration) {
+	if pause == 0 {
+		return
+	}
+	var own int64
+	if a.line.Subscription() != nil {
+		own = 1
+	}
+	if a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil)) > own {
+		a.lock.engine.Sleep(ctx, pause)
+	}
+}
+
+// subscription returns a subscription to the lock's channel: the line's, which
+// those who come after use, too, or one of this caller's own.
+func (a *acquisition) subscription(ctx context.Context) (transport.Subscription, error) {
+	if a.line == nil {
+		return a.subscribe(ctx)
+	}
+	if sub := a.line.Subscription(); sub != nil {
+		select {
+		case _, works := <-sub.Events():
+			if works {
+				return sub, nil // and the message it had is an old one
+			}
+			sub.Close()
+			a.line.Keep(nil)
+		default:
+			return sub, nil
+		}
+	}
+	sub, err := a.subscribe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.line.Keep(sub)
+	return sub, nil
+}
+
+// deaf returns why a subscription ended for good.
+func (a *acquisition) deaf(sub transport.Subscription) error {
+	if a.line != nil {
+		a.line.Keep(nil)
+		sub.Close()
+	}
+	return sub.Err()
+}
+
+// isAway remembers why Redis cannot be reached.
+func (a *acquisition) isAway(err error) {
+	a.away = err
+	if a.line != nil {
+		a.line.Away(err)
+	}
+}
+
+// passOn gives the turn to the next in line. With an attempt in flight that is
+// left to its ghost: until that has come to rest, the next would find the lock
+// held by us.
+func (a *acquisition) passOn() {
+	line := a.line
+	a.line = nil
+	if a.doubtful == nil || !a.doubtful.own.bequeath(line) {
+		line.Pass(false)
+	}
+}
+
+// bequeath leaves the turn to the tenure's ghost. It returns false when the ghost
+// has gone already.
+func (t *tenure) bequeath(line *core.Line) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.atRest {
+		return false
+	}
+	t.line = line
+	return true
+}
+
+// rest says that the tenure's ghost has gone.
+func (t *tenure) rest() {
+	t.mu.Lock()
+	t.atRest = true
+	line := t.line
+	t.line = nil
+	t.mu.Unlock()
+	if line != nil {
+		line.Pass(false)
+	}
+}
+
+// passOn gives the turn of a tenure that is over to the next in line.
+func (t *tenure) passOn() {
+	t.mu.Lock()
+	line := t.line
+	t.line = nil
+	t.mu.Unlock()
+	if line != nil {
+		line.Pass(true)
+	}
+}

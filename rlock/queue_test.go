@@ -1,0 +1,224 @@
+package rlock_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestOneProcessTakesTurnsInOrderAtTwoRequestsEach(t *testing.T) {
+	t.Parallel()
+	const goroutines = 1000
+	s := redistest.Start(t)
+	client := connect(t, s.URL())
+	l := rlock.New(client, redistest.Key(t))
+	first := take(t, l)
+	var mu sync.Mutex
+	var waits []time.Duration
+	inside := 0
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			began := time.Now()
+			hold, err := l.Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			waits = append(waits, time.Since(began))
+			inside++
+			if inside != 1 {
+				t.Error("two are inside")
+			}
+			inside--
+			mu.Unlock()
+			if err := hold.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	before := s.CommandStats(t)["evalsha"]
+	require.NoError(t, first.Unlock())
+	wg.Wait()
+	require.Len(t, waits, goroutines)
+	slices.Sort(waits)
+	requests := float64(s.CommandStats(t)["evalsha"]-before) / goroutines
+	t.Logf("requests per acquisition %.3f, wait p50 %v, longest %v", requests, waits[goroutines/2], waits[goroutines-1])
+	require.LessOrEqual(t, requests, 2.1)
+}
+
+func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		calls := &counting{Transport: redigoTransport(srv)}
+		client, err := redlatch.NewWithTransport(calls)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		holdByHand(t, srv, "lock", time.Hour)
+		l := rlock.New(client, "lock")
+		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
+		defer cancel()
+		var waiters []*waiter
+		for range 1000 {
+			waiters = append(waiters, await(ctx, l))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := calls.n.Load()
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		require.LessOrEqual(t, calls.n.Load()-before, int64(5), "one attempt for each poll cap")
+		for _, w := range waiters {
+			<-w.done
+			require.ErrorIs(t, w.err, redlatch.ErrNotAcquired)
+			require.ErrorIs(t, w.err, context.DeadlineExceeded)
+		}
+	})
+}
+
+// counting counts the calls that a client starts.
+type counting struct {
+	transport.Transport
+	n atomic.Int64
+}
+
+func (c *counting) Start(call *transport.Call, done transport.Done) {
+	c.n.Add(1)
+	c.Transport.Start(call, done)
+}
+
+func TestQueueIsFirstInFirstOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		hold := take(t, l)
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				h, err := l.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, i) // the lock guards it
+				_ = h.Unlock()
+			})
+			synctest.Wait()
+		}
+		require.NoError(t, hold.Unlock())
+		wg.Wait()
+		require.True(t, slices.IsSorted(order), "%v", order)
+		require.Len(t, order, 50)
+	})
+}
+
+func TestWaiterThatLeavesPassesItsTurnOn(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t, noPoll())
+	for range 200 {
+		l := rlock.New(client, redistest.Key(t))
+		hold := take(t, l)
+		ctx, cancel := context.WithCancel(t.Context())
+		leaver, stayer := await(ctx, l), await(t.Context(), l)
+		go cancel() // while the turn may be on its way to it
+		require.NoError(t, hold.Unlock())
+		leaver.ended(t, soon)
+		if leaver.err == nil {
+			require.NoError(t, leaver.hold.Unlock())
+		}
+		require.NoError(t, stayer.acquired(t, soon).Unlock())
+	}
+}
+
+func TestMaxWaitersRefusesOneMoreAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t, redlatch.WithMaxWaiters(2))
+		l := rlock.New(client, "lock")
+		hold := take(t, l)
+		a, b := await(t.Context(), l), await(t.Context(), l)
+		synctest.Wait()
+		_, err := l.Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.ErrorContains(t, err, "WithMaxWaiters")
+		require.NoError(t, hold.Unlock())
+		for range 2 {
+			select {
+			case <-a.done:
+				require.NoError(t, a.hold.Unlock())
+				a.done = nil
+			case <-b.done:
+				require.NoError(t, b.hold.Unlock())
+				b.done = nil
+			}
+		}
+	})
+}
+
+// A hold that Redis has forgotten keeps the turn until it notices. Those behind
+// it do not wait for that.
+func TestForgottenHoldDoesNotBlockItsOwnProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		former := take(t, l, rlock.WithLease(time.Hour))
+		srv.Do(t, "DEL", "lock")
+		w := await(t.Context(), l)
+		hold := w.acquired(t, 11*time.Second)
+		require.ErrorIs(t, former.Unlock(), redlatch.ErrLost)
+		require.NoError(t, hold.Err())
+		require.NoError(t, hold.Unlock())
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+func TestEqualProcessesGetEqualShares(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	const clients, goroutines = 2, 50
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var counts [clients]int
+	var wg sync.WaitGroup
+	for i := range clients {
+		l := rlock.New(connect(t, s.URL()), name)
+		for range goroutines {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					hold, err := l.Lock(ctx)
+					if err != nil {
+						return
+					}
+					counts[i]++ // the lock guards it
+					if err := hold.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	total := counts[0] + counts[1]
+	t.Logf("%v of %d", counts, total)
+	for _, n := range counts {
+		require.InDelta(t, 0.5, float64(n)/float64(total), 0.15)
+	}
+	require.Empty(t, owners(t, s, name))
+}

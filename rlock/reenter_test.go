@@ -1,0 +1,282 @@
+package rlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// countOf returns the server's count of a hold's owner.
+func countOf(t testing.TB, l *rlock.Lock, h *rlock.Hold) int64 {
+	t.Helper()
+	n, err := l.HoldCount(context.WithoutCancel(t.Context()), h.Owner())
+	require.NoError(t, err)
+	return n
+}
+
+// again re-enters the lock by the proof of a hold.
+func again(t testing.TB, l *rlock.Lock, h *rlock.Hold, opts ...rlock.Option) *rlock.Hold {
+	t.Helper()
+	inner, err := l.TryLock(h.Context(context.Background()), opts...)
+	require.NoError(t, err)
+	return inner
+}
+
+func TestMirrorReentrancy(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	inner := again(t, l, outer)
+	require.Equal(t, outer.Owner(), inner.Owner())
+	require.EqualValues(t, 2, countOf(t, l, outer))
+	require.NoError(t, inner.Unlock())
+	require.EqualValues(t, 1, countOf(t, l, outer))
+	_, err := l.TryLock(t.Context())
+	checkHeld(t, err)
+	require.NoError(t, outer.Unlock())
+	require.Zero(t, countOf(t, l, outer))
+}
+
+func TestMirrorHoldCountOfReentries(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.EqualValues(t, 1, countOf(t, l, hold))
+	require.NoError(t, hold.Unlock())
+	require.Zero(t, countOf(t, l, hold))
+	one := take(t, l)
+	two := again(t, l, one)
+	require.EqualValues(t, 2, countOf(t, l, one))
+	require.NoError(t, two.Unlock())
+	require.EqualValues(t, 1, countOf(t, l, one))
+	require.NoError(t, one.Unlock())
+	require.Zero(t, countOf(t, l, one))
+}
+
+func TestNestedHoldsAreUnlockedInAnyOrder(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {0, 2, 1}, {2, 0, 1}} {
+		l := rlock.New(client, redistest.Key(t))
+		holds := []*rlock.Hold{take(t, l)}
+		holds = append(holds, again(t, l, holds[0]))
+		holds = append(holds, again(t, l, holds[1]))
+		require.EqualValues(t, 3, countOf(t, l, holds[0]))
+		for left, i := range order {
+			require.NoError(t, holds[i].Err())
+			require.NoError(t, holds[i].Unlock())
+			require.EqualValues(t, 2-left, countOf(t, l, holds[0]))
+		}
+		require.False(t, locked(t, srv, l.Name()))
+	}
+}
+
+func TestManyGoroutinesReenterOneHoldAtATime(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	ctx := outer.Context(t.Context())
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 20 {
+				inner, err := l.Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := inner.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, countOf(t, l, outer))
+	require.NoError(t, outer.Unlock())
+	require.False(t, locked(t, srv, l.Name()))
+}
+
+func TestProofIsForThatLockOfThatClientOnly(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	ctx := outer.Context(t.Context())
+	other := rlock.New(client, redistest.Key(t))
+	hold := take(t, other)
+	_, err := other.TryLock(ctx)
+	checkHeld(t, err)
+	_, err = rlock.New(connect(t, srv.URL()), l.Name()).TryLock(ctx)
+	checkHeld(t, err)
+	inner, err := rlock.New(client, l.Name()).TryLock(ctx) // another handle for the same lock
+	require.NoError(t, err)
+	require.NoError(t, inner.Unlock())
+	require.NoError(t, outer.Unlock())
+	require.NoError(t, hold.Unlock())
+}
+
+func TestProofOfAHoldThatWasUnlockedCountsForNothing(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	former := take(t, l)
+	ctx := context.WithoutCancel(former.Context(t.Context()))
+	require.NoError(t, former.Unlock())
+
+	fresh, err := l.TryLock(ctx)
+	require.NoError(t, err)
+	require.NotEqual(t, former.Owner(), fresh.Owner())
+	_, err = l.TryLock(ctx) // and nobody gets in beside it
+	checkHeld(t, err)
+	require.NoError(t, fresh.Unlock())
+}
+
+func TestProofOfAnInnerHoldThatWasUnlockedLeavesTheOuterOne(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	inner, err := l.TryLock(outer.Context(t.Context()))
+	require.NoError(t, err)
+	ctx := context.WithoutCancel(inner.Context(outer.Context(t.Context())))
+	require.NoError(t, inner.Unlock())
+	third, err := l.TryLock(ctx)
+	require.NoError(t, err)
+	require.Equal(t, outer.Owner(), third.Owner())
+	require.NoError(t, third.Unlock())
+	require.NoError(t, outer.Unlock())
+}
+
+func TestProofOfALostHoldIsAnErrorAndSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		hold := take(t, l, rlock.WithLease(10*time.Second))
+		ctx := context.WithoutCancel(hold.Context(t.Context()))
+		time.Sleep(9 * time.Second)
+		_, err := l.TryLock(ctx)
+		require.ErrorIs(t, err, redlatch.ErrLost)
+		srv.Do(t, "DEL", "lock")
+		_, err = l.Lock(ctx)
+		require.ErrorIs(t, err, redlatch.ErrLost)
+		synctest.Wait()
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+// The server has forgotten the lock, and the holder has not noticed yet.
+func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	ctx := outer.Context(t.Context())
+	srv.Do(t, "DEL", l.Name())
+	_, err := l.TryLock(ctx)
+	require.ErrorIs(t, err, redlatch.ErrLost)
+	require.ErrorIs(t, outer.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+	require.False(t, locked(t, srv, l.Name()), "a re-entry never takes a free lock")
+
+	stranger := take(t, rlock.New(connect(t, srv.URL()), l.Name()))
+	require.EqualValues(t, 1, countOf(t, l, stranger))
+	require.NoError(t, stranger.Unlock())
+}
+
+func TestProofOfAClosedClientIsRefused(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	client, err := redlatch.Open(t.Context(), srv.URL())
+	require.NoError(t, err)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	ctx := context.WithoutCancel(hold.Context(t.Context()))
+	require.NoError(t, client.Close())
+	_, err = l.TryLock(ctx)
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+	freeByHand(t, srv, l.Name())
+}
+
+// U4: the reply to a re-entry is lost. It is not sent again blindly, the count
+// comes right, and one unlock of the outer hold frees the lock.
+func TestU4LostReplyOfAReentryLeavesNoGhostCount(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	require.NoError(t, again(t, l, outer).Unlock()) // the script is known
+	p.Blackhole(redistest.ToClient)
+	_, err := l.TryLock(outer.Context(t.Context()))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	p.Reset()
+	p.Heal()
+	until(t, soon, "the count comes right", func() bool { return owners(t, s, l.Name())[outer.Owner().String()] == "1" })
+	inner := again(t, l, outer)
+	require.Equal(t, "2", owners(t, s, l.Name())[outer.Owner().String()])
+	require.NoError(t, inner.Unlock())
+	require.NoError(t, outer.Unlock())
+	require.False(t, locked(t, s, l.Name()))
+}
+
+// The network holds back exactly the re-entry, and delivers it when the hold is
+// long over.
+func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
+	p.KeepHalfDead(true)
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	require.NoError(t, again(t, l, outer).Unlock())
+	held := p.HoldMatching(redistest.ToServer, outer.Owner().String())
+	_, err := l.TryLock(outer.Context(t.Context()))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	awaitClosed(t, held.Seen(), soon, "the re-entry")
+	p.Reset()
+	require.NoError(t, outer.Unlock())
+	require.False(t, locked(t, s, l.Name()))
+	held.Release()
+	other := take(t, l) // travels after it in any case
+	require.Equal(t, map[string]string{other.Owner().String(): "1"}, owners(t, s, l.Name()))
+	require.NoError(t, other.Unlock())
+	require.False(t, locked(t, s, l.Name()))
+}
+
+// The network holds back exactly the release of an inner hold, and delivers it
+// when there is another inner hold.
+func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
+	p.KeepHalfDead(true)
+	l := rlock.New(client, redistest.Key(t))
+	outer := take(t, l)
+	require.NoError(t, again(t, l, outer).Unlock())
+	inner := again(t, l, outer)
+	held := p.HoldMatching(redistest.ToServer, outer.Owner().String())
+	w := inBackground(func() (*rlock.Hold, error) { return nil, inner.Unlock() })
+	awaitClosed(t, held.Seen(), soon, "the release")
+	p.Reset()
+	w.ended(t, soon)
+	require.NoError(t, w.err)
+	third := again(t, l, outer)
+	held.Release()
+	require.NoError(t, third.Unlock())
+	require.NoError(t, outer.Err())
+	require.True(t, locked(t, s, l.Name()))
+	require.NoError(t, outer.Unlock())
+	require.False(t, locked(t, s, l.Name()))
+}

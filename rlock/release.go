@@ -1,0 +1,214 @@
+package rlock
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Unlock gives the hold up. The last hold of its owner frees the lock and wakes a
+// waiter; before that, the lock stays with the holds that remain, in any order.
+// It needs no context and works when every context has ended: it takes one
+// command timeout at most, less when less is left of the lease. The hold's
+// contexts end, with cause ErrNotHeld, before anything is sent. Later calls do
+// nothing and return the first one's result.
+//
+// It returns nil when the lock was held until now. ErrLost: the hold was lost
+// before. ErrMaxHold: it had reached its maximum; the lock is freed all the same.
+// ErrUncertain or ErrNotSent: Redis did not answer in time; the release goes on
+// in the background until the lease is over. ErrClosed: the client was closed,
+// and the lock is left to its lease. It sends one EVALSHA.
+func (h *Hold) Unlock() error {
+	h.giveUp.Do(func() {
+		t := h.tenure
+		h.result = t.lock.wrap("unlock", t.owner, h.unlock())
+	})
+	return h.result
+}
+
+// unlock is the first Unlock. The order is watchdog, life, server: a renewal
+// that ran after the release would report a loss.
+func (h *Hold) unlock() error {
+	t := h.tenure
+	e := t.lock.engine
+	e.Join()
+	defer e.Leave()
+	e.Watchdog.Remove(&h.lease)
+	bound := min(e.Command, h.lease.Deadline().Remaining(time.Now()))
+	ended := h.finish(endGiven)
+	if ended != nil && !errors.Is(ended, redlatch.ErrMaxHold) {
+		return ended
+	}
+	if ended != nil {
+		bound = e.Command // the lock may be others' of this owner, for longer
+	}
+	err := core.Explain(t.lower(t.leave(h), max(bound, 0)))
+	switch {
+	case ended != nil:
+		return ended
+	case errors.Is(err, redlatch.ErrWrongType):
+		return fmt.Errorf("%w: %w", redlatch.ErrLost, err) // something else took its key
+	}
+	return err
+}
+
+// lower brings the server's count to the number of holds left.
+func (t *tenure) lower(left int, bound time.Duration) error {
+	switch {
+	case t.shared:
+		err := t.releaseShared(bound)
+		if left == 0 {
+			t.passOn()
+		}
+		return err
+	case left == 0:
+		return t.free(bound)
+	}
+	return t.step(bound)
+}
+
+// free frees the lock.
+func (t *tenure) free(bound time.Duration) error {
+	err := t.release(&t.acq, 0, bound, t.passOn)
+	if unsettled(err) {
+		t.discard()
+	}
+	return err
+}
+
+func unsettled(err error) bool {
+	return core.Passing(err) || errors.Is(err, redlatch.ErrUncertain)
+}
+
+// step lowers the count to what remains, when its turn has come.
+func (t *tenure) step(bound time.Duration) error {
+	if !t.takeFor(bound) {
+		return nil // whoever has the turn arrives at a count without this hold
+	}
+	target := t.count()
+	if target == 0 {
+		t.give()
+		return nil // the last one frees the lock
+	}
+	rest := protocol.Acquisition{Owner: t.acq.Owner, Lease: t.remaining().Milliseconds()}
+	err := t.release(&rest, target, bound, nil)
+	if unsettled(err) {
+		t.arrive(nil) // gives the turn back
+		return nil
+	}
+	t.give()
+	if errors.Is(err, redlatch.ErrLost) {
+		if t.isFreed() {
+			return nil // the last hold was given up meanwhile
+		}
+		t.lose()
+	}
+	return err
+}
+
+// release sends the release to target until the server answers, for bound at
+// most. Repeating it is safe: it names the count to arrive at. Sent, if not nil,
+// runs when the release is on its way for the first time.
+func (t *tenure) release(acq *protocol.Acquisition, target int64, bound time.Duration, sent func()) error {
+	return t.persist(bound, sent, func(c *transport.Call) { t.lock.proto.Release(c, acq, target) })
+}
+
+// releaseShared lowers the count by one, with a latch that makes a repetition
+// harmless, and that is deleted as soon as there is an answer, as Redisson does.
+func (t *tenure) releaseShared(bound time.Duration) error {
+	latch := codec.LatchKey(t.lock.proto.Key(), requestID())
+	acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: t.restLease()}
+	err := t.persist(bound, nil, func(c *transport.Call) { t.lock.proto.ReleaseShared(c, &acq, latch) })
+	if !unsettled(err) {
+		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
+		t.lock.engine.Transport.Start(del, func(any, error) {}) // else it expires
+	}
+	return err
+}
+
+// restLease is the lease that a shared owner's release leaves to others who use
+// it: what the holds here are owed, else the client's.
+func (t *tenure) restLease() int64 {
+	if t.count() > 0 {
+		return t.remaining().Milliseconds()
+	}
+	return t.lock.engine.Lease.Milliseconds()
+}
+
+// requestID is 16 random bytes in hexadecimal, as Redisson's.
+func requestID() string {
+	id := uuid.New()
+	return hex.EncodeToString(id[:])
+}
+
+// persist runs a release until the server answers, for bound at most.
+func (t *tenure) persist(bound time.Duration, sent func(), fill func(*transport.Call)) error {
+	e := t.lock.engine
+	began := time.Now()
+	var pause core.Backoff
+	var sentBefore bool
+	for {
+		at := e.Attempt()
+		fill(&at.Call)
+		at.Sent = sent
+		sent = nil
+		out, err := released(at.RunFor(bound - time.Since(began)))
+		switch {
+		case err == nil && out == codec.NotHeld && !sentBefore:
+			return redlatch.ErrLost
+		case err == nil:
+			return nil
+		case errors.Is(err, redlatch.ErrUncertain):
+			sentBefore = true
+		case !core.Passing(err):
+			return err
+		}
+		d := pause.Next()
+		if time.Since(began)+d >= bound || !e.Wait(d) {
+			return err
+		}
+	}
+}
+
+func released(reply any, err error) (codec.ReleaseOutcome, error) {
+	if err != nil {
+		return 0, err
+	}
+	return codec.Released(reply)
+}
+
+// discard frees the lock in the background if this owner has it.
+func (t *tenure) discard() { t.settle(nil) }
+
+func (t *tenure) settle(at *core.Attempt) {
+	t.doubt(at, nil, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
+}
+
+// arrive brings the count to the number of holds in the background, for a tenure
+// whose turn the caller has, and gives the turn back when it is done.
+func (t *tenure) arrive(at *core.Attempt) {
+	t.doubt(at, t.give, func(c *transport.Call) {
+		acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: t.remaining().Milliseconds()}
+		t.lock.proto.Release(c, &acq, t.count())
+	})
+}
+
+func (t *tenure) doubt(at *core.Attempt, done func(), release func(*transport.Call)) {
+	t.lock.engine.Settle(&core.Doubt{
+		Name:    t.lock.name,
+		Owner:   t.owner.String(),
+		Attempt: at,
+		Release: release,
+		Lease:   t.lease,
+		Done:    done,
+	})
+}

@@ -1,0 +1,122 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// An inner hold whose own lease ran out is still counted on the server.
+func TestHandOverLeavesACountOfOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		hold := take(t, l)
+		inner := again(t, l, hold, rlock.WithLease(time.Second))
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, inner.Err(), redlatch.ErrLost)
+		owner, err := hold.HandOver()
+		require.NoError(t, err)
+		require.Equal(t, "1", owners(t, srv, "lock")[owner.String()])
+		require.NoError(t, l.UnlockAs(t.Context(), owner))
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+// The unlock of an inner hold has no known outcome. What settles that must not
+// free a lock that was handed over, or left to its lease, meanwhile.
+func TestSettlingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*rlock.Hold) error{
+		"handed over": func(h *rlock.Hold) error { _, err := h.HandOver(); return err },
+		"let expire":  (*rlock.Hold).LetExpire,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			client := connect(t, s.URL(), redlatch.WithCommandTimeout(300*time.Millisecond))
+			l := rlock.New(client, redistest.Key(t))
+			hold := take(t, l)
+			require.NoError(t, again(t, l, hold).Unlock())
+			inner := again(t, l, hold)
+			s.Pause()
+			require.NoError(t, inner.Unlock())
+			s.Resume()
+			until(t, soon, "the hold can be left", func() bool { return leave(hold) == nil })
+			for range 20 { // whatever settles has had its say by then
+				loadScripts(t, client)
+			}
+			require.Equal(t, "1", owners(t, s, l.Name())[hold.Owner().String()])
+		})
+	}
+}
+
+// The server forgot the lock, and the outer hold is given up while the re-entry is
+// on its way. The turn must not stay with either.
+func TestTurnIsPassedOnByAReentryThatCameTooLate(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL())
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.NoError(t, again(t, l, hold).Unlock())
+	ctx := context.WithoutCancel(hold.Context(t.Context()))
+	s.Do(t, "DEL", l.Name())
+	s.Pause()
+	re := await(ctx, l)
+	un := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
+	s.Resume()
+	re.ended(t, soon)
+	un.ended(t, soon)
+	if re.err == nil { // it was too late for a re-entry at all
+		require.NoError(t, re.hold.Unlock())
+	}
+	require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+}
+
+// The reply is NOSCRIPT, and the caller has left: the call never runs.
+func TestTurnIsPassedOnWhenTheServerDidNotKnowTheScript(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL())
+	l := rlock.New(client, redistest.Key(t))
+	s.Do(t, "SCRIPT", "FLUSH")
+	s.Pause()
+	w := await(t.Context(), l, rlock.WithWait(200*time.Millisecond))
+	require.Error(t, w.failed(t, soon))
+	s.Resume()
+	require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+}
+
+// errgroup cancels with a sibling's error, which may be one of ours.
+func TestCauseOfAContextSaysNothingAboutTheCall(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL())
+	l := rlock.New(client, redistest.Key(t))
+	for _, cause := range []error{
+		redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrClosed, redlatch.ErrLost, redlatch.ErrNotHeld,
+	} {
+		cause = fmt.Errorf("a sibling: %w", cause)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		holdByHand(t, s, l.Name(), unheard)
+		w := await(ctx, l)
+		awaitWaiters(t, s, l.Name())
+		cancel(cause)
+		err := w.failed(t, soon)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "a sibling")
+		freeByHand(t, s, l.Name())
+		require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+	}
+}
