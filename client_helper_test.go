@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -30,24 +31,25 @@ func closedWith(t *testing.T, c *redlatch.Client) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 }
 
-// requireWorks takes a lock twice, once against another, so that both
-// connections are used.
+// requireWorks waits for a lock that somebody else has, so that both connections
+// are used.
 func requireWorks(t *testing.T, srv *redistest.Server, c *redlatch.Client) {
 	t.Helper()
 	l := rlock.New(c, redistest.Key(t))
-	hold, err := l.Lock(t.Context())
+	// For an owner that is given: such a hold is no reason to stand in line.
+	other, err := l.Lock(t.Context(), rlock.WithOwner(codec.NewOwner(uuid.New(), 57)))
 	require.NoError(t, err)
 	got := make(chan error, 1)
 	go func() {
-		second, err := l.Lock(t.Context(), rlock.WithWait(soon))
+		hold, err := l.Lock(t.Context(), rlock.WithWait(soon))
 		if err == nil {
-			err = second.Unlock()
+			err = hold.Unlock()
 		}
 		got <- err
 	}()
 	require.Eventually(t, func() bool {
 		return slices.Contains(srv.Channels(t), codec.LockChannel(l.Name()))
 	}, soon, time.Millisecond)
-	require.NoError(t, hold.Unlock())
+	require.NoError(t, other.Unlock())
 	require.NoError(t, <-got)
 }

@@ -245,6 +245,9 @@ func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
 		m.lostAll(h.tenure)
 		return false, redlatch.ErrLost
 	}
+	if end == redlatch.ErrHandedOver && !h.tenure.shared { //nolint:errorlint // exactly this
+		m.server.count = 1 // what lost inner holds left is not handed over
+	}
 	h.end, h.unlocked, h.result = end, true, nil
 	m.leave(h)
 	return false, nil

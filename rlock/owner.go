@@ -29,7 +29,11 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 		e := h.tenure.lock.engine
 		e.Join() // a client that shuts down in peace lets its holds be handed over
 		defer e.Leave()
-		if err := h.tenure.alone(h.lease.TTLArg); err != nil {
+		err := h.tenure.alone(h.lease.TTLArg)
+		if err != nil {
+			if errors.Is(err, redlatch.ErrLost) {
+				h.tenure.lose()
+			}
 			return err
 		}
 		held, err := h.tenure.renewed(h.tenure.fillRenewal(h.lease.TTLArg).RunFor(e.Command))

@@ -53,13 +53,15 @@ func takeShare(url string) (int64, error) {
 		return 0, err
 	}
 	fmt.Println("ready")
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+	parent := bufio.NewReader(os.Stdin)
+	if _, err := parent.ReadString('\n'); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), length)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	l := rlock.New(client, os.Getenv(sharerLock))
 	var n atomic.Int64
+	in := make(chan struct{}, 1) // it has had the lock once
 	var wg sync.WaitGroup
 	for range goroutines {
 		wg.Go(func() {
@@ -68,13 +70,24 @@ func takeShare(url string) (int64, error) {
 				if err != nil {
 					return
 				}
-				n.Add(1)
+				if n.Add(1) == 1 {
+					in <- struct{}{}
+				}
 				_ = hold.Unlock()
 			}
 		})
 	}
+	<-in
+	fmt.Println("in")
+	if _, err := parent.ReadString('\n'); err != nil {
+		return 0, err
+	}
+	before := n.Load()
+	time.Sleep(length) // what is measured
+	count := n.Load() - before
+	cancel()
 	wg.Wait()
-	return n.Load(), client.Close()
+	return count, client.Close()
 }
 
 // sharer is one of the processes.
@@ -124,6 +137,13 @@ func shares(t *testing.T, processes, goroutines int, length time.Duration) []flo
 	var all []sharer
 	for range processes {
 		all = append(all, startSharer(t, s.URL(), name, goroutines, length))
+	}
+	for _, p := range all {
+		require.NoError(t, p.start())
+	}
+	// Who is there first has the lock alone for a while: that is not counted.
+	for _, p := range all {
+		require.NoError(t, expectLine(p.said, "in"))
 	}
 	for _, p := range all {
 		require.NoError(t, p.start())
