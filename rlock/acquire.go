@@ -121,8 +121,10 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 func (a *acquisition) open(ctx context.Context) (bool, error) {
 	e := a.lock.engine
 	if a.line != nil && !a.waited {
-		if away := a.line.State().Away; away != nil && time.Since(a.began) >= e.Command {
-			return false, away // those before have tried for as long
+		// Those before have just failed. An attempt of one's own would end long
+		// after a command timeout since the call began.
+		if away := a.line.State().Away; away != nil && time.Since(a.began) >= e.Command/2 {
+			return false, away
 		}
 	}
 	var held bool

@@ -30,7 +30,7 @@ func TestLossEndsThePoliteWithSIGTERM(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", polite)
+	p := start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", polite)
 	require.Equal(t, "up", p.line())
 	client, err := redlatch.Open(t.Context(), s.URL())
 	require.NoError(t, err)
