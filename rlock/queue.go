@@ -140,8 +140,10 @@ func (a *acquisition) letOthersGo(ctx context.Context, pause time.Duration) {
 	if a.line.Subscription() != nil {
 		own = 1
 	}
-	if a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil)) > own {
-		a.lock.engine.Sleep(ctx, pause)
+	// With several others, one of them would not be enough: Redis wakes them in the
+	// order in which they subscribed, and who came first would win again and again.
+	if others := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil)) - own; others > 0 {
+		a.lock.engine.Sleep(ctx, pause*time.Duration(min(others, 4)))
 	}
 }
 
