@@ -33,10 +33,23 @@
 //	live ──Unlock──────▶ released
 //	  │ ──LetExpire───▶ left to its lease
 //	  │ ──lease over, not renewed in time, or gone on the server──▶ lost
+//	  │ ──HandOver────▶ handed over, the lock goes on elsewhere
+//	  │ ──WithMaxHold is over──▶ at its maximum, the lock left to its lease or Unlock
 //	  └ ──Client.Close─▶ closed
 //
 // A hold ends once, for one reason, which [Hold.Err] and the cause of its
 // contexts tell. It ends before the server can give the lock to anyone else,
 // unless somebody took the lock away by force or the server forgot it: then it
 // ends with the next renewal.
+//
+// A hold that is entered again by its proof, see [Hold.Context], is one tenure of
+// its owner with several holds. Each ends for itself; the last one given up frees
+// the lock.
+//
+// # The line
+//
+// The callers of one process that want one lock take turns: only the one whose
+// turn it is goes through the states above, the others wait for the turn and send
+// nothing. The turn stays with the hold and is passed on when the release is on
+// its way, or when the attempt has come to nothing.
 package rlock
