@@ -129,6 +129,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Logger:    set.logger,
 
 		MaxWaiters: int64(set.maxWaiters),
+		Hooks:      hooks(set.observer),
 	})}
 }
 

@@ -71,6 +71,9 @@ type LockError struct {
 	Name string
 	// Owner is the owner on whose behalf the operation ran, if there was one.
 	Owner codec.Owner
+	// Holder is who held the lock when it was last asked for, the zero Owner if
+	// not known.
+	Holder codec.Owner
 	// TTL is how long the present holder's lease had left when it was last
 	// asked for, 0 if not known.
 	TTL time.Duration
@@ -86,10 +89,15 @@ func (e *LockError) Error() string {
 	b.WriteString(codec.Quote(e.Name))
 	b.WriteString(": ")
 	b.WriteString(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
-	if e.TTL > 0 {
-		b.WriteString(" (its holder's lease has ")
-		b.WriteString(e.TTL.Round(time.Millisecond).String())
-		b.WriteString(" left)")
+	holder := "its holder"
+	if !e.Holder.IsZero() {
+		holder = e.Holder.String()
+	}
+	switch {
+	case e.TTL > 0:
+		b.WriteString(" (the lease of " + holder + " had " + e.TTL.Round(time.Millisecond).String() + " left)")
+	case !e.Holder.IsZero():
+		b.WriteString(" (held by " + holder + ")")
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -105,6 +106,42 @@ func ExamplePoolDialer() {
 		return
 	}
 	defer client.Close() //nolint:errcheck // nothing was done yet
+}
+
+// metrics counts what an operator wants to know.
+type metrics struct{ acquired, lost atomic.Int64 }
+
+func (m *metrics) Observe(event redlatch.Event) {
+	switch e := event.(type) {
+	case redlatch.Acquired:
+		m.acquired.Add(1) // and e.Wait belongs into a histogram
+	case redlatch.Ended:
+		if errors.Is(e.Err, redlatch.ErrLost) {
+			m.lost.Add(1)
+		}
+	}
+}
+
+// What happens to a client's locks, for metrics.
+func ExampleWithObserver() {
+	srv, err := embedded.Start()
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+	ctx, url, metrics := context.Background(), srv.URL(), &metrics{}
+
+	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(metrics))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it ends the program
+
+	err = rlock.New(client, "orders:42").Do(ctx, ship)
+	fmt.Println(err, metrics.acquired.Load(), metrics.lost.Load())
+	// Output: <nil> 1 0
 }
 
 // What went wrong, and with which lock.

@@ -30,6 +30,7 @@ type settings struct {
 	credentials Credentials
 	logger      *slog.Logger
 	maxWaiters  int
+	observer    Observer
 }
 
 // Credentials returns the user and password for a new connection. It is called

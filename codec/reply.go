@@ -15,12 +15,17 @@ var ErrBadReply = errors.New("redlatch: unexpected reply")
 // number says that it was not, and gives the milliseconds to wait at most before
 // the next attempt. [NoTTL] means that the holder's key never expires. Other
 // negative numbers, which a fair lock gives when a predecessor is overdue, become
-// 0: ask again soon. Other replies give an error that wraps [ErrBadReply].
+// 0: ask again soon. The number may come in an array, before the holder, see
+// [RefusedBy]. Other replies give an error that wraps [ErrBadReply].
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
 	}
-	ms, ok := reply.(int64)
+	left := reply
+	if pair, ok := reply.([]any); ok && len(pair) > 0 && len(pair) <= 2 {
+		left = pair[0]
+	}
+	ms, ok := left.(int64)
 	switch {
 	case !ok:
 		return false, 0, badReply("acquire", reply)
@@ -28,6 +33,59 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 		return false, NoTTL, nil
 	}
 	return false, fromMillis(max(ms, 0)), nil
+}
+
+// RefusedBy returns who holds the lock, of the reply of an acquire that was
+// refused: the zero Owner when the reply does not say, or names one that is no
+// [Owner] of ours or Redisson's.
+func RefusedBy(reply any) Owner {
+	pair, ok := reply.([]any)
+	if !ok || len(pair) != 2 {
+		return Owner{}
+	}
+	text, _ := bulk(pair[1])
+	owner, err := ParseOwner(text)
+	if err != nil {
+		return Owner{}
+	}
+	return owner
+}
+
+// Held is one field of a lock's hash.
+type Held struct {
+	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	Owner string
+	// Count is how often the owner has entered.
+	Count int64
+}
+
+// Inspected decodes the reply of an inspection: the time left, [NoTTL], or
+// [NoKey] when the lock is free, and who holds it. Other replies, and counts that
+// are no numbers, give an error that wraps [ErrBadReply].
+func Inspected(reply any) (left time.Duration, held []Held, err error) {
+	parts, ok := reply.([]any)
+	if !ok || len(parts) < 2 {
+		return 0, nil, badReply("inspection", reply)
+	}
+	if left, err = Millis(parts[0]); err != nil {
+		return 0, nil, err
+	}
+	fields, ok := parts[1].([]any)
+	if !ok || len(fields)%2 != 0 {
+		return 0, nil, badReply("inspection", parts[1])
+	}
+	for i := 0; i < len(fields); i += 2 {
+		owner, isText := bulk(fields[i])
+		if !isText {
+			return 0, nil, badReply("inspection", fields[i])
+		}
+		count, err := Count(fields[i+1])
+		if err != nil {
+			return 0, nil, err
+		}
+		held = append(held, Held{Owner: owner, Count: count})
+	}
+	return left, held, nil
 }
 
 // ReleaseOutcome says what a release did. Its zero value is no outcome.

@@ -33,6 +33,10 @@ type Config struct {
 	// none and half is left out. Defaults 20 ms and 1 s.
 	BackoffMin, BackoffMax time.Duration
 
+	// OnReconnect, when not nil, runs after each connection that was made in place
+	// of one that was lost, on the goroutine that made it. It must return soon.
+	OnReconnect func()
+
 	// Logger is told of lost connections, of dials that fail and of commands
 	// that the server refuses.
 	// Default: silence.
@@ -50,6 +54,9 @@ func (c Config) withDefaults() Config {
 	orElse(&c.BackoffMax, max(c.BackoffMin, time.Second))
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OnReconnect == nil {
+		c.OnReconnect = func() {}
 	}
 	return c
 }

@@ -22,6 +22,7 @@ const maxMute = 3
 func (s *Subscriber) run() {
 	defer close(s.done)
 	pause := backoff{min: s.cfg.BackoffMin, max: s.cfg.BackoffMax}
+	lost := false
 	for s.awaitDemand() && pause.wait(s.ctx) {
 		conn, err := s.dial()
 		if err != nil {
@@ -29,10 +30,14 @@ func (s *Subscriber) run() {
 			s.dialFailed(pause.failures, err)
 			continue
 		}
+		if lost {
+			s.cfg.OnReconnect()
+		}
 		useful, err := s.serve(conn)
 		if s.ctx.Err() != nil {
 			return
 		}
+		lost = true
 		s.cfg.Logger.Warn("pub/sub connection lost", "error", err)
 		if useful {
 			pause.reset()

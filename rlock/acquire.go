@@ -21,6 +21,9 @@ type acquisition struct {
 	line  *core.Line // set while this has the turn
 
 	ttl      time.Duration // what the holder had left at the last answer
+	holder   codec.Owner   // who that was, if known
+	attempts int           // how often Redis was asked
+	passed   bool          // the turn came with the lock, from a hold of this client
 	away     error         // why the last attempt got no answer, nil when it got one
 	doubtful *Hold         // what the last attempt was for, if its outcome is open
 	began    time.Time     // when the call began
@@ -32,9 +35,10 @@ func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, er
 	a := acquisition{lock: l, op: op, began: time.Now()}
 	hold, err := a.begin(ctx, opts)
 	if err != nil {
-		return nil, a.failed(err)
+		err = a.failed(err)
 	}
-	return hold, nil
+	a.observed(hold, err)
+	return hold, err
 }
 
 // begin checks everything that can be checked before something is sent.

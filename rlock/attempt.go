@@ -16,6 +16,7 @@ import (
 func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	e, h := a.lock.engine, a.hold
 	a.doubtful = nil
+	a.attempts++
 	at := e.Attempt()
 	a.lock.proto.Acquire(&at.Call, &h.own.acq)
 	sent := time.Now()
@@ -30,7 +31,7 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 		h.own.discard()
 		return false, err
 	case !acquired:
-		a.refused(ttl)
+		a.refused(codec.RefusedBy(reply), ttl)
 		return false, nil
 	}
 	h.own.enter(h)
@@ -51,10 +52,10 @@ func (h *Hold) haunter() core.Ghost {
 }
 
 // refused takes in that somebody else has the lock.
-func (a *acquisition) refused(ttl time.Duration) {
-	a.ttl, a.away = ttl, nil
+func (a *acquisition) refused(holder codec.Owner, ttl time.Duration) {
+	a.holder, a.ttl, a.away = holder, ttl, nil
 	if a.line != nil {
-		a.line.Refused()
+		a.line.Refused(holder, ttl)
 	}
 }
 

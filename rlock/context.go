@@ -107,5 +107,6 @@ func (h *Hold) end(why *ending) bool {
 	for _, c := range contexts {
 		c.cancel(why.cause)
 	}
+	h.observeEnd(why)
 	return true
 }

@@ -76,6 +76,10 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	require.NoError(t, err)
 	require.Positive(t, left)
 	between()
+	in, err := l.Inspect(t.Context())
+	require.NoError(t, err)
+	require.True(t, in.Held())
+	between()
 	_, err = l.TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	between()
@@ -140,6 +144,7 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 		{"+client|setname"},
 		{"+client|id", "+client|kill", "+client|setname"},
 		{"-ping"},
+		{"-hkeys"},
 	} {
 		s, url := leastPrivileged(t, rights...)
 		client := connect(t, url, redlatch.WithClientName("with-a-name"))
@@ -147,6 +152,8 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 		hold := take(t, rlock.New(connect(t, url), name))
 		w := await(t.Context(), rlock.New(client, name))
 		awaitWaiters(t, s, name)
+		_, err := rlock.New(client, name).TryLock(t.Context())
+		requireOnly(t, err, "trylock", name, redlatch.ErrNotAcquired)
 		require.NoError(t, hold.Unlock())
 		require.NoError(t, w.acquired(t, soon).Unlock())
 	}

@@ -21,6 +21,7 @@ type Hold struct {
 	lease  watchdog.Lease
 	expiry clock.Deadline         // when the lease ends on the server if it is not renewed; guarded by tenure.mu
 	ended  atomic.Pointer[ending] // nil while live
+	since  time.Time              // when it became live, by the clock of the attempt
 
 	giveUp sync.Once // Unlock, LetExpire or HandOver, whichever comes first
 	result error     // of giveUp
@@ -68,7 +69,7 @@ func newInner(t *tenure, set *settings) *Hold {
 
 func (h *Hold) prepare(set *settings) {
 	h.lease = watchdog.Lease{
-		Key:    h.tenure.lock.proto.Key(),
+		Key:    h.tenure.lock.key,
 		Owner:  h.tenure.acq.Owner,
 		TTL:    set.lease,
 		TTLArg: set.leaseMS,
@@ -88,6 +89,7 @@ func (h *Hold) live(sent time.Time) error {
 		return fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
 			redlatch.ErrNotAcquired, h.lease.TTL)
 	}
+	h.since = sent
 	h.tenure.expires(h, clock.After(sent, h.lease.TTL))
 	if !e.Watchdog.Add(&h.lease) {
 		return redlatch.ErrClosed

@@ -22,6 +22,7 @@ type Lock struct {
 	proto  protocol.Protocol
 	err    error // why the name cannot be used; returned by every method
 
+	key      any // the mapped name, boxed once
 	proofKey any // a proofKey, boxed once
 }
 
@@ -31,7 +32,10 @@ func New(client *redlatch.Client, name string) *Lock {
 	e := core.EngineOf(client)
 	mapped, err := e.Map(name)
 	p := newPlain(mapped, e.Publish())
-	return &Lock{engine: e, name: name, proto: p, err: err, proofKey: proofKey{e, p.Kind(), p.Key()}}
+	return &Lock{
+		engine: e, name: name, proto: p, err: err,
+		key: p.Key(), proofKey: proofKey{e, p.Kind(), p.Key()},
+	}
 }
 
 // Name returns the name that the lock was made with.

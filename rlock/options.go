@@ -72,6 +72,13 @@ func WithOwner(owner codec.Owner) Option {
 
 // configure applies the options to the defaults and checks the result.
 func configure(e *core.Engine, opts []Option) (settings, error) {
+	if len(opts) == 0 {
+		return settings{lease: e.Lease, leaseMS: e.LeaseArg}, nil // without an allocation
+	}
+	return apply(e, opts)
+}
+
+func apply(e *core.Engine, opts []Option) (settings, error) {
 	s := settings{lease: e.Lease}
 	for _, o := range opts {
 		if o != nil {

@@ -27,7 +27,7 @@ func (a *acquisition) failed(err error) error {
 		le.Owner = a.hold.Owner()
 	}
 	if errors.Is(err, redlatch.ErrNotAcquired) {
-		le.TTL = max(a.ttl, 0)
+		le.Holder, le.TTL = a.holder, max(a.ttl, 0)
 	}
 	return le
 }

@@ -62,21 +62,28 @@ func (t *tenure) alone(lease any) error {
 // Resume takes over the lock that owner holds, from a hold that was handed over
 // or from another process or language that holds it as owner: it sets the lease
 // anew, renews it from now on, and returns a hold whose Unlock lowers owner's
-// count by one. Options are those of Lock about the lease. ErrNotHeld says that
+// count by one. Options are those of Lock about the lease; WithWait gives
+// ErrBadWait. ErrNotHeld says that
 // owner does not hold the lock. It sends one EVALSHA.
 //
 // The side that had the lock before should have let go with HandOver. Otherwise
 // both are one owner and both renew; its hold is lost within a renewal period
 // after the lock is freed here.
 func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...Option) (*Hold, error) {
+	a := acquisition{lock: l, op: "resume", began: time.Now()}
 	hold, err := l.resume(ctx, append(slices.Clone(opts), WithOwner(owner)))
-	return hold, l.wrap("resume", owner, core.Explain(err))
+	err = l.wrap(a.op, owner, core.Explain(err))
+	a.observed(hold, err)
+	return hold, err
 }
 
 func (l *Lock) resume(ctx context.Context, opts []Option) (*Hold, error) {
 	set, err := l.check(ctx, opts)
 	if err != nil {
 		return nil, err
+	}
+	if set.bounded {
+		return nil, fmt.Errorf("%w: Resume does not wait", codec.ErrBadWait)
 	}
 	if err := l.engine.Enter(); err != nil {
 		return nil, err
@@ -138,9 +145,9 @@ func (t *tenure) renewed(reply any, err error) (bool, error) {
 // UnlockAs lowers owner's count by one, and frees the lock with the last, as
 // Redisson's unlock does, byte for byte. It is for owners that were handed over;
 // a hold of this process's is given up with Unlock. ErrNotHeld says that owner
-// does not hold the lock, ErrUncertain that the reply was lost. ctx's
-// deadline bounds it, not its cancellation. It sends one
-// EVALSHA, and a DEL of the latch when that was answered.
+// does not hold the lock, ErrUncertain that the reply was lost or that ctx ended
+// before it came; the release goes on then, for one command timeout in all. It
+// sends one EVALSHA, and a DEL of the latch when that was answered.
 func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 	return l.wrap("unlock-as", owner, core.Explain(l.unlockAs(ctx, owner)))
 }
@@ -154,14 +161,18 @@ func (l *Lock) unlockAs(ctx context.Context, owner codec.Owner) error {
 		return err
 	}
 	defer l.engine.Leave()
-	bound := l.engine.Command
-	if end, ok := ctx.Deadline(); ok {
-		bound = min(bound, time.Until(end))
-	}
 	t := &newHold(l, &set).own
-	err = t.releaseShared(bound)
+	result := make(chan error, 1)
+	if !l.engine.Go(func() { result <- t.releaseShared(l.engine.Command) }) {
+		return redlatch.ErrClosed
+	}
+	select {
+	case err = <-result:
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: %w", redlatch.ErrUncertain, core.EndOf(ctx))
+	}
 	if errors.Is(err, redlatch.ErrLost) {
 		return redlatch.ErrNotHeld
 	}
-	return withEnd(ctx, err)
+	return err
 }

@@ -116,6 +116,34 @@ func TestUnlockAsReleasesWhatAnotherAcquired(t *testing.T) {
 	})
 }
 
+func TestUnlockAsEndsWithItsContextAndGoesOnBehind(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv)
+	l := rlock.New(client, redistest.Key(t))
+	owner := newOwner()
+	require.ErrorIs(t, l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld) // the server knows the script
+	take(t, l, rlock.WithOwner(owner))
+	p.Blackhole(redistest.ToClient)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- l.UnlockAs(ctx, owner) }()
+	until(t, soon, "it was released", func() bool { return !locked(t, srv, l.Name()) })
+	cancel()
+	err := <-result
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	require.ErrorIs(t, err, context.Canceled)
+	p.Heal()
+}
+
+func TestResumeDoesNotWait(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	_, err := l.Resume(t.Context(), newOwner(), rlock.WithWait(time.Second))
+	require.ErrorIs(t, err, redlatch.ErrBadWait)
+}
+
 func TestTwoUsersOfOneOwnerAreOneOwner(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t, redlatch.WithWatchdogTimeout(3*time.Second))

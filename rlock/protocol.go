@@ -34,8 +34,11 @@ func (p *plain) Key() string { return p.name }
 // Acquire is part of protocol.Protocol.
 func (p *plain) Acquire(c *transport.Call, a *protocol.Acquisition) {
 	c.Script, c.NumKeys = luasrc.Acquire, 1
-	c.Args = append(c.Args, p.key, a.Lease, a.Owner)
+	c.Args = append(c.Args, p.key, a.Lease, a.Owner, tell)
 }
+
+// tell asks that a refusal says who holds the lock.
+var tell any = "1"
 
 // Reenter is part of protocol.Protocol.
 func (p *plain) Reenter(c *transport.Call, a *protocol.Acquisition, target int64) {
@@ -62,6 +65,12 @@ const latchMillis int64 = 16_000
 func (p *plain) ForceRelease(c *transport.Call) {
 	c.Script, c.NumKeys, c.Urgent = luasrc.ForceRelease, 2, true
 	c.Args = append(c.Args, p.key, p.channelArg, p.publish, p.message)
+}
+
+// Inspect is part of protocol.Protocol.
+func (p *plain) Inspect(c *transport.Call) {
+	c.Script, c.NumKeys = luasrc.Inspect, 1
+	c.Args = append(c.Args, p.key)
 }
 
 // Channel is part of protocol.Protocol. All waiters share one.

@@ -16,8 +16,9 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 	l := a.lock
 	line := l.engine.Line(l.proto.Kind(), l.proto.Key())
 	if !a.waits() {
-		switch has, refused := line.TryEnter(); {
+		switch has, refused, state := line.TryEnter(); {
 		case refused:
+			a.learn(state)
 			return nil, redlatch.ErrNotAcquired
 		case !has:
 			return a.run(ctx) // besides the line: only Redis knows
@@ -26,7 +27,7 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 		if hold, err := a.stand(ctx, line, p); hold != nil || err != nil {
 			return hold, err
 		}
-		a.line = line
+		a.line, a.passed = line, p.Passed
 		a.letOthersGo(ctx, p.Courtesy)
 	}
 	a.line = line
@@ -43,7 +44,7 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 // now has passed nothing on.
 func (h *Hold) takeLine(line *core.Line) {
 	t := h.tenure
-	line.Granted()
+	line.Granted(h.Owner(), h.lease.TTL)
 	line.Rest()
 	t.mu.Lock()
 	over := t.freed || h.ended.Load() != nil
@@ -113,8 +114,16 @@ func (a *acquisition) peek(ctx context.Context) (bool, error) {
 	return held, err
 }
 
+// learn takes over what the line knows of the holder.
+func (a *acquisition) learn(state core.LineState) {
+	if !state.Holder.IsZero() {
+		a.holder, a.ttl = state.Holder, state.TTL
+	}
+}
+
 // leftLine returns why a wait in line ended with ctx.
 func (a *acquisition) leftLine(ctx context.Context, state core.LineState) error {
+	a.learn(state)
 	a.away = state.Away
 	if a.away == nil && !state.Known {
 		a.away = silent(state)
@@ -137,14 +146,22 @@ func (a *acquisition) letOthersGo(ctx context.Context, pause time.Duration) {
 		return
 	}
 	var own int64
-	if a.line.Subscription() != nil {
+	sub := a.line.Subscription()
+	if sub != nil {
 		own = 1
 	}
-	// With several others, one of them would not be enough: Redis wakes them in the
-	// order in which they subscribed, and who came first would win again and again.
-	if others := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil)) - own; others > 0 {
-		a.lock.engine.Sleep(ctx, pause*time.Duration(min(others, 4)))
+	others := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil)) - own
+	if others <= 0 {
+		return
 	}
+	if sub != nil {
+		// Redis wakes listeners in the order in which they subscribed, and who came
+		// first would win again and again: this one subscribes anew when it needs to.
+		a.line.Keep(nil)
+		sub.Close()
+	}
+	// With several others, one of them would not be enough.
+	a.lock.engine.Sleep(ctx, pause*time.Duration(min(others, 4)))
 }
 
 // subscription returns a subscription to the lock's channel: the line's, which

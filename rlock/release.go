@@ -30,7 +30,9 @@ import (
 func (h *Hold) Unlock() error {
 	h.giveUp.Do(func() {
 		t := h.tenure
+		began := time.Now()
 		h.result = t.lock.wrap("unlock", t.owner, h.unlock())
+		h.observeRelease(began)
 	})
 	return h.result
 }

@@ -57,9 +57,12 @@ func (a *acquisition) cutShort(ctx context.Context, err error, began time.Time) 
 // reason to stop.
 func (a *acquisition) sleep(ctx context.Context, sub transport.Subscription, timer *time.Timer) error {
 	select {
-	case _, works := <-sub.Events():
+	case event, works := <-sub.Events():
 		if !works {
 			return a.deaf(sub)
+		}
+		if event.Gap {
+			a.lock.observeGap()
 		}
 	case <-timer.C:
 	case <-ctx.Done():

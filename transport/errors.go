@@ -48,6 +48,9 @@ func (e *ServerError) HasCode(code string) bool {
 
 // IsCode reports whether err is, or wraps, a [*ServerError] that carries code.
 func IsCode(err error, code string) bool {
+	if err == nil {
+		return false // the usual case, for which what follows would allocate
+	}
 	var se *ServerError
 	return errors.As(err, &se) && se.HasCode(code)
 }

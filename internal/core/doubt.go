@@ -68,8 +68,9 @@ func (e *Engine) spawn(f func()) bool {
 	return true
 }
 
-// Go runs f in the background, unless the client is closed. f must end soon.
-func (e *Engine) Go(f func()) { e.spawn(f) }
+// Go runs f in the background. It returns false, and f does not run, when the
+// client is closed. f must end soon.
+func (e *Engine) Go(f func()) bool { return e.spawn(f) }
 
 // settle runs until the doubt is over or the client is closed. The lease that a
 // doubt lasts counts while the server answers: what a server that is away has

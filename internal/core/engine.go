@@ -25,6 +25,7 @@ type Config struct {
 	PollCap    time.Duration       // bound on sleeping without asking the server
 	Margin     time.Duration       // loss margin; 0: min(lease/10, 1 s)
 	MaxWaiters int64               // bound on callers that wait; 0: none
+	Hooks      Hooks               // who is told what happens
 	Mapper     codec.NameMapper    // nil: names are keys
 	Logger     *slog.Logger        // required
 }
@@ -35,6 +36,8 @@ type Engine struct {
 	Config
 	// Watchdog renews the leases of holds and declares losses.
 	Watchdog *watchdog.Loop
+	// LeaseArg is Config.Lease in milliseconds, an int64 boxed once.
+	LeaseArg any
 
 	owners   atomic.Int64
 	waiters  atomic.Int64
@@ -61,6 +64,8 @@ func New(cfg Config) *Engine {
 	e.closing, e.refuse = context.WithCancel(context.Background())
 	e.ghosts.zero = make(chan struct{}, 1)
 	e.publish = cfg.Transport.PublishCommand()
+	e.Lease = cfg.Lease.Truncate(time.Millisecond)
+	e.LeaseArg = e.Lease.Milliseconds()
 	e.Watchdog = watchdog.New(watchdog.Config{
 		Renew:  e.renew,
 		Group:  e.group(),

@@ -29,6 +29,9 @@ var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN
 // Passing reports whether err says that the call did not run and may succeed
 // later: not sent, or refused by a server that is starting, busy or failing over.
 func Passing(err error) bool {
+	if err == nil {
+		return false // the usual case, for which what follows would allocate
+	}
 	if errors.Is(err, transport.ErrNotSent) && !errors.Is(err, transport.ErrClosed) {
 		return true
 	}

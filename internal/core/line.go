@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -49,6 +50,10 @@ type LineState struct {
 	Held bool
 	// Away is why Redis did not answer the last attempt, nil when it did.
 	Away error
+	// Holder is who held the lock at the last answer, the zero Owner if that is
+	// not known, and TTL how long its lease had left then.
+	Holder codec.Owner
+	TTL    time.Duration
 }
 
 // Place is a place in a line.
@@ -57,6 +62,8 @@ type Place struct {
 	Ready chan struct{}
 	// Courtesy, to be read after Ready, is how long to let others go first.
 	Courtesy time.Duration
+	// Passed, to be read after Ready, is true when the turn came with the lock.
+	Passed bool
 
 	prev, next *Place
 	queued     bool
@@ -105,17 +112,17 @@ func (l *Line) put() {
 
 // TryEnter takes the turn if nobody has it. Otherwise it leaves the line, and
 // reports whether it is sure that the lock cannot be had: then somebody in this
-// process waits for it, too.
-func (l *Line) TryEnter() (has, refused bool) {
+// process waits for it, too. It returns what the line knows.
+func (l *Line) TryEnter() (has, refused bool, state LineState) {
 	l.mu.Lock()
-	has = !l.busy
-	refused = l.busy && l.state.Known && l.state.Away == nil && (l.first != nil || !l.state.Held)
+	has, state = !l.busy, l.state
+	refused = l.busy && state.Known && state.Away == nil && (l.first != nil || !state.Held)
 	l.busy = true
 	l.mu.Unlock()
 	if !has {
 		l.put()
 	}
-	return has, refused
+	return has, refused, state
 }
 
 // Enter takes the turn if nobody has it, and returns nil; else it returns a place
@@ -177,7 +184,7 @@ func (l *Line) Pass(held bool) {
 	if p != nil {
 		l.remove(p)
 		if held {
-			p.Courtesy = l.handOver()
+			p.Passed, p.Courtesy = true, l.handOver()
 		}
 	} else {
 		l.busy, l.burst = false, 0
@@ -212,11 +219,16 @@ func (l *Line) handOver() time.Duration {
 	return min(max(courtesyTimes*each, courtesyMin), courtesyMax)
 }
 
-// Granted says that whoever has the turn holds the lock.
-func (l *Line) Granted() { l.set(LineState{Known: true, Held: true}, false) }
+// Granted says that whoever has the turn holds the lock, as owner.
+func (l *Line) Granted(owner codec.Owner, lease time.Duration) {
+	l.set(LineState{Known: true, Held: true, Holder: owner, TTL: lease}, false)
+}
 
-// Refused says that an attempt found the lock held by somebody else.
-func (l *Line) Refused() { l.set(LineState{Known: true}, true) }
+// Refused says that an attempt found the lock held by somebody else, who has ttl
+// left.
+func (l *Line) Refused(holder codec.Owner, ttl time.Duration) {
+	l.set(LineState{Known: true, Holder: holder, TTL: ttl}, true)
+}
 
 func (l *Line) set(state LineState, endBurst bool) {
 	l.mu.Lock()

@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -115,11 +117,16 @@ func TestQuitWithTheTurnPassesItOn(t *testing.T) {
 	l.Pass(false)
 }
 
+var somebody = codec.NewOwner(uuid.UUID{1}, 7)
+
+func granted(l *Line)    { l.Granted(somebody, testLease) }
+func turnedAway(l *Line) { l.Refused(somebody, testLease) }
+
 func TestPassToNobodyForgetsTheLine(t *testing.T) {
 	e := newLines()
 	l, _ := enter(e)
-	l.Granted()
-	require.Equal(t, LineState{Known: true, Held: true}, l.State())
+	granted(l)
+	require.Equal(t, LineState{Known: true, Held: true, Holder: somebody, TTL: testLease}, l.State())
 	l.Pass(true)
 	requireNoLine(t, e)
 	l, p := enter(e)
@@ -138,11 +145,11 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	}{
 		{"first attempt under way", func(*Line) {}, false, false},
 		{"first attempt under way, others wait", func(*Line) {}, true, false},
-		{"held, nobody waits: Redis may know better", (*Line).Granted, false, false},
-		{"held, somebody waits", (*Line).Granted, true, true},
-		{"who has the turn waits for another process", (*Line).Refused, false, true},
-		{"Redis is away", func(l *Line) { l.Refused(); l.Away(away) }, true, false},
-		{"Redis is back", func(l *Line) { l.Away(away); l.Refused() }, false, true},
+		{"held, nobody waits: Redis may know better", granted, false, false},
+		{"held, somebody waits", granted, true, true},
+		{"who has the turn waits for another process", turnedAway, false, true},
+		{"Redis is away", func(l *Line) { turnedAway(l); l.Away(away) }, true, false},
+		{"Redis is back", func(l *Line) { l.Away(away); turnedAway(l) }, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := newLines()
@@ -152,9 +159,11 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 			if c.waiter {
 				_, p = enter(e)
 			}
-			has, refused := e.Line("plain", "lock").TryEnter()
+			want := l.State()
+			has, refused, state := e.Line("plain", "lock").TryEnter()
 			require.False(t, has)
 			require.Equal(t, c.refused, refused)
+			require.Equal(t, want, state)
 			if p != nil {
 				l.Quit(p)
 			}
@@ -164,7 +173,7 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	}
 	e := newLines()
 	l := e.Line("plain", "lock")
-	has, refused := l.TryEnter()
+	has, refused, _ := l.TryEnter()
 	require.True(t, has)
 	require.False(t, refused)
 	_, p := enter(e)
@@ -182,6 +191,9 @@ func handOvers(l *Line, e *Engine, n int, pause time.Duration, held bool) (asked
 		time.Sleep(pause)
 		l.Pass(held)
 		<-p.Ready
+		if p.Passed != held {
+			panic("the turn says otherwise than how it was passed")
+		}
 		if p.Courtesy > 0 {
 			if asked++; asked == 1 {
 				first = i + 1
@@ -204,7 +216,7 @@ func TestOthersGoFirstAfterABurst(t *testing.T) {
 		require.Zero(t, asked, "nothing was freed")
 		for range 10 {
 			handOvers(l, e, burstMax-1, 0, true)
-			l.Refused() // others are in between anyway
+			turnedAway(l) // others are in between anyway
 		}
 		asked, _ = handOvers(l, e, burstMax-1, 0, true)
 		require.Zero(t, asked)

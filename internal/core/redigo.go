@@ -28,6 +28,8 @@ type RedigoConfig struct {
 	ClientName string
 	// Logger hears of connections made and lost.
 	Logger *slog.Logger
+	// Hooks are told of connections made in place of lost ones.
+	Hooks Hooks
 }
 
 // Redigo is the built-in transport: one command connection and one subscription
@@ -53,8 +55,11 @@ func NewRedigo(cfg RedigoConfig) *Redigo {
 			ReplyLimit:  replyLimit(cfg.Command, cfg.Lease),
 			DialTimeout: cfg.DialTimeout,
 			Logger:      cfg.Logger,
+			OnReconnect: cfg.Hooks.reconnected("commands"),
 		}),
-		sub: pubsub.New(pubsub.Config{Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger}),
+		sub: pubsub.New(pubsub.Config{
+			Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
+		}),
 	}
 }
 

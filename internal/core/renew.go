@@ -36,12 +36,17 @@ func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 	for _, l := range leases {
 		call.Args = append(call.Args, l.Owner, lease(l))
 	}
+	began := time.Now()
 	e.Transport.Start(call, func(reply any, err error) {
-		if err != nil {
-			done(nil, err)
-			return
+		var held []bool
+		if err == nil {
+			held, err = renewed(reply, len(leases))
 		}
-		done(renewed(reply, len(leases)))
+		if err != nil {
+			held = nil
+		}
+		e.observeRenewal(began, held, len(leases), err)
+		done(held, err)
 	})
 }
 

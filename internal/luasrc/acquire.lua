@@ -3,8 +3,10 @@
 -- KEYS[1]   the lock: a hash of owner -> count
 -- ARGV[1]   lease, milliseconds
 -- ARGV[2]   owner
+-- ARGV[3]   given: a refusal says who holds the lock, too; left out: it does not
 -- Replies:  nil when the owner holds the lock now; else the milliseconds that
---           the lock has left, -1 when it never expires
+--           the lock has left, -1 when it never expires, in an array with the
+--           holder's owner where that is asked for and the user may ask (HKEYS)
 -- Effects:  when acquired, the owner's count is one higher and the lock's time
 --           to live is the lease, be that longer or shorter than before
 -- Messages: none
@@ -14,4 +16,8 @@ if redis.call('EXISTS', lock) == 0 or redis.call('HEXISTS', lock, owner) == 1 th
     redis.call('PEXPIRE', lock, ARGV[1])
     return nil
 end
-return redis.call('PTTL', lock)
+local left = redis.call('PTTL', lock)
+if ARGV[3] then
+    return {left, redis.pcall('HKEYS', lock)[1]}
+end
+return left

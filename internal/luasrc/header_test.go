@@ -21,6 +21,7 @@ var all = map[string]*transport.Script{
 	"renew.lua":          Renew,
 	"reenter.lua":        Reenter,
 	"release_shared.lua": ReleaseShared,
+	"inspect.lua":        Inspect,
 }
 
 var (
@@ -131,10 +132,21 @@ func TestEveryLuaFileIsAScript(t *testing.T) {
 	}
 }
 
+// harmless are words to avoid, where they do no harm: the servers hand out the
+// fields of a hash in different orders.
+var harmless = map[string]string{
+	"acquire.lua": "HKEYS",   // whichever of the holders: a lock has one
+	"inspect.lua": "HGETALL", // handed on as it is
+}
+
 func TestScriptsAvoidWhatServersDoDifferently(t *testing.T) {
 	t.Parallel()
 	for file, script := range all {
 		body := readContract(script.Text()).body
+		if word := harmless[file]; word != "" {
+			require.Contains(t, body, word, "no exception is needed")
+			body = strings.ReplaceAll(body, word, "")
+		}
 		for _, word := range []string{
 			"tostring", "cjson", "cmsgpack", "struct.", "bit.", "HGETALL", "HKEYS", "KEYS'", "unpack", "redis.sha1hex", "..",
 		} {

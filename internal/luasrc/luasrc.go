@@ -17,13 +17,17 @@ var (
 	renewText string
 	//go:embed reenter.lua
 	reenterText string
+	//go:embed inspect.lua
+	inspectText string
 	//go:embed release_shared.lua
 	releaseSharedText string
 )
 
 // Acquire takes a free lock or enters it again. KEYS: lock. ARGV: lease in
-// milliseconds, owner. Reply: nil when acquired, else the milliseconds that the
-// lock has left, −1 for ever. It runs three commands on a free lock.
+// milliseconds, owner, and a third when a refusal is to say who holds the lock.
+// Reply: nil when acquired, else the milliseconds that the lock has left, −1 for
+// ever; with a third argument an array of them and the holder. It runs three
+// commands on a free lock.
 var Acquire = transport.NewScript("acquire", acquireText)
 
 // Release lowers the count of an owner that one process alone uses to a target,
@@ -54,3 +58,8 @@ var Reenter = transport.NewScript("reenter", reenterText)
 // milliseconds, owner, publish command, time to live of the latch in
 // milliseconds. Reply: as Release, or the latch's value.
 var ReleaseShared = transport.NewScript("release_shared", releaseSharedText)
+
+// Inspect reads a lock. KEYS: lock. Reply: an array of the milliseconds that the
+// lock has left, −1 for ever, −2 when it is free, and its owners and counts in
+// turn. It changes nothing.
+var Inspect = transport.NewScript("inspect", inspectText)

@@ -137,6 +137,14 @@ func replyOf(reply any, err error, want any) any {
 		if ms, ok := reply.(int64); ok && want.covers(ms) {
 			return want
 		}
+	case []any:
+		if got, ok := reply.([]any); ok && len(got) == len(want) {
+			all := make([]any, len(want))
+			for i := range want {
+				all[i] = replyOf(got[i], nil, want[i])
+			}
+			return all
+		}
 	}
 	if err != nil {
 		return err

@@ -38,6 +38,34 @@ func reenterRefused(l string) []vector {
 	}
 }
 
+func refusalWithHolder(l string) []vector {
+	tell := func(owner string) vector {
+		v := acquire(l, owner, 30000)
+		v.args = append(v.args, "1")
+		return v
+	}
+	return []vector{
+		tell(ownerA).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+		tell(ownerA).gives(nil, enters, lock(l, 30000, ownerA, "2")),
+		tell(ownerB).gives([]any{about(30000), ownerA}, isRefused+" HKEYS", lock(l, 30000, ownerA, "2")),
+		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "2")),
+		tell(ownerB).gives([]any{int64(-1), ownerA}, isRefused+" HKEYS", lock(l, -1, ownerA, "2")),
+	}
+}
+
+func inspection(l string) []vector {
+	inspect := func() vector { return call("inspect", Inspect, []string{l}) }
+	const looks = "PTTL HGETALL"
+	return []vector{
+		inspect().gives([]any{int64(-2), []any{}}, looks, nothing),
+		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+		acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
+		inspect().gives([]any{about(30000), []any{ownerA, "2"}}, looks, lock(l, 30000, ownerA, "2")),
+		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "2")),
+		inspect().gives([]any{int64(-1), []any{ownerA, "2"}}, looks, lock(l, -1, ownerA, "2")),
+	}
+}
+
 func sharedRelease(l string) []vector {
 	latch := codec.LatchKey(l, requestID)
 	return []vector{

@@ -41,6 +41,8 @@ var scenarios = []scenario{
 	{"names with braces", bracedNames},
 	{"enter again by target", reenterByTarget},
 	{"enter again never takes or shortens", reenterRefused},
+	{"a refusal that names the holder", refusalWithHolder},
+	{"inspect", inspection},
 	{"4.2 shared release with latch", sharedRelease},
 	{"4.2 shared release that is not one", sharedReleaseRefused},
 }

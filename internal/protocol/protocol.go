@@ -26,7 +26,8 @@ type Protocol interface {
 	Key() string
 
 	// Acquire fills c with the call that takes the lock for a.Owner. Reply: nil
-	// when acquired, else the milliseconds that the present holder has left.
+	// when acquired, else the milliseconds that the present holder has left, and
+	// who that is.
 	Acquire(c *transport.Call, a *Acquisition)
 
 	// Reenter fills c with the call that enters the lock again for an owner that
@@ -47,6 +48,10 @@ type Protocol interface {
 	// ForceRelease fills c with the call that takes the lock from whoever holds
 	// it. Reply: 1 when there was a holder, 0 when not.
 	ForceRelease(c *transport.Call)
+
+	// Inspect fills c with the call that reads the lock. Reply: the milliseconds
+	// that the holder has left, and the lock's fields and values in turn.
+	Inspect(c *transport.Call)
 
 	// Channel returns the channel on which the owner's waiter is woken.
 	Channel(a *Acquisition) string

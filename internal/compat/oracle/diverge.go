@@ -23,6 +23,12 @@ type Divergence struct {
 // Diverges lists all divergences of the plain lock's scripts.
 var Diverges = []Divergence{
 	{
+		Name:     "acquire: the holder's name",
+		Reason:   "whoever is refused learns who holds the lock, without another request",
+		Applies:  func(Release) bool { return true },
+		Explains: isNamed,
+	},
+	{
 		Name:     "release: latch",
 		Reason:   "a lost reply is settled by asking the server, and each pair of lock and unlock saves the calls that keep the latch",
 		Applies:  Release.HasLatch,
@@ -44,6 +50,16 @@ var Diverges = []Divergence{
 
 // wrongType is the reply, any, so that it compares with others.
 var wrongType any = Failure("WRONGTYPE")
+
+// isNamed: a refusal of ours has the holder behind the time left.
+func isNamed(o *Outcome, d Diff) bool {
+	pair, ok := o.Ours.Reply.([]any)
+	if o.Step.Op != Acquire || d.What != "reply" || !ok || len(pair) != 2 {
+		return false
+	}
+	holder, isText := pair[1].([]byte)
+	return isText && len(holder) > 0 && string(holder) != o.Step.Owner && o.sameTimeLeft(o.Theirs.Reply, pair[0])
+}
 
 // isLatch: Redisson's release has left a latch with its reply, we have not.
 func isLatch(o *Outcome, d Diff) bool {

@@ -110,7 +110,7 @@ func (o Ours) request(s Step) Request {
 	switch s.Op {
 	case Acquire:
 		script = luasrc.Acquire
-		r.Keys, r.Argv = s.Names[:1], []any{s.Lease, s.Owner}
+		r.Keys, r.Argv = s.Names[:1], []any{s.Lease, s.Owner, "1"}
 	case Free:
 		script = luasrc.Release
 		r.Keys = []string{s.Names[0], codec.LockChannel(s.Names[0])}

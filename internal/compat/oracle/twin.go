@@ -167,12 +167,19 @@ func (o *Outcome) sameTime(theirs, ours int64) bool {
 // sameReply: a reply that tells the time left is smaller on the side that was
 // asked later.
 func (o *Outcome) sameReply() bool {
-	theirs, ok1 := o.Theirs.Reply.(int64)
-	ours, ok2 := o.Ours.Reply.(int64)
-	if o.Step.Op == Acquire && ok1 && ok2 && theirs > 0 && ours > 0 {
-		return theirs >= ours && theirs-ours <= o.Elapsed
+	if o.Step.Op == Acquire {
+		return o.sameTimeLeft(o.Theirs.Reply, o.Ours.Reply)
 	}
 	return reflect.DeepEqual(o.Theirs.Reply, o.Ours.Reply)
+}
+
+func (o *Outcome) sameTimeLeft(theirs, ours any) bool {
+	a, ok1 := theirs.(int64)
+	b, ok2 := ours.(int64)
+	if ok1 && ok2 && a > 0 && b > 0 {
+		return a >= b && a-b <= o.Elapsed
+	}
+	return reflect.DeepEqual(theirs, ours)
 }
 
 func union(a, b State) map[string]bool {

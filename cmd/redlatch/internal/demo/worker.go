@@ -28,6 +28,15 @@ type worker struct {
 	stall atomic.Bool
 	enter func(ctx context.Context) (*visit, error)
 	book  *book
+	wait  time.Duration // how long the last acquisition took
+}
+
+// Observe is part of redlatch.Observer. Acquisitions are told on the goroutine
+// that makes them, which is the one that does the rounds.
+func (w *worker) Observe(e redlatch.Event) {
+	if a, ok := e.(redlatch.Acquired); ok {
+		w.wait = a.Wait
+	}
 }
 
 // Work is the program of a worker process. It takes its orders from in and
@@ -91,7 +100,7 @@ func (w *worker) work(ctx context.Context) error {
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	w.book = &book{conn: c, keys: keysOf(w.cfg.Prefix), id: w.cfg.ID}
-	client, err := redlatch.Open(ctx, w.cfg.Redis, redlatch.WithWatchdogTimeout(w.cfg.Lease))
+	client, err := redlatch.Open(ctx, w.cfg.Redis, redlatch.WithWatchdogTimeout(w.cfg.Lease), redlatch.WithObserver(w))
 	if err != nil {
 		return fmt.Errorf("%s", conn.Problem(w.cfg.Redis, err))
 	}
@@ -113,12 +122,11 @@ func (w *worker) work(ctx context.Context) error {
 // round takes the lock once.
 func (w *worker) round(ctx context.Context) error {
 	w.emit(&event{Kind: waiting})
-	began := time.Now()
 	v, err := w.enter(ctx)
 	if err != nil {
 		return err
 	}
-	w.emit(&event{Kind: acquired, Owner: v.owner, Wait: time.Since(began)})
+	w.emit(&event{Kind: acquired, Owner: v.owner, Wait: w.wait})
 	err = w.inside(ctx, v)
 	if leaveErr := v.leave(); leaveErr != nil {
 		w.emit(&event{Kind: lost, Owner: v.owner})

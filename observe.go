@@ -1,0 +1,150 @@
+package redlatch
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+)
+
+// Observer is told what happens to a client's locks. It is what metrics and
+// traces hang on; see [WithObserver].
+//
+// Observe is called on the goroutine on which the event happened, a caller's or
+// one of the client's own, and several calls may run at once. It must return soon
+// and must not wait for a lock: the client's work waits for it meanwhile. Kinds of
+// events are added from time to time, so a type switch needs no default.
+type Observer interface {
+	// Observe is told of one event.
+	Observe(event Event)
+}
+
+// Event is one of [Acquired], [NotAcquired], [Ended], [Released], [Renewed],
+// [Gap] and [Reconnected].
+type Event interface{ event() }
+
+// WithObserver sets who is told what happens to the client's locks. Default:
+// nobody, which costs nothing. Redisson has no counterpart for locks.
+func WithObserver(o Observer) Option { return func(s *settings) { s.observer = o } }
+
+// Acquired says that Lock, TryLock or Resume returned a hold.
+type Acquired struct {
+	// Op is "lock", "trylock" or "resume".
+	Op string
+	// Name is the lock's name, as the caller gave it.
+	Name string
+	// Kind is the lock's kind: "plain".
+	Kind string
+	// Owner is the hold's.
+	Owner codec.Owner
+	// Wait is how long the call took.
+	Wait time.Duration
+	// Attempts is how often Redis was asked for the lock, 0 for re-entries and
+	// resumptions.
+	Attempts int
+	// Reentry is true when a proof was used: the lock was held already.
+	Reentry bool
+	// HandedOver is true when the lock came from another hold of this client, which
+	// passed its turn on when it was given up.
+	HandedOver bool
+}
+
+// NotAcquired says that Lock, TryLock or Resume returned an error.
+type NotAcquired struct {
+	// Op is "lock", "trylock" or "resume".
+	Op string
+	// Name is the lock's name, as the caller gave it.
+	Name string
+	// Kind is the lock's kind: "plain".
+	Kind string
+	// Wait is how long the call took.
+	Wait time.Duration
+	// Attempts is how often Redis was asked for the lock.
+	Attempts int
+	// Err is what the call returned.
+	Err error
+}
+
+// Ended says that a hold is over. Those left when the client is closed end with
+// ErrClosed.
+type Ended struct {
+	// Name is the lock's name, as the caller gave it.
+	Name string
+	// Kind is the lock's kind: "plain".
+	Kind string
+	// Owner is the hold's.
+	Owner codec.Owner
+	// Held is how long it was held, from the moment its acquisition was sent.
+	Held time.Duration
+	// Err is why it ended: nil when it was given up by Unlock or LetExpire, else
+	// ErrLost, ErrMaxHold, ErrHandedOver or ErrClosed.
+	Err error
+}
+
+// Released says that Unlock returned for the first time. It follows the hold's
+// [Ended].
+type Released struct {
+	// Name is the lock's name, as the caller gave it.
+	Name string
+	// Kind is the lock's kind: "plain".
+	Kind string
+	// Owner is the hold's.
+	Owner codec.Owner
+	// Took is how long Unlock took.
+	Took time.Duration
+	// Err is what Unlock returned.
+	Err error
+}
+
+// Renewed says how one renewal script went, which covers up to 100 holds.
+type Renewed struct {
+	// Holds is how many it was for.
+	Holds int
+	// Lost is how many of them the server no longer had; 0 with an error.
+	Lost int
+	// Took is the time until the reply.
+	Took time.Duration
+	// Err is why there was no reply. It is tried again within the leases.
+	Err error
+}
+
+// Gap says that messages for a waiter may have been missed, because its
+// subscription was lost and has been made anew. The waiter asks Redis at once.
+type Gap struct {
+	// Name is the lock's name, as the caller gave it.
+	Name string
+	// Kind is the lock's kind: "plain".
+	Kind string
+}
+
+// Reconnected says that a connection was made in place of one that was lost. Only
+// the built-in transport tells.
+type Reconnected struct {
+	// Connection is "commands" or "subscriptions".
+	Connection string
+}
+
+func (Acquired) event()    {}
+func (NotAcquired) event() {}
+func (Ended) event()       {}
+func (Released) event()    {}
+func (Renewed) event()     {}
+func (Gap) event()         {}
+func (Reconnected) event() {}
+
+// hooks makes the hooks of the parts below out of an observer. Without one there
+// are none.
+func hooks(o Observer) core.Hooks {
+	if o == nil {
+		return core.Hooks{}
+	}
+	return core.Hooks{
+		Event: func(event any) {
+			if e, ok := event.(Event); ok {
+				o.Observe(e)
+			}
+		},
+		Renewed:     func(r core.Renewal) { o.Observe(Renewed(r)) },
+		Reconnected: func(connection string) { o.Observe(Reconnected{Connection: connection}) },
+	}
+}

@@ -1,0 +1,122 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestInspectTellsWhoHoldsTheLockInOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
+		t.Helper()
+		l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
+		inspect := func() *rlock.Inspection {
+			t.Helper()
+			in, err := l.Inspect(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, l.Name(), in.Name)
+			require.Equal(t, "plain", in.Kind)
+			return in
+		}
+		in := inspect()
+		require.False(t, in.Held())
+		require.Zero(t, in.TTL)
+
+		hold := take(t, l)
+		inner, err := l.Lock(hold.Context(t.Context()))
+		require.NoError(t, err)
+		in = inspect()
+		require.True(t, in.Held())
+		require.Equal(t, []rlock.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 2}}, in.Holders)
+		require.InDelta(t, 30, in.TTL.Seconds(), 8)
+
+		srv.Do(t, "PERSIST", l.Name())
+		require.Equal(t, codec.NoTTL, inspect().TTL)
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+func TestInspectCostsOneScript(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
+	_, err := l.Inspect(t.Context()) // the server knows the script
+	require.NoError(t, err)
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	_, err = l.Inspect(t.Context())
+	require.NoError(t, err)
+	scripts, all := commands(t, srv)
+	require.EqualValues(t, 1, scripts)
+	require.EqualValues(t, 3, all, "with what the script runs")
+}
+
+func TestInspectShowsWhatOthersHold(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	srv.Do(t, "HSET", l.Name(), "mode", "11")
+	in, err := l.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []rlock.Holder{{Text: "mode", Count: 11}}, in.Holders)
+	srv.Do(t, "HSET", l.Name(), "mode", "write")
+	_, err = l.Inspect(t.Context())
+	requireOnly(t, err, "inspect", l.Name())
+	require.ErrorIs(t, err, codec.ErrBadReply)
+	srv.Do(t, "DEL", l.Name())
+	srv.Do(t, "SET", l.Name(), "no lock")
+	_, err = l.Inspect(t.Context())
+	requireOnly(t, err, "inspect", l.Name(), redlatch.ErrWrongType)
+}
+
+// Whoever did not get the lock learns who has it, without another round trip.
+func TestRefusalNamesTheHolder(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	theirs := rlock.New(connect(t, srv.URL()), redistest.Key(t))
+	ours := rlock.New(connect(t, srv.URL()), theirs.Name())
+	hold := take(t, theirs)
+	told := func(err error) {
+		t.Helper()
+		var details *redlatch.LockError
+		require.ErrorAs(t, err, &details)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.Equal(t, hold.Owner(), details.Holder)
+		require.Greater(t, details.TTL, 20*time.Second)
+		require.ErrorContains(t, err, hold.Owner().String())
+	}
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	_, err := ours.TryLock(t.Context())
+	told(err)
+	scripts, all := commands(t, srv)
+	require.EqualValues(t, 1, scripts)
+	require.EqualValues(t, 5, all, "with what the script runs")
+	_, err = ours.Lock(t.Context(), rlock.WithWait(50*time.Millisecond))
+	told(err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = ours.Lock(ctx)
+	told(err)
+	// And from the line of its process, without asking.
+	first := await(t.Context(), ours, rlock.WithWait(time.Second))
+	awaitWaiters(t, srv, ours.Name())
+	_, err = ours.TryLock(t.Context())
+	told(err)
+	_, err = ours.Lock(t.Context(), rlock.WithWait(50*time.Millisecond))
+	told(err)
+	<-first.done
+	told(first.err)
+	require.NoError(t, hold.Unlock())
+	_, err = ours.TryLock(t.Context(), rlock.WithLease(0))
+	var details *redlatch.LockError
+	require.ErrorAs(t, err, &details)
+	require.Zero(t, details.Holder, "nobody was asked")
+}

@@ -1,0 +1,201 @@
+package rlock_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// witness collects what an observer is told.
+type witness struct {
+	mu   sync.Mutex
+	seen []redlatch.Event
+}
+
+func (w *witness) Observe(e redlatch.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, e)
+}
+
+// since returns what was seen and forgets it.
+func (w *witness) since() []redlatch.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.seen
+	w.seen = nil
+	return seen
+}
+
+// next waits for an event of a kind.
+func next[E redlatch.Event](t *testing.T, w *witness) E {
+	t.Helper()
+	var found E
+	require.Eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for i, e := range w.seen {
+			if e, ok := e.(E); ok {
+				found = e
+				w.seen = append(w.seen[:i:i], w.seen[i+1:]...)
+				return true
+			}
+		}
+		return false
+	}, soon, time.Millisecond, "no %T", found)
+	return found
+}
+
+func TestObserverSeesTheLifeOfAHold(t *testing.T) {
+	t.Parallel()
+	w := &witness{}
+	_, client := onShared(t, redlatch.WithObserver(w))
+	l := rlock.New(client, redistest.Key(t))
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	inner, err := l.Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	_, refused := l.TryLock(t.Context())
+	require.Error(t, refused)
+	require.NoError(t, inner.Unlock())
+	require.NoError(t, hold.Unlock())
+	name, owner := l.Name(), hold.Owner()
+	require.Equal(t, []redlatch.Event{
+		redlatch.Acquired{Op: "lock", Name: name, Kind: "plain", Owner: owner, Attempts: 1},
+		redlatch.Acquired{Op: "lock", Name: name, Kind: "plain", Owner: owner, Reentry: true},
+		redlatch.NotAcquired{Op: "trylock", Name: name, Kind: "plain", Attempts: 1, Err: refused},
+		redlatch.Ended{Name: name, Kind: "plain", Owner: owner},
+		redlatch.Released{Name: name, Kind: "plain", Owner: owner},
+		redlatch.Ended{Name: name, Kind: "plain", Owner: owner},
+		redlatch.Released{Name: name, Kind: "plain", Owner: owner},
+	}, timeless(t, w.since()))
+}
+
+// timeless takes the durations out of events that must have one.
+func timeless(t *testing.T, events []redlatch.Event) []redlatch.Event {
+	t.Helper()
+	out := make([]redlatch.Event, 0, len(events))
+	for _, e := range events {
+		switch v := e.(type) {
+		case redlatch.Acquired:
+			out = append(out, zeroed(t, &v.Wait, func() redlatch.Event { return v }))
+		case redlatch.NotAcquired:
+			out = append(out, zeroed(t, &v.Wait, func() redlatch.Event { return v }))
+		case redlatch.Ended:
+			out = append(out, zeroed(t, &v.Held, func() redlatch.Event { return v }))
+		case redlatch.Released:
+			out = append(out, zeroed(t, &v.Took, func() redlatch.Event { return v }))
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func zeroed(t *testing.T, d *time.Duration, event func() redlatch.Event) redlatch.Event {
+	t.Helper()
+	require.Positive(t, *d, "%T", event())
+	require.Less(t, *d, soon)
+	*d = 0
+	return event()
+}
+
+func TestObserverSeesWhyHoldsEnd(t *testing.T) {
+	t.Parallel()
+	w := &witness{}
+	srv, client := onShared(t, redlatch.WithObserver(w))
+	l := rlock.New(client, redistest.Key(t))
+	ended := func(want error) {
+		t.Helper()
+		e := next[redlatch.Ended](t, w)
+		require.Equal(t, want, e.Err)
+		require.Equal(t, l.Name(), e.Name)
+	}
+	hold := take(t, l, rlock.WithWatchdog(3*time.Second))
+	srv.Do(t, "DEL", l.Name())
+	ended(redlatch.ErrLost)
+	renewal := next[redlatch.Renewed](t, w)
+	require.Equal(t, 1, renewal.Holds)
+	require.Equal(t, 1, renewal.Lost)
+	require.NoError(t, renewal.Err)
+	unlockErr := hold.Unlock()
+	require.ErrorIs(t, unlockErr, redlatch.ErrLost)
+	require.Equal(t, unlockErr, next[redlatch.Released](t, w).Err)
+
+	require.NoError(t, take(t, l, rlock.WithLease(3*time.Second)).LetExpire())
+	ended(nil)
+	srv.Do(t, "DEL", l.Name())
+
+	hold = take(t, l)
+	owner, err := hold.HandOver()
+	require.NoError(t, err)
+	ended(redlatch.ErrHandedOver)
+	w.since()
+	resumed, err := l.Resume(t.Context(), owner)
+	require.NoError(t, err)
+	require.Equal(t, "resume", next[redlatch.Acquired](t, w).Op)
+	require.NoError(t, resumed.Unlock())
+	ended(nil)
+
+	take(t, l, rlock.WithMaxHold(50*time.Millisecond))
+	ended(redlatch.ErrMaxHold)
+	srv.Do(t, "DEL", l.Name())
+
+	take(t, l)
+	require.NoError(t, client.Close())
+	ended(redlatch.ErrClosed)
+}
+
+func TestObserverSeesTurnsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		_, client := inBubble(t, redlatch.WithObserver(w))
+		l := rlock.New(client, "lock")
+		loadScripts(t, client)
+		w.since()
+		first := take(t, l)
+		require.False(t, next[redlatch.Acquired](t, w).HandedOver)
+		second := await(t.Context(), l)
+		time.Sleep(time.Second)
+		require.NoError(t, first.Unlock())
+		<-second.done
+		require.NoError(t, second.err)
+		passed := next[redlatch.Acquired](t, w)
+		require.True(t, passed.HandedOver)
+		require.Equal(t, 1, passed.Attempts)
+		require.Equal(t, time.Second, passed.Wait)
+		require.NoError(t, second.hold.Unlock())
+	})
+}
+
+func TestObserverSeesConnectionsComeBack(t *testing.T) {
+	t.Parallel()
+	w := &witness{}
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL(), redlatch.WithObserver(w), noPoll())
+	l := rlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), unheard)
+	waiting := await(t.Context(), l)
+	awaitWaiters(t, srv, l.Name())
+	srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	require.Equal(t, redlatch.Reconnected{Connection: "subscriptions"}, next[redlatch.Reconnected](t, w))
+	require.Equal(t, redlatch.Gap{Name: l.Name(), Kind: "plain"}, next[redlatch.Gap](t, w))
+	srv.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	until(t, soon, "an answer", func() bool { // it connects again when there is something to do
+		_, err := l.IsLocked(t.Context())
+		return err == nil
+	})
+	require.Equal(t, redlatch.Reconnected{Connection: "commands"}, next[redlatch.Reconnected](t, w))
+	freeByHand(t, srv, l.Name())
+	<-waiting.done
+	require.NoError(t, waiting.err)
+	require.Greater(t, next[redlatch.Acquired](t, w).Attempts, 2)
+	require.NoError(t, waiting.hold.Unlock())
+}
