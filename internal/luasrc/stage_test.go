@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ type vector struct {
 
 	reply    any            // nil, int64, string, []any, about or failure
 	calls    string         // commands that the script runs, in order
-	after    map[string]any // every key of the scenario: held or a string
+	after    map[string]any // every key of the scenario: held, queue, timeouts or a string
 	messages []string       // "channel payload", in order
 }
 
@@ -36,6 +37,12 @@ type held struct {
 	counts map[string]string
 	pttl   int64 // milliseconds, about; -1: none
 }
+
+// queue is a list without a time to live.
+type queue []string
+
+// timeouts is a sorted set without a time to live.
+type timeouts map[string]float64
 
 // about is a reply in milliseconds of which a little may have passed.
 type about int64
@@ -237,17 +244,48 @@ func (s *stage) keyState(name string) any {
 	require.NoError(s.t, err)
 	pttl, err := redis.Int64(s.conn.Do("PTTL", name))
 	require.NoError(s.t, err)
-	if kind != "hash" {
-		text, err := redis.String(s.conn.Do("GET", name))
+	if kind == "hash" {
+		counts, err := redis.StringMap(s.conn.Do("HGETALL", name))
 		require.NoError(s.t, err)
-		if pttl < 0 {
-			return text
-		}
+		return held{counts, pttl}
+	}
+	value := s.value(kind, name)
+	if text, isText := value.(string); isText && pttl >= 0 {
 		return held{map[string]string{"": text}, pttl}
 	}
-	counts, err := redis.StringMap(s.conn.Do("HGETALL", name))
+	if pttl >= 0 {
+		return fmt.Sprintf("%v that expires", value)
+	}
+	return value
+}
+
+func (s *stage) value(kind, name string) any {
+	switch kind {
+	case "list":
+		return queue(s.strings("LRANGE", name, 0, -1))
+	case "zset":
+		return s.timeouts(name)
+	}
+	text, err := redis.String(s.conn.Do("GET", name))
 	require.NoError(s.t, err)
-	return held{counts, pttl}
+	return text
+}
+
+func (s *stage) strings(command string, args ...any) []string {
+	list, err := redis.Strings(s.conn.Do(command, args...))
+	require.NoError(s.t, err)
+	return list
+}
+
+func (s *stage) timeouts(name string) timeouts {
+	list := s.strings("ZRANGE", name, 0, -1, "WITHSCORES")
+	all := timeouts{}
+	for i := 0; i < len(list); i += 2 {
+		score, err := strconv.ParseFloat(list[i+1], 64)
+		require.NoError(s.t, err)
+		all[list[i]] = score
+	}
+	return all
 }
 
 func differs(what string, want, got any) error {

@@ -1,0 +1,70 @@
+-- Takes a free fair lock when nobody is queued before the owner, or enters one
+-- again that the owner holds already; else queues the owner, unless it is queued.
+--
+-- A deadline is what an owner that behaves cannot miss: the end of the lease, or
+-- the deadline of the one before it, and its own wait after that. Taking the lock
+-- is as in fair_try.lua, to the letter.
+--
+-- KEYS[1]   the lock: a hash of owner -> count
+-- KEYS[2]   the queue: a list of the owners that wait, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
+--           from which it counts as dead
+-- ARGV[1]   now: milliseconds since 1970, by the caller's clock
+-- ARGV[2]   owner
+-- ARGV[3]   wait of the owner, milliseconds
+-- ARGV[4]   lease, milliseconds
+-- Replies:  nil when the owner holds the lock now; to an owner that was queued
+--           already the milliseconds that the lock has left, 0 when it is free or
+--           never expires; to one that was queued now the milliseconds to the
+--           deadline of the one before it, or else what the lock has left, -1
+--           when it never expires and -2 when it is free: any may be negative
+-- Effects:  the queue loses its dead, up to the first owner that is alive or has
+--           no deadline; when taken, it loses the owner too, all other deadlines
+--           fall by the wait, the count is 1 and the time to live the lease; when
+--           entered again, the count is one higher and the time to live the lease;
+--           when queued, the owner is last, with now, the reply and the wait as
+--           its deadline; an owner that has a deadline keeps it, and its place
+-- Messages: none
+local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
+local now, owner, wait, lease = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local head = redis.call('LINDEX', queue, 0)
+while head do
+    local deadline = redis.call('ZSCORE', timeouts, head)
+    if not deadline or tonumber(deadline) > now then
+        break
+    end
+    redis.call('ZREM', timeouts, head)
+    redis.call('LPOP', queue)
+    head = redis.call('LINDEX', queue, 0)
+end
+if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, owner)
+    local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
+    for i = 1, #moved, 2 do
+        moved[i], moved[i + 1] = tonumber(moved[i + 1]) - wait, moved[i]
+    end
+    for i = 1, #moved, 1000 do
+        redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))
+    end
+    redis.call('HSET', lock, owner, 1)
+    redis.call('PEXPIRE', lock, lease)
+    return nil
+end
+if redis.call('HEXISTS', lock, owner) == 1 then
+    redis.call('HINCRBY', lock, owner, 1)
+    redis.call('PEXPIRE', lock, lease)
+    return nil
+end
+local left = redis.call('PTTL', lock)
+if redis.call('ZSCORE', timeouts, owner) then
+    return math.max(0, left)
+end
+local last = redis.call('LINDEX', queue, -1)
+local deadline = last and last ~= owner and redis.call('ZSCORE', timeouts, last)
+if deadline then
+    left = tonumber(deadline) - now
+end
+redis.call('ZADD', timeouts, left + wait + now, owner)
+redis.call('RPUSH', queue, owner)
+return left

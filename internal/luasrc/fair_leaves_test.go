@@ -1,0 +1,168 @@
+package luasrc
+
+import (
+	"fmt"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+// fairLeaves are the stories of waiting no longer.
+var fairLeaves = []fairStory{
+	{"5.4 those behind the leaver move up, those before it do not", leaveTheMiddle},
+	{"5.4 the last to leave leaves nothing", leaveLast},
+	{"5.4 the first of several places counts, and all are given up", leaveSeveralPlaces},
+	{"5.4 who stands there twice moves twice", leaveBeforeATwin},
+	{"5.4 who has no deadline gets one that is long past", leaveBeforeNoDeadline},
+	{"5.4 deadlines that are not among the latest fall by the wait too", leaveBeforeTheEarly},
+	{"5.4 fractions of deadlines survive", leaveKeepsFractions},
+	{"5.4 who has only a deadline loses it", leaveWithoutPlace},
+	{"5.4 more than a chunk moves up", leaveBeforeMany},
+	{"5.4 while the lock is held nobody is told", leaveHeld},
+	{"ours: leaving a free lock tells the new head", leaveFree},
+	{"ours: leaving a free lock tells the dead in front and the first that is not", leaveFreeBeforeTheDead},
+	{"ours: leaving a free lock tells the head also when the leaver had no place", leaveFreeWithoutPlace},
+	{"ours: who moved up into the past is told, and so is the next", leaveFreeAndOverdue},
+}
+
+// hold makes the lock somebody else's, without an end.
+func (f *telling) hold() map[string]any {
+	f.command("HSET", f.l, ownerA9, "1")
+	return lock(f.l, -1, ownerA9, "1")
+}
+
+func leaveTheMiddle(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 500}, seat{ownerA3, t0 + 600}, seat{ownerA4, t0 + 700})
+	f.giveUp(ownerA2, t0, 490).gives(nil)
+	f.leaves(held, f.seats(seat{ownerA1, t0 + 10}, seat{ownerA3, t0 + 110}, seat{ownerA4, t0 + 210}))
+	f.giveUp(ownerA2, t0, 490).gives(nil)
+	f.leaves(held, f.seats(seat{ownerA1, t0 + 10}, seat{ownerA3, t0 + 110}, seat{ownerA4, t0 + 210}))
+	// No clock has a say: the dead stay.
+	f.giveUp(ownerA3, t0+1000, 100).gives(nil)
+	f.leaves(held, f.seats(seat{ownerA1, t0 + 10}, seat{ownerA4, t0 + 110}))
+}
+
+func leaveLast(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10})
+	f.giveUp(ownerA1, t0, 10).gives(nil)
+	f.leaves()
+	f.giveUp(ownerA1, t0, 10).gives(nil)
+	f.leaves()
+}
+
+func leaveSeveralPlaces(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30})
+	f.command("RPUSH", codec.QueueKey(f.l), ownerA1, ownerA4)
+	f.giveUp(ownerA1, t0, 5).gives(nil)
+	f.leaves(held, f.queue(ownerA2, ownerA3, ownerA4),
+		f.timeouts(timeouts{ownerA2: float64(t0 + 15), ownerA3: float64(t0 + 25), ownerA4: -5}))
+}
+
+func leaveBeforeATwin(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA2, t0 + 20}, seat{ownerA1, t0 + 30}, seat{ownerA3, t0 + 40}, seat{ownerA4, t0 + 50})
+	f.command("RPUSH", codec.QueueKey(f.l), ownerA3, ownerA2)
+	f.giveUp(ownerA1, t0, 5).gives(nil)
+	f.leaves(held, f.queue(ownerA2, ownerA3, ownerA4, ownerA3, ownerA2),
+		f.timeouts(timeouts{ownerA2: float64(t0 + 15), ownerA3: float64(t0 + 30), ownerA4: float64(t0 + 45)}))
+}
+
+func leaveBeforeNoDeadline(f *telling) {
+	held := f.hold()
+	f.command("RPUSH", codec.QueueKey(f.l), "before", ownerA1, "orphan", ownerA2, "orphan")
+	f.command("ZADD", codec.TimeoutKey(f.l), t0+10, ownerA1, t0+20, ownerA2)
+	f.giveUp(ownerA1, t0, 5000).gives(nil)
+	f.leaves(held, f.queue("before", "orphan", ownerA2, "orphan"),
+		f.timeouts(timeouts{"orphan": -10000, ownerA2: float64(t0 + 20 - 5000)}))
+	f.command("LPOP", codec.QueueKey(f.l))
+	f.try(ownerA3, t0, 1).gives(int64(1))
+	f.leaves(held, f.queue("orphan"))
+}
+
+func leaveBeforeTheEarly(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA2, t0 + 90}, seat{ownerA1, t0 + 80}, seat{ownerA3, t0 + 10}, seat{ownerA4, t0 + 20})
+	f.giveUp(ownerA1, t0, 5).gives(nil)
+	f.leaves(held, f.seats(seat{ownerA2, t0 + 90}, seat{ownerA3, t0 + 5}, seat{ownerA4, t0 + 15}))
+}
+
+func leaveKeepsFractions(f *telling) {
+	held := f.hold()
+	tenth := 0.1 // no constant, with which Go would calculate more exactly than a server
+	f.command("RPUSH", codec.QueueKey(f.l), ownerA1, ownerA2, ownerA3)
+	f.command("ZADD", codec.TimeoutKey(f.l), "1795224888771.7", ownerA2, "0.1", ownerA3)
+	f.giveUp(ownerA1, t0, 3).gives(nil)
+	f.leaves(held, f.queue(ownerA2, ownerA3), f.timeouts(timeouts{ownerA2: 1795224888768.7, ownerA3: tenth - 3}))
+}
+
+func leaveWithoutPlace(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA2, t0 + 20})
+	f.command("ZADD", codec.TimeoutKey(f.l), t0+10, ownerA1)
+	f.giveUp(ownerA1, t0, 5).gives(nil)
+	f.leaves(held, f.seats(seat{ownerA2, t0 + 20}))
+}
+
+func leaveBeforeMany(f *telling) {
+	held := f.hold()
+	for _, n := range []int64{500, 501, 1733} {
+		push, add := []any{codec.QueueKey(f.l), ownerA1}, []any{codec.TimeoutKey(f.l)}
+		rest := []seat{}
+		for i := range n {
+			s := seat{fmt.Sprintf("waiter %d", i), t0 + i - 7000}
+			push, add, rest = append(push, s.owner), append(add, s.deadline+7000, s.owner), append(rest, s)
+		}
+		f.command("RPUSH", push...)
+		f.command("ZADD", add...)
+		f.giveUp(ownerA1, t0, 7000).gives(nil)
+		f.leaves(held, f.seats(rest...))
+		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
+	}
+}
+
+func leaveHeld(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+	f.giveUp(ownerA1, t0, 5).gives(nil)
+	f.leaves(held, f.seats(seat{ownerA2, t0 + 15}))
+}
+
+func leaveFree(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30}, seat{ownerA4, t0 + 40})
+	f.giveUp(ownerA1, t0, 5).gives(nil)
+	f.tells(ownerA2)
+	f.leaves(f.seats(seat{ownerA2, t0 + 15}, seat{ownerA3, t0 + 25}, seat{ownerA4, t0 + 35}))
+	// From further back: the one in front may have been told by nobody.
+	f.giveUp(ownerA3, t0, 5).gives(nil)
+	f.tells(ownerA2)
+	f.leaves(f.seats(seat{ownerA2, t0 + 15}, seat{ownerA4, t0 + 30}))
+}
+
+func leaveFreeBeforeTheDead(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 - 20}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}, seat{ownerA5, t0 + 2})
+	f.giveUp(ownerA1, t0, 0).gives(nil)
+	f.tells(ownerA2, ownerA3, ownerA4)
+	f.leaves(f.seats(seat{ownerA2, t0 - 20}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}, seat{ownerA5, t0 + 2}))
+	f.giveUp(ownerA5, t0+1, 0).gives(nil)
+	f.tells(ownerA2, ownerA3, ownerA4)
+	f.leaves(f.seats(seat{ownerA2, t0 - 20}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}))
+	f.command("ZREM", codec.TimeoutKey(f.l), ownerA2)
+	f.giveUp(ownerA4, t0, 0).gives(nil)
+	f.tells(ownerA2)
+	f.leaves(f.queue(ownerA2, ownerA3), f.timeouts(timeouts{ownerA3: float64(t0)}))
+}
+
+func leaveFreeWithoutPlace(f *telling) {
+	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20})
+	f.giveUp(ownerA1, t0, 5).gives(nil)
+	f.tells(ownerA2)
+	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20}))
+}
+
+func leaveFreeAndOverdue(f *telling) {
+	f.sit(seat{ownerA1, t0 + 300}, seat{ownerA2, t0 + 310}, seat{ownerA3, t0 + 700})
+	f.giveUp(ownerA1, t0+20, 300).gives(nil)
+	f.tells(ownerA2, ownerA3)
+	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 400}))
+}

@@ -1,0 +1,41 @@
+-- Enters a fair lock again for an owner that holds it. For owners that one
+-- process alone uses: since it says where to arrive, it may run more than once.
+--
+-- KEYS[1]   the lock: a hash of owner -> count
+-- KEYS[2]   the queue: a list of the owners that wait, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
+--           from which it counts as dead
+-- ARGV[1]   now: milliseconds since 1970, by the caller's clock
+-- ARGV[2]   owner
+-- ARGV[3]   lease, milliseconds
+-- ARGV[4]   target: the count to arrive at
+-- Replies:  nil when the owner does not hold the lock; 1 when it does
+-- Effects:  the queue loses its dead, up to the first owner that is alive or has
+--           no deadline; the count becomes the target if it was below it, and the
+--           time to live the lease if less was left; a lock that the owner does
+--           not hold is left as it is, free or not
+-- Messages: none
+local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
+local now, owner, lease, target = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local head = redis.call('LINDEX', queue, 0)
+while head do
+    local deadline = redis.call('ZSCORE', timeouts, head)
+    if not deadline or tonumber(deadline) > now then
+        break
+    end
+    redis.call('ZREM', timeouts, head)
+    redis.call('LPOP', queue)
+    head = redis.call('LINDEX', queue, 0)
+end
+local count = redis.call('HGET', lock, owner)
+if not count then
+    return nil
+end
+if tonumber(count) < tonumber(target) then
+    redis.call('HSET', lock, owner, target)
+end
+local left = redis.call('PTTL', lock)
+if left >= 0 and left < tonumber(lease) then
+    redis.call('PEXPIRE', lock, lease)
+end
+return 1

@@ -1,0 +1,57 @@
+-- Lowers an owner's count by one, or frees the fair lock. For owners that several
+-- processes may use: it leaves a latch, so that the same release, sent again, gets
+-- the first answer and changes nothing.
+--
+-- KEYS[1]   the lock: a hash of owner -> count
+-- KEYS[2]   the queue: a list of the owners that wait, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
+--           from which it counts as dead
+-- KEYS[4]   the lock's channel; a waiter's own is that, a colon and the waiter
+-- KEYS[5]   the latch of this release
+-- ARGV[1]   now: milliseconds since 1970, by the caller's clock
+-- ARGV[2]   owner
+-- ARGV[3]   lease for what remains, milliseconds
+-- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
+-- ARGV[5]   message
+-- ARGV[6]   the latch's time to live, milliseconds
+-- Replies:  nil when another holds the lock; 1 when it is free now; 0 when the
+--           owner holds it still; 2 when nobody held it; the latch's value when it
+--           is there
+-- Effects:  a latch that is there: none. Otherwise the queue loses its dead, up to
+--           the first owner that is alive or has no deadline, the count falls by
+--           one and the lease becomes the time to live, or, with the last count,
+--           the lock is deleted; a reply other than nil becomes the latch
+-- Messages: the message on the channel of the next in the queue, if there is one,
+--           when the lock became free or was free
+local lock, queue, timeouts, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local now, owner = tonumber(ARGV[1]), ARGV[2]
+local before = redis.call('GET', latch)
+if before then
+    return tonumber(before)
+end
+local head = redis.call('LINDEX', queue, 0)
+while head do
+    local deadline = redis.call('ZSCORE', timeouts, head)
+    if not deadline or tonumber(deadline) > now then
+        break
+    end
+    redis.call('ZREM', timeouts, head)
+    redis.call('LPOP', queue)
+    head = redis.call('LINDEX', queue, 0)
+end
+local outcome = 1
+if redis.call('EXISTS', lock) == 0 then
+    outcome = 2
+elseif redis.call('HEXISTS', lock, owner) == 0 then
+    return nil
+elseif redis.call('HINCRBY', lock, owner, -1) > 0 then
+    redis.call('PEXPIRE', lock, ARGV[3])
+    outcome = 0
+else
+    redis.call('DEL', lock)
+end
+redis.call('SET', latch, outcome, 'PX', ARGV[6])
+if outcome > 0 and head then
+    redis.call(ARGV[4], channel .. ':' .. head, ARGV[5])
+end
+return outcome
