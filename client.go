@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
@@ -130,6 +131,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 
 		MaxWaiters: int64(set.maxWaiters),
 		Hooks:      hooks(set.observer),
+		ServerTime: set.serverTime,
 	})}
 }
 
@@ -151,3 +153,21 @@ func (c *Client) Close() error { return c.engine.Close() }
 // Close did not wait for them; otherwise it is the result of Close. HandOver
 // works meanwhile, re-entry does not. It is safe for concurrent use.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
+
+// ClockOffset asks the server for its time and returns how far its clock is ahead
+// of this machine's, which is negative when it is behind, give or take half of a
+// round trip. More than a second apart, waiters of fair locks may lose their
+// places: set the clocks right, or see [WithServerTime]. The client compares by
+// itself, once a minute while fair locks are used, and logs a warning. It sends
+// TIME.
+func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
+	if err := c.engine.Enter(); err != nil {
+		return 0, err
+	}
+	defer c.engine.Leave()
+	ahead, err := c.engine.CompareClocks(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("redlatch: the server's clock cannot be read: %w", err)
+	}
+	return ahead, nil
+}

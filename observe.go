@@ -33,7 +33,7 @@ type Acquired struct {
 	Op string
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain".
+	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 	// Owner is the hold's.
 	Owner codec.Owner
@@ -55,7 +55,7 @@ type NotAcquired struct {
 	Op string
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain".
+	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 	// Wait is how long the call took.
 	Wait time.Duration
@@ -70,7 +70,7 @@ type NotAcquired struct {
 type Ended struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain".
+	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 	// Owner is the hold's.
 	Owner codec.Owner
@@ -86,7 +86,7 @@ type Ended struct {
 type Released struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain".
+	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 	// Owner is the hold's.
 	Owner codec.Owner
@@ -113,7 +113,7 @@ type Renewed struct {
 type Gap struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain".
+	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 }
 

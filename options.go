@@ -31,6 +31,7 @@ type settings struct {
 	logger      *slog.Logger
 	maxWaiters  int
 	observer    Observer
+	serverTime  bool
 }
 
 // Credentials returns the user and password for a new connection. It is called
@@ -115,6 +116,13 @@ func WithLogger(l *slog.Logger) Option {
 // time; one more gets ErrNotAcquired at once. Default 0: no bound. Redisson has
 // no counterpart.
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n } }
+
+// WithServerTime makes fair locks reckon with the server's time instead of this
+// machine's: deadlines of waiters are by the clocks of all who wait, and one that
+// is wrong removes others too early, or keeps its dead too long. The server is
+// asked for its time once a minute while fair locks are used. Default: this
+// machine's clock, as in Redisson, where every machine uses its own.
+func WithServerTime() Option { return func(s *settings) { s.serverTime = true } }
 
 // check reports the first setting that makes no sense.
 func (s *settings) check() error {

@@ -16,13 +16,13 @@ var ErrBadReply = errors.New("redlatch: unexpected reply")
 // the next attempt. [NoTTL] means that the holder's key never expires. Other
 // negative numbers, which a fair lock gives when a predecessor is overdue, become
 // 0: ask again soon. The number may come in an array, before the holder, see
-// [RefusedBy]. Other replies give an error that wraps [ErrBadReply].
+// [Refused]. Other replies give an error that wraps [ErrBadReply].
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
 	}
 	left := reply
-	if pair, ok := reply.([]any); ok && len(pair) > 0 && len(pair) <= 2 {
+	if pair, ok := reply.([]any); ok && len(pair) > 0 && len(pair) <= 4 {
 		left = pair[0]
 	}
 	ms, ok := left.(int64)
@@ -35,57 +35,38 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	return false, fromMillis(max(ms, 0)), nil
 }
 
-// RefusedBy returns who holds the lock, of the reply of an acquire that was
-// refused: the zero Owner when the reply does not say, or names one that is no
-// [Owner] of ours or Redisson's.
-func RefusedBy(reply any) Owner {
-	pair, ok := reply.([]any)
-	if !ok || len(pair) != 2 {
-		return Owner{}
-	}
-	text, _ := bulk(pair[1])
-	owner, err := ParseOwner(text)
-	if err != nil {
-		return Owner{}
-	}
-	return owner
+// Refusal is what the reply of an acquire that was refused says besides the time
+// left.
+type Refusal struct {
+	// Holder is who holds the lock, the zero Owner when nobody does, the reply does
+	// not say, or it names one that is no [Owner] of ours or Redisson's.
+	Holder Owner
+	// Free is true when the reply says that nobody holds the lock.
+	Free bool
+	// Head is who is the next in the queue of a fair lock, as it stands in Redis.
+	Head string
+	// Queued is true when the owner was put at the end of the queue just now.
+	Queued bool
 }
 
-// Held is one field of a lock's hash.
-type Held struct {
-	// Owner is the owner as it stands in Redis; see [ParseOwner].
-	Owner string
-	// Count is how often the owner has entered.
-	Count int64
-}
-
-// Inspected decodes the reply of an inspection: the time left, [NoTTL], or
-// [NoKey] when the lock is free, and who holds it. Other replies, and counts that
-// are no numbers, give an error that wraps [ErrBadReply].
-func Inspected(reply any) (left time.Duration, held []Held, err error) {
-	parts, ok := reply.([]any)
-	if !ok || len(parts) < 2 {
-		return 0, nil, badReply("inspection", reply)
-	}
-	if left, err = Millis(parts[0]); err != nil {
-		return 0, nil, err
-	}
-	fields, ok := parts[1].([]any)
-	if !ok || len(fields)%2 != 0 {
-		return 0, nil, badReply("inspection", parts[1])
-	}
-	for i := 0; i < len(fields); i += 2 {
-		owner, isText := bulk(fields[i])
-		if !isText {
-			return 0, nil, badReply("inspection", fields[i])
+// Refused reads the reply of an acquire that was refused: a number alone, or an
+// array of it, the holder, and, for a fair lock, the next in the queue and whether
+// the owner was queued now. What is missing stays zero.
+func Refused(reply any) Refusal {
+	parts, _ := reply.([]any)
+	var r Refusal
+	if len(parts) > 1 {
+		text, isText := bulk(parts[1])
+		r.Free = isText && text == ""
+		if owner, err := ParseOwner(text); err == nil {
+			r.Holder = owner
 		}
-		count, err := Count(fields[i+1])
-		if err != nil {
-			return 0, nil, err
-		}
-		held = append(held, Held{Owner: owner, Count: count})
 	}
-	return left, held, nil
+	if len(parts) > 3 {
+		r.Head, _ = bulk(parts[2])
+		r.Queued = parts[3] == int64(1)
+	}
+	return r
 }
 
 // ReleaseOutcome says what a release did. Its zero value is no outcome.
@@ -116,10 +97,11 @@ func (o ReleaseOutcome) String() string {
 }
 
 // Released decodes the reply of a release: nil is [NotHeld], 1 is [Free], 0 is
-// [StillHeld]. Other replies give an error that wraps [ErrBadReply].
+// [StillHeld], and 2, with which a fair lock says that nobody held it, is
+// [NotHeld]. Other replies give an error that wraps [ErrBadReply].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
-	case nil:
+	case nil, int64(2):
 		return NotHeld, nil
 	case int64(1):
 		return Free, nil

@@ -14,7 +14,7 @@ import (
 // foreign are replies that no decoder accepts.
 var foreign = []any{
 	int64(-3), int64(math.MinInt64), 1, int32(0), true, 1.5, "OK", "", []byte("x"), []byte(nil), "1 ",
-	[]any(nil), []any{}, []any{int64(2), nil, nil}, []any{nil}, []any{"1"}, []any{[]any{int64(1)}},
+	[]any(nil), []any{}, []any{int64(2), nil, nil, nil, nil}, []any{nil}, []any{"1"}, []any{[]any{int64(1)}},
 	errors.New("ERR no"), struct{}{}, map[string]any{"a": 1}, []int64{1}, make(chan int),
 }
 
@@ -49,44 +49,27 @@ func TestRefusalMayNameTheHolder(t *testing.T) {
 	for _, c := range []struct {
 		reply any
 		want  Owner
+		free  bool
 	}{
-		{[]any{int64(1500), holder.String()}, holder},
-		{[]any{int64(1500), []byte(holder.String())}, holder},
-		{[]any{int64(1500), "mode"}, Owner{}},
-		{[]any{int64(1500), nil}, Owner{}},
-		{[]any{int64(1500)}, Owner{}},
-		{int64(1500), Owner{}},
+		{[]any{int64(1500), holder.String()}, holder, false},
+		{[]any{int64(1500), []byte(holder.String())}, holder, false},
+		{[]any{int64(1500), "mode"}, Owner{}, false},
+		{[]any{int64(1500), ""}, Owner{}, true},
+		{[]any{int64(1500), nil}, Owner{}, false},
+		{[]any{int64(1500)}, Owner{}, false},
+		{int64(1500), Owner{}, false},
 	} {
 		ok, ttl, err := Acquired(c.reply)
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.Equal(t, 1500*time.Millisecond, ttl)
-		require.Equal(t, c.want, RefusedBy(c.reply))
+		require.Equal(t, Refusal{Holder: c.want, Free: c.free}, Refused(c.reply))
 	}
-	require.Zero(t, RefusedBy(nil), "not refused")
-}
-
-func TestInspectedReadsEveryField(t *testing.T) {
-	t.Parallel()
-	left, held, err := Inspected([]any{int64(1500), []any{"a:1", "2", []byte("b:-1"), []byte("11")}})
-	require.NoError(t, err)
-	require.Equal(t, 1500*time.Millisecond, left)
-	require.Equal(t, []Held{{"a:1", 2}, {"b:-1", 11}}, held)
-	left, held, err = Inspected([]any{int64(-2), []any{}})
-	require.NoError(t, err)
-	require.Equal(t, NoKey, left)
-	require.Empty(t, held)
-	for _, reply := range append([]any{
-		[]any{int64(1), []any{"a:1"}},
-		[]any{int64(1), []any{"a:1", "many"}},
-		[]any{int64(1), []any{int64(1), "1"}},
-		[]any{"1", []any{}},
-		[]any{int64(1), "a:1"},
-		[]any{int64(1), nil},
-	}, foreign...) {
-		_, _, err := Inspected(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%v", reply)
-	}
+	require.Zero(t, Refused(nil), "not refused")
+	queue := []any{int64(1500), []byte(holder.String()), []byte("x:1"), int64(1)}
+	require.Equal(t, Refusal{Holder: holder, Head: "x:1", Queued: true}, Refused(queue))
+	queue[3] = int64(0)
+	require.Equal(t, Refusal{Holder: holder, Head: "x:1"}, Refused(queue))
 }
 
 func TestReleasedTellsThreeOutcomesApart(t *testing.T) {

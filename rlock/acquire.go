@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // acquisition is one call of Lock or TryLock on its way to a hold.
@@ -19,6 +20,11 @@ type acquisition struct {
 	outer *Hold      // what the context proves, if anything
 	hold  *Hold      // what this becomes when the lock is acquired
 	line  *core.Line // set while this has the turn
+	seat  *core.Seat // set while this stands in the server's queue
+
+	// The channel that this listens to, on its own or the line's subscription.
+	sub     transport.Subscription
+	channel string
 
 	ttl      time.Duration // what the holder had left at the last answer
 	holder   codec.Owner   // who that was, if known
@@ -76,14 +82,17 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) (*Hold, error) {
 // choose takes the way in: re-entry with a proof, at once for a given owner,
 // since two users of one owner do not exclude each other, else by the queue.
 func (a *acquisition) choose(ctx context.Context) (*Hold, error) {
-	if !a.set.owner.IsZero() {
-		return a.run(ctx)
-	}
-	if a.outer != nil {
+	if a.outer != nil && a.set.owner.IsZero() {
 		hold, err := a.reenter(ctx, a.outer)
 		if !errors.Is(err, errNoWayBack) {
 			return hold, err
 		}
+	}
+	switch {
+	case a.lock.proto.Queues():
+		return a.queueThere(ctx)
+	case !a.set.owner.IsZero():
+		return a.run(ctx)
 	}
 	return a.queue(ctx)
 }
@@ -109,14 +118,8 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, err)
 	}
 	defer a.lock.engine.EndWait()
-	sub, err := a.subscription(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if a.line == nil {
-		defer sub.Close()
-	}
-	return a.wait(ctx, sub)
+	defer a.deafen()
+	return a.wait(ctx)
 }
 
 // open makes the first attempt. While Redis does not answer it tries for one

@@ -18,7 +18,11 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	a.doubtful = nil
 	a.attempts++
 	at := e.Attempt()
-	a.lock.proto.Acquire(&at.Call, &h.own.acq)
+	if a.waits() {
+		a.lock.proto.Acquire(&at.Call, &h.own.acq)
+	} else {
+		a.lock.proto.Try(&at.Call, &h.own.acq)
+	}
 	sent := time.Now()
 	reply, err := at.Run(ctx, h.haunter())
 	if err != nil {
@@ -31,7 +35,7 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 		h.own.discard()
 		return false, err
 	case !acquired:
-		a.refused(codec.RefusedBy(reply), ttl)
+		a.refused(codec.Refused(reply), ttl)
 		return false, nil
 	}
 	h.own.enter(h)
@@ -45,17 +49,23 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 // haunter returns who deals with an attempt of unknown outcome: nobody for an
 // owner that others may use, since what it holds may be theirs.
 func (h *Hold) haunter() core.Ghost {
-	if h.own.shared {
+	switch {
+	case h.own.lock.proto.Queues():
+		return (*wraith)(h)
+	case h.own.shared:
 		return nil
 	}
 	return (*ghost)(h)
 }
 
 // refused takes in that somebody else has the lock.
-func (a *acquisition) refused(holder codec.Owner, ttl time.Duration) {
-	a.holder, a.ttl, a.away = holder, ttl, nil
+func (a *acquisition) refused(r codec.Refusal, ttl time.Duration) {
+	a.holder, a.ttl, a.away = r.Holder, ttl, nil
 	if a.line != nil {
-		a.line.Refused(holder, ttl)
+		a.line.Refused(r.Holder, ttl)
+	}
+	if a.waits() && a.lock.proto.Queues() {
+		a.queued(r)
 	}
 }
 
@@ -65,13 +75,18 @@ func (a *acquisition) unanswered(err error) {
 	switch {
 	case !a.set.owner.IsZero():
 		// Nothing is undone: another user of the owner may hold the lock.
+		if errors.Is(err, redlatch.ErrUncertain) {
+			a.unseat() // the ghost gives the place up
+		}
 	case errors.Is(err, redlatch.ErrUncertain):
 		// The owner may be about to acquire the lock. It is never used again.
 		a.doubtful = a.hold
+		a.unseat()
 		a.fresh()
 	case errors.As(err, &refusal) && !core.Passing(err) && !refusal.HasCode("WRONGTYPE"):
 		// A script that failed half-way may have left the lock held.
 		a.hold.own.discard()
+		a.leave()
 		a.fresh()
 	}
 }

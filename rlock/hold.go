@@ -56,6 +56,9 @@ func newHold(l *Lock, set *settings) *Hold {
 	h.own.lock, h.own.owner, h.own.shared = l, owner, !set.owner.IsZero()
 	h.own.lease = set.lease
 	h.own.acq = protocol.Acquisition{Owner: owner.String(), Lease: set.leaseMS}
+	if l.proto.Queues() {
+		h.own.acq.Wait = set.waitMillis(l.engine)
+	}
 	h.prepare(set)
 	return h
 }

@@ -9,7 +9,8 @@ import (
 
 // Inspection is a lock as the server had it at one moment.
 type Inspection struct {
-	// Name is the lock's name, Kind what kind of lock was asked about: "plain".
+	// Name is the lock's name, Kind what kind of lock was asked about: "plain" or
+	// "fair".
 	Name, Kind string
 	// Holders are those who hold the lock: none when it is free, and one
 	// otherwise, unless the key is that of another kind of lock.
@@ -17,6 +18,9 @@ type Inspection struct {
 	// TTL is how long the lease has left: 0 when the lock is free, codec.NoTTL,
 	// which is negative, when the key never expires.
 	TTL time.Duration
+	// Queue is who waits for a fair lock, the next one first. A plain lock has no
+	// queue on the server.
+	Queue []Waiter
 }
 
 // Holder is who holds a lock.
@@ -29,18 +33,61 @@ type Holder struct {
 	Count int64
 }
 
+// Waiter is a place in the queue of a fair lock.
+type Waiter struct {
+	// Owner is the owner, the zero Owner when Text is not of that form.
+	Owner codec.Owner
+	// Text is the owner as it stands in Redis.
+	Text string
+	// Position is the place in the queue, 1 for the next one.
+	Position int
+	// Deadline is when the waiter counts as dead, by the clock of whoever looks,
+	// once it is the first; the zero time when it has no deadline, as happens after
+	// failures.
+	Deadline time.Time
+	// Subscribed says whether anybody listens to the waiter's channel: one that
+	// lives does, but for a moment after it has queued and while it reconnects.
+	// Of a long queue only the first 64 are looked at.
+	Subscribed Subscribed
+}
+
+// Subscribed says whether a waiter listens.
+type Subscribed int
+
+const (
+	// SubscribedUnknown means that it was not counted, or could not be: that needs
+	// the right to PUBSUB NUMSUB.
+	SubscribedUnknown Subscribed = iota
+	// SubscribedNo means that nobody listens.
+	SubscribedNo
+	// SubscribedYes means that somebody does.
+	SubscribedYes
+)
+
+// String returns the answer in a word.
+func (s Subscribed) String() string {
+	switch s {
+	case SubscribedNo:
+		return "no"
+	case SubscribedYes:
+		return "yes"
+	case SubscribedUnknown:
+	}
+	return "unknown"
+}
+
 // Held reports whether anybody holds the lock.
 func (i *Inspection) Held() bool { return len(i.Holders) > 0 }
 
-// Inspect returns who holds the lock, how often, and for how long, all of one
-// moment, asked of the master. What it tells may have changed when it returns: it
+// Inspect returns who holds the lock, how often, for how long, and, for a fair
+// lock, who waits for it, all of one moment, asked of the master. What it tells may have changed when it returns: it
 // is for people and logs. It sends one EVALSHA, which changes nothing.
 func (l *Lock) Inspect(ctx context.Context) (*Inspection, error) {
 	reply, err := l.ask(ctx, "inspect", l.proto.Inspect)
 	if err != nil {
 		return nil, err
 	}
-	left, fields, err := codec.Inspected(reply)
+	left, fields, queue, err := codec.Inspected(reply)
 	if err != nil {
 		return nil, l.wrap("inspect", codec.Owner{}, err)
 	}
@@ -49,11 +96,32 @@ func (l *Lock) Inspect(ctx context.Context) (*Inspection, error) {
 	}
 	in := &Inspection{Name: l.name, Kind: l.kind(), TTL: left}
 	for _, f := range fields {
-		owner, err := codec.ParseOwner(f.Owner)
-		if err != nil {
-			owner = codec.Owner{} // somebody else's: the text says it all
-		}
-		in.Holders = append(in.Holders, Holder{Owner: owner, Text: f.Owner, Count: f.Count})
+		in.Holders = append(in.Holders, Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count})
+	}
+	for i, q := range queue {
+		in.Queue = append(in.Queue, Waiter{
+			Owner: ownerOf(q.Owner), Text: q.Owner, Position: i + 1, Deadline: q.Deadline,
+			Subscribed: subscribed(q.Listeners),
+		})
 	}
 	return in, nil
+}
+
+// ownerOf returns the zero Owner for one of another shape: its text says it all.
+func ownerOf(text string) codec.Owner {
+	owner, err := codec.ParseOwner(text)
+	if err != nil {
+		return codec.Owner{}
+	}
+	return owner
+}
+
+func subscribed(listeners int64) Subscribed {
+	switch {
+	case listeners < 0:
+		return SubscribedUnknown
+	case listeners == 0:
+		return SubscribedNo
+	}
+	return SubscribedYes
 }

@@ -29,12 +29,24 @@ type Lock struct {
 // New returns the lock called name. It sends nothing. A name that no lock can
 // have shows as ErrBadName in every call.
 func New(client *redlatch.Client, name string) *Lock {
-	e := core.EngineOf(client)
+	return newLock(core.EngineOf(client), name, func(e *core.Engine, mapped string) protocol.Protocol {
+		return newPlain(mapped, e.Publish())
+	})
+}
+
+// newLock returns a lock of the kind that make makes.
+func newLock(e *core.Engine, name string, makeKind core.MakeKind) *Lock {
 	mapped, err := e.Map(name)
-	p := newPlain(mapped, e.Publish())
+	p := makeKind(e, mapped)
 	return &Lock{
 		engine: e, name: name, proto: p, err: err,
 		key: p.Key(), proofKey: proofKey{e, p.Kind(), p.Key()},
+	}
+}
+
+func init() {
+	core.NewLock = func(e *core.Engine, name string, makeKind core.MakeKind) any {
+		return newLock(e, name, makeKind)
 	}
 }
 

@@ -105,3 +105,12 @@ func apply(e *core.Engine, opts []Option) (settings, error) {
 	s.leaseMS = ms
 	return s, nil
 }
+
+// waitMillis is the wait that a queue on the server is told: what WithWait says,
+// in whole milliseconds, else the client's fair wait timeout.
+func (s *settings) waitMillis(e *core.Engine) any {
+	if !s.bounded || s.wait <= 0 {
+		return e.FairWaitArg
+	}
+	return (s.wait + time.Millisecond - 1).Milliseconds()
+}

@@ -34,11 +34,17 @@ func (p *plain) Key() string { return p.name }
 // Acquire is part of protocol.Protocol.
 func (p *plain) Acquire(c *transport.Call, a *protocol.Acquisition) {
 	c.Script, c.NumKeys = luasrc.Acquire, 1
-	c.Args = append(c.Args, p.key, a.Lease, a.Owner, tell)
+	c.Args = append(c.Args, p.key, a.Lease, a.Owner, protocol.Tell)
 }
 
-// tell asks that a refusal says who holds the lock.
-var tell any = "1"
+// Queues is part of protocol.Protocol.
+func (p *plain) Queues() bool { return false }
+
+// Try is part of protocol.Protocol.
+func (p *plain) Try(c *transport.Call, a *protocol.Acquisition) { p.Acquire(c, a) }
+
+// GiveUp is part of protocol.Protocol: there is nothing to give up.
+func (p *plain) GiveUp(*transport.Call, *protocol.Acquisition) {}
 
 // Reenter is part of protocol.Protocol.
 func (p *plain) Reenter(c *transport.Call, a *protocol.Acquisition, target int64) {
@@ -55,11 +61,8 @@ func (p *plain) Release(c *transport.Call, a *protocol.Acquisition, target int64
 // ReleaseShared is part of protocol.Protocol.
 func (p *plain) ReleaseShared(c *transport.Call, a *protocol.Acquisition, latch string) {
 	c.Script, c.NumKeys, c.Urgent = luasrc.ReleaseShared, 3, true
-	c.Args = append(c.Args, p.key, p.channelArg, latch, p.message, a.Lease, a.Owner, p.publish, latchMillis)
+	c.Args = append(c.Args, p.key, p.channelArg, latch, p.message, a.Lease, a.Owner, p.publish, protocol.LatchMillis)
 }
-
-// latchMillis is how long a latch may live: the least of what Redisson's does.
-const latchMillis int64 = 16_000
 
 // ForceRelease is part of protocol.Protocol.
 func (p *plain) ForceRelease(c *transport.Call) {

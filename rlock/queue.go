@@ -191,12 +191,12 @@ func (a *acquisition) subscription(ctx context.Context) (transport.Subscription,
 }
 
 // deaf returns why a subscription ended for good.
-func (a *acquisition) deaf(sub transport.Subscription) error {
+func (a *acquisition) deaf() error {
 	if a.line != nil {
 		a.line.Keep(nil)
-		sub.Close()
+		a.sub.Close()
 	}
-	return sub.Err()
+	return a.sub.Err()
 }
 
 // isAway remembers why Redis cannot be reached.

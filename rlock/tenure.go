@@ -23,6 +23,7 @@ type tenure struct {
 	// change the count at any time.
 	shared bool
 	lease  time.Duration // of the first hold
+	placed bool          // it has stood in a queue on the server
 
 	// floor is when the last of the fixed holds ends on the server. Renewals do
 	// not bring the time to live below it.

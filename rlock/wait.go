@@ -12,20 +12,23 @@ import (
 )
 
 // wait tries again whenever the lock may have become free, until it is acquired
-// or there is a reason to stop.
-func (a *acquisition) wait(ctx context.Context, sub transport.Subscription) (*Hold, error) {
+// or there is a reason to stop. It listens before each attempt, so that a release
+// after it is heard.
+func (a *acquisition) wait(ctx context.Context) (*Hold, error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var pause core.Backoff
 	for {
+		if err := a.listen(ctx); err != nil {
+			return nil, err
+		}
 		began := time.Now()
 		held, err := a.attempt(ctx)
 		switch {
 		case held:
 			return a.hold, nil
 		case err == nil:
-			pause = core.Backoff{}
-			timer.Reset(a.nap())
+			a.rest(timer, &pause)
 		case a.cutShort(ctx, err, began):
 			return nil, a.gaveUp(ctx)
 		case a.rides(err):
@@ -35,10 +38,31 @@ func (a *acquisition) wait(ctx context.Context, sub transport.Subscription) (*Ho
 		default:
 			return nil, err
 		}
-		if err := a.sleep(ctx, sub, timer); err != nil {
+		if err := a.sleep(ctx, timer); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// rest sets the timer after an attempt that was refused. In a queue on the server
+// only the first of this process asks without a message; while the lock is free,
+// and somebody else has not come for it, it asks less and less often.
+func (a *acquisition) rest(timer *time.Timer, pause *core.Backoff) {
+	nap := a.nap()
+	switch {
+	case a.seat == nil || a.ttl != 0:
+		*pause = core.Backoff{}
+	default:
+		nap = min(pause.Next(), a.lock.engine.PollCap)
+	}
+	if a.seat != nil && !a.seat.Leads() {
+		timer.Stop()
+		return
+	}
+	if a.seat != nil {
+		a.seat.Plan(time.Now().Add(nap))
+	}
+	timer.Reset(nap)
 }
 
 // overdue is how long a reply may take before its absence says something about
@@ -55,11 +79,14 @@ func (a *acquisition) cutShort(ctx context.Context, err error, began time.Time) 
 
 // sleep waits for a reason to try again. It returns an error when there is a
 // reason to stop.
-func (a *acquisition) sleep(ctx context.Context, sub transport.Subscription, timer *time.Timer) error {
+func (a *acquisition) sleep(ctx context.Context, timer *time.Timer) error {
+	if a.seat != nil {
+		return a.sit(ctx, timer)
+	}
 	select {
-	case event, works := <-sub.Events():
+	case event, works := <-a.sub.Events():
 		if !works {
-			return a.deaf(sub)
+			return a.deaf()
 		}
 		if event.Gap {
 			a.lock.observeGap()
@@ -94,6 +121,30 @@ func (a *acquisition) rides(err error) bool {
 		return a.set.owner.IsZero() && !errors.Is(err, redlatch.ErrClosed)
 	}
 	return core.Passing(err)
+}
+
+// listen sees to it that this hears of the lock: on the line's subscription, or on
+// one of its own, whose channel may change with the owner.
+func (a *acquisition) listen(ctx context.Context) error {
+	channel := a.lock.proto.Channel(&a.hold.own.acq)
+	if a.sub != nil && a.channel == channel {
+		return nil
+	}
+	a.deafen()
+	sub, err := a.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	a.sub, a.channel = sub, channel
+	return nil
+}
+
+// deafen ends a subscription of this caller's own. That of a line is kept.
+func (a *acquisition) deafen() {
+	if a.sub != nil && a.line == nil {
+		a.sub.Close()
+	}
+	a.sub = nil
 }
 
 // subscribe listens to the lock's channel, however long it takes to reach Redis.

@@ -26,8 +26,11 @@ type Doubt struct {
 	// answer to Release ends the doubt. The settler frees it.
 	Attempt *Attempt
 	// Release fills the call that frees the lock if the owner holds it, and
-	// that does nothing otherwise. Its reply is a release's.
+	// that does nothing otherwise. Its reply is a release's. Nil: it is left.
 	Release func(c *transport.Call)
+	// GiveUp, if not nil, fills the call that takes the owner out of the queue,
+	// which is run as often as Release.
+	GiveUp func(c *transport.Call)
 	// Lease is how long the doubt can matter.
 	Lease time.Duration
 	// Done, if not nil, runs when the doubt is over.
@@ -111,15 +114,44 @@ func retryable(err error) bool {
 }
 
 // ask runs the doubt's release and reports whether it freed the lock.
-func (e *Engine) ask(d *Doubt) (bool, error) {
-	a := e.Attempt()
-	d.Release(&a.Call)
-	reply, err := a.RunFor(e.Command)
-	if err != nil {
-		return false, err
+func (e *Engine) ask(d *Doubt) (freed bool, err error) {
+	if d.Release != nil {
+		reply, err := e.run(d.Release)
+		if err != nil {
+			return false, err
+		}
+		out, err := codec.Released(reply)
+		if err != nil {
+			return false, err
+		}
+		freed = out == codec.Free
 	}
-	out, err := codec.Released(reply)
-	return out == codec.Free, err
+	if d.GiveUp != nil {
+		_, err = e.run(d.GiveUp)
+	}
+	return freed, err
+}
+
+func (e *Engine) run(fill func(*transport.Call)) (any, error) {
+	a := e.Attempt()
+	fill(&a.Call)
+	return a.RunFor(e.Command)
+}
+
+// Depart takes an owner that waits no more out of a queue on the server. It does
+// not wait for that; what goes wrong is tried again in the background.
+func (e *Engine) Depart(d *Doubt) {
+	e.ghosts.add(1)
+	call := &transport.Call{}
+	d.GiveUp(call)
+	e.Transport.Start(call, func(_ any, err error) {
+		defer e.ghosts.add(-1)
+		if err != nil {
+			e.Settle(d)
+			return
+		}
+		d.over()
+	})
 }
 
 // rest pauses between two questions: less when a connection comes back. It

@@ -26,6 +26,7 @@ type Config struct {
 	Margin     time.Duration       // loss margin; 0: min(lease/10, 1 s)
 	MaxWaiters int64               // bound on callers that wait; 0: none
 	Hooks      Hooks               // who is told what happens
+	ServerTime bool                // scripts are told the server's time, not this machine's
 	Mapper     codec.NameMapper    // nil: names are keys
 	Logger     *slog.Logger        // required
 }
@@ -38,12 +39,16 @@ type Engine struct {
 	Watchdog *watchdog.Loop
 	// LeaseArg is Config.Lease in milliseconds, an int64 boxed once.
 	LeaseArg any
+	// FairWaitArg is Config.FairWait in milliseconds, an int64 boxed once.
+	FairWaitArg any
 
 	owners   atomic.Int64
 	waiters  atomic.Int64
 	publish  any // the publish command, boxed
 	fences   fences
 	lines    lines
+	rooms    rooms
+	clock    clockOffset
 	attempts sync.Pool // of *Attempt
 
 	closing context.Context    //nolint:containedctx // ends first: nothing new begins, waiters leave
@@ -66,6 +71,7 @@ func New(cfg Config) *Engine {
 	e.publish = cfg.Transport.PublishCommand()
 	e.Lease = cfg.Lease.Truncate(time.Millisecond)
 	e.LeaseArg = e.Lease.Milliseconds()
+	e.FairWaitArg = cfg.FairWait.Milliseconds()
 	e.Watchdog = watchdog.New(watchdog.Config{
 		Renew:  e.renew,
 		Group:  e.group(),

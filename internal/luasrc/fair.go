@@ -21,6 +21,8 @@ var (
 	fairForceReleaseText string
 	//go:embed fair_give_up.lua
 	fairGiveUpText string
+	//go:embed fair_inspect.lua
+	fairInspectText string
 )
 
 // The scripts of the fair lock name their keys and arguments in one order, each
@@ -34,8 +36,9 @@ var (
 
 // FairTry takes a free fair lock if nobody is queued before the owner, or enters
 // it again. KEYS: lock, queue, timeouts. ARGV: now, owner, wait, lease. Reply:
-// nil when acquired, else 1, which is no time. It never queues the owner. Taking
-// the lock brings the deadlines of all waiters forward by wait.
+// nil when acquired, else 1, which is no time; with one argument more an array of
+// the milliseconds that the lock has left and its holder. It never queues the
+// owner. Taking the lock brings the deadlines of all waiters forward by wait.
 var FairTry = transport.NewScript("fair_try", fairTryText)
 
 // FairAcquire is [FairTry], but queues the owner when it does not get the lock,
@@ -43,7 +46,9 @@ var FairTry = transport.NewScript("fair_try", fairTryText)
 // acquired; to an owner that was queued already the milliseconds that the lock has
 // left, at least 0; to one that was queued now the milliseconds to the deadline of
 // the one before it, or what the lock has left, −1 for ever, −2 for free. Any
-// number may be negative then, when the one before it is overdue.
+// number may be negative then, when the one before it is overdue. With one argument
+// more the number comes in an array with the holder, the next in the queue, and
+// whether this owner was queued now.
 var FairAcquire = transport.NewScript("fair_acquire", fairAcquireText)
 
 // FairReenter enters a fair lock again for an owner that one process alone uses
@@ -77,3 +82,10 @@ var FairForceRelease = transport.NewScript("fair_force_release", fairForceReleas
 // channel. ARGV: now, owner, wait, publish command, message. Reply: nil. It may run
 // more than once, and for an owner that is not queued.
 var FairGiveUp = transport.NewScript("fair_give_up", fairGiveUpText)
+
+// FairInspect reads a fair lock. KEYS: lock, queue, timeouts, channel. ARGV: how
+// many waiters to count the listeners of, subcommand of PUBSUB that counts. Reply:
+// an array of the milliseconds that the lock has left, its owners and counts in
+// turn, the queue, the waiters and deadlines in turn, and the listeners of the
+// first waiters as far as they could be counted. It changes nothing.
+var FairInspect = transport.NewScript("fair_inspect", fairInspectText)

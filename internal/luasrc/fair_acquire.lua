@@ -13,11 +13,16 @@
 -- ARGV[2]   owner
 -- ARGV[3]   wait of the owner, milliseconds
 -- ARGV[4]   lease, milliseconds
+-- ARGV[5]   given: a refusal says more; left out: it is the number alone
 -- Replies:  nil when the owner holds the lock now; to an owner that was queued
 --           already the milliseconds that the lock has left, 0 when it is free or
 --           never expires; to one that was queued now the milliseconds to the
 --           deadline of the one before it, or else what the lock has left, -1
---           when it never expires and -2 when it is free: any may be negative
+--           when it never expires and -2 when it is free: any may be negative.
+--           Where more is asked for, that number in an array with the holder's
+--           owner, '' when there is none or the user may not ask (HKEYS), the owner
+--           that is the next in the queue, and 1 when this one was queued now,
+--           else 0
 -- Effects:  the queue loses its dead, up to the first owner that is alive or has
 --           no deadline; when taken, it loses the owner too, all other deadlines
 --           fall by the wait, the count is 1 and the time to live the lease; when
@@ -56,15 +61,20 @@ if redis.call('HEXISTS', lock, owner) == 1 then
     redis.call('PEXPIRE', lock, lease)
     return nil
 end
-local left = redis.call('PTTL', lock)
+local left, queued = redis.call('PTTL', lock), 0
 if redis.call('ZSCORE', timeouts, owner) then
-    return math.max(0, left)
+    left = math.max(0, left)
+else
+    local last = redis.call('LINDEX', queue, -1)
+    local deadline = last and redis.call('ZSCORE', timeouts, last)
+    if deadline then
+        left = tonumber(deadline) - now
+    end
+    redis.call('ZADD', timeouts, left + wait + now, owner)
+    redis.call('RPUSH', queue, owner)
+    queued = 1
 end
-local last = redis.call('LINDEX', queue, -1)
-local deadline = last and last ~= owner and redis.call('ZSCORE', timeouts, last)
-if deadline then
-    left = tonumber(deadline) - now
+if ARGV[5] then
+    return {left, redis.pcall('HKEYS', lock)[1] or '', head or owner, queued}
 end
-redis.call('ZADD', timeouts, left + wait + now, owner)
-redis.call('RPUSH', queue, owner)
 return left

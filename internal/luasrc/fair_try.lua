@@ -13,7 +13,11 @@
 -- ARGV[2]   owner
 -- ARGV[3]   wait of the owner, milliseconds
 -- ARGV[4]   lease, milliseconds
--- Replies:  nil when the owner holds the lock now, else 1
+-- ARGV[5]   given: a refusal says more; left out: it is 1
+-- Replies:  nil when the owner holds the lock now, else 1. Where more is asked for,
+--           an array of the milliseconds that the lock has left, -1 when it never
+--           expires and -2 when it is free, and the holder's owner, '' when there
+--           is none or the user may not ask (HKEYS)
 -- Effects:  the queue loses its dead, up to the first owner that is alive or has
 --           no deadline; when taken, it loses the owner too, all other deadlines
 --           fall by the wait, the count is 1 and the time to live the lease; when
@@ -49,5 +53,8 @@ if redis.call('HEXISTS', lock, owner) == 1 then
     redis.call('HINCRBY', lock, owner, 1)
     redis.call('PEXPIRE', lock, lease)
     return nil
+end
+if ARGV[5] then
+    return {redis.call('PTTL', lock), redis.pcall('HKEYS', lock)[1] or ''}
 end
 return 1

@@ -14,10 +14,20 @@ type Acquisition struct {
 	Owner any
 	// Lease is the lease in milliseconds, an int64.
 	Lease any
+	// Wait is for how long a queue on the server keeps the owner's place once it
+	// is its turn, in milliseconds, an int64. It stays the same for as long as the
+	// owner waits. Nil for kinds without such a queue.
+	Wait any
 }
 
-// Protocol answers for one lock. All methods are pure and safe for concurrent
-// use. Each fills a reset call.
+// Tell, as an additional argument, asks that a refusal says who holds the lock.
+var Tell any = "1"
+
+// LatchMillis is how long a latch may live: the least of what Redisson's does.
+var LatchMillis any = int64(16_000)
+
+// Protocol answers for one lock. All methods are safe for concurrent use, and pure
+// but for the time of day, which some kinds send. Each fills a reset call.
 type Protocol interface {
 	// Kind names the kind of lock.
 	Kind() string
@@ -25,10 +35,23 @@ type Protocol interface {
 	// Key returns the lock's main key, which is its mapped name.
 	Key() string
 
+	// Queues reports whether those who wait stand in a queue on the server: then
+	// Acquire queues the owner that it refuses, who must be taken out with GiveUp
+	// when it goes without the lock, and each has a channel of its own.
+	Queues() bool
+
+	// Try fills c with the call that takes the lock for a.Owner, who does not
+	// wait for it. Reply: as Acquire.
+	Try(c *transport.Call, a *Acquisition)
+
 	// Acquire fills c with the call that takes the lock for a.Owner. Reply: nil
 	// when acquired, else the milliseconds that the present holder has left, and
-	// who that is.
+	// who that is. Kinds that queue also say who is the next in the queue.
 	Acquire(c *transport.Call, a *Acquisition)
+
+	// GiveUp fills c with the call that takes the owner out of the queue. It may
+	// be sent again. Only for kinds that queue. Its reply says nothing.
+	GiveUp(c *transport.Call, a *Acquisition)
 
 	// Reenter fills c with the call that enters the lock again for an owner that
 	// one process alone uses and that holds it, up to count target. It may run

@@ -1,0 +1,129 @@
+package codec
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// Held is one field of a lock's hash.
+type Held struct {
+	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	Owner string
+	// Count is how often the owner has entered.
+	Count int64
+}
+
+// Queued is one place in the queue of a fair lock.
+type Queued struct {
+	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	Owner string
+	// Deadline is when the owner counts as dead once it is the first, the zero time
+	// when it has no deadline.
+	Deadline time.Time
+	// Listeners is how many connections listen to the owner's channel, -1 when that
+	// is not known.
+	Listeners int64
+}
+
+// Inspected decodes the reply of an inspection: the time left, [NoTTL], or
+// [NoKey] when the lock is free; who holds it; and for a fair lock who waits for
+// it. Other replies, and counts that are no numbers, give an error that wraps
+// [ErrBadReply].
+func Inspected(reply any) (left time.Duration, held []Held, queue []Queued, err error) {
+	parts, ok := reply.([]any)
+	if !ok || len(parts) != 2 && len(parts) != 5 {
+		return 0, nil, nil, badReply("inspection", reply)
+	}
+	if left, err = Millis(parts[0]); err != nil {
+		return 0, nil, nil, err
+	}
+	if held, err = holders(parts[1]); err != nil {
+		return 0, nil, nil, err
+	}
+	if len(parts) == 5 {
+		queue, err = waiters(parts[2], parts[3], parts[4])
+	}
+	return left, held, queue, err
+}
+
+// holders decodes a lock's fields and values in turn.
+func holders(reply any) ([]Held, error) {
+	fields, err := pairs(reply)
+	if err != nil {
+		return nil, err
+	}
+	var held []Held
+	for _, f := range fields {
+		count, err := Count(f[1])
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, Held{Owner: f[0], Count: count})
+	}
+	return held, nil
+}
+
+// pairs decodes texts in twos.
+func pairs(reply any) ([][2]string, error) {
+	all, err := texts(reply)
+	if err != nil || len(all)%2 != 0 {
+		return nil, badReply("inspection", reply)
+	}
+	out := make([][2]string, 0, len(all)/2)
+	for i := 0; i < len(all); i += 2 {
+		out = append(out, [2]string{all[i], all[i+1]})
+	}
+	return out, nil
+}
+
+func texts(reply any) ([]string, error) {
+	items, ok := reply.([]any)
+	if !ok {
+		return nil, badReply("inspection", reply)
+	}
+	out := make([]string, 0, len(items))
+	for _, item := range items {
+		text, isText := bulk(item)
+		if !isText {
+			return nil, badReply("inspection", item)
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}
+
+// waiters decodes a queue with its deadlines and the listeners of the first.
+func waiters(order, deadlines, listeners any) ([]Queued, error) {
+	owners, err := texts(order)
+	if err != nil {
+		return nil, err
+	}
+	scores, err := pairs(deadlines)
+	if err != nil {
+		return nil, err
+	}
+	counts, ok := listeners.([]any)
+	if !ok {
+		return nil, badReply("inspection", listeners)
+	}
+	due := map[string]time.Time{}
+	for _, s := range scores {
+		ms, err := strconv.ParseFloat(s[1], 64)
+		if err != nil || math.IsNaN(ms) {
+			return nil, badReply("inspection", s[1])
+		}
+		due[s[0]] = time.UnixMilli(int64(max(min(ms, math.MaxInt64/1e6), math.MinInt64/1e6)))
+	}
+	queue := make([]Queued, 0, len(owners))
+	for i, owner := range owners {
+		q := Queued{Owner: owner, Deadline: due[owner], Listeners: -1}
+		if i < len(counts) {
+			if n, isNumber := counts[i].(int64); isNumber {
+				q.Listeners = n
+			}
+		}
+		queue = append(queue, q)
+	}
+	return queue, nil
+}

@@ -1,0 +1,165 @@
+package core
+
+import (
+	"sync"
+	"time"
+)
+
+// Room is where one process's waiters for one fair lock wait together. Each has
+// its own place in the queue on the server and listens to its own channel; what
+// they share is the asking: the first in the room asks Redis now and then, for all
+// of them, and when the answer says that another one's turn has come, tells it.
+//
+// Get one from [Engine.Room], which also takes a seat in it. Whoever has a seat
+// leaves it exactly once.
+type Room struct {
+	id    lineID
+	rooms *rooms
+	refs  int // guarded by rooms.mu
+
+	mu          sync.Mutex // guards what follows; held for a few instructions only
+	first, last *Seat
+	byOwner     map[string]*Seat
+	next        time.Time // when the first asks again
+}
+
+// Seat is one waiter's seat in a room.
+type Seat struct {
+	// Call receives when it is this waiter's turn to ask Redis, at once.
+	Call chan struct{}
+	// Lead receives when this waiter has become the first in the room.
+	Lead chan struct{}
+
+	room       *Room
+	owner      string
+	prev, next *Seat
+}
+
+// rooms are the rooms of a client, by lock.
+type rooms struct {
+	mu   sync.Mutex // guards byID and the refs of its rooms
+	byID map[lineID]*Room
+}
+
+// Room seats a waiter that the server has queued, behind the others.
+func (e *Engine) Room(kind, key, owner string) *Seat {
+	id := lineID{kind, key}
+	e.rooms.mu.Lock()
+	r := e.rooms.byID[id]
+	if r == nil {
+		r = &Room{id: id, rooms: &e.rooms, byOwner: map[string]*Seat{}}
+		if e.rooms.byID == nil {
+			e.rooms.byID = map[lineID]*Room{}
+		}
+		e.rooms.byID[id] = r
+	}
+	r.refs++
+	e.rooms.mu.Unlock()
+	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, owner: owner}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byOwner[owner] = s
+	r.push(s)
+	return s
+}
+
+// push puts a seat at the end, mu held.
+func (r *Room) push(s *Seat) {
+	s.prev, s.next = r.last, nil
+	if r.last != nil {
+		r.last.next = s
+	} else {
+		r.first = s
+	}
+	r.last = s
+}
+
+// remove takes a seat out, mu held, and lets the one behind it lead if it did.
+func (r *Room) remove(s *Seat) {
+	led := r.first == s
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		r.first = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	} else {
+		r.last = s.prev
+	}
+	if led && r.first != nil {
+		signal(r.first.Lead)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Leave gives the seat up.
+func (s *Seat) Leave() {
+	r := s.room
+	r.mu.Lock()
+	r.remove(s)
+	if r.byOwner[s.owner] == s {
+		delete(r.byOwner, s.owner)
+	}
+	r.mu.Unlock()
+	r.rooms.mu.Lock()
+	defer r.rooms.mu.Unlock()
+	if r.refs--; r.refs == 0 {
+		delete(r.rooms.byID, r.id)
+	}
+}
+
+// Back moves the seat behind all others: the server has queued its waiter anew.
+func (s *Seat) Back() {
+	r := s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == s {
+		return
+	}
+	r.remove(s)
+	r.push(s)
+}
+
+// Leads reports whether the seat is the first in its room.
+func (s *Seat) Leads() bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.room.first == s
+}
+
+// Plan says when the first in the room asks again, whoever that is then.
+func (s *Seat) Plan(at time.Time) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.room.next = at
+}
+
+// Planned returns when the first in the room is to ask again.
+func (s *Seat) Planned() time.Time {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.room.next
+}
+
+// Tell makes another waiter ask, if it has a seat in this room.
+func (s *Seat) Tell(owner string) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if other := s.room.byOwner[owner]; other != nil && other != s {
+		signal(other.Call)
+	}
+}
+
+// TellFirst makes the first in the room ask, for all.
+func (s *Seat) TellFirst() {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	signal(s.room.first.Call)
+}

@@ -1,0 +1,45 @@
+// Package rfairlock is Redisson's fair lock: whoever waits stands in a queue on the
+// server and gets the lock in the order of arrival, across processes and languages.
+//
+// # Three keys
+//
+// The lock itself is a hash, as that of package rlock. Beside it are a list, the
+// queue of those who wait, and a sorted set with a deadline for each of them: the
+// time, by the clock of a client, from which a waiter that is first in the queue
+// counts as dead and is removed by whoever looks next. A deadline is what a waiter
+// that lives cannot miss: the end of the holder's lease, or the deadline of the one
+// before it, and its own wait after that.
+//
+// # The life of a waiter
+//
+//	Lock ──attempt──▶ held ──────────────────────────────────────────▶ Hold
+//	        │                                                   ▲
+//	        │ refused: now it stands in the queue               │
+//	        ▼                                                   │
+//	    subscribe to its own channel (acknowledged)             │
+//	        │                                                   │
+//	        ▼                                                   │
+//	    attempt ◀───────────────────────────────┐               │
+//	        │ └── held: the server took it out ─┼───────────────┘
+//	        ▼                                   │
+//	    wait for the first of: its message, a gap, a word from the first
+//	    of its process in the queue ────────────┘
+//	        │ context, WithWait, error, client closed
+//	        ▼
+//	    give up: taken out of the queue; if the lock is free, the next is told
+//
+// A release tells the first in the queue and nobody else. The first of the waiters
+// of one process asks now and then, in case a message was lost, when the holder's
+// lease should be over and once each poll cap, and tells the others when the
+// answer shows that their turn has come. So a thousand waiters cost two connections
+// and one request each poll cap.
+//
+// An attempt whose reply was lost costs the waiter its place: its owner is never
+// used again, what it may have acquired is freed and its place given up in the
+// background, and it queues anew.
+//
+// # Beside the plain lock
+//
+// A fair and a plain lock of one name exclude each other, but do not wake each
+// other, as in Redisson. Use one kind for one name.
+package rfairlock

@@ -1,0 +1,28 @@
+package rfairlock
+
+import (
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// New returns the fair lock called name: Redisson's getFairLock. It sends nothing,
+// and a name that no lock can have shows as ErrBadName in every call. The lock is
+// used like every *rlock.Lock and is safe for concurrent use. What differs:
+//
+// Lock queues the caller on the server when it does not get the lock at once, and
+// waits for its turn: one EVALSHA to queue, one after the subscription, one when its
+// turn has come. rlock.WithWait is also how long the server keeps the caller's place
+// once those before it should be done, in whole milliseconds; without it that is
+// the client's fair wait timeout. Whoever gives up is taken out of the queue.
+//
+// TryLock never queues: it takes the lock only when it is free and nobody waits.
+//
+// With rlock.WithOwner two callers of one owner have one place between them.
+func New(client *redlatch.Client, name string) *rlock.Lock {
+	lock, _ := core.NewLock(core.EngineOf(client), name, func(e *core.Engine, mapped string) protocol.Protocol {
+		return newFair(e, mapped)
+	}).(*rlock.Lock) // it is one
+	return lock
+}

@@ -1,0 +1,9 @@
+package rfairlock_test
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
