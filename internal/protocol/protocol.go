@@ -20,7 +20,7 @@ type Acquisition struct {
 	Wait any
 }
 
-// Tell, as an additional argument, asks that a refusal says who holds the lock.
+// Tell asks, as one argument more, that a refusal says who holds the lock.
 var Tell any = "1"
 
 // LatchMillis is how long a latch may live: the least of what Redisson's does.
