@@ -130,7 +130,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Logger:    set.logger,
 
 		MaxWaiters: int64(set.maxWaiters),
-		Hooks:      hooks(set.observer),
+		Hooks:      hooks(set),
 		ServerTime: set.serverTime,
 	})}
 }
@@ -150,8 +150,9 @@ func (c *Client) Close() error { return c.engine.Close() }
 // ErrClosed at once, holds go on, renewed as before, and when the last was
 // unlocked, or ctx ends, it closes the client as [Client.Close] does. When
 // holds were left the error says how many, with ctx's error, or ErrClosed when a
-// Close did not wait for them; otherwise it is the result of Close. HandOver
-// works meanwhile, re-entry does not. It is safe for concurrent use.
+// Close did not wait for them; otherwise it is the result of Close. A hold that has
+// reached the time of WithMaxHold is not waited for. HandOver works meanwhile,
+// re-entry does not. It is safe for concurrent use.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
 // ClockOffset asks the server for its time and returns how far its clock is ahead

@@ -26,7 +26,7 @@ func redigoTransport(dial dialFunc, set *settings) *core.Redigo {
 		DialTimeout: set.dialTimeout,
 		ClientName:  set.clientName,
 		Logger:      set.logger,
-		Hooks:       hooks(set.observer),
+		Hooks:       hooks(set),
 	})
 }
 

@@ -32,6 +32,10 @@ var (
 	// ErrHandedOver says that the hold was given to somebody else with HandOver.
 	ErrHandedOver = core.ErrHandedOver
 
+	// ErrEntered says that a hold cannot be handed over or left to its lease,
+	// because the lock was entered again and other holds count on it.
+	ErrEntered = core.ErrEntered
+
 	// ErrClosed says that the client was closed.
 	ErrClosed = core.ErrClosed
 

@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
@@ -12,8 +13,10 @@ import (
 //
 // Observe is called on the goroutine on which the event happened, a caller's or
 // one of the client's own, and several calls may run at once. It must return soon
-// and must not wait for a lock: the client's work waits for it meanwhile. Kinds of
-// events are added from time to time, so a type switch needs no default.
+// and must not call the client, its locks or holds, not even Close, because the
+// client's work waits for it meanwhile: renewals, for one. Start a goroutine for
+// that. A panic in it is caught and logged. Kinds of events are added from time to
+// time, so a type switch needs no default.
 type Observer interface {
 	// Observe is told of one event.
 	Observe(event Event)
@@ -134,17 +137,25 @@ func (Reconnected) event() {}
 
 // hooks makes the hooks of the parts below out of an observer. Without one there
 // are none.
-func hooks(o Observer) core.Hooks {
-	if o == nil {
+func hooks(set *settings) core.Hooks {
+	if set.observer == nil {
 		return core.Hooks{}
+	}
+	tell := func(event Event) {
+		defer func() {
+			if p := recover(); p != nil {
+				set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
+			}
+		}()
+		set.observer.Observe(event)
 	}
 	return core.Hooks{
 		Event: func(event any) {
 			if e, ok := event.(Event); ok {
-				o.Observe(e)
+				tell(e)
 			}
 		},
-		Renewed:     func(r core.Renewal) { o.Observe(Renewed(r)) },
-		Reconnected: func(connection string) { o.Observe(Reconnected{Connection: connection}) },
+		Renewed:     func(r core.Renewal) { tell(Renewed(r)) },
+		Reconnected: func(connection string) { tell(Reconnected{Connection: connection}) },
 	}
 }

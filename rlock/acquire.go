@@ -30,6 +30,8 @@ type acquisition struct {
 	holder   codec.Owner   // who that was, if known
 	attempts int           // how often Redis was asked
 	passed   bool          // the turn came with the lock, from a hold of this client
+	inner    bool          // this is a re-entry
+	slot     bool          // this is counted among those who wait
 	away     error         // why the last attempt got no answer, nil when it got one
 	doubtful *Hold         // what the last attempt was for, if its outcome is open
 	began    time.Time     // when the call began
@@ -40,8 +42,14 @@ type acquisition struct {
 func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, error) {
 	a := acquisition{lock: l, op: op, began: time.Now()}
 	hold, err := a.begin(ctx, opts)
+	if a.slot {
+		l.engine.EndWait()
+	}
 	if err != nil {
 		err = a.failed(err)
+		if !a.inner {
+			a.hold.drop()
+		}
 	}
 	a.observed(hold, err)
 	return hold, err
@@ -114,12 +122,23 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	case !a.waits():
 		return nil, redlatch.ErrNotAcquired
 	}
-	if err := a.lock.engine.BeginWait(); err != nil {
-		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, err)
+	if err := a.beginWait(); err != nil {
+		return nil, err
 	}
-	defer a.lock.engine.EndWait()
 	defer a.deafen()
 	return a.wait(ctx)
+}
+
+// beginWait counts this in among those who wait, once and until the call ends.
+func (a *acquisition) beginWait() error {
+	if a.slot {
+		return nil
+	}
+	if err := a.lock.engine.BeginWait(); err != nil {
+		return fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, err)
+	}
+	a.slot = true
+	return nil
 }
 
 // open makes the first attempt. While Redis does not answer it tries for one

@@ -19,9 +19,9 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	a.attempts++
 	at := e.Attempt()
 	if a.waits() {
-		a.lock.proto.Acquire(&at.Call, &h.own.acq)
+		a.lock.proto.Acquire(&at.Call, h.asked())
 	} else {
-		a.lock.proto.Try(&at.Call, &h.own.acq)
+		a.lock.proto.Try(&at.Call, h.asked())
 	}
 	sent := time.Now()
 	reply, err := at.Run(ctx, h.haunter())
@@ -32,15 +32,15 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	acquired, ttl, err := codec.Acquired(reply)
 	switch {
 	case err != nil:
-		h.own.discard()
+		h.tenure.discard()
 		return false, err
 	case !acquired:
 		a.refused(codec.Refused(reply), ttl)
 		return false, nil
 	}
-	h.own.enter(h)
+	h.tenure.enter(h)
 	if err := h.live(sent); err != nil {
-		h.own.abort(h)
+		h.tenure.abort(h)
 		return false, err
 	}
 	return true, nil
@@ -50,9 +50,9 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 // owner that others may use, since what it holds may be theirs.
 func (h *Hold) haunter() core.Ghost {
 	switch {
-	case h.own.lock.proto.Queues():
+	case h.tenure.lock.proto.Queues():
 		return (*wraith)(h)
-	case h.own.shared:
+	case h.tenure.shared:
 		return nil
 	}
 	return (*ghost)(h)
@@ -61,6 +61,7 @@ func (h *Hold) haunter() core.Ghost {
 // refused takes in that somebody else has the lock.
 func (a *acquisition) refused(r codec.Refusal, ttl time.Duration) {
 	a.holder, a.ttl, a.away = r.Holder, ttl, nil
+	a.passed = false // somebody else came in between
 	if a.line != nil {
 		a.line.Refused(r.Holder, ttl)
 	}

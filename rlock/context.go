@@ -14,9 +14,11 @@ import (
 // It proves the hold: Lock and TryLock of the same lock and client with it, or
 // with a context made from it, re-enter the lock, and each re-entry needs an
 // Unlock of its own. While the hold is live that succeeds; after it was lost it
-// gives ErrLost; after it was unlocked the proof counts for nothing.
+// gives ErrLost, after it reached its maximum ErrMaxHold, also when it was unlocked
+// then; after it was unlocked while it lived the proof counts for nothing.
 //
-// Use it for the work that needs the lock. It costs no goroutine.
+// Use it for the work that needs the lock. It costs no goroutine; the hold knows it
+// until parent ends or the hold does, so give a long hold a parent for each job.
 func (h *Hold) Context(parent context.Context) context.Context {
 	inner, cancel := context.WithCancelCause(parent)
 	c := &holdContext{Context: inner, hold: h, cancel: cancel}

@@ -22,6 +22,8 @@ type Hold struct {
 	expiry clock.Deadline         // when the lease ends on the server if it is not renewed; guarded by tenure.mu
 	ended  atomic.Pointer[ending] // nil while live
 	since  time.Time              // when it became live, by the clock of the attempt
+	acq    protocol.Acquisition   // how to acquire it, for an owner that was given
+	placed bool                   // it has stood in a queue on the server
 
 	giveUp sync.Once // Unlock, LetExpire or HandOver, whichever comes first
 	result error     // of giveUp
@@ -45,15 +47,16 @@ var (
 	endHandedOver = &ending{redlatch.ErrHandedOver}
 )
 
-// newHold returns a hold for an owner of its own, or the one in set.
+// newHold returns a hold for an owner of its own, or the one in set. Who does not
+// use it must drop it.
 func newHold(l *Lock, set *settings) *Hold {
+	if !set.owner.IsZero() {
+		return newShared(l, set)
+	}
 	h := &Hold{}
 	h.tenure = &h.own
-	owner := set.owner
-	if owner.IsZero() {
-		owner = l.engine.NextOwner()
-	}
-	h.own.lock, h.own.owner, h.own.shared = l, owner, !set.owner.IsZero()
+	owner := l.engine.NextOwner()
+	h.own.lock, h.own.owner = l, owner
 	h.own.lease = set.lease
 	h.own.acq = protocol.Acquisition{Owner: owner.String(), Lease: set.leaseMS}
 	if l.proto.Queues() {
@@ -140,7 +143,7 @@ func (h *Hold) Remaining() time.Duration {
 // and frees itself when its lease is over. A job that must run at most once per
 // period takes a lease of the period and ends with LetExpire; Unlock does
 // nothing then. It returns ErrNotHeld after Unlock, ErrLost when the hold was
-// lost before, and an error while the lock is entered more than once, since the
+// lost before, and ErrEntered while the lock is entered more than once, since the
 // other holds keep it. It sends nothing.
 func (h *Hold) LetExpire() error {
 	return h.leaveIt("let-expire", endGiven, nil)
@@ -159,7 +162,7 @@ func (h *Hold) leaveIt(op string, end *ending, then func() error) error {
 	}
 	defer t.give()
 	if t.others(h) {
-		return t.lock.wrap(op, t.owner, errEntered)
+		return t.lock.wrap(op, t.owner, redlatch.ErrEntered)
 	}
 	if then != nil {
 		if err := then(); err != nil {
@@ -172,14 +175,12 @@ func (h *Hold) leaveIt(op string, end *ending, then func() error) error {
 		err = h.finish(end)
 		h.result = t.lock.wrap(op, t.owner, err)
 		t.leave(h)
-		t.passOn()
+		t.passOn(false)
 	})
 	return t.lock.wrap(op, t.owner, err)
 }
 
 var errUnsettled = fmt.Errorf("%w: an earlier re-entry or unlock is not settled yet", redlatch.ErrUncertain)
-
-var errEntered = errors.New("redlatch: the lock is entered more than once")
 
 // finish ends a live hold because its holder gives it up. It returns why it had
 // ended before, if it had.
@@ -202,11 +203,15 @@ func (h *Hold) lose() {
 	if !h.end(endLost) {
 		return
 	}
-	if t.leave(h) == 0 {
+	switch left := t.leave(h); {
+	case left > 0 && t.shared && h.lease.Over(time.Now()) != 0:
+		// The others keep the lock, and this one is still counted.
+		t.lock.engine.Go(func() { _ = t.releaseShared(t.lock.engine.Command) }) // it is logged
+	case left == 0:
 		if !t.shared {
 			t.discard()
 		}
-		t.passOn()
+		t.passOn(false)
 	}
 }
 
@@ -216,7 +221,7 @@ func (h *Hold) expire() {
 	h.tenure.lock.engine.Watchdog.Remove(&h.lease)
 	if h.end(endMaxHold) {
 		h.tenure.outlive()
-		h.tenure.passOn()
+		h.tenure.passOn(false)
 	}
 }
 

@@ -94,14 +94,16 @@ func TestLossMarginIsTheClientsOrATenthOfTheLease(t *testing.T) {
 	}
 }
 
-func TestMarginThatLeavesNothingOfTheLeaseIsNotAcquired(t *testing.T) {
+func TestMarginThatLeavesNothingOfTheLeaseIsABadLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithLossMargin(3*time.Second))
-		_, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithLease(2*time.Second))
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.ErrorContains(t, err, "nothing was left of the lease")
-		synctest.Wait()
-		require.False(t, locked(t, srv, "job"), "what was granted is given back")
+		for _, o := range []rlock.Option{rlock.WithLease(3 * time.Second), rlock.WithWatchdog(2 * time.Second)} {
+			_, err := rlock.New(client, "job").TryLock(t.Context(), o)
+			require.ErrorIs(t, err, redlatch.ErrBadLease)
+			require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
+		}
+		require.False(t, locked(t, srv, "job"))
+		require.NoError(t, take(t, rlock.New(client, "job"), rlock.WithLease(3001*time.Millisecond)).Unlock())
 	})
 }
 

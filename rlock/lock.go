@@ -62,15 +62,16 @@ func (l *Lock) Name() string { return l.name }
 // should be over, and once every poll cap.
 //
 // Errors: ErrNotAcquired with ctx's error when ctx ended the wait, or alone when
-// WithWait's time ran out; ErrNotSent when Redis could not be reached for one
-// command timeout at the beginning, ErrUncertain when the reply to the first
+// WithWait's time ran out; ErrNotSent with ctx's error when ctx had ended before,
+// or when Redis could not be reached for one command timeout at the beginning, ErrUncertain when the reply to the first
 // attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease;
 // or a *transport.ServerError.
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
-// TryLock takes the lock if it is free, with one attempt. It returns
+// TryLock takes the lock if it is free, with one attempt, or none when others of
+// this client wait for it already. It returns
 // ErrNotAcquired when somebody else holds it; WithWait makes no sense here and
 // gives ErrBadWait. Otherwise as [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {

@@ -92,6 +92,14 @@ func (m *model) lost(h *mHold) {
 	}
 }
 
+// uncount takes a lost hold of a shared owner out of the count, which the other
+// holds keep.
+func (m *model) uncount(t *mTenure) {
+	if t.shared && len(t.holds) > 0 && m.onServer(t) {
+		m.server.count--
+	}
+}
+
 // leave takes a hold out of its tenure and returns how many remain.
 func (m *model) leave(h *mHold) int {
 	t := h.tenure
@@ -104,6 +112,17 @@ func (m *model) lostAll(t *mTenure) {
 	for _, h := range slices.Clone(t.holds) {
 		m.lost(h)
 	}
+}
+
+// shared returns a client's tenure of an owner that travels: all its holds of that
+// owner are one.
+func (m *model) shared(client int, owner string) *mTenure {
+	for _, h := range m.holds {
+		if t := h.tenure; h.client == client && t.shared && t.owner == owner && len(t.holds) > 0 {
+			return t
+		}
+	}
+	return &mTenure{owner: owner, shared: true}
 }
 
 // forget is the key's end by other hands, or by its time to live. Renewed holds
@@ -130,6 +149,7 @@ func (m *model) advance(now time.Time) {
 		case h.end != nil:
 		case h.fixed && !now.Before(h.lossAt):
 			m.lost(h)
+			m.uncount(h.tenure)
 		case !h.doomed.IsZero():
 			// It may have learnt of it, or not: resolve asks it.
 		case !h.maxAt.IsZero() && !now.Before(h.maxAt):

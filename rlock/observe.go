@@ -19,7 +19,7 @@ func (a *acquisition) observed(hold *Hold, err error) {
 	default:
 		tell(redlatch.Acquired{
 			Op: a.op, Name: l.name, Kind: l.kind(), Owner: hold.Owner(), Wait: time.Since(a.began),
-			Attempts: a.attempts, Reentry: hold.tenure != &hold.own, HandedOver: a.passed,
+			Attempts: a.attempts, Reentry: a.inner, HandedOver: a.passed,
 		})
 	}
 }

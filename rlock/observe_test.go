@@ -199,3 +199,46 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 	require.Greater(t, next[redlatch.Acquired](t, w).Attempts, 2)
 	require.NoError(t, waiting.hold.Unlock())
 }
+
+// The turn is passed on when a hold is handed over, too, but not the lock.
+func TestObserverIsNotToldOfAHandOverThatWasNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		srv, client := inBubble(t, redlatch.WithObserver(w))
+		l := rlock.New(client, "lock")
+		for _, leave := range []func(*rlock.Hold) error{
+			func(h *rlock.Hold) error { _, err := h.HandOver(); return err },
+			(*rlock.Hold).LetExpire,
+			func(h *rlock.Hold) error {
+				srv.Do(t, "DEL", "lock")
+				holdByHand(t, srv, "lock", time.Second)
+				return nil
+			},
+		} {
+			hold := take(t, l)
+			w.since()
+			waiting := await(t.Context(), l)
+			time.Sleep(time.Second)
+			require.NoError(t, leave(hold))
+			_ = hold.Unlock()
+			require.NoError(t, waiting.acquired(t, time.Minute).Unlock())
+			require.False(t, next[redlatch.Acquired](t, w).HandedOver)
+		}
+	})
+}
+
+func TestObserverThatPanicsDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	logged, log := newJournal()
+	srv, client := onShared(t, log, redlatch.WithObserver(panicking{}))
+	l := rlock.New(client, redistest.Key(t))
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock())
+	require.False(t, locked(t, srv, l.Name()))
+	require.Equal(t, 3, logged.count("the observer panicked"))
+}
+
+type panicking struct{}
+
+func (panicking) Observe(redlatch.Event) { panic("by the observer") }

@@ -62,7 +62,10 @@ func WithMaxHold(d time.Duration) Option {
 // WithOwner acquires the lock for owner, instead of an owner of its own: whoever
 // else uses the same owner is inside, too, as two calls on one thread are in
 // Redisson. It is for owners that travel, with a job or a request; see
-// codec.ParseOwner. Acquiring counts one more, unlocking one less, as in
+// codec.ParseOwner. It must not be the owner of a hold that lives and was not handed
+// over: giving that up frees the lock whatever the count. Holds of one client under one owner
+// know of each other, and none shortens another's lease; what other clients do
+// with the owner they cannot know. Acquiring counts one more, unlocking one less, as in
 // Redisson. When the reply is lost, ErrUncertain is returned and nothing is
 // undone, because what the owner holds may be somebody else's. The zero Owner
 // gives ErrBadOwner.
@@ -102,6 +105,9 @@ func apply(e *core.Engine, opts []Option) (settings, error) {
 		return s, err
 	}
 	s.lease = time.Duration(ms) * time.Millisecond
+	if s.lease <= e.Margin {
+		return s, fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", codec.ErrBadLease, e.Margin, s.lease)
+	}
 	s.leaseMS = ms
 	return s, nil
 }

@@ -21,11 +21,15 @@ import (
 // ErrHandedOver, and Unlock does nothing then. The other side has the lease to
 // take over.
 //
-// When Redis does not answer, the hold goes on and the error says why. An error
-// is also returned while the lock is entered more than once. It sends one EVALSHA, two
-// if the lock was ever re-entered.
+// When Redis does not answer, the hold goes on and the error says why. ErrEntered
+// says that the lock is entered more than once, ErrUncertain that an earlier unlock
+// of an inner hold had lost its reply: arriving late, it could take the lock from the
+// other side. It sends one EVALSHA, two if the lock was ever re-entered.
 func (h *Hold) HandOver() (codec.Owner, error) {
 	err := h.leaveIt("hand-over", endHandedOver, func() error {
+		if h.tenure.strays.Load() > 0 {
+			return errUnsettled
+		}
 		e := h.tenure.lock.engine
 		e.Join() // a client that shuts down in peace lets its holds be handed over
 		defer e.Leave()
@@ -36,14 +40,17 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 			}
 			return err
 		}
-		held, err := h.tenure.renewed(h.tenure.fillRenewal(h.lease.TTLArg).RunFor(e.Command))
+		held, err := h.tenure.renewed(h.tenure.fillRenewal(h.lease.TTLArg).RunFor(e.Command, nil))
 		if err == nil && !held {
 			h.tenure.lose()
 			err = redlatch.ErrLost
 		}
 		return err
 	})
-	return h.tenure.owner, err
+	if err != nil {
+		return codec.Owner{}, err
+	}
+	return h.tenure.owner, nil
 }
 
 // alone brings the count to one for a hold that is the only one left: inner holds
@@ -91,16 +98,19 @@ func (l *Lock) resume(ctx context.Context, opts []Option) (*Hold, error) {
 	defer l.engine.Leave()
 	h := newHold(l, &set)
 	sent := time.Now()
-	held, err := h.own.renewOnce(ctx, set.leaseMS)
+	held, err := h.tenure.renewOnce(ctx, h.asked().Lease)
 	switch {
 	case err != nil:
+		h.drop()
 		return nil, withEnd(ctx, err)
 	case !held:
+		h.drop()
 		return nil, redlatch.ErrNotHeld
 	}
-	h.own.enter(h)
+	h.tenure.enter(h)
 	if err := h.live(sent); err != nil {
-		return nil, err // the lock is left as it was, to its owner
+		h.tenure.leave(h) // the lock is left as it was, to its owner
+		return nil, err
 	}
 	return h, nil
 }
@@ -161,9 +171,10 @@ func (l *Lock) unlockAs(ctx context.Context, owner codec.Owner) error {
 		return err
 	}
 	defer l.engine.Leave()
-	t := &newHold(l, &set).own
+	t := newHold(l, &set).tenure
 	result := make(chan error, 1)
-	if !l.engine.Go(func() { result <- t.releaseShared(l.engine.Command) }) {
+	if !l.engine.Go(func() { defer t.quitShared(); result <- t.releaseShared(l.engine.Command) }) {
+		t.quitShared()
 		return redlatch.ErrClosed
 	}
 	select {

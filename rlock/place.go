@@ -26,10 +26,10 @@ func (a *acquisition) queueThere(ctx context.Context) (*Hold, error) {
 
 // queued takes in that the server has this owner in its queue.
 func (a *acquisition) queued(r codec.Refusal) {
-	a.hold.own.placed = true
+	a.hold.placed = true
 	switch {
 	case a.seat == nil:
-		a.seat = a.lock.engine.Room(a.lock.kind(), a.lock.proto.Key(), a.hold.own.owner.String())
+		a.seat = a.lock.engine.Room(a.lock.kind(), a.lock.proto.Key(), a.hold.Owner().String())
 	case r.Queued:
 		a.seat.Back() // its place was lost
 	}
@@ -50,19 +50,19 @@ func (a *acquisition) unseat() {
 func (a *acquisition) leave() {
 	if a.seat != nil {
 		a.unseat()
-		t := &a.hold.own
-		t.lock.engine.Depart(t.departure(nil))
+		a.lock.engine.Depart(a.hold.departure(nil))
 	}
 }
 
 // departure is what is left to do for an owner that does not want the lock.
-func (t *tenure) departure(release func(*transport.Call)) *core.Doubt {
+func (h *Hold) departure(release func(*transport.Call)) *core.Doubt {
+	l := h.tenure.lock
 	return &core.Doubt{
-		Name:    t.lock.name,
-		Owner:   t.owner.String(),
-		Lease:   t.lease,
+		Name:    l.name,
+		Owner:   h.Owner().String(),
+		Lease:   h.lease.TTL,
 		Release: release,
-		GiveUp:  func(c *transport.Call) { t.lock.proto.GiveUp(c, &t.acq) },
+		GiveUp:  func(c *transport.Call) { l.proto.GiveUp(c, h.request()) },
 	}
 }
 
@@ -74,25 +74,26 @@ type wraith Hold
 // left behind by a caller who has left. What an owner that others may use has
 // acquired is left alone.
 func (w *wraith) Haunt(at *core.Attempt, reply any, err error) {
-	t := &(*Hold)(w).own
+	h := (*Hold)(w)
+	l := h.tenure.lock
 	var release func(*transport.Call)
-	if !t.shared {
-		release = func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) }
+	if !h.tenure.shared {
+		release = func(c *transport.Call) { l.proto.Release(c, h.request(), 0) }
 	}
 	if errors.Is(err, redlatch.ErrUncertain) {
-		doubt := t.departure(release)
+		doubt := h.departure(release)
 		doubt.Attempt = at
-		t.lock.engine.Settle(doubt)
+		l.engine.Settle(doubt)
 		return
 	}
 	at.Free()
 	acquired, _, _ := codec.Acquired(reply)
 	switch {
-	case errors.Is(err, redlatch.ErrNotSent) && !t.placed: // nothing has happened
+	case errors.Is(err, redlatch.ErrNotSent) && !h.placed: // nothing has happened
 	case err == nil && !acquired || errors.Is(err, redlatch.ErrNotSent):
-		t.lock.engine.Depart(t.departure(nil))
+		l.engine.Depart(h.departure(nil))
 	default:
-		t.lock.engine.Settle(t.departure(release))
+		l.engine.Settle(h.departure(release))
 	}
 }
 

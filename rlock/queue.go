@@ -44,7 +44,7 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 // now has passed nothing on.
 func (h *Hold) takeLine(line *core.Line) {
 	t := h.tenure
-	line.Granted(h.Owner(), h.lease.TTL)
+	line.Granted(h.Owner())
 	line.Rest()
 	t.mu.Lock()
 	over := t.freed || h.ended.Load() != nil
@@ -63,11 +63,10 @@ func (h *Hold) takeLine(line *core.Line) {
 func (a *acquisition) stand(ctx context.Context, line *core.Line, p *core.Place) (*Hold, error) {
 	e := a.lock.engine
 	a.waited = line.State().Known
-	if err := e.BeginWait(); err != nil {
+	if err := a.beginWait(); err != nil {
 		line.Quit(p)
-		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotAcquired, err)
+		return nil, err
 	}
-	defer e.EndWait()
 	poll := time.NewTicker(e.PollCap)
 	defer poll.Stop()
 	silence := time.NewTimer(e.Command - time.Since(a.began))
@@ -93,9 +92,13 @@ func (a *acquisition) stand(ctx context.Context, line *core.Line, p *core.Place)
 			if !line.IsNext(p) || !line.State().Held {
 				continue // somebody else asks
 			}
-			if held, err := a.peek(ctx); held || err != nil {
+			switch held, err := a.peek(ctx); {
+			case held:
 				line.Quit(p)
-				return a.hold, err
+				return a.hold, nil
+			case err != nil:
+				line.Quit(p)
+				return nil, err
 			}
 		}
 	}
@@ -242,13 +245,16 @@ func (t *tenure) rest() {
 	}
 }
 
-// passOn gives the turn of a tenure that is over to the next in line.
-func (t *tenure) passOn() {
+// passOn gives the turn of a tenure that is over to the next in line. Freed says
+// that the lock comes with it.
+func (t *tenure) passOn(freed bool) {
 	t.mu.Lock()
 	line := t.line
 	t.line = nil
 	t.mu.Unlock()
 	if line != nil {
-		line.Pass(true)
+		line.Pass(freed)
 	}
 }
+
+func (t *tenure) passFreed() { t.passOn(true) }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -41,15 +40,18 @@ func (a *acquisition) proof(ctx context.Context) (*Hold, error) {
 // at a time travels to the server, and each says where to arrive.
 func (a *acquisition) reenter(ctx context.Context, outer *Hold) (*Hold, error) {
 	t := outer.tenure
-	if err := t.take(ctx); err != nil {
+	if err := a.takeTurn(ctx, t); err != nil {
 		return nil, a.refuse(ctx, err)
 	}
-	if !t.begin() {
+	if t.shared && t.lock.joinShared(t.owner) != t || !t.begin() {
+		if t.shared {
+			t.quitShared()
+		}
 		t.give()
 		return nil, errNoWayBack
 	}
 	h := newInner(t, &a.set)
-	a.hold = h
+	a.hold, a.inner = h, true
 	var sent time.Time
 	var reply any
 	err := t.lock.engine.Retry(ctx, func() (err error) {
@@ -60,39 +62,52 @@ func (a *acquisition) reenter(ctx context.Context, outer *Hold) (*Hold, error) {
 		return err
 	})
 	if err != nil {
+		h.drop()
 		return nil, t.notEntered(withEnd(ctx, err))
 	}
 	return t.entered(h, reply, sent)
 }
 
+// takeTurn waits for the turn to change the count: one command timeout, or, for a
+// caller who waits, for as long as there is something to enter.
+func (a *acquisition) takeTurn(ctx context.Context, t *tenure) error {
+	for {
+		err := t.take(ctx)
+		if !errors.Is(err, errUnsettled) || !a.waits() || a.outer.Err() != nil {
+			return err
+		}
+	}
+}
+
 // refuse returns why a re-entry did not get its turn.
 func (a *acquisition) refuse(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	end := a.outer.Err()
+	switch {
+	case errors.Is(end, redlatch.ErrLost):
+		return end
+	case ctx.Err() != nil:
 		return a.gaveUp(ctx)
 	}
 	return err
 }
 
-// fillReenter fills the call that re-enters. Owners that others may use, too, are
-// entered as Redisson does it, by one more.
+// fillReenter fills the call that re-enters. For owners that others may use, too,
+// nobody here knows the count: it becomes one more.
 func (h *Hold) fillReenter(c *transport.Call) {
 	t := h.tenure
 	acq := t.acq
 	acq.Lease = h.lease.TTLArg
-	if t.shared {
-		if owed := t.remaining(); owed > h.lease.TTL {
-			acq.Lease = owed.Milliseconds() // never shorter than before
-		}
-		t.lock.proto.Acquire(c, &acq)
-		return
+	var target int64
+	if !t.shared {
+		target = t.count() + 1
 	}
-	t.lock.proto.Reenter(c, &acq, t.count()+1)
+	t.lock.proto.Reenter(c, &acq, target)
 }
 
 // notEntered ends a re-entry that failed.
 func (t *tenure) notEntered(err error) error {
 	if free := t.over(nil); free {
-		t.passOn()
+		t.passOn(false)
 		if !t.shared {
 			t.discard()
 		}
@@ -105,14 +120,14 @@ func (t *tenure) notEntered(err error) error {
 
 // entered ends a re-entry that the server answered.
 func (t *tenure) entered(h *Hold, reply any, sent time.Time) (*Hold, error) {
-	acquired, _, _ := codec.Acquired(reply)
-	if t.shared != acquired { // nil means "not held" here, and "acquired" there
+	if reply == nil {
 		if free := t.over(nil); free {
-			t.passOn() // the outer holds were given up meanwhile
+			t.passOn(false) // the outer holds were given up meanwhile
 		} else {
 			t.lose()
 		}
 		t.give()
+		h.drop()
 		return nil, redlatch.ErrLost
 	}
 	t.over(h)
@@ -129,7 +144,7 @@ func (t *tenure) entered(h *Hold, reply any, sent time.Time) (*Hold, error) {
 func (t *tenure) undo(h *Hold) {
 	left := t.leave(h)
 	if left == 0 {
-		t.passOn()
+		t.passOn(false)
 	}
 	switch {
 	case t.shared:

@@ -25,7 +25,8 @@ import (
 // It returns nil when the lock was held until now. ErrLost: the hold was lost
 // before. ErrMaxHold: it had reached its maximum; the lock is freed all the same.
 // ErrUncertain or ErrNotSent: Redis did not answer in time; the release goes on
-// in the background until the lease is over. ErrClosed: the client was closed,
+// in the background until the lease is over, for an owner that was given for ten
+// seconds. ErrClosed: the client was closed,
 // and the lock is left to its lease. It sends one EVALSHA.
 func (h *Hold) Unlock() error {
 	h.giveUp.Do(func() {
@@ -53,8 +54,14 @@ func (h *Hold) unlock() error {
 	if ended != nil {
 		bound = e.Command // the lock may be others' of this owner, for longer
 	}
-	err := core.Explain(t.lower(t.leave(h), max(bound, 0)))
+	left := t.leave(h)
+	if ended != nil && t.shared && left == 0 && h.isOver() {
+		return ended // by now the lock may be that of another user of the owner
+	}
+	err := core.Explain(t.lower(left, max(bound, 0)))
 	switch {
+	case ended != nil && unsettled(err):
+		return fmt.Errorf("%w: %w", ended, err)
 	case ended != nil:
 		return ended
 	case errors.Is(err, redlatch.ErrWrongType):
@@ -63,15 +70,17 @@ func (h *Hold) unlock() error {
 	return err
 }
 
+// isOver reports whether the hold's own lease is over on the server.
+func (h *Hold) isOver() bool {
+	margin := h.tenure.lock.engine.LossMargin(h.lease.TTL)
+	return h.lease.Deadline().Remaining(time.Now())+margin <= 0
+}
+
 // lower brings the server's count to the number of holds left.
 func (t *tenure) lower(left int, bound time.Duration) error {
 	switch {
 	case t.shared:
-		err := t.releaseShared(bound)
-		if left == 0 {
-			t.passOn()
-		}
-		return err
+		return t.releaseShared(bound)
 	case left == 0:
 		return t.free(bound)
 	}
@@ -80,7 +89,7 @@ func (t *tenure) lower(left int, bound time.Duration) error {
 
 // free frees the lock.
 func (t *tenure) free(bound time.Duration) error {
-	err := t.release(&t.acq, 0, bound, t.passOn)
+	err := t.release(&t.acq, 0, bound, t.passFreed)
 	if unsettled(err) {
 		t.discard()
 	}
@@ -129,10 +138,16 @@ func (t *tenure) release(acq *protocol.Acquisition, target int64, bound time.Dur
 func (t *tenure) releaseShared(bound time.Duration) error {
 	latch := codec.LatchKey(t.lock.proto.Key(), requestID())
 	acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: t.restLease()}
-	err := t.persist(bound, nil, func(c *transport.Call) { t.lock.proto.ReleaseShared(c, &acq, latch) })
-	if !unsettled(err) {
+	fill := func(c *transport.Call) { t.lock.proto.ReleaseShared(c, &acq, latch) }
+	forget := func() {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
 		t.lock.engine.Transport.Start(del, func(any, error) {}) // else it expires
+	}
+	err := t.persist(bound, nil, fill)
+	if unsettled(err) {
+		t.releaseLater(fill, forget)
+	} else {
+		forget()
 	}
 	return err
 }
@@ -163,7 +178,7 @@ func (t *tenure) persist(bound time.Duration, sent func(), fill func(*transport.
 		fill(&at.Call)
 		at.Sent = sent
 		sent = nil
-		out, err := released(at.RunFor(bound - time.Since(began)))
+		out, err := released(at.RunFor(bound-time.Since(began), (*stray)(t)))
 		switch {
 		case err == nil && out == codec.NotHeld && !sentBefore:
 			return redlatch.ErrLost
@@ -171,6 +186,7 @@ func (t *tenure) persist(bound time.Duration, sent func(), fill func(*transport.
 			return nil
 		case errors.Is(err, redlatch.ErrUncertain):
 			sentBefore = true
+			t.strays.Add(1)
 		case !core.Passing(err):
 			return err
 		}
@@ -213,4 +229,26 @@ func (t *tenure) doubt(at *core.Attempt, done func(), release func(*transport.Ca
 		Lease:   t.lease,
 		Done:    done,
 	})
+}
+
+// stray is a tenure with a release that nobody waits for any more.
+type stray tenure
+
+// Haunt is part of core.Ghost: it finds out when the release cannot run any more.
+func (s *stray) Haunt(at *core.Attempt, _ any, err error) {
+	t := (*tenure)(s)
+	if !errors.Is(err, redlatch.ErrUncertain) {
+		at.Free()
+		t.strays.Add(-1)
+		return
+	}
+	e := t.lock.engine
+	if !e.Go(func() {
+		if e.Fence(at) {
+			t.strays.Add(-1)
+		}
+		at.Free()
+	}) {
+		at.Free()
+	}
 }

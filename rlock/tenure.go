@@ -23,13 +23,14 @@ type tenure struct {
 	// change the count at any time.
 	shared bool
 	lease  time.Duration // of the first hold
-	placed bool          // it has stood in a queue on the server
 
 	// floor is when the last of the fixed holds ends on the server. Renewals do
 	// not bring the time to live below it.
 	floor clock.Atomic
 	// least is the longest lease of the renewed holds, in nanoseconds.
 	least atomic.Int64
+	// strays is how many releases may still be under way that nobody waits for.
+	strays atomic.Int64
 
 	// mu guards what follows. It is not held across I/O.
 	mu        sync.Mutex
@@ -51,6 +52,9 @@ func (t *tenure) enter(h *Hold) {
 		t.holds = t.first[:0]
 	}
 	t.holds = append(t.holds, h)
+	if t.shared {
+		t.freed = false // others may come and go
+	}
 	t.setFloor()
 }
 
@@ -66,6 +70,9 @@ func (t *tenure) leave(h *Hold) int {
 			t.setFloor()
 			left := len(t.holds) + t.entering
 			t.freed = t.freed || left == 0
+			if t.shared {
+				t.quitShared()
+			}
 			return left
 		}
 	}
@@ -174,12 +181,17 @@ func (t *tenure) over(h *Hold) (free bool) {
 }
 
 // take waits for the right to change the count on the server: one at a time, so
-// that what each aims at is true when it arrives. The caller gives it back.
+// that what each aims at is true when it arrives. The caller gives it back. After a
+// command timeout it returns errUnsettled.
 func (t *tenure) take(ctx context.Context) error {
 	turn := t.turns()
+	timer := time.NewTimer(t.lock.engine.Command)
+	defer timer.Stop()
 	select {
 	case turn <- struct{}{}:
 		return nil
+	case <-timer.C:
+		return errUnsettled
 	case <-ctx.Done():
 		return core.EndOf(ctx)
 	case <-t.lock.engine.Closing():

@@ -73,6 +73,9 @@ const overdue = 500 * time.Millisecond
 // only because the wait was over. That is no sign of trouble: when Redis was
 // last asked, just before, somebody else had the lock.
 func (a *acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
+	if !a.set.owner.IsZero() && errors.Is(err, redlatch.ErrUncertain) {
+		return false // nobody finds out what became of it
+	}
 	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, core.ErrWaitOver))
 	return ended && a.away == nil && time.Since(began) < overdue
 }
@@ -126,7 +129,7 @@ func (a *acquisition) rides(err error) bool {
 // listen sees to it that this hears of the lock: on the line's subscription, or on
 // one of its own, whose channel may change with the owner.
 func (a *acquisition) listen(ctx context.Context) error {
-	channel := a.lock.proto.Channel(&a.hold.own.acq)
+	channel := a.lock.proto.Channel(a.hold.request())
 	if a.sub != nil && a.channel == channel {
 		return nil
 	}
@@ -154,7 +157,7 @@ func (a *acquisition) subscribe(ctx context.Context) (transport.Subscription, er
 	defer cancel()
 	var pause core.Backoff
 	for {
-		sub, err := e.Transport.Subscribe(open, a.lock.proto.Channel(&a.hold.own.acq))
+		sub, err := e.Transport.Subscribe(open, a.lock.proto.Channel(a.hold.request()))
 		switch {
 		case err == nil:
 			return sub, nil

@@ -79,7 +79,8 @@ func (a *Attempt) Run(ctx context.Context, ghost Ghost) (any, error) {
 
 // RunFor is Run for calls that may be repeated and that go on while the client
 // closes: bound is all that ends the wait.
-func (a *Attempt) RunFor(bound time.Duration) (any, error) {
+func (a *Attempt) RunFor(bound time.Duration, ghost Ghost) (any, error) {
+	a.ghost = ghost
 	return a.run(context.Background(), bound, nil)
 }
 

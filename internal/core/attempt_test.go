@@ -185,7 +185,7 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 		a := e.Attempt()
 		a.Call.Command = "TEST"
 		began := time.Now()
-		_, err := a.RunFor(2 * time.Second)
+		_, err := a.RunFor(2*time.Second, nil)
 		require.ErrorIs(t, err, ErrUncertain)
 		require.Equal(t, 2*time.Second, time.Since(began))
 
@@ -196,7 +196,7 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 		}()
 		b := e.Attempt()
 		b.Call.Command = "TEST"
-		reply, err := b.RunFor(2 * time.Second)
+		reply, err := b.RunFor(2*time.Second, nil)
 		require.NoError(t, err)
 		require.Equal(t, "fine", reply)
 	})

@@ -135,7 +135,7 @@ func (e *Engine) ask(d *Doubt) (freed bool, err error) {
 func (e *Engine) run(fill func(*transport.Call)) (any, error) {
 	a := e.Attempt()
 	fill(&a.Call)
-	return a.RunFor(e.Command)
+	return a.RunFor(e.Command, nil)
 }
 
 // Depart takes an owner that waits no more out of a queue on the server. It does
@@ -178,16 +178,20 @@ func (e *Engine) rest(since time.Duration) bool {
 
 // fence makes sure that the doubt's call will not run any more, if it can. The
 // calls of one connection share one fence.
-func (e *Engine) fence(d *Doubt) bool {
+func (e *Engine) fence(d *Doubt) bool { return e.Fence(d.Attempt) }
+
+// Fence makes sure that an attempt's call will not run any more, if it can. It may
+// take a command timeout.
+func (e *Engine) Fence(a *Attempt) bool {
 	f, ok := e.Transport.(transport.Fencer)
-	conn := d.Attempt.Call.Conn()
+	conn := a.Call.Conn()
 	if !ok || conn == 0 {
 		return false
 	}
 	return e.fences.do(conn, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
 		defer cancel()
-		err := f.Fence(ctx, &d.Attempt.Call)
+		err := f.Fence(ctx, &a.Call)
 		if err != nil {
 			e.Logger.Debug("redlatch: old connection not fenced", "connection", conn, "error", err)
 		}

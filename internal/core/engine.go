@@ -37,6 +37,8 @@ type Engine struct {
 	Config
 	// Watchdog renews the leases of holds and declares losses.
 	Watchdog *watchdog.Loop
+	// Shared has what holds under one owner that was given have in common.
+	Shared Registry
 	// LeaseArg is Config.Lease in milliseconds, an int64 boxed once.
 	LeaseArg any
 	// FairWaitArg is Config.FairWait in milliseconds, an int64 boxed once.

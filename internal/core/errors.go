@@ -16,6 +16,7 @@ var (
 	ErrLost        = errors.New("redlatch: lock lost")
 	ErrMaxHold     = errors.New("redlatch: lock held for its maximum time")
 	ErrHandedOver  = errors.New("redlatch: lock handed over")
+	ErrEntered     = errors.New("redlatch: lock entered more than once")
 	ErrWrongType   = errors.New("redlatch: key holds something that is no lock")
 	ErrClosed      = transport.ErrClosed
 	ErrUncertain   = transport.ErrUncertain
@@ -62,7 +63,7 @@ var ErrWaitOver = errors.New("the time to wait ran out")
 
 // ours are the errors that say something about a call or a hold.
 var ours = []error{
-	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver,
+	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrEntered,
 	ErrWrongType, ErrClosed, ErrUncertain, ErrNotSent,
 }
 

@@ -51,7 +51,8 @@ type LineState struct {
 	// Away is why Redis did not answer the last attempt, nil when it did.
 	Away error
 	// Holder is who held the lock at the last answer, the zero Owner if that is
-	// not known, and TTL how long its lease had left then.
+	// not known, and TTL how long its lease had left then, 0 for a hold of this
+	// process.
 	Holder codec.Owner
 	TTL    time.Duration
 }
@@ -220,8 +221,8 @@ func (l *Line) handOver() time.Duration {
 }
 
 // Granted says that whoever has the turn holds the lock, as owner.
-func (l *Line) Granted(owner codec.Owner, lease time.Duration) {
-	l.set(LineState{Known: true, Held: true, Holder: owner, TTL: lease}, false)
+func (l *Line) Granted(owner codec.Owner) {
+	l.set(LineState{Known: true, Held: true, Holder: owner}, false)
 }
 
 // Refused says that an attempt found the lock held by somebody else, who has ttl

@@ -119,14 +119,14 @@ func TestQuitWithTheTurnPassesItOn(t *testing.T) {
 
 var somebody = codec.NewOwner(uuid.UUID{1}, 7)
 
-func granted(l *Line)    { l.Granted(somebody, testLease) }
+func granted(l *Line)    { l.Granted(somebody) }
 func turnedAway(l *Line) { l.Refused(somebody, testLease) }
 
 func TestPassToNobodyForgetsTheLine(t *testing.T) {
 	e := newLines()
 	l, _ := enter(e)
 	granted(l)
-	require.Equal(t, LineState{Known: true, Held: true, Holder: somebody, TTL: testLease}, l.State())
+	require.Equal(t, LineState{Known: true, Held: true, Holder: somebody}, l.State())
 	l.Pass(true)
 	requireNoLine(t, e)
 	l, p := enter(e)

@@ -1,5 +1,5 @@
--- Enters a fair lock again for an owner that holds it. For owners that one
--- process alone uses: since it says where to arrive, it may run more than once.
+-- Enters a fair lock again for an owner that holds it. For owners that one process
+-- alone uses it says where to arrive, and so may run more than once.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
@@ -8,15 +8,15 @@
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
 -- ARGV[3]   lease, milliseconds
--- ARGV[4]   target: the count to arrive at
+-- ARGV[4]   target: the count to arrive at; 0: one more than there is
 -- Replies:  nil when the owner does not hold the lock; 1 when it does
 -- Effects:  the queue loses its dead, up to the first owner that is alive or has
---           no deadline; the count becomes the target if it was below it, and the
---           time to live the lease if less was left; a lock that the owner does
---           not hold is left as it is, free or not
+--           no deadline; the count becomes the target if it was below it, or is
+--           one higher, and the time to live the lease if less was left; a lock
+--           that the owner does not hold is left as it is, free or not
 -- Messages: none
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
-local now, owner, lease, target = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local now, owner, lease, target = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local head = redis.call('LINDEX', queue, 0)
 while head do
     local deadline = redis.call('ZSCORE', timeouts, head)
@@ -31,7 +31,9 @@ local count = redis.call('HGET', lock, owner)
 if not count then
     return nil
 end
-if tonumber(count) < tonumber(target) then
+if target == 0 then
+    redis.call('HINCRBY', lock, owner, 1)
+elseif tonumber(count) < target then
     redis.call('HSET', lock, owner, target)
 end
 local left = redis.call('PTTL', lock)

@@ -44,13 +44,14 @@ var ForceRelease = transport.NewScript("force_release", forceReleaseText)
 // Renew extends the leases of the locks whose owners still hold them. KEYS: n
 // locks of one hash slot. ARGV: n pairs of owner and lease in
 // milliseconds. Reply: an array of n, 1 for renewed and 0 for not held. It never
-// creates a key.
+// creates a key, and never shortens a time to live.
 var Renew = transport.NewScript("renew", renewText)
 
-// Reenter enters a lock again for an owner that one process alone uses and that
-// holds it. KEYS: lock. ARGV: lease in milliseconds, owner, target. Reply: nil
-// when the owner does not hold the lock, else 1. It never takes a free lock, never
-// shortens the time to live, and may run more than once.
+// Reenter enters a lock again for an owner that holds it. KEYS: lock. ARGV: lease
+// in milliseconds, owner, target. Reply: nil when the owner does not hold the lock,
+// else 1. It never takes a free lock, never shortens the time to live, and may run
+// more than once. With target 0 it counts one up, for owners that others use, too,
+// and then runs once only.
 var Reenter = transport.NewScript("reenter", reenterText)
 
 // ReleaseShared lowers the count of an owner that several processes may use by

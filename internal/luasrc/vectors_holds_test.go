@@ -24,7 +24,10 @@ func reenterByTarget(l string) []vector {
 		reenter(l, ownerA, 60000, 10).gives(int64(1), raisesLonger, lock(l, 60000, ownerA, "10")),
 		// Ten is more than nine as a number, not as a text.
 		reenter(l, ownerA, 20000, 9).gives(int64(1), staysIn, lock(l, 60000, ownerA, "10")),
+		// One more than there is.
+		reenter(l, ownerA, 20000, 0).gives(int64(1), "HGET HINCRBY PTTL", lock(l, 60000, ownerA, "11")),
 		release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
+		reenter(l, ownerA, 20000, 0).gives(nil, onlyLooks, nothing),
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	frees       = "HGET DEL PUBLISH"
 	lowers      = "HGET HSET PEXPIRE"
 	onlyLooks   = "HGET"
-	renewsOne   = "HEXISTS PEXPIRE"
+	renewsOne   = "HEXISTS PTTL PEXPIRE"
 	renewsNone  = "HEXISTS"
 	forceFrees  = "DEL PUBLISH"
 	forceFails  = "DEL"
@@ -111,6 +111,9 @@ func renewOne(l string) []vector {
 		acquire(l, ownerA, 10000).gives(nil, takes, lock(l, 10000, ownerA, "1")),
 		renew(lease{l, ownerA, 30000}).gives(answers(1), renewsOne, lock(l, 30000, ownerA, "1")),
 		renew(lease{l, ownerB, 60000}).gives(answers(0), renewsNone, lock(l, 30000, ownerA, "1")),
+		// Redisson's would shorten it.
+		renew(lease{l, ownerA, 10000}).gives(answers(1), "HEXISTS PTTL", lock(l, 30000, ownerA, "1")),
+		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
 		renew(lease{l, ownerA, 10000}).gives(answers(1), renewsOne, lock(l, 10000, ownerA, "1")),
 		renew().gives(answers(), "", lock(l, 10000, ownerA, "1")),
 	}
@@ -128,7 +131,7 @@ func renewMany(l string) []vector {
 		acquire(l3, ownerC, 10000).gives(nil, takes, third),
 		command("SET", text, "no lock").gives("OK", "", also(third, map[string]any{text: "no lock"})),
 		// Redisson's renewal would fail as a whole at the key that is no lock.
-		renew(all...).gives(answers(1, 0, 0, 0, 1), "HEXISTS PEXPIRE HEXISTS HEXISTS HEXISTS HEXISTS PEXPIRE",
+		renew(all...).gives(answers(1, 0, 0, 0, 1), "HEXISTS PTTL PEXPIRE HEXISTS HEXISTS HEXISTS HEXISTS PTTL PEXPIRE",
 			also(lock(l1, 30000, ownerA, "1"), lock(l2, 10000, ownerB, "1"), lock(l3, 60000, ownerC, "1"),
 				map[string]any{text: "no lock"})),
 	}

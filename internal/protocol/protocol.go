@@ -54,8 +54,9 @@ type Protocol interface {
 	GiveUp(c *transport.Call, a *Acquisition)
 
 	// Reenter fills c with the call that enters the lock again for an owner that
-	// one process alone uses and that holds it, up to count target. It may run
-	// more than once. Reply: nil when the owner does not hold the lock.
+	// holds it: up to count target, for one that one process alone uses, which may
+	// run more than once; or, with target 0, by one. Reply: nil when the owner does
+	// not hold the lock.
 	Reenter(c *transport.Call, a *Acquisition, target int64)
 
 	// Release fills c with the call that lowers the owner's count to target, 0

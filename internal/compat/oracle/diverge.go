@@ -41,6 +41,12 @@ var Diverges = []Divergence{
 		Explains: isTarget,
 	},
 	{
+		Name:     "renewal: time to live",
+		Reason:   "one that the network delivers late must not cut a longer lease that another hold of the owner counts on",
+		Applies:  func(Release) bool { return true },
+		Explains: isLonger,
+	},
+	{
 		Name:     "renewal: a key of another type",
 		Reason:   "one spoilt key must not cost other locks their lease",
 		Applies:  func(Release) bool { return true },
@@ -112,6 +118,13 @@ func (o *Outcome) isAsReleased(count int64) bool {
 	}
 	free := codec.LockChannel(name) + " " + codec.MessageUnlock
 	return o.Ours.Reply == int64(1) && !has && slices.Equal(o.Ours.Messages, []string{free})
+}
+
+// isLonger: a renewal of ours leaves a time to live that is longer.
+func isLonger(o *Outcome, d Diff) bool {
+	before, had := o.Prior[d.Key]
+	return o.Step.Op == Renew && d.What == "ttl" && had &&
+		before.Expires == o.Ours.After[d.Key].Expires && before.Expires > o.Theirs.After[d.Key].Expires
 }
 
 // isSpoiltRenewal: a batch with a key of another type fails in Redisson, and

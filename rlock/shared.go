@@ -1,0 +1,89 @@
+package rlock
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// sharedKey is what the holds of one client that are one tenure have in common:
+// the lock, and an owner that others may use, too.
+type sharedKey struct {
+	kind, key string
+	owner     codec.Owner
+}
+
+// joinShared returns the tenure of an owner that others may use, too. All of one
+// client's holds under that owner share it, however they came about, so that none
+// shortens the lease that another counts on. Each join needs a quitShared.
+func (l *Lock) joinShared(owner codec.Owner) *tenure {
+	t, _ := l.engine.Shared.Join(sharedKey{l.kind(), l.proto.Key(), owner}, func() any {
+		return &tenure{lock: l, owner: owner, shared: true, acq: protocol.Acquisition{Owner: owner.String()}}
+	}).(*tenure) // it is one
+	return t
+}
+
+func (t *tenure) quitShared() {
+	t.lock.engine.Shared.Leave(sharedKey{t.lock.kind(), t.lock.proto.Key(), t.owner})
+}
+
+// newShared returns a hold for the owner in set.
+func newShared(l *Lock, set *settings) *Hold {
+	h := &Hold{tenure: l.joinShared(set.owner)}
+	h.acq = protocol.Acquisition{Owner: h.tenure.acq.Owner, Lease: set.leaseMS}
+	if l.proto.Queues() {
+		h.acq.Wait = set.waitMillis(l.engine)
+	}
+	h.prepare(set)
+	return h
+}
+
+// drop forgets a hold that came to nothing.
+func (h *Hold) drop() {
+	if h != nil && h.tenure.shared {
+		h.tenure.quitShared()
+	}
+}
+
+// asked returns the hold's acquisition as it is sent: for an owner that has other
+// holds here with no shorter lease than these count on.
+func (h *Hold) asked() *protocol.Acquisition {
+	t := h.tenure
+	if !t.shared || t.count() == 0 {
+		return h.request()
+	}
+	acq := h.acq
+	if owed := t.remaining(); owed > h.lease.TTL {
+		acq.Lease = owed.Milliseconds()
+	}
+	return &acq
+}
+
+// request returns the hold's acquisition.
+func (h *Hold) request() *protocol.Acquisition {
+	if h.tenure.shared {
+		return &h.acq
+	}
+	return &h.tenure.acq
+}
+
+// releaseLater goes on with a shared owner's release that Redis has not answered.
+// The latch makes that harmless, for as long as it lives.
+func (t *tenure) releaseLater(fill func(*transport.Call), forget func()) {
+	e := t.lock.engine
+	e.Go(func() {
+		err := t.persist(latchSafe, nil, fill)
+		if unsettled(err) {
+			e.Logger.Warn("redlatch: release given up, the lock may stay until its lease ends",
+				"lock", t.lock.name, "owner", t.acq.Owner, "error", err)
+			return
+		}
+		forget()
+	})
+}
+
+// latchSafe is how long a release may be repeated under the protection of its
+// latch.
+const latchSafe = 10 * time.Second

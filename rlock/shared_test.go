@@ -1,0 +1,256 @@
+package rlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// What one owner is owed by one of its holds, another hold of this client under
+// the same owner does not take away, however each came about.
+func TestHoldsOfOneGivenOwnerDoNotCutEachOthersLeases(t *testing.T) {
+	for name, second := range map[string]func(*rlock.Lock, rlock.Option) (*rlock.Hold, error){
+		"acquired with a short lease": func(l *rlock.Lock, same rlock.Option) (*rlock.Hold, error) {
+			return l.Lock(context.Background(), same, rlock.WithLease(2*time.Second))
+		},
+		"acquired and unlocked": func(l *rlock.Lock, same rlock.Option) (*rlock.Hold, error) {
+			h, err := l.Lock(context.Background(), same, rlock.WithLease(2*time.Second))
+			if err == nil {
+				err = h.Unlock()
+			}
+			return h, err
+		},
+		"acquired and renewed": func(l *rlock.Lock, same rlock.Option) (*rlock.Hold, error) {
+			return l.Lock(context.Background(), same, rlock.WithWatchdog(3*time.Second))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client := inBubble(t, redlatch.WithWatchdogTimeout(3*time.Second))
+				l, owner := rlock.New(client, "lock"), rlock.WithOwner(newOwner())
+				first := take(t, l, owner, rlock.WithLease(time.Minute))
+				_, err := second(l, owner)
+				require.NoError(t, err)
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				require.NoError(t, first.Err())
+				require.Greater(t, ttl(t, srv, "lock"), 29*time.Second)
+				require.NoError(t, first.Unlock())
+			})
+		})
+	}
+}
+
+func TestLostHoldOfAGivenOwnerIsNotCountedAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		outer := take(t, l, rlock.WithOwner(newOwner()))
+		inner, err := l.Lock(outer.Context(t.Context()), rlock.WithLease(5*time.Second))
+		require.NoError(t, err)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		require.ErrorIs(t, inner.Err(), redlatch.ErrLost)
+		require.EqualValues(t, 1, countOf(t, l, outer))
+		require.NoError(t, outer.Unlock())
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l, owner := rlock.New(client, "lock"), rlock.WithOwner(newOwner())
+		hold := take(t, l, owner, rlock.WithMaxHold(time.Second), rlock.WithWatchdog(3*time.Second))
+		time.Sleep(10 * time.Second)
+		other := take(t, rlock.New(fakeClient(t, srv), "lock"), owner)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrMaxHold)
+		require.EqualValues(t, 1, countOf(t, l, other))
+		require.NoError(t, other.Unlock())
+	})
+}
+
+// Nobody finds out what became of an attempt for an owner that others use, too, so
+// it must not pass for a lock that was not acquired.
+func TestGivenOwnerThatLeavesWithAnAttemptInFlightIsToldSo(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv)
+	l := rlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), unheard)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := await(ctx, l, rlock.WithOwner(newOwner()))
+	awaitWaiters(t, srv, l.Name())
+	until(t, soon, "the second attempt", func() bool { return srv.CommandStats(t)["evalsha"] >= 4 })
+	p.Blackhole(redistest.ToClient)
+	srv.Do(t, "DEL", l.Name())
+	p.Heal(redistest.ToClient)
+	p.Latency(redistest.ToClient, 200*time.Millisecond)
+	freeByHand(t, srv, l.Name())
+	until(t, soon, "it is granted", func() bool { return locked(t, srv, l.Name()) })
+	cancel()
+	w.ended(t, soon)
+	require.ErrorIs(t, w.err, redlatch.ErrUncertain)
+	require.NotErrorIs(t, w.err, redlatch.ErrNotAcquired)
+}
+
+func TestReentryOfAGivenOwnerNeverTakesAFreeLock(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l, rlock.WithOwner(newOwner()))
+	srv.Do(t, "DEL", l.Name())
+	_, err := l.Lock(hold.Context(t.Context()))
+	require.ErrorIs(t, err, redlatch.ErrLost)
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	require.False(t, locked(t, srv, l.Name()))
+}
+
+func TestReleaseOfAGivenOwnerGoesOnInTheBackground(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
+	l, owner := rlock.New(client, redistest.Key(t)), rlock.WithOwner(newOwner())
+	require.NoError(t, take(t, l, owner).Unlock())
+	hold := take(t, l, owner)
+	p.Refuse(true)
+	p.Reset()
+	require.Error(t, hold.Unlock())
+	require.True(t, locked(t, srv, l.Name()))
+	p.Refuse(false)
+	until(t, soon, "the lock is free", func() bool { return !locked(t, srv, l.Name()) })
+	until(t, soon, "no latch is left", func() bool { return len(keysLike(t, srv, "*"+l.Name()+"*")) == 0 })
+}
+
+// A release that the network still has may arrive when the lock is somebody else's
+// under the same owner.
+func TestHoldWithAStrayReleaseIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	// Without the right to kill connections nothing ends the doubt.
+	srv.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id")
+	p, client := through(t, srv)
+	p.KeepHalfDead(true)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.NoError(t, again(t, l, hold).Unlock()) // the server knows the scripts
+	inner := again(t, l, hold)
+	held := p.HoldMatching(redistest.ToServer, l.Name())
+	unlocked := inBackground(func() (*rlock.Hold, error) { return nil, inner.Unlock() })
+	awaitClosed(t, held.Seen(), soon, "the release is on its way")
+	p.Reset()
+	unlocked.ended(t, soon)
+	require.NoError(t, unlocked.err)
+	for range 3 {
+		owner, err := hold.HandOver()
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		require.Zero(t, owner)
+	}
+	require.NoError(t, hold.Err())
+	held.Release()
+	require.NoError(t, hold.Unlock())
+}
+
+// A renewal that the network delivers late must not cut the lease of a hold that
+// came later.
+func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l, rlock.WithLease(time.Minute))
+	resumed, err := l.Resume(t.Context(), hold.Owner(), rlock.WithWatchdog(3*time.Second)) // sends that renewal
+	require.NoError(t, err)
+	require.Greater(t, ttl(t, srv, l.Name()), 50*time.Second)
+	require.NoError(t, resumed.Unlock())
+}
+
+func TestReentryBehindOneThatIsNotSettledIsBounded(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.NoError(t, again(t, l, hold).Unlock())
+	p.Blackhole()
+	_, err := l.TryLock(hold.Context(t.Context()))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	for _, try := range []func(context.Context) (*rlock.Hold, error){
+		func(ctx context.Context) (*rlock.Hold, error) { return l.TryLock(ctx) },
+		func(ctx context.Context) (*rlock.Hold, error) { return l.Lock(ctx, rlock.WithWait(0)) },
+	} {
+		w := inBackground(func() (*rlock.Hold, error) { return try(hold.Context(t.Context())) })
+		w.ended(t, 300*time.Millisecond+slack)
+		require.ErrorIs(t, w.err, redlatch.ErrUncertain)
+		require.NotErrorIs(t, w.err, redlatch.ErrNotAcquired)
+	}
+	p.Heal()
+	require.NoError(t, hold.Unlock())
+}
+
+func TestReentryBehindOneThatIsNotSettledEndsWithTheLoss(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l, rlock.WithWatchdog(3*time.Second))
+	require.NoError(t, again(t, l, hold).Unlock())
+	p.Blackhole()
+	_, err := l.TryLock(hold.Context(t.Context()))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	w := inBackground(func() (*rlock.Hold, error) { return l.Lock(context.WithoutCancel(hold.Context(t.Context()))) })
+	w.ended(t, 3*time.Second+slack)
+	require.ErrorIs(t, w.err, redlatch.ErrLost)
+	p.Heal()
+}
+
+func TestFailedPeekReturnsNoHold(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t, redlatch.WithPollCap(50*time.Millisecond))
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	w := await(t.Context(), l)
+	srv.Do(t, "SET", l.Name(), "no lock")
+	w.ended(t, soon)
+	require.ErrorIs(t, w.err, redlatch.ErrWrongType)
+	require.Nil(t, w.hold)
+	srv.Do(t, "DEL", l.Name())
+	_ = hold.Unlock() // lost or not, as the renewals had it
+}
+
+func TestMaxWaitersKeepsThoseWhoWaitAlready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t, redlatch.WithMaxWaiters(1))
+		l := rlock.New(client, "lock")
+		loadScripts(t, client)
+		hold := take(t, l)
+		w := await(t.Context(), l)
+		synctest.Wait()
+		// Somebody else gets the lock before the turn comes.
+		holdByHand(t, srv, "lock", 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		var others sync.WaitGroup
+		for range 3 {
+			others.Go(func() {
+				for ctx.Err() == nil {
+					_, err := l.Lock(ctx)
+					assert.ErrorIs(t, err, redlatch.ErrNotAcquired)
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+		others.Wait()
+		require.NoError(t, w.acquired(t, time.Minute).Unlock())
+	})
+}
