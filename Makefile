@@ -1,23 +1,24 @@
 # What a developer runs. `make` alone lists it. Each target works from a fresh
 # clone with Go, git and make; `make setup` gets the one thing that is missing,
-# a Redis server to test against.
+# servers to test against.
 
 GO       ?= go
 COUNT    ?= 20
 FUZZTIME ?= 10s
 COMPAT   ?= 3.17.7 3.52.0 4.3.1
+RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1
 
 # Pinned in a module of its own: its dependencies stay out of users' go.sum.
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup test test-short compat lint check build cross demo deps fuzz soak clean
+.PHONY: help setup test test-short compat vectors lint check build cross demo deps fuzz soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Make sure there is a redis-server to test against (installs it if it can)
+setup: ## Make sure there are a redis-server and a valkey-server to test against (gets them if it can)
 	@scripts/redis-server.sh setup
 
 test: setup ## All tests with the race detector, against a real server
@@ -30,6 +31,11 @@ compat: setup ## Compare with Redisson itself, releases COMPAT (needs JDK 17 and
 	scripts/compat.sh $(COMPAT)
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
 		$(GO) test -race -v -timeout 20m -run 'TestRedissonAndRedlatchShareLocks' . ./internal/compat/...
+
+vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/compat
+	scripts/compat.sh $(RELEASES)
+	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
+		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
@@ -32,10 +31,14 @@ type observed struct {
 
 func observe(t *testing.T) observed {
 	t.Helper()
-	s := redistest.Start(t)
-	w, err := oracle.NewWatch(s.Dial(t), s.Dial(t))
+	return observeOn(t, redistest.Start(t))
+}
+
+func observeOn(t *testing.T, server *redistest.Server) observed {
+	t.Helper()
+	w, err := oracle.NewWatch(server.Dial(t), server.Dial(t))
 	require.NoError(t, err)
-	return observed{s, w}
+	return observed{server, w}
 }
 
 // about returns what was sent about a name since the last time.
@@ -66,21 +69,47 @@ func (o observed) script(t *testing.T, name string) monitor.Call {
 // scripts compares what is sent and what it does.
 type scripts struct {
 	*compat
+	start  func(t *testing.T) *redistest.Server
+	where  string // ends the lines of the table; none for the tests' own server
 	on     observed
 	theirs *oracle.Theirs
 	twin   *oracle.Twin
 }
 
+// testScripts runs on the tests' own server and on Valkey.
 func (c *compat) testScripts(t *testing.T) {
-	twin, err := oracle.NewTwin(dialer(redistest.Start(t)), dialer(redistest.Start(t)))
+	t.Run("server", func(t *testing.T) {
+		s := c.scripts(t, func(t *testing.T) *redistest.Server { t.Helper(); return redistest.Start(t) })
+		s.note(t, "server", s.on.server.Name()+" "+s.on.server.Version())
+		t.Run("steps", s.testSteps)
+		t.Run("recorded", s.testRecorded)
+		t.Run("mutants are noticed", s.testMutants)
+		t.Run("our calls", s.testOurCalls)
+		t.Run("questions", s.testQuestions)
+	})
+	t.Run("valkey", func(t *testing.T) {
+		s := c.scripts(t, func(t *testing.T) *redistest.Server { t.Helper(); return redistest.StartValkey(t) })
+		s.where = fmt.Sprintf(", on %s %s", s.on.server.Name(), s.on.server.Version())
+		t.Run("steps", s.testSteps)
+		t.Run("recorded", s.testRecorded)
+		t.Run("our calls", s.testOurCalls)
+	})
+}
+
+// scripts makes a live Redisson send its scripts.
+func (c *compat) scripts(t *testing.T, start func(t *testing.T) *redistest.Server) scripts {
+	t.Helper()
+	twin, err := oracle.NewTwin(dialer(start(t)), dialer(start(t)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, twin.Close()) })
-	on := observe(t)
-	s := scripts{c, on, c.capture(t, on), twin}
-	t.Run("steps", s.testSteps)
-	t.Run("mutants are noticed", s.testMutants)
-	t.Run("our calls", s.testOurCalls)
-	t.Run("questions", s.testQuestions)
+	on := observeOn(t, start(t))
+	return scripts{compat: c, start: start, on: on, theirs: c.capture(t, on), twin: twin}
+}
+
+// note writes a line of the table.
+func (s scripts) note(t *testing.T, line, verdict string) {
+	t.Helper()
+	s.table.note(t, s.release.String(), line+s.where, func() string { return verdict })
 }
 
 // lockNames are names of every kind: the names of keys and channels follow from
@@ -105,7 +134,9 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 	}
 	k := &captor{t: t, o: o, j: j, theirs: theirs, name: redistest.Key(t)}
 	k.renewal()
-	require.Empty(t, theirs.Missing())
+	for _, kind := range oracle.Kinds {
+		require.Empty(t, theirs.Missing(kind))
+	}
 	return theirs
 }
 
@@ -119,14 +150,14 @@ type captor struct {
 }
 
 // learn takes the script that the last command sent.
-func (k *captor) learn(op oracle.Operation, owner string, lease int64) {
+func (k *captor) learn(op *oracle.Operation, owner string, lease int64) {
 	k.t.Helper()
 	k.check(k.o.script(k.t, k.name), op, owner, lease)
 }
 
-func (k *captor) check(call monitor.Call, op oracle.Operation, owner string, lease int64) {
+func (k *captor) check(call monitor.Call, op *oracle.Operation, owner string, lease int64) {
 	k.t.Helper()
-	want := oracle.Expect{Op: op, Name: k.name, Owner: owner, Lease: lease}
+	want := oracle.Step{Op: op, Names: []string{k.name}, Owner: owner, Lease: lease}
 	require.NoError(k.t, oracle.Identify(k.theirs.Release, call, want))
 	require.NoError(k.t, k.theirs.Learn(op, call))
 }
@@ -197,38 +228,6 @@ func (k *captor) renewal() {
 	require.NoError(k.t, err)
 	k.check(call, oracle.Renew, k.j.owner(k.t, "t1"), watchdogMS)
 	k.does("unlock", peer.Command{"thread": "t1"})
-}
-
-// testOurCalls holds that a Client sends the scripts, keys and arguments that
-// the steps were taken with. Those of acquire and force release are Redisson's.
-func (s scripts) testOurCalls(t *testing.T) {
-	o := s.on
-	client := open(t, o.server, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
-	for _, name := range lockNames(t) {
-		lock := rlock.New(client, name)
-		hold, err := lock.Lock(t.Context(), rlock.WithLease(5*time.Second))
-		require.NoError(t, err)
-		step := oracle.Step{Op: oracle.Acquire, Names: []string{name}, Owner: hold.Owner().String(), Lease: 5000}
-		require.NoError(t, oracle.Ours{}.Identify(o.script(t, name), step))
-
-		require.NoError(t, hold.Unlock())
-		step.Op = oracle.Free
-		require.NoError(t, oracle.Ours{}.Identify(o.script(t, name), step))
-
-		_, err = lock.ForceUnlock(t.Context())
-		require.NoError(t, err)
-		step.Op = oracle.Force
-		require.NoError(t, oracle.Ours{}.Identify(o.script(t, name), step))
-	}
-	name := redistest.Key(t)
-	hold, err := rlock.New(client, name).Lock(t.Context())
-	require.NoError(t, err)
-	o.script(t, name)
-	call, err := o.watch.Until(name)
-	require.NoError(t, err)
-	step := oracle.Step{Op: oracle.Renew, Names: []string{name}, Owner: hold.Owner().String(), Lease: watchdogMS}
-	require.NoError(t, oracle.Ours{}.Identify(call, step))
-	require.NoError(t, hold.Unlock())
 }
 
 // testQuestions holds that questions are the same commands on both sides.

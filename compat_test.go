@@ -21,6 +21,10 @@ import (
 // the newest. scripts/compat.sh has the same.
 const defaultReleases = "3.17.7 3.52.0 4.3.1"
 
+// supportedReleases are those whose behaviour is recorded. The Makefile has them,
+// too.
+const supportedReleases = "3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1"
+
 // atMost bounds what a live Redisson is waited for. It is no claim about speed.
 const atMost = 30 * time.Second
 
@@ -58,6 +62,17 @@ func releases() []string {
 		return strings.Fields(text)
 	}
 	return strings.Fields(defaultReleases)
+}
+
+func supported(t *testing.T) []oracle.Release {
+	t.Helper()
+	var all []oracle.Release
+	for _, text := range strings.Fields(supportedReleases) {
+		r, err := oracle.ParseRelease(text)
+		require.NoError(t, err)
+		all = append(all, r)
+	}
+	return all
 }
 
 // findPeer finds the Java program. A machine without it skips the test, where

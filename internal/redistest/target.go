@@ -1,14 +1,10 @@
 package redistest
 
 import (
-	"os"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
 )
-
-// valkeyEnv holds the path of a valkey-server that EachServer is to run too.
-const valkeyEnv = "REDLATCH_VALKEY"
 
 // Target is what a real server and an in-memory one have in common. Methods
 // are safe for concurrent use.
@@ -23,14 +19,11 @@ type Target interface {
 	Do(tb testing.TB, cmd string, args ...any) any
 }
 
-// EachServer runs body as a subtest on a fresh real server and on a fresh
-// in-memory one, and, if the environment variable REDLATCH_VALKEY has the path
-// of a valkey-server, on that.
+// EachServer runs body as a subtest on a fresh real server, on a fresh in-memory
+// one and on a fresh Valkey (see StartValkey).
 func EachServer(t *testing.T, body func(t *testing.T, target Target)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) { body(t, Start(t)) })
 	t.Run("miniredis", func(t *testing.T) { body(t, Mini(t)) })
-	if path := os.Getenv(valkeyEnv); path != "" {
-		t.Run("valkey", func(t *testing.T) { body(t, Start(t, WithBinary(path))) })
-	}
+	t.Run("valkey", func(t *testing.T) { body(t, StartValkey(t)) })
 }

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func release(t *testing.T, text string) Release {
+func parse(t *testing.T, text string) Release {
 	t.Helper()
 	r, err := ParseRelease(text)
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestReleasesDifferWhereTheProtocolSaysSo(t *testing.T) {
 		"3.44.0": {true, true, true},
 		"4.0.0":  {true, true, true},
 	} {
-		r := release(t, text)
+		r := parse(t, text)
 		require.Equal(t, want, [3]bool{r.NamesPublish(), r.HasLatch(), r.RenewsBatches()}, text)
 	}
 	for _, text := range []string{"", "3", "3.17", "3.17.x", "3.17.7.1"} {
@@ -47,7 +47,7 @@ func TestAJavaLockObjectRemembersItsLeaseByRelease(t *testing.T) {
 	for text, want := range map[string][2]int64{ // holds left, freed
 		"3.19.1": {7, 7}, "3.19.2": {3, 3}, "3.27.1": {3, 3}, "3.27.2": {7, 3}, "4.3.1": {7, 3},
 	} {
-		r := release(t, text)
+		r := parse(t, text)
 		require.Equal(t, want, [2]int64{r.LeaseAfterUnlock(7, 3, false), r.LeaseAfterUnlock(7, 3, true)}, text)
 	}
 }
@@ -55,8 +55,8 @@ func TestAJavaLockObjectRemembersItsLeaseByRelease(t *testing.T) {
 func TestIdentifyRefusesACallThatIsNotAsTheReleaseSends(t *testing.T) {
 	t.Parallel()
 	const id = "0123456789abcdef0123456789abcdef"
-	r := release(t, "4.3.1")
-	want := Expect{Op: Free, Name: "l", Owner: "o:1", Lease: 30000}
+	r := parse(t, "4.3.1")
+	want := Step{Op: Free, Names: []string{"l"}, Owner: "o:1", Lease: 30000}
 	good := func() monitor.Call {
 		return monitor.Call{
 			Keys: []string{"l", codec.LockChannel("l"), codec.LatchKey("l", id)},
@@ -80,33 +80,34 @@ func TestIdentifyRefusesACallThatIsNotAsTheReleaseSends(t *testing.T) {
 		spoil(&call)
 		require.Error(t, Identify(r, call, want), does)
 	}
-	require.Error(t, Identify(release(t, "3.23.5"), good(), want))
+	require.Error(t, Identify(parse(t, "3.23.5"), good(), want))
 }
 
 func TestARefereeWantsAReasonForEachDifferenceAndADifferenceForEachReason(t *testing.T) {
 	t.Parallel()
-	r := release(t, "4.3.1")
-	list := []Divergence{{
+	r := parse(t, "4.3.1")
+	kind := &Kind{Diverges: []Divergence{{
 		Name:     "meant",
-		Applies:  Release.HasLatch,
+		Applies:  func(r Release, o Ours) bool { return r.HasLatch() && !o.Shared },
 		Explains: func(_ *Outcome, d Diff) bool { return d.What == "reply" },
-	}}
-	referee := NewReferee(r, list)
+	}}}
+	referee := NewReferee(r, Ours{}, kind)
 	require.Equal(t, []string{"meant"}, referee.Unseen())
 	require.NoError(t, referee.Judge(&Outcome{Diffs: []Diff{{What: "reply"}}}))
 	require.Empty(t, referee.Unseen())
 	require.Error(t, referee.Judge(&Outcome{Diffs: []Diff{{What: "reply"}, {What: "ttl"}}}))
 
-	old := NewReferee(release(t, "3.17.7"), list)
-	require.Empty(t, old.Unseen(), "a divergence that does not apply need not occur")
-	require.Error(t, old.Judge(&Outcome{Diffs: []Diff{{What: "reply"}}}))
+	for _, other := range []*Referee{NewReferee(parse(t, "3.17.7"), Ours{}, kind), NewReferee(r, Ours{Shared: true}, kind)} {
+		require.Empty(t, other.Unseen(), "a divergence that does not apply need not occur")
+		require.Error(t, other.Judge(&Outcome{Diffs: []Diff{{What: "reply"}}}))
+	}
 }
 
 // ourselves has our scripts in the place of Redisson's, where their arguments
 // are alike, so that the twin can be tried without a Java machine.
 func ourselves(t *testing.T, acquire string) *Theirs {
 	t.Helper()
-	theirs := NewTheirs(release(t, "4.3.1"))
+	theirs := NewTheirs(parse(t, "4.3.1"))
 	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: acquire}))
 	return theirs
 }
@@ -142,7 +143,7 @@ func TestATwinSeesEveryKindOfDifference(t *testing.T) {
 		}
 		if what == "" {
 			require.Len(t, outcome.Diffs, 1, "the holder's name")
-			require.NoError(t, NewReferee(Release{}, Diverges).Judge(outcome))
+			require.NoError(t, NewReferee(Release{}, Ours{}, &Plain).Judge(outcome))
 			continue
 		}
 		require.True(t, kinds[what], "%s: %v", what, outcome.Diffs)
@@ -154,5 +155,5 @@ func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
 	theirs := ourselves(t, "return 1")
 	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: "return 1"}))
 	require.Error(t, theirs.Learn(Acquire, monitor.Call{Script: "return 2"}))
-	require.Equal(t, []Operation{Free, Force, Renew}, theirs.Missing())
+	require.Equal(t, []*Operation{Free, Force, Renew}, theirs.Missing(&Plain))
 }

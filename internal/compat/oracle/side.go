@@ -7,25 +7,17 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/transport"
 )
-
-// Entry is a key as it stands on a server.
-type Entry struct {
-	// Type is the value's type, as TYPE says.
-	Type string
-	// Dump is the value, with nothing of time in it.
-	Dump string
-	// Expires is when the key expires, in milliseconds since 1970, −1 for never.
-	Expires int64
-}
-
-// State is all keys of a server.
-type State map[string]Entry
 
 // Failure is an error reply. Only its code counts: the rest names the script.
 type Failure string
 
-// side is one of the two servers. Nobody else uses it.
+// wrongType is the reply, any, so that it compares with others.
+var wrongType any = Failure("WRONGTYPE")
+
+// side is one server. Nobody else uses it.
 type side struct {
 	conn     redis.Conn
 	listener redis.PubSubConn // hears every channel
@@ -53,93 +45,70 @@ func newSide(dial func() (redis.Conn, error)) (*side, error) {
 
 func (s *side) close() error { return errors.Join(s.conn.Close(), s.listener.Conn.Close()) }
 
+// eval is the command that runs a request, and its arguments.
+func (r request) eval() (command string, args []any) {
+	args = []any{r.script, len(r.keys)}
+	for _, key := range r.keys {
+		args = append(args, key)
+	}
+	return "EVAL", append(args, r.argv...)
+}
+
 // run runs scripts in turn. The reply is that of the one script, or the list of
-// them if there were more or the caller wants a list.
-func (s *side) run(all []Request, list bool) (any, error) {
+// them if the caller wants a list.
+func (s *side) run(all []request, list bool) (any, error) {
 	var replies []any
 	for _, r := range all {
-		args := []any{r.Script, len(r.Keys)}
-		for _, key := range r.Keys {
-			args = append(args, key)
-		}
-		reply, err := s.conn.Do("EVAL", append(args, r.Argv...)...)
-		if reply, err = normal(reply, err); err != nil {
+		command, args := r.eval()
+		reply, err := normal(s.conn.Do(command, args...))
+		if err != nil {
 			return nil, err
 		}
 		replies = append(replies, reply)
 	}
+	return oneOf(replies, list), nil
+}
+
+func oneOf(replies []any, list bool) any {
 	if list {
-		return replies, nil
+		return replies
 	}
-	return replies[0], nil
+	return replies[0]
 }
 
 // normal makes error replies values and bulk strings texts.
 func normal(reply any, err error) (any, error) {
+	if refused, ok := reply.(redis.Error); ok { // within a transaction
+		reply, err = nil, refused
+	}
 	var refused redis.Error
 	if errors.As(err, &refused) {
-		code, _, _ := strings.Cut(refused.Error(), " ")
-		return Failure(code), nil
+		return failure(refused.Error()), nil
 	}
-	if text, ok := reply.([]byte); ok {
-		return string(text), err
-	}
-	return reply, err
+	return texts(reply), err
 }
 
-// state reads all keys.
-func (s *side) state() (State, error) {
-	names, err := redis.Strings(s.conn.Do("KEYS", "*"))
-	if err != nil {
-		return nil, err
-	}
-	all := State{}
-	for _, name := range names {
-		e, err := s.entry(name)
-		if errors.Is(err, redis.ErrNil) {
-			continue // it expired while we looked
+// texts makes bulk strings texts, also those in lists.
+func texts(reply any) any {
+	switch r := reply.(type) {
+	case []byte:
+		return string(r)
+	case []any:
+		for i := range r {
+			r[i] = texts(r[i])
 		}
-		if err != nil {
-			return nil, err
-		}
-		all[name] = e
 	}
-	return all, nil
+	return reply
 }
 
-func (s *side) entry(name string) (Entry, error) {
-	var e Entry
-	for _, command := range []string{"TYPE", "DUMP", "PEXPIRETIME"} {
-		if err := s.conn.Send(command, name); err != nil {
-			return e, err
-		}
+// failure is an error's code. Old servers, and miniredis, have that of an error
+// in a script somewhere in their own error's text.
+func failure(text string) Failure {
+	if (&transport.ServerError{Text: text}).HasCode("WRONGTYPE") {
+		return "WRONGTYPE"
 	}
-	if err := s.conn.Flush(); err != nil {
-		return e, err
-	}
-	kind, err1 := redis.String(s.conn.Receive())
-	dump, err2 := redis.String(s.conn.Receive())
-	expires, err3 := redis.Int64(s.conn.Receive())
-	return Entry{kind, dump, expires}, errors.Join(err1, err2, err3)
-}
-
-// become puts the server into a state.
-func (s *side) become(all State) error {
-	if _, err := s.conn.Do("FLUSHDB"); err != nil {
-		return err
-	}
-	for name, e := range all {
-		if _, err := s.conn.Do("RESTORE", name, 0, e.Dump); err != nil {
-			return err
-		}
-		if e.Expires < 0 {
-			continue
-		}
-		if _, err := s.conn.Do("PEXPIREAT", name, e.Expires); err != nil {
-			return err
-		}
-	}
-	return nil
+	code, _, _ := strings.Cut(text, " ")
+	return Failure(code)
 }
 
 // messages returns what was published since the last time.
@@ -149,7 +118,7 @@ func (s *side) messages() ([]string, error) {
 	if _, err := s.conn.Do("PUBLISH", "the end", mark); err != nil {
 		return nil, err
 	}
-	var got []string
+	got := []string{}
 	for {
 		switch m := s.listener.ReceiveWithTimeout(10 * time.Second).(type) {
 		case redis.Message:
@@ -161,21 +130,4 @@ func (s *side) messages() ([]string, error) {
 			return got, m
 		}
 	}
-}
-
-// counts reads the count of a step's owner in each of its locks.
-func (s *side) counts(step Step) (map[string]int64, error) {
-	all := map[string]int64{}
-	for _, name := range step.Names {
-		count, err := redis.Int64(s.conn.Do("HGET", name, step.Owner))
-		var refused redis.Error
-		switch {
-		case errors.As(err, &refused):
-			continue // another type
-		case err != nil && !errors.Is(err, redis.ErrNil):
-			return nil, err
-		}
-		all[name] = count
-	}
-	return all, nil
 }

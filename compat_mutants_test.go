@@ -1,0 +1,43 @@
+package redlatch_test
+
+import "github.com/redlatch/redlatch/internal/luasrc"
+
+// plainMutants are noticed by the recorded vectors, which say what ours must do,
+// and by steps against a live Redisson, which say what it must not.
+var plainMutants = []mutant{
+	{"acquire forgets the lease on entering again", luasrc.Acquire, "redis.call('PEXPIRE', lock, ARGV[1])",
+		"if redis.call('PTTL', lock) < 0 then redis.call('PEXPIRE', lock, ARGV[1]) end"},
+	{"acquire answers 0", luasrc.Acquire, "return nil", "return 0"},
+	{"acquire answers seconds", luasrc.Acquire, "redis.call('PTTL', lock)", "redis.call('TTL', lock)"},
+	{"release deletes the field only", luasrc.Release, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
+	{"release sends no message", luasrc.Release, "redis.call(ARGV[4], KEYS[2], ARGV[5])", ""},
+	{"release sends another message", luasrc.Release, "KEYS[2], ARGV[5]", "KEYS[2], '1'"},
+	{"release keeps the time to live", luasrc.Release, "redis.call('PEXPIRE', lock, ARGV[3])", ""},
+	{"release answers 1 to a stranger", luasrc.Release, "return nil", "return 1"},
+	{"re-entry takes a free lock", luasrc.Reenter, "return nil", "redis.call('HSET', lock, owner, ARGV[3]) return 1"},
+	{"re-entry counts one up", luasrc.Reenter, "redis.call('HSET', lock, owner, target)", "redis.call('HINCRBY', lock, owner, 2)"},
+	{"re-entry counts nothing", luasrc.Reenter, "redis.call('HSET', lock, owner, target)", ""},
+	{"re-entry lowers the count", luasrc.Reenter, "tonumber(count) < target", "true"},
+	{"re-entry keeps the time to live", luasrc.Reenter, "redis.call('PEXPIRE', lock, ARGV[1])", ""},
+	{"shared release leaves no latch", luasrc.ReleaseShared, "redis.call('SET', latch, free, 'PX', ARGV[5])", ""},
+	{"shared release leaves a latch for ever", luasrc.ReleaseShared, ", 'PX', ARGV[5]", ""},
+	{"shared release leaves a latch for another time", luasrc.ReleaseShared, "'PX', ARGV[5]", "'PX', ARGV[5] - 1000"},
+	{"shared release leaves another latch", luasrc.ReleaseShared, "'SET', latch, free", "'SET', latch, 1"},
+	{"shared release has its latch under another name", luasrc.ReleaseShared, "'SET', latch", "'SET', KEYS[2]"},
+	{"shared release does not look at its latch", luasrc.ReleaseShared, "if before then", "if false then"},
+	{"shared release leaves a latch when nothing was done", luasrc.ReleaseShared, "return nil",
+		"redis.call('SET', latch, 0, 'PX', ARGV[5]) return nil"},
+	{"shared release keeps the time to live", luasrc.ReleaseShared, "redis.call('PEXPIRE', lock, ARGV[2])", ""},
+	{"shared release deletes the field only", luasrc.ReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
+	{"shared release sends no message", luasrc.ReleaseShared, "redis.call(ARGV[4], KEYS[2], ARGV[1])", ""},
+	{"force release tells nobody", luasrc.ForceRelease, "redis.call(ARGV[1], KEYS[2], ARGV[2])", ""},
+	{"force release answers 1 for a free lock", luasrc.ForceRelease, "return 0", "return 1"},
+	{"renewal makes strangers' locks longer", luasrc.Renew, "held == 1", "redis.call('EXISTS', KEYS[i]) == 1"},
+	{"renewal does nothing", luasrc.Renew, "redis.call('PEXPIRE', KEYS[i], lease)", ""},
+}
+
+// plainUnmeant do without a difference that is meant. Only the vectors notice.
+var plainUnmeant = []mutant{
+	{"re-entry makes the time to live shorter", luasrc.Reenter, "left < tonumber(ARGV[1])", "true"},
+	{"re-entry makes a lock mortal", luasrc.Reenter, "left >= 0 and left <", "left <"},
+}

@@ -1,0 +1,163 @@
+package oracle
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Kind is a kind of lock: what is compared of it, and how the sides may differ.
+type Kind struct {
+	// Name begins the names of its recorded files.
+	Name string
+	// Operations are in the order of the tables that tests print.
+	Operations []*Operation
+	// Diverges has every difference that is meant, each with its reason.
+	Diverges []Divergence
+	// Cases are what is recorded.
+	Cases []Case
+}
+
+// Kinds lists the kinds of locks that are compared.
+var Kinds = []*Kind{&Plain}
+
+// Operation is one thing that both sides do by a script. The package comment
+// tells how to add one.
+type Operation struct {
+	// Name is what tables and recorded vectors call it.
+	Name string
+	// Theirs is what Redisson's script is called with, by release.
+	Theirs func(Release, Step) []Args
+	// OneByOne, where set, tells for which releases Theirs has a call for each
+	// name, so that their replies make a list.
+	OneByOne func(Release) bool
+	// Ours is this module's call, for an owner of our own or for one that others
+	// use, too.
+	Ours func(s Step, shared bool) Call
+	// TellsTime says that a positive reply is the time that something has left,
+	// and that a score which is new may be made from it. Both are smaller on the
+	// side that runs later.
+	TellsTime bool
+	// Check, where set, is what must be true on each side by itself, to the
+	// millisecond.
+	Check func(Step, *Seen) error
+}
+
+// String returns the name.
+func (op *Operation) String() string { return op.Name }
+
+// Args is what one call of a script is given.
+type Args struct {
+	// Keys and Argv are its KEYS and ARGV.
+	Keys []string `json:"keys"`
+	Argv []string `json:"argv"`
+}
+
+// Call is one call of a script of this module.
+type Call struct {
+	// Script is the script.
+	Script *transport.Script
+	// Keys and Argv are its KEYS and ARGV.
+	Keys []string
+	Argv []any
+}
+
+// Step is one operation, as both sides are to do it. What an operation has no use
+// for is zero.
+type Step struct {
+	// Op is what is done.
+	Op *Operation `json:"-"`
+	// Names has the lock's name; a renewal may have several.
+	Names []string `json:"names"`
+	// Owner is who acts.
+	Owner string `json:"owner,omitempty"`
+	// Lease is in milliseconds.
+	Lease int64 `json:"lease,omitempty"`
+
+	// Target is the count that our scripts name where Redisson's go up or down by
+	// one. An acquire without one is no re-entry.
+	Target int64 `json:"target,omitempty"`
+	// RequestID is that of Redisson's unlock call; with Repeat it is the one of
+	// the release before, so that the step is that release sent again.
+	RequestID string `json:"request,omitempty"`
+	Repeat    bool   `json:"repeat,omitempty"`
+
+	// Now is the caller's clock and Wait its waiting time, in milliseconds.
+	Now  int64 `json:"now,omitempty"`
+	Wait int64 `json:"wait,omitempty"`
+}
+
+// String tells the step in a line.
+func (s Step) String() string {
+	text := fmt.Sprintf("%s %q", s.Op, s.Names)
+	if s.Owner != "" {
+		text += fmt.Sprintf(" owner %s lease %d target %d", s.Owner, s.Lease, s.Target)
+	}
+	if s.Now != 0 {
+		text += fmt.Sprintf(" now %d wait %d", s.Now, s.Wait)
+	}
+	if s.Repeat {
+		text += " again"
+	}
+	return text
+}
+
+// Arguments that a live Redisson chooses by itself stand in Args as one of these,
+// and a step gives them a value.
+const (
+	latchTTL = "<latch>" // a latch's time to live, which is random
+	clockNow = "<now>"   // the caller's clock
+)
+
+// latchFor is the time to live of latches in steps, in milliseconds.
+const latchFor = 16000
+
+// given puts the step's values into arguments.
+func (s Step) given(argv []string) []string {
+	all := make([]string, len(argv))
+	for i, arg := range argv {
+		switch arg {
+		case latchTTL:
+			arg = strconv.Itoa(latchFor)
+		case clockNow:
+			arg = strconv.FormatInt(s.Now, 10)
+		}
+		all[i] = arg
+	}
+	return all
+}
+
+// request is one script to run.
+type request struct {
+	script string
+	keys   []string
+	argv   []any
+}
+
+// calls returns what the step's scripts are called with.
+func (t *Theirs) calls(s Step) []Args {
+	all := s.Op.Theirs(t.Release, s)
+	for i := range all {
+		all[i].Argv = s.given(all[i].Argv)
+	}
+	return all
+}
+
+// requests is the step as Redisson does it.
+func (t *Theirs) requests(s Step) []request {
+	var all []request
+	for _, args := range t.calls(s) {
+		r := request{script: t.scripts[s.Op], keys: args.Keys}
+		for _, arg := range args.Argv {
+			r.argv = append(r.argv, arg)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// isList tells whether the replies of a step make a list.
+func (t *Theirs) isList(s Step) bool {
+	return s.Op.OneByOne != nil && s.Op.OneByOne(t.Release)
+}

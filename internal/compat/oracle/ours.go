@@ -1,0 +1,61 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/redlatch/redlatch/internal/compat/monitor"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Ours is this module's side. The zero Ours is an owner of our own, whose scripts
+// name the count that they aim at.
+type Ours struct {
+	// Shared makes it an owner that others use, too: one that travels.
+	Shared bool
+	// Instead, where set, has texts to run in place of the module's own: mutants
+	// that must be noticed.
+	Instead map[*transport.Script]string
+}
+
+// Way is one of the ways in which we do what Redisson does.
+type Way struct {
+	// Name is what tables call it.
+	Name string
+	// Ours is our side of it.
+	Ours Ours
+}
+
+// Ways lists them.
+var Ways = []Way{
+	{"an owner of our own", Ours{}},
+	{"an owner that travels", Ours{Shared: true}},
+}
+
+// request is the step as we do it.
+func (o Ours) request(s Step) request {
+	call := s.Op.Ours(s, o.Shared)
+	text, ok := o.Instead[call.Script]
+	if !ok {
+		text = call.Script.Text()
+	}
+	return request{text, call.Keys, call.Argv}
+}
+
+// Identify checks that a call of ours is the step. The id of a latch is the
+// call's own.
+func (o Ours) Identify(call monitor.Call, s Step) error {
+	s.RequestID = requestID(call)
+	want := o.request(s)
+	var argv []string
+	for _, arg := range want.argv {
+		argv = append(argv, fmt.Sprint(arg))
+	}
+	switch {
+	case call.Script != want.script:
+		return fmt.Errorf("oracle: %s sent another script", s)
+	case !slices.Equal(call.Keys, want.keys) || !slices.Equal(call.Argv, argv):
+		return fmt.Errorf("oracle: %s: want KEYS %q ARGV %q, got %q %q", s, want.keys, argv, call.Keys, call.Argv)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// Seen is what a step did on one side.
+type Seen struct {
+	// Reply is the script's reply; an error is a Failure.
+	Reply any
+	// After has all keys there are then.
+	After State
+	// Messages has what was published: "channel payload".
+	Messages []string
+}
+
+// Outcome is what a step did on both, and how that differs.
+type Outcome struct {
+	// Step is the step.
+	Step Step
+	// Prior has all keys there were before, on both sides.
+	Prior State
+	// Theirs and Ours are what was seen on each side.
+	Theirs, Ours Seen
+	// Elapsed is how far times may lie apart, in milliseconds: ours was later by
+	// that much at most.
+	Elapsed int64
+	// Diffs is how the sides differ.
+	Diffs []Diff
+}
+
+// Diff is one difference.
+type Diff struct {
+	// What is "reply", "messages", "key", "value" or "ttl", or "check" for a side
+	// that is not as its operation's Check demands.
+	What string
+	// Key is the key that differs, for "key", "value" and "ttl".
+	Key string
+	// Theirs and Ours are what there was: for "key" whether the key is there,
+	// for "ttl" when it expires.
+	Theirs, Ours any
+}
+
+// String tells the difference in a line.
+func (d Diff) String() string {
+	if d.Key == "" {
+		return fmt.Sprintf("%s: theirs %v, ours %v", d.What, d.Theirs, d.Ours)
+	}
+	return fmt.Sprintf("%s of %q: theirs %.80q, ours %.80q", d.What, d.Key, fmt.Sprint(d.Theirs), fmt.Sprint(d.Ours))
+}
+
+func (o *Outcome) compare() []Diff {
+	diffs := o.check()
+	if !o.sameReply() {
+		diffs = append(diffs, Diff{What: "reply", Theirs: o.Theirs.Reply, Ours: o.Ours.Reply})
+	}
+	if !slices.Equal(o.Theirs.Messages, o.Ours.Messages) {
+		diffs = append(diffs, Diff{What: "messages", Theirs: o.Theirs.Messages, Ours: o.Ours.Messages})
+	}
+	all := maps.Clone(o.Theirs.After)
+	maps.Copy(all, o.Ours.After)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		diffs = append(diffs, o.compareKey(name)...)
+	}
+	return diffs
+}
+
+// check asks the operation what must be true on each side by itself.
+func (o *Outcome) check() []Diff {
+	check := o.Step.Op.Check
+	if check == nil {
+		return nil
+	}
+	theirs, ours := check(o.Step, &o.Theirs), check(o.Step, &o.Ours)
+	if theirs == nil && ours == nil {
+		return nil
+	}
+	return []Diff{{What: "check", Theirs: theirs, Ours: ours}}
+}
+
+func (o *Outcome) compareKey(name string) []Diff {
+	theirs, inTheirs := o.Theirs.After[name]
+	ours, inOurs := o.Ours.After[name]
+	if !inTheirs || !inOurs {
+		return []Diff{{What: "key", Key: name, Theirs: inTheirs, Ours: inOurs}}
+	}
+	var diffs []Diff
+	if !o.sameValue(theirs, ours) {
+		diffs = append(diffs, Diff{What: "value", Key: name, Theirs: theirs.Value, Ours: ours.Value})
+	}
+	if !o.sameTime(theirs.Expires, ours.Expires) {
+		diffs = append(diffs, Diff{What: "ttl", Key: name, Theirs: theirs.Expires, Ours: ours.Expires})
+	}
+	return diffs
+}
+
+// sameTime: what sets a time runs on ours after theirs, by as much as the two
+// runs lie apart at most; what leaves it alone leaves it equal.
+func (o *Outcome) sameTime(theirs, ours int64) bool {
+	if theirs == never || ours == never {
+		return theirs == ours
+	}
+	return ours >= theirs && ours-theirs <= o.Elapsed
+}
+
+// sameReply: a reply that tells the time left is smaller on the side that was
+// asked later.
+func (o *Outcome) sameReply() bool {
+	if o.Step.Op.TellsTime {
+		return o.sameTimeLeft(o.Theirs.Reply, o.Ours.Reply)
+	}
+	return reflect.DeepEqual(o.Theirs.Reply, o.Ours.Reply)
+}
+
+func (o *Outcome) sameTimeLeft(theirs, ours any) bool {
+	a, ok1 := theirs.(int64)
+	b, ok2 := ours.(int64)
+	if ok1 && ok2 && a > 0 && b > 0 {
+		return a >= b && a-b <= o.Elapsed
+	}
+	return reflect.DeepEqual(theirs, ours)
+}
+
+// sameValue: byte for byte, as the servers serialize it, but for scores that are
+// made from a time.
+func (o *Outcome) sameValue(theirs, ours Entry) bool {
+	scores, ok1 := theirs.Value.(map[string]float64)
+	others, ok2 := ours.Value.(map[string]float64)
+	if ok1 && ok2 && o.Step.Op.TellsTime {
+		return o.sameScores(scores, others)
+	}
+	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value) && theirs.Dump == ours.Dump
+}
+
+// sameScores: only the step's own score may be made from a time, and then it is
+// smaller on the side that ran later.
+func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
+	same := len(theirs) == len(ours)
+	for member, score := range theirs {
+		other, ok := ours[member]
+		apart := score - other
+		later := member == o.Step.Owner && apart > 0 && apart <= float64(o.Elapsed)
+		same = same && ok && (apart == 0 || later)
+	}
+	return same
+}

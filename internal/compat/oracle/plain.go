@@ -1,0 +1,110 @@
+package oracle
+
+import (
+	"strconv"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/luasrc"
+)
+
+// Plain is the plain, reentrant lock.
+var Plain = Kind{
+	Name:       "plain",
+	Operations: []*Operation{Acquire, Free, Force, Renew},
+	Diverges:   plainDiverges,
+	Cases:      plainCases(),
+}
+
+// Acquire takes a lock or enters it again. Redisson has one script for both.
+var Acquire = &Operation{
+	Name:      "acquire",
+	TellsTime: true,
+	Theirs: func(_ Release, s Step) []Args {
+		return []Args{{s.Names, []string{decimal(s.Lease), s.Owner}}}
+	},
+	Ours: func(s Step, shared bool) Call {
+		switch {
+		case s.Target == 0:
+			return Call{luasrc.Acquire, s.Names, []any{s.Lease, s.Owner, "1"}}
+		case shared: // nobody knows the count
+			return Call{luasrc.Reenter, s.Names, []any{s.Lease, s.Owner, 0}}
+		}
+		return Call{luasrc.Reenter, s.Names, []any{s.Lease, s.Owner, s.Target}}
+	},
+}
+
+// Free gives a lock back, or one hold of several.
+var Free = &Operation{
+	Name: "release",
+	Theirs: func(r Release, s Step) []Args {
+		a := Args{lockAndChannel(s), []string{codec.MessageUnlock, decimal(s.Lease), s.Owner}}
+		if r.NamesPublish() {
+			a.Argv = append(a.Argv, "PUBLISH")
+		}
+		if r.HasLatch() {
+			a.Keys, a.Argv = append(a.Keys, s.latch()), append(a.Argv, latchTTL)
+		}
+		return []Args{a}
+	},
+	Ours: func(s Step, shared bool) Call {
+		if shared {
+			return Call{
+				luasrc.ReleaseShared, append(lockAndChannel(s), s.latch()),
+				[]any{codec.MessageUnlock, s.Lease, s.Owner, "PUBLISH", latchFor},
+			}
+		}
+		return Call{
+			luasrc.Release, lockAndChannel(s),
+			[]any{s.Owner, s.Target, s.Lease, "PUBLISH", codec.MessageUnlock},
+		}
+	},
+}
+
+// Force takes a lock from whoever holds it.
+var Force = &Operation{
+	Name: "force",
+	Theirs: func(r Release, s Step) []Args {
+		a := Args{lockAndChannel(s), []string{codec.MessageUnlock}}
+		if r.NamesPublish() {
+			a.Argv = append(a.Argv, "PUBLISH")
+		}
+		return []Args{a}
+	},
+	Ours: func(s Step, _ bool) Call {
+		return Call{luasrc.ForceRelease, lockAndChannel(s), []any{"PUBLISH", codec.MessageUnlock}}
+	},
+}
+
+// Renew sets the leases of locks that an owner holds.
+var Renew = &Operation{
+	Name:     "renew",
+	OneByOne: func(r Release) bool { return !r.RenewsBatches() },
+	Theirs: func(r Release, s Step) []Args {
+		var each []Args
+		batch := Args{s.Names, []string{decimal(s.Lease)}}
+		for _, name := range s.Names {
+			each = append(each, Args{[]string{name}, []string{decimal(s.Lease), s.Owner}})
+			batch.Argv = append(batch.Argv, s.Owner)
+		}
+		if r.RenewsBatches() {
+			return []Args{batch}
+		}
+		return each
+	},
+	Ours: func(s Step, _ bool) Call {
+		call := Call{Script: luasrc.Renew, Keys: s.Names}
+		for range s.Names {
+			call.Argv = append(call.Argv, s.Owner, s.Lease)
+		}
+		return call
+	},
+}
+
+func lockAndChannel(s Step) []string {
+	return []string{s.Names[0], codec.LockChannel(s.Names[0])}
+}
+
+// latch is the key of the step's latch.
+func (s Step) latch() string { return codec.LatchKey(s.Names[0], s.RequestID) }
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,113 @@
+package oracle
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+)
+
+// never is when a key without a time to live expires.
+const never = -1
+
+// Entry is a key as it stands on a server.
+type Entry struct {
+	// Type is the value's type, as TYPE says.
+	Type string
+	// Value is a map of texts for a hash, a text for a string, a list of texts for
+	// a list, and a map of scores for a sorted set.
+	Value any
+	// Dump is the value as the server serializes it. Recorded entries have none:
+	// it differs by server.
+	Dump string
+	// Expires is when the key expires, in milliseconds since 1970, −1 for never.
+	// In recorded vectors it counts from the moment of the call.
+	Expires int64
+}
+
+// State is all keys of a server.
+type State map[string]Entry
+
+// Count returns how often an owner has entered a lock. A key that is no lock is
+// told by isLock.
+func (s State) Count(name, owner string) (count int64, isLock bool) {
+	e, ok := s[name]
+	if !ok {
+		return 0, true
+	}
+	fields, isLock := e.Value.(map[string]string)
+	count, _ = strconv.ParseInt(fields[owner], 10, 64) // no field: 0
+	return count, isLock
+}
+
+// same tells whether a key is the same in both states, absent ones included.
+func (s State) same(other State, name string) bool {
+	a, inA := s[name]
+	b, inB := other[name]
+	return inA == inB && a.Type == b.Type && a.Expires == b.Expires && reflect.DeepEqual(a.Value, b.Value)
+}
+
+// after returns the state with all times later by some milliseconds.
+func (s State) after(ms int64) State {
+	moved := State{}
+	for name, e := range s {
+		e.Dump = ""
+		if e.Expires != never {
+			e.Expires += ms
+		}
+		moved[name] = e
+	}
+	return moved
+}
+
+// entryJSON is how an entry is recorded.
+type entryJSON struct {
+	Type  string          `json:"type"`
+	Value json.RawMessage `json:"value"`
+	Left  *int64          `json:"left,omitempty"` // milliseconds; none for never
+}
+
+// MarshalJSON writes an entry of a recorded vector.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	value, err := json.Marshal(e.Value)
+	if err != nil {
+		return nil, err
+	}
+	out := entryJSON{Type: e.Type, Value: value}
+	if e.Expires != never {
+		out.Left = &e.Expires
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads an entry of a recorded vector.
+func (e *Entry) UnmarshalJSON(text []byte) error {
+	var in entryJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*e = Entry{Type: in.Type, Expires: never}
+	if in.Left != nil {
+		e.Expires = *in.Left
+	}
+	var err error
+	switch in.Type {
+	case "hash":
+		e.Value, err = read[map[string]string](in.Value)
+	case "string":
+		e.Value, err = read[string](in.Value)
+	case "list":
+		e.Value, err = read[[]string](in.Value)
+	case "zset":
+		e.Value, err = read[map[string]float64](in.Value)
+	default:
+		err = fmt.Errorf("oracle: a key of type %q", in.Type)
+	}
+	return err
+}
+
+func read[T any](text []byte) (T, error) {
+	var value T
+	err := json.Unmarshal(text, &value)
+	return value, err
+}

@@ -1,0 +1,74 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// valkeyEnv names the valkey-server program, by name or path.
+const valkeyEnv = "REDLATCH_VALKEY"
+
+// valkeyKept is where scripts/redis-server.sh keeps the program that it fetched,
+// below the module's folder.
+var valkeyKept = filepath.Join(".servers", "valkey", "usr", "bin", "valkey-server")
+
+// StartValkey starts an empty valkey-server for this test, as Start does. The
+// program is the one that the environment variable REDLATCH_VALKEY names, else
+// the one that `make setup` has fetched, else valkey-server from PATH. Where there
+// is none, the test is skipped, unless CI=true or a program is named: then it
+// fails.
+func StartValkey(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	name := os.Getenv(valkeyEnv)
+	path, err := findValkey(name)
+	switch {
+	case err == nil:
+	case testing.Short() || name == "" && os.Getenv("CI") != "true":
+		tb.Skipf("NOT RUN ON VALKEY: %v", err)
+	default:
+		tb.Fatalf("redistest: %v", err)
+	}
+	s := Start(tb, append(opts, WithBinary(path))...)
+	if s.Name() != "valkey" {
+		tb.Fatalf("redistest: %s is no Valkey but %s %s", path, s.Name(), s.Version())
+	}
+	return s
+}
+
+// findValkey returns the program's path. Links are kept as they are: the program
+// is one that looks at its own name.
+func findValkey(name string) (string, error) {
+	if name == "" {
+		name = "valkey-server"
+		if kept := keptValkey(); kept != "" {
+			name = kept
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("no Valkey to test with: %w; run `make setup`, or set %s to its path", err, valkeyEnv)
+	}
+	return path, nil
+}
+
+// keptValkey looks for the fetched program from the test's folder upwards.
+func keptValkey() string {
+	folder, err := filepath.Abs(".")
+	if err != nil {
+		return ""
+	}
+	for {
+		path := filepath.Join(folder, valkeyKept)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return ""
+		}
+		folder = parent
+	}
+}
