@@ -142,29 +142,55 @@ func silent(state core.LineState) error {
 	return fmt.Errorf("%w: Redis has not answered those before", redlatch.ErrNotSent)
 }
 
-// letOthersGo is the courtesy to other processes: if any wait, they have been
-// woken by the release just sent, and get the time to come in.
-func (a *acquisition) letOthersGo(ctx context.Context, pause time.Duration) {
-	if pause == 0 {
+// manyOthers stands for others that nobody can count.
+const manyOthers = 4
+
+// letOthersGo is the courtesy to other processes. If any wait, they have been woken
+// by the release just sent, and come in as often as this process did, each of them:
+// for a pause alone they would have to be as fast as we are.
+func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) {
+	if c.Turns == 0 {
 		return
 	}
-	var own int64
-	sub := a.line.Subscription()
-	if sub != nil {
-		own = 1
+	others, known := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil))
+	switch {
+	case !known:
+		others = manyOthers
+	case a.line.Subscription() != nil:
+		others--
 	}
-	others := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil)) - own
 	if others <= 0 {
 		return
 	}
-	if sub != nil {
-		// Redis wakes listeners in the order in which they subscribed, and who came
-		// first would win again and again: this one subscribes anew when it needs to.
-		a.line.Keep(nil)
-		sub.Close()
+	a.line.Others(others)
+	if a.hold == nil {
+		a.fresh()
 	}
-	// With several others, one of them would not be enough.
-	a.lock.engine.Sleep(ctx, pause*time.Duration(min(others, 4)))
+	if sub, err := a.subscription(ctx); err == nil {
+		a.awaitTurns(ctx, sub, c.Turns*others, c.Patience)
+	}
+}
+
+// awaitTurns waits until the lock was freed so many times, or has not been for as
+// long as this caller is patient.
+func (a *acquisition) awaitTurns(ctx context.Context, sub transport.Subscription, turns int, patience time.Duration) {
+	silence := time.NewTimer(patience)
+	defer silence.Stop()
+	for range turns {
+		select {
+		case _, works := <-sub.Events():
+			if !works {
+				return // whoever sleeps on it next finds out
+			}
+			silence.Reset(patience)
+		case <-silence.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-a.lock.engine.Closing():
+			return
+		}
+	}
 }
 
 // subscription returns a subscription to the lock's channel: the line's, which

@@ -8,10 +8,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Courtesy to other processes: after so many hand-overs in a row, or so long a
-// row, a line whose lock others may be waiting for lets them go first once, for a
-// pause that is long enough for a waiter that was woken to come in: so many times
-// what a hand-over takes here and now.
+// Courtesy to other processes: when a line is so many turns ahead of them, or has
+// been ahead for so long, it lets them go first. It is patient for as long as a
+// waiter that was woken may need to come in: so many times what a hand-over takes
+// here and now.
 const (
 	burstMax      = 32
 	burstTime     = 20 * time.Millisecond
@@ -38,8 +38,10 @@ type Line struct {
 	first, last *Place
 	sub         transport.Subscription // kept while there is a line
 	state       LineState
-	burst       int // hand-overs in a row
-	burstBegan  time.Time
+	ahead       int // hand-overs here that others have not had as many turns for
+	aheadSince  time.Time
+	others      int // how many there are, as far as is known
+	theirs      int // turns that they had, fewer than there are of them
 }
 
 // LineState is what a line knows about its lock.
@@ -61,13 +63,22 @@ type LineState struct {
 type Place struct {
 	// Ready receives when the turn has come.
 	Ready chan struct{}
-	// Courtesy, to be read after Ready, is how long to let others go first.
-	Courtesy time.Duration
+	// Courtesy, to be read after Ready, is how to let others go first.
+	Courtesy Courtesy
 	// Passed, to be read after Ready, is true when the turn came with the lock.
 	Passed bool
 
 	prev, next *Place
 	queued     bool
+}
+
+// Courtesy is how a line lets others go first: until each has had as many turns,
+// or nobody has had one for too long. The zero Courtesy asks for nothing.
+type Courtesy struct {
+	// Turns is how many each of the others is to have.
+	Turns int
+	// Patience is how long one of them may need to come in.
+	Patience time.Duration
 }
 
 type lineID struct{ kind, key string }
@@ -106,7 +117,7 @@ func (l *Line) put() {
 	defer l.lines.mu.Unlock()
 	if l.refs--; l.refs == 0 {
 		delete(l.lines.byID, l.id)
-		l.state, l.burst = LineState{}, 0
+		l.state, l.ahead, l.others, l.theirs = LineState{}, 0, 0, 0
 		l.lines.free.Put(l)
 	}
 }
@@ -188,7 +199,7 @@ func (l *Line) Pass(held bool) {
 			p.Passed, p.Courtesy = true, l.handOver()
 		}
 	} else {
-		l.busy, l.burst = false, 0
+		l.busy, l.ahead = false, 0
 		idle, l.sub = l.sub, nil
 		l.state = LineState{}
 	}
@@ -203,39 +214,44 @@ func (l *Line) Pass(held bool) {
 	l.put()
 }
 
-// handOver counts a hand-over, mu held, and returns how long the next should let
-// others go first.
-func (l *Line) handOver() time.Duration {
+// handOver counts a hand-over, mu held, and returns how the next should let others
+// go first.
+func (l *Line) handOver() Courtesy {
 	now := time.Now()
-	if l.burst == 0 {
-		l.burstBegan = now
+	if l.ahead == 0 {
+		l.aheadSince = now
 	}
-	l.burst++
-	took := now.Sub(l.burstBegan)
-	if l.burst < burstMax && took < burstTime {
-		return 0
+	l.ahead++
+	took := now.Sub(l.aheadSince)
+	if l.ahead < burstMax && took < burstTime {
+		return Courtesy{}
 	}
-	each := took / time.Duration(l.burst)
-	l.burst = 0
-	return min(max(courtesyTimes*each, courtesyMin), courtesyMax)
+	c := Courtesy{l.ahead, min(max(courtesyTimes*took/time.Duration(l.ahead), courtesyMin), courtesyMax)}
+	l.ahead = 0
+	return c
+}
+
+// Others says how many others wait for the lock.
+func (l *Line) Others(n int) {
+	l.mu.Lock()
+	l.others = n
+	l.mu.Unlock()
 }
 
 // Granted says that whoever has the turn holds the lock, as owner.
 func (l *Line) Granted(owner codec.Owner) {
-	l.set(LineState{Known: true, Held: true, Holder: owner}, false)
+	l.mu.Lock()
+	l.state = LineState{Known: true, Held: true, Holder: owner}
+	l.mu.Unlock()
 }
 
 // Refused says that an attempt found the lock held by somebody else, who has ttl
-// left.
+// left: one of the others has a turn.
 func (l *Line) Refused(holder codec.Owner, ttl time.Duration) {
-	l.set(LineState{Known: true, Holder: holder, TTL: ttl}, true)
-}
-
-func (l *Line) set(state LineState, endBurst bool) {
 	l.mu.Lock()
-	l.state = state
-	if endBurst {
-		l.burst = 0
+	l.state = LineState{Known: true, Holder: holder, TTL: ttl}
+	if l.theirs++; l.theirs >= l.others {
+		l.theirs, l.ahead = 0, max(0, l.ahead-1)
 	}
 	l.mu.Unlock()
 }

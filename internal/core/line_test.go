@@ -183,9 +183,9 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	requireNoLine(t, e)
 }
 
-// handOvers passes the turn on so many times, each after pause, and returns how
-// often that asked for a courtesy, and when it did first.
-func handOvers(l *Line, e *Engine, n int, pause time.Duration, held bool) (asked, first int) {
+// handOvers passes the turn on so many times, each after pause, and returns what
+// courtesies that asked for, and when the first came.
+func handOvers(l *Line, e *Engine, n int, pause time.Duration, held bool) (asked []Courtesy, first int) {
 	for i := range n {
 		_, p := enter(e)
 		time.Sleep(pause)
@@ -194,8 +194,8 @@ func handOvers(l *Line, e *Engine, n int, pause time.Duration, held bool) (asked
 		if p.Passed != held {
 			panic("the turn says otherwise than how it was passed")
 		}
-		if p.Courtesy > 0 {
-			if asked++; asked == 1 {
+		if p.Courtesy.Turns > 0 {
+			if asked = append(asked, p.Courtesy); len(asked) == 1 {
 				first = i + 1
 			}
 		}
@@ -208,20 +208,42 @@ func TestOthersGoFirstAfterABurst(t *testing.T) {
 		e := newLines()
 		l, _ := enter(e)
 		asked, first := handOvers(l, e, 10*burstMax, 0, true)
-		require.Equal(t, 10, asked)
+		require.Len(t, asked, 10)
 		require.Equal(t, burstMax, first)
+		require.Equal(t, Courtesy{Turns: burstMax, Patience: courtesyMin}, asked[0])
 		asked, _ = handOvers(l, e, 100, burstTime/4, true)
-		require.Equal(t, 20, asked, "long holds: by time")
+		require.Len(t, asked, 20, "long holds: by time")
+		require.Equal(t, Courtesy{Turns: 5, Patience: courtesyMax}, asked[1])
 		asked, _ = handOvers(l, e, 10*burstMax, 0, false)
-		require.Zero(t, asked, "nothing was freed")
-		for range 10 {
-			handOvers(l, e, burstMax-1, 0, true)
-			turnedAway(l) // others are in between anyway
-		}
-		asked, _ = handOvers(l, e, burstMax-1, 0, true)
-		require.Zero(t, asked)
+		require.Empty(t, asked, "nothing was freed")
 		l.Pass(true)
 		requireNoLine(t, e)
+	})
+}
+
+func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for others, refusals := range []int{10, 10, 20, 30} {
+			e := newLines()
+			l, _ := enter(e)
+			if others > 0 { // else nobody has counted them
+				l.Others(others)
+			}
+			for range 10 {
+				asked, _ := handOvers(l, e, 10, 0, true)
+				require.Empty(t, asked, "%d others", others)
+				for range refusals {
+					turnedAway(l)
+				}
+			}
+			asked, first := handOvers(l, e, burstMax, 0, true)
+			require.Len(t, asked, 1)
+			require.Equal(t, burstMax, first, "%d others: neither ahead nor behind", others)
+			l.Pass(true)
+			requireNoLine(t, e)
+			fresh := &Line{lines: l.lines, id: l.id, aheadSince: l.aheadSince}
+			require.Equal(t, fresh, l, "what is used again")
+		}
 	})
 }
 

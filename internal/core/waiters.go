@@ -22,19 +22,13 @@ func (e *Engine) BeginWait() error {
 // EndWait counts a caller out.
 func (e *Engine) EndWait() { e.waiters.Add(-1) }
 
-// manyListeners stands for a number of listeners that is not known.
-const manyListeners = 1 << 20
-
-// Listeners returns how many connections listen to a channel, or many when that
+// Listeners returns how many connections listen to a channel, or false when that
 // cannot be found out.
-func (e *Engine) Listeners(ctx context.Context, channel string) int64 {
+func (e *Engine) Listeners(ctx context.Context, channel string) (int, bool) {
 	c, ok := e.Transport.(transport.Counter)
 	if !ok {
-		return manyListeners
+		return 0, false
 	}
 	n, err := c.Listeners(ctx, channel)
-	if err != nil {
-		return manyListeners
-	}
-	return n
+	return int(n), err == nil
 }
