@@ -19,10 +19,41 @@
 // harmless, hence it writes no unlock latch, which Redisson needs for that; to
 // an owner that is gone it answers nil each time.
 //
+// # The fair lock
+//
+// A fair lock has the same hash and two keys more: the queue, a list of the owners
+// that wait, and the timeouts, a sorted set that gives each of them a deadline. An
+// owner whose deadline has come, by the clock of whoever looks, counts as dead. It
+// is removed when it is at the head of the queue, and nowhere else.
+//
+//	                        acquire, when free and nobody is before it
+//	    ┌────────────────────────────────────────────────────────────────┐
+//	    │                                                                ▼
+//	outside ──────────▶ queued ────────────▶ head ────────────────────▶ held
+//	    ▲    acquire      │  those before      │  acquire, when free      │
+//	    │                 │  it have left      │                          │
+//	    └─────────────────┴────────────────────┴──────────────────────────┘
+//	         give up         give up, or dead      release, or the lease runs out
+//
+// A deadline is the end of the lease, or the deadline of the one before, plus the
+// owner's own wait. So who takes the lock ([FairTry], [FairAcquire]) or gives up
+// ([FairGiveUp]) takes its wait off the deadlines of others again. A release wakes
+// the head alone, on a channel of its own. All this is as in Redisson, down to
+// queues and timeouts that disagree, which a failure can leave behind. There are
+// these differences, on purpose:
+//
+//   - [FairReenter] and [FairRelease] have a target, as Reenter and Release have.
+//   - A release of a lock that nobody held wakes the head, as in Redisson, but
+//     answers 2 instead of 1, so that a lost hold is not taken for a released one.
+//   - [FairGiveUp] wakes those in front when the lock is free. The owner that leaves
+//     may have been the one who was told; without that, the next would sleep on.
+//
+// # On every server
+//
 // Every script runs unchanged on Redis from 6.0 on, on Valkey, and on the
-// in-process server of package embedded. Therefore the scripts turn counts into
-// numbers by tonumber, never the other way round, rely on no order of hash
-// fields, and use no library but string. They keep no global variables. The
-// comment on top of each file is its contract: keys, arguments, replies,
-// effects and messages; a test holds it and the code together.
+// in-process server of package embedded. Therefore the scripts turn texts into
+// numbers, never the other way round, rely on no order of hash fields, unpack no
+// more than a thousand values, and use no libraries but string and math. They
+// keep no global variables. The comment on top of each file is its contract: keys,
+// arguments, replies, effects and messages; a test holds it and the code together.
 package luasrc

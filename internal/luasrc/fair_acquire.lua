@@ -47,7 +47,7 @@ if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
     redis.call('ZREM', timeouts, owner)
     local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
     for i = 1, #moved, 2 do
-        moved[i], moved[i + 1] = tonumber(moved[i + 1]) - wait, moved[i]
+        moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
     end
     for i = 1, #moved, 1000 do
         redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))

@@ -1,9 +1,10 @@
 -- Takes an owner that waits no longer out of the queue of a fair lock.
 --
 -- The deadlines of those behind it, which its wait had put off, come that much
--- sooner. As a rule those are the latest deadlines, which are read at once; others
--- are looked up. One that has none, as can be after a failure, gets one that is
--- long past, so that it cannot block the queue.
+-- sooner. As a rule those are the latest deadlines, in the order of the queue, and
+-- are moved by few commands; otherwise each is moved by itself. One that has none,
+-- as can be after a failure, gets one that is long past, so that it cannot block
+-- the queue for ever.
 --
 -- The owner may have been told that the lock is free. So, when it is, those are
 -- told whom the next attempt can find in front, for nobody else will: the new
@@ -33,23 +34,27 @@ local place = 1
 while waiters[place] and waiters[place] ~= owner do
     place = place + 1
 end
-local moved = {}
 if place < #waiters then
-    local deadlines = {}
-    local latest = redis.call('ZRANGE', timeouts, place - #waiters, -1, 'WITHSCORES')
-    for i = 1, #latest, 2 do
-        deadlines[latest[i]] = tonumber(latest[i + 1])
-    end
+    local moved = redis.call('ZRANGE', timeouts, place - #waiters, -1, 'WITHSCORES')
+    local n = 1
     for i = place + 1, #waiters do
         local waiter = waiters[i]
-        local deadline = deadlines[waiter] or tonumber(redis.call('ZSCORE', timeouts, waiter) or 0)
-        deadlines[waiter] = deadline - wait
-        moved[#moved + 1] = deadline - wait
-        moved[#moved + 1] = waiter
+        if moved[n] ~= waiter then
+            moved = nil
+            break
+        end
+        moved[n], moved[n + 1] = moved[n + 1] - wait, waiter
+        n = n + 2
     end
-end
-for i = 1, #moved, 1000 do
-    redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))
+    if moved then
+        for i = 1, #moved, 1000 do
+            redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))
+        end
+    else
+        for i = place + 1, #waiters do
+            redis.call('ZINCRBY', timeouts, -wait, waiters[i])
+        end
+    end
 end
 redis.call('ZREM', timeouts, owner)
 redis.call('LREM', queue, 0, owner)

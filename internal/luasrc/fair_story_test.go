@@ -24,8 +24,9 @@ type fairStory struct {
 // state. After the first difference nothing is done any more.
 type telling struct {
 	*stage
-	l   string // the lock
-	err error
+	l       string // the lock
+	publish string // the command to publish with
+	err     error
 
 	steps  int
 	does   string
@@ -39,7 +40,7 @@ type telling struct {
 // tellFair returns the first difference between a story and what happened.
 func (s *stage) tellFair(story fairStory) error {
 	s.t.Helper()
-	f := &telling{stage: s, l: redistest.Key(s.t)}
+	f := &telling{stage: s, l: redistest.Key(s.t), publish: "PUBLISH"}
 	story.tell(f)
 	f.done()
 	if f.err != nil {
@@ -179,19 +180,19 @@ func (f *telling) reenter(owner string, now, lease, target int64) *telling {
 }
 
 func (f *telling) release(owner string, now, target int64) *telling {
-	return f.fair("release by "+owner, FairRelease, 4, now, owner, fairLease, target, "PUBLISH", codec.MessageUnlock)
+	return f.fair("release by "+owner, FairRelease, 4, now, owner, fairLease, target, f.publish, codec.MessageUnlock)
 }
 
 func (f *telling) releaseShared(owner string, now int64) *telling {
-	return f.fair("shared release by "+owner, FairReleaseShared, 5, now, owner, fairLease, "PUBLISH", codec.MessageUnlock, 16000)
+	return f.fair("shared release by "+owner, FairReleaseShared, 5, now, owner, fairLease, f.publish, codec.MessageUnlock, 16000)
 }
 
 func (f *telling) force(now int64) *telling {
-	return f.fair("force release", FairForceRelease, 4, now, "PUBLISH", codec.MessageUnlock)
+	return f.fair("force release", FairForceRelease, 4, now, f.publish, codec.MessageUnlock)
 }
 
 func (f *telling) giveUp(owner string, now, wait int64) *telling {
-	return f.fair("give up by "+owner, FairGiveUp, 4, now, owner, wait, "PUBLISH", codec.MessageUnlock)
+	return f.fair("give up by "+owner, FairGiveUp, 4, now, owner, wait, f.publish, codec.MessageUnlock)
 }
 
 func TestFairScriptsDoWhatTheVectorsSay(t *testing.T) {

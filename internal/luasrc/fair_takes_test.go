@@ -1,10 +1,6 @@
 package luasrc
 
-import (
-	"fmt"
-
-	"github.com/redlatch/redlatch/codec"
-)
+import "github.com/redlatch/redlatch/codec"
 
 // fairTakes are the stories of taking the lock and of entering it again.
 var fairTakes = []fairStory{
@@ -17,7 +13,6 @@ var fairTakes = []fairStory{
 	{"5.2 an owner with a deadline but no place takes a lock without a queue", takeWithoutPlace},
 	{"5.2 the deadlines of all fall by the wait, whoever they are", takeMovesAll},
 	{"5.2 fractions of deadlines survive", takeKeepsFractions},
-	{"5.2 deadlines of more than a chunk fall by the wait", takeMovesMany},
 	{"5.2 entering again renews the lease, and asks for no place", enterAgain},
 	{"5.2 no lease, no lock", leaseOfNothing},
 	{"ours: re-entry goes by target and never shortens", reenterFair},
@@ -34,10 +29,10 @@ func deadlineIsNow(f *telling) {
 	f.leaves(f.heldBy(ownerA1, "1"))
 }
 
-func deadInARow(f *telling) {
-	f.command("HSET", f.l, ownerA9, "1")
-	held := lock(f.l, -1, ownerA9, "1")
-	calls := []func(now int64){
+// removals are one call of each script that removes the dead, to a lock that is
+// held by ownerA9 for ever; none of them changes anything else.
+func (f *telling) removals() []func(now int64) {
+	return []func(now int64){
 		func(now int64) { f.try(ownerA5, now, 7).gives(int64(1)) },
 		func(now int64) { f.acquire(ownerA4, now, 7).gives(int64(0)) },
 		func(now int64) { f.reenter(ownerA9, now, 7, 1).gives(int64(1)) },
@@ -45,27 +40,44 @@ func deadInARow(f *telling) {
 		func(now int64) { f.release(ownerA5, now, 0).gives(nil) },
 		func(now int64) { f.releaseShared(ownerA5, now).gives(nil) },
 	}
-	for _, run := range calls {
+}
+
+func deadInARow(f *telling) {
+	held := f.hold()
+	// The second place of one that is removed stays, without a deadline.
+	sit := func() {
 		f.sit(seat{ownerA1, t0 - 9}, seat{ownerA2, t0 - 5}, seat{ownerA3, t0 + 1}, seat{ownerA4, t0 - 7})
+		f.command("RPUSH", codec.QueueKey(f.l), ownerA2)
+	}
+	rest := also(f.queue(ownerA3, ownerA4, ownerA2), f.timeouts(timeouts{ownerA3: float64(t0 + 1), ownerA4: float64(t0 - 7)}))
+	for _, run := range f.removals() {
+		sit()
 		run(t0)
-		f.leaves(held, f.seats(seat{ownerA3, t0 + 1}, seat{ownerA4, t0 - 7}))
+		f.leaves(held, rest)
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 	}
-	f.sit(seat{ownerA1, t0 - 9}, seat{ownerA2, t0 - 5}, seat{ownerA3, t0 + 1}, seat{ownerA4, t0 - 7})
+	sit()
 	f.force(t0).gives(int64(1))
 	f.tells(ownerA3)
-	f.leaves(f.seats(seat{ownerA3, t0 + 1}, seat{ownerA4, t0 - 7}))
+	f.leaves(rest)
 	f.force(t0 + 1).gives(int64(0))
-	f.leaves()
+	f.leaves(f.queue(ownerA2))
 }
 
 func deadBehindNoDeadline(f *telling) {
+	held := f.hold()
 	f.command("RPUSH", codec.QueueKey(f.l), "dead")
-	f.sit(seat{ownerA2, t0 - 5})
-	f.try(ownerA2, t0, fairWait).gives(int64(1))
-	f.leaves(f.queue("dead", ownerA2), f.timeouts(timeouts{ownerA2: float64(t0 - 5)}))
-	f.acquire(ownerA2, t0, fairWait).gives(int64(0))
-	f.leaves(f.queue("dead", ownerA2), f.timeouts(timeouts{ownerA2: float64(t0 - 5)}))
+	f.sit(seat{ownerA4, t0 - 5})
+	queued := also(f.queue("dead", ownerA4), f.timeouts(timeouts{ownerA4: float64(t0 - 5)}))
+	for _, run := range f.removals() {
+		run(t0)
+		f.leaves(held, queued)
+	}
+	f.force(t0).gives(int64(1))
+	f.tells("dead")
+	f.leaves(queued)
+	f.try(ownerA4, t0, fairWait).gives(int64(1))
+	f.leaves(queued)
 }
 
 func tryTakes(f *telling) {
@@ -117,32 +129,18 @@ func takeMovesAll(f *telling) {
 func takeKeepsFractions(f *telling) {
 	// No constants, with which Go would calculate more exactly than a server.
 	late, small, earlier := 1795224888771.7, 0.3, float64(t0-9000000)
-	f.command("ZADD", codec.TimeoutKey(f.l), "1795224888771.7", ownerA2, "0.3", ownerA3, "-2.75", ownerA4, "922337203685477", ownerA5)
-	f.try(ownerA1, t0, 1000).gives(nil)
 	moved := timeouts{ownerA2: late - 1000, ownerA3: small - 1000, ownerA4: -1002.75, ownerA5: 922337203684477}
-	f.leaves(f.heldBy(ownerA1, "1"), f.timeouts(moved))
+	for _, take := range []func(owner string, now, wait int64) *telling{f.try, f.acquire} {
+		f.command("DEL", f.l)
+		f.command("ZADD", codec.TimeoutKey(f.l), "1795224888771.7", ownerA2, "0.3", ownerA3, "-2.75", ownerA4, "922337203685477", ownerA5)
+		take(ownerA1, t0, 1000).gives(nil)
+		f.leaves(f.heldBy(ownerA1, "1"), f.timeouts(moved))
+	}
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA2)
 	// What the last one has left, 8999000.7 ms, is told without its fraction.
 	f.acquire(ownerA9, t0-9000000, 250).gives(int64(8999000))
 	moved[ownerA9] = late - 1000 - earlier + 250 + earlier
 	f.leaves(f.heldBy(ownerA1, "1"), f.queue(ownerA2, ownerA9), f.timeouts(moved))
-}
-
-// takeMovesMany looks at both sides of the ends of chunks.
-func takeMovesMany(f *telling) {
-	for _, n := range []int64{499, 500, 501, 1000, 1733} {
-		add := []any{codec.TimeoutKey(f.l)}
-		want := timeouts{}
-		for i := range n {
-			owner := fmt.Sprintf("waiter %d", i)
-			add = append(add, t0+i, owner)
-			want[owner] = float64(t0 + i - fairWait)
-		}
-		f.command("ZADD", add...)
-		f.acquire(ownerA1, t0, fairWait).gives(nil)
-		f.leaves(f.heldBy(ownerA1, "1"), f.timeouts(want))
-		f.command("DEL", f.l, codec.TimeoutKey(f.l))
-	}
 }
 
 func enterAgain(f *telling) {
@@ -178,9 +176,12 @@ func reenterFair(f *telling) {
 	// Ten is more than nine, and 9000 less than 60000, as numbers, not as texts.
 	f.reenter(ownerA1, t0, 9000, 9).gives(int64(1))
 	f.leaves(lock(f.l, 60000, ownerA1, "10"))
+	// Without a target it is one more.
+	f.reenter(ownerA1, t0, 9000, 0).gives(int64(1))
+	f.leaves(lock(f.l, 60000, ownerA1, "11"))
 	f.command("PERSIST", f.l)
-	f.reenter(ownerA1, t0, 30000, 11).gives(int64(1))
-	f.leaves(lock(f.l, -1, ownerA1, "11"))
+	f.reenter(ownerA1, t0, 30000, 12).gives(int64(1))
+	f.leaves(lock(f.l, -1, ownerA1, "12"))
 }
 
 func reenterFairRefused(f *telling) {

@@ -3,7 +3,8 @@
 --
 -- When the owner takes the lock, nobody will wait for it any more: the deadlines
 -- of all others, which its wait had put off, come that much sooner. They are
--- moved by few commands, since each command costs more than many deadlines.
+-- moved by few commands, because each has a price of its own, above all where
+-- commands are logged or sent on to replicas.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
@@ -40,7 +41,7 @@ if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
     redis.call('ZREM', timeouts, owner)
     local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
     for i = 1, #moved, 2 do
-        moved[i], moved[i + 1] = tonumber(moved[i + 1]) - wait, moved[i]
+        moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
     end
     for i = 1, #moved, 1000 do
         redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))

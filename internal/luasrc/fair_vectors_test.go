@@ -25,15 +25,39 @@ const (
 )
 
 // fairStories are told on every server. Those whose names begin with a section
-// hold what docs/protocol.md says, or, with an "ours", a difference on purpose.
+// hold what Redisson does; those with an "ours", a difference on purpose.
 func fairStories() []fairStory {
-	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves)
+	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairLong)
 }
 
 var fairVectors = []fairStory{
 	{"13.2 the fair lock, row by row", fairRows},
 	{"13.2 a head without a deadline", fairDeadHead},
 	{"13.2 a lock without time to live", fairPersisted},
+}
+
+// fairShardStories need sharded pub/sub. They expect no message: the listener is
+// no shard subscriber.
+var fairShardStories = []fairStory{{"6.5 publish on a shard channel", fairShardPublish}}
+
+func fairShardPublish(f *telling) {
+	f.publish = "SPUBLISH"
+	f.sit(seat{ownerA2, t0 + 10})
+	for _, free := range []func() *telling{
+		func() *telling { return f.release(ownerA9, t0, 0).costs("LINDEX ZSCORE HGET DEL SPUBLISH") },
+		func() *telling { return f.force(t0).costs("LINDEX ZSCORE DEL SPUBLISH") },
+		func() *telling {
+			f.command("DEL", f.l)
+			return f.giveUp(ownerA1, t0, 0).costs("LRANGE ZREM LREM EXISTS SPUBLISH ZSCORE")
+		},
+	} {
+		f.hold()
+		free()
+		f.leaves(f.seats(seat{ownerA2, t0 + 10}))
+	}
+	f.hold()
+	f.releaseShared(ownerA9, t0).costs("GET LINDEX ZSCORE EXISTS HEXISTS HINCRBY DEL SET SPUBLISH")
+	f.leaves(f.latch("1"), f.seats(seat{ownerA2, t0 + 10}))
 }
 
 func fairRows(f *telling) {

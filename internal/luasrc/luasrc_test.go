@@ -36,6 +36,9 @@ func TestScriptsPublishWithTheCommandTheyAreGiven(t *testing.T) {
 	for _, sc := range shardScenarios {
 		require.NoError(t, s.play(sc))
 	}
+	for _, story := range fairShardStories {
+		require.NoError(t, s.tellFair(story))
+	}
 }
 
 func TestServersKnowScriptsByTheSameDigest(t *testing.T) {

@@ -3,11 +3,8 @@ package luasrc
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,14 +77,21 @@ type stage struct {
 
 func newStage(t *testing.T, target redistest.Target) *stage {
 	t.Helper()
-	s := &stage{t: t, conn: target.Dial(t), listener: redis.PubSubConn{Conn: target.Dial(t)}}
-	require.NoError(t, s.listener.PSubscribe("*"))
-	require.IsType(t, redis.Subscription{}, s.listener.ReceiveWithTimeout(10*time.Second))
+	s := newQuietStage(t, target)
 	if _, real := target.(*redistest.Server); real {
 		s.monitor = target.Dial(t)
 		_, err := s.monitor.Do("MONITOR")
 		require.NoError(t, err)
 	}
+	return s
+}
+
+// newQuietStage returns a stage that does not watch what scripts do.
+func newQuietStage(t *testing.T, target redistest.Target) *stage {
+	t.Helper()
+	s := &stage{t: t, conn: target.Dial(t), listener: redis.PubSubConn{Conn: target.Dial(t)}}
+	require.NoError(t, s.listener.PSubscribe("*"))
+	require.IsType(t, redis.Subscription{}, s.listener.ReceiveWithTimeout(10*time.Second))
 	return s
 }
 
@@ -214,78 +218,6 @@ func (s *stage) messagesSince() []string {
 			require.NoError(s.t, m)
 		}
 	}
-}
-
-// stateDiffers compares every key whose name contains l.
-func (s *stage) stateDiffers(l string, want map[string]any) error {
-	names, err := redis.Strings(s.conn.Do("KEYS", "*"+l+"*"))
-	require.NoError(s.t, err)
-	slices.Sort(names)
-	if err := differs("keys", slices.Sorted(maps.Keys(want)), names); err != nil {
-		return err
-	}
-	for _, name := range names {
-		got := s.keyState(name)
-		h, isLock := got.(held)
-		w, wantLock := want[name].(held)
-		if isLock && wantLock && about(w.pttl).covers(h.pttl) {
-			h.pttl = w.pttl
-			got = h
-		}
-		if err := differs("state of "+name, want[name], got); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *stage) keyState(name string) any {
-	kind, err := redis.String(s.conn.Do("TYPE", name))
-	require.NoError(s.t, err)
-	pttl, err := redis.Int64(s.conn.Do("PTTL", name))
-	require.NoError(s.t, err)
-	if kind == "hash" {
-		counts, err := redis.StringMap(s.conn.Do("HGETALL", name))
-		require.NoError(s.t, err)
-		return held{counts, pttl}
-	}
-	value := s.value(kind, name)
-	if text, isText := value.(string); isText && pttl >= 0 {
-		return held{map[string]string{"": text}, pttl}
-	}
-	if pttl >= 0 {
-		return fmt.Sprintf("%v that expires", value)
-	}
-	return value
-}
-
-func (s *stage) value(kind, name string) any {
-	switch kind {
-	case "list":
-		return queue(s.strings("LRANGE", name, 0, -1))
-	case "zset":
-		return s.timeouts(name)
-	}
-	text, err := redis.String(s.conn.Do("GET", name))
-	require.NoError(s.t, err)
-	return text
-}
-
-func (s *stage) strings(command string, args ...any) []string {
-	list, err := redis.Strings(s.conn.Do(command, args...))
-	require.NoError(s.t, err)
-	return list
-}
-
-func (s *stage) timeouts(name string) timeouts {
-	list := s.strings("ZRANGE", name, 0, -1, "WITHSCORES")
-	all := timeouts{}
-	for i := 0; i < len(list); i += 2 {
-		score, err := strconv.ParseFloat(list[i+1], 64)
-		require.NoError(s.t, err)
-		all[list[i]] = score
-	}
-	return all
 }
 
 func differs(what string, want, got any) error {

@@ -1,0 +1,223 @@
+package luasrc
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// each is the same mistake in several scripts.
+func each(scripts []*transport.Script, before, after string) []mutation {
+	var all []mutation
+	for _, script := range scripts {
+		all = append(all, mutation{script, before, after})
+	}
+	return all
+}
+
+var (
+	withNow      = []*transport.Script{FairTry, FairAcquire, FairReenter, FairRelease, FairReleaseShared, FairForceRelease, FairGiveUp}
+	removeDead   = withNow[:6]
+	takeOrEnter  = withNow[:2]
+	tellHead     = withNow[3:6]
+	serversClock = "redis.call('TIME')[1] * 1000"
+)
+
+var fairMutations = slices.Concat(
+	each(withNow, "tonumber(ARGV[1])", serversClock),
+	each(withNow, "tonumber(deadline) > now then", "tonumber(deadline) >= now then"),
+	each(withNow, "if not deadline or tonumber(deadline) > now then", "if deadline and tonumber(deadline) > now then"),
+	each(removeDead, "while head do", "while false do"),
+	each(removeDead, "    redis.call('ZREM', timeouts, head)\n", ""),
+	each(removeDead, "    redis.call('LPOP', queue)\n    head", "    head"),
+	each(removeDead, "redis.call('LPOP', queue)\n    head", "redis.call('LREM', queue, 0, head)\n    head"),
+	each(removeDead, "    head = redis.call('LINDEX', queue, 0)\n", ""),
+	each(takeOrEnter, "redis.call('EXISTS', lock) == 0 and ", ""),
+	each(takeOrEnter, "(not head or head == owner)", "true"),
+	each(takeOrEnter, "(not head or head == owner)", "not head"),
+	each(takeOrEnter, "(not head or head == owner)", "head == owner"),
+	each(takeOrEnter, "    redis.call('LPOP', queue)\n    redis.call('ZREM', timeouts, owner)\n", "    redis.call('ZREM', timeouts, owner)\n"),
+	each(takeOrEnter, "redis.call('LPOP', queue)\n    redis.call('ZREM', timeouts, owner)",
+		"redis.call('LREM', queue, 0, owner)\n    redis.call('ZREM', timeouts, owner)"),
+	each(takeOrEnter, "    redis.call('ZREM', timeouts, owner)\n", ""),
+	each(takeOrEnter, "'ZRANGE', timeouts, 0, -1", "'ZRANGE', timeouts, 1, -1"),
+	each(takeOrEnter, "moved[i + 1] - wait", "moved[i + 1]"),
+	each(takeOrEnter, "moved[i + 1] - wait", "moved[i + 1] + wait"),
+	each(takeOrEnter, "moved[i + 1] - wait", "math.floor(moved[i + 1] - wait)"),
+	each(takeOrEnter, "moved[i + 1] - wait", "tostring(moved[i + 1] - wait)"),
+	each(takeOrEnter, "    redis.call('HSET', lock, owner, 1)\n    redis.call('PEXPIRE', lock, lease)\n", "    redis.call('HSET', lock, owner, 1)\n"),
+	each(takeOrEnter, "    redis.call('HINCRBY', lock, owner, 1)\n    redis.call('PEXPIRE', lock, lease)\n", "    redis.call('HINCRBY', lock, owner, 1)\n"),
+	each(takeOrEnter, "'HINCRBY', lock, owner, 1", "'HSET', lock, owner, 1"),
+	each(takeOrEnter, "redis.call('HEXISTS', lock, owner) == 1", "redis.call('EXISTS', lock) == 1"),
+	each(takeOrEnter, "redis.call('HEXISTS', lock, owner) == 1", "false"),
+	each(tellHead, "channel .. ':' .. head", "channel"),
+	each(tellHead, "channel .. ':' .. head", "channel .. head"),
+	each(tellHead, "redis.call('DEL', lock)", "redis.call('DEL', lock, queue)"),
+	[]mutation{
+		{FairTry, "return 1\n", "return 0\n"},
+		{FairTry, "return 1\n", "return redis.call('PTTL', lock)\n"},
+		{FairTry, "return 1\n", "redis.call('RPUSH', queue, owner)\nreturn 1\n"},
+		{FairAcquire, "if redis.call('ZSCORE', timeouts, owner) then", "if false then"},
+		{FairAcquire, "left = math.max(0, left)", ""},
+		{FairAcquire, "left = math.max(0, left)", "left = redis.call('ZSCORE', timeouts, owner) - now"},
+		{FairAcquire, "'LINDEX', queue, -1", "'LINDEX', queue, 0"},
+		{FairAcquire, "left = tonumber(deadline) - now", "left = math.max(0, deadline - now)"},
+		{FairAcquire, "left = tonumber(deadline) - now", "left = math.floor(deadline - now)"},
+		{FairAcquire, "if deadline then", "if false then"},
+		{FairAcquire, "left + wait + now", "left + now"},
+		{FairAcquire, "left + wait + now", "wait + now"},
+		{FairAcquire, "left + wait + now", "math.max(left, 0) + wait + now"},
+		{FairAcquire, "redis.call('ZADD', timeouts, left + wait + now, owner)\n", ""},
+		{FairAcquire, "redis.call('RPUSH', queue, owner)\n", ""},
+		{FairAcquire, "'RPUSH'", "'LPUSH'"},
+		{FairAcquire, "redis.call('RPUSH', queue, owner)\n", "redis.call('LREM', queue, 0, owner) redis.call('RPUSH', queue, owner)\n"},
+		{FairAcquire, "return left\n", "return redis.call('PTTL', lock)\n"},
+		{FairReenter, "if not count then\n    return nil\nend\n", "count = count or 0\n"},
+		{FairReenter, "redis.call('HSET', lock, owner, target)", "redis.call('HINCRBY', lock, owner, 1)"},
+		{FairReenter, "elseif tonumber(count) < target then", "elseif tonumber(count) ~= target then"},
+		{FairReenter, "tonumber(count) < target", "count < ARGV[4]"},
+		{FairReenter, "if target == 0 then", "if false then"},
+		{FairReenter, "left >= 0 and left < tonumber(lease)", "left >= 0"},
+		{FairReenter, "left >= 0 and ", ""},
+		{FairReenter, "    redis.call('PEXPIRE', lock, lease)\n", ""},
+		{FairReenter, "return 1\n", "return 0\n"},
+	},
+	releaseMutations,
+	giveUpMutations,
+)
+
+var releaseMutations = []mutation{
+	{FairRelease, "tonumber(count) > tonumber(target)", "count > target"},
+	{FairRelease, "    if tonumber(count) > tonumber(target) then\n", "    if count ~= target then\n"},
+	{FairRelease, "        redis.call('PEXPIRE', lock, lease)\n", ""},
+	{FairRelease, "    return 0\n", "    return 1\n"},
+	{FairRelease, "count and tonumber(target) > 0", "count and tonumber(target) ~= tonumber(count) - 1"},
+	{FairRelease, "    redis.call('DEL', lock)\n", ""},
+	{FairRelease, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
+	{FairRelease, "redis.call('DEL', lock)", "redis.call('DEL', lock)\n    redis.call('LPOP', queue)"},
+	{FairRelease, "    outcome = 2\n", ""},
+	{FairRelease, "    outcome = 2\n", "    return 2\n"},
+	{FairRelease, "elseif redis.call('EXISTS', lock) == 0 then", "elseif true then"},
+	{FairRelease, "    return nil\n", "    return 0\n"},
+	{FairRelease, "    redis.call(ARGV[5], channel .. ':' .. head, ARGV[6])\n", ""},
+	{FairRelease, "head, ARGV[6]", "head, '1'"},
+	{FairRelease, "redis.call(ARGV[5]", "redis.call('SPUBLISH'"},
+	{FairReleaseShared, "if before then\n    return tonumber(before)\nend\n", ""},
+	{FairReleaseShared, "return tonumber(before)", "return before"},
+	{FairReleaseShared, "local before", "redis.call('LPOP', queue)\nlocal before"},
+	{FairReleaseShared, "    outcome = 2\n", ""},
+	{FairReleaseShared, "    outcome = 2\n", "    return 2\n"},
+	{FairReleaseShared, "    return nil\n", "    outcome = 0\n"},
+	{FairReleaseShared, "lock, owner, -1) > 0", "lock, owner, -1) > 1"},
+	{FairReleaseShared, "    redis.call('PEXPIRE', lock, ARGV[3])\n", ""},
+	{FairReleaseShared, "    outcome = 0\n", ""},
+	{FairReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
+	{FairReleaseShared, "redis.call('SET', latch, outcome, 'PX', ARGV[6])\n", ""},
+	{FairReleaseShared, ", 'PX', ARGV[6]", ""},
+	{FairReleaseShared, "'PX', ARGV[6]", "'PX', ARGV[3]"},
+	{FairReleaseShared, "SET', latch, outcome", "SET', latch, math.min(outcome, 1)"},
+	{FairReleaseShared, "outcome > 0 and ", ""},
+	{FairReleaseShared, "outcome > 0 and ", "outcome == 1 and "},
+	{FairReleaseShared, "head, ARGV[5]", "head, '1'"},
+	{FairForceRelease, "    return 0\n", ""},
+	{FairForceRelease, "    return 0\n", "    return 1\n"},
+	{FairForceRelease, "return 1\n", "return 0\n"},
+	{FairForceRelease, "    redis.call(ARGV[2], channel .. ':' .. head, ARGV[3])\n", ""},
+	{FairForceRelease, "head, ARGV[3]", "head, '1'"},
+}
+
+var giveUpMutations = []mutation{
+	{FairGiveUp, "for i = place + 1, #waiters do\n            redis", "for i = 1, #waiters do\n            redis"},
+	{FairGiveUp, "for i = place + 1, #waiters do\n            redis", "for i = place + 2, #waiters do\n            redis"},
+	{FairGiveUp, "for i = place + 1, #waiters do\n        local", "for i = place + 1, #waiters - 1 do\n        local"},
+	{FairGiveUp, "'ZINCRBY', timeouts, -wait", "'ZINCRBY', timeouts, wait"},
+	{FairGiveUp, "'ZINCRBY', timeouts, -wait", "'ZADD', timeouts, 'XX', 'INCR', -wait"},
+	{FairGiveUp, "            redis.call('ZINCRBY', timeouts, -wait, waiters[i])\n", ""},
+	{FairGiveUp, "moved[n + 1] - wait", "moved[n + 1]"},
+	{FairGiveUp, "moved[n + 1] - wait", "moved[n + 1] + wait"},
+	{FairGiveUp, "moved[n + 1] - wait", "math.floor(moved[n + 1] - wait)"},
+	{FairGiveUp, "moved[n + 1] - wait", "tostring(moved[n + 1] - wait)"},
+	{FairGiveUp, "if moved[n] ~= waiter then", "if not moved[n] then"},
+	{FairGiveUp, "            break\n", ""},
+	{FairGiveUp, "if place < #waiters then", "if place == 1 then"},
+	{FairGiveUp, "            redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))\n", ""},
+	{FairGiveUp, "redis.call('ZREM', timeouts, owner)\n", ""},
+	{FairGiveUp, "redis.call('LREM', queue, 0, owner)\n", ""},
+	{FairGiveUp, "'LREM', queue, 0", "'LREM', queue, 1"},
+	{FairGiveUp, "            redis.call(ARGV[4], channel .. ':' .. waiter, ARGV[5])\n", ""},
+	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "true"},
+	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "place <= #waiters and redis.call('EXISTS', lock) == 0"},
+	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "place == 1 and redis.call('EXISTS', lock) == 0"},
+	{FairGiveUp, "if waiter ~= owner then", "if true then"},
+	{FairGiveUp, "channel .. ':' .. waiter", "channel"},
+	{FairGiveUp, "waiter, ARGV[5]", "waiter, '1'"},
+	{FairGiveUp, "                break\n", ""},
+	{FairGiveUp, "if not deadline or tonumber(deadline) > now then", "if true then"},
+	{FairGiveUp, "            if not deadline", "            if deadline and tonumber(deadline) <= now then redis.call('LPOP', queue) end\n            if not deadline"},
+	{FairGiveUp, "return nil", "return 1"},
+}
+
+// costMutations show in long queues only, which the random plays have not, or in
+// nothing but their cost.
+var costMutations = slices.Concat(
+	[]mutation{
+		{FairGiveUp, "'ZRANGE', timeouts, place - #waiters, -1", "'ZRANGE', timeouts, 0, #waiters - place - 1"},
+		{FairGiveUp, "if moved then", "if false then"},
+	},
+	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "for i = 1, #moved, 1000", "for i = 1, math.min(#moved, 1000), 1000"),
+	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "for i = 1, #moved, 1000", "for i = 1, #moved, 1002"),
+	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "i + 999", "i + 997"),
+	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "unpack(moved, i, math.min(i + 999, #moved))", "unpack(moved)"),
+)
+
+// mistake makes the stage run a script with this mistake in it.
+func (s *stage) mistake(m mutation) {
+	s.t.Helper()
+	require.Contains(s.t, m.script.Text(), m.old, m.script.Name())
+	text := strings.Replace(m.script.Text(), m.old, m.new, 1)
+	_, err := s.conn.Do("SCRIPT", "LOAD", text)
+	require.NoError(s.t, err, "a mistake that is worth noticing compiles")
+	s.instead = map[*transport.Script]*transport.Script{m.script: transport.NewScript("mistaken", text)}
+}
+
+// noticed tries all checks until one fails, and brings that to the front: it is
+// likely to notice the next mistake too.
+func noticed[C any](checks []C, fails func(C) bool) bool {
+	i := slices.IndexFunc(checks, fails)
+	if i < 0 {
+		return false
+	}
+	copy(checks, slices.Concat(checks[i:i+1], checks[:i]))
+	return true
+}
+
+func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, redistest.Start(t))
+	stories := fairStories()
+	for _, m := range slices.Concat(fairMutations, costMutations) {
+		s.mistake(m)
+		require.True(t, noticed(stories, func(story fairStory) bool { return s.tellFair(story) != nil }),
+			"%s with %q in place of %q", m.script.Name(), m.new, m.old)
+	}
+}
+
+// The model must notice them by itself: it is there for what no vector thinks of.
+func TestFairModelNoticesMistakesInTheScripts(t *testing.T) {
+	t.Parallel()
+	s := newQuietStage(t, redistest.Start(t))
+	seeds := make([]int, 2000)
+	for i := range seeds {
+		seeds[i] = i
+	}
+	for _, m := range fairMutations {
+		s.mistake(m)
+		require.True(t, noticed(seeds, func(seed int) bool { return s.playFair(fairPlays.Example(seed)) != nil }),
+			"%s with %q in place of %q", m.script.Name(), m.new, m.old)
+	}
+}

@@ -1,0 +1,103 @@
+package luasrc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+)
+
+// stateDiffers compares every key whose name contains l.
+func (s *stage) stateDiffers(l string, want map[string]any) error {
+	names, err := redis.Strings(s.conn.Do("KEYS", "*"+l+"*"))
+	require.NoError(s.t, err)
+	slices.Sort(names)
+	if err := differs("keys", slices.Sorted(maps.Keys(want)), names); err != nil {
+		return err
+	}
+	for name, got := range s.readKeys(names) {
+		h, isLock := got.(held)
+		w, wantLock := want[name].(held)
+		if isLock && wantLock && about(w.pttl).covers(h.pttl) {
+			h.pttl = w.pttl
+			got = h
+		}
+		if err := differs("state of "+name, want[name], got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kinds has for each type of key the command that reads one, and what makes its
+// reply comparable.
+var kinds = map[string]struct {
+	read   []any
+	decode func(reply any) (any, error)
+}{
+	"hash":   {[]any{"HGETALL"}, func(reply any) (any, error) { return redis.StringMap(reply, nil) }},
+	"string": {[]any{"GETRANGE", 0, -1}, func(reply any) (any, error) { return redis.String(reply, nil) }},
+	"list": {[]any{"LRANGE", 0, -1}, func(reply any) (any, error) {
+		list, err := redis.Strings(reply, nil)
+		return queue(list), err
+	}},
+	"zset": {[]any{"ZRANGE", 0, -1, "WITHSCORES"}, func(reply any) (any, error) {
+		scores, err := redis.Float64Map(reply, nil)
+		return timeouts(scores), err
+	}},
+}
+
+// readKeys reads keys, in two round trips however many they are.
+func (s *stage) readKeys(names []string) map[string]any {
+	var ask, read [][]any
+	for _, name := range names {
+		ask = append(ask, []any{"TYPE", name}, []any{"PTTL", name})
+	}
+	told := s.pipeline(ask)
+	for i, name := range names {
+		kind, known := kinds[fmt.Sprint(told[2*i])]
+		require.True(s.t, known, "%s is a %v", name, told[2*i])
+		read = append(read, append([]any{kind.read[0], name}, kind.read[1:]...))
+	}
+	states := map[string]any{}
+	for i, reply := range s.pipeline(read) {
+		value, err := kinds[fmt.Sprint(told[2*i])].decode(reply)
+		require.NoError(s.t, err)
+		pttl, err := redis.Int64(told[2*i+1], nil)
+		require.NoError(s.t, err)
+		states[names[i]] = expiring(value, pttl)
+	}
+	return states
+}
+
+// pipeline sends commands together and returns their replies.
+func (s *stage) pipeline(commands [][]any) []any {
+	if len(commands) == 0 {
+		return nil
+	}
+	for _, c := range commands {
+		require.NoError(s.t, s.conn.Send(fmt.Sprint(c[0]), c[1:]...))
+	}
+	replies, err := redis.Values(s.conn.Do(""))
+	require.NoError(s.t, err)
+	return replies
+}
+
+// expiring is a value and what it has left. Only locks and latches may expire.
+func expiring(value any, pttl int64) any {
+	switch v := value.(type) {
+	case map[string]string:
+		return held{v, pttl}
+	case string:
+		if pttl >= 0 {
+			return held{map[string]string{"": v}, pttl}
+		}
+	default:
+		if pttl >= 0 {
+			return fmt.Sprintf("%v that expires", v)
+		}
+	}
+	return value
+}
