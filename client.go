@@ -24,7 +24,7 @@ func init() {
 }
 
 // Client is a connection to Redis, an identity, and a lifetime. Locks are made
-// from it with rlock.New and share its two connections, however many they are.
+// from it with rlock.New and rfairlock.New and share its two connections, however many they are.
 // A Client is safe for concurrent use; a process needs one for each Redis.
 type Client struct {
 	engine *core.Engine

@@ -16,7 +16,8 @@
 //	})
 //
 // A [Client] is a connection, an identity and a lifetime. Package rlock makes
-// locks from it. Package embedded runs a server inside the process, for
+// locks from it, package rfairlock locks whose waiters are served in the order of
+// arrival. Package embedded runs a server inside the process, for
 // development and tests.
 //
 // # What is promised

@@ -10,8 +10,10 @@ import (
 type Held struct {
 	// Owner is the owner as it stands in Redis; see [ParseOwner].
 	Owner string
-	// Count is how often the owner has entered.
+	// Count is how often the owner has entered, 0 when Text is no number.
 	Count int64
+	// Text is the count as it stands in Redis.
+	Text string
 }
 
 // Queued is one place in the queue of a fair lock.
@@ -28,8 +30,7 @@ type Queued struct {
 
 // Inspected decodes the reply of an inspection: the time left, [NoTTL], or
 // [NoKey] when the lock is free; who holds it; and for a fair lock who waits for
-// it. Other replies, and counts that are no numbers, give an error that wraps
-// [ErrBadReply].
+// it. Other replies give an error that wraps [ErrBadReply].
 func Inspected(reply any) (left time.Duration, held []Held, queue []Queued, err error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 2 && len(parts) != 5 {
@@ -55,11 +56,11 @@ func holders(reply any) ([]Held, error) {
 	}
 	var held []Held
 	for _, f := range fields {
-		count, err := Count(f[1])
-		if err != nil {
-			return nil, err
+		count, isNumber := parseDecimal(f[1])
+		if !isNumber {
+			count = 0 // a field of another kind of lock, or of another program
 		}
-		held = append(held, Held{Owner: f[0], Count: count})
+		held = append(held, Held{Owner: f[0], Count: count, Text: f[1]})
 	}
 	return held, nil
 }

@@ -9,10 +9,10 @@ import (
 
 func TestInspectedReadsEveryField(t *testing.T) {
 	t.Parallel()
-	left, held, queue, err := Inspected([]any{int64(1500), []any{"a:1", "2", []byte("b:-1"), []byte("11")}})
+	left, held, queue, err := Inspected([]any{int64(1500), []any{"a:1", "2", []byte("b:-1"), []byte("11"), "mode", "read"}})
 	require.NoError(t, err)
 	require.Equal(t, 1500*time.Millisecond, left)
-	require.Equal(t, []Held{{"a:1", 2}, {"b:-1", 11}}, held)
+	require.Equal(t, []Held{{"a:1", 2, "2"}, {"b:-1", 11, "11"}, {"mode", 0, "read"}}, held)
 	require.Nil(t, queue)
 	left, held, _, err = Inspected([]any{int64(-2), []any{}})
 	require.NoError(t, err)
@@ -36,7 +36,6 @@ func TestInspectedRefusesWhatIsNone(t *testing.T) {
 	free := func(rest ...any) []any { return append([]any{int64(-2), []any{}}, rest...) }
 	for _, reply := range append([]any{
 		[]any{int64(1), []any{"a:1"}},
-		[]any{int64(1), []any{"a:1", "many"}},
 		[]any{int64(1), []any{int64(1), "1"}},
 		[]any{"1", []any{}},
 		[]any{int64(1), "a:1"},

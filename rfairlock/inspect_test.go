@@ -26,7 +26,7 @@ func TestInspectShowsTheQueue(t *testing.T) {
 		in, err := l.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "fair", in.Kind)
-		require.Equal(t, []rlock.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 1}}, in.Holders)
+		require.Equal(t, []rlock.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 1, CountText: "1"}}, in.Holders)
 		require.Len(t, in.Queue, 3)
 		for i, w := range in.Queue[:2] {
 			require.Equal(t, i+1, w.Position)

@@ -29,8 +29,11 @@ type Holder struct {
 	Owner codec.Owner
 	// Text is the owner as it stands in Redis.
 	Text string
-	// Count is how often the owner has entered.
+	// Count is how often the owner has entered, 0 when CountText is no number.
 	Count int64
+	// CountText is the count as it stands in Redis, whatever it is: other kinds of
+	// locks have other fields.
+	CountText string
 }
 
 // Waiter is a place in the queue of a fair lock.
@@ -80,8 +83,9 @@ func (s Subscribed) String() string {
 func (i *Inspection) Held() bool { return len(i.Holders) > 0 }
 
 // Inspect returns who holds the lock, how often, for how long, and, for a fair
-// lock, who waits for it, all of one moment, asked of the master. What it tells may have changed when it returns: it
-// is for people and logs. It sends one EVALSHA, which changes nothing.
+// lock, who waits for it, all of one moment, asked of the master. What it tells may
+// have changed when it returns: it is for people and logs. It sends one EVALSHA,
+// which changes nothing.
 func (l *Lock) Inspect(ctx context.Context) (*Inspection, error) {
 	reply, err := l.ask(ctx, "inspect", l.proto.Inspect)
 	if err != nil {
@@ -96,7 +100,7 @@ func (l *Lock) Inspect(ctx context.Context) (*Inspection, error) {
 	}
 	in := &Inspection{Name: l.name, Kind: l.kind(), TTL: left}
 	for _, f := range fields {
-		in.Holders = append(in.Holders, Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count})
+		in.Holders = append(in.Holders, Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count, CountText: f.Text})
 	}
 	for i, q := range queue {
 		in.Queue = append(in.Queue, Waiter{

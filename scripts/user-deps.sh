@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures what a user of the library gets: builds a module that imports the
-# client and the plain lock from this checkout, and fails when
+# client and both kinds of lock from this checkout, and fails when
 #   - packages from other modules than redigo and uuid are compiled into it, or
 #   - its go.sum has more than 40 lines.
 # Works without a network once the modules are in the module cache.
@@ -31,7 +31,7 @@ replace $module => $checkout
 EOF
 
 cat >"$work/main.go" <<EOF
-// Program user takes one lock, as the shortest program would.
+// Program user takes one lock of each kind.
 package main
 
 import (
@@ -40,6 +40,7 @@ import (
 	"os"
 
 	"$module"
+	"$module/rfairlock"
 	"$module/rlock"
 )
 
@@ -52,7 +53,10 @@ func main() {
 	}
 	defer client.Close()
 	lock := rlock.New(client, "orders:42")
-	if err := lock.Do(ctx, func(context.Context) error { return nil }); err != nil {
+	fair := rfairlock.New(client, "billing-run")
+	if err := lock.Do(ctx, func(ctx context.Context) error {
+		return fair.Do(ctx, func(context.Context) error { return nil })
+	}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
@@ -75,7 +79,7 @@ sum_lines=$(wc -l <go.sum)
 own=$(grep -c "^$module\(/\|\$\)" packages || true)
 others=$(grep -vc "^$module\(/\|\$\)" packages || true)
 
-printf 'A program that imports redlatch and rlock compiles %d packages of ours and %d of others, from:\n' "$own" "$others"
+printf 'A program that imports redlatch, rlock and rfairlock compiles %d packages of ours and %d of others, from:\n' "$own" "$others"
 while read -r m; do
 	printf '  %s\n' "$(go list -m "$m")"
 done <modules

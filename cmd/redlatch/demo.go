@@ -17,45 +17,71 @@ import (
 const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
 func newDemo(g *globals) *cobra.Command {
-	var duration time.Duration
+	var opts demo.Options
+	var fair bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch four processes contend for one lock while one is killed",
+		Short: "Watch processes contend for a lock while one of them is killed",
 		Long: `Starts four processes that take one lock in turns. Each reads a counter from the
 server, thinks, and writes it back plus one: without a lock they would overwrite
 each other's work. One process is killed while it holds the lock; the others get
 in when its lease is over. At the end the books are checked.
 
+With --fair, three processes of eight workers each claim numbered jobs from a list,
+under a fair lock. One process is killed while one of its workers holds the lock and
+others are queued. The dead keep their places in the queue until their deadlines:
+the demo keeps these short and shows what they cost. At the end each job must have
+been done once, and nobody who lived may have been overtaken, judged by the queue
+as the server had it when each job was claimed.
+
 The server is inside this program unless --redis names another; REDIS_URL is not
 looked at. On another server the demo uses keys of its own, redlatch-demo:*, and
 removes them.
 
-The exit code is 0 when the counter is right and no two processes were ever
-inside together, 1 otherwise.`,
+The exit code is 0 when the books are right, 1 otherwise: when two were ever inside
+together, when work was lost or done twice, or somebody was overtaken.`,
 		Example: `  redlatch demo
+  redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if duration < time.Second || duration > time.Hour {
-				return exitf(1, "--duration must be from 1s to 1h")
+			if err := checkDemo(cmd, &opts, fair); err != nil {
+				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			err := demo.Run(ctx, demo.Options{
-				Redis:    g.redis,
-				Duration: duration,
-				Broken:   os.Getenv(brokenEnv) != "",
-				Program:  runner.Self(),
-				Out:      os.Stdout,
-			})
+			opts.Redis, opts.Program, opts.Out = g.redis, runner.Self(), os.Stdout
+			opts.Broken = os.Getenv(brokenEnv) != ""
+			err := demo.Run(ctx, opts)
 			if errors.Is(err, demo.ErrInterrupted) {
 				return &exitError{code: runner.Code(os.Interrupt), err: err}
 			}
 			return err
 		},
 	}
-	cmd.Flags().DurationVar(&duration, "duration", 10*time.Second, "how long the processes contend")
+	f := cmd.Flags()
+	f.DurationVar(&opts.Duration, "duration", 10*time.Second, "how long the processes contend, without --fair")
+	f.BoolVar(&fair, "fair", false, "claim jobs under a fair lock")
+	f.IntVar(&opts.Jobs, "jobs", 500, "how many jobs there are with --fair")
 	return cmd
+}
+
+// checkDemo refuses flags that make no sense, and sets what they mean.
+func checkDemo(cmd *cobra.Command, opts *demo.Options, fair bool) error {
+	switch changed := cmd.Flags().Changed; {
+	case fair && changed("duration"):
+		return exitf(1, "--duration is for the demo without --fair, which ends when the jobs are done")
+	case !fair && changed("jobs"):
+		return exitf(1, "--jobs is for the demo with --fair")
+	case fair && (opts.Jobs < 100 || opts.Jobs > 5000):
+		return exitf(1, "--jobs must be from 100 to 5000")
+	case opts.Duration < time.Second || opts.Duration > time.Hour:
+		return exitf(1, "--duration must be from 1s to 1h")
+	}
+	if !fair {
+		opts.Jobs = 0
+	}
+	return nil
 }
 
 // newWorker is the program of the demo's processes.

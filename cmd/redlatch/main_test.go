@@ -87,7 +87,12 @@ func (p *program) line() string {
 // command and all of its children have ended.
 func (p *program) rest() string {
 	p.t.Helper()
-	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(2*soon)))
+	return p.restWithin(2 * soon)
+}
+
+func (p *program) restWithin(limit time.Duration) string {
+	p.t.Helper()
+	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(limit)))
 	text, err := io.ReadAll(p.stdout)
 	require.NoError(p.t, err, "somebody keeps standard output open")
 	return string(text)
@@ -113,8 +118,13 @@ type outcome struct {
 // finish runs redlatch to its end.
 func finish(t *testing.T, url string, args ...string) outcome {
 	t.Helper()
-	p := start(t, url, args...)
-	out := p.rest()
+	return start(t, url, args...).outcome(2 * soon)
+}
+
+// outcome waits for the program's end.
+func (p *program) outcome(limit time.Duration) outcome {
+	p.t.Helper()
+	out := p.restWithin(limit)
 	return outcome{p.code(), out, p.stderr.String()}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -26,7 +27,7 @@ const (
 type runOptions struct {
 	*globals
 	wait, lease, watchdog time.Duration
-	bounded, try          bool
+	bounded, try, fair    bool
 	conflict              int
 }
 
@@ -57,6 +58,7 @@ func newRun(g *globals) *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&o.wait, "wait", 0, "give up when the lock is not free within this time (default: wait for ever)")
 	f.BoolVar(&o.try, "try", false, "give up at once when the lock is held")
+	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: whoever waits is served\nin the order of arrival, as with getFairLock in Java")
 	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended\nbefore it is over")
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
 		"renewed lease, when there is no --lease: how long the lock\nstays when this machine dies; equal to lockWatchdogTimeout in Java")
@@ -167,7 +169,11 @@ func (o *runOptions) lock(ctx context.Context, name string) (*redlatch.Client, *
 	if err != nil {
 		return nil, nil, exitf(runner.CodeFailed, "%s", conn.Problem(url, err))
 	}
-	hold, err := o.take(ctx, rlock.New(client, name))
+	newLock := rlock.New
+	if o.fair {
+		newLock = rfairlock.New
+	}
+	hold, err := o.take(ctx, newLock(client, name))
 	if err != nil {
 		_ = client.Close() // the first error tells more
 		return nil, nil, o.notTaken(name, err)
@@ -196,6 +202,8 @@ func (o *runOptions) notTaken(name string, err error) error {
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return exitf(o.conflict, "lock %q is held by somebody else, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))
+	case errors.Is(err, redlatch.ErrNotAcquired) && o.fair && at != nil && at.Holder.IsZero():
+		return exitf(o.conflict, "lock %q is free, but others are queued for it", name)
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return exitf(o.conflict, "lock %q is held by somebody else", name)
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain):

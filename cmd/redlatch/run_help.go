@@ -9,6 +9,11 @@ anybody else can get the lock. If redlatch is killed, so is COMMAND (on Linux wi
 its children, whatever happens; on Windows not). Processes that COMMAND leaves
 running in the background go on without the lock.
 
+With --fair the lock is Redisson's fair lock: those who wait stand in a queue on the
+server, and --try gets a free lock only when nobody is queued. Use --fair for all
+users of a name or for none: the two kinds exclude each other, but neither wakes the
+other's waiters.
+
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
   125   redlatch failed, or the lock was lost while COMMAND ran
@@ -28,6 +33,9 @@ const runExamples = `  # Wait as long as it takes; the lease is renewed while th
 
   # At most 5 minutes; a crash of this machine frees the lock by then
   redlatch run --lease 5m backup -- ./backup.sh
+
+  # In the order of arrival
+  redlatch run --fair publish -- ./publish.sh
 
   # A renewed lease of 6 seconds: a crash frees the lock soon
   redlatch run --watchdog 6s leader -- ./serve`

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -40,16 +41,16 @@ func TestStatusTellsPrograms(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	got := finish(t, s.URL(), "status", "--json", name)
-	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null}`, got.stdout)
+	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null,"queue":[]}`, got.stdout)
 	s.Do(t, "HSET", name, someOwner, 2)
 	got = finish(t, s.URL(), "status", "--json", name)
-	require.JSONEq(t, `{"name":"`+name+`","held":true,"holders":[{"owner":"`+someOwner+`","count":2}],"ttl_ms":null}`, got.stdout)
+	require.JSONEq(t, `{"name":"`+name+`","held":true,"holders":[{"owner":"`+someOwner+`","count":2}],"ttl_ms":null,"queue":[]}`, got.stdout)
 	s.Do(t, "HSET", name, someOwner, "many")
 	s.Do(t, "PEXPIRE", name, 60_000)
 	got = finish(t, s.URL(), "status", "--json", name)
 	require.Equal(t, 0, got.code)
 	require.Contains(t, got.stdout, `"count": "many"`)
-	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000)\n`, got.stdout)
+	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000),\n`, got.stdout)
 }
 
 func TestStatusExitsWithOneWhenItCannotTell(t *testing.T) {
@@ -57,8 +58,13 @@ func TestStatusExitsWithOneWhenItCannotTell(t *testing.T) {
 	s := redistest.Shared(t)
 	notALock := redistest.Key(t)
 	s.Do(t, "RPUSH", notALock, "text")
+	noQueue, noDeadlines := redistest.Key(t), redistest.Key(t)
+	s.Do(t, "SET", codec.QueueKey(noQueue), "text")
+	s.Do(t, "SADD", codec.TimeoutKey(noDeadlines), "text")
 	for _, c := range []struct{ url, name, says string }{
 		{s.URL(), notALock, "holds a list, and a lock is a hash"},
+		{s.URL(), noQueue, "holds a string, and the queue of a fair lock is a list"},
+		{s.URL(), noDeadlines, "holds a set, and the deadlines of a fair lock are a zset"},
 		{s.URL(), "", "name"},
 		{nobody(t), "x", "connection refused. Start one"},
 		{"sesame", "x", "not of the form"},
@@ -69,16 +75,4 @@ func TestStatusExitsWithOneWhenItCannotTell(t *testing.T) {
 		require.Contains(t, got.stderr, c.says)
 		require.NotContains(t, got.stderr, "sesame")
 	}
-}
-
-func TestStatusIsReadFromExactlyThreeReplies(t *testing.T) {
-	t.Parallel()
-	_, err := parse("x", []any{"hash"})
-	require.Error(t, err)
-	_, err = parse("x", []any{"hash", int64(1), int64(1)})
-	require.Error(t, err)
-	_, err = parse("x", []any{"hash", []any{}, "soon"})
-	require.Error(t, err)
-	_, err = parse("x", []any{int64(1), nil, nil})
-	require.Error(t, err)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
@@ -16,15 +17,11 @@ import (
 )
 
 const (
-	workers  = 4
-	headline = "redlatch demo: 4 processes, one lock"
 	// lease is what the workers' locks are renewed to: short, because the demo
 	// waits for one to run out.
 	lease = 3 * time.Second
 	// tick is the time from picture to picture.
 	tick = 125 * time.Millisecond
-	// afterwards is how long the demo goes on at least after the take-over.
-	afterwards = time.Second
 	// lastWords is how long a worker that was told to stop may take.
 	lastWords = 5 * time.Second
 	// patience is how much longer than planned a run may take. A demo that hangs
@@ -36,9 +33,12 @@ const (
 type Options struct {
 	// Redis is the address of the server, "" for one inside this process.
 	Redis string
-	// Duration is how long the workers work. The demo may take a little longer,
-	// to see the take-over.
+	// Duration is how long the workers of the plain lock work. The demo may take a
+	// little longer, to see the take-over.
 	Duration time.Duration
+	// Jobs is how many jobs are claimed under the fair lock; 0 is the demo of the
+	// plain lock.
+	Jobs int
 	// Broken makes the workers skip the lock, to see that the demo notices.
 	Broken bool
 	// Program is the path of this program.
@@ -54,27 +54,57 @@ var (
 	ErrInterrupted = errors.New("interrupted")
 )
 
+// piece is what is played: what the processes do, how the books are kept of what
+// they report, and what is shown of it. It is for one goroutine.
+type piece interface {
+	// prepare makes the server ready, and returns what each process is to do.
+	prepare() ([]workerConfig, error)
+	// hired enters the process that was started for the id-th configuration.
+	hired(id, pid int)
+	// apply enters a report.
+	apply(r *report)
+	// direct does what is due now.
+	direct(now time.Time) error
+	// over reports whether everything was seen that is to be seen, or will not be.
+	over(now time.Time) bool
+	// failure returns why a process could not go on, "" while all are well.
+	failure() string
+
+	// headline and titles say what is shown.
+	headline() string
+	titles() []string
+	// picture returns the live picture.
+	picture(v *view, now time.Time) []string
+	// news returns what has happened so far, line by line.
+	news() []string
+	// progress returns the line for plain output, once a second.
+	progress(now time.Time) string
+
+	// judge checks the books at the end; cut says that the run was cut short. It
+	// returns the summary, and what is wrong.
+	judge(took time.Duration, cut bool) (summary, wrong []string, err error)
+	// remove deletes everything that the run left on the server.
+	remove() error
+}
+
 // run is one run of the demo.
 type run struct {
-	opts    Options
-	redis   string
-	keys    keys
-	prefix  string
-	tally   *tally
-	team    *team
-	ordered int // the worker that was told to stall, 0 before
-
+	opts   *Options
+	redis  string
+	piece  piece
+	team   *team
+	began  time.Time
 	view   *view
 	screen *ui.Screen // nil for plain output
 	said   int        // news that plain output has had
 	second int        // progress was printed for
 }
 
-// Run runs the demo. It returns ErrWrong when two workers were ever inside or a
-// round was lost, ErrInterrupted when ctx ended first, and other errors when it
-// could not run. No process outlives it.
+// Run runs the demo. It returns ErrWrong when two workers were ever inside, work
+// was lost or the order was, ErrInterrupted when ctx ended first, and other errors
+// when it could not run. No process outlives it.
 func Run(ctx context.Context, opts Options) error {
-	r := &run{opts: opts, redis: opts.Redis, team: &team{reports: make(chan report, 64)}}
+	r := &run{opts: &opts, redis: opts.Redis, team: &team{reports: make(chan report, 64)}}
 	where := conn.Show(opts.Redis)
 	if opts.Redis == "" {
 		srv, err := embedded.Start()
@@ -89,85 +119,95 @@ func Run(ctx context.Context, opts Options) error {
 		return fmt.Errorf("%s", conn.Problem(r.redis, err))
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
-	r.prefix = "redlatch-demo:" + uuid.NewString()[:8]
-	r.keys = keysOf(r.prefix)
-	b := &book{conn: c, keys: r.keys}
-	err = r.play(ctx, where, b)
-	if cleared := b.remove(); cleared != nil && err == nil {
-		err = fmt.Errorf("remove the keys %s:*: %w", r.prefix, cleared)
+	prefix := "redlatch-demo:" + uuid.NewString()[:8]
+	r.piece = r.choose(c, prefix)
+	err = r.play(ctx, where)
+	if cleared := r.piece.remove(); cleared != nil && err == nil {
+		err = fmt.Errorf("remove the keys %s:*: %w", prefix, cleared)
 	}
 	return err
 }
 
-// play runs the workers and tells how it went.
-func (r *run) play(ctx context.Context, where string, b *book) error {
-	r.tally = newTally(time.Now(), lease, workers)
+// choose returns the piece that the options ask for.
+func (r *run) choose(c redis.Conn, prefix string) piece {
+	r.began = time.Now()
+	common := workerConfig{Redis: r.redis, Prefix: prefix, Lease: lease, Broken: r.opts.Broken}
+	if r.opts.Jobs > 0 {
+		return newClaiming(c, &common, r)
+	}
+	return newCounting(c, &common, r)
+}
+
+// play runs the processes and tells how it went.
+func (r *run) play(ctx context.Context, where string) error {
 	r.open(where)
 	err := r.hire()
 	if err == nil {
 		err = r.watch(ctx)
 	}
-	r.team.dismiss(lastWords, func(rep report) { r.tally.apply(rep.id, &rep.event) })
+	r.team.dismiss(lastWords, func(rep report) { r.piece.apply(&rep) })
 	r.show(time.Now())
 	r.close()
 	if err != nil && !errors.Is(err, ErrInterrupted) {
 		return err
 	}
-	if why := r.tally.failure(); why != "" {
+	if why := r.piece.failure(); why != "" {
 		return errors.New(why)
 	}
-	return r.conclude(b, err)
+	return r.conclude(err)
 }
 
-// conclude checks the books and prints the summary. err is how the watching
-// ended: nil or ErrInterrupted.
-func (r *run) conclude(b *book, err error) error {
-	counter, journal, readErr := b.totals()
-	if readErr != nil {
-		return fmt.Errorf("%s", conn.Problem(r.redis, readErr))
+// conclude prints the summary. err is how the watching ended: nil or
+// ErrInterrupted.
+func (r *run) conclude(err error) error {
+	lines, wrong, judgeErr := r.piece.judge(time.Since(r.began), err != nil)
+	if judgeErr != nil {
+		return fmt.Errorf("%s", conn.Problem(r.redis, judgeErr))
 	}
-	res := &result{took: time.Since(r.tally.began), counter: counter, wrong: r.tally.audit(counter, journal)}
-	if err == nil && r.tally.heir == nil {
-		res.wrong = append(res.wrong, fmt.Sprintf("nobody got the lock within %v of the kill", patience))
-	}
-	for _, line := range r.tally.summary(res) {
+	for _, line := range lines {
 		r.print(line)
 	}
-	if len(res.wrong) > 0 {
+	for _, w := range wrong {
+		r.print("WRONG: " + w + ".")
+	}
+	if len(wrong) > 0 {
 		return ErrWrong
 	}
 	return err
 }
 
 func (r *run) hire() error {
-	for _, c := range r.tally.workers {
-		err := r.team.hire(r.opts.Program, workerConfig{
-			ID: c.id, Redis: r.redis, Prefix: r.prefix, Lease: lease, Broken: r.opts.Broken,
-		})
+	configs, err := r.piece.prepare()
+	if err != nil {
+		return fmt.Errorf("%s", conn.Problem(r.redis, err))
+	}
+	for i := range configs {
+		pid, err := r.team.hire(r.opts.Program, &configs[i])
 		if err != nil {
 			return err
 		}
-		c.pid = r.team.members[c.id-1].cmd.Process.Pid
+		r.piece.hired(configs[i].ID, pid)
 	}
 	return nil
 }
 
-// watch follows the workers until the run is over.
+// watch follows the processes until the run is over.
 func (r *run) watch(ctx context.Context) error {
 	pictures := time.NewTicker(tick)
 	defer pictures.Stop()
 	for {
 		select {
 		case rep := <-r.team.reports:
-			r.tally.apply(rep.id, &rep.event)
-			r.strike(&rep)
-			if r.tally.failure() != "" {
+			r.piece.apply(&rep)
+			if r.piece.failure() != "" {
 				return nil
 			}
 		case now := <-pictures.C:
-			r.direct(now)
+			if err := r.piece.direct(now); err != nil {
+				return fmt.Errorf("%s", conn.Problem(r.redis, err))
+			}
 			r.show(now)
-			if r.over(now) {
+			if r.piece.over(now) {
 				return nil
 			}
 		case <-ctx.Done():
@@ -176,52 +216,18 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// direct chooses the victim when it is time: whoever is inside now. It is told
-// to stand still between its next GET and SET, where a death does most harm.
-func (r *run) direct(now time.Time) {
-	t := r.tally
-	if r.ordered != 0 || t.last == nil || !t.readyAll() || now.Sub(t.began) < r.opts.Duration*2/5 {
-		return
-	}
-	r.ordered = t.last.id
-	r.team.stall(r.ordered)
-}
-
-// strike kills the victim when it stands still.
-func (r *run) strike(rep *report) {
-	if rep.event.Kind != stalled || rep.id != r.ordered {
-		return
-	}
-	at := time.Now()
-	r.team.kill(rep.id)
-	r.tally.killed(rep.id, at)
-}
-
-// over reports whether everything was seen that is to be seen, or will not be.
-func (r *run) over(now time.Time) bool {
-	t := r.tally
-	ran := now.Sub(t.began)
-	if t.heir == nil {
-		return ran >= r.opts.Duration+patience
-	}
-	return ran >= r.opts.Duration && now.Sub(t.heirAt) >= afterwards
-}
-
 // open begins the output.
 func (r *run) open(where string) {
 	r.view = &view{
-		look: ui.LookOf(r.opts.Out),
-		titles: []string{
-			"server  " + where,
-			"lock    " + r.keys.lock + ", leases of " + short(lease) + ", renewed",
-		},
-		until: r.opts.Duration,
+		look:     ui.LookOf(r.opts.Out),
+		headline: r.piece.headline(),
+		titles:   append([]string{"server  " + where}, r.piece.titles()...),
 	}
 	if ui.IsLive(r.opts.Out) {
 		r.screen = ui.NewScreen(r.opts.Out)
 		return
 	}
-	r.print(headline)
+	r.print(r.view.headline)
 	for _, line := range r.view.titles {
 		r.print(line)
 	}
@@ -230,17 +236,17 @@ func (r *run) open(where string) {
 // show draws the picture, or prints what is new.
 func (r *run) show(now time.Time) {
 	if r.screen != nil {
-		r.view.sample(r.tally)
-		r.screen.Draw(r.view.lines(r.tally, now))
+		r.screen.Draw(r.piece.picture(r.view, now))
 		return
 	}
-	for _, line := range r.tally.news[r.said:] {
+	news := r.piece.news()
+	for _, line := range news[r.said:] {
 		r.print(line)
 	}
-	r.said = len(r.tally.news)
-	if second := int(now.Sub(r.tally.began).Seconds()); second > r.second {
+	r.said = len(news)
+	if second := int(now.Sub(r.began).Seconds()); second > r.second {
 		r.second = second
-		r.print(r.tally.progress(now))
+		r.print(r.piece.progress(now))
 	}
 }
 

@@ -1,19 +1,18 @@
-// Package demo shows the lock at work: four processes contend for it, one of
-// them is killed while it holds it, and the books are checked at the end.
+// Package demo shows the locks at work: processes contend for one, one of them is
+// killed while it holds it, and the books are checked at the end. There are two
+// pieces, counting under the plain lock and claiming jobs under the fair lock.
 //
-//	parent ──stdin: config, "stall", "stop"──────▶ worker 1 … 4
+//	parent ──stdin: config, "stall", "stop"──────▶ process 1 …
 //	       ◀──stdout: one event a line, as JSON──
 //
-// A worker whose input ends unasked has lost its parent, and ends at once.
+// A process whose input ends unasked has lost its parent, and ends at once.
 //
-// # What a worker does
+// # Counting
 //
 //	lock ─▶ mark "inside" ─▶ GET counter ─▶ think ─▶ SET counter+1 ─▶ unmark ─▶ unlock
 //
 // The read-modify-write is deliberately not atomic: without exclusion, rounds
 // get lost and markers collide.
-//
-// # Why the books are exact
 //
 // The SET travels in one MULTI with an entry in a journal, a hash with one field
 // per worker. A worker that is killed has done both or neither, so the counter
@@ -21,6 +20,33 @@
 // another one's result is in the journal but not in the counter. The rounds that
 // the workers report must equal the journal too; only the killed one may have
 // journaled a round that it could not report any more.
+//
+// # Claiming
+//
+//	lock ─▶ mark ─▶ look at the first job ─▶ think ─▶ MULTI: take the first job off,
+//	count it as done, number the visit, read the lock's queue ─▶ unmark ─▶ unlock
+//
+// Without exclusion two workers look at one job: it is done twice, and the next one
+// is thrown away. At the end each job must be on the list or have been done once.
+//
+// # Why the order is judged fairly
+//
+// The queue is the list to which the acquire script pushes whoever waits, so its
+// order is that of arrival on the server. It is read while the lock is held: nobody
+// can leave it by getting in, and whoever comes stands behind those in it. So the
+// next visit must be that of the first in it, of those who get in at all; the
+// others have died. The visits' numbers come from the server, too. What cannot be
+// judged is who comes first to a lock with an empty queue; the summary says how
+// many turns were judged.
+//
+// # What the dead cost
+//
+// The dead keep their places until their deadlines. The deadline of the first in a
+// queue is one lease and one wait after the queue was last empty, later only by one
+// wait for each of the dead that was removed since. So the waits are short here, and
+// the workers are busy elsewhere most of the time, that the queue is empty now and
+// then: otherwise the living would miss their deadlines, too, lose their places and
+// be overtaken. In real life the wait is minutes long, and so are the stalls.
 //
 // # Why "two inside" is exact
 //

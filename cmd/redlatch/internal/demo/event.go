@@ -27,6 +27,12 @@ type event struct {
 	Found string        `json:"found,omitempty"`
 	Wait  time.Duration `json:"wait,omitempty"`
 	Text  string        `json:"text,omitempty"`
+
+	// Of a visit under the fair lock: its number, the job that was done, 0 when
+	// none was left, and who was queued then, the next one first.
+	Visit int64    `json:"visit,omitempty"`
+	Job   int64    `json:"job,omitempty"`
+	Queue []string `json:"queue,omitempty"`
 }
 
 // workerConfig is the first line of a worker's input.
@@ -36,6 +42,11 @@ type workerConfig struct {
 	Prefix string        `json:"prefix"`
 	Lease  time.Duration `json:"lease"`
 	Broken bool          `json:"broken"`
+
+	// Hands is how many workers of the process claim jobs; 0 is the plain lock.
+	Hands int `json:"hands,omitempty"`
+	// FairWait is the fair wait timeout of the process.
+	FairWait time.Duration `json:"fair_wait,omitempty"`
 }
 
 // The lines that a parent sends after the configuration.
@@ -43,18 +54,6 @@ const (
 	stallOrder = "stall\n" // stand still in the next round
 	stopOrder  = "stop\n"  // finish the round and end
 )
-
-// keys are the names of a run on the server.
-type keys struct{ lock, counter, journal, inside string }
-
-func keysOf(prefix string) keys {
-	return keys{
-		lock:    prefix + ":lock",
-		counter: prefix + ":counter",
-		journal: prefix + ":journal",
-		inside:  prefix + ":inside",
-	}
-}
 
 // keyLife, in seconds, is how long keys stay on a server if nobody removes them.
 const keyLife = 600

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -38,97 +37,76 @@ func throughLock(lock *rlock.Lock) func(context.Context) (*visit, error) {
 }
 
 // throughWall enters without asking anybody: to see that the demo would notice.
-func throughWall(id int) func(context.Context) (*visit, error) {
+func throughWall(id string) func(context.Context) (*visit, error) {
 	n := 0
 	return func(context.Context) (*visit, error) {
 		n++
 		return &visit{
-			owner: fmt.Sprintf("no-lock-%d:%d", id, n),
+			owner: fmt.Sprintf("no-lock-%s:%d", id, n),
 			held:  context.Background(),
 			leave: func() error { return nil },
 		}, nil
 	}
 }
 
-// book is what the lock protects: a counter, the journal of who counted, and the
-// marker of who is inside. It is for one goroutine.
-type book struct {
+// marker says on the server who is inside. It is for one goroutine.
+type marker struct {
 	conn redis.Conn
-	keys keys
-	id   int
-}
-
-// read returns the counter.
-func (b *book) read() (int64, error) {
-	n, err := redis.Int64(b.conn.Do("GET", b.keys.counter))
-	if errors.Is(err, redis.ErrNil) {
-		return 0, nil
-	}
-	return n, err
-}
-
-// write sets the counter and journals the round, both or neither.
-func (b *book) write(n int64) error {
-	// What Send cannot send, EXEC below reports.
-	_ = b.conn.Send("MULTI")
-	_ = b.conn.Send("SET", b.keys.counter, n, "EX", keyLife)
-	_ = b.conn.Send("HINCRBY", b.keys.journal, b.id, 1)
-	_ = b.conn.Send("EXPIRE", b.keys.journal, keyLife)
-	_, err := b.conn.Do("EXEC")
-	return err
+	key  string
 }
 
 // mark sets the marker. It returns the owner of the marker that was there.
-func (b *book) mark(owner string) (string, error) {
-	_, err := redis.String(b.conn.Do("SET", b.keys.inside, owner, "NX", "EX", keyLife))
+func (m *marker) mark(owner string) (string, error) {
+	_, err := redis.String(m.conn.Do("SET", m.key, owner, "NX", "EX", keyLife))
 	if !errors.Is(err, redis.ErrNil) {
 		return "", err
 	}
-	other, err := redis.String(b.conn.Do("GETSET", b.keys.inside, owner))
+	other, err := redis.String(m.conn.Do("GETSET", m.key, owner))
 	if errors.Is(err, redis.ErrNil) {
 		other, err = "somebody who has left", nil
 	}
 	if err == nil {
-		_, err = b.conn.Do("EXPIRE", b.keys.inside, keyLife)
+		_, err = m.conn.Do("EXPIRE", m.key, keyLife)
 	}
 	return other, err
 }
 
 // unmark removes the marker if it is owner's. It returns whose it was.
-func (b *book) unmark(owner string) (string, error) {
-	other, err := redis.String(b.conn.Do("GET", b.keys.inside))
+func (m *marker) unmark(owner string) (string, error) {
+	other, err := redis.String(m.conn.Do("GET", m.key))
 	switch {
 	case errors.Is(err, redis.ErrNil):
 		return "nobody", nil
 	case err == nil && other == owner:
-		_, err = b.conn.Do("DEL", b.keys.inside)
+		_, err = m.conn.Do("DEL", m.key)
 	}
 	return other, err
 }
 
-// totals returns the counter, and the journal by worker.
-func (b *book) totals() (int64, map[int]int64, error) {
-	n, err := b.read()
-	if err != nil {
-		return 0, nil, err
-	}
-	fields, err := redis.Int64Map(b.conn.Do("HGETALL", b.keys.journal))
-	if err != nil {
-		return 0, nil, err
-	}
-	journal := map[int]int64{}
-	for field, rounds := range fields {
-		id, err := strconv.Atoi(field)
-		if err != nil {
-			return 0, nil, fmt.Errorf("a worker called %q is in the journal", field)
-		}
-		journal[id] = rounds
-	}
-	return n, journal, nil
+// meetings are the markers that were found where none should be.
+type meetings struct {
+	found   []string
+	excused map[string]bool // owners whose marker may stay behind
 }
 
-// remove deletes everything that the run left on the server.
-func (b *book) remove() error {
-	_, err := b.conn.Do("DEL", b.keys.lock, b.keys.counter, b.keys.journal, b.keys.inside)
-	return err
+// find enters a marker that was found.
+func (m *meetings) find(owner string) { m.found = append(m.found, owner) }
+
+// excuse says that owner could not take its marker away.
+func (m *meetings) excuse(owner string) {
+	if m.excused == nil {
+		m.excused = map[string]bool{}
+	}
+	m.excused[owner] = true
+}
+
+// count returns how often two were inside.
+func (m *meetings) count() int {
+	n := 0
+	for _, owner := range m.found {
+		if !m.excused[owner] {
+			n++
+		}
+	}
+	return n
 }

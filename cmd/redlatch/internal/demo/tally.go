@@ -29,6 +29,9 @@ type contender struct {
 	rounds int64     // reported as released
 	waits  []time.Duration
 	text   string // why it failed
+
+	client  string // what the owners of a crew begin with
+	waiting int    // how many of a crew wait
 }
 
 // tally keeps the books of a run. It is for one goroutine.
@@ -42,8 +45,7 @@ type tally struct {
 	acquisitions int64
 	handOvers    int64
 	waits        []time.Duration // without those for the dead worker's lease
-	findings     []event
-	excused      map[string]bool // owners whose marker may stay behind
+	met          meetings
 
 	victim   *contender
 	killedAt time.Time
@@ -54,7 +56,7 @@ type tally struct {
 }
 
 func newTally(began time.Time, lease time.Duration, n int) *tally {
-	t := &tally{began: began, lease: lease, excused: map[string]bool{}}
+	t := &tally{began: began, lease: lease}
 	for id := 1; id <= n; id++ {
 		t.workers = append(t.workers, &contender{id: id, state: starting, since: began})
 	}
@@ -83,15 +85,15 @@ func (t *tally) apply(id int, e *event) {
 			t.holder = nil
 		}
 	case lost:
-		t.excused[e.Owner] = true
+		t.met.excuse(e.Owner)
 		t.say(e.At, "worker %d lost the lock before it had finished, and wrote nothing", c.id)
 	case found:
-		t.findings = append(t.findings, *e)
+		t.met.find(e.Found)
 	case failed:
 		c.text = e.Text
 		c.become(broke, e.At)
 	case gone:
-		t.left(c, e)
+		c.left(e)
 	case stalled: // what follows is the caller's to decide
 	}
 }
@@ -128,7 +130,7 @@ func (t *tally) spansKill(e *event) bool {
 func (t *tally) killed(id int, at time.Time) {
 	c := t.workers[id-1]
 	t.victim, t.killedAt = c, at
-	t.excused[c.owner] = true
+	t.met.excuse(c.owner)
 	c.become(dead, at)
 	if t.holder == c {
 		t.holder = nil
@@ -137,7 +139,7 @@ func (t *tally) killed(id int, at time.Time) {
 }
 
 // left enters that a process is gone.
-func (t *tally) left(c *contender, e *event) {
+func (c *contender) left(e *event) {
 	switch {
 	case c.state == dead:
 	case e.Text != "" && c.state != broke:
@@ -154,15 +156,7 @@ func (c *contender) become(s state, at time.Time) { c.state, c.since = s, at }
 func (t *tally) takeOver() time.Duration { return t.heirAt.Sub(t.killedAt) }
 
 // violations counts how often two were inside.
-func (t *tally) violations() int {
-	n := 0
-	for _, f := range t.findings {
-		if !t.excused[f.Found] {
-			n++
-		}
-	}
-	return n
-}
+func (t *tally) violations() int { return t.met.count() }
 
 // failure returns why a worker could not go on, "" while all are well.
 func (t *tally) failure() string {

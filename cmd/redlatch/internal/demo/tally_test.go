@@ -159,15 +159,15 @@ func TestPictureFitsEightyColumnsAndAlwaysHasTheSameHeight(t *testing.T) {
 	for _, c := range b.workers {
 		c.pid = 4194304 // the largest there is
 	}
-	v := &view{look: ui.Look{Colours: true, Unicode: true}, titles: []string{"server", "lock"}, until: 10 * time.Second}
-	v.sample(b)
-	height := len(v.lines(b, at(0)))
+	p := &counting{tally: b, until: 10 * time.Second}
+	v := &view{look: ui.Look{Colours: true, Unicode: true}, headline: p.headline(), titles: []string{"server", "lock"}}
+	height := len(p.picture(v, at(0)))
 	step := func(id int, e event) {
 		b.apply(id, &e)
 		for range laneWidth / 3 {
-			v.sample(b)
+			p.picture(v, at(99_000))
 		}
-		lines := v.lines(b, at(99_000))
+		lines := p.picture(v, at(99_000))
 		require.Len(t, lines, height)
 		for _, line := range lines {
 			require.LessOrEqual(t, len([]rune(bare(line))), 79, "%s", bare(line))
@@ -182,5 +182,5 @@ func TestPictureFitsEightyColumnsAndAlwaysHasTheSameHeight(t *testing.T) {
 	step(3, event{Kind: found, Found: "p"})
 	step(2, event{Kind: lost, At: at(99_000), Owner: "q"})
 	step(1, event{Kind: acquired, At: at(3000), Owner: "o"})
-	require.Contains(t, bare(v.lines(b, at(99_000))[8]), "KILLED")
+	require.Contains(t, bare(p.picture(v, at(99_000))[8]), "KILLED")
 }

@@ -34,22 +34,23 @@ type member struct {
 	orders io.WriteCloser
 }
 
-// hire starts a worker process: program with the hidden command.
-func (t *team) hire(program string, cfg workerConfig) error {
+// hire starts a worker process: program with the hidden command. It returns the
+// process's id.
+func (t *team) hire(program string, cfg *workerConfig) (pid int, err error) {
 	cmd := exec.Command(program, WorkerCommand)
 	cmd.Args[0] = "redlatch" // for those who look at a list of processes
 	orders, err := cmd.StdinPipe()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start worker %d: %w", cfg.ID, err)
+		return 0, fmt.Errorf("start process %d: %w", cfg.ID, err)
 	}
 	m := &member{id: cfg.ID, cmd: cmd, orders: orders}
 	t.members = append(t.members, m)
@@ -60,11 +61,11 @@ func (t *team) hire(program string, cfg workerConfig) error {
 	})
 	line, err := json.Marshal(cfg)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	// A worker that is dead already shows as gone.
 	_, _ = orders.Write(append(line, '\n'))
-	return nil
+	return cmd.Process.Pid, nil
 }
 
 // listen passes on what the worker reports until it can report no more.

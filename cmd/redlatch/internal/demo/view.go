@@ -15,42 +15,49 @@ const (
 	newsLines = 3
 )
 
-// view is the live picture of a run: a table with a lane for each worker.
+// view is the live picture of a run: a table with a lane for each process.
 type view struct {
-	look   ui.Look
-	titles []string // where the lock is
-	until  time.Duration
-	lanes  [][]state // what each worker was doing, newest last
+	look     ui.Look
+	headline string
+	titles   []string  // where the lock is
+	lanes    [][]state // what each process was doing, newest last
 }
 
-// sample remembers what the workers are doing at this moment.
-func (v *view) sample(t *tally) {
-	for len(v.lanes) < len(t.workers) {
+// picture is what a view shows at one moment.
+type picture struct {
+	clock    string // how far the run is
+	unit     string // what the processes count
+	workers  []*contender
+	orphaned bool     // nobody has got in yet where the dead one was
+	below    []string // lines below the table
+	news     []string
+}
+
+// sample remembers what the processes are doing at this moment.
+func (v *view) sample(workers []*contender) {
+	for len(v.lanes) < len(workers) {
 		v.lanes = append(v.lanes, nil)
 	}
-	for i, c := range t.workers {
+	for i, c := range workers {
 		lane := append(v.lanes[i], c.state)
 		v.lanes[i] = lane[max(0, len(lane)-laneWidth):]
 	}
 }
 
 // lines draws the picture, at most 79 columns wide.
-func (v *view) lines(t *tally, now time.Time) []string {
-	clock := fmt.Sprintf("%.1f s", now.Sub(t.began).Seconds())
-	if now.Sub(t.began) <= v.until {
-		clock += " of " + short(v.until)
-	}
-	lines := []string{v.look.Paint(ui.Bold, fmt.Sprintf("%-60s", headline)) + fmt.Sprintf("%19s", clock)}
+func (v *view) lines(p *picture, now time.Time) []string {
+	lines := []string{v.look.Paint(ui.Bold, fmt.Sprintf("%-60s", v.headline)) + fmt.Sprintf("%19s", p.clock)}
 	for _, title := range v.titles {
 		lines = append(lines, v.look.Paint(ui.Dim, title))
 	}
 	lines = append(lines, "", v.look.Paint(ui.Dim, fmt.Sprintf("    %7s  %-13s%6s%9s%8s  LAST %s",
-		"PID", "STATE", "ROUNDS", "WAIT p50", "p99", short(laneWidth*tick))))
-	for i, c := range t.workers {
-		lines = append(lines, v.worker(t, c, v.lanes[i], now))
+		"PID", "STATE", p.unit, "WAIT p50", "p99", short(laneWidth*tick))))
+	for i, c := range p.workers {
+		lines = append(lines, v.worker(p, c, v.lanes[i], now))
 	}
-	lines = append(lines, v.legend(), "", v.totals(t, now), "")
-	news := t.news[max(0, len(t.news)-newsLines):]
+	lines = append(lines, v.legend(), "")
+	lines = append(append(lines, p.below...), "")
+	news := p.news[max(0, len(p.news)-newsLines):]
 	for i := range newsLines {
 		line := ""
 		if i < len(news) {
@@ -62,9 +69,9 @@ func (v *view) lines(t *tally, now time.Time) []string {
 }
 
 // worker draws one row of the table.
-func (v *view) worker(t *tally, c *contender, lane []state, now time.Time) string {
+func (v *view) worker(p *picture, c *contender, lane []state, now time.Time) string {
 	label := string(c.state)
-	if c.state == waits || c.state == dead && t.heir == nil {
+	if c.state == waits || c.state == dead && p.orphaned {
 		label += " " + ago(now.Sub(c.since))
 	}
 	return fmt.Sprintf("  %d %7d  %s%6d%9s%8s  %s",
@@ -128,13 +135,10 @@ func (v *view) legend() string {
 	return strings.Repeat(" ", 51) + strings.Join(parts, "  ")
 }
 
-// totals draws the line below the table.
-func (v *view) totals(t *tally, now time.Time) string {
-	safe := v.look.Paint(ui.Green, "never")
-	if n := t.violations(); n > 0 {
-		safe = v.look.Paint(ui.Red, fmt.Sprintf("%d times", n))
+// safe tells how often two were inside.
+func (v *view) safe(violations int) string {
+	if violations > 0 {
+		return v.look.Paint(ui.Red, fmt.Sprintf("%d times", violations))
 	}
-	rate := float64(t.handOvers) / max(now.Sub(t.began).Seconds(), 0.1)
-	return fmt.Sprintf("  rounds %-7d hand-overs %-7s two inside %s",
-		t.rounds(), fmt.Sprintf("%d (%.0f/s)", t.handOvers, rate), safe)
+	return v.look.Paint(ui.Green, "never")
 }

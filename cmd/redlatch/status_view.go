@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// status is what there is to show of a lock.
+type status struct {
+	Name    string   `json:"name"`
+	Held    bool     `json:"held"`
+	Holders []holder `json:"holders"`
+	// TTLMillis is what the lease has left, nil when the lock is free or has none.
+	TTLMillis *int64 `json:"ttl_ms"`
+	// Queue is who waits, the next one first; nil when it may not be read.
+	Queue []waiter `json:"queue"`
+	// Note says why a free lock with a queue is not taken, as far as one look tells.
+	Note string `json:"note,omitempty"`
+}
+
+// holder is one field of the lock's hash. Other kinds of locks, and other
+// programs, have other fields: they are shown as they are.
+type holder struct {
+	Owner string `json:"owner"`
+	Count count  `json:"count"`
+}
+
+// waiter is one place in the queue.
+type waiter struct {
+	Position int    `json:"position"`
+	Owner    string `json:"owner"`
+	// DeadlineMillis is the time to the deadline, negative when that is over, nil
+	// when there is none.
+	DeadlineMillis *int64 `json:"deadline_in_ms"`
+	Subscribed     string `json:"subscribed"`
+}
+
+// count is how often the owner has entered, a number unless the field holds
+// something else.
+type count string
+
+// MarshalJSON is part of json.Marshaler.
+func (c count) MarshalJSON() ([]byte, error) {
+	if n, err := strconv.ParseInt(string(c), 10, 64); err == nil {
+		return json.Marshal(n)
+	}
+	return json.Marshal(string(c))
+}
+
+// statusOf makes a status of what was seen just now.
+func statusOf(in *rlock.Inspection, now time.Time) *status {
+	s := &status{Name: in.Name, Held: in.Held(), Holders: []holder{}}
+	for _, h := range in.Holders {
+		s.Holders = append(s.Holders, holder{Owner: h.Text, Count: count(h.CountText)})
+	}
+	if s.Held && in.TTL >= 0 {
+		left := in.TTL.Milliseconds()
+		s.TTLMillis = &left
+	}
+	if in.Kind != "fair" {
+		return s
+	}
+	s.Queue = []waiter{}
+	for _, q := range in.Queue {
+		w := waiter{Position: q.Position, Owner: q.Text, Subscribed: q.Subscribed.String()}
+		if !q.Deadline.IsZero() {
+			left := q.Deadline.Sub(now).Milliseconds()
+			w.DeadlineMillis = &left
+		}
+		s.Queue = append(s.Queue, w)
+	}
+	if !s.Held && len(s.Queue) > 0 {
+		s.Note = whyFree(&s.Queue[0])
+	}
+	return s
+}
+
+// whyFree says what keeps the next in the queue from taking a free lock.
+func whyFree(next *waiter) string {
+	switch {
+	case next.DeadlineMillis != nil && *next.DeadlineMillis <= 0:
+		return "the deadline of the next in the queue is over: whoever asks next removes it"
+	case next.Subscribed == rlock.SubscribedYes.String():
+		return "the next in the queue listens: it takes the lock in a moment, or when it asks again"
+	case next.Subscribed == rlock.SubscribedUnknown.String():
+		return "whether the next in the queue lives cannot be told: this user may not count subscribers"
+	case next.DeadlineMillis == nil:
+		return "the next in the queue has no subscriber, as if it were dead, and no deadline: nobody will remove it"
+	}
+	return "the next in the queue has no subscriber: unless it is about to ask, it is dead, and blocks the lock for " +
+		lasts(*next.DeadlineMillis)
+}
+
+// print writes the status for people.
+func (s *status) print(w io.Writer) {
+	if s.Held {
+		fmt.Fprintf(w, "lock %q is held\n", s.Name)
+	} else {
+		fmt.Fprintf(w, "lock %q is free\n", s.Name)
+	}
+	for _, h := range s.Holders {
+		fmt.Fprintf(w, "  owner  %s   count %s\n", printable(h.Owner), printable(string(h.Count)))
+	}
+	switch {
+	case s.TTLMillis != nil:
+		fmt.Fprintf(w, "  lease  %s left\n", lasts(*s.TTLMillis))
+	case s.Held:
+		fmt.Fprintln(w, "  lease  none: it stays until somebody frees it")
+	}
+	s.printQueue(w)
+}
+
+func (s *status) printQueue(w io.Writer) {
+	if s.Queue == nil {
+		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
+	}
+	if len(s.Queue) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  queue  %d waiting\n", len(s.Queue))
+	for i := range s.Queue {
+		q := &s.Queue[i]
+		fmt.Fprintf(w, "  %5d  %s   deadline %s   subscribed %s\n", q.Position, printable(q.Owner), q.deadline(), q.Subscribed)
+	}
+	if s.Note != "" {
+		fmt.Fprintf(w, "  note   %s\n", s.Note)
+	}
+}
+
+// deadline tells a deadline relative to now.
+func (q *waiter) deadline() string {
+	switch {
+	case q.DeadlineMillis == nil:
+		return "none"
+	case *q.DeadlineMillis > 0:
+		return "in " + lasts(*q.DeadlineMillis)
+	}
+	return lasts(-*q.DeadlineMillis) + " ago"
+}
+
+// lasts shows a time in milliseconds.
+func lasts(ms int64) string {
+	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+// printable quotes what a terminal should not get as it is.
+func printable(s string) string {
+	if q := strconv.QuoteToGraphic(s); s == "" || q[1:len(q)-1] != s || strings.Contains(s, " ") {
+		return q
+	}
+	return s
+}

@@ -1,0 +1,117 @@
+// Command jobs does the jobs of a Redis list, one at a time and in their order, with
+// as many workers as are started: each claims the first job when it is its turn, and
+// turns are taken in the order in which the workers asked. A worker that dies leaves
+// its job at the front of the list, for the next one. Copy it.
+//
+//	redis-cli RPUSH jobs-example one two three
+//	go run ./examples/jobs redis://localhost:6379
+//
+// It ends cleanly on SIGTERM: the job at hand is finished, or the place in the queue
+// of workers given up.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+const (
+	todo = "jobs-example"      // the jobs, the next one first
+	done = "jobs-example:done" // those that were done, in that order
+
+	// patience is how long the job at hand may take after SIGTERM. Keep it below
+	// what your platform waits before it sends SIGKILL.
+	patience = 20 * time.Second
+	// idle is how long a worker stays away when there is nothing to do.
+	idle = 500 * time.Millisecond
+)
+
+func main() {
+	url := "redis://localhost:6379"
+	if len(os.Args) > 1 {
+		url = os.Args[1]
+	}
+	if err := run(url); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(url string) error {
+	jobs, err := redis.DialURL(url)
+	if err != nil {
+		return err
+	}
+	client, err := redlatch.Open(context.Background(), url)
+	if err != nil {
+		return errors.Join(err, jobs.Close())
+	}
+	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+
+	ended := make(chan error, 1)
+	go func() { ended <- work(term, client, jobs) }()
+
+	select {
+	case err := <-ended:
+		return errors.Join(err, client.Close(), jobs.Close())
+	case <-term.Done():
+	}
+	log.Print("asked to stop: finishing the job at hand")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return errors.Join(client.Shutdown(ctx), <-ended, jobs.Close())
+}
+
+// work goes on until the client takes no more locks, or term ends while there is
+// nothing to do.
+func work(term context.Context, client *redlatch.Client, jobs redis.Conn) error {
+	lock := rfairlock.New(client, "jobs-example:lock")
+	for {
+		err := lock.Do(context.Background(), func(ctx context.Context) error { return next(ctx, jobs) })
+		switch {
+		case errors.Is(err, redlatch.ErrClosed):
+			return nil
+		case errors.Is(err, redlatch.ErrLost):
+			log.Print(err) // the job is still on the list: somebody else does it
+		case errors.Is(err, redis.ErrNil): // no job
+			select {
+			case <-time.After(idle):
+			case <-term.Done():
+				return nil
+			}
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// next does the first job of the list. It takes it off when it is done, not before:
+// whoever dies in between has lost nothing, and the next one does the job again.
+func next(ctx context.Context, jobs redis.Conn) error {
+	job, err := redis.String(jobs.Do("LINDEX", todo, 0))
+	if err != nil {
+		return err
+	}
+	fmt.Println("working on", job)
+	select {
+	case <-time.After(200 * time.Millisecond): // the work; it heeds ctx, too
+	case <-ctx.Done():
+		return context.Cause(ctx) // the lock was lost: stop at once
+	}
+	_ = jobs.Send("MULTI") // what Send cannot send, EXEC reports
+	_ = jobs.Send("LPOP", todo)
+	_ = jobs.Send("RPUSH", done, job)
+	_, err = jobs.Do("EXEC")
+	return err
+}
