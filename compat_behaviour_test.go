@@ -1,9 +1,11 @@
 package redlatch_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -55,19 +57,22 @@ func (p *pair) begin(op string, fields peer.Command) *peer.Call {
 
 // testBehaviour runs what takes time side by side.
 func (c *compat) testBehaviour(t *testing.T) {
-	c.table.note(t, c.release.String(), "behaviour", func() string { return "ok" })
-	t.Run("Java asks about our lock", c.testJavaAsks)
-	t.Run("we ask about Java's lock", c.testWeAsk)
-	t.Run("Java forces our lock", c.testJavaForces)
-	t.Run("we force Java's lock", c.testWeForce)
-	t.Run("our watchdog keeps Java out", c.testOurWatchdog)
-	t.Run("Java's watchdog keeps us out", c.testJavaWatchdog)
-	t.Run("an expired lease frees both ways", c.testExpiry)
-	t.Run("Java halts while it holds", c.testHaltedHolder)
-	t.Run("Java halts while it waits", c.testHaltedWaiter)
-	t.Run("names are mapped alike", c.testNameMapper)
-	t.Run("an interrupted Java waiter is gone", c.testInterruptedWaiter)
-	t.Run("a wait that is over leaves no trace", c.testWaitOver)
+	c.row(t, "Java asks about our lock", c.testJavaAsks)
+	c.row(t, "we ask about Java's lock", c.testWeAsk)
+	c.row(t, "Java forces our lock", c.testJavaForces)
+	c.row(t, "we force Java's lock", c.testWeForce)
+	c.row(t, "our watchdog keeps Java out", c.testOurWatchdog)
+	c.row(t, "Java's watchdog keeps us out", c.testJavaWatchdog)
+	c.row(t, "an expired lease frees both ways", c.testExpiry)
+	c.row(t, "Java counts our re-entries", c.testJavaCounts)
+	c.row(t, "we count Java's re-entries", c.testWeCount)
+	c.row(t, "Java unlocks what we acquired", c.testJavaUnlocksOurs)
+	c.row(t, "we unlock what Java acquired", c.testWeUnlockJavas)
+	c.row(t, "Java takes our lock over", c.testJavaTakesOver)
+	c.row(t, "we take Java's lock over", c.testWeTakeOver)
+	c.row(t, "names are mapped alike", c.testNameMapper)
+	c.row(t, "an interrupted Java waiter is gone", c.testInterruptedWaiter)
+	c.row(t, "a wait that is over leaves no trace", c.testWaitOver)
 }
 
 func (c *compat) testJavaAsks(t *testing.T) {
@@ -200,36 +205,6 @@ func (c *compat) testExpiry(t *testing.T) {
 	p.does(t, "unlock", peer.Command{"thread": "t2"})
 }
 
-func (c *compat) testHaltedHolder(t *testing.T) {
-	t.Parallel()
-	p := c.pairWith(t, startPeer(t, c.program), redistest.Start(t))
-	p.does(t, "lock", nil) // renewed for as long as Java lives
-	waiter := lockLater(t, p.lock)
-	awaitListeners(t, p.server, p.name, 1)
-	p.java.peer.Halt()
-	halted := time.Now()
-	got := waiter.await(t)
-	require.Less(t, got.at.Sub(halted), watchdogMS*time.Millisecond+wakeBound)
-	require.NoError(t, got.hold.Unlock())
-}
-
-func (c *compat) testHaltedWaiter(t *testing.T) {
-	t.Parallel()
-	p := c.pairWith(t, startPeer(t, c.program), redistest.Start(t))
-	hold, err := p.lock.Lock(t.Context())
-	require.NoError(t, err)
-	waiter := p.begin("lock", nil)
-	awaitListeners(t, p.server, p.name, 1)
-	p.java.peer.Halt()
-	_, err = waiter.Wait(atMost)
-	require.ErrorIs(t, err, peer.ErrGone)
-	require.NoError(t, hold.Unlock())
-	requireClean(t, p.server, p.name)
-	hold, err = p.lock.TryLock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, hold.Unlock())
-}
-
 func (c *compat) testNameMapper(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -253,6 +228,17 @@ func (c *compat) testNameMapper(t *testing.T) {
 	j.do(t, peer.Command{"op": "unlock", "name": name})
 	require.NoError(t, ours.await(t).hold.Unlock())
 	requireClean(t, s, prefix+name)
+
+	j.do(t, peer.Command{"op": "lock", "name": name})
+	forced, err := lock.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, forced)
+	// What is left are latches of Redisson's, if anything.
+	keys, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
+	require.NoError(t, err)
+	for _, key := range keys {
+		require.True(t, strings.HasPrefix(key, "redisson_unlock_latch:{"+prefix+name+"}:"), key)
+	}
 }
 
 // testInterruptedWaiter interrupts a waiter that has subscribed and tried again.

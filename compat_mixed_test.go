@@ -1,8 +1,6 @@
 package redlatch_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,10 +18,6 @@ import (
 )
 
 const (
-	fleetRounds  = 2000
-	fleetClients = 2
-	fleetThreads = 4 // of each client
-
 	// wakeRounds is how often each direction is measured.
 	wakeRounds = 100
 	// wakeBound is far below what a waiter sleeps that hears no message, 10
@@ -31,101 +25,6 @@ const (
 	// machine needs.
 	wakeBound = 5 * time.Second
 )
-
-// testFleet lets Go and Java count together. The counter is read and written in
-// two steps, so every lack of exclusion loses rounds.
-func (c *compat) testFleet(t *testing.T) {
-	s := redistest.Start(t)
-	name, key := redistest.Key(t), redistest.Key(t)
-	calls := c.javaCounts(t, s, name, key)
-	ours := goCounts(t, s, name, key)
-	var theirs int64
-	var longest time.Duration
-	for _, call := range calls {
-		reply, err := call.Wait(2 * time.Minute)
-		require.NoError(t, err)
-		var tally struct{ Rounds, Longest int64 }
-		require.NoError(t, reply.Into(&tally))
-		theirs += tally.Rounds
-		longest = max(longest, time.Duration(tally.Longest)*time.Microsecond)
-	}
-	count, err := redis.Int64(s.Do(t, "GET", key), nil)
-	require.NoError(t, err)
-	require.Equal(t, int64(fleetRounds), count)
-	require.Equal(t, count, ours+theirs, "rounds were lost: two were inside at once")
-	require.Positive(t, ours)
-	require.Positive(t, theirs)
-	requireClean(t, s, name)
-	share := 100 * ours / count
-	t.Logf("Redisson %s: %d rounds, Go %d %%, Java %d %%, longest wait in Java %v", c.release, count, share, 100-share, longest)
-	if share < 30 || share > 70 {
-		t.Logf("one side had less than 30 %% of the rounds (the plain lock is not fair)")
-	}
-	c.table.note(t, c.release.String(), "exclusion", func() string {
-		return fmt.Sprintf("%d rounds, Go %d %%", count, share)
-	})
-}
-
-// javaCounts begins the Java side. Its replies come when the counter is full.
-func (c *compat) javaCounts(t *testing.T, s *redistest.Server, name, key string) []*peer.Call {
-	t.Helper()
-	var calls []*peer.Call
-	for range fleetClients {
-		j := connect(t, c.peer, s, nil)
-		for n := range fleetThreads {
-			calls = append(calls, j.begin(peer.Command{
-				"op": "count", "thread": fmt.Sprint(j.client, n), "name": name,
-				"address": s.URL(), "key": key, "total": fleetRounds,
-			}))
-		}
-	}
-	return calls
-}
-
-// goCounts is the Go side and returns its rounds.
-func goCounts(t *testing.T, s *redistest.Server, name, key string) int64 {
-	t.Helper()
-	type tally struct {
-		rounds int64
-		err    error
-	}
-	tallies := make(chan tally, fleetClients*fleetThreads)
-	for range fleetClients {
-		lock := rlock.New(open(t, s), name)
-		for range fleetThreads {
-			conn := s.Dial(t)
-			go func() {
-				rounds, err := countUp(t.Context(), lock, conn, key)
-				tallies <- tally{rounds, err}
-			}()
-		}
-	}
-	var sum int64
-	for range cap(tallies) {
-		got := <-tallies
-		require.NoError(t, got.err)
-		sum += got.rounds
-	}
-	return sum
-}
-
-func countUp(ctx context.Context, lock *rlock.Lock, conn redis.Conn, key string) (rounds int64, err error) {
-	for full := false; !full && err == nil; {
-		err = lock.Do(ctx, func(context.Context) error {
-			count, err := redis.Int64(conn.Do("GET", key))
-			if err != nil && !errors.Is(err, redis.ErrNil) {
-				return err
-			}
-			if full = count >= fleetRounds; full {
-				return nil
-			}
-			rounds++
-			_, err = conn.Do("SET", key, strconv.FormatInt(count+1, 10))
-			return err
-		})
-	}
-	return rounds, err
-}
 
 // requireClean demands that nobody holds the lock or listens to it any more.
 // Redisson's latches may be there for a while.
@@ -169,12 +68,15 @@ func (c *compat) testWakeUp(t *testing.T) {
 			p50, p99, most := all[len(all)/2], all[(len(all)*99+99)/100-1], all[len(all)-1]
 			t.Logf("%s, Redisson %s: p50 %v, p99 %v, max %v", direction, c.release, p50, p99, most)
 			require.Less(t, most, wakeBound)
-			c.table.note(t, c.release.String(), direction, func() string {
-				return fmt.Sprintf("p50 %v, max %v", p50.Round(10*time.Microsecond), most.Round(10*time.Microsecond))
+			c.table.note(t, c.release.String(), direction+", ms", func() string {
+				return fmt.Sprintf("p50 %s p99 %s max %s", ms(p50), ms(p99), ms(most))
 			})
 		})
 	}
 }
+
+// ms is a time in milliseconds, for the table.
+func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
 func goWakesJava(t *testing.T, s *redistest.Server, j *java, lock *rlock.Lock) time.Duration {
 	t.Helper()

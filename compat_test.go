@@ -53,6 +53,7 @@ func TestRedissonAndRedlatchShareLocks(t *testing.T) {
 			t.Run("wake-up", c.testWakeUp)
 			t.Run("fleet", c.testFleet)
 			t.Run("behaviour", c.testBehaviour)
+			t.Run("crashes", c.testCrashes)
 		})
 	}
 }
@@ -113,9 +114,14 @@ type java struct {
 // connect makes a client of the process, for this test.
 func connect(t *testing.T, p *peer.Peer, s *redistest.Server, fields peer.Command) *java {
 	t.Helper()
+	return connectTo(t, p, s.URL(), fields)
+}
+
+func connectTo(t *testing.T, p *peer.Peer, url string, fields peer.Command) *java {
+	t.Helper()
 	j := &java{peer: p, client: redistest.Key(t)}
 	var hello struct{ ID string }
-	settings := peer.Command{"op": "client", "thread": j.client, "addresses": []string{s.URL()}}.With(fields)
+	settings := peer.Command{"op": "client", "thread": j.client, "addresses": []string{url}}.With(fields)
 	require.NoError(t, j.do(t, settings).Into(&hello))
 	require.Len(t, hello.ID, 36)
 	j.id = hello.ID
@@ -180,6 +186,15 @@ type verdicts struct {
 	lines    []string
 	releases []string
 	cells    map[[2]string]string
+}
+
+// row runs a test that has a line of its own in the table.
+func (c *compat) row(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		c.table.note(t, c.release.String(), name, func() string { return "ok" })
+		test(t)
+	})
 }
 
 // note writes a cell when the test is over, so that it knows how that ended.

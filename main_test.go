@@ -1,9 +1,20 @@
 package redlatch_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(memberURL); url != "" {
+		if err := memberLoop(url); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	redistest.Main(m)
+}

@@ -1,0 +1,173 @@
+package redlatch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// withinLease bounds the wait for a lock whose holder died: nobody sends a message
+// then, so a waiter must have slept no longer than the lease that it was told.
+const withinLease = watchdogMS*time.Millisecond + wakeBound
+
+// crash is a process of one language that dies, and one of the other that lives.
+type crash struct {
+	server         *redistest.Server
+	victim, living begin
+	name           string
+}
+
+// testCrashes ends processes of both languages at the moments that matter.
+func (c *compat) testCrashes(t *testing.T) {
+	java, gopher := c.startJava(nil), begin(startGo)
+	for _, side := range []struct {
+		dies           string
+		victim, living begin
+	}{
+		{"Java halts", java, gopher},
+		{"a Go process is killed", gopher, c.startJava(c.peer)},
+	} {
+		for _, moment := range []struct {
+			when string
+			test func(crash, *testing.T)
+		}{
+			{"while it holds", crash.whileItHolds},
+			{"while it waits", crash.whileItWaits},
+			{"just before its wake-up", crash.beforeItsWakeUp},
+			{"just after its wake-up", crash.afterItsWakeUp},
+		} {
+			c.row(t, side.dies+" "+moment.when, func(t *testing.T) {
+				t.Parallel()
+				moment.test(crash{redistest.Start(t), side.victim, side.living, redistest.Key(t)}, t)
+			})
+		}
+	}
+}
+
+// holder holds the lock in this process, with a lease so long that nobody gets the
+// lock by waiting for its end.
+func (k crash) holder(t *testing.T) *rlock.Hold {
+	t.Helper()
+	hold, err := rlock.New(open(t, k.server), k.name).Lock(t.Context(), rlock.WithLease(10*time.Minute))
+	require.NoError(t, err)
+	return hold
+}
+
+func (k crash) whileItHolds(t *testing.T) {
+	victim := k.victim(t, k.server.URL(), k.name)
+	living := k.living(t, k.server.URL(), k.name)
+	victim.lock(t)
+	victim.locked(t, atMost)
+	living.lock(t)
+	awaitListeners(t, k.server, k.name, 1)
+	victim.die(t)
+	died := time.Now()
+	require.Less(t, living.locked(t, atMost).Sub(died), withinLease)
+	living.unlock(t)
+	requireClean(t, k.server, k.name)
+}
+
+func (k crash) whileItWaits(t *testing.T) {
+	hold := k.holder(t)
+	victim := k.victim(t, k.server.URL(), k.name)
+	living := k.living(t, k.server.URL(), k.name)
+	victim.lock(t)
+	awaitListeners(t, k.server, k.name, 1)
+	living.lock(t)
+	awaitListeners(t, k.server, k.name, 2)
+	victim.die(t)
+	awaitListeners(t, k.server, k.name, 1)
+	require.NoError(t, hold.Unlock())
+	living.locked(t, wakeBound)
+	living.unlock(t)
+	requireClean(t, k.server, k.name)
+}
+
+// beforeItsWakeUp: the message is on its way to the victim when that dies. It went
+// to every process that waits, so the other one gets the lock at once.
+func (k crash) beforeItsWakeUp(t *testing.T) {
+	proxy := redistest.NewProxy(t, k.server.Addr())
+	hold := k.holder(t)
+	victim := k.victim(t, proxy.URL(), k.name)
+	living := k.living(t, k.server.URL(), k.name)
+	victim.lock(t)
+	awaitListeners(t, k.server, k.name, 1)
+	living.lock(t)
+	awaitListeners(t, k.server, k.name, 2)
+	message := proxy.HoldMatching(redistest.ToClient, wakeUp(k.name))
+	require.NoError(t, hold.Unlock())
+	awaitHeld(t, message)
+	victim.die(t)
+	living.locked(t, wakeBound)
+	living.unlock(t)
+	requireClean(t, k.server, k.name)
+}
+
+// afterItsWakeUp: the victim was woken and has sent its attempt when it dies. The
+// attempt arrives, so the lock is a dead process's and free when its lease is over.
+// The other process, whose wake-up comes later still, knows that.
+func (k crash) afterItsWakeUp(t *testing.T) {
+	o := observe(t)
+	k.server = o.server
+	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
+	victims.KeepHalfDead(true)
+	hold := k.holder(t)
+	victim, living := k.victim(t, victims.URL(), k.name), k.living(t, others.URL(), k.name)
+	o.about(t, k.name)
+	for _, m := range []member{victim, living} {
+		m.lock(t)
+		for range 2 { // the second attempt is the one after the subscription
+			_, err := o.watch.Until(k.name)
+			require.NoError(t, err)
+		}
+	}
+	attempt := victims.HoldMatching(redistest.ToServer, k.name)
+	message := others.HoldMatching(redistest.ToClient, wakeUp(k.name))
+	require.NoError(t, hold.Unlock())
+	awaitHeld(t, attempt)
+	awaitHeld(t, message)
+	victim.die(t)
+	requireHeld(t, k.server, k.name, 0)
+	attempt.Release()
+	requireHeld(t, k.server, k.name, 1)
+	acquired := time.Now()
+	message.Release()
+	took := living.locked(t, atMost).Sub(acquired)
+	require.Greater(t, took, watchdogMS*time.Millisecond/2, "the dead one's lease is respected")
+	require.Less(t, took, withinLease)
+	living.unlock(t)
+	requireClean(t, k.server, k.name)
+}
+
+// wakeUp is how the message about a release begins on the wire.
+func wakeUp(name string) string {
+	channel := codec.LockChannel(name)
+	return fmt.Sprintf("message\r\n$%d\r\n%s", len(channel), channel)
+}
+
+func awaitHeld(t *testing.T, h *redistest.Held) {
+	t.Helper()
+	select {
+	case <-h.Seen():
+	case <-time.After(atMost):
+		require.FailNow(t, "what was to be held back did not come")
+	}
+}
+
+// requireHeld waits until a lock is there, or holds that it is not.
+func requireHeld(t *testing.T, s *redistest.Server, name string, want int) {
+	t.Helper()
+	require.EventuallyWithT(t, func(ct *assert.CollectT) {
+		exists, err := redis.Int(s.Do(t, "EXISTS", name), nil)
+		require.NoError(ct, err)
+		require.Equal(ct, want, exists)
+	}, atMost, time.Millisecond)
+}

@@ -1,0 +1,166 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	fleetClients = 2 // of each language
+	fleetThreads = 4 // of each client
+
+	// fleetWarm is how many rounds each language does before the measure begins:
+	// the first there has the lock alone for a while, and Java compiles.
+	fleetWarm = 300
+	// fleetLeast is how many rounds a measure needs to say something.
+	fleetLeast = 2000
+	// fleetSpans and fleetSpan are how often and how long is measured.
+	fleetSpans = 3
+	fleetSpan  = 5 * time.Second
+	// fleetOver in the counter says that it is over.
+	fleetOver = int64(1) << 40
+
+	// leastShare is what each language gets at least, in per cent.
+	leastShare = 30
+)
+
+// fleet is both languages at one lock, as often as they can. Under it they count
+// on the server, reading and writing in two steps: every lack of exclusion loses
+// rounds.
+type fleet struct {
+	server    *redistest.Server
+	name, key string
+	lock      *rlock.Lock // of a client that does not count
+	theirs    []*peer.Call
+	ours      atomic.Int64
+	ended     chan error // of each of our goroutines
+}
+
+// testFleet demands that no round is lost, and that each language gets its share.
+func (c *compat) testFleet(t *testing.T) {
+	s := redistest.Start(t)
+	f := &fleet{server: s, name: redistest.Key(t), key: redistest.Key(t)}
+	f.lock = rlock.New(open(t, s), f.name)
+	c.javaCounts(t, f)
+	f.goCounts(t)
+	require.Eventually(t, func() bool {
+		count, ours := f.rounds(t)
+		return ours >= fleetWarm && count-ours >= fleetWarm
+	}, 2*time.Minute, 10*time.Millisecond, "one language does not get in")
+	began, beganOurs := f.rounds(t)
+	share := f.measure(t)
+	count, longest := f.end(t)
+	require.GreaterOrEqual(t, count-began, int64(fleetLeast))
+	requireClean(t, s, f.name)
+	t.Logf("Redisson %s: Go %d of %d rounds, longest wait in Java %v", c.release, f.ours.Load()-beganOurs, count-began, longest)
+	c.table.note(t, c.release.String(), "exclusion", func() string { return fmt.Sprintf("%d rounds, none lost", count) })
+	c.table.note(t, c.release.String(), "shares", func() string { return fmt.Sprintf("Go %d %%, Java %d %%", share, 100-share) })
+	require.GreaterOrEqual(t, share, int64(leastShare), "Go's share")
+	require.GreaterOrEqual(t, 100-share, int64(leastShare), "Java's share")
+}
+
+// javaCounts begins the Java side. Its replies come when it is over.
+func (c *compat) javaCounts(t *testing.T, f *fleet) {
+	t.Helper()
+	for range fleetClients {
+		j := connect(t, c.peer, f.server, nil)
+		for n := range fleetThreads {
+			f.theirs = append(f.theirs, j.begin(peer.Command{
+				"op": "count", "thread": fmt.Sprint(j.client, n), "name": f.name,
+				"address": f.server.URL(), "key": f.key, "total": fleetOver,
+			}))
+		}
+	}
+}
+
+// goCounts begins the Go side.
+func (f *fleet) goCounts(t *testing.T) {
+	t.Helper()
+	f.ended = make(chan error, fleetClients*fleetThreads)
+	for range fleetClients {
+		lock := rlock.New(open(t, f.server), f.name)
+		for range fleetThreads {
+			conn := f.server.Dial(t)
+			go func() { f.ended <- f.countUp(t.Context(), lock, conn) }()
+		}
+	}
+}
+
+func (f *fleet) countUp(ctx context.Context, lock *rlock.Lock, conn redis.Conn) (err error) {
+	for over := false; !over && err == nil; {
+		err = lock.Do(ctx, func(context.Context) error {
+			count, err := redis.Int64(conn.Do("GET", f.key))
+			if err != nil && !errors.Is(err, redis.ErrNil) {
+				return err
+			}
+			if over = count >= fleetOver; over {
+				return nil
+			}
+			f.ours.Add(1)
+			_, err = conn.Do("SET", f.key, strconv.FormatInt(count+1, 10))
+			return err
+		})
+	}
+	return err
+}
+
+// rounds returns how many there were by now, in all and of ours.
+func (f *fleet) rounds(t *testing.T) (count, ours int64) {
+	t.Helper()
+	count, err := redis.Int64(f.server.Do(t, "GET", f.key), nil)
+	if !errors.Is(err, redis.ErrNil) {
+		require.NoError(t, err)
+	}
+	return count, f.ours.Load()
+}
+
+// measure returns Go's share of the rounds, in per cent.
+func (f *fleet) measure(t *testing.T) int64 {
+	t.Helper()
+	first, firstOurs := f.rounds(t)
+	before, beforeOurs := first, firstOurs
+	for range fleetSpans {
+		time.Sleep(fleetSpan) // what is measured
+		count, ours := f.rounds(t)
+		t.Logf("%d rounds in %v, %d by Go", count-before, fleetSpan, ours-beforeOurs)
+		before, beforeOurs = count, ours
+	}
+	return 100 * (beforeOurs - firstOurs) / max(1, before-first)
+}
+
+// end stops both sides, holds that no round was lost, and returns how many there
+// were and how long a Java thread waited at most.
+func (f *fleet) end(t *testing.T) (count int64, longest time.Duration) {
+	t.Helper()
+	require.NoError(t, f.lock.Do(t.Context(), func(context.Context) error {
+		count, _ = f.rounds(t)
+		f.server.Do(t, "SET", f.key, fleetOver)
+		return nil
+	}))
+	for range cap(f.ended) {
+		require.NoError(t, <-f.ended)
+	}
+	var theirs int64
+	for _, call := range f.theirs {
+		reply, err := call.Wait(2 * time.Minute)
+		require.NoError(t, err)
+		var tally struct{ Rounds, Longest int64 }
+		require.NoError(t, reply.Into(&tally))
+		theirs += tally.Rounds
+		longest = max(longest, time.Duration(tally.Longest)*time.Microsecond)
+	}
+	require.Equal(t, count, f.ours.Load()+theirs, "rounds were lost: two were inside at once")
+	return count, longest
+}

@@ -1,0 +1,172 @@
+package redlatch_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The environment of a test binary that is to be a Go process of a mixed fleet.
+const (
+	memberURL  = "REDLATCH_TEST_MEMBER_URL"
+	memberLock = "REDLATCH_TEST_MEMBER_LOCK"
+)
+
+// member is a process of a mixed fleet, in either language, that takes one lock.
+type member interface {
+	// lock begins to take the lock.
+	lock(t *testing.T)
+	// locked returns when the lock was taken, which must be at most so late.
+	locked(t *testing.T, by time.Duration) time.Time
+	// unlock frees the lock.
+	unlock(t *testing.T)
+	// die ends the process at once, as a crash does.
+	die(t *testing.T)
+}
+
+// begin begins to take a lock of a server, at its address or a proxy's.
+type begin func(t *testing.T, url, name string) member
+
+// goMember is a Go process.
+type goMember struct {
+	process *os.Process
+	in      io.Writer
+	said    chan string // its lines; closed with its output
+}
+
+// memberLoop is what the process does: a command a line, and its outcome a line.
+func memberLoop(url string) error {
+	ctx := context.Background()
+	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	lock := rlock.New(client, os.Getenv(memberLock))
+	var hold *rlock.Hold
+	// The parent's death, however it dies, ends the pipe and us.
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var err error
+		if in.Text() == "lock" {
+			hold, err = lock.Lock(ctx)
+		} else {
+			err = hold.Unlock()
+		}
+		fmt.Println(in.Text(), err)
+	}
+	return nil
+}
+
+func startGo(t *testing.T, url, name string) member {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), memberURL+"="+url, memberLock+"="+name)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	m := &goMember{process: cmd.Process, in: in, said: make(chan string, 8)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(m.said)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			m.said <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may be dead by now
+		<-ended
+		_ = cmd.Wait()
+	})
+	return m
+}
+
+func (m *goMember) lock(t *testing.T) { m.tell(t, "lock") }
+
+func (m *goMember) tell(t *testing.T, what string) {
+	t.Helper()
+	_, err := fmt.Fprintln(m.in, what)
+	require.NoError(t, err)
+}
+
+func (m *goMember) locked(t *testing.T, by time.Duration) time.Time {
+	t.Helper()
+	m.expect(t, "lock <nil>", by)
+	return time.Now()
+}
+
+func (m *goMember) expect(t *testing.T, want string, by time.Duration) {
+	t.Helper()
+	select {
+	case line := <-m.said:
+		require.Equal(t, want, strings.TrimSpace(line))
+	case <-time.After(by):
+		require.FailNow(t, "the Go process did not answer", "%q in %v", want, by)
+	}
+}
+
+func (m *goMember) unlock(t *testing.T) {
+	t.Helper()
+	m.tell(t, "unlock")
+	m.expect(t, "unlock <nil>", atMost)
+}
+
+func (m *goMember) die(t *testing.T) {
+	t.Helper()
+	require.NoError(t, m.process.Kill())
+}
+
+// javaMember is a Redisson client, in a process of its own if it is to die.
+type javaMember struct {
+	java *java
+	name string
+	call *peer.Call
+}
+
+// startJava returns how to start clients of a process, or of a new one each.
+func (c *compat) startJava(shared *peer.Peer) begin {
+	return func(t *testing.T, url, name string) member {
+		t.Helper()
+		p := shared
+		if p == nil {
+			p = startPeer(t, c.program)
+		}
+		return &javaMember{java: connectTo(t, p, url, peer.Command{"watchdog": watchdogMS}), name: name}
+	}
+}
+
+func (m *javaMember) lock(t *testing.T) {
+	t.Helper()
+	m.call = m.java.begin(peer.Command{"op": "lock", "name": m.name})
+}
+
+func (m *javaMember) locked(t *testing.T, by time.Duration) time.Time {
+	t.Helper()
+	reply, err := m.call.Wait(by)
+	require.NoError(t, err)
+	return reply.Ended()
+}
+
+func (m *javaMember) unlock(t *testing.T) {
+	t.Helper()
+	m.java.do(t, peer.Command{"op": "unlock", "name": m.name})
+}
+
+func (m *javaMember) die(t *testing.T) {
+	t.Helper()
+	m.java.peer.Halt()
+}
