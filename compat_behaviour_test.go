@@ -130,7 +130,7 @@ func (c *compat) testWeAsk(t *testing.T) {
 func (c *compat) testJavaForces(t *testing.T) {
 	t.Parallel()
 	p := c.pair(t)
-	hold, err := p.lock.Lock(t.Context())
+	hold, err := p.lock.Lock(t.Context(), rlock.WithLease(time.Minute))
 	require.NoError(t, err)
 	waiter := p.begin("lock", peer.Command{"thread": "t1"})
 	awaitListeners(t, p.server, p.name, 1)
@@ -147,13 +147,13 @@ func (c *compat) testWeForce(t *testing.T) {
 	t.Parallel()
 	p := c.pair(t)
 	t1 := peer.Command{"thread": "t1", "op": "unlock", "name": p.name}
-	p.does(t, "lock", peer.Command{"thread": "t1"})
+	p.does(t, "lock", peer.Command{"thread": "t1", "lease": 60000})
 	waiter := lockLater(t, p.lock)
 	awaitListeners(t, p.server, p.name, 1)
 	forced, err := p.lock.ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.True(t, forced)
-	got := waiter.await(t)
+	got := waiter.await(t, wakeBound)
 	p.java.throws(t, "IllegalMonitorStateException", t1)
 	require.NoError(t, got.hold.Unlock())
 	forced, err = p.lock.ForceUnlock(t.Context())
@@ -226,7 +226,7 @@ func (c *compat) testNameMapper(t *testing.T) {
 	ours := lockLater(t, lock)
 	awaitListeners(t, s, prefix+name, 1)
 	j.do(t, peer.Command{"op": "unlock", "name": name})
-	require.NoError(t, ours.await(t).hold.Unlock())
+	require.NoError(t, ours.await(t, wakeBound).hold.Unlock())
 	requireClean(t, s, prefix+name)
 
 	j.do(t, peer.Command{"op": "lock", "name": name})
@@ -251,10 +251,7 @@ func (c *compat) testInterruptedWaiter(t *testing.T) {
 	require.NoError(t, err)
 	o.about(t, p.name)
 	waiter := p.begin("lockInterruptibly", peer.Command{"thread": p.name})
-	for range 2 {
-		_, err := o.watch.Until(p.name)
-		require.NoError(t, err)
-	}
+	o.parked(t, p.name)
 	require.True(t, p.truth(t, "interrupt", peer.Command{"thread": p.name}))
 	_, err = waiter.Wait(atMost)
 	var thrown *peer.Exception

@@ -20,7 +20,7 @@ const withinLease = watchdogMS*time.Millisecond + wakeBound
 
 // crash is a process of one language that dies, and one of the other that lives.
 type crash struct {
-	server         *redistest.Server
+	observed
 	victim, living begin
 	name           string
 }
@@ -46,7 +46,7 @@ func (c *compat) testCrashes(t *testing.T) {
 		} {
 			c.row(t, side.dies+" "+moment.when, func(t *testing.T) {
 				t.Parallel()
-				moment.test(crash{redistest.Start(t), side.victim, side.living, redistest.Key(t)}, t)
+				moment.test(crash{observe(t), side.victim, side.living, redistest.Key(t)}, t)
 			})
 		}
 	}
@@ -61,13 +61,22 @@ func (k crash) holder(t *testing.T) *rlock.Hold {
 	return hold
 }
 
+// park makes processes wait for the lock, which is held, until they sleep.
+func (k crash) park(t *testing.T, all ...member) {
+	t.Helper()
+	k.about(t, k.name)
+	for _, m := range all {
+		m.lock(t)
+		k.parked(t, k.name)
+	}
+}
+
 func (k crash) whileItHolds(t *testing.T) {
 	victim := k.victim(t, k.server.URL(), k.name)
 	living := k.living(t, k.server.URL(), k.name)
 	victim.lock(t)
 	victim.locked(t, atMost)
-	living.lock(t)
-	awaitListeners(t, k.server, k.name, 1)
+	k.park(t, living)
 	victim.die(t)
 	died := time.Now()
 	require.Less(t, living.locked(t, atMost).Sub(died), withinLease)
@@ -79,10 +88,7 @@ func (k crash) whileItWaits(t *testing.T) {
 	hold := k.holder(t)
 	victim := k.victim(t, k.server.URL(), k.name)
 	living := k.living(t, k.server.URL(), k.name)
-	victim.lock(t)
-	awaitListeners(t, k.server, k.name, 1)
-	living.lock(t)
-	awaitListeners(t, k.server, k.name, 2)
+	k.park(t, victim, living)
 	victim.die(t)
 	awaitListeners(t, k.server, k.name, 1)
 	require.NoError(t, hold.Unlock())
@@ -98,10 +104,7 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 	hold := k.holder(t)
 	victim := k.victim(t, proxy.URL(), k.name)
 	living := k.living(t, k.server.URL(), k.name)
-	victim.lock(t)
-	awaitListeners(t, k.server, k.name, 1)
-	living.lock(t)
-	awaitListeners(t, k.server, k.name, 2)
+	k.park(t, victim, living)
 	message := proxy.HoldMatching(redistest.ToClient, wakeUp(k.name))
 	require.NoError(t, hold.Unlock())
 	awaitHeld(t, message)
@@ -115,20 +118,11 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 // attempt arrives, so the lock is a dead process's and free when its lease is over.
 // The other process, whose wake-up comes later still, knows that.
 func (k crash) afterItsWakeUp(t *testing.T) {
-	o := observe(t)
-	k.server = o.server
 	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
 	victims.KeepHalfDead(true)
 	hold := k.holder(t)
 	victim, living := k.victim(t, victims.URL(), k.name), k.living(t, others.URL(), k.name)
-	o.about(t, k.name)
-	for _, m := range []member{victim, living} {
-		m.lock(t)
-		for range 2 { // the second attempt is the one after the subscription
-			_, err := o.watch.Until(k.name)
-			require.NoError(t, err)
-		}
-	}
+	k.park(t, victim, living)
 	attempt := victims.HoldMatching(redistest.ToServer, k.name)
 	message := others.HoldMatching(redistest.ToClient, wakeUp(k.name))
 	require.NoError(t, hold.Unlock())

@@ -51,6 +51,9 @@ type fleet struct {
 // testFleet demands that no round is lost, and that each language gets its share.
 func (c *compat) testFleet(t *testing.T) {
 	s := redistest.Start(t)
+	var count, share int64
+	c.table.note(t, c.release.String(), "exclusion", func() string { return fmt.Sprintf("%d rounds, none lost", count) })
+	c.table.note(t, c.release.String(), "shares", func() string { return fmt.Sprintf("Go %d %%, Java %d %%", share, 100-share) })
 	f := &fleet{server: s, name: redistest.Key(t), key: redistest.Key(t)}
 	f.lock = rlock.New(open(t, s), f.name)
 	c.javaCounts(t, f)
@@ -60,13 +63,12 @@ func (c *compat) testFleet(t *testing.T) {
 		return ours >= fleetWarm && count-ours >= fleetWarm
 	}, 2*time.Minute, 10*time.Millisecond, "one language does not get in")
 	began, beganOurs := f.rounds(t)
-	share := f.measure(t)
-	count, longest := f.end(t)
+	share = f.measure(t)
+	var longest time.Duration
+	count, longest = f.end(t)
 	require.GreaterOrEqual(t, count-began, int64(fleetLeast))
 	requireClean(t, s, f.name)
 	t.Logf("Redisson %s: Go %d of %d rounds, longest wait in Java %v", c.release, f.ours.Load()-beganOurs, count-began, longest)
-	c.table.note(t, c.release.String(), "exclusion", func() string { return fmt.Sprintf("%d rounds, none lost", count) })
-	c.table.note(t, c.release.String(), "shares", func() string { return fmt.Sprintf("Go %d %%, Java %d %%", share, 100-share) })
 	require.GreaterOrEqual(t, share, int64(leastShare), "Go's share")
 	require.GreaterOrEqual(t, 100-share, int64(leastShare), "Java's share")
 }

@@ -47,30 +47,50 @@ func awaitListeners(t *testing.T, s *redistest.Server, name string, want int) {
 	}, atMost, time.Millisecond, "listeners of %s", channel)
 }
 
+// parked returns when a waiter that has just begun has nothing left to do but to
+// sleep: its second attempt is the one after the subscription.
+func (o observed) parked(t *testing.T, name string) {
+	t.Helper()
+	for range 2 {
+		_, err := o.watch.Until(name)
+		require.NoError(t, err)
+	}
+}
+
+// alarm is a lock that one language frees while the other waits.
+type alarm struct {
+	observed
+	java *java
+	lock *rlock.Lock
+}
+
 // testWakeUp measures how long after a release the waiter of the other language
 // has the lock.
 func (c *compat) testWakeUp(t *testing.T) {
-	s := redistest.Start(t)
-	j := connect(t, c.peer, s, nil)
-	client := open(t, s)
-	for direction, round := range map[string]func(*testing.T, *redistest.Server, *java, *rlock.Lock) time.Duration{
-		"Go wakes Java": goWakesJava,
-		"Java wakes Go": javaWakesGo,
+	o := observe(t)
+	j, client := connect(t, c.peer, o.server, nil), open(t, o.server)
+	for _, direction := range []struct {
+		name string
+		wake func(alarm, *testing.T) time.Duration
+	}{
+		{"Go wakes Java", alarm.goWakesJava},
+		{"Java wakes Go", alarm.javaWakesGo},
 	} {
-		t.Run(direction, func(t *testing.T) {
-			lock := rlock.New(client, redistest.Key(t))
-			var all []time.Duration
-			for range wakeRounds {
-				awaitListeners(t, s, lock.Name(), 0)
-				all = append(all, round(t, s, j, lock))
-			}
-			slices.Sort(all)
-			p50, p99, most := all[len(all)/2], all[(len(all)*99+99)/100-1], all[len(all)-1]
-			t.Logf("%s, Redisson %s: p50 %v, p99 %v, max %v", direction, c.release, p50, p99, most)
-			require.Less(t, most, wakeBound)
-			c.table.note(t, c.release.String(), direction+", ms", func() string {
+		t.Run(direction.name, func(t *testing.T) {
+			a := alarm{o, j, rlock.New(client, redistest.Key(t))}
+			var p50, p99, most time.Duration
+			c.table.note(t, c.release.String(), direction.name+", ms", func() string {
 				return fmt.Sprintf("p50 %s p99 %s max %s", ms(p50), ms(p99), ms(most))
 			})
+			var all []time.Duration
+			for range wakeRounds {
+				awaitListeners(t, o.server, a.lock.Name(), 0)
+				all = append(all, direction.wake(a, t))
+			}
+			slices.Sort(all)
+			p50, p99, most = all[len(all)/2], all[(len(all)*99+99)/100-1], all[len(all)-1]
+			t.Logf("Redisson %s: p50 %v, p99 %v, max %v", c.release, p50, p99, most)
+			require.Less(t, most, wakeBound)
 		})
 	}
 }
@@ -78,27 +98,29 @@ func (c *compat) testWakeUp(t *testing.T) {
 // ms is a time in milliseconds, for the table.
 func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
-func goWakesJava(t *testing.T, s *redistest.Server, j *java, lock *rlock.Lock) time.Duration {
+func (a alarm) goWakesJava(t *testing.T) time.Duration {
 	t.Helper()
-	hold, err := lock.Lock(t.Context())
+	hold, err := a.lock.Lock(t.Context())
 	require.NoError(t, err)
-	waiter := j.begin(peer.Command{"op": "lock", "name": lock.Name()})
-	awaitListeners(t, s, lock.Name(), 1)
+	a.about(t, a.lock.Name())
+	waiter := a.java.begin(peer.Command{"op": "lock", "name": a.lock.Name()})
+	a.parked(t, a.lock.Name())
 	released := time.Now()
 	require.NoError(t, hold.Unlock())
 	reply, err := waiter.Wait(atMost)
 	require.NoError(t, err)
-	j.do(t, peer.Command{"op": "unlock", "name": lock.Name()})
+	a.java.do(t, peer.Command{"op": "unlock", "name": a.lock.Name()})
 	return reply.Ended().Sub(released)
 }
 
-func javaWakesGo(t *testing.T, s *redistest.Server, j *java, lock *rlock.Lock) time.Duration {
+func (a alarm) javaWakesGo(t *testing.T) time.Duration {
 	t.Helper()
-	j.do(t, peer.Command{"op": "lock", "name": lock.Name()})
-	waiter := lockLater(t, lock)
-	awaitListeners(t, s, lock.Name(), 1)
-	reply := j.do(t, peer.Command{"op": "unlock", "name": lock.Name()})
-	got := waiter.await(t)
+	a.java.do(t, peer.Command{"op": "lock", "name": a.lock.Name()})
+	a.about(t, a.lock.Name())
+	waiter := lockLater(t, a.lock)
+	a.parked(t, a.lock.Name())
+	reply := a.java.do(t, peer.Command{"op": "unlock", "name": a.lock.Name()})
+	got := waiter.await(t, atMost)
 	require.NoError(t, got.hold.Unlock())
 	return got.at.Sub(reply.Began())
 }
@@ -124,15 +146,15 @@ func lockLater(t *testing.T, lock *rlock.Lock, opts ...rlock.Option) goWaiter {
 	return w
 }
 
-// await demands that the wait ends well.
-func (w goWaiter) await(t *testing.T) goOutcome {
+// await demands that the wait ends well, in time.
+func (w goWaiter) await(t *testing.T, by time.Duration) goOutcome {
 	t.Helper()
 	select {
 	case o := <-w.outcome:
 		require.NoError(t, o.err)
 		return o
-	case <-time.After(atMost):
-		require.FailNow(t, "the waiter did not get the lock")
+	case <-time.After(by):
+		require.FailNow(t, "the waiter did not get the lock", "in %v", by)
 		return goOutcome{}
 	}
 }
