@@ -57,25 +57,26 @@ func (p *pair) begin(op string, fields peer.Command) *peer.Call {
 
 // testBehaviour runs what takes time side by side.
 func (c *compat) testBehaviour(t *testing.T) {
-	c.row(t, "Java asks about our lock", c.testJavaAsks)
-	c.row(t, "we ask about Java's lock", c.testWeAsk)
-	c.row(t, "Java forces our lock", c.testJavaForces)
-	c.row(t, "we force Java's lock", c.testWeForce)
-	c.row(t, "our watchdog keeps Java out", c.testOurWatchdog)
-	c.row(t, "Java's watchdog keeps us out", c.testJavaWatchdog)
-	c.row(t, "an expired lease frees both ways", c.testExpiry)
-	c.row(t, "Java counts our re-entries", c.testJavaCounts)
-	c.row(t, "we count Java's re-entries", c.testWeCount)
-	c.row(t, "Java unlocks what we acquired", c.testJavaUnlocksOurs)
-	c.row(t, "we unlock what Java acquired", c.testWeUnlockJavas)
-	c.row(t, "Java takes our lock over", c.testJavaTakesOver)
-	c.row(t, "we take Java's lock over", c.testWeTakeOver)
-	c.row(t, "names are mapped alike", c.testNameMapper)
-	c.row(t, "an interrupted Java waiter is gone", c.testInterruptedWaiter)
-	c.row(t, "a wait that is over leaves no trace", c.testWaitOver)
+	t.Run("Java asks about our lock", c.testJavaAsks)
+	t.Run("we ask about Java's lock", c.testWeAsk)
+	t.Run("Java forces our lock", c.testJavaForces)
+	t.Run("we force Java's lock", c.testWeForce)
+	t.Run("our watchdog keeps Java out", c.testOurWatchdog)
+	t.Run("Java's watchdog keeps us out", c.testJavaWatchdog)
+	t.Run("an expired lease frees both ways", c.testExpiry)
+	t.Run("Java counts our re-entries", c.testJavaCounts)
+	t.Run("we count Java's re-entries", c.testWeCount)
+	t.Run("Java unlocks what we acquired", c.testJavaUnlocksOurs)
+	t.Run("we unlock what Java acquired", c.testWeUnlockJavas)
+	t.Run("Java takes our lock over", c.testJavaTakesOver)
+	t.Run("we take Java's lock over", c.testWeTakeOver)
+	t.Run("names are mapped alike", c.testNameMapper)
+	t.Run("an interrupted Java waiter is gone", c.testInterruptedWaiter)
+	t.Run("a wait that is over leaves no trace", c.testWaitOver)
 }
 
 func (c *compat) testJavaAsks(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	require.False(t, p.truth(t, "isLocked", nil))
@@ -96,6 +97,7 @@ func (c *compat) testJavaAsks(t *testing.T) {
 }
 
 func (c *compat) testWeAsk(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	owner, err := codec.ParseOwner(p.java.owner(t, "t1"))
@@ -128,6 +130,7 @@ func (c *compat) testWeAsk(t *testing.T) {
 }
 
 func (c *compat) testJavaForces(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	hold, err := p.lock.Lock(t.Context(), rlock.WithLease(time.Minute))
@@ -144,6 +147,7 @@ func (c *compat) testJavaForces(t *testing.T) {
 }
 
 func (c *compat) testWeForce(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	t1 := peer.Command{"thread": "t1", "op": "unlock", "name": p.name}
@@ -162,6 +166,7 @@ func (c *compat) testWeForce(t *testing.T) {
 }
 
 func (c *compat) testOurWatchdog(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	hold, err := p.lock.Lock(t.Context())
@@ -174,6 +179,7 @@ func (c *compat) testOurWatchdog(t *testing.T) {
 }
 
 func (c *compat) testJavaWatchdog(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	p.does(t, "lock", nil)
@@ -188,6 +194,7 @@ func (c *compat) testJavaWatchdog(t *testing.T) {
 // testExpiry: nobody sends a message when a lease runs out, so each side must
 // have slept no longer than the lease it was told.
 func (c *compat) testExpiry(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	const lease = 3 * time.Second
@@ -206,6 +213,7 @@ func (c *compat) testExpiry(t *testing.T) {
 }
 
 func (c *compat) testNameMapper(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	s := redistest.Start(t)
 	const prefix, name = "app:", "orders"
@@ -244,6 +252,7 @@ func (c *compat) testNameMapper(t *testing.T) {
 // testInterruptedWaiter interrupts a waiter that has subscribed and tried again.
 // (Interrupted earlier, Redisson 3.17.7 stays subscribed for good.)
 func (c *compat) testInterruptedWaiter(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	o := observe(t)
 	p := c.pairWith(t, c.peer, o.server)
@@ -263,6 +272,7 @@ func (c *compat) testInterruptedWaiter(t *testing.T) {
 }
 
 func (c *compat) testWaitOver(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	p.does(t, "lock", peer.Command{"thread": "t1"})

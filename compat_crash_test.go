@@ -44,7 +44,8 @@ func (c *compat) testCrashes(t *testing.T) {
 			{"just before its wake-up", crash.beforeItsWakeUp},
 			{"just after its wake-up", crash.afterItsWakeUp},
 		} {
-			c.row(t, side.dies+" "+moment.when, func(t *testing.T) {
+			t.Run(side.dies+" "+moment.when, func(t *testing.T) {
+				c.ownLine(t)
 				t.Parallel()
 				moment.test(crash{observe(t), side.victim, side.living, redistest.Key(t)}, t)
 			})
@@ -72,6 +73,7 @@ func (k crash) park(t *testing.T, all ...member) {
 }
 
 func (k crash) whileItHolds(t *testing.T) {
+	t.Helper()
 	victim := k.victim(t, k.server.URL(), k.name)
 	living := k.living(t, k.server.URL(), k.name)
 	victim.lock(t)
@@ -85,6 +87,7 @@ func (k crash) whileItHolds(t *testing.T) {
 }
 
 func (k crash) whileItWaits(t *testing.T) {
+	t.Helper()
 	hold := k.holder(t)
 	victim := k.victim(t, k.server.URL(), k.name)
 	living := k.living(t, k.server.URL(), k.name)
@@ -100,6 +103,7 @@ func (k crash) whileItWaits(t *testing.T) {
 // beforeItsWakeUp: the message is on its way to the victim when that dies. It went
 // to every process that waits, so the other one gets the lock at once.
 func (k crash) beforeItsWakeUp(t *testing.T) {
+	t.Helper()
 	proxy := redistest.NewProxy(t, k.server.Addr())
 	hold := k.holder(t)
 	victim := k.victim(t, proxy.URL(), k.name)
@@ -118,6 +122,7 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 // attempt arrives, so the lock is a dead process's and free when its lease is over.
 // The other process, whose wake-up comes later still, knows that.
 func (k crash) afterItsWakeUp(t *testing.T) {
+	t.Helper()
 	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
 	victims.KeepHalfDead(true)
 	hold := k.holder(t)

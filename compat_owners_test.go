@@ -45,6 +45,7 @@ func (p *pair) requireFree(t *testing.T) {
 
 // testJavaCounts: a thread of Java is inside because of us, and counts with us.
 func (c *compat) testJavaCounts(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	owner, err := codec.ParseOwner(p.java.owner(t, "t1"))
@@ -80,6 +81,7 @@ func (c *compat) testJavaCounts(t *testing.T) {
 // testWeCount: an owner of ours re-enters by proof; Java's re-entries are seen from
 // here, and we enter as its thread.
 func (c *compat) testWeCount(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	owner, err := codec.ParseOwner(p.java.owner(t, "t1"))
@@ -121,6 +123,7 @@ func (c *compat) testWeCount(t *testing.T) {
 // testJavaUnlocksOurs: what we acquired and handed over is unlocked in Java, and
 // waiters of both languages hear of it.
 func (c *compat) testJavaUnlocksOurs(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	owner, job := p.job(t)
@@ -155,6 +158,7 @@ func (c *compat) testJavaUnlocksOurs(t *testing.T) {
 
 // testWeUnlockJavas: what Java acquired is unlocked here, with a hold and without.
 func (c *compat) testWeUnlockJavas(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	owner, job := p.job(t)
@@ -188,6 +192,7 @@ func (c *compat) testWeUnlockJavas(t *testing.T) {
 // testJavaTakesOver: Java enters as the owner that we handed over, and renews from
 // then on. If it does not, the lease ends.
 func (c *compat) testJavaTakesOver(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p := c.pair(t)
 	owner, job := p.job(t)
@@ -216,6 +221,7 @@ func (c *compat) testJavaTakesOver(t *testing.T) {
 // testWeTakeOver: we resume what a Java client acquired that is gone since then,
 // and renew from then on.
 func (c *compat) testWeTakeOver(t *testing.T) {
+	c.ownLine(t)
 	t.Parallel()
 	p, other := c.pair(t), c.pair(t)
 	owner, job := other.job(t)

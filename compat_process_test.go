@@ -95,7 +95,10 @@ func startGo(t *testing.T, url, name string) member {
 	return m
 }
 
-func (m *goMember) lock(t *testing.T) { m.tell(t, "lock") }
+func (m *goMember) lock(t *testing.T) {
+	t.Helper()
+	m.tell(t, "lock")
+}
 
 func (m *goMember) tell(t *testing.T, what string) {
 	t.Helper()

@@ -1,0 +1,63 @@
+package redlatch_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// table returns the first column of a Markdown table: the first one after a
+// heading.
+func table(t *testing.T, path, heading string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	require.True(t, found, "%s has no section %q", path, heading)
+	var column []string
+	for line := range strings.Lines(section) {
+		cell, isRow := strings.CutPrefix(line, "| ")
+		if isRow {
+			first, _, _ := strings.Cut(cell, " | ")
+			column = append(column, first)
+		} else if len(column) > 0 && !strings.HasPrefix(line, "|") {
+			break
+		}
+	}
+	require.Greater(t, len(column), 1, "%s, %s: no table", path, heading)
+	return column[1:] // without its head
+}
+
+// Whatever the tests are run with has its line among the results, and each
+// release that was run has one among what differs.
+func TestEveryReleaseThatIsRunStandsInTheDocument(t *testing.T) {
+	t.Parallel()
+	const path = "docs/compatibility.md"
+	run := strings.Fields(defaultReleases)
+	for file, lists := range map[string]*regexp.Regexp{
+		"Makefile":          regexp.MustCompile(`(?m)^(?:COMPAT|RELEASES)\s*\?=(.*)$`),
+		"scripts/compat.sh": regexp.MustCompile(`(?m)^defaults="(.*)"$`),
+	} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		found := lists.FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, found, "%s has no list of releases: the check itself is broken", file)
+		for _, list := range found {
+			run = append(run, strings.Fields(list[1])...)
+		}
+	}
+	results := table(t, path, "Results")
+	require.Subset(t, results, run)
+	require.Equal(t, results, table(t, path, "What differs between releases"))
+}
+
+// Which differences are meant stands in protocol.md.
+func TestEveryMeantDifferenceStandsInTheDocument(t *testing.T) {
+	t.Parallel()
+	meant := table(t, "docs/protocol.md", "Differences on purpose")
+	listed := table(t, "docs/compatibility.md", "What differs on purpose")
+	require.Subset(t, listed, meant)
+}
