@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -188,15 +189,6 @@ type verdicts struct {
 	cells    map[[2]string]string
 }
 
-// row runs a test that has a line of its own in the table.
-func (c *compat) row(t *testing.T, name string, test func(t *testing.T)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		c.table.note(t, c.release.String(), name, func() string { return "ok" })
-		test(t)
-	})
-}
-
 // note writes a cell when the test is over, so that it knows how that ended.
 func (v *verdicts) note(t *testing.T, release, line string, text func() string) {
 	t.Helper()
@@ -223,6 +215,14 @@ func (v *verdicts) set(release, line, cell string) {
 		v.cells = map[[2]string]string{}
 	}
 	v.cells[[2]string{release, line}] = cell
+}
+
+// ownLine gives a test a line in the table, called as the test is. Called before
+// t.Parallel the lines stand in the order of the tests.
+func (c *compat) ownLine(t *testing.T) {
+	t.Helper()
+	line := strings.ReplaceAll(path.Base(t.Name()), "_", " ")
+	c.table.note(t, c.release.String(), line, func() string { return "ok" })
 }
 
 // String lays the table out.
