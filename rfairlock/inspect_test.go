@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -21,7 +20,8 @@ func TestInspectShowsTheQueue(t *testing.T) {
 		client := connect(t, srv.URL())
 		l := rfairlock.New(client, redistest.Key(t))
 		hold := take(t, l)
-		queueUp(t, srv, l, 2, rlock.WithWait(time.Minute))
+		ctx, cancel := context.WithCancel(t.Context())
+		all := queueUp(ctx, t, srv, l, 2, rlock.WithWait(time.Minute))
 		srv.Do(t, "RPUSH", codec.QueueKey(l.Name()), "somebody else")
 		in, err := l.Inspect(t.Context())
 		require.NoError(t, err)
@@ -37,44 +37,10 @@ func TestInspectShowsTheQueue(t *testing.T) {
 		}
 		require.Equal(t, rlock.Waiter{Text: "somebody else", Position: 3, Subscribed: rlock.SubscribedNo}, in.Queue[2])
 		srv.Do(t, "DEL", codec.QueueKey(l.Name()), codec.TimeoutKey(l.Name()))
+		cancel()
+		for _, w := range all {
+			require.ErrorIs(t, w.failed(t, soon), context.Canceled)
+		}
 		require.NoError(t, hold.Unlock())
 	})
-}
-
-func connect(t testing.TB, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
-	t.Helper()
-	h, err := l.TryLock(t.Context(), opts...)
-	require.NoError(t, err)
-	return h
-}
-
-// queueUp makes n waiters stand in the queue and listen, one after the other. They
-// leave when the test ends.
-func queueUp(t testing.TB, srv redistest.Target, l *rlock.Lock, n int, opts ...rlock.Option) []<-chan error {
-	t.Helper()
-	var all []<-chan error
-	for range n {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		t.Cleanup(func() { cancel(); <-done })
-		go func() {
-			_, err := l.Lock(ctx, opts...)
-			done <- err
-			close(done)
-		}()
-		all = append(all, done)
-		require.Eventually(t, func() bool {
-			in, err := l.Inspect(t.Context())
-			return err == nil && len(in.Queue) == len(all) && in.Queue[len(all)-1].Subscribed == rlock.SubscribedYes
-		}, 10*time.Second, time.Millisecond)
-	}
-	return all
 }

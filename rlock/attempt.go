@@ -32,7 +32,7 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	acquired, ttl, err := codec.Acquired(reply)
 	switch {
 	case err != nil:
-		h.tenure.discard()
+		h.disown()
 		return false, err
 	case !acquired:
 		a.refused(codec.Refused(reply), ttl)
@@ -66,6 +66,7 @@ func (a *acquisition) refused(r codec.Refusal, ttl time.Duration) {
 		a.line.Refused(r.Holder, ttl)
 	}
 	if a.waits() && a.lock.proto.Queues() {
+		a.ttl = a.leaseLeft(r, ttl)
 		a.queued(r)
 	}
 }
@@ -73,21 +74,22 @@ func (a *acquisition) refused(r codec.Refusal, ttl time.Duration) {
 // unanswered deals with an attempt that ended with an error.
 func (a *acquisition) unanswered(err error) {
 	var refusal *transport.ServerError
+	given := !a.set.owner.IsZero()
 	switch {
-	case !a.set.owner.IsZero():
+	case errors.Is(err, redlatch.ErrUncertain) && given:
 		// Nothing is undone: another user of the owner may hold the lock.
-		if errors.Is(err, redlatch.ErrUncertain) {
-			a.unseat() // the ghost gives the place up
-		}
+		a.unseat() // the ghost gives the place up
 	case errors.Is(err, redlatch.ErrUncertain):
 		// The owner may be about to acquire the lock. It is never used again.
 		a.doubtful = a.hold
 		a.unseat()
 		a.fresh()
+	case given && !a.lock.proto.Queues(): // likewise, and there is no place
 	case errors.As(err, &refusal) && !core.Passing(err) && !refusal.HasCode("WRONGTYPE"):
-		// A script that failed half-way may have left the lock held.
-		a.hold.own.discard()
-		a.leave()
+		// A script that failed half-way may have left the lock held, or a place.
+		a.hold.disown()
+		a.unseat()
+		a.hold.drop()
 		a.fresh()
 	}
 }

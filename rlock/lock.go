@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Lock is a lock by name. It holds no owner and no state of its own: any number
@@ -101,7 +102,10 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 // learns of it at its next renewal at the latest, so two may be at work for that
 // long. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	reply, err := l.ask(ctx, "force-unlock", l.proto.ForceRelease)
+	reply, err := l.ask(ctx, "force-unlock", func(c *transport.Call) {
+		l.keepTime(ctx)
+		l.proto.ForceRelease(c)
+	})
 	if err != nil {
 		return false, err
 	}

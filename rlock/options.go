@@ -118,5 +118,9 @@ func (s *settings) waitMillis(e *core.Engine) any {
 	if !s.bounded || s.wait <= 0 {
 		return e.FairWaitArg
 	}
-	return (s.wait + time.Millisecond - 1).Milliseconds()
+	ms := s.wait.Milliseconds()
+	if s.wait%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
 }

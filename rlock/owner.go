@@ -96,6 +96,7 @@ func (l *Lock) resume(ctx context.Context, opts []Option) (*Hold, error) {
 		return nil, err
 	}
 	defer l.engine.Leave()
+	l.keepTime(ctx)
 	h := newHold(l, &set)
 	sent := time.Now()
 	held, err := h.tenure.renewOnce(ctx, h.asked().Lease)
@@ -171,6 +172,7 @@ func (l *Lock) unlockAs(ctx context.Context, owner codec.Owner) error {
 		return err
 	}
 	defer l.engine.Leave()
+	l.keepTime(ctx)
 	t := newHold(l, &set).tenure
 	result := make(chan error, 1)
 	if !l.engine.Go(func() { defer t.quitShared(); result <- t.releaseShared(l.engine.Command) }) {

@@ -14,7 +14,7 @@ import (
 // queueThere waits in the queue on the server. Whoever leaves without the lock
 // gives its place up, whatever the reason.
 func (a *acquisition) queueThere(ctx context.Context) (*Hold, error) {
-	a.lock.engine.KeepTime(ctx)
+	a.lock.keepTime(ctx)
 	hold, err := a.run(ctx)
 	if err != nil {
 		a.leave()
@@ -22,6 +22,13 @@ func (a *acquisition) queueThere(ctx context.Context) (*Hold, error) {
 	}
 	a.unseat() // the server took it out
 	return hold, nil
+}
+
+// keepTime is for locks whose scripts are told the time.
+func (l *Lock) keepTime(ctx context.Context) {
+	if l.proto.Queues() {
+		l.engine.KeepTime(ctx)
+	}
 }
 
 // queued takes in that the server has this owner in its queue.
@@ -38,6 +45,18 @@ func (a *acquisition) queued(r codec.Refusal) {
 	}
 }
 
+// leaseLeft returns what the holder has left, from the number in a refusal: when
+// the owner was queued behind others just now, that number is about them.
+func (a *acquisition) leaseLeft(r codec.Refusal, told time.Duration) time.Duration {
+	switch {
+	case r.Queued && r.Free:
+		return 0
+	case r.Queued && r.Head != a.hold.request().Owner:
+		return codec.NoTTL // not known
+	}
+	return told
+}
+
 // unseat leaves the room, but not the queue.
 func (a *acquisition) unseat() {
 	if a.seat != nil {
@@ -49,9 +68,32 @@ func (a *acquisition) unseat() {
 // leave gives the place in the queue up, if there is one.
 func (a *acquisition) leave() {
 	if a.seat != nil {
+		doubt := a.hold.departure(nil)
+		doubt.Done = a.seat.CallTwins // it was their place, too
 		a.unseat()
-		a.lock.engine.Depart(a.hold.departure(nil))
+		a.lock.engine.Depart(doubt)
 	}
+}
+
+// disown frees the lock in the background if this owner has it, and gives its
+// place up if it has one.
+func (h *Hold) disown() {
+	l := h.tenure.lock
+	switch {
+	case l.proto.Queues():
+		l.engine.Settle(h.departure(h.letGo()))
+	case !h.tenure.shared:
+		h.tenure.discard()
+	}
+}
+
+// letGo returns what frees the lock if this owner has it: nothing for an owner
+// that others may use.
+func (h *Hold) letGo() func(*transport.Call) {
+	if h.tenure.shared {
+		return nil
+	}
+	return func(c *transport.Call) { h.tenure.lock.proto.Release(c, h.request(), 0) }
 }
 
 // departure is what is left to do for an owner that does not want the lock.
@@ -76,12 +118,8 @@ type wraith Hold
 func (w *wraith) Haunt(at *core.Attempt, reply any, err error) {
 	h := (*Hold)(w)
 	l := h.tenure.lock
-	var release func(*transport.Call)
-	if !h.tenure.shared {
-		release = func(c *transport.Call) { l.proto.Release(c, h.request(), 0) }
-	}
 	if errors.Is(err, redlatch.ErrUncertain) {
-		doubt := h.departure(release)
+		doubt := h.departure(h.letGo())
 		doubt.Attempt = at
 		l.engine.Settle(doubt)
 		return
@@ -93,7 +131,7 @@ func (w *wraith) Haunt(at *core.Attempt, reply any, err error) {
 	case err == nil && !acquired || errors.Is(err, redlatch.ErrNotSent):
 		l.engine.Depart(h.departure(nil))
 	default:
-		l.engine.Settle(h.departure(release))
+		l.engine.Settle(h.departure(h.letGo()))
 	}
 }
 

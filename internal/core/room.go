@@ -32,6 +32,7 @@ type Seat struct {
 
 	room       *Room
 	owner      string
+	twin       bool // there is, or was, another seat of this owner
 	prev, next *Seat
 }
 
@@ -58,6 +59,9 @@ func (e *Engine) Room(kind, key, owner string) *Seat {
 	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, owner: owner}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if other := r.byOwner[owner]; other != nil {
+		other.twin, s.twin = true, true
+	}
 	r.byOwner[owner] = s
 	r.push(s)
 	return s
@@ -99,7 +103,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Leave gives the seat up.
+// Leave gives the seat up. Others of the same owner are called.
 func (s *Seat) Leave() {
 	r := s.room
 	r.mu.Lock()
@@ -108,10 +112,28 @@ func (s *Seat) Leave() {
 		delete(r.byOwner, s.owner)
 	}
 	r.mu.Unlock()
+	s.CallTwins()
 	r.rooms.mu.Lock()
 	defer r.rooms.mu.Unlock()
 	if r.refs--; r.refs == 0 {
 		delete(r.rooms.byID, r.id)
+	}
+}
+
+// CallTwins makes others of the same owner ask. They have one place in the queue
+// with this seat, which is gone when this one has given it up, or holds the lock.
+func (s *Seat) CallTwins() {
+	r := s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !s.twin {
+		return
+	}
+	for other := r.first; other != nil; other = other.next {
+		if other.owner == s.owner && other != s {
+			r.byOwner[s.owner] = other
+			signal(other.Call)
+		}
 	}
 }
 

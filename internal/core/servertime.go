@@ -21,9 +21,10 @@ const (
 type clockOffset struct {
 	mu     sync.Mutex // guards what follows; not held while the server is asked
 	ahead  time.Duration
-	at     time.Time // of the last comparison; zero: none
-	asking bool      // one is under way
-	apart  bool      // the clocks were apart when last compared
+	known  bool          // there was a comparison
+	at     time.Time     // of the last one, or of a refusal; zero: neither
+	asking chan struct{} // closed when the one under way is over; nil: none is
+	apart  bool          // the clocks were apart when last compared
 }
 
 func (c *clockOffset) load() time.Duration {
@@ -32,22 +33,27 @@ func (c *clockOffset) load() time.Duration {
 	return c.ahead
 }
 
-// begin reports whether it is time for a comparison, and whether there was none
-// yet. Whoever gets true must call end.
-func (c *clockOffset) begin(now time.Time) (due, first bool) {
+// begin reports whether it is time for a comparison, whether there was one before,
+// and what is closed when the one under way is over, if one is. Whoever is told
+// that it is time must call end.
+func (c *clockOffset) begin(now time.Time) (due, known bool, over <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asking || !c.at.IsZero() && now.Sub(c.at) < clockFresh {
-		return false, false
+	if c.asking == nil && (c.at.IsZero() || now.Sub(c.at) >= clockFresh) {
+		due, c.asking = true, make(chan struct{})
 	}
-	c.asking = true
-	return true, c.at.IsZero()
+	return due, c.known, c.asking
 }
 
-func (c *clockOffset) end(now time.Time) {
+// end ends what begin began. Without an answer the next to come begins anew.
+func (c *clockOffset) end(now time.Time, answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asking, c.at = false, now
+	close(c.asking)
+	c.asking = nil
+	if answered {
+		c.at = now
+	}
 }
 
 // store takes a comparison in, and reports whether the clocks have come apart.
@@ -56,7 +62,7 @@ func (c *clockOffset) store(ahead, accuracy time.Duration) (news bool) {
 	defer c.mu.Unlock()
 	apart := ahead.Abs()-accuracy > clockApart
 	news = apart && !c.apart
-	c.ahead, c.apart = ahead, apart
+	c.ahead, c.apart, c.known = ahead, apart, true
 	return news
 }
 
@@ -119,30 +125,34 @@ func serverTime(reply any) (time.Time, error) {
 	return time.Unix(n[0], n[1]*1000), nil
 }
 
-// KeepTime sees to it that the clocks are compared once a minute, in the background
-// but for the first time when the result is used.
+// KeepTime sees to it that the clocks are compared once a minute, in the
+// background. As long as scripts are to be told the server's time and it is not
+// known, it waits for the comparison that is under way.
 func (e *Engine) KeepTime(ctx context.Context) {
-	due, first := e.clock.begin(time.Now())
-	if !due {
+	due, known, over := e.clock.begin(time.Now())
+	if due && !e.Go(e.compare) {
+		e.clock.end(time.Now(), false)
+	}
+	if over == nil || known || !e.ServerTime {
 		return
 	}
-	compare := func(ctx context.Context) {
-		defer func() { e.clock.end(time.Now()) }()
-		if _, err := e.CompareClocks(ctx); err != nil {
-			e.Logger.Info("redlatch: the server's clock cannot be read", "error", err)
-		}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	case <-e.Closing():
 	}
-	if first && e.ServerTime {
-		compare(ctx)
-		return
+}
+
+// compare is a comparison in the background. A server that is away is asked again
+// by the next who needs its time; one that refuses, a minute later.
+func (e *Engine) compare() {
+	ctx, cancel := e.Open(context.Background())
+	defer cancel()
+	_, err := e.CompareClocks(ctx)
+	if err != nil {
+		e.Logger.Info("redlatch: the server's clock cannot be read", "error", err)
 	}
-	if !e.Go(func() {
-		ctx, cancel := e.Open(context.Background())
-		defer cancel()
-		compare(ctx)
-	}) {
-		e.clock.end(time.Now())
-	}
+	e.clock.end(time.Now(), !retryable(err))
 }
 
 // CountCommand is the subcommand of PUBSUB that counts those who listen to what

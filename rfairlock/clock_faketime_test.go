@@ -1,0 +1,235 @@
+package rfairlock_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// elsewhen is a transport to a server whose clock is ahead of this machine's, or
+// behind.
+type elsewhen struct {
+	transport.Transport
+	ahead time.Duration
+	slow  time.Duration // until TIME is answered
+	fail  atomic.Pointer[error]
+	asked atomic.Int64
+	wg    sync.WaitGroup
+}
+
+// Start is part of transport.Transport.
+func (e *elsewhen) Start(call *transport.Call, done transport.Done) {
+	if call.Command != "TIME" {
+		e.Transport.Start(call, done)
+		return
+	}
+	e.asked.Add(1)
+	if fail := e.fail.Load(); fail != nil {
+		done(nil, *fail)
+		return
+	}
+	e.Transport.Start(call, func(reply any, err error) {
+		e.wg.Go(func() {
+			time.Sleep(e.slow)
+			if err != nil {
+				done(nil, err)
+				return
+			}
+			us := time.Now().Add(e.ahead).UnixMicro()
+			done([]any{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)}, nil)
+		})
+	})
+}
+
+// Close is part of transport.Transport.
+func (e *elsewhen) Close() error {
+	defer e.wg.Wait()
+	return e.Transport.Close()
+}
+
+// farAway starts a server, and a client between whose clock and the server's lies
+// some time.
+func farAway(t *testing.T, e *elsewhen, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	e.Transport = core.NewRedigo(core.RedigoConfig{
+		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	client, err := redlatch.NewWithTransport(e, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return srv, client
+}
+
+func TestClockOffsetIsHowFarTheServerIsAhead(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 300 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &elsewhen{ahead: ahead}
+			_, client := farAway(t, e)
+			got, err := client.ClockOffset(t.Context())
+			require.NoError(t, err)
+			require.InDelta(t, ahead, got, float64(time.Millisecond))
+			refused := fmt.Errorf("%w", &transport.ServerError{Text: "NOPERM this user has no permissions"})
+			e.fail.Store(&refused)
+			_, err = client.ClockOffset(t.Context())
+			require.True(t, transport.IsCode(err, "NOPERM"), err)
+		})
+	}
+}
+
+// waitersByHand are others that wait, and live, by the server's clock.
+func waitersByHand(t *testing.T, srv *redistest.MiniServer, e *elsewhen) map[string]int64 {
+	t.Helper()
+	now := time.Now().Add(e.ahead)
+	queueByHand(t, srv, "job", foreignHead, now.Add(time.Minute))
+	queueByHand(t, srv, "job", foreignTail, now.Add(2*time.Minute))
+	return deadlinesOf(t, srv, "job")
+}
+
+// The first of many to use the client come at once, and the server is slow to tell
+// its time: none of them may reckon by this machine's.
+func TestU23HostWhoseClockIsOffEvictsNobodyWithServerTime(t *testing.T) {
+	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &elsewhen{ahead: ahead, slow: time.Second}
+			srv, client := farAway(t, e, redlatch.WithServerTime())
+			holdByHand(t, srv, "job", time.Hour)
+			before := waitersByHand(t, srv, e)
+			ctx, cancel := context.WithCancel(t.Context())
+			all := map[*waiter]bool{}
+			for range 10 {
+				all[await(ctx, rfairlock.New(client, "job"), rlock.WithWait(time.Hour))] = true
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			queue, after := queueOf(t, srv, "job"), deadlinesOf(t, srv, "job")
+			require.Len(t, queue, 12)
+			require.Equal(t, []string{foreignHead, foreignTail}, queue[:2])
+			require.Equal(t, before[foreignHead], after[foreignHead])
+			want := before[foreignTail] + time.Hour.Milliseconds()
+			require.Equal(t, want, after[queue[2]], "neither expired nor hours away")
+			require.Equal(t, int64(1), e.asked.Load())
+			cancel()
+			for w := range all {
+				<-w.done
+			}
+		})
+	}
+}
+
+// Also those who do not acquire tell the server the time.
+func TestU23ReleasesOfOtherOwnersEvictNobodyWithServerTime(t *testing.T) {
+	owner, err := codec.ParseOwner(foreignOwner)
+	require.NoError(t, err)
+	for name, act := range map[string]func(ctx context.Context, l *rlock.Lock) error{
+		"force": func(ctx context.Context, l *rlock.Lock) error { _, err := l.ForceUnlock(ctx); return err },
+		"as":    func(ctx context.Context, l *rlock.Lock) error { return l.UnlockAs(ctx, owner) },
+		"resume": func(ctx context.Context, l *rlock.Lock) error {
+			hold, err := l.Resume(ctx, owner)
+			if err != nil {
+				return err
+			}
+			return hold.Unlock()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := &elsewhen{ahead: -10 * time.Minute, slow: time.Second}
+				srv, client := farAway(t, e, redlatch.WithServerTime())
+				holdByHand(t, srv, "job", time.Hour)
+				before := waitersByHand(t, srv, e)
+				require.NoError(t, act(t.Context(), rfairlock.New(client, "job")))
+				require.False(t, locked(t, srv, "job"))
+				require.Equal(t, before, deadlinesOf(t, srv, "job"))
+				require.Len(t, queueOf(t, srv, "job"), 2)
+			})
+		})
+	}
+}
+
+// A comparison that failed because Redis was away is made up for.
+func TestU23ServerTimeIsAskedForAgainWhenItCouldNotBeTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &elsewhen{ahead: -10 * time.Minute}
+		srv, client := farAway(t, e, redlatch.WithServerTime())
+		l := rfairlock.New(client, "job")
+		away := transport.ErrNotSent
+		e.fail.Store(&away)
+		require.NoError(t, take(t, l).Unlock())
+		e.fail.Store(nil)
+		before := waitersByHand(t, srv, e)
+		_, err := l.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.Equal(t, before, deadlinesOf(t, srv, "job"))
+	})
+}
+
+func TestClockOfThisMachineIsTheOneThatCountsByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &elsewhen{ahead: -10 * time.Minute}
+		srv, client := farAway(t, e)
+		require.NoError(t, take(t, rfairlock.New(client, "job")).Unlock())
+		synctest.Wait()
+		require.Equal(t, int64(1), e.asked.Load(), "the clocks are compared all the same")
+		waitersByHand(t, srv, e) // dead, by this machine's clock
+		require.NoError(t, take(t, rfairlock.New(client, "job")).Unlock())
+		require.Empty(t, queueOf(t, srv, "job"))
+	})
+}
+
+func TestClocksThatAreApartAreWarnedAboutOnce(t *testing.T) {
+	const warning = "clock and the server's are apart"
+	for ahead, warnings := range map[time.Duration]int{
+		0: 0, 900 * time.Millisecond: 0, -900 * time.Millisecond: 0, 1100 * time.Millisecond: 1, -time.Hour: 1,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			logged, log := newJournal()
+			e := &elsewhen{ahead: ahead}
+			_, client := farAway(t, e, log)
+			l := rfairlock.New(client, "job")
+			for range 100 {
+				require.NoError(t, take(t, l).Unlock())
+				time.Sleep(6 * time.Second)
+			}
+			synctest.Wait()
+			require.Equal(t, warnings, logged.count(warning))
+			require.InDelta(t, 10, e.asked.Load(), 1, "once a minute, while it is used")
+			time.Sleep(time.Hour)
+			require.InDelta(t, 10, e.asked.Load(), 1)
+		})
+	}
+}
+
+// Who may not ask for the time gets no error, and does not ask again at once.
+func TestClockThatMayNotBeReadIsDoneWithout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &elsewhen{}
+		_, client := farAway(t, e, redlatch.WithServerTime())
+		var refused error = &transport.ServerError{Text: "NOPERM this user has no permissions"}
+		e.fail.Store(&refused)
+		l := rfairlock.New(client, "job")
+		for range 100 {
+			require.NoError(t, take(t, l).Unlock())
+		}
+		synctest.Wait()
+		require.Equal(t, int64(1), e.asked.Load())
+	})
+}

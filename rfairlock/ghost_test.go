@@ -1,0 +1,207 @@
+package rfairlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// noFence are the rights of a user who may do all but kill connections and learn
+// their ids.
+var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
+
+// ghostNet is a server behind a network that holds back what it is told to, also
+// when the client has given the connection up.
+func ghostNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
+	t.Helper()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	p.KeepHalfDead(true)
+	return s, p
+}
+
+// fenced runs a test with the right to kill connections, and without.
+func fenced(t *testing.T, body func(t *testing.T, s *redistest.Server, p *redistest.Proxy)) {
+	t.Helper()
+	for name, rights := range map[string][]any{"fence": nil, "no fence": noFence} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p := ghostNet(t)
+			if rights != nil {
+				s.Do(t, "ACL", append([]any{"SETUSER", "default"}, rights...)...)
+			}
+			body(t, s, p)
+		})
+	}
+}
+
+// The acquire has queued the caller, and the reply is lost.
+func TestU26LostReplyOfTheFirstAcquireLeavesNoPlace(t *testing.T) {
+	t.Parallel()
+	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
+		t.Helper()
+		client := connect(t, p.URL(), noPoll())
+		loadScripts(t, client)
+		l := rfairlock.New(client, redistest.Key(t))
+		holdByHand(t, s, l.Name(), unheard)
+		queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(unheard))
+		p.Blackhole(redistest.ToClient)
+		b := &between{srv: s, l: l, w: await(t.Context(), l, rlock.WithWait(unheard))}
+		b.owner = awaitQueue(t, s, l.Name(), 2)[1]
+		b.followed(t)
+		p.Reset()
+		p.Heal()
+		require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrUncertain)
+		b.requireGone(t, unheard)
+	})
+}
+
+// The same when it is the attempt after the subscription: the waiter goes on, as
+// somebody else, behind those who came meanwhile.
+func TestU26LostReplyOfALaterAcquireCostsThePlaceAndLeavesNone(t *testing.T) {
+	t.Parallel()
+	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
+		t.Helper()
+		client := connect(t, p.URL(), noPoll())
+		loadScripts(t, client)
+		ctx, cancel := context.WithCancel(t.Context())
+		b := standBetween(ctx, t, s, rfairlock.New(client, redistest.Key(t)), rlock.WithWait(unheard))
+		held := p.HoldMatching(redistest.ToClient, "*4\r\n") // a refusal
+		s.Do(t, "PUBLISH", codec.OwnerChannel(b.l.Name(), b.owner), codec.MessageUnlock)
+		awaitClosed(t, held.Seen(), "the reply")
+		p.Reset()
+		b.requireGoneBut(t, unheard)
+		queue := awaitAsleep(t, s, b.l.Name(), 3)
+		require.Equal(t, []string{foreignHead, foreignTail}, queue[:2])
+		b.w.stillWaits(t)
+		cancel()
+		require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
+		b.owner, b.deadlines = queue[2], deadlinesOf(t, s, b.l.Name())
+		b.requireGone(t, 0) // it had nobody behind it
+	})
+}
+
+// The network holds the acquire back. The caller leaves, and then it comes.
+func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoPlace(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	p, client := through(t, s)
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, s, l.Name(), unheard)
+	held := p.HoldMatching(redistest.ToServer, l.Name())
+	ctx, cancel := context.WithCancel(t.Context())
+	w := await(ctx, l)
+	awaitClosed(t, held.Seen(), "the acquire")
+	cancel()
+	err := w.failed(t, promptly)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	held.Release()
+	until(t, soon, "the acquire came", func() bool { return p.Holding(redistest.ToServer) == 0 })
+	requireNobodyQueues(t, s, l.Name())
+}
+
+// requireNobodyQueues checks that no place is left, and that none comes.
+func requireNobodyQueues(t *testing.T, s *redistest.Server, name string) {
+	t.Helper()
+	empty := func() bool { return len(queueOf(t, s, name))+len(deadlinesOf(t, s, name)) == 0 }
+	until(t, gone, "no place is left", empty)
+	for range 20 {
+		<-time.After(5 * time.Millisecond)
+	}
+	require.True(t, empty())
+}
+
+// The network holds the acquire back and delivers it when its connection was given
+// up long ago: after whatever was asked on the next one.
+func TestU26GhostAcquireLeavesNoPlace(t *testing.T) {
+	t.Parallel()
+	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
+		t.Helper()
+		client := connect(t, p.URL())
+		loadScripts(t, client)
+		l := rfairlock.New(client, redistest.Key(t))
+		holdByHand(t, s, l.Name(), unheard)
+		held := p.HoldMatching(redistest.ToServer, l.Name())
+		w := await(t.Context(), l)
+		awaitClosed(t, held.Seen(), "the acquire")
+		p.Reset()
+		require.ErrorIs(t, w.failed(t, promptly), redlatch.ErrUncertain)
+		before := s.CommandStats(t)["lrem"]
+		until(t, soon, "it was asked about", func() bool { return s.CommandStats(t)["lrem"] > before })
+		held.Release()
+		until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
+		requireNobodyQueues(t, s, l.Name())
+		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s, l.Name()))
+	})
+}
+
+// What the caller got when it had left goes to the next in the queue.
+func TestU26LateGrantGoesToTheNextInTheQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	p, client := through(t, s, noPoll())
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, s, l.Name(), unheard)
+	ctx, cancel := context.WithCancel(t.Context())
+	leaver := queueUp(ctx, t, s, l, 1)[0]
+	stayer := queueUp(t.Context(), t, s, rfairlock.New(connect(t, s.URL(), noPoll()), l.Name()), 1)[0]
+	held := p.HoldMatching(redistest.ToClient, "$-1\r\n") // the grant
+	freeByHand(t, s, l.Name())
+	awaitClosed(t, held.Seen(), "the grant")
+	cancel()
+	require.ErrorIs(t, leaver.failed(t, promptly), context.Canceled)
+	stayer.stillWaits(t)
+	held.Release()
+	require.NoError(t, stayer.acquired(t, promptly).Unlock())
+	requireNoTrace(t, s, l.Name())
+}
+
+// A frozen server does not keep callers from leaving, and loses them when it wakes.
+func TestU26WaitersWhoLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL(), redlatch.WithCommandTimeout(500*time.Millisecond))
+	loadScripts(t, client)
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, s, l.Name(), unheard)
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := queueUp(ctx, t, s, l, 5)
+	s.Pause()
+	for range 5 {
+		waiting = append(waiting, await(ctx, l))
+	}
+	cancel()
+	for _, w := range waiting {
+		require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
+	}
+	<-time.After(2 * time.Second) // longer than any command may take
+	s.Resume()
+	requireNobodyQueues(t, s, l.Name())
+	freeByHand(t, s, l.Name())
+	requireNoTrace(t, s, l.Name())
+}
+
+// The network loses the word that the waiter has left.
+func TestU26GiveUpThatIsLostIsSentAgain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s, noPoll())
+	ctx, cancel := context.WithCancel(t.Context())
+	b := standBetween(ctx, t, s, rfairlock.New(client, redistest.Key(t)))
+	p.Blackhole(redistest.ToServer)
+	cancel()
+	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
+	until(t, soon, "the give-up is on its way", func() bool { return p.Holding(redistest.ToServer) > 0 })
+	p.Reset()
+	p.Heal()
+	b.requireGone(t, fairWait)
+}

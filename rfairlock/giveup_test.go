@@ -1,0 +1,246 @@
+package rfairlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// U26: whoever leaves without the lock is taken out of the queue, whatever the
+// reason, and those behind come sooner by its wait.
+
+// gone is how soon a waiter that left is out of the queue of a server that answers.
+const gone = 2 * time.Second
+
+// between is a caller of ours in the queue between two others.
+type between struct {
+	srv       *redistest.Server
+	l         *rlock.Lock
+	w         *waiter
+	owner     string
+	deadlines map[string]int64
+}
+
+// standBetween lets somebody hold the lock and somebody wait for it, and has the
+// caller, once it is in the queue, followed by a third.
+func standBetween(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
+	t.Helper()
+	b := beBehind(ctx, t, srv, l, opts...)
+	until(t, soon, "the listener", func() bool { return listeners(t, srv, l.Name(), b.owner) > 0 })
+	return b
+}
+
+// beBehind is standBetween for a caller who may never listen.
+func beBehind(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
+	t.Helper()
+	holdByHand(t, srv, l.Name(), unheard)
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(unheard))
+	b := &between{srv: srv, l: l, w: await(ctx, l, opts...)}
+	b.owner = awaitQueue(t, srv, l.Name(), 2)[1]
+	b.followed(t)
+	return b
+}
+
+// followed puts somebody behind the caller.
+func (b *between) followed(t *testing.T) {
+	t.Helper()
+	own := deadlinesOf(t, b.srv, b.l.Name())[b.owner]
+	require.Positive(t, own)
+	queueByHand(t, b.srv, b.l.Name(), foreignTail, time.UnixMilli(own).Add(unheard))
+	b.deadlines = deadlinesOf(t, b.srv, b.l.Name())
+}
+
+// requireGone holds that the caller's place was given up, and nothing else changed.
+func (b *between) requireGone(t *testing.T, wait time.Duration) {
+	t.Helper()
+	b.requireGoneBut(t, wait)
+	require.Equal(t, []string{foreignHead, foreignTail}, queueOf(t, b.srv, b.l.Name()))
+	require.Len(t, deadlinesOf(t, b.srv, b.l.Name()), 2)
+	require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, b.srv, b.l.Name()))
+}
+
+// requireGoneBut is requireGone for a caller who may have queued anew.
+func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
+	t.Helper()
+	until(t, gone, "the place is given up", func() bool {
+		_, has := deadlinesOf(t, b.srv, b.l.Name())[b.owner]
+		return !has
+	})
+	require.NotContains(t, queueOf(t, b.srv, b.l.Name()), b.owner)
+	left := deadlinesOf(t, b.srv, b.l.Name())
+	require.Equal(t, b.deadlines[foreignHead], left[foreignHead])
+	require.Equal(t, b.deadlines[foreignTail]-wait.Milliseconds(), left[foreignTail])
+	until(t, gone, "nobody listens", func() bool { return listeners(t, b.srv, b.l.Name(), b.owner) == 0 })
+}
+
+// fairWait is the wait of callers that give none.
+const fairWait = 300 * time.Second
+
+func TestU26WaiterWhoseContextEndsLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	b := standBetween(ctx, t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t)))
+	cancel()
+	err := b.w.failed(t, promptly)
+	require.ErrorIs(t, err, context.Canceled)
+	checkHeld(t, err)
+	b.requireGone(t, fairWait)
+}
+
+func TestU26WaiterWhoseContextEndsBeforeItListensLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	p, client := through(t, srv, noPoll())
+	l := rfairlock.New(client, redistest.Key(t))
+	// The subscription never comes to the server.
+	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), ""))
+	ctx, cancel := context.WithCancel(t.Context())
+	b := beBehind(ctx, t, srv, l)
+	awaitClosed(t, held.Seen(), "the subscription")
+	cancel()
+	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
+	b.requireGone(t, fairWait)
+	held.Release()
+	until(t, gone, "nobody listens", func() bool { return listeners(t, srv, l.Name(), b.owner) == 0 })
+}
+
+func TestU26WaiterWhoseTimeIsOverLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	const wait = 3*time.Second + 1500*time.Microsecond
+	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
+	b := standBetween(t.Context(), t, srv, l, rlock.WithWait(wait))
+	require.Equal(t, b.deadlines[foreignHead]+3002, b.deadlines[b.owner], "in whole milliseconds, not too few")
+	checkHeld(t, b.w.failed(t, wait+promptly))
+	require.GreaterOrEqual(t, b.w.took, wait)
+	b.requireGone(t, 3002*time.Millisecond)
+}
+
+func TestU26WaiterWhoseClientClosesLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*redlatch.Client) error{
+		"close":    (*redlatch.Client).Close,
+		"shutdown": func(c *redlatch.Client) error { return c.Shutdown(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Shared(t)
+			client := connect(t, srv.URL(), noPoll())
+			b := standBetween(t.Context(), t, srv, rfairlock.New(client, redistest.Key(t)), rlock.WithWait(unheard))
+			began := time.Now()
+			require.NoError(t, end(client))
+			require.Less(t, time.Since(began), promptly)
+			require.NotContains(t, queueOf(t, srv, b.l.Name()), b.owner, "Close waits for that")
+			require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrClosed)
+			b.requireGone(t, unheard)
+		})
+	}
+}
+
+func TestU26WaiterThatIsOneTooManyLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	client := connect(t, srv.URL(), noPoll(), redlatch.WithMaxWaiters(1))
+	l := rfairlock.New(client, redistest.Key(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	b := standBetween(ctx, t, srv, l)
+	_, err := l.Lock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.ErrorContains(t, err, "WithMaxWaiters")
+	until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 3 })
+	require.Equal(t, b.deadlines, deadlinesOf(t, srv, l.Name()), "those before it are where they were")
+	cancel()
+	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
+	b.requireGone(t, fairWait)
+}
+
+// The key turns out to be of another type.
+func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
+	b := standBetween(t.Context(), t, srv, l)
+	srv.Do(t, "SET", l.Name(), "something else")
+	srv.Do(t, "PUBLISH", codec.OwnerChannel(l.Name(), b.owner), codec.MessageUnlock)
+	require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrWrongType)
+	b.requireGoneBut(t, fairWait)
+	require.Equal(t, []string{foreignHead, foreignTail}, queueOf(t, srv, l.Name()))
+}
+
+// The user may not listen.
+func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	srv, url := leastPrivileged(t, "-subscribe")
+	l := rfairlock.New(connect(t, url), aclNames(t)[0])
+	holdByHand(t, srv, l.Name(), unheard)
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(unheard))
+	before := deadlinesOf(t, srv, l.Name())
+	_, err := l.Lock(t.Context())
+	require.True(t, transport.IsCode(err, "NOPERM"), err)
+	until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 1 })
+	require.Equal(t, before, deadlinesOf(t, srv, l.Name()))
+}
+
+// A script that is refused half-way, between the two parts of a place, leaves
+// neither behind.
+func TestU26AcquireThatIsRefusedHalfWayLeavesNoPlace(t *testing.T) {
+	t.Parallel()
+	srv, url := leastPrivileged(t, "-rpush")
+	l := rfairlock.New(connect(t, url), aclNames(t)[0])
+	holdByHand(t, srv, l.Name(), unheard)
+	_, err := l.Lock(t.Context())
+	require.Error(t, err)
+	require.ErrorContains(t, err, "can't run this command")
+	require.Equal(t, int64(1), srv.CommandStats(t)["zadd"], "it got as far as that")
+	until(t, gone, "no deadline is left", func() bool { return len(deadlinesOf(t, srv, l.Name())) == 0 })
+}
+
+func TestTryLockNeverQueues(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
+	holdByHand(t, srv, l.Name(), unheard)
+	for range 20 {
+		_, err := l.TryLock(t.Context())
+		checkHeld(t, err)
+		_, err = l.Lock(t.Context(), rlock.WithWait(0))
+		checkHeld(t, err)
+	}
+	require.Empty(t, queueOf(t, srv, l.Name()))
+	require.Empty(t, deadlinesOf(t, srv, l.Name()))
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(unheard))
+	srv.Do(t, "DEL", l.Name())
+	_, err := l.TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "somebody waits for it")
+	srv.Do(t, "DEL", codec.QueueKey(l.Name()), codec.TimeoutKey(l.Name()))
+	require.NoError(t, take(t, l).Unlock())
+}
+
+// The reply that queues somebody behind others tells when those are dead, which is
+// nobody's lease.
+func TestErrorOfAWaiterNeverTellsTheDeadlineOfAnotherAsTheLease(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	p, client := through(t, srv, noPoll())
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), unheard)
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(time.Hour))
+	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), "")) // there is no second attempt
+	_, err := l.Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
+	checkHeld(t, err)
+	var refusal *redlatch.LockError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, foreignOwner, refusal.Holder.String())
+	require.LessOrEqual(t, refusal.TTL, unheard)
+	held.Release()
+}

@@ -1,0 +1,335 @@
+package rfairlock_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// soon bounds waits on a real server for what should happen at once.
+	soon = 10 * time.Second
+	// promptly is what a wake-up may take on a busy machine. A waiter that sleeps
+	// until its poll takes thirty seconds.
+	promptly = 3 * time.Second
+	// unheard is a time that nobody waits out: a lease or a timeout that must not
+	// be what ends a wait.
+	unheard = time.Minute
+)
+
+// noPoll makes a missed wake-up last: neither the poll cap nor a holder's lease
+// comes to a waiter's help within a test's patience.
+func noPoll() redlatch.Option { return redlatch.WithPollCap(30 * time.Second) }
+
+// connect opens a client that is closed with the test.
+func connect(t testing.TB, url string, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), url, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// through opens a client behind a proxy, with its scripts loaded: a script that
+// the server does not know never runs for a caller who has left.
+func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
+	t.Helper()
+	p := redistest.NewProxy(t, s.Addr())
+	client := connect(t, p.URL(), opts...)
+	loadScripts(t, client)
+	return p, client
+}
+
+// loadScripts has each script run once.
+func loadScripts(t *testing.T, client *redlatch.Client) {
+	t.Helper()
+	l := rfairlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	_, err := l.Lock(t.Context(), rlock.WithWait(50*time.Millisecond))
+	require.Error(t, err)
+	require.NoError(t, hold.Unlock())
+	hold, err = l.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock())
+}
+
+// take takes a lock that is free.
+func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
+	t.Helper()
+	h, err := l.TryLock(t.Context(), opts...)
+	require.NoError(t, err)
+	return h
+}
+
+// waiter is a call of Lock on a goroutine of its own.
+type waiter struct {
+	done chan struct{}
+	// Read after done is closed.
+	hold *rlock.Hold
+	err  error
+	took time.Duration
+}
+
+// await begins to wait for the lock.
+func await(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) *waiter {
+	return inBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
+}
+
+// inBackground runs a call that acquires on a goroutine of its own.
+func inBackground(lock func() (*rlock.Hold, error)) *waiter {
+	w := &waiter{done: make(chan struct{})}
+	began := time.Now()
+	go func() {
+		defer close(w.done)
+		w.hold, w.err = lock()
+		w.took = time.Since(began)
+	}()
+	return w
+}
+
+// ended waits until the waiter's call has returned.
+func (w *waiter) ended(t testing.TB, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+		require.FailNow(t, "still waiting", "after %v", d)
+	}
+}
+
+// acquired returns the waiter's hold, which it must get within d.
+func (w *waiter) acquired(t testing.TB, d time.Duration) *rlock.Hold {
+	t.Helper()
+	w.ended(t, d)
+	require.NoError(t, w.err)
+	return w.hold
+}
+
+// failed returns the waiter's error, which it must get within d.
+func (w *waiter) failed(t testing.TB, d time.Duration) error {
+	t.Helper()
+	w.ended(t, d)
+	require.Nil(t, w.hold)
+	require.Error(t, w.err)
+	return w.err
+}
+
+func (w *waiter) stillWaits(t testing.TB) {
+	t.Helper()
+	select {
+	case <-w.done:
+		require.FailNow(t, "the call has ended", "%v", w.err)
+	default:
+	}
+}
+
+// until looks again and again until cond holds.
+func until(t testing.TB, within time.Duration, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for !cond() {
+		if time.Now().After(deadline) {
+			require.FailNow(t, what, "not within %v", within)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func awaitClosed(t testing.TB, ch <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(soon):
+		require.FailNow(t, what, "not within %v", soon)
+	}
+}
+
+// checkHeld checks that a lock was refused because somebody else has it.
+func checkHeld(t testing.TB, err error) {
+	t.Helper()
+	assert.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	assert.NotErrorIs(t, err, redlatch.ErrUncertain)
+}
+
+// owners returns the lock's fields: owner and count.
+func owners(t testing.TB, s redistest.Target, name string) map[string]string {
+	t.Helper()
+	fields, err := redis.StringMap(s.Do(t, "HGETALL", name), nil)
+	require.NoError(t, err)
+	return fields
+}
+
+func locked(t testing.TB, s redistest.Target, name string) bool {
+	t.Helper()
+	return len(owners(t, s, name)) > 0
+}
+
+// queueOf returns who waits, the next one first.
+func queueOf(t testing.TB, s redistest.Target, name string) []string {
+	t.Helper()
+	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
+	require.NoError(t, err)
+	return queue
+}
+
+// deadlinesOf returns when each of those who wait counts as dead.
+func deadlinesOf(t testing.TB, s redistest.Target, name string) map[string]int64 {
+	t.Helper()
+	scores, err := redis.StringMap(s.Do(t, "ZRANGE", codec.TimeoutKey(name), 0, -1, "WITHSCORES"), nil)
+	require.NoError(t, err)
+	out := map[string]int64{}
+	for owner, score := range scores {
+		ms, err := strconv.ParseFloat(score, 64)
+		require.NoError(t, err)
+		out[owner] = int64(ms)
+	}
+	return out
+}
+
+// listeners returns how many connections listen to a waiter's channel.
+func listeners(t testing.TB, s redistest.Target, name, owner string) int64 {
+	t.Helper()
+	reply, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.OwnerChannel(name, owner)), nil)
+	require.NoError(t, err)
+	n, err := redis.Int64(reply[1], nil)
+	require.NoError(t, err)
+	return n
+}
+
+// awaitQueue returns the queue when it has n waiters.
+func awaitQueue(t testing.TB, s redistest.Target, name string, n int) []string {
+	t.Helper()
+	var queue []string
+	until(t, soon, "the queue", func() bool {
+		queue = queueOf(t, s, name)
+		return len(queue) == n
+	})
+	return queue
+}
+
+// awaitAsleep returns the queue when it has n waiters of whom the last listens.
+func awaitAsleep(t testing.TB, s redistest.Target, name string, n int) []string {
+	t.Helper()
+	queue := awaitQueue(t, s, name, n)
+	until(t, soon, "the listener", func() bool { return listeners(t, s, name, queue[n-1]) > 0 })
+	return queue
+}
+
+// queueUp makes n waiters stand in the queue and listen, one after the other.
+func queueUp(ctx context.Context, t testing.TB, s redistest.Target, l *rlock.Lock, n int, opts ...rlock.Option) []*waiter {
+	t.Helper()
+	before := len(queueOf(t, s, l.Name()))
+	var all []*waiter
+	for i := range n {
+		all = append(all, await(ctx, l, opts...))
+		awaitAsleep(t, s, l.Name(), before+i+1)
+	}
+	return all
+}
+
+// requireNoTrace checks that nothing of the lock is left: no holder, no queue, no
+// listener.
+func requireNoTrace(t testing.TB, s redistest.Target, name string) {
+	t.Helper()
+	var keys, channels []string
+	clean := func() bool {
+		var err error
+		keys, err = redis.Strings(s.Do(t, "KEYS", "*"+name+"*"), nil)
+		require.NoError(t, err)
+		channels, err = redis.Strings(s.Do(t, "PUBSUB", "CHANNELS", "*"+name+"*"), nil)
+		require.NoError(t, err)
+		return len(keys)+len(channels) == 0
+	}
+	for deadline := time.Now().Add(soon); !clean(); {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "something is left", "keys %q, channels %q", keys, channels)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// Owners of other clients, which tests put in by hand.
+const (
+	foreignOwner = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
+	foreignHead  = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:8"
+	foreignTail  = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:9"
+)
+
+// holdByHand makes somebody else hold the lock, whoever had it before.
+func holdByHand(t testing.TB, s redistest.Target, name string, lease time.Duration) {
+	t.Helper()
+	s.Do(t, "EVAL", `redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])`, 1, name, foreignOwner, lease.Milliseconds())
+}
+
+// freeByHand ends what holdByHand began, and wakes the next, as a release does.
+func freeByHand(t testing.TB, s redistest.Target, name string) {
+	t.Helper()
+	s.Do(t, "DEL", name)
+	wakeByHand(t, s, name)
+}
+
+// wakeByHand tells the next in the queue, if there is one.
+func wakeByHand(t testing.TB, s redistest.Target, name string) {
+	t.Helper()
+	if queue := queueOf(t, s, name); len(queue) > 0 {
+		s.Do(t, "PUBLISH", codec.OwnerChannel(name, queue[0]), codec.MessageUnlock)
+	}
+}
+
+// queueByHand puts somebody else at the end of the queue, to count as dead at a
+// moment of this machine's clock.
+func queueByHand(t testing.TB, s redistest.Target, name, owner string, deadline time.Time) {
+	t.Helper()
+	s.Do(t, "RPUSH", codec.QueueKey(name), owner)
+	s.Do(t, "ZADD", codec.TimeoutKey(name), deadline.UnixMilli(), owner)
+}
+
+// journal is a logger that tests wait on.
+type journal struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func newJournal() (*journal, redlatch.Option) {
+	j := &journal{}
+	return j, redlatch.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
+}
+
+// Write is part of io.Writer.
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, string(line))
+	return len(line), nil
+}
+
+// count returns how many lines contain the text.
+func (j *journal) count(text string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for _, line := range j.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}

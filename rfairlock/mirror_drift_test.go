@@ -1,0 +1,305 @@
+package rfairlock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// discrete is a fair lock whose scripts are run one by one, on fake time.
+type discrete struct {
+	*testing.T
+	srv         *redistest.MiniServer
+	wait, lease time.Duration
+}
+
+func (d discrete) run(s *transport.Script, keys []any, args ...any) any {
+	d.Helper()
+	all := append([]any{s.Text(), len(keys)}, keys...)
+	return d.srv.Do(d.T, "EVAL", append(append(all, time.Now().UnixMilli()), args...)...)
+}
+
+var threeKeys = []any{"job", codec.QueueKey("job"), codec.TimeoutKey("job")}
+
+// acquire returns how long a thread is to wait, or that it has the lock.
+func (d discrete) acquire(s *transport.Script, thread int) (left time.Duration, acquired bool) {
+	d.Helper()
+	reply := d.run(s, threeKeys, "client:"+strconv.Itoa(thread), d.wait.Milliseconds(), d.lease.Milliseconds())
+	ms, refused := reply.(int64)
+	return time.Duration(ms) * time.Millisecond, !refused
+}
+
+// waits holds that a thread that asks is to wait for so long.
+func (d discrete) waits(thread int, want time.Duration) {
+	d.Helper()
+	left, acquired := d.acquire(luasrc.FairAcquire, thread)
+	require.False(d, acquired)
+	require.Equal(d, want, left)
+}
+
+func (d discrete) acquires(s *transport.Script, thread int) {
+	d.Helper()
+	_, acquired := d.acquire(s, thread)
+	require.True(d, acquired)
+}
+
+func (d discrete) release(thread int) {
+	d.Helper()
+	reply := d.run(luasrc.FairRelease, append(threeKeys[:3:3], codec.LockChannel("job")),
+		"client:"+strconv.Itoa(thread), d.lease.Milliseconds(), 0, "PUBLISH", codec.MessageUnlock)
+	require.Equal(d, int64(1), reply)
+}
+
+func (d discrete) givesUp(thread int) {
+	d.Helper()
+	d.run(luasrc.FairGiveUp, append(threeKeys[:3:3], codec.LockChannel("job")),
+		"client:"+strconv.Itoa(thread), d.wait.Milliseconds(), "PUBLISH", codec.MessageUnlock)
+}
+
+// inSteps plays a story of scripts on fake time.
+func inSteps(t *testing.T, wait, lease time.Duration, story func(d discrete)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, _ := inBubble(t)
+		story(discrete{T: t, srv: srv, wait: wait, lease: lease})
+	})
+}
+
+func TestMirrorAcquireFailedTimeoutDrift_Descrete(t *testing.T) {
+	inSteps(t, 5*time.Second, 30*time.Second, func(d discrete) {
+		d.acquires(luasrc.FairAcquire, 0)
+		for i := range 4 {
+			d.waits(i+1, time.Duration(30+5*i)*time.Second)
+		}
+		d.givesUp(2)
+		for _, thread := range []int{1, 3, 4} {
+			d.waits(thread, 30*time.Second)
+		}
+		d.release(0)
+		d.acquires(luasrc.FairAcquire, 1)
+		for _, thread := range []int{3, 4} {
+			d.waits(thread, 30*time.Second)
+		}
+	})
+}
+
+func TestMirrorLockAcquiredBooleanTimeoutDrift_Descrete(t *testing.T) {
+	inSteps(t, 5*time.Second, 500*time.Millisecond, func(d discrete) {
+		d.acquires(luasrc.FairTry, 1)
+		for _, thread := range []int{2, 3} {
+			_, acquired := d.acquire(luasrc.FairTry, thread)
+			require.False(d, acquired)
+		}
+		require.Empty(d, queueOf(d, d.srv, "job"))
+		time.Sleep(500 * time.Millisecond)
+		d.acquires(luasrc.FairTry, 3)
+	})
+}
+
+func TestMirrorLockAcquiredTimeoutDrift_Descrete(t *testing.T) {
+	inSteps(t, 5*time.Second, 300*time.Second, func(d discrete) {
+		d.acquires(luasrc.FairAcquire, 1)
+		for i := range 3 {
+			d.waits(i+2, time.Duration(300+5*i)*time.Second)
+		}
+		for i := range 3 {
+			d.waits(i+2, 300*time.Second)
+		}
+		d.release(1)
+		d.acquires(luasrc.FairAcquire, 2)
+		d.waits(3, 300*time.Second)
+		d.waits(5, 305*time.Second+5*time.Second) // behind 3 and 4, who came sooner by 5 s
+	})
+}
+
+func TestMirrorAbandonedTimeoutDrift_Descrete(t *testing.T) {
+	inSteps(t, 100*time.Millisecond, 500*time.Millisecond, func(d discrete) {
+		d.acquires(luasrc.FairAcquire, 0)
+		for i := range 3 {
+			d.waits(i+1, time.Duration(500+100*i)*time.Millisecond)
+		}
+		time.Sleep(699 * time.Millisecond) // the first and the second are not heard of again
+		_, acquired := d.acquire(luasrc.FairAcquire, 3)
+		require.False(d, acquired)
+		time.Sleep(time.Millisecond)
+		d.acquires(luasrc.FairAcquire, 3)
+		require.Empty(d, queueOf(d, d.srv, "job"))
+	})
+}
+
+func TestMirrorLeaseTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, _ := inBubble(t)
+		var all []*waiter
+		began := time.Now()
+		for range 8 {
+			client, _ := fakeClient(t, srv)
+			all = append(all, await(t.Context(), rfairlock.New(client, "job"),
+				rlock.WithWait(10*time.Second), rlock.WithLease(time.Second)))
+			time.Sleep(100 * time.Millisecond)
+		}
+		for i, w := range all {
+			w.acquired(t, 11*time.Second) // and not unlocked
+			for _, later := range all[i+1:] {
+				later.stillWaits(t)
+			}
+		}
+		require.LessOrEqual(t, time.Since(began), 11*time.Second)
+	})
+}
+
+func TestMirrorMultipleLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client, _ := inBubble(t)
+		var r room
+		var wg sync.WaitGroup
+		began := time.Now()
+		for range 500 {
+			wg.Go(func() {
+				hold, err := rfairlock.New(client, "job").Lock(t.Context(), rlock.WithLease(5*time.Second))
+				if !assert.NoError(t, err) {
+					return
+				}
+				r.entered++
+				time.Sleep(200 * time.Millisecond)
+				assert.NoError(t, hold.Unlock())
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 500, r.entered)
+		require.Equal(t, 100*time.Second, time.Since(began))
+	})
+}
+
+// requireNear holds that nobody is kept for longer than that from now.
+func requireNear(t *testing.T, srv *redistest.MiniServer, bound func(place int) time.Duration) {
+	t.Helper()
+	queue, due := queueOf(t, srv, "job"), deadlinesOf(t, srv, "job")
+	for i, owner := range queue { // one may have left between the two questions
+		require.LessOrEqual(t, time.Until(time.UnixMilli(due[owner])), bound(i), "place %d", i)
+	}
+}
+
+// drift lets three threads try again and again for as long as wait, and then
+// leaves one behind that is dead.
+func drift(t *testing.T, wait, lease, stay time.Duration, tries int, bound func(place int) time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for range tries {
+					hold, err := rfairlock.New(client, "job").Lock(t.Context(), rlock.WithWait(wait), rlock.WithLease(lease))
+					if err != nil {
+						checkHeld(t, err)
+						continue
+					}
+					time.Sleep(stay)
+					assert.NoError(t, hold.Unlock())
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); wg.Wait() }()
+		for running := true; running; {
+			select {
+			case <-done:
+				running = false
+			case <-time.After(100 * time.Millisecond):
+				requireNear(t, srv, bound)
+			}
+		}
+		// The last one is killed: nobody takes it out.
+		holdByHand(t, srv, "job", lease)
+		d := discrete{T: t, srv: srv, wait: 300 * time.Second, lease: lease}
+		d.waits(9, lease)
+		requireNear(t, srv, bound)
+	})
+}
+
+func TestMirrorWaitTimeoutDrift(t *testing.T) {
+	drift(t, 500*time.Millisecond, 30*time.Second, 2*time.Second, 50, func(int) time.Duration {
+		return 30*time.Second + fairWait
+	})
+}
+
+func TestMirrorLockAcquiredTimeoutDrift(t *testing.T) {
+	drift(t, 3*time.Second, 30*time.Second, 100*time.Millisecond, 1, func(int) time.Duration {
+		return 30*time.Second + fairWait
+	})
+}
+
+func TestMirrorFirstThreadDeathTimeoutDrift(t *testing.T) {
+	drift(t, 3*time.Second, 30*time.Second, 2*time.Second, 50, func(place int) time.Duration {
+		return 30*time.Second + fairWait*time.Duration(place+1)
+	})
+}
+
+// An hour of short waits, long leases, and callers who leave, of several clients.
+func TestU22DeadlinesDoNotDriftInAnHourOfChurn(t *testing.T) {
+	const lease, maxWait, callers = 30 * time.Second, 20 * time.Second, 12
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, _ := inBubble(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var acquired, left int
+		var mu sync.Mutex // guards acquired and left
+		var wg sync.WaitGroup
+		for range 3 {
+			client, _ := fakeClient(t, srv)
+			for range callers / 3 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						ok := churnOnce(ctx, t, client, lease, maxWait)
+						mu.Lock()
+						if ok {
+							acquired++
+						} else {
+							left++
+						}
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		for ctx.Err() == nil {
+			time.Sleep(2900 * time.Millisecond)
+			requireNear(t, srv, func(place int) time.Duration { return lease + maxWait*time.Duration(place+1) })
+		}
+		wg.Wait()
+		synctest.Wait()
+		t.Logf("acquired %d, left %d", acquired, left)
+		require.Greater(t, acquired, 300)
+		require.Greater(t, left, 300)
+		require.Empty(t, queueOf(t, srv, "job"))
+		require.Empty(t, deadlinesOf(t, srv, "job"))
+	})
+}
+
+// churnOnce waits for a while, and works for a while if it gets the lock.
+func churnOnce(ctx context.Context, t *testing.T, client *redlatch.Client, lease, maxWait time.Duration) bool {
+	t.Helper()
+	hold, err := rfairlock.New(client, "job").Lock(ctx, rlock.WithWait(time.Millisecond+rand.N(maxWait)), rlock.WithLease(lease))
+	if err != nil {
+		return false
+	}
+	time.Sleep(rand.N(5 * time.Second))
+	assert.NoError(t, hold.Unlock())
+	return true
+}

@@ -1,0 +1,262 @@
+package rfairlock_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// counting counts the scripts that a client runs.
+type counting struct {
+	transport.Transport
+	n atomic.Int64
+}
+
+// Start is part of transport.Transport.
+func (c *counting) Start(call *transport.Call, done transport.Done) {
+	if call.Script != nil {
+		c.n.Add(1)
+	}
+	c.Transport.Start(call, done)
+}
+
+// during returns how many scripts ran while the time passed.
+func (c *counting) during(d time.Duration) int64 {
+	synctest.Wait()
+	before := c.n.Load()
+	time.Sleep(d)
+	synctest.Wait()
+	return c.n.Load() - before
+}
+
+// inBubble starts a server and a client that counts inside a synctest bubble.
+func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client, *counting) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	client, calls := fakeClient(t, srv, opts...)
+	return srv, client, calls
+}
+
+// fakeClient is one more client of a server inside a bubble.
+func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) (*redlatch.Client, *counting) {
+	t.Helper()
+	calls := &counting{Transport: core.NewRedigo(core.RedigoConfig{
+		Dial:        srv.Server.Dial,
+		Command:     3 * time.Second,
+		Lease:       30 * time.Second,
+		DialTimeout: 5 * time.Second,
+		Logger:      slog.New(slog.DiscardHandler),
+	})}
+	client, err := redlatch.NewWithTransport(calls, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client, calls
+}
+
+// waitTogether begins to wait n times and returns what ends that.
+func waitTogether(t *testing.T, l *rlock.Lock, n int) (all []*waiter, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	for range n {
+		all = append(all, await(ctx, l))
+		synctest.Wait()
+	}
+	return all, func() {
+		cancel()
+		for _, w := range all {
+			<-w.done
+		}
+	}
+}
+
+// Redisson's waiters each ask as fast as they can in each of these.
+func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
+	far := 2 * time.Hour
+	for name, block := range map[string]func(t *testing.T, srv *redistest.MiniServer){
+		"dead head of a free lock": func(t *testing.T, srv *redistest.MiniServer) {
+			t.Helper()
+			queueByHand(t, srv, "job", foreignHead, time.Now().Add(far))
+		},
+		"head without a deadline": func(t *testing.T, srv *redistest.MiniServer) {
+			t.Helper()
+			srv.Do(t, "RPUSH", codec.QueueKey("job"), foreignHead)
+		},
+		"one behind that is overdue": func(t *testing.T, srv *redistest.MiniServer) {
+			t.Helper()
+			queueByHand(t, srv, "job", foreignHead, time.Now().Add(far))
+			queueByHand(t, srv, "job", foreignTail, time.Now().Add(-time.Second))
+		},
+		"holder without a lease": func(t *testing.T, srv *redistest.MiniServer) {
+			t.Helper()
+			srv.Do(t, "HSET", "job", foreignOwner, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, n := range []int{1, 100} {
+				synctest.Test(t, func(t *testing.T) {
+					srv, client, calls := inBubble(t)
+					block(t, srv)
+					_, end := waitTogether(t, rfairlock.New(client, "job"), n)
+					calls.during(time.Second)
+					for range 10 {
+						require.LessOrEqual(t, calls.during(time.Second), int64(2), "%d waiters", n)
+					}
+					require.LessOrEqual(t, calls.during(time.Minute), int64(90))
+					end()
+				})
+			}
+		})
+	}
+}
+
+// The dead one's time is over: those behind it come in, one after the other.
+func TestU24DeadHeadIsPassedOverWithinAPauseWhenItsTimeIsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t)
+		queueByHand(t, srv, "job", foreignHead, time.Now().Add(time.Minute))
+		all, _ := waitTogether(t, rfairlock.New(client, "job"), 50)
+		time.Sleep(time.Minute - time.Millisecond)
+		for _, w := range all {
+			w.stillWaits(t)
+		}
+		due := time.Now().Add(time.Millisecond)
+		for _, w := range all {
+			require.NoError(t, w.acquired(t, time.Hour).Unlock())
+		}
+		require.LessOrEqual(t, time.Since(due), 1250*time.Millisecond)
+	})
+}
+
+func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, calls := inBubble(t)
+		holdByHand(t, srv, "job", time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all []*waiter
+		for range 1000 {
+			all = append(all, await(ctx, rfairlock.New(client, "job")))
+		}
+		time.Sleep(time.Second)
+		require.LessOrEqual(t, calls.during(50*time.Second), int64(5), "one attempt for each poll cap")
+		require.Len(t, queueOf(t, srv, "job"), len(all))
+		cancel()
+		synctest.Wait()
+		require.Empty(t, queueOf(t, srv, "job"))
+		require.Empty(t, deadlinesOf(t, srv, "job"))
+	})
+}
+
+// The one who asks for all leaves, again and again. The next asks in its place, at
+// the time that was due anyway.
+func TestU29PollGoesOnWhenTheOneWhoAsksLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, calls := inBubble(t)
+		holdByHand(t, srv, "job", time.Hour)
+		l := rfairlock.New(client, "job")
+		var leaves []context.CancelFunc
+		for range 40 {
+			ctx, cancel := context.WithCancel(t.Context())
+			leaves = append(leaves, cancel)
+			await(ctx, l)
+			synctest.Wait()
+		}
+		stayer := await(t.Context(), l)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := calls.n.Load()
+		for _, leave := range leaves { // a minute in all
+			leave()
+			time.Sleep(1490 * time.Millisecond) // never when a poll is due
+		}
+		synctest.Wait()
+		polls := calls.n.Load() - before - int64(len(leaves))
+		require.LessOrEqual(t, polls, int64(6))
+		require.GreaterOrEqual(t, polls, int64(5))
+		srv.Do(t, "DEL", "job")
+		require.NoError(t, stayer.acquired(t, 10*time.Second).Unlock())
+	})
+}
+
+func TestU21QueueOfALockThatWasDeletedMovesOnWithinAPollInOrder(t *testing.T) {
+	for _, limit := range []time.Duration{time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, client, _ := inBubble(t, redlatch.WithPollCap(limit))
+			other, _ := fakeClient(t, srv, redlatch.WithPollCap(limit))
+			holdByHand(t, srv, "job", time.Hour)
+			all, _ := waitTogether(t, rfairlock.New(client, "job"), 3)
+			rest, _ := waitTogether(t, rfairlock.New(other, "job"), 2)
+			time.Sleep(limit*5/2 + limit/10)
+			srv.Do(t, "DEL", "job")
+			deleted := time.Now()
+			for i, w := range append(all, rest...) {
+				hold := w.acquired(t, time.Minute)
+				for _, later := range append(all, rest...)[i+1:] {
+					later.stillWaits(t)
+				}
+				require.NoError(t, hold.Unlock())
+			}
+			require.LessOrEqual(t, time.Since(deleted), limit)
+		})
+	}
+}
+
+// The first of the process in its own reckoning is not the first in the queue. It
+// asks for all, and tells the one whose turn has come.
+func TestTheOneWhoAsksTellsAnotherWhoseTurnHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t)
+		holdByHand(t, srv, "job", time.Hour)
+		all, _ := waitTogether(t, rfairlock.New(client, "job"), 3)
+		queue := queueOf(t, srv, "job")
+		srv.Do(t, "LREM", codec.QueueKey("job"), 0, queue[0])
+		srv.Do(t, "RPUSH", codec.QueueKey("job"), queue[0])
+		srv.Do(t, "DEL", "job")
+		began := time.Now()
+		hold := all[1].acquired(t, time.Minute)
+		require.LessOrEqual(t, time.Since(began), 10*time.Second)
+		freed := time.Now()
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, all[2].acquired(t, time.Minute).Unlock())
+		require.NoError(t, all[0].acquired(t, time.Minute).Unlock())
+		require.Zero(t, time.Since(freed))
+	})
+}
+
+// Somebody removed a waiter that lives. It queues anew when it asks, behind those
+// who are there, and leaves it to the foremost of them to ask from then on.
+func TestWaiterThatWasRemovedQueuesAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, calls := inBubble(t)
+		holdByHand(t, srv, "job", time.Hour)
+		all, _ := waitTogether(t, rfairlock.New(client, "job"), 3)
+		queue := queueOf(t, srv, "job")
+		srv.Do(t, "LREM", codec.QueueKey("job"), 0, queue[0])
+		srv.Do(t, "ZREM", codec.TimeoutKey("job"), queue[0])
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{queue[1], queue[2], queue[0]}, queueOf(t, srv, "job"))
+		require.LessOrEqual(t, calls.during(50*time.Second), int64(5), "still one asks for all")
+		srv.Do(t, "DEL", "job")
+		before := calls.n.Load()
+		hold := all[1].acquired(t, time.Minute)
+		require.Equal(t, before+1, calls.n.Load(), "the foremost is the one who asks")
+		require.NoError(t, hold.Unlock())
+		for _, i := range []int{2, 0} {
+			require.NoError(t, all[i].acquired(t, time.Second).Unlock())
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package rfairlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The lock is freed after the first attempt and before the subscription is there.
+func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	p, client := through(t, srv, noPoll())
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), unheard)
+	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), ""))
+	w := await(t.Context(), l)
+	awaitQueue(t, srv, l.Name(), 1)
+	awaitClosed(t, held.Seen(), "the subscription")
+	freeByHand(t, srv, l.Name())
+	held.Release()
+	require.NoError(t, w.acquired(t, promptly).Unlock())
+}
+
+// messages collects what is published for a lock's waiters.
+type messages struct {
+	srv  *redistest.Server
+	conn redis.PubSubConn
+	name string
+}
+
+func listen(t *testing.T, srv *redistest.Server, name string) *messages {
+	t.Helper()
+	m := &messages{srv: srv, conn: redis.PubSubConn{Conn: srv.Dial(t)}, name: name}
+	require.NoError(t, m.conn.PSubscribe(codec.LockChannel(name)+"*"))
+	_, isAck := m.conn.Receive().(redis.Subscription)
+	require.True(t, isAck)
+	return m
+}
+
+// heard returns the channels of the messages since it was last called.
+func (m *messages) heard(t *testing.T) []string {
+	t.Helper()
+	// What stands before a message of our own has all come.
+	m.srv.Do(t, "PUBLISH", codec.LockChannel(m.name), "mark")
+	var all []string
+	for {
+		got, ok := m.conn.ReceiveWithTimeout(soon).(redis.Message)
+		require.True(t, ok)
+		if string(got.Data) == "mark" {
+			return all
+		}
+		require.Equal(t, codec.MessageUnlock, string(got.Data))
+		all = append(all, got.Channel)
+	}
+}
+
+// However many wait, a release tells one, and one asks.
+func TestReleaseWakesTheFirstInTheQueueAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	name := redistest.Key(t)
+	lease := rlock.WithLease(unheard)
+	holder := connect(t, srv.URL())
+	loadScripts(t, holder)
+	hold := take(t, rfairlock.New(holder, name), lease)
+	heard := listen(t, srv, name)
+	a, b := rfairlock.New(connect(t, srv.URL(), noPoll()), name), rfairlock.New(connect(t, srv.URL(), noPoll()), name)
+	var all []*waiter
+	for range 5 { // alternately of one client and the other
+		all = append(all, queueUp(t.Context(), t, srv, a, 1, lease)...)
+		all = append(all, queueUp(t.Context(), t, srv, b, 1, lease)...)
+	}
+	asked := int64(-1)
+	until(t, soon, "nobody asks any more", func() bool {
+		before := asked
+		asked = srv.CommandStats(t)["evalsha"]
+		return asked == before
+	})
+	for i, w := range all {
+		require.Empty(t, heard.heard(t))
+		queue := queueOf(t, srv, name)
+		require.NoError(t, hold.Unlock())
+		hold = w.acquired(t, promptly)
+		require.Equal(t, hold.Owner().String(), queue[0])
+		require.Equal(t, []string{codec.OwnerChannel(name, queue[0])}, heard.heard(t))
+		require.Equal(t, asked+2*int64(i+1), srv.CommandStats(t)["evalsha"], "a release and an acquire")
+	}
+	require.NoError(t, hold.Unlock())
+	require.Empty(t, heard.heard(t), "nobody is there to be told")
+}
+
+// Its message may come before it leaves, while it leaves, or after that.
+func TestWokenWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	holder, one, other := connect(t, srv.URL()), connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())
+	for round := range 200 {
+		name := redistest.Key(t)
+		stays := other
+		if round%2 == 0 {
+			stays = one
+		}
+		hold := take(t, rfairlock.New(holder, name))
+		ctx, cancel := context.WithCancel(t.Context())
+		leaver := queueUp(ctx, t, srv, rfairlock.New(one, name), 1)[0]
+		stayer := queueUp(t.Context(), t, srv, rfairlock.New(stays, name), 1)[0]
+		go cancel()
+		require.NoError(t, hold.Unlock())
+		leaver.ended(t, promptly)
+		if leaver.err == nil {
+			require.NoError(t, leaver.hold.Unlock())
+		}
+		require.NoError(t, stayer.acquired(t, promptly).Unlock())
+	}
+}
+
+// The message is on its way to a waiter that leaves without having heard it.
+func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	p, client := through(t, srv, noPoll())
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), unheard)
+	ctx, cancel := context.WithCancel(t.Context())
+	leaver := queueUp(ctx, t, srv, l, 1)[0]
+	stayer := queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), l.Name()), 1)[0]
+	p.Blackhole(redistest.ToClient)
+	freeByHand(t, srv, l.Name())
+	stayer.stillWaits(t)
+	cancel()
+	require.ErrorIs(t, leaver.failed(t, promptly), context.Canceled)
+	require.NoError(t, stayer.acquired(t, promptly).Unlock())
+	p.Heal()
+}
+
+func TestU16ReleaseThatNobodyHeardCostsAGapAndNoPoll(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	holder := connect(t, srv.URL())
+	one, other := connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())
+	for range 20 {
+		name := redistest.Key(t)
+		hold := take(t, rfairlock.New(holder, name))
+		all := queueUp(t.Context(), t, srv, rfairlock.New(one, name), 3)
+		all = append(all, queueUp(t.Context(), t, srv, rfairlock.New(other, name), 3)...)
+		require.Positive(t, srv.KillClients(t, "pubsub"))
+		require.NoError(t, hold.Unlock()) // in the gap, or just before or after it
+		for _, w := range all {
+			require.NoError(t, w.acquired(t, promptly).Unlock())
+		}
+	}
+}
+
+func TestForceUnlockWakesTheFirstInTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
+	holdByHand(t, srv, l.Name(), unheard)
+	all := queueUp(t.Context(), t, srv, l, 3)
+	for i, w := range all {
+		forced, err := l.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+		w.acquired(t, promptly)
+		for _, later := range all[i+1:] {
+			later.stillWaits(t)
+		}
+	}
+	forced, err := l.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.True(t, forced)
+	forced, err = l.ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.False(t, forced)
+	requireNoTrace(t, srv, l.Name())
+}
+
+func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	const lease = 3 * time.Second
+	name := redistest.Key(t)
+	holdByHand(t, srv, name, lease)
+	all := queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), name), 2, rlock.WithLease(lease))
+	all = append(all, queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), name), 1, rlock.WithLease(lease))...)
+	for _, w := range all {
+		w.acquired(t, lease+promptly) // and left to its lease
+	}
+	require.GreaterOrEqual(t, all[2].took, 2*lease)
+}
+
+// Somebody else's waiter is first in the queue and dead. It is passed over as soon
+// as its time is up.
+func TestU13DeadHeadIsPassedOverWhenItsTimeIsUp(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	const lease = 2 * time.Second
+	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
+	holdByHand(t, srv, l.Name(), lease)
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(2*lease))
+	all := queueUp(t.Context(), t, srv, l, 2)
+	hold := all[0].acquired(t, 2*lease+promptly)
+	require.GreaterOrEqual(t, all[0].took, lease, "it might have lived")
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, all[1].acquired(t, promptly).Unlock())
+	requireNoTrace(t, srv, l.Name())
+}

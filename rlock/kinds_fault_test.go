@@ -1,0 +1,122 @@
+package rlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestKindsOfOneNameExcludeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		plain, fair := rlock.New(client, "lock"), rfairlock.New(client, "lock")
+		for _, pair := range [][2]*rlock.Lock{{plain, fair}, {fair, plain}} {
+			hold := take(t, pair[0])
+			_, err := pair[1].TryLock(t.Context())
+			checkHeld(t, err)
+			_, err = pair[1].TryLock(hold.Context(t.Context()))
+			checkHeld(t, err) // the proof of one is none for the other
+			w := await(t.Context(), pair[1])
+			time.Sleep(time.Minute)
+			w.stillWaits(t)
+			require.NoError(t, hold.Unlock())
+			freed := time.Now()
+			next := w.acquired(t, time.Minute)
+			require.LessOrEqual(t, time.Since(freed), 10*time.Second, "they do not wake each other")
+			require.NoError(t, next.Unlock())
+		}
+		synctest.Wait()
+		require.Empty(t, keysLike(t, srv, "*"))
+	})
+}
+
+// onNet plays with each kind of lock on a real server, behind a network that can
+// be broken. At the end nothing may be left.
+func onNet(t *testing.T, play func(t *testing.T, s *redistest.Server, p *redistest.Proxy, l *rlock.Lock)) {
+	t.Helper()
+	for kind, make := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
+			l := make(client, redistest.Key(t))
+			hold := take(t, l) // the scripts are known
+			require.NoError(t, again(t, l, hold).Unlock())
+			require.NoError(t, hold.Unlock())
+			play(t, s, p, l)
+			requireNoTrace(t, s)
+		})
+	}
+}
+
+func TestKindsFreeTheLockOnceWhenTheReplyToUnlockIsLost(t *testing.T) {
+	t.Parallel()
+	onNet(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, l *rlock.Lock) {
+		t.Helper()
+		hold := take(t, l)
+		p.CutReplyAfter(0)
+		require.NoError(t, hold.Unlock())
+		require.False(t, locked(t, s, l.Name()))
+	})
+}
+
+func TestKindsLeaveNoGhostCountWhenTheReplyToAReentryIsLost(t *testing.T) {
+	t.Parallel()
+	onNet(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, l *rlock.Lock) {
+		t.Helper()
+		outer := take(t, l)
+		p.CutReplyAfter(0)
+		_, err := l.TryLock(outer.Context(t.Context()))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		until(t, soon, "the count comes right", func() bool { return owners(t, s, l.Name())[outer.Owner().String()] == "1" })
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestKindsLeaveNoOrphanWhenTheReplyToAnAcquireIsLost(t *testing.T) {
+	t.Parallel()
+	onNet(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, l *rlock.Lock) {
+		t.Helper()
+		for _, lock := range []func(context.Context) (*rlock.Hold, error){
+			func(ctx context.Context) (*rlock.Hold, error) { return l.TryLock(ctx) },
+			func(ctx context.Context) (*rlock.Hold, error) { return l.Lock(ctx) },
+		} {
+			p.CutReplyAfter(0)
+			_, err := lock(t.Context())
+			require.ErrorIs(t, err, redlatch.ErrUncertain)
+			until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, l.Name()) })
+		}
+	})
+}
+
+func TestKindsShutDownInPeace(t *testing.T) {
+	t.Parallel()
+	for kind, make := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			client := connect(t, s.URL())
+			l := make(client, "lock")
+			hold := take(t, l, rlock.WithWatchdog(shortLease))
+			w := await(t.Context(), make(connect(t, s.URL(), noPoll()), "lock"))
+			leaves := await(t.Context(), l)
+			until(t, soon, "somebody listens", func() bool { return len(s.Channels(t)) > 0 })
+			done := shutsDown(t.Context(), client)
+			require.ErrorIs(t, leaves.failed(t, atOnce), redlatch.ErrClosed)
+			requireClosedFor(t, l)
+			awaitRenewal(t, s, "lock")
+			require.NoError(t, hold.Unlock())
+			require.NoError(t, resultOf(t, done, soon))
+			require.NoError(t, w.acquired(t, soon).Unlock())
+			requireNoTrace(t, s)
+		})
+	}
+}
