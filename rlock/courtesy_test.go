@@ -23,21 +23,33 @@ import (
 type mute struct {
 	transport.Transport
 	transport.Counter
+
+	ctx  context.Context // of all that take the lock
+	late *atomic.Int64   // calls that were begun when it had ended
+}
+
+// Start is part of transport.Transport.
+func (m mute) Start(call *transport.Call, done transport.Done) {
+	if m.ctx.Err() != nil {
+		m.late.Add(1)
+	}
+	m.Transport.Start(call, done)
 }
 
 // PublishCommand returns a command that takes a channel and a message, and does
 // nothing.
 func (mute) PublishCommand() string { return "EXISTS" }
 
-func muted(t *testing.T, srv *redistest.MiniServer) *redlatch.Client {
+func muted(ctx context.Context, t *testing.T, srv *redistest.MiniServer) (*redlatch.Client, *atomic.Int64) {
 	t.Helper()
 	tr := redigoTransport(srv)
 	counter, ok := tr.(transport.Counter)
 	require.True(t, ok)
-	client, err := redlatch.NewWithTransport(mute{tr, counter})
+	m := mute{tr, counter, ctx, &atomic.Int64{}}
+	client, err := redlatch.NewWithTransport(m)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
+	return client, m.late
 }
 
 // listen listens to a lock's channel until the test ends, and does nothing else.
@@ -87,12 +99,14 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := redistest.Mini(t, embedded.WithInProcess())
-				l := rlock.New(muted(t, srv), "lock")
+				// A little longer, so that nothing else happens when it ends.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(c.milliseconds)*time.Millisecond+time.Microsecond)
+				defer cancel()
+				client, late := muted(ctx, t, srv)
+				l := rlock.New(client, "lock")
 				for range c.others {
 					listen(t, srv, l.Name())
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(c.milliseconds)*time.Millisecond)
-				defer cancel()
 				var n atomic.Int64
 				var wg sync.WaitGroup
 				for range 3 {
@@ -109,6 +123,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 				wg.Wait()
 				require.GreaterOrEqual(t, n.Load(), c.least)
 				require.LessOrEqual(t, n.Load(), c.most)
+				require.Zero(t, late.Load(), "who leaves while others go first asks for nothing any more")
 			})
 		})
 	}

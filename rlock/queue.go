@@ -28,7 +28,10 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 			return hold, err
 		}
 		a.line, a.passed = line, p.Passed
-		a.letOthersGo(ctx, p.Courtesy)
+		if !a.letOthersGo(ctx, p.Courtesy) {
+			a.passOn()
+			return nil, a.gaveUp(ctx)
+		}
 	}
 	a.line = line
 	hold, err := a.run(ctx)
@@ -147,10 +150,11 @@ const manyOthers = 4
 
 // letOthersGo is the courtesy to other processes. If any wait, they have been woken
 // by the release just sent, and come in as often as this process did, each of them:
-// for a pause alone they would have to be as fast as we are.
-func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) {
+// for a pause alone they would have to be as fast as we are. It returns false when
+// the caller has left meanwhile.
+func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) bool {
 	if c.Turns == 0 {
-		return
+		return true
 	}
 	others, known := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil))
 	switch {
@@ -160,7 +164,7 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) {
 		others--
 	}
 	if others <= 0 {
-		return
+		return true
 	}
 	a.line.Others(others)
 	if a.hold == nil {
@@ -169,6 +173,7 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) {
 	if sub, err := a.subscription(ctx); err == nil {
 		a.awaitTurns(ctx, sub, c.Turns*others, c.Patience)
 	}
+	return ctx.Err() == nil
 }
 
 // awaitTurns waits until the lock was freed so many times, or has not been for as

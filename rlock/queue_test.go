@@ -234,5 +234,7 @@ func TestEqualProcessesGetEqualShares(t *testing.T) {
 	for _, n := range counts {
 		require.InDelta(t, 0.5, float64(n)/float64(total), 0.15)
 	}
-	require.Empty(t, owners(t, s, name))
+	// The context may have ended an attempt that was under way: what that got is given
+	// back when its reply comes.
+	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
 }
