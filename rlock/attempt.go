@@ -96,7 +96,10 @@ func (a *acquisition) unanswered(err error) {
 
 // fresh gives the acquisition a hold with an owner that nobody has had, or with
 // the one that was given.
-func (a *acquisition) fresh() { a.hold = newHold(a.lock, &a.set) }
+func (a *acquisition) fresh() {
+	a.hold = newHold(a.lock, &a.set)
+	a.hold.tries = !a.waits()
+}
 
 // abort gives back what was acquired in vain.
 func (t *tenure) abort(h *Hold) {

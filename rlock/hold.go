@@ -24,6 +24,7 @@ type Hold struct {
 	since  time.Time              // when it became live, by the clock of the attempt
 	acq    protocol.Acquisition   // how to acquire it, for an owner that was given
 	placed bool                   // it has stood in a queue on the server
+	tries  bool                   // it never stands in one
 
 	giveUp sync.Once // Unlock, LetExpire or HandOver, whichever comes first
 	result error     // of giveUp

@@ -34,6 +34,9 @@ func (l *Lock) keepTime(ctx context.Context) {
 // queued takes in that the server has this owner in its queue.
 func (a *acquisition) queued(r codec.Refusal) {
 	a.hold.placed = true
+	if r.Queued {
+		a.hold.tenure.queueWith(a.hold.request().Wait)
+	}
 	switch {
 	case a.seat == nil:
 		a.seat = a.lock.engine.Room(a.lock.kind(), a.lock.proto.Key(), a.hold.Owner().String())
@@ -53,6 +56,8 @@ func (a *acquisition) leaseLeft(r codec.Refusal, told time.Duration) time.Durati
 		return 0
 	case r.Queued && r.Head != a.hold.request().Owner:
 		return codec.NoTTL // not known
+	case told == 0 && !r.Free:
+		return codec.NoTTL // the script makes no difference for who is queued
 	}
 	return told
 }
@@ -69,6 +74,7 @@ func (a *acquisition) unseat() {
 func (a *acquisition) leave() {
 	if a.seat != nil {
 		doubt := a.hold.departure(nil)
+		doubt.Place = a.seat.Place()
 		doubt.Done = a.seat.CallTwins // it was their place, too
 		a.unseat()
 		a.lock.engine.Depart(doubt)
@@ -104,8 +110,21 @@ func (h *Hold) departure(release func(*transport.Call)) *core.Doubt {
 		Owner:   h.Owner().String(),
 		Lease:   h.lease.TTL,
 		Release: release,
-		GiveUp:  func(c *transport.Call) { l.proto.GiveUp(c, h.request()) },
+		GiveUp:  h.givesUp(),
 	}
+}
+
+// givesUp returns what takes the owner out of the queue. A call that never queues
+// has nothing to give up, and what others queued for a given owner is theirs.
+func (h *Hold) givesUp() func(*transport.Call) {
+	if h.tries {
+		return nil
+	}
+	l, acq := h.tenure.lock, *h.request()
+	if wait := h.tenure.queuedWith(); wait != nil {
+		acq.Wait = wait
+	}
+	return func(c *transport.Call) { l.proto.GiveUp(c, &acq) }
 }
 
 // wraith is a hold whose acquire has no known outcome, and that may have a place
@@ -118,6 +137,10 @@ type wraith Hold
 func (w *wraith) Haunt(at *core.Attempt, reply any, err error) {
 	h := (*Hold)(w)
 	l := h.tenure.lock
+	if h.tries && h.tenure.shared {
+		at.Free() // what there is may be another's
+		return
+	}
 	if errors.Is(err, redlatch.ErrUncertain) {
 		doubt := h.departure(h.letGo())
 		doubt.Attempt = at
@@ -128,6 +151,7 @@ func (w *wraith) Haunt(at *core.Attempt, reply any, err error) {
 	acquired, _, _ := codec.Acquired(reply)
 	switch {
 	case errors.Is(err, redlatch.ErrNotSent) && !h.placed: // nothing has happened
+	case h.tries && err == nil && !acquired: // likewise
 	case err == nil && !acquired || errors.Is(err, redlatch.ErrNotSent):
 		l.engine.Depart(h.departure(nil))
 	default:
@@ -140,7 +164,7 @@ func (w *wraith) Haunt(at *core.Attempt, reply any, err error) {
 func (a *acquisition) sit(ctx context.Context, timer *time.Timer) error {
 	for {
 		select {
-		case event, works := <-a.sub.Events():
+		case event, works := <-a.events():
 			switch {
 			case !works:
 				return a.sub.Err()

@@ -87,3 +87,17 @@ func (t *tenure) releaseLater(fill func(*transport.Call), forget func()) {
 // latchSafe is how long a release may be repeated under the protection of its
 // latch.
 const latchSafe = 10 * time.Second
+
+// queueWith remembers the wait with which the server has queued the owner: the
+// callers of one owner have one place, and leave it with the wait that it has.
+func (t *tenure) queueWith(wait any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wait = wait
+}
+
+func (t *tenure) queuedWith() any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wait
+}

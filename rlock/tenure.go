@@ -40,6 +40,7 @@ type tenure struct {
 	entering  int      // re-entries that were sent and not answered
 	freed     bool     // the last hold was given up: no way back in
 	turn      chan struct{}
+	wait      any        // with which the owner was queued on the server
 	line      *core.Line // while this has its process's turn with the lock
 	atRest    bool       // no attempt for this owner is in flight
 }

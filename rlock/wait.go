@@ -55,11 +55,14 @@ func (a *acquisition) rest(timer *time.Timer, pause *core.Backoff) {
 	default:
 		nap = min(pause.Next(), a.lock.engine.PollCap)
 	}
-	if a.seat != nil && !a.seat.Leads() {
+	switch {
+	case a.seat == nil:
+	case a.sub == nil:
+		nap = min(nap, time.Second) // and then it tries to listen again
+	case !a.seat.Leads():
 		timer.Stop()
 		return
-	}
-	if a.seat != nil {
+	default:
 		a.seat.Plan(time.Now().Add(nap))
 	}
 	timer.Reset(nap)
@@ -134,12 +137,29 @@ func (a *acquisition) listen(ctx context.Context) error {
 		return nil
 	}
 	a.deafen()
-	sub, err := a.subscription(ctx)
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if a.seat != nil {
+		// The others in the queue wait for this one: deaf, it asks all the same.
+		bounded, cancel = context.WithTimeout(ctx, min(a.lock.engine.PollCap, a.lock.engine.Command))
+	}
+	defer cancel()
+	sub, err := a.subscription(bounded)
 	if err != nil {
+		if ctx.Err() == nil && bounded.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	a.sub, a.channel = sub, channel
 	return nil
+}
+
+// events returns what is heard, nothing while there is no subscription.
+func (a *acquisition) events() <-chan transport.Event {
+	if a.sub == nil {
+		return nil
+	}
+	return a.sub.Events()
 }
 
 // deafen ends a subscription of this caller's own. That of a line is kept.

@@ -33,6 +33,8 @@ type Doubt struct {
 	GiveUp func(c *transport.Call)
 	// Lease is how long the doubt can matter.
 	Lease time.Duration
+	// Place grows from the front of a queue to its end, 0 when it is not known.
+	Place int64
 	// Done, if not nil, runs when the doubt is over.
 	Done func()
 }
@@ -48,6 +50,8 @@ type Doubt struct {
 func (e *Engine) Settle(d *Doubt) {
 	e.ghosts.add(1)
 	if !e.spawn(func() { e.settle(d) }) {
+		e.Logger.Warn("redlatch: closed with an open outcome, a lock or a place in a queue may stay until its time is over",
+			"lock", d.Name, "owner", d.Owner)
 		d.over()
 		e.ghosts.add(-1)
 	}
@@ -136,22 +140,6 @@ func (e *Engine) run(fill func(*transport.Call)) (any, error) {
 	a := e.Attempt()
 	fill(&a.Call)
 	return a.RunFor(e.Command, nil)
-}
-
-// Depart takes an owner that waits no more out of a queue on the server. It does
-// not wait for that; what goes wrong is tried again in the background.
-func (e *Engine) Depart(d *Doubt) {
-	e.ghosts.add(1)
-	call := &transport.Call{}
-	d.GiveUp(call)
-	e.Transport.Start(call, func(_ any, err error) {
-		defer e.ghosts.add(-1)
-		if err != nil {
-			e.Settle(d)
-			return
-		}
-		d.over()
-	})
 }
 
 // rest pauses between two questions: less when a connection comes back. It

@@ -44,14 +44,17 @@ type Engine struct {
 	// FairWaitArg is Config.FairWait in milliseconds, an int64 boxed once.
 	FairWaitArg any
 
-	owners   atomic.Int64
-	waiters  atomic.Int64
-	publish  any // the publish command, boxed
-	fences   fences
-	lines    lines
-	rooms    rooms
-	clock    clockOffset
-	attempts sync.Pool // of *Attempt
+	owners  atomic.Int64
+	waiters atomic.Int64
+	publish any // the publish command, boxed
+	fences  fences
+	lines   lines
+	rooms   rooms
+	clock   clockOffset
+	places  atomic.Int64 // of seats, in the order in which they were taken
+
+	departures departures
+	attempts   sync.Pool // of *Attempt
 
 	closing context.Context    //nolint:containedctx // ends first: nothing new begins, waiters leave
 	refuse  context.CancelFunc // ends closing

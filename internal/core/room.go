@@ -32,6 +32,7 @@ type Seat struct {
 
 	room       *Room
 	owner      string
+	place      int64
 	twin       bool // there is, or was, another seat of this owner
 	prev, next *Seat
 }
@@ -56,7 +57,7 @@ func (e *Engine) Room(kind, key, owner string) *Seat {
 	}
 	r.refs++
 	e.rooms.mu.Unlock()
-	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, owner: owner}
+	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, owner: owner, place: e.places.Add(1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if other := r.byOwner[owner]; other != nil {
@@ -148,6 +149,9 @@ func (s *Seat) Back() {
 	r.remove(s)
 	r.push(s)
 }
+
+// Place returns a number that is higher for seats that were taken later.
+func (s *Seat) Place() int64 { return s.place }
 
 // Leads reports whether the seat is the first in its room.
 func (s *Seat) Leads() bool {

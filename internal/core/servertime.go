@@ -136,8 +136,12 @@ func (e *Engine) KeepTime(ctx context.Context) {
 	if over == nil || known || !e.ServerTime {
 		return
 	}
+	// Half of what a call may take, so that the call itself has the other half.
+	patience := time.NewTimer(e.Command / 2)
+	defer patience.Stop()
 	select {
 	case <-over:
+	case <-patience.C:
 	case <-ctx.Done():
 	case <-e.Closing():
 	}

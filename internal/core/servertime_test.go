@@ -139,7 +139,10 @@ func TestComparisonIsMadeUpForWhenTheServerWasAwayAndNotWhenItRefuses(t *testing
 				f := &fake{answer: answering(nil, c.err)}
 				e, log := engineOver(t, f)
 				e.ServerTime = true
+				began := time.Now()
 				e.KeepTime(t.Context())
+				require.LessOrEqual(t, time.Since(began), testCommand/2, "the call itself needs time, too")
+				time.Sleep(testCommand)
 				synctest.Wait()
 				require.Contains(t, log.String(), "cannot be read")
 				before := len(f.sent())

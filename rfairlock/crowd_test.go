@@ -1,0 +1,138 @@
+package rfairlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// Whoever is queued and cannot listen keeps others waiting: it asks without being
+// told.
+func TestU24QueuedCallerThatCannotListenAsksAllTheSame(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv, redlatch.WithPollCap(300*time.Millisecond))
+	l := rfairlock.New(client, redistest.Key(t))
+	other := rfairlock.New(connect(t, srv.URL(), noPoll()), l.Name())
+	hold := take(t, other)
+	p.Refuse(true) // the connection for commands stays
+	first := await(t.Context(), l)
+	awaitQueue(t, srv, l.Name(), 1)
+	second := await(t.Context(), other)
+	awaitQueue(t, srv, l.Name(), 2)
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, first.acquired(t, promptly).Unlock())
+	require.NoError(t, second.acquired(t, promptly).Unlock())
+	requireNoTrace(t, srv, l.Name())
+	p.Refuse(false)
+}
+
+// crowd makes n callers of one client queue.
+func crowd(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, n int) []*waiter {
+	t.Helper()
+	all := make([]*waiter, n)
+	for i := range all {
+		all[i] = await(ctx, l)
+	}
+	until(t, time.Minute, "all are queued", func() bool { return len(queueOf(t, srv, l.Name())) == n })
+	return all
+}
+
+func TestCloseTakesACrowdOutOfTheQueue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL())
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), time.Hour)
+	all := crowd(t.Context(), t, srv, l, 2000)
+	require.NoError(t, client.Close())
+	require.Empty(t, queueOf(t, srv, l.Name()))
+	for _, w := range all {
+		require.ErrorIs(t, w.failed(t, promptly), redlatch.ErrClosed)
+	}
+}
+
+func TestCrowdThatLeavesCostsTheClientNoOtherHold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL())
+	kept := take(t, rlock.New(client, redistest.Key(t)), rlock.WithWatchdog(3*time.Second))
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	all := crowd(ctx, t, srv, l, 3000)
+	cancel()
+	for _, w := range all {
+		require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
+	}
+	until(t, time.Minute, "nobody is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
+	require.NoError(t, kept.Unlock())
+}
+
+// TryLock queues nobody, so it has nothing to give up: the place that there is
+// belongs to another user of the owner.
+func TestTryLockForAGivenOwnerLeavesThePlaceOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv)
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), time.Hour)
+	owner := codec.NewOwner(uuid.New(), 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	queueUp(ctx, t, srv, rfairlock.New(connect(t, srv.URL()), l.Name()), 1, rlock.WithOwner(owner))
+	checkTry := func() { // the server knows the script
+		_, err := l.TryLock(t.Context(), rlock.WithOwner(owner))
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	}
+	checkTry()
+	p.Blackhole(redistest.ToClient)
+	short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	_, err := l.TryLock(short, rlock.WithOwner(owner))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	p.Heal()
+	checkTry() // behind whatever follows from that
+	require.Equal(t, []string{owner.String()}, queueOf(t, srv, l.Name()))
+	cancel()
+}
+
+// The callers of one owner have one place, which is left with the wait that it was
+// taken with.
+func TestPlaceOfSeveralCallersIsLeftWithTheWaitItHas(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL())
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), time.Hour)
+	owner := rlock.WithOwner(codec.NewOwner(uuid.New(), 1))
+	first, cancelFirst := context.WithCancel(t.Context())
+	queueUp(first, t, srv, l, 1, owner, rlock.WithWait(40*time.Second))
+	second, cancelSecond := context.WithCancel(t.Context())
+	w := await(second, l, owner)
+	rest, cancelRest := context.WithCancel(t.Context())
+	queued := await(rest, l)
+	last := awaitAsleep(t, srv, l.Name(), 2)[1]
+	before := deadlinesOf(t, srv, l.Name())[last]
+	cancelSecond()
+	require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
+	until(t, promptly, "the deadline has moved", func() bool { return deadlinesOf(t, srv, l.Name())[last] != before })
+	require.Equal(t, before-40_000, deadlinesOf(t, srv, l.Name())[last])
+	cancelRest()
+	require.Error(t, queued.failed(t, promptly))
+	cancelFirst()
+}
