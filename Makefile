@@ -7,13 +7,15 @@ COUNT    ?= 20
 FUZZTIME ?= 10s
 COMPAT   ?= 3.17.7 3.52.0 4.3.1
 RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1
+MUTANTS  ?=
+JOBS     ?=
 
 # Pinned in a module of its own: its dependencies stay out of users' go.sum.
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup test test-short compat vectors lint check build cross demo deps fuzz soak clean
+.PHONY: help setup test test-short compat vectors mutants lint check build cross demo deps fuzz soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +38,9 @@ vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
+
+mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANTS=regexp: some)
+	$(GO) run ./scripts/mutants -run '$(MUTANTS)' $(if $(JOBS),-j $(JOBS))
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...

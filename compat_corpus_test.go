@@ -132,6 +132,10 @@ func TestRecordedVectorsThatAreWrongAreNoticed(t *testing.T) {
 			v.Before["more"] = oracle.Entry{Type: "string", Value: "", Expires: 20000}
 			v.After["more"] = oracle.Entry{Type: "string", Value: "", Expires: 19999}
 		},
+		"time, longer": func(v *oracle.Vector) {
+			v.Before["more"] = oracle.Entry{Type: "string", Value: "", Expires: 20000}
+			v.After["more"] = oracle.Entry{Type: "string", Value: "", Expires: 20001}
+		},
 		"value": func(v *oracle.Vector) {
 			v.Before["more"] = oracle.Entry{Type: "string", Value: "a", Expires: -1}
 			v.After["more"] = oracle.Entry{Type: "string", Value: "b", Expires: -1}

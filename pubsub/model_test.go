@@ -197,6 +197,8 @@ func TestNoOrderOfStepsLosesAWakeUpOrLeavesAnythingBehind(t *testing.T) {
 			"publish": func(t *rapid.T) { w.publish(names.Draw(t, "name")) },
 			"drop":    func(t *rapid.T) { w.drop(names.Draw(t, "name")) },
 			"break":   func(*rapid.T) { unless(len(w.in)+len(w.out) == 0, w.breakDown) },
+			// Without it, few orders ever come to an acknowledgement.
+			"rest":    func(*rapid.T) { w.comeToRest() },
 			"consume": func(*rapid.T) { unless(len(w.mine) == 0, func() { w.consume(w.mine[pick(len(w.mine))]) }) },
 		})
 		w.comeToRest()

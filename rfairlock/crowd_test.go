@@ -20,8 +20,10 @@ import (
 func TestU24QueuedCallerThatCannotListenAsksAllTheSame(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithPollCap(300*time.Millisecond))
+	p := redistest.NewProxy(t, srv.Addr())
+	client := connect(t, p.URL(), redlatch.WithPollCap(300*time.Millisecond))
 	l := rfairlock.New(client, redistest.Key(t))
+	require.NoError(t, take(t, l).Unlock())
 	other := rfairlock.New(connect(t, srv.URL(), noPoll()), l.Name())
 	hold := take(t, other)
 	p.Refuse(true) // the connection for commands stays
@@ -56,7 +58,7 @@ func TestCloseTakesACrowdOutOfTheQueue(t *testing.T) {
 	client := connect(t, srv.URL())
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
-	all := crowd(t.Context(), t, srv, l, 2000)
+	all := crowd(t.Context(), t, srv, l, 1500)
 	require.NoError(t, client.Close())
 	require.Empty(t, queueOf(t, srv, l.Name()))
 	for _, w := range all {
@@ -75,7 +77,7 @@ func TestCrowdThatLeavesCostsTheClientNoOtherHold(t *testing.T) {
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
-	all := crowd(ctx, t, srv, l, 3000)
+	all := crowd(ctx, t, srv, l, 4000)
 	cancel()
 	for _, w := range all {
 		require.ErrorIs(t, w.failed(t, promptly), context.Canceled)

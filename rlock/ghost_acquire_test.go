@@ -148,10 +148,20 @@ func TestU5GhostAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing
 	}
 }
 
-// The ghost of an acquire is in the way of its own caller's next attempt, which
-// has another owner.
+// The ghost of an acquire meets its own caller, whose next attempt has another
+// owner: one of them is in the other's way.
 func TestU5GhostAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 	t.Parallel()
+	for name, ghostFirst := range map[string]bool{"the ghost is first": true, "the caller is first": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			meetGhost(t, ghostFirst)
+		})
+	}
+}
+
+func meetGhost(t *testing.T, ghostFirst bool) {
+	t.Helper()
 	s, p := ghostNet(t)
 	s.Do(t, "ACL", append([]any{"SETUSER", "weak"}, noFence...)...)
 	client := connect(t, "redis://weak:any@"+p.Addr(), shortReplyLimit(), noPoll())
@@ -168,9 +178,19 @@ func TestU5GhostAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 	asked := s.CommandStats(t)["pttl"]
 	until(t, soon, "another attempt", func() bool { return s.CommandStats(t)["pttl"] > asked })
 	s.Do(t, "DEL", key) // and nobody tells the waiter
+	if !ghostFirst {
+		s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
+		w.ended(t, soon)
+	}
 	held.Release()
 
 	hold := w.acquired(t, soon)
+	if !ghostFirst {
+		// Refused, and asked about for as long as it may come.
+		asked := s.CommandStats(t)["hget"]
+		until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })
+		require.Zero(t, p.Holding(redistest.ToServer))
+	}
 	require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, s, key))
 	require.NoError(t, hold.Unlock())
 	until(t, soon, "the lock is free", func() bool { return !locked(t, s, key) })

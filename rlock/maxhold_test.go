@@ -149,6 +149,34 @@ func TestU40LongFixedLeaseInsideARenewedOneIsKept(t *testing.T) {
 	})
 }
 
+func TestShortRenewedLeaseNeverCutsALongerOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		outer := take(t, l)
+		inner := again(t, l, outer, rlock.WithWatchdog(3*time.Second))
+		for range 200 {
+			time.Sleep(300 * time.Millisecond)
+			require.Greater(t, ttl(t, srv, "lock"), 19*time.Second)
+		}
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestReentryOfAGivenOwnerNeverShortens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		outer := take(t, l, rlock.WithOwner(newOwner()), rlock.WithLease(time.Minute))
+		time.Sleep(10 * time.Second)
+		inner := again(t, l, outer, rlock.WithLease(5*time.Second))
+		require.Equal(t, 50*time.Second, ttl(t, srv, "lock"))
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
 func TestLetExpireOfAHoldThatIsEnteredAgainIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)

@@ -209,6 +209,7 @@ func TestObserverIsNotToldOfAHandOverThatWasNone(t *testing.T) {
 		for _, leave := range []func(*rlock.Hold) error{
 			func(h *rlock.Hold) error { _, err := h.HandOver(); return err },
 			(*rlock.Hold).LetExpire,
+			func(h *rlock.Hold) error { srv.Do(t, "DEL", "lock"); return h.LetExpire() },
 			func(h *rlock.Hold) error {
 				srv.Do(t, "DEL", "lock")
 				holdByHand(t, srv, "lock", time.Second)

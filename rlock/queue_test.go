@@ -199,6 +199,27 @@ func TestForgottenHoldDoesNotBlockItsOwnProcess(t *testing.T) {
 	})
 }
 
+// Whoever leaves with an attempt in flight may get the lock after all. The next in
+// line asks when that has been given back, and so is not refused in vain.
+func TestNextInLineComesAfterTheGhost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const latency = 100 * time.Millisecond
+		_, client := wired(t, latency)
+		l := rlock.New(client, "lock")
+		require.NoError(t, take(t, l).Unlock()) // the scripts are known
+		ctx, cancel := context.WithCancel(t.Context())
+		leaver := await(ctx, l)
+		synctest.Wait() // its attempt is on its way
+		next := await(t.Context(), l)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, leaver.failed(t, promptly), redlatch.ErrUncertain)
+		hold := next.acquired(t, soon)
+		require.Equal(t, 3*latency, next.took, "the leaver's acquire, its release, and an acquire")
+		require.NoError(t, hold.Unlock())
+	})
+}
+
 func TestEqualProcessesGetEqualShares(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -179,16 +179,19 @@ func TestProofOfALostHoldIsAnErrorAndSendsNothing(t *testing.T) {
 // The server has forgotten the lock, and the holder has not noticed yet.
 func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	t.Parallel()
-	srv, client := onShared(t)
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL())
 	l := rlock.New(client, redistest.Key(t))
 	outer := take(t, l)
 	ctx := outer.Context(t.Context())
 	srv.Do(t, "DEL", l.Name())
+	before := grants(t, srv)
 	_, err := l.TryLock(ctx)
 	require.ErrorIs(t, err, redlatch.ErrLost)
 	require.ErrorIs(t, outer.Err(), redlatch.ErrLost)
 	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 	require.False(t, locked(t, srv, l.Name()), "a re-entry never takes a free lock")
+	require.Equal(t, before, grants(t, srv), "not even for a moment")
 
 	stranger := take(t, rlock.New(connect(t, srv.URL()), l.Name()))
 	require.EqualValues(t, 1, countOf(t, l, stranger))

@@ -40,6 +40,7 @@ func TestHoldsOfOneGivenOwnerDoNotCutEachOthersLeases(t *testing.T) {
 				first := take(t, l, owner, rlock.WithLease(time.Minute))
 				_, err := second(l, owner)
 				require.NoError(t, err)
+				require.Equal(t, time.Minute, ttl(t, srv, "lock"), "and not for a moment less")
 				time.Sleep(30 * time.Second)
 				synctest.Wait()
 				require.NoError(t, first.Err())

@@ -49,6 +49,7 @@ func TestSettlingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 			inner := again(t, l, hold)
 			s.Pause()
 			require.NoError(t, inner.Unlock())
+			require.ErrorIs(t, leave(hold), redlatch.ErrUncertain, "not as long as that is open")
 			s.Resume()
 			until(t, soon, "the hold can be left", func() bool { return leave(hold) == nil })
 			for range 20 { // whatever settles has had its say by then
@@ -64,21 +65,21 @@ func TestSettlingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 func TestTurnIsPassedOnByAReentryThatCameTooLate(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := connect(t, s.URL())
+	p, client := through(t, s)
 	l := rlock.New(client, redistest.Key(t))
 	hold := take(t, l)
 	require.NoError(t, again(t, l, hold).Unlock())
 	ctx := context.WithoutCancel(hold.Context(t.Context()))
 	s.Do(t, "DEL", l.Name())
-	s.Pause()
+	held := p.HoldMatching(redistest.ToServer, l.Name())
 	re := await(ctx, l)
+	awaitClosed(t, held.Seen(), soon, "the re-entry")
 	un := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
-	s.Resume()
-	re.ended(t, soon)
+	until(t, soon, "the unlock", func() bool { return hold.Err() != nil })
+	held.Release()
+	require.ErrorIs(t, re.failed(t, soon), redlatch.ErrLost)
 	un.ended(t, soon)
-	if re.err == nil { // it was too late for a re-entry at all
-		require.NoError(t, re.hold.Unlock())
-	}
+	require.NoError(t, un.err, "it left the freeing to the re-entry")
 	require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
 }
 
@@ -101,6 +102,7 @@ func TestCauseOfAContextSaysNothingAboutTheCall(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := connect(t, s.URL())
+	p, far := through(t, s)
 	l := rlock.New(client, redistest.Key(t))
 	for _, cause := range []error{
 		redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrClosed, redlatch.ErrLost, redlatch.ErrNotHeld,
@@ -118,5 +120,18 @@ func TestCauseOfAContextSaysNothingAboutTheCall(t *testing.T) {
 		require.ErrorContains(t, err, "a sibling")
 		freeByHand(t, s, l.Name())
 		require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+
+		// And during an attempt whose reply stays out.
+		before := grants(t, s)
+		p.Blackhole(redistest.ToClient)
+		ctx, cancel = context.WithCancelCause(t.Context())
+		w = await(ctx, rlock.New(far, redistest.Key(t)))
+		until(t, soon, "the attempt", func() bool { return grants(t, s) == before+1 })
+		cancel(cause)
+		err = w.failed(t, soon)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "a sibling")
+		p.Heal()
 	}
 }

@@ -117,6 +117,29 @@ func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
 	})
 }
 
+// A waiter whose attempts take their time reads few of the messages that flood
+// its channel. Those who listen on the same connection do not wait for it.
+func TestU27FloodedWaiterHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const latency = 100 * time.Millisecond
+		w, client := wired(t, latency)
+		holdByHand(t, w.srv, "flooded", unheard)
+		holdByHand(t, w.srv, "quiet", unheard)
+		busy, calm := await(t.Context(), rlock.New(client, "flooded")), await(t.Context(), rlock.New(client, "quiet"))
+		time.Sleep(2 * time.Second)
+		for range 100 {
+			w.srv.Do(t, "PUBLISH", codec.LockChannel("flooded"), codec.MessageUnlock)
+		}
+		freed := time.Now()
+		freeByHand(t, w.srv, "quiet")
+		hold := calm.acquired(t, soon)
+		require.LessOrEqual(t, time.Since(freed), 3*latency)
+		require.NoError(t, hold.Unlock())
+		freeByHand(t, w.srv, "flooded")
+		require.NoError(t, busy.acquired(t, soon).Unlock())
+	})
+}
+
 func TestU19CancelledWaitersLeaveTheOthersTheirSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t, redlatch.WithPollCap(time.Hour))

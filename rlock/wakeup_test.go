@@ -118,12 +118,17 @@ func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t, noPoll())
 	holder := connect(t, srv.URL())
-	for range 50 {
+	for i := range int64(50) {
 		name := redistest.Key(t)
 		l := rlock.New(client, name)
 		hold := take(t, rlock.New(holder, name))
 		ctx, cancel := context.WithCancel(t.Context())
-		leaver, stayer := await(ctx, l), await(t.Context(), l)
+		var first, second rlock.Option // nil: one behind the other in line
+		if i%2 == 1 {                  // with a listener each
+			first = rlock.WithOwner(codec.NewOwner(client.ID(), -2*i))
+			second = rlock.WithOwner(codec.NewOwner(client.ID(), -2*i-1))
+		}
+		leaver, stayer := await(ctx, l, first), await(t.Context(), l, second)
 		listening(t, srv, codec.LockChannel(name))
 		cancel()
 		leaver.ended(t, promptly)
@@ -212,30 +217,34 @@ func requireNoTrace(t *testing.T, srv *redistest.Server) {
 // Not parallel: it counts goroutines.
 func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), noPoll())
-	// Both connections and the watchdog are there.
-	warm := rlock.New(client, "warm-up")
-	holdByHand(t, srv, "warm-up", unheard)
-	w := await(t.Context(), warm)
-	listening(t, srv, codec.LockChannel("warm-up"))
-	freeByHand(t, srv, "warm-up")
-	require.NoError(t, w.acquired(t, soon).Unlock())
-	requireNoTrace(t, srv)
+	// Callers of one client take turns. It takes two to listen for each other.
+	clients := []*redlatch.Client{connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())}
+	for _, client := range clients { // both connections and the watchdog are there
+		warm := rlock.New(client, "warm-up")
+		holdByHand(t, srv, "warm-up", unheard)
+		w := await(t.Context(), warm)
+		listening(t, srv, codec.LockChannel("warm-up"))
+		freeByHand(t, srv, "warm-up")
+		require.NoError(t, w.acquired(t, soon).Unlock())
+		requireNoTrace(t, srv)
+	}
 	baseline := runtime.NumGoroutine()
 
-	churn(t, client, 2400)
+	churn(t, clients, 2400)
+	require.Greater(t, srv.CommandStats(t)["subscribe"], int64(len(clients)+10), "they never waited for each other")
 	requireNoTrace(t, srv)
 	until(t, soon, "more goroutines than before", func() bool { return runtime.NumGoroutine() <= baseline })
 }
 
 // churn runs cycles of lock and unlock over few names, in which about half of
 // the callers leave early.
-func churn(t *testing.T, client *redlatch.Client, cycles int) {
+func churn(t *testing.T, clients []*redlatch.Client, cycles int) {
 	t.Helper()
 	const workers = 20
 	var acquired, left atomic.Int64
 	var wg sync.WaitGroup
-	for range workers {
+	for i := range workers {
+		client := clients[i%len(clients)]
 		wg.Go(func() {
 			for range cycles / workers {
 				ctx, cancel := context.WithTimeout(t.Context(), rand.N(6*time.Millisecond))

@@ -143,6 +143,29 @@ func TestACallThatWasLeftIsGivenToItsGhostExactlyOnce(t *testing.T) {
 	}
 }
 
+// The caller may have been told to stop for a reason that sounds like ours, such
+// as the loss of another lock.
+func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
+	for _, own := range ours {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{conn: 5}
+			e, _ := engineOver(t, f)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cause := fmt.Errorf("a sibling: %w", own)
+			r := run(ctx, e, nil)
+			cancel(cause)
+			r.ended(t)
+			require.ErrorIs(t, r.err, ErrUncertain)
+			require.ErrorIs(t, r.err, context.Canceled)
+			require.ErrorContains(t, r.err, "a sibling")
+			for _, err := range append([]error{cause}, ours...) {
+				require.Equal(t, err == ErrUncertain, errors.Is(r.err, err), err) //nolint:errorlint // identity is meant
+			}
+			f.last(t).ends(nil, nil)
+		})
+	}
+}
+
 func TestACallThatWasNotSentIsWithdrawnAndHasNoGhost(t *testing.T) {
 	for _, w := range waitEnds {
 		t.Run(w.name, func(t *testing.T) {

@@ -239,6 +239,12 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 			asked, first := handOvers(l, e, burstMax, 0, true)
 			require.Len(t, asked, 1)
 			require.Equal(t, burstMax, first, "%d others: neither ahead nor behind", others)
+			handOvers(l, e, 10, 0, true)
+			for range refusals / 2 {
+				turnedAway(l)
+			}
+			_, first = handOvers(l, e, burstMax, 0, true)
+			require.Equal(t, burstMax-5, first, "%d others: half as many turns", others)
 			l.Pass(true)
 			requireNoLine(t, e)
 			fresh := &Line{lines: l.lines, id: l.id, aheadSince: l.aheadSince}

@@ -25,6 +25,7 @@ const (
 	forceFails  = "DEL"
 	shardFrees  = "HGET DEL SPUBLISH"
 	shardForces = "DEL SPUBLISH"
+	shardShared = "GET HEXISTS HINCRBY DEL SPUBLISH SET"
 )
 
 // scenarios run on every server. Those in their names marked with a section are
@@ -175,11 +176,15 @@ func shardPublish(l string) []vector {
 	released.args[3] = "SPUBLISH"
 	forced := force(l)
 	forced.args[0] = "SPUBLISH"
+	shared := releaseShared(l, ownerA)
+	shared.args[3] = "SPUBLISH"
 	return []vector{
 		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 		released.gives(int64(1), shardFrees, nothing),
 		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 		forced.gives(int64(1), shardForces, nothing),
+		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+		shared.gives(int64(1), shardShared, latched(codec.LatchKey(l, requestID), "1")),
 	}
 }
 

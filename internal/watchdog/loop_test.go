@@ -197,6 +197,23 @@ func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
+// The end of a fixed lease falls just after the renewal of another.
+func TestFixedLeaseDoesNotComeAlongWithARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld}
+		w := newLoop(s)
+		defer w.Close()
+		hold(w, 30*time.Second, false)
+		fixed := hold(w, 11*time.Second+200*time.Millisecond, true) // lost after 10.2 s
+		time.Sleep(10*time.Second + 100*time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, []int{1}, s.sizes)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, fixed.times)
+	})
+}
+
 func TestU6NoRenewalIsStartedAfterRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld, latency: 50 * time.Millisecond}
@@ -305,6 +322,7 @@ func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
 	h := &holder{lease: Lease{TTL: time.Minute, Fixed: true}}
 	h.lease.Holder = h
 	h.lease.Hold(time.Now(), 0)
+	h.lease.next = time.Now().Add(2 * time.Hour) // by the clock that stood still, there is time
 	other := &holder{lease: Lease{TTL: time.Hour, Fixed: true}}
 	other.lease.Hold(time.Now(), 0)
 	for _, l := range []*Lease{&other.lease, &h.lease} {

@@ -1,0 +1,40 @@
+// Program mutants plants bugs, one at a time, and fails when the tests that
+// should notice one stay green: a check that cannot fail is a bug. Run it from
+// the root of the checkout:
+//
+//	go run ./scripts/mutants                 all of them
+//	go run ./scripts/mutants -run scripts/   those whose names match
+//
+// The bugs, or mutants, stand in the .txt files of this folder, one file for
+// each area of the code. A mutant is a change to one file, written as in a diff,
+// and the tests that it must turn red:
+//
+//	mutant acquire sets no lease
+//	file   internal/luasrc/acquire.lua
+//	red    internal/luasrc TestScriptsDoWhatTheVectorsSay
+//	-    redis.call('PEXPIRE', lock, ARGV[1])
+//
+// Lines that begin with a minus go, those with a plus come, and those with a
+// blank stay: they are there to say which place is meant. What goes and stays
+// must occur exactly once in the file; a mutant that no longer applies is an
+// error, as code that has moved on takes its checks along. Every test named must
+// go red, each run by itself. A blank line ends a mutant, # begins a comment.
+//
+// A test that docs/testing.md lists with a mutation which is no replacement of
+// text stands here too, with the reason:
+//
+//	byhand TestLeavesNothingBehind
+//	why    the mutation is another design
+//
+// The program changes nothing in the checkout. It works on copies in a temporary
+// folder, one for each worker, of the files that git tracks or would track. It
+//
+//  1. runs each test on unchanged code: it must be green, and must have run;
+//  2. applies one mutant after the other. Code that does not compile is an error
+//     of the list and catches nothing; a failed test has caught the mutant; a
+//     green one lets it survive;
+//  3. prints a table, and exits with 1 unless every mutant was caught.
+//
+// A test that is still running when it should long have failed counts as red:
+// what hangs has noticed something, too. The table says so.
+package main

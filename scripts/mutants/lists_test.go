@@ -1,0 +1,96 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// root is where the checkout begins, seen from here.
+const root = "../.."
+
+// mustRead returns the text of a file of the checkout.
+func mustRead(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	require.NoError(t, err)
+	return string(text)
+}
+
+var declaredTest = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// testsOf returns the tests of a package by their names.
+func testsOf(t *testing.T, pkg string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range declaredTest.FindAllStringSubmatch(string(text), -1) {
+			names[m[1]] = true
+		}
+	}
+	return names
+}
+
+// What make mutants would find out late is known at once: which rows the code
+// has left behind.
+func TestEveryMutantAppliesAndItsTestsExist(t *testing.T) {
+	t.Parallel()
+	all, err := readLists(lists)
+	require.NoError(t, err)
+	require.NotEmpty(t, all.mutants)
+	tests := map[string]map[string]bool{}
+	for _, m := range all.mutants {
+		changed, err := m.apply(mustRead(t, m.file))
+		if !assert.NoError(t, err, "%s, %s", m.at, m.name) {
+			continue
+		}
+		if strings.HasSuffix(m.file, ".go") {
+			_, err = parser.ParseFile(token.NewFileSet(), m.file, changed, parser.SkipObjectResolution)
+			assert.NoError(t, err, "%s, %s", m.at, m.name)
+		}
+		for _, c := range m.red {
+			if tests[c.pkg] == nil {
+				tests[c.pkg] = testsOf(t, c.pkg)
+			}
+			assert.True(t, tests[c.pkg][c.test], "%s, %s: there is no test %s", m.at, m.name, c)
+		}
+	}
+}
+
+// A mutation that stands in the table of docs/testing.md is made, not claimed.
+func TestEveryTestOfTheTableHasAMutantOrAReasonForNone(t *testing.T) {
+	t.Parallel()
+	all, err := readLists(lists)
+	require.NoError(t, err)
+	caughtBy := map[string]bool{}
+	for _, m := range all.mutants {
+		for _, c := range m.red {
+			caughtBy[c.test] = true
+		}
+	}
+	_, table, found := strings.Cut(mustRead(t, "docs/testing.md"), "| Scenario | Test |")
+	require.True(t, found, "the table has gone")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(table, -1) {
+		named[m[1]] = true
+	}
+	require.NotEmpty(t, named)
+	for test := range named {
+		assert.True(t, caughtBy[test] || all.byHand[test] != "", "no mutant turns %s red", test)
+	}
+	for test := range all.byHand {
+		assert.True(t, named[test], "%s does not stand in the table", test)
+		assert.False(t, caughtBy[test], "a mutant turns %s red: there is no need for a reason", test)
+	}
+}

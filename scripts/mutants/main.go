@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"syscall"
+)
+
+func main() {
+	pattern := flag.String("run", "", "only mutants whose names (area/what) match this regular `expression`")
+	workers := flag.Int("j", max(1, runtime.NumCPU()/2), "how many mutants at a time")
+	verbose := flag.Bool("v", false, "show what the tests print")
+	flag.Parse()
+	// The first signal ends the tests and cleans up, a second one kills.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	c := &campaign{root: ".", workers: *workers, out: os.Stdout, log: os.Stderr, verbose: *verbose}
+	err := work(ctx, c, *pattern)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// work runs a campaign with the mutants of the lists that match the pattern.
+func work(ctx context.Context, c *campaign, pattern string) error {
+	all, err := readLists(lists)
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(all.mutants, pattern)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, chosen)
+}
+
+func choose(all []mutant, pattern string) ([]mutant, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []mutant
+	for _, m := range all {
+		if re.MatchString(m.name) {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no mutant's name matches %q", pattern)
+	}
+	return chosen, nil
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// checkout makes a repository with a module of one package: a sum, and tests of
+// it of every kind.
+func checkout(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":     "module example.com/sums\n\ngo 1.25.0\n",
+		"sum/sum.go": "package sum\n\n// Sum adds.\nfunc Sum(a, b int) int {\n\treturn a + b\n}\n",
+		"sum/sum_test.go": `package sum
+
+import "testing"
+
+func TestSum(t *testing.T) {
+	if Sum(2, 3) != 5 {
+		t.Error("two and three")
+	}
+}
+
+func TestZero(t *testing.T) {
+	if Sum(0, 0) != 0 {
+		t.Error("nothing and nothing")
+	}
+}
+
+func TestHangs(t *testing.T) {
+	for Sum(2, 3) != 5 {
+		select {}
+	}
+}
+
+func TestDies(t *testing.T) {
+	if Sum(2, 3) != 5 {
+		done := make(chan bool)
+		go func() { panic("not in the test") }()
+		<-done
+	}
+}
+
+func TestSkipped(t *testing.T) { t.Skip("no reason") }
+
+func TestRed(t *testing.T) { t.Error("always") }
+`,
+	} {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "init", "-q").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return root
+}
+
+// bug is a mutant of the sum.
+func bug(name, change string, tests ...string) mutant {
+	m := mutant{name: name, file: "sum/sum.go", old: "\treturn a + b\n", new: "\treturn " + change + "\n"}
+	for _, test := range tests {
+		m.red = append(m.red, catcher{"sum", test})
+	}
+	return m
+}
+
+// try runs a campaign and returns its table, without the seconds.
+func try(t *testing.T, mutants ...mutant) (table string, err error) {
+	t.Helper()
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	var out bytes.Buffer
+	c := &campaign{root: checkout(t), workers: 2, out: &out, log: t.Output()}
+	err = c.run(t.Context(), mutants)
+	left, globErr := filepath.Glob(filepath.Join(tmp, "mutants-*"))
+	require.NoError(t, globErr)
+	require.Empty(t, left, "the copies are removed")
+	return out.String(), err
+}
+
+// line returns the words of the table's line about a mutant.
+func line(table, name string) string {
+	for l := range strings.Lines(table) {
+		if strings.HasPrefix(l, name+" ") {
+			words := strings.Fields(l)
+			return strings.Join(words[1:len(words)-1], " ")
+		}
+	}
+	return ""
+}
+
+func TestEveryMutantThatIsCaughtMakesASuccess(t *testing.T) {
+	table, err := try(t, bug("minus", "a - b", "TestSum"), bug("both", "a + b + 1", "TestSum", "TestZero"), bug("dies", "a * b", "TestDies"))
+	require.NoError(t, err)
+	require.Equal(t, "caught TestSum", line(table, "minus"))
+	require.Equal(t, "caught TestSum and 1 more", line(table, "both"))
+	require.Equal(t, "caught TestDies", line(table, "dies"))
+	require.Contains(t, table, "mutants: 3 caught, 0 survived, 0 errors")
+}
+
+func TestWhatIsNotCaughtFails(t *testing.T) {
+	gone := bug("gone", "a - b", "TestSum")
+	gone.old = "\treturn a - b\n"
+	nowhere := bug("nowhere", "a - b", "TestSum")
+	nowhere.file = "sum/product.go"
+	table, err := try(t,
+		bug("fine", "a - b", "TestSum"),
+		bug("survivor", "a - b", "TestZero"),
+		bug("half", "a - b", "TestSum", "TestZero"),
+		bug("typo", "a - c", "TestSum"),
+		gone, nowhere,
+		bug("misnamed", "a - b", "TestSummary"),
+		bug("skipped", "a - b", "TestSkipped"),
+		bug("red", "a - b", "TestRed"),
+	)
+	require.Error(t, err)
+	for name, want := range map[string]string{
+		"fine":     "caught TestSum",
+		"survivor": "SURVIVED TestZero (green)",
+		"half":     "SURVIVED TestZero (green)",
+		"typo":     "ERROR",
+		"gone":     "ERROR",
+		"nowhere":  "ERROR",
+		"misnamed": "ERROR",
+		"skipped":  "ERROR",
+		"red":      "ERROR",
+	} {
+		assert.Equal(t, want, line(table, name), name)
+	}
+	require.Contains(t, table, "undefined: c")
+	require.Contains(t, table, "occurs 0 times in sum/sum.go")
+	require.Contains(t, table, "mutants: 1 caught, 2 survived, 6 errors")
+}
+
+func TestInterruptedCampaignCleansUpAndFails(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out bytes.Buffer
+	c := &campaign{root: checkout(t), workers: 1, out: &out, log: endsWith(cancel)}
+	hangs := bug("second", "a - b", "TestHangs") // while this one hangs, or before
+	err := c.run(ctx, []mutant{bug("first", "a - b", "TestSum"), hangs})
+	require.ErrorContains(t, err, "interrupted")
+	require.Empty(t, out.String())
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	for _, entry := range left {
+		require.False(t, strings.HasPrefix(entry.Name(), "mutants-"), entry.Name())
+	}
+}
+
+// endsWith cancels at the first line of the log.
+type endsWith context.CancelFunc
+
+// Write is part of io.Writer.
+func (e endsWith) Write(line []byte) (int, error) {
+	e()
+	return len(line), nil
+}
+
+func TestRunsAreJudgedByTheTestThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]colour{
+		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n":                                        green,
+		"=== RUN   TestA\n    --- SKIP: TestA/one (0.00s)\n--- PASS: TestA (0.00s)\n":             green,
+		"=== RUN   TestA\npanic: test timed out after 1s\n\trunning tests:\n\t\tTestA (1s)\n":     hung,
+		"=== RUN   TestA\nERR Error compiling script (new function): :16: WRONGTYPE\nPASS\n":      green,
+		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nredistest: goroutines left behind\nexit red\n": red,
+	} {
+		r := run{output: output, failed: strings.Contains(output, "exit red")}
+		got, err := r.judge("TestA")
+		require.NoError(t, err, output)
+		require.Equal(t, want, got, output)
+	}
+	for _, output := range []string{
+		"testing: warning: no tests to run\nPASS\n",
+		"=== RUN   TestAB\n--- PASS: TestAB (0.00s)\n",
+		"=== RUN   TestA\n--- SKIP: TestA (0.00s)\n",
+		"=== RUN   TestA\nERR Error compiling script (new function): user_script:3: '=' expected\n--- FAIL: TestA (0.0s)\n",
+	} {
+		_, err := (&run{output: output, failed: true}).judge("TestA")
+		require.Error(t, err, output)
+	}
+}
+
+const twoEntries = `# About sums.
+
+mutant sums nothing
+file   sum/sum.go
+red    sum TestSum TestZero
+red    .   TestAll
+ func Sum(a, b int) int {
+-	return a + b
++	return 0
+ }
+
+byhand TestOther
+why    it is not said
+`
+
+func TestListsAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	l, err := readLists(fstest.MapFS{"sums.txt": {Data: []byte(twoEntries)}})
+	require.NoError(t, err)
+	require.Equal(t, []mutant{{
+		name: "sums/sums nothing", at: "sums.txt:3", file: "sum/sum.go",
+		old: "func Sum(a, b int) int {\n\treturn a + b\n}\n",
+		new: "func Sum(a, b int) int {\n\treturn 0\n}\n",
+		red: []catcher{{"sum", "TestSum"}, {"sum", "TestZero"}, {".", "TestAll"}},
+	}}, l.mutants)
+	require.Equal(t, map[string]string{"TestOther": "it is not said"}, l.byHand)
+}
+
+func TestListsWithMistakesAreRefused(t *testing.T) {
+	t.Parallel()
+	for what, text := range map[string]string{
+		"no test":     "mutant a\nfile b\n-x\n",
+		"no file":     "mutant a\nred . T\n-x\n",
+		"no name":     "file b\nred . T\n-x\n",
+		"no change":   "mutant a\nfile b\nred . T\n x\n",
+		"no place":    "mutant a\nfile b\nred . T\n+x\n",
+		"no reason":   "byhand TestA\n",
+		"other words": "mutant a\nfiles b\nred . T\n-x\n",
+		"twice":       "mutant a\nfile b\nred . T\n-x\n\nmutant a\nfile b\nred . T\n-y\n",
+	} {
+		_, err := readLists(fstest.MapFS{"list.txt": {Data: []byte(text)}})
+		require.Error(t, err, what)
+	}
+}
+
+func TestAMutantAppliesToWholeLinesThatOccurOnce(t *testing.T) {
+	t.Parallel()
+	m := mutant{file: "f", old: "b\n", new: "c\n"}
+	for text, want := range map[string]string{
+		"b\n":          "c\n",
+		"a\nb\nd\n":    "a\nc\nd\n",
+		"ab\nb\n b\n":  "ab\nc\n b\n",
+		"a\n":          "",
+		"b\nb\n":       "",
+		"ab\nbc\n b\n": "",
+	} {
+		got, err := m.apply(text)
+		require.Equal(t, want, got)
+		require.Equal(t, want == "", err != nil, text)
+	}
+}
