@@ -27,7 +27,7 @@ type crash struct {
 
 // testCrashes ends processes of both languages at the moments that matter.
 func (c *compat) testCrashes(t *testing.T) {
-	java, gopher := c.startJava(nil), begin(startGo)
+	java, gopher := c.startJava(nil), begin(func(t *testing.T, url, name string) member { t.Helper(); return startGo(t, url, name) })
 	for _, side := range []struct {
 		dies           string
 		victim, living begin

@@ -22,6 +22,7 @@ import (
 const (
 	memberURL  = "REDLATCH_TEST_MEMBER_URL"
 	memberLock = "REDLATCH_TEST_MEMBER_LOCK"
+	memberFair = "REDLATCH_TEST_MEMBER_FAIR" // set: the lock is a fair one
 )
 
 // member is a process of a mixed fleet, in either language, that takes one lock.
@@ -43,17 +44,24 @@ type begin func(t *testing.T, url, name string) member
 type goMember struct {
 	process *os.Process
 	in      io.Writer
-	said    chan string // its lines; closed with its output
+	said    chan goLine // its lines; closed with its output
+}
+
+// goLine is what a Go process said, and when.
+type goLine struct {
+	text string
+	at   time.Time
 }
 
 // memberLoop is what the process does: a command a line, and its outcome a line.
 func memberLoop(url string) error {
 	ctx := context.Background()
-	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
+	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond),
+		redlatch.WithFairWaitTimeout(fairGraceMS*time.Millisecond))
 	if err != nil {
 		return err
 	}
-	lock := rlock.New(client, os.Getenv(memberLock))
+	lock := newMemberLock(client)
 	var hold *rlock.Hold
 	// The parent's death, however it dies, ends the pipe and us.
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -68,23 +76,23 @@ func memberLoop(url string) error {
 	return nil
 }
 
-func startGo(t *testing.T, url, name string) member {
+func startGo(t *testing.T, url, name string, env ...string) member {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), memberURL+"="+url, memberLock+"="+name)
+	cmd.Env = append(append(os.Environ(), memberURL+"="+url, memberLock+"="+name), env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	m := &goMember{process: cmd.Process, in: in, said: make(chan string, 8)}
+	m := &goMember{process: cmd.Process, in: in, said: make(chan goLine, 8)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		defer close(m.said)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			m.said <- lines.Text()
+			m.said <- goLine{lines.Text(), time.Now()}
 		}
 	}()
 	t.Cleanup(func() {
@@ -108,17 +116,18 @@ func (m *goMember) tell(t *testing.T, what string) {
 
 func (m *goMember) locked(t *testing.T, by time.Duration) time.Time {
 	t.Helper()
-	m.expect(t, "lock <nil>", by)
-	return time.Now()
+	return m.expect(t, "lock <nil>", by)
 }
 
-func (m *goMember) expect(t *testing.T, want string, by time.Duration) {
+func (m *goMember) expect(t *testing.T, want string, by time.Duration) time.Time {
 	t.Helper()
 	select {
 	case line := <-m.said:
-		require.Equal(t, want, strings.TrimSpace(line))
+		require.Equal(t, want, strings.TrimSpace(line.text))
+		return line.at
 	case <-time.After(by):
 		require.FailNow(t, "the Go process did not answer", "%q in %v", want, by)
+		return time.Time{}
 	}
 }
 

@@ -49,21 +49,29 @@ func (o observed) about(t *testing.T, name string) []monitor.Call {
 	return calls
 }
 
-// script returns the one script that was sent about a name. Beside it there may
-// be what Redisson sends to delete a latch.
+// script returns the one script that was sent about a name.
 func (o observed) script(t *testing.T, name string) monitor.Call {
+	t.Helper()
+	scripts := o.scripts(t, name)
+	require.Len(t, scripts, 1)
+	return scripts[0]
+}
+
+// scripts returns the scripts that were sent about a name. Beside them there may be
+// what Redisson sends to delete a latch, and subscriptions.
+func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	var scripts []monitor.Call
 	for _, call := range o.about(t, name) {
 		switch {
 		case call.Script != "":
 			scripts = append(scripts, call)
+		case call.Name() == "SUBSCRIBE" || call.Name() == "UNSUBSCRIBE":
 		case call.Name() != "DEL" || !strings.HasPrefix(call.Args[1], "redisson_unlock_latch:"):
 			t.Fatalf("Redisson sent %q about %q", call.Args, name)
 		}
 	}
-	require.Len(t, scripts, 1)
-	return scripts[0]
+	return scripts
 }
 
 // scripts compares what is sent and what it does.
@@ -85,6 +93,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("recorded", s.testRecorded)
 		t.Run("mutants are noticed", s.testMutants)
 		t.Run("our calls", s.testOurCalls)
+		t.Run("our calls, fair", s.testOurFairCalls)
 		t.Run("questions", s.testQuestions)
 	})
 	t.Run("valkey", func(t *testing.T) {
@@ -93,6 +102,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("steps", s.testSteps)
 		t.Run("recorded", s.testRecorded)
 		t.Run("our calls", s.testOurCalls)
+		t.Run("our calls, fair", s.testOurFairCalls)
 	})
 }
 
@@ -120,20 +130,30 @@ func lockNames(t *testing.T) []string {
 	return []string{l, "{tag}" + l, "a{b" + l, l + "}", "{}" + l, "замок " + l}
 }
 
-// capture makes a live Redisson do everything that it does to a plain lock, and
-// checks each call's keys and arguments on the way.
+// capture makes a live Redisson do everything that it does to locks, and checks each
+// call's keys and arguments on the way.
 func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 	t.Helper()
 	theirs := oracle.NewTheirs(c.release)
 	j := connect(t, c.peer, o.server, peer.Command{"watchdog": watchdogMS})
-	for _, name := range lockNames(t) {
+	for i, name := range lockNames(t) {
 		k := &captor{t: t, o: o, j: j, theirs: theirs, name: name}
 		k.threads()
 		k.force()
 		k.futures()
+		k.name = name + " fair"
+		f := fairCaptor{k}
+		f.threads()
+		f.force()
+		f.futures()
+		if i < 2 { // without braces, and with
+			f.waits()
+		}
 	}
 	k := &captor{t: t, o: o, j: j, theirs: theirs, name: redistest.Key(t)}
 	k.renewal()
+	k.name = redistest.Key(t)
+	fairCaptor{k}.renewal()
 	for _, kind := range oracle.Kinds {
 		require.Empty(t, theirs.Missing(kind))
 	}

@@ -55,6 +55,7 @@ func TestRedissonAndRedlatchShareLocks(t *testing.T) {
 			t.Run("fleet", c.testFleet)
 			t.Run("behaviour", c.testBehaviour)
 			t.Run("crashes", c.testCrashes)
+			t.Run("fair", c.testFair)
 		})
 	}
 }

@@ -42,14 +42,16 @@
 //     clockNow). If the reply tells a time that is left, or the step's owner gets a
 //     score that is made from one, say so in TellsTime, and write in Check how
 //     reply and score hang together on each side by itself. What a step needs to
-//     tell and cannot is a new field of [Step].
-//  2. Add it to its [Kind], or make a Kind in a file of its own, as plain.go is,
-//     and add that to [Kinds].
+//     tell and cannot is a new field of [Step]. Both sides are told the same time,
+//     the step's, which need not be the time of day.
+//  2. Add it to its [Kind], or make a Kind in files of its own, as plain.go and
+//     fair.go are, and add that to [Kinds].
 //  3. Add a Divergence for each difference that is meant, with a row of the same
 //     name and reason in docs/protocol.md.
 //  4. Add cases, and let each say which divergences it means.
 //  5. In the module's root: make a live Redisson send the script (capture in
-//     compat_scripts_test.go), add a move that plays it at random (a new Kind is a
-//     new game, see compat_steps_test.go), and mutants of our script that must be
-//     noticed. Then run make vectors and make compat.
+//     compat_scripts_test.go), hold that a Client sends ours (compat_ours_test.go),
+//     add a move that plays it at random (a new Kind is a new game, see
+//     compat_steps_test.go), and mutants of our script that must be noticed. Then
+//     run make vectors and make compat.
 package oracle

@@ -20,7 +20,7 @@ type Kind struct {
 }
 
 // Kinds lists the kinds of locks that are compared.
-var Kinds = []*Kind{&Plain}
+var Kinds = []*Kind{&Plain, &Fair}
 
 // Operation is one thing that both sides do by a script. The package comment
 // tells how to add one.
@@ -41,7 +41,7 @@ type Operation struct {
 	TellsTime bool
 	// Check, where set, is what must be true on each side by itself, to the
 	// millisecond.
-	Check func(Step, *Seen) error
+	Check func(*Outcome, *Seen) error
 }
 
 // String returns the name.
@@ -76,7 +76,7 @@ type Step struct {
 	Lease int64 `json:"lease,omitempty"`
 
 	// Target is the count that our scripts name where Redisson's go up or down by
-	// one. An acquire without one is no re-entry.
+	// one. An acquire or a try without one is no re-entry.
 	Target int64 `json:"target,omitempty"`
 	// RequestID is that of Redisson's unlock call; with Repeat it is the one of
 	// the release before, so that the step is that release sent again.
@@ -126,6 +126,15 @@ func (s Step) given(argv []string) []string {
 		all[i] = arg
 	}
 	return all
+}
+
+// clock is the caller's clock among our arguments. In a step that a live client
+// takes it is not known before.
+func (s Step) clock() any {
+	if s.Now == 0 {
+		return clockNow
+	}
+	return s.Now
 }
 
 // request is one script to run.

@@ -1,8 +1,8 @@
 package oracle
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/redlatch/redlatch/internal/compat/monitor"
 	"github.com/redlatch/redlatch/transport"
@@ -42,8 +42,8 @@ func (o Ours) request(s Step) request {
 	return request{text, call.Keys, call.Argv}
 }
 
-// Identify checks that a call of ours is the step. The id of a latch is the
-// call's own.
+// Identify checks that a call of ours is the step. The id of a latch is the call's
+// own, and so is the time of a step that has none.
 func (o Ours) Identify(call monitor.Call, s Step) error {
 	s.RequestID = requestID(call)
 	want := o.request(s)
@@ -51,11 +51,11 @@ func (o Ours) Identify(call monitor.Call, s Step) error {
 	for _, arg := range want.argv {
 		argv = append(argv, fmt.Sprint(arg))
 	}
-	switch {
-	case call.Script != want.script:
+	if call.Script != want.script {
 		return fmt.Errorf("oracle: %s sent another script", s)
-	case !slices.Equal(call.Keys, want.keys) || !slices.Equal(call.Argv, argv):
-		return fmt.Errorf("oracle: %s: want KEYS %q ARGV %q, got %q %q", s, want.keys, argv, call.Keys, call.Argv)
+	}
+	if err := errors.Join(same("KEYS", want.keys, call.Keys), same("ARGV", argv, call.Argv)); err != nil {
+		return fmt.Errorf("oracle: %s: %w", s, err)
 	}
 	return nil
 }

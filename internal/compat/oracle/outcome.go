@@ -25,9 +25,9 @@ type Outcome struct {
 	Prior State
 	// Theirs and Ours are what was seen on each side.
 	Theirs, Ours Seen
-	// Elapsed is how far times may lie apart, in milliseconds: ours was later by
-	// that much at most.
-	Elapsed int64
+	// At is when it was done, in milliseconds since 1970. Elapsed is how far times
+	// may lie apart, in milliseconds: ours was later by that much at most.
+	At, Elapsed int64
 	// Diffs is how the sides differ.
 	Diffs []Diff
 }
@@ -74,7 +74,7 @@ func (o *Outcome) check() []Diff {
 	if check == nil {
 		return nil
 	}
-	theirs, ours := check(o.Step, &o.Theirs), check(o.Step, &o.Ours)
+	theirs, ours := check(o, &o.Theirs), check(o, &o.Ours)
 	if theirs == nil && ours == nil {
 		return nil
 	}

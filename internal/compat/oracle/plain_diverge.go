@@ -127,19 +127,20 @@ func isLonger(o *Outcome, d Diff) bool {
 
 // isLatch: Redisson's release has left a latch with its reply, we have not.
 func isLatch(o *Outcome, d Diff) bool {
-	return o.Step.Op == Free && d.What == "key" && d.Key == o.Step.latch() && d.Ours == false &&
+	return o.isRelease() && d.What == "key" && d.Key == o.Step.latch() && d.Ours == false &&
 		isLatchOf(&o.Theirs, d.Key)
 }
 
 // isNewLatch is the other way round.
 func isNewLatch(o *Outcome, d Diff) bool {
-	return o.Step.Op == Free && d.What == "key" && d.Key == o.Step.latch() && d.Theirs == false &&
+	return o.isRelease() && d.What == "key" && d.Key == o.Step.latch() && d.Theirs == false &&
 		isLatchOf(&o.Ours, d.Key)
 }
 
 func isLatchOf(seen *Seen, key string) bool {
 	latch, reply := seen.After[key], seen.Reply
-	return latch.Expires > 0 && (reply == int64(0) && latch.Value == "0" || reply == int64(1) && latch.Value == "1")
+	n, ok := reply.(int64)
+	return ok && latch.Expires > 0 && latch.Value == decimal(n)
 }
 
 // isTarget: the release does not aim at one less than the count there is, or was
@@ -188,8 +189,11 @@ func (o *Outcome) hasOnly(count int64) bool {
 	return maps.Equal(want, after)
 }
 
+// isRelease tells whether a hold is given back, of either kind of lock.
+func (o *Outcome) isRelease() bool { return o.Step.Op == Free || o.Step.Op == FairFree }
+
 // isReentry tells whether ours was the script that only re-enters.
-func (o *Outcome) isReentry() bool { return o.Step.Op == Acquire && o.Step.Target > 0 }
+func (o *Outcome) isReentry() bool { return o.Step.Target > 0 && !o.isRelease() }
 
 // isReentryReply: done, ours answers 1 and Redisson's nil.
 func isReentryReply(o *Outcome, d Diff) bool {

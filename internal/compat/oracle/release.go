@@ -46,6 +46,18 @@ func (r Release) HasLatch() bool { return r.atLeast(3, 24) }
 // RenewsBatches reports whether one script renews many locks (from 3.44).
 func (r Release) RenewsBatches() bool { return r.atLeast(3, 44) }
 
+// BearsHeadless reports whether the fair lock's scripts bear a first waiter that has
+// no deadline (from 3.31); others fail.
+func (r Release) BearsHeadless() bool { return r.atLeast(3, 31) }
+
+// TellsQueuedLeft reports whether a fair lock's waiter that asks again is told what
+// the lock has left (from 3.32); others tell it what its deadline makes of that.
+func (r Release) TellsQueuedLeft() bool { return r.atLeast(3, 32) }
+
+// BearsLastless reports whether the fair lock queues an owner behind one that has no
+// deadline (from 3.45); others fail.
+func (r Release) BearsLastless() bool { return r.atLeast(3, 45) }
+
 // LeaseAfterUnlock returns the lease that a Java lock object uses next, after an
 // unlock that left holds or not: it remembers the last explicit lease, up to
 // 3.19.1 for good, from 3.19.2 on until any unlock, from 3.27.2 on until the

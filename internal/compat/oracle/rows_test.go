@@ -35,7 +35,8 @@ var queueUp = &Operation{
 	Ours: func(s Step, _ bool) Call {
 		return Call{queueScript, []string{s.Names[0], "scores", "line"}, []any{s.Now, s.Wait, s.Owner}}
 	},
-	Check: func(s Step, seen *Seen) error {
+	Check: func(o *Outcome, seen *Seen) error {
+		s := o.Step
 		reply, _ := seen.Reply.(int64)
 		scores, _ := seen.After["scores"].Value.(map[string]float64)
 		if want := float64(reply + s.Wait + s.Now); scores[s.Owner] != want {

@@ -51,6 +51,7 @@ func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	o := &Outcome{
 		Step:   v.Step,
 		Prior:  v.Before.after(m.at),
+		At:     m.at,
 		Theirs: Seen{v.Reply.Value, v.After.after(m.at), v.Messages},
 		Ours:   m.seen,
 	}

@@ -1,0 +1,85 @@
+package oracle
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+// line is the queue of a fair lock with its deadlines.
+type line struct {
+	waiters   []string
+	deadlines map[string]float64
+}
+
+// line returns the queue as a step finds it when it has removed the dead. It is not
+// ok when a key is of another type.
+func (o *Outcome) line() (l line, ok bool) {
+	l, ok = lineOf(o.Prior, o.name())
+	for ok && len(l.waiters) > 0 {
+		deadline, has := l.deadlines[l.waiters[0]]
+		if !has || deadline > float64(o.Step.Now) {
+			break
+		}
+		delete(l.deadlines, l.waiters[0])
+		l.waiters = l.waiters[1:]
+	}
+	return l, ok
+}
+
+// lineOf reads a lock's queue.
+func lineOf(s State, name string) (l line, ok bool) {
+	queue, inQueue := s[codec.QueueKey(name)]
+	timeouts, inTimeouts := s[codec.TimeoutKey(name)]
+	waiters, isList := queue.Value.([]string)
+	deadlines, isSet := timeouts.Value.(map[string]float64)
+	l = line{slices.Clone(waiters), maps.Clone(deadlines)}
+	return l, inQueue == isList && inTimeouts == isSet
+}
+
+// head returns the first in the queue, or another.
+func (l line) head(other string) string {
+	if len(l.waiters) == 0 {
+		return other
+	}
+	return l.waiters[0]
+}
+
+// lacks tells whether somebody in the queue has no deadline.
+func (l line) lacks(waiter string) bool {
+	_, has := l.deadlines[waiter]
+	return !has
+}
+
+// onlyPruned tells whether our side has removed the dead, and nothing else from the
+// queue.
+func (o *Outcome) onlyPruned() bool {
+	want, ok1 := o.line()
+	got, ok2 := lineOf(o.Ours.After, o.name())
+	if !ok1 {
+		name := o.name()
+		return o.Prior.same(o.Ours.After, codec.QueueKey(name)) && o.Prior.same(o.Ours.After, codec.TimeoutKey(name))
+	}
+	return ok2 && slices.Equal(want.waiters, got.waiters) && maps.Equal(want.deadlines, got.deadlines)
+}
+
+// told is what a release that frees the lock publishes: a message for the first in
+// the queue.
+func (o *Outcome) told() []string {
+	l, _ := o.line()
+	if len(l.waiters) == 0 {
+		return []string{}
+	}
+	return []string{o.wakeUp(l.waiters[0])}
+}
+
+// wakeUp is the message for a waiter, as the oracle hears it.
+func (o *Outcome) wakeUp(waiter string) string {
+	return codec.OwnerChannel(o.name(), waiter) + " " + codec.MessageUnlock
+}
+
+// isAboutFair tells whether a difference is about the step's lock or its queue.
+func (o *Outcome) isAboutFair(d Diff) bool {
+	return o.isAbout(d) || d.Key == codec.QueueKey(o.name()) || d.Key == codec.TimeoutKey(o.name())
+}
