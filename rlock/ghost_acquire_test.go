@@ -102,7 +102,7 @@ func TestU5GhostAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 			// Now the network delivers, to a connection that is no more.
 			held.Release()
 			until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
-			take(t, rlock.New(client, redistest.Key(t)))
+			loadScripts(t, connect(t, p.URL())) // the server has had its turn
 			require.False(t, locked(t, s, key))
 			require.Equal(t, before+1, grants(t, s), "the ghost ran")
 		})
