@@ -124,13 +124,14 @@ func TestU5CancelAndDeadlineOfManyCallersAtOnceLeaveNoOrphan(t *testing.T) {
 // A waiter's second attempt may be the one whose reply comes too late.
 func TestU5WaiterCancelledDuringALaterAttemptLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
-	s, key := redistest.Shared(t), redistest.Key(t)
+	s, key := redistest.Start(t), redistest.Key(t)
 	p, client := through(t, s)
 	holdByHand(t, s, key, unheard)
+	before := s.CommandStats(t)["evalsha"]
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w := await(ctx, rlock.New(client, key))
-	awaitWaiters(t, s, key)
+	until(t, soon, "it sleeps", func() bool { return s.CommandStats(t)["evalsha"] == before+2 })
 	// From here on the waiter hears nothing; its poll, when the holder's lease
 	// should be over, is granted all the same.
 	s.Do(t, "PEXPIRE", key, 100)
