@@ -22,7 +22,7 @@ type Hold struct {
 	expiry clock.Deadline         // when the lease ends on the server if it is not renewed; guarded by tenure.mu
 	ended  atomic.Pointer[ending] // nil while live
 	since  time.Time              // when it became live, by the clock of the attempt
-	acq    protocol.Acquisition   // how to acquire it, for an owner that was given
+	acq    protocol.Acquisition   // how to acquire it
 	placed bool                   // it has stood in a queue on the server
 	tries  bool                   // it never stands in one
 
@@ -51,17 +51,18 @@ var (
 // newHold returns a hold for an owner of its own, or the one in set. Who does not
 // use it must drop it.
 func newHold(l *Lock, set *settings) *Hold {
-	if !set.owner.IsZero() {
-		return newShared(l, set)
-	}
 	h := &Hold{}
-	h.tenure = &h.own
-	owner := l.engine.NextOwner()
-	h.own.lock, h.own.owner = l, owner
-	h.own.lease = set.lease
-	h.own.acq = protocol.Acquisition{Owner: owner.String(), Lease: set.leaseMS}
+	if set.owner.IsZero() {
+		owner := l.engine.NextOwner()
+		h.tenure = &h.own
+		h.own.lock, h.own.owner, h.own.lease = l, owner, set.lease
+		h.own.acq = protocol.Acquisition{Owner: owner.String(), Lease: set.leaseMS}
+	} else {
+		h.tenure = l.joinShared(set.owner)
+	}
+	h.acq = protocol.Acquisition{Owner: h.tenure.acq.Owner, Lease: set.leaseMS}
 	if l.proto.Queues() {
-		h.own.acq.Wait = set.waitMillis(l.engine)
+		h.acq.Wait = set.waitMillis(l.engine)
 	}
 	h.prepare(set)
 	return h

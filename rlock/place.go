@@ -35,7 +35,7 @@ func (l *Lock) keepTime(ctx context.Context) {
 func (a *acquisition) queued(r codec.Refusal) {
 	a.hold.placed = true
 	if r.Queued {
-		a.hold.tenure.queueWith(a.hold.request().Wait)
+		a.hold.tenure.queueWith(a.hold.acq.Wait)
 	}
 	switch {
 	case a.seat == nil:
@@ -54,7 +54,7 @@ func (a *acquisition) leaseLeft(r codec.Refusal, told time.Duration) time.Durati
 	switch {
 	case r.Queued && r.Free:
 		return 0
-	case r.Queued && r.Head != a.hold.request().Owner:
+	case r.Queued && r.Head != a.hold.acq.Owner:
 		return codec.NoTTL // not known
 	case told == 0 && !r.Free:
 		return codec.NoTTL // the script makes no difference for who is queued
@@ -99,7 +99,7 @@ func (h *Hold) letGo() func(*transport.Call) {
 	if h.tenure.shared {
 		return nil
 	}
-	return func(c *transport.Call) { h.tenure.lock.proto.Release(c, h.request(), 0) }
+	return func(c *transport.Call) { h.tenure.lock.proto.Release(c, &h.acq, 0) }
 }
 
 // departure is what is left to do for an owner that does not want the lock.
@@ -120,7 +120,7 @@ func (h *Hold) givesUp() func(*transport.Call) {
 	if h.tries {
 		return nil
 	}
-	l, acq := h.tenure.lock, *h.request()
+	l, acq := h.tenure.lock, h.acq
 	if wait := h.tenure.queuedWith(); wait != nil {
 		acq.Wait = wait
 	}

@@ -29,17 +29,6 @@ func (t *tenure) quitShared() {
 	t.lock.engine.Shared.Leave(sharedKey{t.lock.kind(), t.lock.proto.Key(), t.owner})
 }
 
-// newShared returns a hold for the owner in set.
-func newShared(l *Lock, set *settings) *Hold {
-	h := &Hold{tenure: l.joinShared(set.owner)}
-	h.acq = protocol.Acquisition{Owner: h.tenure.acq.Owner, Lease: set.leaseMS}
-	if l.proto.Queues() {
-		h.acq.Wait = set.waitMillis(l.engine)
-	}
-	h.prepare(set)
-	return h
-}
-
 // drop forgets a hold that came to nothing.
 func (h *Hold) drop() {
 	if h != nil && h.tenure.shared {
@@ -52,21 +41,13 @@ func (h *Hold) drop() {
 func (h *Hold) asked() *protocol.Acquisition {
 	t := h.tenure
 	if !t.shared || t.count() == 0 {
-		return h.request()
+		return &h.acq
 	}
 	acq := h.acq
 	if owed := t.remaining(); owed > h.lease.TTL {
 		acq.Lease = owed.Milliseconds()
 	}
 	return &acq
-}
-
-// request returns the hold's acquisition.
-func (h *Hold) request() *protocol.Acquisition {
-	if h.tenure.shared {
-		return &h.acq
-	}
-	return &h.tenure.acq
 }
 
 // releaseLater goes on with a shared owner's release that Redis has not answered.

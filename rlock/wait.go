@@ -132,7 +132,7 @@ func (a *acquisition) rides(err error) bool {
 // listen sees to it that this hears of the lock: on the line's subscription, or on
 // one of its own, whose channel may change with the owner.
 func (a *acquisition) listen(ctx context.Context) error {
-	channel := a.lock.proto.Channel(a.hold.request())
+	channel := a.lock.proto.Channel(&a.hold.acq)
 	if a.sub != nil && a.channel == channel {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (a *acquisition) subscribe(ctx context.Context) (transport.Subscription, er
 	defer cancel()
 	var pause core.Backoff
 	for {
-		sub, err := e.Transport.Subscribe(open, a.lock.proto.Channel(a.hold.request()))
+		sub, err := e.Transport.Subscribe(open, a.lock.proto.Channel(&a.hold.acq))
 		switch {
 		case err == nil:
 			return sub, nil

@@ -49,7 +49,7 @@ type Engine struct {
 	publish any // the publish command, boxed
 	fences  fences
 	lines   lines
-	rooms   rooms
+	rooms   Registry // of *Room, by lineID
 	clock   clockOffset
 	places  atomic.Int64 // of seats, in the order in which they were taken
 

@@ -14,8 +14,7 @@ import (
 // leaves it exactly once.
 type Room struct {
 	id    lineID
-	rooms *rooms
-	refs  int // guarded by rooms.mu
+	rooms *Registry
 
 	mu          sync.Mutex // guards what follows; held for a few instructions only
 	first, last *Seat
@@ -37,26 +36,12 @@ type Seat struct {
 	prev, next *Seat
 }
 
-// rooms are the rooms of a client, by lock.
-type rooms struct {
-	mu   sync.Mutex // guards byID and the refs of its rooms
-	byID map[lineID]*Room
-}
-
 // Room seats a waiter that the server has queued, behind the others.
 func (e *Engine) Room(kind, key, owner string) *Seat {
 	id := lineID{kind, key}
-	e.rooms.mu.Lock()
-	r := e.rooms.byID[id]
-	if r == nil {
-		r = &Room{id: id, rooms: &e.rooms, byOwner: map[string]*Seat{}}
-		if e.rooms.byID == nil {
-			e.rooms.byID = map[lineID]*Room{}
-		}
-		e.rooms.byID[id] = r
-	}
-	r.refs++
-	e.rooms.mu.Unlock()
+	r, _ := e.rooms.Join(id, func() any {
+		return &Room{id: id, rooms: &e.rooms, byOwner: map[string]*Seat{}}
+	}).(*Room) // it is one
 	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, owner: owner, place: e.places.Add(1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,11 +99,7 @@ func (s *Seat) Leave() {
 	}
 	r.mu.Unlock()
 	s.CallTwins()
-	r.rooms.mu.Lock()
-	defer r.rooms.mu.Unlock()
-	if r.refs--; r.refs == 0 {
-		delete(r.rooms.byID, r.id)
-	}
+	r.rooms.Leave(r.id)
 }
 
 // CallTwins makes others of the same owner ask. They have one place in the queue

@@ -34,7 +34,7 @@ func received(c <-chan struct{}) bool {
 // requireNoRoom holds that every seat was given up.
 func requireNoRoom(t *testing.T, e *Engine) {
 	t.Helper()
-	require.Empty(t, e.rooms.byID)
+	require.Empty(t, e.rooms.byKey)
 }
 
 func TestFirstOfARoomLeads(t *testing.T) {
