@@ -101,17 +101,34 @@ func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subsc
 }
 
 // Listeners is part of transport.Counter. It sends PUBSUB NUMSUB.
-func (r *Redigo) Listeners(ctx context.Context, channel string) (int64, error) {
-	reply, err := r.Ask(ctx, &transport.Call{Command: "PUBSUB", Args: []any{"NUMSUB", channel}})
-	if err != nil {
-		return 0, err
+func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	if len(channels) == 0 {
+		return nil, nil
 	}
-	if pair, ok := reply.([]any); ok && len(pair) == 2 {
-		if n, ok := pair[1].(int64); ok {
-			return n, nil
+	call := &transport.Call{Command: "PUBSUB", Args: []any{"NUMSUB"}}
+	for _, channel := range channels {
+		call.Args = append(call.Args, channel)
+	}
+	reply, err := r.Ask(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return listeners(reply, len(channels))
+}
+
+// listeners decodes channels and numbers in turn, n of each.
+func listeners(reply any, n int) ([]int64, error) {
+	pairs, ok := reply.([]any)
+	if !ok || len(pairs) != 2*n {
+		return nil, fmt.Errorf("%w to PUBSUB NUMSUB", codec.ErrBadReply)
+	}
+	counts := make([]int64, n)
+	for i := range counts {
+		if counts[i], ok = pairs[2*i+1].(int64); !ok || counts[i] < 0 {
+			return nil, fmt.Errorf("%w to PUBSUB NUMSUB", codec.ErrBadReply)
 		}
 	}
-	return 0, fmt.Errorf("%w to PUBSUB NUMSUB", codec.ErrBadReply)
+	return counts, nil
 }
 
 // PublishCommand is part of transport.Transport. One master without a cluster
