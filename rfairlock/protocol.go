@@ -101,5 +101,5 @@ const inspected = 64
 // Channel is part of protocol.Protocol. Each waiter has its own.
 func (f *fair) Channel(a *protocol.Acquisition) string {
 	owner, _ := a.Owner.(string) // always one
-	return codec.OwnerChannel(f.name, owner)
+	return f.WaiterChannel(owner)
 }

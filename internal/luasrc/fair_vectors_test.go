@@ -27,7 +27,8 @@ const (
 // fairStories are told on every server. Those whose names begin with a section
 // hold what Redisson does; those with an "ours", a difference on purpose.
 func fairStories() []fairStory {
-	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairLong)
+	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairLong,
+		fairHeartbeats, fairEvictions, fairNudges, fairKeepsLong)
 }
 
 var fairVectors = []fairStory{
