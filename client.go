@@ -130,6 +130,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Logger:    set.logger,
 
 		MaxWaiters: int64(set.maxWaiters),
+		Grace:      set.grace,
 		Hooks:      hooks(set),
 		ServerTime: set.serverTime,
 	})}

@@ -32,12 +32,16 @@ type settings struct {
 	maxWaiters  int
 	observer    Observer
 	serverTime  bool
+	grace       time.Duration
 }
 
 // Credentials returns the user and password for a new connection. It is called
 // for every connection, so it may return tokens that change; an empty user is
 // the default user.
 type Credentials func(ctx context.Context) (user, password string, err error)
+
+// leastGrace is what a live waiter may need to reconnect.
+const leastGrace = 5 * time.Second
 
 func defaults() settings {
 	return settings{
@@ -46,6 +50,7 @@ func defaults() settings {
 		command:     3 * time.Second,
 		dialTimeout: 5 * time.Second,
 		pollCap:     10 * time.Second,
+		grace:       10 * time.Second,
 		logger:      slog.New(slog.DiscardHandler),
 	}
 }
@@ -124,6 +129,21 @@ func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n 
 // machine's clock, as in Redisson, where every machine uses its own.
 func WithServerTime() Option { return func(s *settings) { s.serverTime = true } }
 
+// WithDeadWaiterGrace sets for how long nobody may listen to the channel of a fair
+// lock's waiter before it counts as dead, is taken out of the queue and told to the
+// observer as [Evicted]. The value, 10 s by default, is for waiters of this library;
+// those of Redisson, which take longer to reconnect and are queued before they
+// listen, have three times that once they were heard, and six times that if they
+// never were. At least 5 s, or 0: nobody is ever taken out. It takes effect in this
+// client only; Redisson has no counterpart: there the dead block the queue until
+// their deadlines, minutes later.
+//
+// A live waiter that is taken out, as when its host could not reach Redis for so
+// long, queues anew at the end: it loses its place, never the lock. To count who
+// listens the server must permit PUBSUB, and ROLE where there are replicas; where it
+// does not, one line is logged and nobody is taken out.
+func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
+
 // check reports the first setting that makes no sense.
 func (s *settings) check() error {
 	for _, d := range []struct {
@@ -137,10 +157,14 @@ func (s *settings) check() error {
 		{"dial timeout", s.dialTimeout, time.Millisecond},
 		{"poll cap", s.pollCap, time.Millisecond},
 		{"loss margin", s.margin, 0},
+		{"dead waiters' grace", s.grace, 0},
 	} {
 		if d.value < d.least || d.value > codec.MaxLease {
 			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, codec.MaxLease)
 		}
+	}
+	if s.grace > 0 && s.grace < leastGrace {
+		return fmt.Errorf("redlatch: a dead waiters' grace of %v, which a live one can miss, is under %v", s.grace, leastGrace)
 	}
 	if s.maxWaiters < 0 {
 		return fmt.Errorf("redlatch: a maximum of %d waiters", s.maxWaiters)

@@ -29,6 +29,9 @@ type Beat struct {
 	Length int64
 }
 
+// Free reports whether nobody holds the lock.
+func (b Beat) Free() bool { return b.Left == -2 }
+
 // DecodeBeat decodes the reply of a heartbeat. A reply of another form, a deadline
 // that is no number, and numbers that no server would give, such as a queue shorter
 // than its front, give an error that wraps [ErrBadReply].

@@ -5,7 +5,8 @@
 -- has the deadline that it was seen with: one that has done anything since is not
 -- dead. Who goes so has not had its turn. What its deadline was beyond the end of
 -- the lease, and of what a heartbeat keeps, is taken off the deadlines of all
--- others, or else those would grow with each death.
+-- others, or else those would grow with each death; but not so much that one of
+-- them has less than that left, as could be where somebody behind was due earlier.
 --
 -- When the lock is free, those are told whom the next attempt can find in front:
 -- the new head and, where it is dead, by this clock, all up to the first that is
@@ -25,7 +26,8 @@
 -- Replies:  an array of the owners that were taken out
 -- Effects:  each owner taken out loses its place and its deadline, all other
 --           deadlines fall by what its own, less what those before it took off,
---           was later than now, the time that the lock has left, and keep
+--           was later than now, the time that the lock has left, and keep, or less:
+--           by what leaves that much to the first of them that has not come yet
 -- Messages: when the lock is free and somebody was taken out, the message on the
 --           channels of those in front, up to the first that is alive or has no
 --           deadline
@@ -51,6 +53,13 @@ for i = 5, #ARGV, 2 do
 end
 if wait > 0 then
     local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
+    local due = now + math.max(0, left) + keep
+    for i = 2, #moved, 2 do
+        if tonumber(moved[i]) > now then
+            wait = math.max(0, math.min(wait, moved[i] - due))
+            break
+        end
+    end
     for i = 1, #moved, 2 do
         moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
     end
