@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"net"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,11 +11,13 @@ import (
 // StartReplica starts a replica of master for this test and returns when it is in
 // step: what is published on the master from then on reaches those who listen on
 // the replica. It takes the options of Start, and knows the master's password. A
-// program that is missing or does not come into step ends the test.
+// program that is missing or does not come into step ends the test. A master's
+// replicas are started one after the other.
 func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	tb.Helper()
 	// The default lets replicas wait for others before they are sent the data.
 	master.Do(tb, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	before := len(master.Replicas(tb))
 	host, port, err := net.SplitHostPort(master.Addr())
 	if err != nil {
 		tb.Fatalf("redistest: %v", err)
@@ -26,7 +27,7 @@ func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 		args = append(args, "--masterauth", master.cfg.password)
 	}
 	replica := Start(tb, append([]Option{WithBinary(master.cfg.binary), WithArgs(args...)}, opts...)...)
-	for limit := time.Now().Add(startTimeout); !slices.Contains(master.Replicas(tb), replica.Addr()); {
+	for limit := time.Now().Add(startTimeout); len(master.Replicas(tb)) == before; {
 		if time.Now().After(limit) {
 			tb.Fatalf("redistest: the replica is not in step after %v\n%s", startTimeout, replica.logTail())
 		}
