@@ -20,6 +20,7 @@ const (
 
 // Node is where calls can be started, as on a transport.Transport.
 type Node interface {
+	// Start is that of transport.Transport.
 	Start(call *transport.Call, done transport.Done)
 }
 
