@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
@@ -28,6 +29,7 @@ type settings struct {
 	clientName  string
 	tls         *tls.Config
 	credentials Credentials
+	dialReplica func(ctx context.Context, addr string) (redis.Conn, error)
 	logger      *slog.Logger
 	maxWaiters  int
 	observer    Observer
@@ -106,6 +108,18 @@ func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c 
 
 // WithCredentials sets where user and password come from, instead of the URL.
 func WithCredentials(f Credentials) Option { return func(s *settings) { s.credentials = f } }
+
+// WithReplicaDialer sets how to connect to a replica of the master. Waiters may
+// listen there, so they are counted there, too; replicas are used for nothing else.
+// addr is the host:port that the master's ROLE gives; whoever dials may know a
+// better one. Connections must come ready to use, as those for [New]. Default for
+// Open: addr, with the user, the password and the TLS settings of the connection to
+// the master; for New: none, and who listens on a master with replicas cannot be
+// counted. It has no effect on transports that the caller brings. Redisson has no
+// counterpart.
+func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
+	return func(s *settings) { s.dialReplica = dial }
+}
 
 // WithLogger sets where the client logs what it cannot return: losses, failed
 // renewals, outcomes settled in the background. Default: nowhere.

@@ -123,6 +123,7 @@ func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 	t.Parallel()
 	for _, rights := range [][]any{
 		{"+pubsub|numsub"},
+		{"+pubsub|numsub", "+role"},
 		{"+client|id", "+client|kill"},
 		{"-time", "-hkeys", "-ping"},
 	} {
