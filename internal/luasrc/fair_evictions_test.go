@@ -88,6 +88,10 @@ func evictSeveral(f *telling) {
 	f.evict(t0, seat{ownerA4, t0 + 300000}, seat{ownerA5, t0 + 300100}).
 		costs("PTTL LINDEX ZSCORE ZREM LPOP LINDEX ZSCORE ZREM LPOP ZRANGE").gives(gone(ownerA4, ownerA5))
 	f.leaves(held)
+	// One that is less late than those before it gives nothing back.
+	f.sit(all...)
+	f.evict(t0, all[:2]...).gives(gone(ownerA1, ownerA2))
+	f.leaves(held, f.seats(seat{ownerA3, t0 + 215000}, seat{ownerA4, t0 + 500000}, seat{ownerA5, t0 + 500100}))
 }
 
 func evictStops(f *telling) {

@@ -90,6 +90,9 @@ func beatKeepsTheLivingHead(f *telling) {
 	f.beatFor(t0+fairWait, ownerA1, 64, own{ownerA1, 5}).finds(int64(-1), 2,
 		seat{ownerA1, t0 + fairWait + 15000}, seat{ownerA2, t0 + fairWait + 15010})
 	f.leaves(held, f.seats(seat{ownerA1, t0 + fairWait + 15000}, seat{ownerA2, t0 + fairWait + 15010}))
+	f.command("PEXPIRE", f.l, fairLease)
+	f.beatFor(t0+fairWait, ownerA1, 0).finds(about(fairLease), 2)
+	f.leaves(f.heldBy(ownerA9, "1"), f.seats(seat{ownerA1, t0 + 2*fairWait}, seat{ownerA2, t0 + 2*fairWait + 10}))
 }
 
 func beatKeepsNoOther(f *telling) {

@@ -24,6 +24,7 @@ type fairOp struct {
 	When          int // by the caller's own clock, or around the head's deadline
 	Wait, Lease   int64
 	Target, Latch int64
+	keepOp
 }
 
 // Owners and times that depend on what has happened.
@@ -47,6 +48,7 @@ var fairOps = rapid.Custom(func(t *rapid.T) fairOp {
 		Does: rapid.SampledFrom([]string{
 			"try", "acquire", "acquire", "acquire", "acquire", "reenter", "release", "release", "releaseShared", "force",
 			"giveUp", "giveUp", "pass", "expire", "intrude", "persist", "forget", "loseDeadline", "secondPlace", "fraction", "orphan",
+			"heartbeat", "heartbeat", "heartbeat", "evict", "evict", "evict", "fraction", "nudge",
 		}).Draw(t, "does"),
 		Who:    rapid.IntRange(0, theHead).Draw(t, "who"),
 		When:   rapid.SampledFrom([]int{ownClock, ownClock, ownClock, beforeHead, atHead, afterHead}).Draw(t, "when"),
@@ -54,6 +56,7 @@ var fairOps = rapid.Custom(func(t *rapid.T) fairOp {
 		Lease:  rapid.SampledFrom([]int64{100000, 1000000, 10000000}).Draw(t, "lease"),
 		Target: rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 3, 10}).Draw(t, "target"),
 		Latch:  rapid.Int64Range(0, 1).Draw(t, "latch"),
+		keepOp: keepOps.Draw(t, "keep"),
 	}
 })
 
@@ -125,6 +128,9 @@ var fairCalls = map[string]struct {
 
 // step plays one step on both and returns how the replies differ.
 func (p *fairPlayer) step(op fairOp) error {
+	if _, keeps := keepCalls[op.Does]; keeps {
+		return p.stepKeep(op)
+	}
 	c := p.resolve(op)
 	does, isCall := fairCalls[op.Does]
 	if !isCall {

@@ -89,6 +89,7 @@ var fairMutations = slices.Concat(
 	},
 	releaseMutations,
 	giveUpMutations,
+	keepMutations,
 )
 
 var releaseMutations = []mutation{
@@ -200,7 +201,7 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	stories := fairStories()
-	for _, m := range slices.Concat(fairMutations, costMutations) {
+	for _, m := range slices.Concat(fairMutations, costMutations, keepCostMutations) {
 		s.mistake(m)
 		require.True(t, noticed(stories, func(story fairStory) bool { return s.tellFair(story) != nil }),
 			"%s with %q in place of %q", m.script.Name(), m.new, m.old)
