@@ -52,14 +52,14 @@ for i = 5, #ARGV, 2 do
     end
 end
 if wait > 0 then
-    local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
-    local due = now + math.max(0, left) + keep
-    for i = 2, #moved, 2 do
-        if tonumber(moved[i]) > now then
-            wait = math.max(0, math.min(wait, moved[i] - due))
+    local scores = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
+    for i = 2, #scores, 2 do
+        if tonumber(scores[i]) > now then
+            wait = math.min(wait, math.max(0, scores[i] - now - math.max(0, left) - keep))
             break
         end
     end
+    local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
     for i = 1, #moved, 2 do
         moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
     end

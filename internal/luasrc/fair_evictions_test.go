@@ -14,6 +14,7 @@ var fairEvictions = []fairStory{
 	{"ours: a dead first is taken out while the lock is held", evictHeld},
 	{"ours: deadlines fall by what was later than the lease and a heartbeat need", evictBeforeTheLeaseEnds},
 	{"ours: a deadline that is not too late takes nothing off", evictTakesNothing},
+	{"ours: what falls leaves the soonest what a heartbeat keeps", evictLeavesTheSoonest},
 	{"ours: several dead count what those before them took off", evictSeveral},
 	{"ours: an eviction ends at the first that is not as it was seen", evictStops},
 	{"ours: who has no deadline can be taken out", evictWithoutDeadline},
@@ -34,7 +35,7 @@ func gone(owners ...any) []any { return append([]any{}, owners...) }
 func evictHeld(f *telling) {
 	held := f.hold()
 	f.sit(seat{ownerA1, t0 + 515000}, seat{ownerA2, t0 + 600000}, seat{ownerA3, t0 + 700000})
-	f.evict(t0, seat{ownerA1, t0 + 515000}).costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZADD").gives(gone(ownerA1))
+	f.evict(t0, seat{ownerA1, t0 + 515000}).costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE ZADD").gives(gone(ownerA1))
 	f.leaves(held, f.seats(seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 200000}))
 	// Sent again, it finds another in front.
 	f.evict(t0, seat{ownerA1, t0 + 515000}).costs("PTTL LINDEX").gives(gone())
@@ -86,7 +87,7 @@ func evictSeveral(f *telling) {
 	f.evict(t0, all[:3]...).gives(gone(ownerA1, ownerA2, ownerA3))
 	f.leaves(held, f.seats(seat{ownerA4, t0 + 300000}, seat{ownerA5, t0 + 300100}))
 	f.evict(t0, seat{ownerA4, t0 + 300000}, seat{ownerA5, t0 + 300100}).
-		costs("PTTL LINDEX ZSCORE ZREM LPOP LINDEX ZSCORE ZREM LPOP ZRANGE").gives(gone(ownerA4, ownerA5))
+		costs("PTTL LINDEX ZSCORE ZREM LPOP LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE").gives(gone(ownerA4, ownerA5))
 	f.leaves(held)
 	// One that is less late than those before it gives nothing back.
 	f.sit(all...)
@@ -133,23 +134,39 @@ func evictWithoutDeadline(f *telling) {
 func evictFree(f *telling) {
 	f.sit(seat{ownerA1, t0 + 115000}, seat{ownerA2, t0 + 200000}, seat{ownerA3, t0 + 300000})
 	f.evict(t0, seat{ownerA1, t0 + 115000}).
-		costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZADD LINDEX PUBLISH ZSCORE").gives(gone(ownerA1))
+		costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE ZADD LINDEX PUBLISH ZSCORE").gives(gone(ownerA1))
 	f.tells(ownerA2)
 	f.leaves(f.seats(seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 200000}))
 	f.evict(t0, seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 200000}).gives(gone(ownerA2, ownerA3))
 	f.leaves()
 }
 
-// evictFreeBeforeTheOverdue: by the deadlines that the eviction leaves.
 func evictFreeBeforeTheOverdue(f *telling) {
-	f.sit(seat{ownerA1, t0 + 115000}, seat{ownerA2, t0 - 10}, seat{ownerA3, t0 + 100000}, seat{ownerA4, t0 + 100001}, seat{ownerA5, t0 + 3})
-	f.evict(t0, seat{ownerA1, t0 + 115000}).gives(gone(ownerA1))
+	f.sit(seat{ownerA1, t0 + 5000}, seat{ownerA2, t0 - 10}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1})
+	f.evict(t0, seat{ownerA1, t0 + 5000}).gives(gone(ownerA1))
 	f.tells(ownerA2, ownerA3, ownerA4)
-	f.leaves(f.seats(seat{ownerA2, t0 - 100010}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}, seat{ownerA5, t0 - 99997}))
+	f.leaves(f.seats(seat{ownerA2, t0 - 10}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}))
 	f.command("ZREM", codec.TimeoutKey(f.l), ownerA3)
-	f.evict(t0, seat{ownerA2, t0 - 100010}).gives(gone(ownerA2))
+	f.evict(t0, seat{ownerA2, t0 - 10}).gives(gone(ownerA2))
 	f.tells(ownerA3)
-	f.leaves(f.queue(ownerA3, ownerA4, ownerA5), f.timeouts(timeouts{ownerA4: float64(t0 + 1), ownerA5: float64(t0 - 99997)}))
+	f.leaves(f.queue(ownerA3, ownerA4), f.timeouts(timeouts{ownerA4: float64(t0 + 1)}))
+}
+
+// evictLeavesTheSoonest: a dead first can be due later than those behind it.
+func evictLeavesTheSoonest(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 515000}, seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 300000})
+	f.evict(t0, seat{ownerA1, t0 + 515000}).gives(gone(ownerA1))
+	f.leaves(held, f.seats(seat{ownerA2, t0 + 15000}, seat{ownerA3, t0 + 215000}))
+	f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
+	f.sit(seat{ownerA1, t0 + 515000}, seat{ownerA2, t0 - 10}, seat{ownerA3, t0 + 300000}, seat{ownerA4, t0 + 100000})
+	f.evict(t0, seat{ownerA1, t0 + 515000}).gives(gone(ownerA1))
+	f.leaves(held, f.seats(seat{ownerA2, t0 - 85010}, seat{ownerA3, t0 + 215000}, seat{ownerA4, t0 + 15000}))
+	f.command("ZADD", codec.TimeoutKey(f.l), t0+7, ownerA4)
+	f.command("LPUSH", codec.QueueKey(f.l), ownerA1)
+	f.command("ZADD", codec.TimeoutKey(f.l), t0+515000, ownerA1)
+	f.evict(t0, seat{ownerA1, t0 + 515000}).gives(gone(ownerA1))
+	f.leaves(held, f.seats(seat{ownerA2, t0 - 85010}, seat{ownerA3, t0 + 215000}, seat{ownerA4, t0 + 7}))
 }
 
 func evictNobody(f *telling) {

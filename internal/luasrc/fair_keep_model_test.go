@@ -1,6 +1,7 @@
 package luasrc
 
 import (
+	"math"
 	"slices"
 	"strconv"
 )
@@ -156,12 +157,19 @@ func (m *fairModel) evict(c keepCall) any {
 // fall is what the evicted take off the deadlines of the others. It depends on what
 // the lock had left: one that can be is taken for it.
 func (m *fairModel) fall(c keepCall, late []float64) float64 {
+	soonest := math.Inf(1) // of those that can wait for their turn
+	for _, deadline := range m.deadlines {
+		if deadline > float64(c.now) {
+			soonest = min(soonest, deadline)
+		}
+	}
 	with := func(left int64) float64 {
 		var sum float64
+		due := float64(c.now + max(0, left) + c.keep)
 		for _, deadline := range late {
-			sum += max(0, deadline-sum-float64(c.now+max(0, left)+c.keep))
+			sum += max(0, deadline-sum-due)
 		}
-		return sum
+		return min(sum, max(0, soonest-due))
 	}
 	if m.isFree() || m.pttl < 0 {
 		return with(0)
