@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -89,7 +90,6 @@ var fairMutations = slices.Concat(
 	},
 	releaseMutations,
 	giveUpMutations,
-	keepMutations,
 )
 
 var releaseMutations = []mutation{
@@ -201,7 +201,7 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	stories := fairStories()
-	for _, m := range slices.Concat(fairMutations, costMutations, keepCostMutations) {
+	for _, m := range slices.Concat(fairMutations, costMutations, keepMutations, keepCostMutations) {
 		s.mistake(m)
 		require.True(t, noticed(stories, func(story fairStory) bool { return s.tellFair(story) != nil }),
 			"%s with %q in place of %q", m.script.Name(), m.new, m.old)
@@ -211,14 +211,25 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 // The model must notice them by itself: it is there for what no vector thinks of.
 func TestFairModelNoticesMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
-	s := newQuietStage(t, redistest.Start(t))
-	seeds := make([]int, 2000)
-	for i := range seeds {
-		seeds[i] = i
-	}
-	for _, m := range fairMutations {
-		s.mistake(m)
-		require.True(t, noticed(seeds, func(seed int) bool { return s.playFair(fairPlays.Example(seed)) != nil }),
-			"%s with %q in place of %q", m.script.Name(), m.new, m.old)
+	for name, c := range map[string]struct {
+		mutations []mutation
+		plays     *rapid.Generator[[]fairOp]
+	}{
+		"taking":  {fairMutations, takingPlays},
+		"keeping": {keepMutations, keepingPlays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newQuietStage(t, redistest.Start(t))
+			seeds := make([]int, 2000)
+			for i := range seeds {
+				seeds[i] = i
+			}
+			for _, m := range c.mutations {
+				s.mistake(m)
+				require.True(t, noticed(seeds, func(seed int) bool { return s.playFair(c.plays.Example(seed)) != nil }),
+					"%s with %q in place of %q", m.script.Name(), m.new, m.old)
+			}
+		})
 	}
 }
