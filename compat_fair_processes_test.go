@@ -143,10 +143,10 @@ func (c *compat) testFairProcesses(t *testing.T) {
 		took += time.Since(began)
 	}
 	queue := tape(t)
+	require.Empty(t, queue.overtaken)
 	inverted, err := queue.inversions(holders)
 	require.NoError(t, err)
 	require.Zero(t, inverted, "inversions")
-	require.Empty(t, queue.overtaken)
 	requireNoQueue(t, s, name)
 	const turns = orderRuns * orderWaiters
 	result = fmt.Sprintf("%d of %d turns", inverted, turns)

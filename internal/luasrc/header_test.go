@@ -82,7 +82,7 @@ func paramsUsed(body string) []string {
 func (c contract) paramsDocumented() []string {
 	var names []string
 	for _, p := range c.params {
-		if array, _, isRange := strings.Cut(p, "[1.."); isRange {
+		if array, _, isRange := strings.Cut(p, "["); isRange && strings.Contains(p, "..") {
 			p = array + "[…]"
 		}
 		names = append(names, p)
