@@ -117,6 +117,7 @@ func (h *Hold) departure(release func(*transport.Call)) *core.Doubt {
 		Lease:   h.lease.TTL,
 		Release: release,
 		GiveUp:  h.givesUp(),
+		Queue:   l.proto.Key(),
 	}
 }
 

@@ -24,6 +24,7 @@ type fairOp struct {
 	When          int // by the caller's own clock, or around the head's deadline
 	Wait, Lease   int64
 	Target, Latch int64
+	More          []int // owners that give up in the same call
 	keepOp
 }
 
@@ -67,6 +68,7 @@ func fairOps(of []string) *rapid.Generator[fairOp] {
 			Lease:  rapid.SampledFrom([]int64{100000, 1000000, 10000000}).Draw(t, "lease"),
 			Target: rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 3, 10}).Draw(t, "target"),
 			Latch:  rapid.Int64Range(0, 1).Draw(t, "latch"),
+			More:   rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 4).Draw(t, "more"),
 			keepOp: keepOps.Draw(t, "keep"),
 		}
 	})
@@ -138,7 +140,11 @@ var fairCalls = map[string]struct {
 		return []any{c.now, "PUBLISH", "0"}
 	}, (*fairModel).force},
 	"giveUp": {FairGiveUp, 4, func(c fairCall) []any {
-		return []any{c.now, c.owner, c.wait, "PUBLISH", "0"}
+		args := []any{c.now, c.owner, c.wait, "PUBLISH", "0"}
+		for _, l := range c.more {
+			args = append(args, l.owner, l.wait)
+		}
+		return args
 	}, (*fairModel).giveUp},
 }
 
@@ -166,6 +172,9 @@ func (p *fairPlayer) step(op fairOp) error {
 func (p *fairPlayer) resolve(op fairOp) fairCall {
 	who, head := op.Who, p.ownerAt(0)
 	c := fairCall{wait: op.Wait, lease: op.Lease, target: op.Target, latch: fmt.Sprint(op.Latch)}
+	for i, more := range op.More {
+		c.more = append(c.more, leaver{fairOwner(more), op.Wait + int64(i)})
+	}
 	switch who {
 	case theHead:
 		who = 0

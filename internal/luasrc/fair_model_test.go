@@ -27,6 +27,7 @@ func newFairModel() *fairModel {
 type fairCall struct {
 	now, wait, lease, target int64
 	owner, latch             string
+	more                     []leaver // who gives up in the same call
 	// reply of the server: only it knows what the lock had left at that moment.
 	reply any
 }
@@ -195,15 +196,29 @@ func (m *fairModel) force(c fairCall) any {
 	return int64(1)
 }
 
-// giveUp differs on purpose: it tells those in front of a free lock.
-func (m *fairModel) giveUp(c fairCall) any {
-	if i := slices.Index(m.queue, c.owner); i >= 0 {
+// leaver is one of those who give up, with its wait.
+type leaver struct {
+	owner string
+	wait  int64
+}
+
+func (m *fairModel) leave(l leaver) {
+	if i := slices.Index(m.queue, l.owner); i >= 0 {
 		for _, behind := range m.queue[i+1:] {
-			m.deadlines[behind] -= float64(c.wait)
+			m.deadlines[behind] -= float64(l.wait)
 		}
 	}
-	delete(m.deadlines, c.owner)
-	m.queue = slices.DeleteFunc(m.queue, func(owner string) bool { return owner == c.owner })
+	delete(m.deadlines, l.owner)
+	m.queue = slices.DeleteFunc(m.queue, func(owner string) bool { return owner == l.owner })
+}
+
+// giveUp differs on purpose: several may leave in one call, one after the other, and
+// when all have left it tells those in front of a free lock.
+func (m *fairModel) giveUp(c fairCall) any {
+	m.leave(leaver{c.owner, c.wait})
+	for _, l := range c.more {
+		m.leave(l)
+	}
 	if !m.isFree() {
 		return nil
 	}
