@@ -274,6 +274,18 @@ func TestGapsPutEvictionsOff(t *testing.T) {
 	})
 }
 
+func TestNewConnectionsPutEvictionsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, _, _, s := kept(t, 10*time.Second)
+		defer s.Leave()
+		for range 20 {
+			time.Sleep(heartbeat)
+			th.set(func() { close(th.back); th.back = make(chan struct{}) })
+		}
+		require.Zero(t, th.count("EVICT"))
+	})
+}
+
 func TestWithoutCountsNobodyIsEvictedAndOneLineSaysSo(t *testing.T) {
 	for name, refuse := range map[string]func(th *there){
 		"no right": func(th *there) { th.refusal = &transport.ServerError{Text: "NOPERM this user"} },
