@@ -153,6 +153,7 @@ func (q *fairQueues) release(t *testing.T, each, dead int, bound time.Duration) 
 			require.LessOrEqual(t, last, bound)
 		}
 		for _, name := range q.names {
+			require.Eventually(t, func() bool { return q.seen.of(name) >= dead }, atMost, time.Millisecond)
 			require.Equal(t, dead, q.seen.of(name), name)
 			requireNoQueue(t, q.server, name)
 		}

@@ -155,6 +155,7 @@ func (m *mixed) passed(t *testing.T, since time.Time, bound time.Duration, heard
 	for _, name := range m.names {
 		until(t, promptly, "all have had their turn", func() bool { return len(queueOf(t, m.srv, name)) == 0 })
 	}
+	until(t, soon, "all are told of", func() bool { return len(m.seen.told()) >= len(m.dead)*len(m.names) })
 	gone := map[string][]string{}
 	for _, e := range m.seen.told() {
 		require.Equal(t, heard, e.Heard)
