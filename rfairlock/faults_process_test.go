@@ -137,10 +137,10 @@ func TestU25TheLivingKeepTheirPlacesWhateverBefallsThem(t *testing.T) {
 				func() { o.proxies[1].Refuse(false) })
 		}},
 		{"stopped, and without connections when it goes on", func() {
-			o.stopped(t, three, 6*time.Second, o.proxies[3].Reset, o.srv.Restart)
+			o.stopped(t, three, 5*time.Second, o.proxies[3].Reset, o.srv.Restart)
 		}},
 		{"all stopped, and none with a connection", func() {
-			o.stopped(t, o.processes, 6*time.Second, func() { o.srv.KillClients(t, "pubsub") }, func() { o.srv.KillClients(t, "normal") })
+			o.stopped(t, o.processes, 5*time.Second, func() { o.srv.KillClients(t, "pubsub") }, func() { o.srv.KillClients(t, "normal") })
 		}},
 		{"what is to come of it has come", func() { <-time.After(11 * time.Second) }},
 	} {

@@ -82,28 +82,33 @@ func oneByOne(ctx context.Context, n int, clients ...*redlatch.Client) []*waiter
 // Whoever asks takes those out whose deadline has come. The holder's lease is short
 // and renewed, so deadlines come while their owners live.
 func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ev := &evictions{}
-		srv := redistest.Mini(t, embedded.WithInProcess())
-		a, b := hostOf(t, srv, 0, redlatch.WithObserver(ev)), hostOf(t, srv, 0, redlatch.WithObserver(ev))
-		hold, err := rfairlock.New(a, "job").TryLock(t.Context())
-		require.NoError(t, err)
-		all := oneByOne(t.Context(), 6, a, b)
-		before := queueOf(t, srv, "job")
-		require.Len(t, before, 6)
-		for range 20 {
-			time.Sleep(time.Minute)
-			require.Equal(t, before, queueOf(t, srv, "job"))
-		}
-		require.NoError(t, hold.Unlock())
-		for i, w := range all {
-			<-w.done
-			require.NoError(t, w.err)
-			require.Equal(t, before[i], w.hold.Owner().String())
-			require.NoError(t, w.hold.Unlock())
-		}
-		require.Empty(t, ev.told())
-	})
+	for _, processes := range []int{1, 2} { // two keep each other's, too
+		synctest.Test(t, func(t *testing.T) {
+			ev := &evictions{}
+			srv := redistest.Mini(t, embedded.WithInProcess())
+			var clients []*redlatch.Client
+			for range processes {
+				clients = append(clients, hostOf(t, srv, 0, redlatch.WithObserver(ev)))
+			}
+			hold, err := rfairlock.New(clients[0], "job").TryLock(t.Context())
+			require.NoError(t, err)
+			all := oneByOne(t.Context(), 6, clients...)
+			before := queueOf(t, srv, "job")
+			require.Len(t, before, 6)
+			for range 20 {
+				time.Sleep(time.Minute)
+				require.Equal(t, before, queueOf(t, srv, "job"))
+			}
+			require.NoError(t, hold.Unlock())
+			for i, w := range all {
+				<-w.done
+				require.NoError(t, w.err)
+				require.Equal(t, before[i], w.hold.Owner().String())
+				require.NoError(t, w.hold.Unlock())
+			}
+			require.Empty(t, ev.told())
+		})
+	}
 }
 
 // The first is a stranger whose deadline would come soon, the last one could be

@@ -309,6 +309,21 @@ func TestWithoutCountsNobodyIsEvictedAndOneLineSaysSo(t *testing.T) {
 	}
 }
 
+// Who cannot listen, or not any more, proves nothing; another one in the room does.
+func TestProofIsAWaiterThatListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, e, _, s := kept(t, 10*time.Second)
+		defer s.Leave()
+		s.Hears(false)
+		other := sit(e, "fair", "lock", "other")
+		defer other.Leave()
+		other.Hears(true)
+		th.set(func() { th.listeners["mine"], th.listeners["other"] = 0, 1 })
+		time.Sleep(heartbeat + 10*time.Second + time.Second)
+		require.Equal(t, 1, th.count("EVICT"))
+	})
+}
+
 func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, _, log, s := kept(t, 10*time.Second)
