@@ -62,6 +62,7 @@ func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
 	awaitQueue(t, s, l.Name(), 51)
 	require.NoError(t, hold.Unlock())
 	w.acquired(t, 17*time.Second)
+	until(t, soon, "all are told of", func() bool { return len(ev.told()) == len(dead) }) // the lock may come first
 	var told []string
 	for _, e := range ev.told() {
 		require.Equal(t, l.Name(), e.Name)

@@ -82,6 +82,7 @@ type waiter struct {
 	hold *rlock.Hold
 	err  error
 	took time.Duration
+	at   time.Time
 }
 
 // await begins to wait for the lock.
@@ -96,7 +97,8 @@ func inBackground(lock func() (*rlock.Hold, error)) *waiter {
 	go func() {
 		defer close(w.done)
 		w.hold, w.err = lock()
-		w.took = time.Since(began)
+		w.at = time.Now()
+		w.took = w.at.Sub(began)
 	}()
 	return w
 }

@@ -114,6 +114,16 @@ func (r *Room) keep() {
 
 // rest waits for the next round. It returns false when the client closes.
 func (k *keeping) rest(timer *time.Timer, next time.Duration, reconnected <-chan struct{}) bool {
+	more := k.pause(timer, next, reconnected)
+	select {
+	case <-reconnected: // whatever else has ended the pause
+		k.who.Gap()
+	default:
+	}
+	return more
+}
+
+func (k *keeping) pause(timer *time.Timer, next time.Duration, reconnected <-chan struct{}) bool {
 	began := time.Now()
 	timer.Reset(next)
 	select {
@@ -122,7 +132,6 @@ func (k *keeping) rest(timer *time.Timer, next time.Duration, reconnected <-chan
 	case <-k.ctx.Done():
 		return false
 	case <-reconnected:
-		k.who.Gap()
 	case <-k.hurry:
 	}
 	if left := hurried - time.Since(began); left > 0 && !k.empty() {

@@ -274,6 +274,18 @@ func TestGapsPutEvictionsOff(t *testing.T) {
 	})
 }
 
+func TestNewConnectionsPutEvictionsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, _, _, s := kept(t, 10*time.Second)
+		defer s.Leave()
+		for range 20 {
+			time.Sleep(heartbeat)
+			th.set(func() { close(th.back); th.back = make(chan struct{}) })
+		}
+		require.Zero(t, th.count("EVICT"))
+	})
+}
+
 func TestWithoutCountsNobodyIsEvictedAndOneLineSaysSo(t *testing.T) {
 	for name, refuse := range map[string]func(th *there){
 		"no right": func(th *there) { th.refusal = &transport.ServerError{Text: "NOPERM this user"} },
@@ -295,6 +307,21 @@ func TestWithoutCountsNobodyIsEvictedAndOneLineSaysSo(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who cannot listen, or not any more, proves nothing; another one in the room does.
+func TestProofIsAWaiterThatListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, e, _, s := kept(t, 10*time.Second)
+		defer s.Leave()
+		s.Hears(false)
+		other := sit(e, "fair", "lock", "other")
+		defer other.Leave()
+		other.Hears(true)
+		th.set(func() { th.listeners["mine"], th.listeners["other"] = 0, 1 })
+		time.Sleep(heartbeat + 10*time.Second + time.Second)
+		require.Equal(t, 1, th.count("EVICT"))
+	})
 }
 
 func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {

@@ -1,0 +1,260 @@
+package redlatch_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// fairRuns is how many fair locks are tried side by side.
+	fairRuns = 20
+	// What it may take until a dead Java waiter is passed over, once heard or never:
+	// its grace, a period of the heartbeat, and what a busy machine may need.
+	heardBound   = 30*time.Second + 5*time.Second + 2*time.Second
+	unheardBound = 60*time.Second + 5*time.Second + 2*time.Second
+)
+
+// goName is what our connections are called, so that others can be told from them.
+const goName = "redlatch-test"
+
+// fairQueues are fair locks, held by us, with Java and Go in their queues.
+type fairQueues struct {
+	*compat
+	server *redistest.Server
+	names  []string
+	holds  []*rlock.Hold
+	java   *java
+	locker *redlatch.Client
+	seen   evictions
+	taken  [2]chan time.Time // by Java, and by us
+}
+
+// evictions counts those that a client was told of.
+type evictions struct {
+	mu   sync.Mutex // guards what follows
+	dead map[string]int
+}
+
+// Observe is part of redlatch.Observer.
+func (e *evictions) Observe(event redlatch.Event) {
+	if gone, ok := event.(redlatch.Evicted); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.dead == nil {
+			e.dead = map[string]int{}
+		}
+		e.dead[gone.Name]++
+	}
+}
+
+// of returns how many were taken out of a queue.
+func (e *evictions) of(name string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.dead[name]
+}
+
+func (c *compat) fairQueues(t *testing.T) *fairQueues {
+	t.Helper()
+	q := &fairQueues{compat: c, server: redistest.Start(t)}
+	holder := open(t, q.server, redlatch.WithClientName(goName))
+	for range fairRuns {
+		name := redistest.Key(t)
+		hold, err := rfairlock.New(holder, name).Lock(t.Context(), rlock.WithLease(time.Hour))
+		require.NoError(t, err)
+		q.names, q.holds = append(q.names, name), append(q.holds, hold)
+	}
+	q.java = connect(t, c.peer, q.server, nil)
+	q.locker = open(t, q.server, redlatch.WithObserver(&q.seen), redlatch.WithClientName(goName))
+	q.taken = [2]chan time.Time{make(chan time.Time, 2*fairRuns), make(chan time.Time, 2*fairRuns)}
+	return q
+}
+
+// await waits until each queue has so many, of whom the last listens.
+func (q *fairQueues) await(t *testing.T, want int) {
+	t.Helper()
+	for _, name := range q.names {
+		awaitQueued(t, q.server, name, want)
+	}
+}
+
+// queueJava makes a thread wait for a lock, take it, and free it at once.
+func (q *fairQueues) queueJava(t *testing.T, name string) {
+	t.Helper()
+	on := fair(peer.Command{"name": name, "thread": name + "-lives"})
+	locks := q.java.begin(on.With(peer.Command{"op": "lock"}))
+	q.java.begin(on.With(peer.Command{"op": "unlock"}))
+	go func() {
+		if reply, err := locks.Wait(unheardBound + atMost); err == nil {
+			q.taken[0] <- reply.Ended()
+		}
+	}()
+}
+
+// queueOurs does the same here.
+func (q *fairQueues) queueOurs(t *testing.T, name string) {
+	t.Helper()
+	go func() {
+		hold, err := rfairlock.New(q.locker, name).Lock(t.Context())
+		if err != nil {
+			return // there is one too few
+		}
+		q.taken[1] <- time.Now()
+		_ = hold.Unlock() // shows in the queue
+	}()
+}
+
+// join makes one of each language wait in each queue, where so many wait, with the
+// other order in every second one.
+func (q *fairQueues) join(t *testing.T, ahead int) {
+	t.Helper()
+	queue := [2]func(*testing.T, string){q.queueJava, q.queueOurs}
+	for turn := range 2 {
+		for i, name := range q.names {
+			queue[(i+turn)%2](t, name)
+		}
+		q.await(t, ahead+turn+1)
+	}
+}
+
+// release frees the locks, and returns what holds that all who live had them within
+// a time, and the dead were taken out.
+func (q *fairQueues) release(t *testing.T, each, dead int, bound time.Duration) (ends func(*testing.T)) {
+	t.Helper()
+	released := time.Now()
+	for _, hold := range q.holds {
+		require.NoError(t, hold.Unlock())
+	}
+	return func(t *testing.T) {
+		t.Helper()
+		for side, taken := range q.taken {
+			var last time.Duration
+			for range each * fairRuns {
+				select {
+				case at := <-taken:
+					last = max(last, at.Sub(released))
+				case <-time.After(max(time.Until(released)+bound, 0) + atMost):
+					require.FailNow(t, "somebody still waits")
+				}
+			}
+			t.Logf("the last of %s has the lock after %v", [2]string{"Java", "Go"}[side], last)
+			require.LessOrEqual(t, last, bound)
+		}
+		for _, name := range q.names {
+			require.Eventually(t, func() bool { return q.seen.of(name) >= dead }, atMost, time.Millisecond)
+			require.Equal(t, dead, q.seen.of(name), name)
+			requireNoQueue(t, q.server, name)
+		}
+	}
+}
+
+// victims makes a thread of a process and one that is to be interrupted the first
+// in each queue, and returns what ends them.
+func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
+	t.Helper()
+	doomed := connect(t, startPeer(t, q.program), q.server, nil)
+	for _, name := range q.names {
+		doomed.begin(fair(peer.Command{"op": "lock", "name": name, "thread": name}))
+	}
+	q.await(t, 1)
+	var calls []*peer.Call
+	for _, name := range q.names {
+		calls = append(calls, q.java.begin(fair(peer.Command{
+			"op": "tryLock", "name": name, "thread": name, "wait": time.Hour.Milliseconds(), "lease": 60000,
+		})))
+	}
+	q.await(t, 2)
+	return func(t *testing.T) {
+		t.Helper()
+		doomed.peer.Halt()
+		for i, name := range q.names {
+			require.True(t, q.java.boolean(t, peer.Command{"op": "interrupt", "thread": name}))
+			_, err := calls[i].Wait(atMost)
+			require.Error(t, err)
+			require.Len(t, queueOf(t, q.server, name)[:2], 2, "they leave their places behind")
+		}
+	}
+}
+
+// testFairDead: with one of ours anywhere in the queue, dead Java waiters hold
+// neither it nor Java up for long.
+func (c *compat) testFairDead(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	never := c.fairQueues(t)
+	never.victims(t)(t)
+	never.join(t, 2)
+	neverHeard := never.release(t, 1, 2, unheardBound)
+
+	once := c.fairQueues(t)
+	die := once.victims(t)
+	once.join(t, 2)
+	counted := once.counts(t)
+	require.Eventually(t, func() bool { return once.counts(t) >= counted+2*fairRuns }, atMost, 100*time.Millisecond)
+	die(t)
+	heard := once.release(t, 1, 2, heardBound)
+
+	c.reconnectingJava(t)
+	heard(t)
+	neverHeard(t)
+}
+
+// counts returns how often listeners were counted.
+func (q *fairQueues) counts(t *testing.T) int64 {
+	t.Helper()
+	var n int64
+	for command, times := range q.server.CommandStats(t) {
+		if strings.HasPrefix(command, "pubsub") {
+			n += times
+		}
+	}
+	return n
+}
+
+// reconnectingJava: one that loses its connections again and again lives, and keeps
+// its place.
+func (c *compat) reconnectingJava(t *testing.T) {
+	t.Helper()
+	q := c.fairQueues(t)
+	q.join(t, 0)
+	before := map[string][]string{}
+	for _, name := range q.names {
+		before[name] = queueOf(t, q.server, name)
+	}
+	for range 9 { // for longer than the grace of one that was heard
+		q.killJava(t)
+		<-time.After(5 * time.Second)
+	}
+	for _, name := range q.names {
+		require.Equal(t, before[name], queueOf(t, q.server, name))
+	}
+	q.release(t, 1, 0, atMost)(t)
+}
+
+// killJava ends all connections but ours and the test's.
+func (q *fairQueues) killJava(t *testing.T) {
+	t.Helper()
+	list, err := redis.String(q.server.Do(t, "CLIENT", "LIST"), nil)
+	require.NoError(t, err)
+	killed := 0
+	for line := range strings.Lines(list) {
+		var id int64
+		if _, err := fmt.Sscanf(line, "id=%d", &id); err == nil && strings.Contains(line, " name= ") {
+			q.server.Do(t, "CLIENT", "KILL", "ID", id)
+			killed++
+		}
+	}
+	require.Positive(t, killed)
+}

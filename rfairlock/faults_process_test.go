@@ -1,0 +1,158 @@
+//go:build unix
+
+package rfairlock_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// ordeal is what four clients go through that wait in two hundred queues: three
+// processes and the test's own, each behind a proxy of its own.
+type ordeal struct {
+	srv       *redistest.Server
+	proxies   []*redistest.Proxy
+	processes []*process
+	sets      []*queues
+	before    map[string][]string
+	seen      *evictions
+}
+
+const parties = 4
+
+// Each client is the first in a quarter of the queues, the second in another, and
+// so on. The last in each is a stranger, so that nobody can queue anew unnoticed.
+func newOrdeal(t *testing.T) *ordeal {
+	t.Helper()
+	const each = 50
+	o := &ordeal{srv: redistest.Start(t, redistest.WithArgs("--appendonly", "yes")), before: map[string][]string{}, seen: &evictions{}}
+	holder := connect(t, o.srv.URL(), redlatch.WithWatchdogTimeout(10*time.Second), redlatch.WithObserver(o.seen))
+	for range parties {
+		o.proxies = append(o.proxies, redistest.NewProxy(t, o.srv.Addr()))
+		o.sets = append(o.sets, heldBy(t, o.srv, holder, each))
+	}
+	for _, p := range o.proxies[1:] {
+		o.processes = append(o.processes, stander(t, p.URL()))
+	}
+	own := connect(t, o.proxies[0].URL(), redlatch.WithObserver(o.seen),
+		redlatch.WithFairWaitTimeout(standerWait), redlatch.WithPollCap(standerPoll))
+	for turn := range parties {
+		for i, q := range o.sets {
+			if party := (i + turn) % parties; party > 0 {
+				q.tell(t, o.processes[party-1], 1)
+			} else {
+				q.begin(t, own)
+			}
+		}
+		for _, q := range o.sets {
+			q.await(t, turn+1)
+		}
+	}
+	for _, q := range o.sets {
+		for _, name := range q.names {
+			queueByHand(t, o.srv, name, foreignTail, time.Now().Add(time.Hour))
+			o.before[name] = queueOf(t, o.srv, name)
+		}
+	}
+	return o
+}
+
+// stopped makes processes stand still for so long, with a fault in each second.
+func (o *ordeal) stopped(t *testing.T, all []*process, d time.Duration, faults ...func()) {
+	t.Helper()
+	for _, p := range all {
+		p.stop(t)
+	}
+	began := time.Now()
+	for _, fault := range faults {
+		<-time.After(time.Second)
+		fault()
+	}
+	<-time.After(time.Until(began.Add(d)))
+	for _, p := range all {
+		p.resume(t)
+	}
+}
+
+// settled waits until everybody listens again: who then stands still keeps its
+// connection, and whoever has none for as long as the grace cannot be told from the
+// dead.
+func (o *ordeal) settled(t *testing.T) {
+	t.Helper()
+	for name := range o.before {
+		until(t, soon, "all listen again", func() bool {
+			queue := slices.DeleteFunc(queueOf(t, o.srv, name), func(owner string) bool { return owner == foreignTail })
+			return len(queue) == parties && allListen(t, o.srv, name, queue)
+		})
+	}
+}
+
+// unchanged holds that everybody has the place that it had, and nobody was evicted.
+// Who was asking when its connection broke does not know the answer, and queues
+// anew: as another owner, while one that is evicted or overdue stays the same.
+func (o *ordeal) unchanged(t *testing.T, after string) {
+	t.Helper()
+	require.Empty(t, o.seen.told(), after)
+	doubts := 0
+	for name, before := range o.before {
+		queue := queueOf(t, o.srv, name)
+		kept := slices.DeleteFunc(before, func(owner string) bool { return !slices.Contains(queue, owner) })
+		require.Equal(t, kept, queue[:len(kept)], after)
+		doubts += len(queue) - len(kept)
+		o.before[name] = queue
+	}
+	t.Logf("%s: %d of %d places given up in doubt", after, doubts, parties*len(o.before))
+	require.Less(t, doubts, len(o.before)/4, after)
+}
+
+// A process that stands still, whose connections are cut, or whose server is away
+// for a while, is alive.
+func TestU25TheLivingKeepTheirPlacesWhateverBefallsThem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes most of a minute")
+	}
+	t.Parallel()
+	o := newOrdeal(t)
+	began := time.Now()
+	one, two, three := o.processes[0:1], o.processes[1:2], o.processes[2:3]
+	for _, fault := range []struct {
+		what   string
+		strike func()
+	}{
+		{"stopped for ten seconds, and others lose their connections", func() {
+			o.stopped(t, one, 10*time.Second, o.proxies[0].Reset, o.proxies[2].Reset, o.proxies[3].Reset,
+				func() { o.srv.KillClients(t, "normal") })
+		}},
+		{"the server comes back", o.srv.Restart},
+		{"stopped for ten seconds, and another one cannot connect", func() {
+			o.stopped(t, two, 10*time.Second,
+				func() { o.proxies[1].Refuse(true); o.proxies[1].Reset() }, o.proxies[3].Reset, func() {}, func() {},
+				func() { o.proxies[1].Refuse(false) })
+		}},
+		{"stopped, and without connections when it goes on", func() {
+			o.stopped(t, three, 5*time.Second, o.proxies[3].Reset, o.srv.Restart)
+		}},
+		{"all stopped, and none with a connection", func() {
+			o.stopped(t, o.processes, 5*time.Second, func() { o.srv.KillClients(t, "pubsub") }, func() { o.srv.KillClients(t, "normal") })
+		}},
+		{"what is to come of it has come", func() { <-time.After(11 * time.Second) }},
+	} {
+		fault.strike()
+		o.settled(t)
+		o.unchanged(t, fault.what)
+	}
+	require.Greater(t, time.Since(began), 2*standerWait, "no place could have been lost")
+	for _, p := range o.processes {
+		p.kill(t)
+		said, err := io.ReadAll(p.said)
+		require.NoError(t, err)
+		require.Empty(t, string(said), "whom it evicted")
+	}
+}

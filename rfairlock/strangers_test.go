@@ -1,0 +1,168 @@
+package rfairlock_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// stranger waits as a client of Redisson's does, in several queues at once. When it
+// is told that a lock is free, and it is the first, it takes it and frees it in one
+// go.
+type stranger struct {
+	owner string
+	names map[string]string // by channel
+	conn  redis.Conn        // nil: nobody listens
+
+	mu   sync.Mutex // guards what follows
+	told map[string]time.Time
+}
+
+// passOn is what it does with a lock.
+const passOn = `if redis.call('EXISTS', KEYS[1]) == 1 or redis.call('LINDEX', KEYS[2], 0) ~= ARGV[1] then
+    return 0
+end
+redis.call('LPOP', KEYS[2])
+redis.call('ZREM', KEYS[3], ARGV[1])
+local head = redis.call('LINDEX', KEYS[2], 0)
+if head then
+    redis.call('PUBLISH', KEYS[4] .. ':' .. head, '0')
+end
+return 1`
+
+// stranger makes one join some of the queues, with a deadline that is far away and
+// behind those of all others, as Redisson's script would.
+func (q *queues) stranger(t *testing.T, names []string, listens bool) *stranger {
+	t.Helper()
+	s := &stranger{owner: codec.NewOwner(uuid.New(), 42).String(), names: map[string]string{}, told: map[string]time.Time{}}
+	channels := redis.Args{}
+	for _, name := range names {
+		deadline := time.Now().Add(2 * time.Hour)
+		for _, before := range deadlinesOf(t, q.srv, name) {
+			if behind := time.UnixMilli(before).Add(300 * time.Second); behind.After(deadline) {
+				deadline = behind
+			}
+		}
+		queueByHand(t, q.srv, name, s.owner, deadline)
+		channel := codec.OwnerChannel(name, s.owner)
+		s.names[channel] = name
+		channels = channels.Add(channel)
+	}
+	if !listens {
+		return s
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { <-done }) // its connection is closed before
+	acts := q.srv.Dial(t)
+	s.conn = q.srv.Dial(t)
+	require.NoError(t, redis.PubSubConn{Conn: s.conn}.Subscribe(channels...))
+	go func() { defer close(done); s.listen(acts) }()
+	for _, name := range names {
+		until(t, soon, "the stranger listens", func() bool { return listeners(t, q.srv, name, s.owner) == 1 })
+	}
+	return s
+}
+
+// listen goes on until the connection is closed.
+func (s *stranger) listen(acts redis.Conn) {
+	for script := redis.NewScript(4, passOn); ; {
+		switch m := (redis.PubSubConn{Conn: s.conn}).Receive().(type) {
+		case error:
+			return
+		case redis.Message:
+			name := s.names[m.Channel]
+			s.mu.Lock()
+			if s.told[name].IsZero() {
+				s.told[name] = time.Now()
+			}
+			s.mu.Unlock()
+			// That it failed shows in the queue.
+			_, _ = script.Do(acts, name, codec.QueueKey(name), codec.TimeoutKey(name), codec.LockChannel(name), s.owner)
+		}
+	}
+}
+
+// leaves ends its connection, as the end of its process does.
+func (s *stranger) leaves(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.conn.Close())
+}
+
+// toldAt returns when it was told first that a lock is free.
+func (s *stranger) toldAt(t *testing.T, name string, within time.Duration) time.Time {
+	t.Helper()
+	var at time.Time
+	until(t, within, "the stranger is told", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		at = s.told[name]
+		return !at.IsZero()
+	})
+	return at
+}
+
+// mixed are queues in which two dead strangers stand before a living one and one of
+// this library, of which either comes first in half of them.
+type mixed struct {
+	*queues
+	seen        *evictions
+	dead        []*stranger
+	first, last *stranger // before, and behind, ours
+	ours        []*waiter
+}
+
+// newMixed returns queues in which everybody stands. The strangers that will be dead
+// listen for now, or never have.
+func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
+	t.Helper()
+	m := &mixed{queues: newQueues(t, srv, runs), seen: &evictions{}}
+	for range 2 {
+		m.dead = append(m.dead, m.stranger(t, m.names, listen))
+	}
+	half := m.names[:runs/2]
+	m.first = m.stranger(t, half, true)
+	m.ours = m.begin(t, connect(t, srv.URL(), redlatch.WithObserver(m.seen)))
+	for i, name := range m.names {
+		ahead := 2
+		if i < runs/2 {
+			ahead = 3
+		}
+		awaitAsleep(t, srv, name, ahead+1)
+	}
+	m.last = m.stranger(t, m.names[runs/2:], true)
+	return m
+}
+
+// passed holds that all the living had the lock, or were told of it when they came
+// first, so soon after a moment, and that the dead were evicted, and nobody else.
+func (m *mixed) passed(t *testing.T, since time.Time, bound time.Duration, heard bool) {
+	t.Helper()
+	takenWithin(t, m.ours, since, bound)
+	for _, name := range m.names[:runs/2] {
+		require.LessOrEqual(t, m.first.toldAt(t, name, promptly).Sub(since), bound)
+	}
+	for _, name := range m.names[runs/2:] {
+		m.last.toldAt(t, name, promptly)
+	}
+	for _, name := range m.names {
+		until(t, promptly, "all have had their turn", func() bool { return len(queueOf(t, m.srv, name)) == 0 })
+	}
+	until(t, soon, "all are told of", func() bool { return len(m.seen.told()) >= len(m.dead)*len(m.names) })
+	gone := map[string][]string{}
+	for _, e := range m.seen.told() {
+		require.Equal(t, heard, e.Heard)
+		require.False(t, e.Native)
+		gone[e.Name] = append(gone[e.Name], e.Owner)
+	}
+	for _, name := range m.names {
+		require.Equal(t, []string{m.dead[0].owner, m.dead[1].owner}, gone[name])
+	}
+}
