@@ -126,14 +126,14 @@ func (e *evicting) run(ctx context.Context) (*Eviction, error) {
 func (e *evicting) listens(ctx context.Context) (Subscribed, error) {
 	counts, err := e.lock.Listeners(ctx, e.owner)
 	switch {
-	case err != nil && !(e.anyway && errors.Is(err, redlatch.ErrNotCounted)):
-		return SubscribedUnknown, err
-	case err != nil:
-		return SubscribedUnknown, nil
-	case counts[0] > 0 && !e.anyway:
+	case err == nil && (counts[0] == 0 || e.anyway):
+		return subscribed(counts[0]), nil
+	case err == nil:
 		return SubscribedYes, fmt.Errorf("%w: somebody listens to its channel", redlatch.ErrAlive)
+	case errors.Is(err, redlatch.ErrNotCounted) && e.anyway:
+		err = nil // as was asked for
 	}
-	return subscribed(counts[0]), nil
+	return SubscribedUnknown, err
 }
 
 // takeOut takes the waiter at place i out, and reports whether it is out: the first

@@ -134,7 +134,7 @@ func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
 func (e *evicted) print(w io.Writer) {
 	fmt.Fprintf(w, "lock %q: a waiter was taken out of the queue\n", e.Name)
 	fmt.Fprintf(w, "  owner  %s\n", printable(e.Owner))
-	fmt.Fprint(w, hanging("", e.client.String()+", place "+strconv.Itoa(e.Position)+
+	fmt.Fprint(w, hanging("", e.String()+", place "+strconv.Itoa(e.Position)+
 		", subscribed "+e.Subscribed+", deadline "+untilOrSince(e.DeadlineMillis)))
 	if e.Next == nil {
 		fmt.Fprintln(w, "  next   nobody else is queued")
@@ -145,5 +145,5 @@ func (e *evicted) print(w io.Writer) {
 	if !e.Next.Woken {
 		said = ", not woken: the lock is not free"
 	}
-	fmt.Fprint(w, hanging("", e.Next.client.String()+said))
+	fmt.Fprint(w, hanging("", e.Next.String()+said))
 }
