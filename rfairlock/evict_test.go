@@ -166,7 +166,7 @@ func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 func meanwhile(t *testing.T, s redistest.Target, name, owner string, happens func()) error {
 	t.Helper()
 	p, client := through(t, s)
-	held := p.HoldMatching(redistest.ToServer, "NUMSUB")
+	held := p.HoldMatching(redistest.ToServer, "\r\nPUBSUB\r\n") // the count, not the script that looks
 	result := make(chan error, 1)
 	go func() {
 		_, err := rfairlock.New(client, name).Evict(t.Context(), owner)
