@@ -137,6 +137,24 @@ func TestEvictLeavesAWaiterOfWhichNobodyKnowsWhetherItLives(t *testing.T) {
 	require.Empty(t, queueOf(t, s, l.Name()))
 }
 
+func TestU42DocumentedUserMayEvictWhereItMayCount(t *testing.T) {
+	t.Parallel()
+	s, url := leastPrivileged(t, "+pubsub|numsub", "+role")
+	client := connect(t, url)
+	for _, name := range aclNames(t) {
+		l := rfairlock.New(client, name)
+		for i, owner := range []string{foreignHead, foreignOwner, foreignTail} {
+			queueByHand(t, s, name, owner, time.Now().Add(time.Duration(i+1)*time.Hour))
+		}
+		for _, owner := range []string{foreignOwner, foreignHead, foreignTail} {
+			done, err := l.Evict(t.Context(), owner)
+			require.NoError(t, err)
+			require.Equal(t, rlock.SubscribedNo, done.Subscribed)
+		}
+		requireNoTrace(t, s, name)
+	}
+}
+
 func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
