@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -250,4 +251,23 @@ func TestListenersAreToldInTheOrderOfTheOwners(t *testing.T) {
 		s.Do(t, "DEL", l.Name())
 		requireNoTrace(t, s, l.Name())
 	})
+}
+
+// Redisson may listen on a replica, where the master does not see it.
+func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	replica := redistest.StartReplica(t, s)
+	l := evictor(t, s, redistest.Key(t))
+	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
+	c := replica.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(l.Name(), foreignHead)))
+	require.NoError(t, c.Flush())
+	_, err := redis.ReceiveWithTimeout(c, soon)
+	require.NoError(t, err)
+	_, err = l.Evict(t.Context(), foreignHead)
+	require.ErrorIs(t, err, redlatch.ErrAlive)
+	in, err := l.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, rlock.SubscribedNo, in.Queue[0].Subscribed, "an inspection knows of the master alone")
 }

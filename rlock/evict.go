@@ -29,7 +29,7 @@ type Eviction struct {
 	// Next is who comes next, as it stands in Redis; empty when nobody else was
 	// queued.
 	Next string
-	// Woken is true when the lock was free, so that Next was told.
+	// Woken is true when the lock was free, so that Next was sent its wake-up.
 	Woken bool
 }
 

@@ -47,7 +47,7 @@ type evicted struct {
 type nextInQueue struct {
 	Owner string `json:"owner"`
 	client
-	// Woken is true when the lock was free, so that it was told.
+	// Woken is true when the lock was free, so that it was sent its wake-up.
 	Woken bool `json:"woken"`
 }
 
@@ -141,9 +141,9 @@ func (e *evicted) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "  next   %s\n", printable(e.Next.Owner))
-	said := ", woken: the lock is free"
+	said := ", told that the lock is free"
 	if !e.Next.Woken {
-		said = ", not woken: the lock is not free"
+		said = ", not told: the lock is not free"
 	}
 	fmt.Fprint(w, hanging("", e.Next.String()+said))
 }

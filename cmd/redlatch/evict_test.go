@@ -53,7 +53,7 @@ func TestEvictTellsWhatItDid(t *testing.T) {
   owner  `+redisson+`
          Redisson, place 1, subscribed no, deadline in (1h0m0s|59m\d\d?(\.\d)?s)
   next   "\\x1b\[2J"
-         of unknown kind, woken: the lock is free
+         of unknown kind, told that the lock is free
 $`, got.stdout)
 		require.Equal(t, []string{"\x1b[2J", native}, queueOf(t, s, name))
 		narrow(t, strings.TrimPrefix(got.stdout, "lock \""+name+"\""))
@@ -62,7 +62,7 @@ $`, got.stdout)
 		got = finish(t, s.URL(), "evict", name, "\x1b[2J")
 		require.Contains(t, got.stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
 		require.Contains(t, got.stdout, "  next   "+native+
-			"\n         Redlatch since "+since+", not woken: the lock is not free\n", got.stderr)
+			"\n         Redlatch since "+since+", not told: the lock is not free\n", got.stderr)
 		narrow(t, strings.TrimPrefix(got.stdout, "lock \""+name+"\""))
 		got = finish(t, s.URL(), "evict", name, native)
 		require.Contains(t, got.stdout, "  next   nobody else is queued\n", got.stderr)
