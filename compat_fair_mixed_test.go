@@ -23,6 +23,7 @@ import (
 func (c *compat) testFair(t *testing.T) {
 	t.Run("dead Java waiters hold nobody up for long", c.testFairDead) // the longest first
 	t.Run("an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
+	t.Run("an interrupted Java waiter is taken out by hand", c.testFairEvicted)
 	t.Run("turns come in the order of the queue", c.testFairOrder)
 	t.Run("fifty waiters of six processes have no inversion", c.testFairProcesses)
 	t.Run("nobody is overtaken in a crowd", c.testFairCrowd)

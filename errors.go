@@ -52,6 +52,22 @@ var (
 	// ErrWrongType says that the lock's key holds something that is no lock.
 	ErrWrongType = core.ErrWrongType
 
+	// ErrNoQueue says that a lock of this kind, the plain one, has no queue on the
+	// server. Nothing was sent.
+	ErrNoQueue = core.ErrNoQueue
+
+	// ErrNotQueued says that the owner has no place in the queue: it never had one,
+	// it gave up, or it got the lock.
+	ErrNotQueued = core.ErrNotQueued
+
+	// ErrAlive says that a waiter was not taken out of the queue, because somebody
+	// listens to its channel.
+	ErrAlive = core.ErrAlive
+
+	// ErrNotCounted says that it cannot be found out who listens, on the master and
+	// on all of its replicas, and so not who is alive. It is joined with the reason.
+	ErrNotCounted = core.ErrNotCounted
+
 	// ErrBadOwner says that a text is no owner, or an owner is the zero Owner.
 	ErrBadOwner = codec.ErrBadOwner
 

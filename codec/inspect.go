@@ -23,6 +23,9 @@ type Queued struct {
 	// Deadline is when the owner counts as dead once it is the first, the zero time
 	// when it has no deadline.
 	Deadline time.Time
+	// Score is the deadline as it stands in Redis, in milliseconds since 1970, empty
+	// when there is none: the [Place.Deadline] of whoever evicts the owner.
+	Score string
 	// Listeners is how many connections listen to the owner's channel, -1 when that
 	// is not known.
 	Listeners int64
@@ -108,17 +111,18 @@ func waiters(order, deadlines, listeners any) ([]Queued, error) {
 	if !ok {
 		return nil, badReply("inspection", listeners)
 	}
-	due := map[string]time.Time{}
+	due, text := map[string]time.Time{}, map[string]string{}
 	for _, s := range scores {
 		ms, err := strconv.ParseFloat(s[1], 64)
 		if err != nil || math.IsNaN(ms) {
 			return nil, badReply("inspection", s[1])
 		}
 		due[s[0]] = time.UnixMilli(int64(max(min(ms, math.MaxInt64/1e6), math.MinInt64/1e6)))
+		text[s[0]] = s[1]
 	}
 	queue := make([]Queued, 0, len(owners))
 	for i, owner := range owners {
-		q := Queued{Owner: owner, Deadline: due[owner], Listeners: -1}
+		q := Queued{Owner: owner, Deadline: due[owner], Score: text[owner], Listeners: -1}
 		if i < len(counts) {
 			if n, isNumber := counts[i].(int64); isNumber {
 				q.Listeners = n

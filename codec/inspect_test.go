@@ -28,7 +28,9 @@ func TestInspectedReadsTheQueue(t *testing.T) {
 	})
 	require.NoError(t, err)
 	due := time.UnixMilli(1795225218771)
-	require.Equal(t, []Queued{{"a:1", due, 1}, {"b:2", time.Time{}, 0}, {"c:3", due, -1}}, queue)
+	require.Equal(t, []Queued{
+		{"a:1", due, "1795225218771", 1}, {"b:2", time.Time{}, "", 0}, {"c:3", due, "1795225218771.5", -1},
+	}, queue)
 }
 
 func TestInspectedRefusesWhatIsNone(t *testing.T) {

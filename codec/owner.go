@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -86,6 +87,29 @@ func (o Owner) Client() uuid.UUID { return o.client }
 
 // N returns the owner's number within its client.
 func (o Owner) N() int64 { return o.n }
+
+// nativeVersion is the UUID version of the ids that clients of this library give
+// themselves; Redisson's are of version 4.
+const nativeVersion = 7
+
+// Native reports whether the owner is one of a client of this library, which its
+// UUID tells: of version 7, where Redisson's are of version 4. A client that was
+// given an id of another version is taken for one of Redisson's.
+func (o Owner) Native() bool { return o.client.Version() == nativeVersion }
+
+// ClientStarted returns when the owner's client was made, to the millisecond, by
+// the clock of its machine: a UUID of version 7 says so. It returns the zero time for
+// owners that are not [Owner.Native].
+func (o Owner) ClientStarted() time.Time {
+	if !o.Native() {
+		return time.Time{}
+	}
+	var ms int64
+	for _, b := range o.client[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	return time.UnixMilli(ms)
+}
 
 // IsZero reports whether o is the zero Owner, which stands for no owner.
 func (o Owner) IsZero() bool { return o == Owner{} }

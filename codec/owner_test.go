@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,24 @@ func TestOwnerTellsItsParts(t *testing.T) {
 	require.True(t, Owner{}.IsZero())
 	require.False(t, NewOwner(uuid.Nil, 1).IsZero())
 	require.True(t, owner == NewOwner(clientID, 57), "comparable") //nolint:testifylint // the operator is what is tested
+}
+
+func TestOwnerTellsWhoseClientItIsOfAndSinceWhen(t *testing.T) {
+	t.Parallel()
+	ours, err := ParseOwner("0193e6c0-6f00-7000-8000-000000000001:7")
+	require.NoError(t, err)
+	require.True(t, ours.Native())
+	require.Equal(t, "2024-12-21T01:06:31.296Z", ours.ClientStarted().UTC().Format(time.RFC3339Nano))
+	before := time.Now().Truncate(time.Millisecond)
+	id, err := uuid.NewV7()
+	require.NoError(t, err)
+	started := NewOwner(id, 1).ClientStarted()
+	require.False(t, started.Before(before))
+	require.False(t, started.After(time.Now()))
+	for _, theirs := range []Owner{NewOwner(clientID, 57), NewOwner(uuid.New(), 1), NewOwner(uuid.Max, 1), {}} {
+		require.False(t, theirs.Native())
+		require.Zero(t, theirs.ClientStarted())
+	}
 }
 
 func TestParseOwnerRefusesEveryOtherSpelling(t *testing.T) {

@@ -38,6 +38,23 @@
 // used again, what it may have acquired is freed and its place given up in the
 // background, and it queues anew.
 //
+// # The dead
+//
+// A process that dies leaves its places in the queue. So a process that waits looks
+// at the queue with each heartbeat, every five seconds and every second while the
+// lock is free:
+//
+//	heartbeat: our places are kept ──▶ count who listens to whose channel
+//	     ▲                                        │
+//	     │                         nobody for a grace: evict, from the front on
+//	     │                         somebody, but the lock lies free: nudge
+//	     └────────────────────────────────────────┘
+//
+// The grace is ten seconds for waiters of this library, thirty for those of Redisson
+// that were heard before, sixty for others; see redlatch.WithDeadWaiterGrace. Where
+// who listens cannot be counted on every node, nobody is evicted. By hand it is
+// rlock.Lock.Evict.
+//
 // # Beside the plain lock
 //
 // A fair and a plain lock of one name exclude each other, but do not wake each

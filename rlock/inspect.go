@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
@@ -87,28 +88,54 @@ func (i *Inspection) Held() bool { return len(i.Holders) > 0 }
 // have changed when it returns: it is for people and logs. It sends one EVALSHA,
 // which changes nothing.
 func (l *Lock) Inspect(ctx context.Context) (*Inspection, error) {
-	reply, err := l.ask(ctx, "inspect", l.proto.Inspect)
+	seen, err := l.look(ctx, "inspect")
 	if err != nil {
 		return nil, err
 	}
-	left, fields, queue, err := codec.Inspected(reply)
-	if err != nil {
-		return nil, l.wrap("inspect", codec.Owner{}, err)
-	}
-	if left == codec.NoKey {
-		left = 0
-	}
-	in := &Inspection{Name: l.name, Kind: l.kind(), TTL: left}
-	for _, f := range fields {
+	in := &Inspection{Name: l.name, Kind: l.kind(), TTL: seen.left}
+	for _, f := range seen.holders {
 		in.Holders = append(in.Holders, Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count, CountText: f.Text})
 	}
-	for i, q := range queue {
+	for i, q := range seen.queue {
 		in.Queue = append(in.Queue, Waiter{
 			Owner: ownerOf(q.Owner), Text: q.Owner, Position: i + 1, Deadline: q.Deadline,
 			Subscribed: subscribed(q.Listeners),
 		})
 	}
+	if seen.free() {
+		in.TTL = 0
+	}
 	return in, nil
+}
+
+// sight is a lock and its queue as they stand in Redis at one moment.
+type sight struct {
+	left    time.Duration
+	holders []codec.Held
+	queue   []codec.Queued
+}
+
+// look reads the lock for the operation op.
+func (l *Lock) look(ctx context.Context, op string) (s sight, err error) {
+	reply, err := l.ask(ctx, op, l.proto.Inspect)
+	if err != nil {
+		return sight{}, err
+	}
+	s.left, s.holders, s.queue, err = codec.Inspected(reply)
+	return s, l.wrap(op, codec.Owner{}, err)
+}
+
+// free reports whether nobody holds the lock.
+func (s *sight) free() bool { return s.left == codec.NoKey }
+
+// place returns the owner's place in the queue, from 0, or -1.
+func (s *sight) place(owner string) int {
+	return slices.IndexFunc(s.queue, func(q codec.Queued) bool { return q.Owner == owner })
+}
+
+// holds reports whether the owner holds the lock.
+func (s *sight) holds(owner string) bool {
+	return slices.ContainsFunc(s.holders, func(h codec.Held) bool { return h.Owner == owner })
 }
 
 // ownerOf returns the zero Owner for one of another shape: its text says it all.

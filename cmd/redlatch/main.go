@@ -1,6 +1,6 @@
 // Command redlatch takes Redisson-compatible locks from the shell: it runs a
-// command under a lock, shows who holds one, starts a server for development,
-// and demonstrates what the lock does when a holder dies.
+// command under a lock, shows who holds one, takes the dead out of its queue, starts
+// a server for development, and demonstrates what the lock does when a holder dies.
 package main
 
 import (
@@ -89,7 +89,7 @@ for one lock on one Redis or Valkey.`,
 	root.PersistentFlags().StringVar(&g.redis, "redis", "",
 		"address of the server, redis://[[user]:password@]host[:port][/db]\n"+
 			"(default: the variable REDIS_URL, else "+defaultRedis+")")
-	root.AddCommand(newRun(g), newStatus(g), newServe(), newDemo(g), newGuard(), newWorker())
+	root.AddCommand(newRun(g), newStatus(g), newEvict(g), newServe(), newDemo(g), newGuard(), newWorker())
 	return root
 }
 

@@ -149,7 +149,7 @@ func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	got := finish(t, nobody(t), "--version")
 	require.Equal(t, 0, got.code)
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.stdout)
-	for _, name := range []string{"run", "status", "serve", "demo"} {
+	for _, name := range []string{"run", "status", "evict", "serve", "demo"} {
 		got := finish(t, nobody(t), name, "--help")
 		require.Equal(t, 0, got.code)
 		require.Contains(t, got.stdout, "Examples:\n")

@@ -18,63 +18,78 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
+// aMoment is for how long a free lock with a queue is looked at before that is
+// called anything but a lock on its way from one to the next.
+const aMoment = time.Second
+
 func newStatus(g *globals) *cobra.Command {
 	var asJSON bool
+	var look time.Duration
 	cmd := &cobra.Command{
-		Use:   "status NAME",
-		Short: "Show who holds a lock, and who is queued for it",
-		Long: `Shows the holders of the lock NAME, how often each has entered it, what its lease
-has left, and the queue of a fair lock, all as it was at one moment. An owner is the
-UUID of a client, a colon, and a number that is a thread of a Java process or an
-acquisition of a Go process.
-
-A place in the queue has a deadline: from then on, once it is the first, whoever
-looks next removes it. It is told by this machine's clock. "subscribed" says whether
-anybody listens for the wake-up that is meant for it, as those do who live. For that
-the first 64 places are looked at.`,
-		Example: `  redlatch status nightly-report
-  redlatch status --json nightly-report | jq .held
-  redlatch status --json billing-run | jq '.queue[] | select(.subscribed == "no")'`,
-		Args: cobra.ExactArgs(1),
+		Use:     "status NAME",
+		Short:   "Show who holds a lock, and who is queued for it",
+		Long:    statusHelp,
+		Example: statusExamples,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := ask(cmd.Context(), g.url(), args[0])
+			if look <= 0 {
+				return exitf(1, "--for must be more than 0s")
+			}
+			s, err := ask(cmd.Context(), g.url(), args[0], look)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(s)
+				return printJSON(cmd, s)
 			}
 			s.print(cmd.OutOrStdout())
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().DurationVar(&look, "for", aMoment, "how long to look at a lock that is free and has a queue")
 	return cmd
 }
 
-// ask reads the lock, all of it at one moment.
-func ask(ctx context.Context, url, name string) (*status, error) {
+func printJSON(cmd *cobra.Command, what any) error {
+	enc := json.NewEncoder(cmd.OutOrStdout())
+	enc.SetIndent("", "  ")
+	return enc.Encode(what)
+}
+
+// ask reads the lock, all of it at one moment, and again for as long as it is free
+// and has a queue.
+func ask(ctx context.Context, url, name string, look time.Duration) (s *status, err error) {
+	err = with(ctx, url, name, func(client *redlatch.Client) error {
+		s, err = watch(ctx, client, name, look)
+		return err
+	})
+	return s, err
+}
+
+// with connects for one question about a lock, and tells what went wrong in one line
+// that says what to do.
+func with(ctx context.Context, url, name string, do func(*redlatch.Client) error) error {
 	if err := codec.ValidateName(name); err != nil {
-		return nil, err
+		return err
 	}
 	if err := conn.Check(url); err != nil {
-		return nil, err
+		return err
 	}
 	client, err := redlatch.Open(ctx, url)
 	if err != nil {
-		return nil, fmt.Errorf("%s", conn.Problem(url, err))
+		return fmt.Errorf("%s", conn.Problem(url, err))
 	}
 	defer func() { _ = client.Close() }() // it only asked
-	in, err := inspect(ctx, client, name)
+	err = do(client)
+	var said *exitError
 	switch {
+	case err == nil, errors.As(err, &said):
+		return err
 	case errors.Is(err, redlatch.ErrWrongType):
-		return nil, wrongType(ctx, url, name)
-	case err != nil:
-		return nil, fmt.Errorf("%s", conn.Problem(url, err))
+		return wrongType(ctx, url, name)
 	}
-	return statusOf(in, time.Now()), nil
+	return fmt.Errorf("%s", conn.Problem(url, err))
 }
 
 // inspect asks for a fair lock, which is a plain one with a queue: that of a plain

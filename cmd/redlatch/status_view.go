@@ -20,7 +20,11 @@ type status struct {
 	TTLMillis *int64 `json:"ttl_ms"`
 	// Queue is who waits, the next one first; nil when it may not be read.
 	Queue []waiter `json:"queue"`
-	// Note says why a free lock with a queue is not taken, as far as one look tells.
+	// Uncounted is why it cannot be told who listens.
+	Uncounted string `json:"counting_error,omitempty"`
+	// Why says why a free lock with a queue is not taken, as far as is known.
+	Why *why `json:"why_free,omitempty"`
+	// Note is Why in words.
 	Note string `json:"note,omitempty"`
 }
 
@@ -39,6 +43,7 @@ type waiter struct {
 	// when there is none.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
 	Subscribed     string `json:"subscribed"`
+	client
 }
 
 // count is how often the owner has entered, a number unless the field holds
@@ -68,33 +73,14 @@ func statusOf(in *rlock.Inspection, now time.Time) *status {
 	}
 	s.Queue = []waiter{}
 	for _, q := range in.Queue {
-		w := waiter{Position: q.Position, Owner: q.Text, Subscribed: q.Subscribed.String()}
+		w := waiter{Position: q.Position, Owner: q.Text, Subscribed: q.Subscribed.String(), client: clientOf(q.Text)}
 		if !q.Deadline.IsZero() {
 			left := q.Deadline.Sub(now).Milliseconds()
 			w.DeadlineMillis = &left
 		}
 		s.Queue = append(s.Queue, w)
 	}
-	if !s.Held && len(s.Queue) > 0 {
-		s.Note = whyFree(&s.Queue[0])
-	}
 	return s
-}
-
-// whyFree says what keeps the next in the queue from taking a free lock.
-func whyFree(next *waiter) string {
-	switch {
-	case next.DeadlineMillis != nil && *next.DeadlineMillis <= 0:
-		return "the deadline of the next in the queue is over: whoever asks next removes it"
-	case next.Subscribed == rlock.SubscribedYes.String():
-		return "the next in the queue listens: it takes the lock in a moment, or when it asks again"
-	case next.Subscribed == rlock.SubscribedUnknown.String():
-		return "whether the next in the queue lives cannot be told: this user may not count subscribers"
-	case next.DeadlineMillis == nil:
-		return "the next in the queue has no subscriber, as if it were dead, and no deadline: nobody will remove it"
-	}
-	return "the next in the queue has no subscriber: unless it is about to ask, it is dead, and blocks the lock for " +
-		lasts(*next.DeadlineMillis)
 }
 
 // print writes the status for people.
@@ -126,22 +112,26 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", len(s.Queue))
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprintf(w, "  %5d  %s   deadline %s   subscribed %s\n", q.Position, printable(q.Owner), q.deadline(), q.Subscribed)
+		fmt.Fprintf(w, "  %5d  %s   deadline %s\n", q.Position, printable(q.Owner), untilOrSince(q.DeadlineMillis))
+		fmt.Fprintf(w, "         subscribed %s, %s\n", q.Subscribed, q.client)
 	}
-	if s.Note != "" {
-		fmt.Fprintf(w, "  note   %s\n", s.Note)
+	switch {
+	case s.Note != "":
+		fmt.Fprint(w, hanging("note", s.Note))
+	case s.Uncounted != "":
+		fmt.Fprint(w, hanging("note", "who listens cannot be told: "+s.Uncounted))
 	}
 }
 
-// deadline tells a deadline relative to now.
-func (q *waiter) deadline() string {
+// untilOrSince tells a deadline relative to now.
+func untilOrSince(ms *int64) string {
 	switch {
-	case q.DeadlineMillis == nil:
+	case ms == nil:
 		return "none"
-	case *q.DeadlineMillis > 0:
-		return "in " + lasts(*q.DeadlineMillis)
+	case *ms > 0:
+		return "in " + lasts(*ms)
 	}
-	return lasts(-*q.DeadlineMillis) + " ago"
+	return lasts(-*ms) + " ago"
 }
 
 // lasts shows a time in milliseconds.
@@ -155,4 +145,23 @@ func printable(s string) string {
 		return q
 	}
 	return s
+}
+
+const (
+	columns = 80 // of a terminal
+	hang    = 9  // of them before what a line says
+)
+
+// hanging writes text under a word, in lines that fit a terminal.
+func hanging(word, text string) string {
+	var b strings.Builder
+	line := fmt.Sprintf("  %-*s", hang-3, word)
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > columns && len(line) >= hang {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", hang-1)
+		}
+		line += " " + word
+	}
+	return b.String() + line + "\n"
 }

@@ -18,6 +18,10 @@ var (
 	ErrHandedOver  = errors.New("redlatch: lock handed over")
 	ErrEntered     = errors.New("redlatch: lock entered more than once")
 	ErrWrongType   = errors.New("redlatch: key holds something that is no lock")
+	ErrNoQueue     = errors.New("redlatch: a lock of this kind has no queue on the server")
+	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
+	ErrAlive       = errors.New("redlatch: waiter is alive")
+	ErrNotCounted  = errors.New("redlatch: who listens cannot be told")
 	ErrClosed      = transport.ErrClosed
 	ErrUncertain   = transport.ErrUncertain
 	ErrNotSent     = transport.ErrNotSent
@@ -64,7 +68,7 @@ var ErrWaitOver = errors.New("the time to wait ran out")
 // ours are the errors that say something about a call or a hold.
 var ours = []error{
 	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrEntered,
-	ErrWrongType, ErrClosed, ErrUncertain, ErrNotSent,
+	ErrWrongType, ErrNoQueue, ErrNotQueued, ErrAlive, ErrNotCounted, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
 // EndOf returns why ctx ended: its error, with its cause where that is another.

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -34,4 +35,40 @@ func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, er
 		return nil, errNoCounter
 	}
 	return c.Listeners(ctx, channels...)
+}
+
+// ProvenListeners is [Engine.Listeners], and listens to the proof channel meanwhile:
+// a zero says something only when that one is counted. It takes a command timeout
+// at most. The error wraps ErrNotCounted.
+func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...string) ([]int64, error) {
+	ctx, cancel := e.Open(ctx)
+	defer cancel()
+	ctx, stop := context.WithTimeoutCause(ctx, e.Command, fmt.Errorf("no answer within %v", e.Command))
+	defer stop()
+	counts, err := e.proven(ctx, proof, channels)
+	switch {
+	case err == nil:
+		return counts, nil
+	case e.IsClosing():
+		err = ErrClosed
+	case ctx.Err() != nil:
+		err = EndOf(ctx)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNotCounted, err)
+}
+
+func (e *Engine) proven(ctx context.Context, proof string, channels []string) ([]int64, error) {
+	sub, err := e.Transport.Subscribe(ctx, proof)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Close()
+	counts, err := e.Listeners(ctx, append([]string{proof}, channels...)...)
+	if err != nil {
+		return nil, err
+	}
+	if counts[0] < 1 {
+		return nil, errNotCounted
+	}
+	return counts[1:], nil
 }

@@ -255,12 +255,8 @@ func (k *Keeper) Next(now time.Time) time.Duration {
 	return max(next, free/10)
 }
 
-// uuidVersion is that of the ids that clients of this library give themselves;
-// Redisson's are of version 4.
-const uuidVersion = 7
-
 // Native reports whether an owner is one of a client of this library.
 func Native(owner string) bool {
 	o, err := codec.ParseOwner(owner)
-	return err == nil && o.Client().Version() == uuidVersion
+	return err == nil && o.Native()
 }

@@ -1,0 +1,58 @@
+package redlatch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// testFairEvicted: nobody but Java waits, and the first is a thread that was
+// interrupted. The lock is free, and stays so until the first is taken out by hand.
+func (c *compat) testFairEvicted(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	o := observe(t)
+	p := c.pairWith(t, c.peer, o.server)
+	p.lock = rfairlock.New(p.client, p.name)
+	hold, err := p.lock.Lock(t.Context())
+	require.NoError(t, err)
+	o.about(t, p.name)
+	waiter := p.begin("tryLock", fair(peer.Command{"thread": p.name, "wait": time.Minute.Milliseconds(), "lease": 60000}))
+	o.attempted(t, p.name, 2)
+	dead := p.java.owner(t, p.name)
+	_, err = p.lock.Evict(t.Context(), dead)
+	require.ErrorIs(t, err, redlatch.ErrAlive)
+	next := p.begin("lock", fair(peer.Command{"thread": "t2"}))
+	awaitQueued(t, o.server, p.name, 2)
+	require.True(t, p.truth(t, "interrupt", peer.Command{"thread": p.name}))
+	_, err = waiter.Wait(atMost)
+	require.Error(t, err)
+	deadline := deadlineOf(t, o.server, p.name, dead)
+	require.NoError(t, hold.Unlock())
+
+	in, err := p.lock.Inspect(t.Context())
+	require.NoError(t, err)
+	require.False(t, in.Held())
+	require.Equal(t, dead, in.Queue[0].Text)
+	require.False(t, in.Queue[0].Owner.Native())
+	var done *rlock.Eviction
+	require.Eventually(t, func() bool { // it unsubscribes in the background
+		done, err = p.lock.Evict(t.Context(), dead)
+		return err == nil
+	}, atMost, 10*time.Millisecond)
+	_, err = next.Wait(wakeBound)
+	require.NoError(t, err)
+	require.Equal(t, 1, done.Position)
+	require.True(t, done.Woken)
+	require.Equal(t, in.Queue[1].Text, done.Next)
+	require.True(t, done.Deadline.Equal(deadline))
+	require.Less(t, time.Now(), deadline)
+	p.does(t, "unlock", fair(peer.Command{"thread": "t2"}))
+	requireNoQueue(t, o.server, p.name)
+}

@@ -1,0 +1,273 @@
+package rfairlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// patient is a client that takes nobody out by itself.
+func patient() redlatch.Option { return redlatch.WithDeadWaiterGrace(0) }
+
+// evictor returns the lock of a client that only evicts.
+func evictor(t *testing.T, s redistest.Target, name string) *rlock.Lock {
+	t.Helper()
+	return rfairlock.New(connect(t, s.URL()), name)
+}
+
+func TestEvictTakesTheDeadHeadOfAFreeLockOutAndWakesTheNext(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		l := rfairlock.New(connect(t, s.URL(), noPoll(), patient()), redistest.Key(t))
+		deadline := time.UnixMilli(time.Now().Add(4 * time.Minute).UnixMilli())
+		queueByHand(t, s, l.Name(), foreignHead, deadline)
+		w := await(t.Context(), l)
+		next := awaitAsleep(t, s, l.Name(), 2)[1]
+		done, err := evictor(t, s, l.Name()).Evict(t.Context(), foreignHead)
+		require.NoError(t, err)
+		w.acquired(t, promptly)
+		head, err := codec.ParseOwner(foreignHead)
+		require.NoError(t, err)
+		require.Equal(t, &rlock.Eviction{
+			Owner: head, Text: foreignHead, Position: 1, Deadline: deadline,
+			Subscribed: rlock.SubscribedNo, Next: next, Woken: true,
+		}, done)
+		require.Empty(t, queueOf(t, s, l.Name()))
+	})
+}
+
+func TestEvictWhileTheLockIsHeldWakesNobody(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	l := evictor(t, s, redistest.Key(t))
+	holdByHand(t, s, l.Name(), time.Hour)
+	now := time.Now()
+	queueByHand(t, s, l.Name(), "no owner", now.Add(65*time.Minute))
+	queueByHand(t, s, l.Name(), foreignTail, now.Add(70*time.Minute))
+	done, err := l.Evict(t.Context(), "no owner")
+	require.NoError(t, err)
+	require.Zero(t, done.Owner)
+	require.Equal(t, "no owner", done.Text)
+	require.Equal(t, foreignTail, done.Next)
+	require.False(t, done.Woken)
+	require.Equal(t, []string{foreignTail}, queueOf(t, s, l.Name()))
+	// By as much as the dead one's deadline was beyond the lease, and what is kept.
+	require.InDelta(t, now.Add(65*time.Minute+15*time.Second).UnixMilli(), deadlinesOf(t, s, l.Name())[foreignTail], 10_000)
+
+	done, err = l.Evict(t.Context(), foreignTail)
+	require.NoError(t, err)
+	require.Empty(t, done.Next)
+	require.Empty(t, deadlinesOf(t, s, l.Name()))
+}
+
+// What is taken off those behind is what the dead one had put them off by, whatever
+// the wait of this client: with more they could count as dead.
+func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		l := evictor(t, s, redistest.Key(t))
+		at := time.UnixMilli(time.Now().Add(time.Minute).UnixMilli())
+		for owner, after := range map[string]time.Duration{"a": 0, "short": 2 * time.Second, "b": time.Minute, "long": time.Hour, "c": 2 * time.Hour} {
+			s.Do(t, "ZADD", codec.TimeoutKey(l.Name()), at.Add(after).UnixMilli(), owner)
+		}
+		s.Do(t, "RPUSH", codec.QueueKey(l.Name()), "a", "short", "b", "long", "none", "c")
+		for i, owner := range []string{"short", "long", "none"} {
+			done, err := l.Evict(t.Context(), owner)
+			require.NoError(t, err)
+			require.Equal(t, []int{2, 3, 3}[i], done.Position)
+			require.Equal(t, "a", done.Next)
+			require.True(t, done.Woken)
+		}
+		require.Equal(t, []string{"a", "b", "c"}, queueOf(t, s, l.Name()))
+		require.Equal(t, map[string]int64{
+			"a": at.UnixMilli(), "b": at.Add(58 * time.Second).UnixMilli(),
+			"c": at.Add(2*time.Hour - 2*time.Second - 300*time.Second).UnixMilli(),
+		}, deadlinesOf(t, s, l.Name()))
+	})
+}
+
+func TestEvictLeavesAWaiterThatSomebodyListensFor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	l := rfairlock.New(connect(t, s.URL(), noPoll()), redistest.Key(t))
+	holdByHand(t, s, l.Name(), time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := queueUp(ctx, t, s, l, 1)[0]
+	owner := awaitAsleep(t, s, l.Name(), 1)[0]
+	ours := evictor(t, s, l.Name())
+	_, err := ours.Evict(t.Context(), owner)
+	require.ErrorIs(t, err, redlatch.ErrAlive)
+	var told *redlatch.LockError
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, "evict", told.Op)
+	require.Equal(t, owner, told.Owner.String())
+	require.Equal(t, []string{owner}, queueOf(t, s, l.Name()))
+
+	done, err := ours.Evict(t.Context(), owner, nil, rlock.EvenIfAlive())
+	require.NoError(t, err)
+	require.Equal(t, rlock.SubscribedYes, done.Subscribed)
+	cancel()
+	require.ErrorIs(t, w.failed(t, soon), context.Canceled)
+}
+
+func TestEvictLeavesAWaiterOfWhichNobodyKnowsWhetherItLives(t *testing.T) {
+	t.Parallel()
+	s, url := leastPrivileged(t, "+zrem", "-pubsub")
+	l := rfairlock.New(connect(t, url), aclNames(t)[0])
+	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
+	_, err := l.Evict(t.Context(), foreignHead)
+	require.ErrorIs(t, err, redlatch.ErrNotCounted)
+	require.ErrorContains(t, err, "NOPERM", "the reason is told")
+	require.Equal(t, []string{foreignHead}, queueOf(t, s, l.Name()))
+
+	done, err := l.Evict(t.Context(), foreignHead, rlock.EvenIfAlive())
+	require.NoError(t, err)
+	require.Equal(t, rlock.SubscribedUnknown, done.Subscribed)
+	require.Empty(t, queueOf(t, s, l.Name()))
+}
+
+func TestU42DocumentedUserMayEvictWhereItMayCount(t *testing.T) {
+	t.Parallel()
+	s, url := leastPrivileged(t, "+pubsub|numsub", "+role")
+	client := connect(t, url)
+	for _, name := range aclNames(t) {
+		l := rfairlock.New(client, name)
+		for i, owner := range []string{foreignHead, foreignOwner, foreignTail} {
+			queueByHand(t, s, name, owner, time.Now().Add(time.Duration(i+1)*time.Hour))
+		}
+		for _, owner := range []string{foreignOwner, foreignHead, foreignTail} {
+			done, err := l.Evict(t.Context(), owner)
+			require.NoError(t, err)
+			require.Equal(t, rlock.SubscribedNo, done.Subscribed)
+		}
+		requireNoTrace(t, s, name)
+	}
+}
+
+func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	client := connect(t, s.URL())
+	l := rfairlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	evict := func(l *rlock.Lock, owner string) error {
+		_, err := l.Evict(t.Context(), owner)
+		return err
+	}
+	require.ErrorIs(t, evict(l, foreignHead), redlatch.ErrNotQueued)
+	require.ErrorIs(t, evict(l, hold.Owner().String()), redlatch.ErrNotQueued, "it holds the lock")
+	require.NoError(t, hold.Unlock())
+	require.ErrorIs(t, evict(rlock.New(client, l.Name()), foreignHead), redlatch.ErrNoQueue)
+	require.ErrorIs(t, evict(rfairlock.New(client, ""), foreignHead), redlatch.ErrBadName)
+	s.Do(t, "SET", codec.QueueKey(l.Name()), "no queue")
+	require.ErrorIs(t, evict(l, foreignHead), redlatch.ErrWrongType)
+	s.Do(t, "DEL", codec.QueueKey(l.Name()))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.Evict(ended, foreignHead)
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// meanwhile evicts, and has something happen after the waiter was looked at.
+func meanwhile(t *testing.T, s redistest.Target, name, owner string, happens func()) error {
+	t.Helper()
+	p, client := through(t, s)
+	held := p.HoldMatching(redistest.ToServer, "\r\nPUBSUB\r\n") // the count, not the script that looks
+	result := make(chan error, 1)
+	go func() {
+		_, err := rfairlock.New(client, name).Evict(t.Context(), owner)
+		result <- err
+	}()
+	awaitClosed(t, held.Seen(), "the count")
+	happens()
+	held.Release()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(soon):
+		return errors.New("Evict has not returned")
+	}
+}
+
+func TestEvictLooksAgainAtAHeadThatHasChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	queueByHand(t, s, name, foreignHead, time.Now().Add(time.Hour))
+	require.NoError(t, meanwhile(t, s, name, foreignHead, func() {
+		s.Do(t, "ZINCRBY", codec.TimeoutKey(name), 1000, foreignHead) // as a heartbeat does
+	}))
+	require.Empty(t, queueOf(t, s, name))
+	require.Empty(t, deadlinesOf(t, s, name))
+}
+
+func TestEvictOfAWaiterThatGetsTheLockMeanwhileSaysThatItIsNotQueued(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	queueByHand(t, s, name, "a", time.Now().Add(time.Hour))
+	queueByHand(t, s, name, foreignOwner, time.Now().Add(2*time.Hour))
+	err := meanwhile(t, s, name, foreignOwner, func() {
+		s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
+		holdByHand(t, s, name, time.Hour)
+	})
+	require.ErrorIs(t, err, redlatch.ErrNotQueued)
+	require.Contains(t, owners(t, s, name), foreignOwner, "it keeps the lock")
+}
+
+func TestListenersAreToldInTheOrderOfTheOwners(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		client := connect(t, s.URL(), noPoll())
+		l := rfairlock.New(client, redistest.Key(t))
+		holdByHand(t, s, l.Name(), time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := queueUp(ctx, t, s, l, 1)[0]
+		owner := awaitAsleep(t, s, l.Name(), 1)[0]
+		counts, err := l.Listeners(t.Context(), foreignHead, owner)
+		require.NoError(t, err)
+		require.Equal(t, []int64{0, 1}, counts)
+		none, err := l.Listeners(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, none)
+		_, err = rlock.New(client, l.Name()).Listeners(t.Context(), owner)
+		require.ErrorIs(t, err, redlatch.ErrNoQueue)
+		cancel()
+		require.ErrorIs(t, w.failed(t, soon), context.Canceled)
+		s.Do(t, "DEL", l.Name())
+		requireNoTrace(t, s, l.Name())
+	})
+}
+
+// Redisson may listen on a replica, where the master does not see it.
+func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	replica := redistest.StartReplica(t, s)
+	l := evictor(t, s, redistest.Key(t))
+	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
+	c := replica.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(l.Name(), foreignHead)))
+	require.NoError(t, c.Flush())
+	_, err := redis.ReceiveWithTimeout(c, soon)
+	require.NoError(t, err)
+	_, err = l.Evict(t.Context(), foreignHead)
+	require.ErrorIs(t, err, redlatch.ErrAlive)
+	in, err := l.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, rlock.SubscribedNo, in.Queue[0].Subscribed, "an inspection knows of the master alone")
+}
