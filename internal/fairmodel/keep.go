@@ -3,6 +3,8 @@ package fairmodel
 import (
 	"slices"
 	"strconv"
+
+	"github.com/redlatch/redlatch/codec"
 )
 
 // Waiter is an owner that waits, and the wait in milliseconds with which it was
@@ -23,27 +25,25 @@ type Beat struct {
 }
 
 // Heartbeat is this library's own. It puts off the deadlines of its caller's waiters
-// so far that those before them can take theirs off, keeps the others behind those
-// that moved, and returns what the script replies.
-func (m *Lock) Heartbeat(b Beat) any {
+// so far that those before them can take theirs off, and keeps the others behind
+// those that moved. It returns what the script replies.
+func (m *Lock) Heartbeat(b Beat) codec.Beat {
 	mine := make(map[string]int64, len(b.Ours))
 	for _, w := range b.Ours {
 		mine[w.Owner] = w.Wait
 	}
 	m.putOff(b, mine)
-	missing := []any{}
+	answer := codec.Beat{Left: Call{Left: b.Left}.left(m), Length: int64(len(m.Queue))}
+	for _, owner := range m.Queue[:min(b.Window, len(m.Queue))] {
+		answer.Front = append(answer.Front, codec.Place{Owner: owner, Deadline: m.score(owner)})
+	}
 	for _, w := range b.Ours {
 		if _, left := mine[w.Owner]; left {
-			missing = append(missing, w.Owner)
+			answer.Missing = append(answer.Missing, w.Owner)
 			delete(mine, w.Owner)
 		}
 	}
-	front := []any{}
-	for _, owner := range m.Queue[:min(b.Window, len(m.Queue))] {
-		front = append(front, owner, m.score(owner))
-	}
-	left := Call{Left: b.Left}.left(m)
-	return []any{left, front, missing, int64(len(m.Queue))}
+	return answer
 }
 
 // putOff moves the deadlines, and leaves in mine those that it has not found.
@@ -90,22 +90,18 @@ func (m *Lock) score(owner string) string {
 	return strconv.FormatFloat(deadline, 'f', -1, 64)
 }
 
-// Place is an owner, and the deadline with which it was seen, as Redis writes it; ""
-// for none.
-type Place struct{ Owner, Deadline string }
-
 // Eviction is what an eviction is given. Times are in milliseconds.
 type Eviction struct {
 	Now, Keep int64
-	Dead      []Place
+	Dead      []codec.Place
 	// Left is as in [Call].
 	Left func(most int64) int64
 }
 
 // Evict is this library's own. It removes the dead from the front of the queue, as
-// long as they are those that were seen, and returns what the script replies.
-func (m *Lock) Evict(e Eviction) any {
-	evicted := []any{}
+// long as they are those that were seen, and returns their owners.
+func (m *Lock) Evict(e Eviction) []string {
+	var evicted []string
 	shift, left := 0.0, float64(max(0, Call{Left: e.Left}.left(m)))
 	for _, dead := range e.Dead {
 		head, ok := m.head()
@@ -129,11 +125,11 @@ func (m *Lock) Evict(e Eviction) any {
 }
 
 // Nudge is this library's own. It tells the first in the queue of a free lock once
-// more, if that is the owner, and returns 1, else 0.
-func (m *Lock) Nudge(owner string) any {
+// more, if that is the owner, and reports whether it did.
+func (m *Lock) Nudge(owner string) bool {
 	if head, ok := m.head(); !ok || head != owner || !m.IsFree() {
-		return int64(0)
+		return false
 	}
 	m.tell(owner)
-	return int64(1)
+	return true
 }
