@@ -18,8 +18,12 @@ type Waiter struct {
 type Beat struct {
 	Now, Keep, Fair int64
 	AliveHead       string // who is known to live if it is the first; "": nobody
-	Window          int    // how many of the first in the queue to answer
-	Ours            []Waiter
+	// Living is others that are known to live, and to be kept like ours as long as
+	// they are not the first. The script has no such argument: it is here to be tried
+	// in a simulation.
+	Living map[string]bool
+	Window int // how many of the first in the queue to answer
+	Ours   []Waiter
 	// Left is as in [Call].
 	Left func(most int64) int64
 }
@@ -74,6 +78,8 @@ func (m *Lock) putOff(b Beat, mine map[string]int64) {
 			delete(mine, owner)
 		case place == 0 && owner == b.AliveHead && !m.IsFree():
 			deadline = max(deadline, float64(b.Now+b.Fair))
+		case place > 0 && b.Living[owner]:
+			deadline = max(deadline, float64(b.Now+b.Keep)+ahead)
 		}
 		m.Deadlines[owner] = deadline
 		seen = append(seen, owner)

@@ -43,12 +43,17 @@ const (
 
 // judge knows who lives, counts, and notes what must not be.
 type judge struct {
-	sim     *Sim
-	places  map[string]*place
-	seq     int64
-	waiting int // how many live waiters there are
-	holder  *waiter
-	last    int64 // until when idle has been counted
+	sim       *Sim
+	places    map[string]*place
+	seq       int64
+	waiting   int // how many live waiters there are
+	holder    *waiter
+	head      string // of the queue
+	headSince int64
+	last      int64 // until when idle has been counted
+
+	lately, before int   // how long the queue was at most, lately and before that
+	rotated        int64 // when lately began
 
 	Result
 }
@@ -94,6 +99,17 @@ func (j *judge) refused(w *waiter) bool {
 		p.waiter, p.adopted, p.diedAt = w, true, 0
 	}
 	return false
+}
+
+// front notes who is the first in the queue after each script.
+func (j *judge) front() {
+	head := ""
+	if q := j.sim.server.lock.Queue; len(q) > 0 {
+		head = q[0]
+	}
+	if head != j.head {
+		j.head, j.headSince = head, j.sim.now
+	}
 }
 
 // wait counts a waiter as waiting.
@@ -188,9 +204,6 @@ func (j *judge) count(p *place, how string) {
 		j.fault("%s was evicted alive", p.waiter.owner)
 	}
 	native := p.waiter.of.redlatch
-	if j.sim.kept() {
-		j.note("%s %s live native %v wait %d waited %d", p.waiter.owner, how, native, p.waiter.wait, j.sim.now-p.waiter.since)
-	}
 	switch {
 	case how == pruned && native:
 		j.PrunedRedlatch++
@@ -215,10 +228,10 @@ func (j *judge) checkPromise(p *place, how string) {
 		j.PrunedDead++
 	}
 	v := j.sim.server
-	if !v.lock.IsFree() {
-		return
+	if !v.lock.IsFree() || p.waiter.owner != j.head {
+		return // not in the way, or not for a moment
 	}
-	from := max(p.diedAt, v.freeSince)
+	from := max(p.diedAt, v.freeSince, j.headSince)
 	j.LongestBlock = max(j.LongestBlock, j.sim.now-from)
 	for _, q := range j.sim.processes {
 		k := q.keeping
@@ -240,21 +253,33 @@ func (j *judge) checkPromise(p *place, how string) {
 	}
 }
 
-// checkDeadlines holds every deadline against its bound.
-func (j *judge) checkDeadlines() {
-	v := j.sim.server
-	longest := j.sim.cfg.Load.Hold.Milliseconds() + lease
-	for i, owner := range v.lock.Queue {
-		over := v.lock.Deadlines[owner] - float64(j.sim.now+longest+int64(len(v.lock.Queue)+1)*fairWait+100)
-		if over > 0 {
-			j.fault("the deadline of %s, %d in the queue, is %.0f ms too far", owner, i+1, over)
-		}
+// memory is for how long the judge knows how long the queue was: what was put off
+// for those that were in it then comes to nothing in that time.
+const memory = 2 * 3_600_000
+
+// most returns how many were queued at most in that time.
+func (j *judge) most(n int) int64 {
+	if j.sim.now-j.rotated > memory {
+		j.rotated, j.before, j.lately = j.sim.now, j.lately, 0
 	}
+	j.lately = max(j.lately, n)
+	return int64(max(j.lately, j.before))
 }
 
-func (j *judge) note(format string, args ...any) {
-	if len(j.Notes) < 40 {
-		at := float64(j.sim.now-began) / 3_600_000
-		j.Notes = append(j.Notes, fmt.Sprintf("%.4f h: ", at)+fmt.Sprintf(format, args...))
+// checkDeadlines holds every deadline against its bound: for n in the queue, n + 1
+// waits from the end of the longest lease.
+func (j *judge) checkDeadlines() {
+	v := j.sim.server
+	n := len(v.lock.Queue)
+	longest := j.sim.cfg.Load.Hold.Milliseconds() + lease + 100 // clocks differ
+	wait := max(fairWait, j.sim.cfg.Load.Wait.Milliseconds())
+	strict := float64(j.sim.now + longest + int64(n+1)*wait)
+	bound := float64(j.sim.now + longest + (j.most(n)+1)*wait)
+	for i, owner := range v.lock.Queue {
+		deadline := v.lock.Deadlines[owner]
+		j.Over = max(j.Over, int64(deadline-strict))
+		if deadline > bound && j.sim.cfg.Fleet.Redlatch > 0 {
+			j.fault("the deadline of %s, %d in the queue, is %.0f ms too far", owner, i+1, deadline-bound)
+		}
 	}
 }

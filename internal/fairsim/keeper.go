@@ -14,9 +14,10 @@ type keeping struct {
 	p         *process
 	keeper    *presence.Keeper
 	began     int64
-	calmSince int64 // since when nothing has hindered it
-	busy      bool  // a round is under way
-	soon      bool  // another one is due after that
+	calmSince int64           // since when nothing has hindered it
+	living    map[string]bool // who of the others was heard at the last count
+	busy      bool            // a round is under way
+	soon      bool            // another one is due after that
 	next      *timer
 }
 
@@ -71,7 +72,7 @@ func (k *keeping) beat() {
 	p := k.p
 	b := fairmodel.Beat{
 		Now: p.wall(), Keep: keep.Milliseconds(), Fair: fairWait,
-		AliveHead: k.keeper.AliveHead(), Window: k.keeper.Window(),
+		AliveHead: k.keeper.AliveHead(), Window: k.keeper.Window(), Living: k.living,
 	}
 	for _, s := range p.room {
 		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: s.owner, Wait: s.wait})
@@ -122,9 +123,24 @@ func (k *keeping) look(answer codec.Beat) {
 		case !ok:
 			counts = nil
 		}
-		k.keeper.Counted(p.local(), counts)
+		k.counted(asked, counts)
 		k.act()
 	})
+}
+
+// counted takes the counts in, nil when they could not be had.
+func (k *keeping) counted(asked []string, counts []int64) {
+	proven := k.keeper.Counted(k.p.local(), counts)
+	k.living = nil
+	if !proven || !k.p.sim.cfg.KeepLiving {
+		return
+	}
+	k.living = map[string]bool{}
+	for i, owner := range asked[1:] {
+		if counts[i+1] > 0 {
+			k.living[owner] = true
+		}
+	}
 }
 
 func (p *process) isOurs(owner string) bool {

@@ -26,13 +26,17 @@ type Result struct {
 	// waited who got the lock.
 	LongestBlock, Longest int64
 
+	// Over is by how many milliseconds a deadline was at most later than for those
+	// that were in the queue at that moment it should have been: others may have left
+	// it earlier than was reckoned.
+	Over int64
+
 	// Idle is for how many milliseconds the lock was free while live waiters queued.
 	Idle int64
 
 	// Faults counts all that must never be, and FirstFaults tells the first of them.
 	Faults      int
 	FirstFaults []string
-	Notes []string
 }
 
 // IdleShare is the share of the time for which the lock was free while live waiters
@@ -43,6 +47,9 @@ func (r Result) IdleShare() float64 {
 	}
 	return float64(r.Idle) / float64(r.Time.Milliseconds())
 }
+
+// Pruned is how many live waiters lost their places because their deadlines came.
+func (r Result) Pruned() int64 { return r.PrunedRedlatch + r.PrunedRedisson + r.PrunedUnkept }
 
 // PerThousand is n for a thousand acquisitions.
 func (r Result) PerThousand(n int64) float64 {

@@ -37,6 +37,7 @@ func (v *server) run(script func(m *fairmodel.Lock)) {
 	for _, owner := range m.Told {
 		v.publish(owner)
 	}
+	v.sim.judge.front()
 	m.Pruned, m.Told = m.Pruned[:0], m.Told[:0]
 }
 

@@ -97,17 +97,20 @@ func (s *Sim) longest() int64 { return s.cfg.Load.Hold.Milliseconds() }
 
 func (s *Sim) holdTime() int64 { return s.between(1, s.longest()) }
 
-// think is how long a worker does without the lock: about nine of all are served
-// in that time.
-func (s *Sim) think() int64 { return int64(s.rnd.ExpFloat64() * 4.5 * float64(s.longest())) }
+// think is how long a worker does without the lock: about two others hold it in
+// that time, so that most wait.
+func (s *Sim) think() int64 { return int64(s.rnd.ExpFloat64() * float64(s.longest())) }
 
 // waitTime is how long somebody waits who does not wait for ever.
-func (s *Sim) waitTime() int64 { return s.between(5_000, fairWait) }
+func (s *Sim) waitTime() int64 {
+	return s.between(5_000, max(fairWait, s.cfg.Load.Wait.Milliseconds()))
+}
 
-// kept reports whether a process of Redlatch's has had time to keep the queue.
+// kept reports whether a process of Redlatch's keeps the queue, and has had time to
+// find out who lives: two heartbeats, and a count with each.
 func (s *Sim) kept() bool {
 	for _, p := range s.processes {
-		if p.keeping != nil && s.now > p.keeping.began+period.Milliseconds()+1000 {
+		if p.keeping != nil && s.now >= p.blindUntil && s.now > max(p.keeping.began, p.blindUntil)+2*period.Milliseconds()+1000 {
 			return true
 		}
 	}
