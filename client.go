@@ -24,7 +24,8 @@ func init() {
 }
 
 // Client is a connection to Redis, an identity, and a lifetime. Locks are made
-// from it with rlock.New and rfairlock.New and share its two connections, however many they are.
+// from it with rlock.New and rfairlock.New and share its two connections, however
+// many they are. While it is counted who listens, there is one to each replica, too.
 // A Client is safe for concurrent use; a process needs one for each Redis.
 type Client struct {
 	engine *core.Engine
@@ -49,6 +50,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if set.dialReplica == nil {
+		set.dialReplica = set.replicaDialer(url)
+	}
 	t := redigoTransport(dial, &set)
 	if err := t.Connect(ctx); err != nil {
 		_ = t.Close() // the error that matters is why it could not connect
@@ -62,6 +66,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 // made on first use, and a dial that does not work shows as ErrNotSent then.
 // Connections must come ready to use, authenticated and with their database
 // selected; a read timeout they were dialled with applies while dialling only.
+// On a master that has replicas it cannot be counted who listens, unless
+// [WithReplicaDialer] says how to reach them.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {
 		return nil, errors.New("redlatch: New needs a dial function")
@@ -130,6 +136,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Logger:    set.logger,
 
 		MaxWaiters: int64(set.maxWaiters),
+		Grace:      set.grace,
 		Hooks:      hooks(set),
 		ServerTime: set.serverTime,
 	})}

@@ -23,6 +23,7 @@ import (
 func (c *compat) testFair(t *testing.T) {
 	t.Run("an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
 	t.Run("turns come in the order of the queue", c.testFairOrder)
+	t.Run("fifty waiters of six processes have no inversion", c.testFairProcesses)
 	t.Run("nobody is overtaken in a crowd", c.testFairCrowd)
 	t.Run("a release wakes the first of the other language", c.testFairWakeUp)
 	t.Run("either counts the other's fair re-entries", c.testFairCounts)

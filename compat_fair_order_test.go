@@ -30,6 +30,9 @@ const (
 	crowdThreads = 4
 )
 
+// javaWaits are the ways in which a Java thread waits.
+var javaWaits = []peer.Command{{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"}}
+
 // turn is what a waiter tells whose turn has come.
 type turn struct {
 	owner  string
@@ -79,8 +82,7 @@ func (j *java) queueUp(t *testing.T, name string, i int, turns chan<- turn) {
 	thread := fmt.Sprint(name, i)
 	owner := j.owner(t, thread)
 	command := fair(peer.Command{"name": name, "thread": thread})
-	lock := []peer.Command{{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"}}[i/2%3]
-	call := j.begin(command.With(lock))
+	call := j.begin(command.With(javaWaits[i/2%len(javaWaits)]))
 	go func() {
 		_, err := call.Wait(atMost)
 		turns <- turn{owner, err, func() error {
@@ -144,11 +146,11 @@ func (c *compat) testFairCrowd(t *testing.T) {
 		theirs += tally.Rounds
 	}
 	require.Equal(t, int64(crowdRounds), ours+theirs, "rounds were lost: two were inside at once")
-	waited, overtaken := tape(t)
-	require.Empty(t, overtaken)
-	require.Greater(t, waited, crowdRounds/2, "most had to wait")
+	queue := tape(t)
+	require.Empty(t, queue.overtaken)
+	require.Greater(t, queue.waited, crowdRounds/2, "most had to wait")
 	requireNoQueue(t, s, name)
-	result = fmt.Sprintf("%d turns, Go %d %%", waited, 100*ours/crowdRounds)
+	result = fmt.Sprintf("%d turns, Go %d %%", queue.waited, 100*ours/crowdRounds)
 }
 
 func crowdCounts(ctx context.Context, lock *rlock.Lock, conn redis.Conn, key string) (rounds int64, err error) {
@@ -176,23 +178,24 @@ type queueTape struct {
 	waited      int      // how often somebody took the lock who had been queued
 	overtaken   []string // who took it though another was the first
 	popped      string   // who left the head of the queue last, in this script
+
+	pushed, granted []string // who was queued, and who took the lock, in order
 }
 
-// recordQueue begins to watch a lock. What it returns ends that and tells how many
-// had their turn in the queue, and who took the lock before another's.
-func recordQueue(t *testing.T, s *redistest.Server, name string) func(*testing.T) (waited int, overtaken []string) {
+// recordQueue begins to watch a lock. What it returns ends that.
+func recordQueue(t *testing.T, s *redistest.Server, name string) func(*testing.T) *queueTape {
 	t.Helper()
 	conn := s.Dial(t)
 	_, err := conn.Do("MONITOR")
 	require.NoError(t, err)
-	tape := queueTape{lock: name, queue: codec.QueueKey(name)}
+	tape := &queueTape{lock: name, queue: codec.QueueKey(name)}
 	ended := make(chan error, 1)
 	go func() { ended <- tape.read(conn, "the end of "+name) }()
-	return func(t *testing.T) (int, []string) {
+	return func(t *testing.T) *queueTape {
 		t.Helper()
 		s.Do(t, "ECHO", "the end of "+name)
 		require.NoError(t, <-ended)
-		return tape.waited, tape.overtaken
+		return tape
 	}
 }
 
@@ -223,6 +226,7 @@ func (q *queueTape) add(args []string) {
 	case len(args) < 2:
 	case command == "RPUSH" && args[1] == q.queue:
 		q.line = append(q.line, args[2])
+		q.pushed = append(q.pushed, args[2])
 	case command == "LREM" && args[1] == q.queue:
 		q.line = slices.DeleteFunc(q.line, func(owner string) bool { return owner == args[3] })
 	case command == "LPOP" && args[1] == q.queue && len(q.line) > 0:
@@ -233,6 +237,7 @@ func (q *queueTape) add(args []string) {
 }
 
 func (q *queueTape) took(owner string) {
+	q.granted = append(q.granted, owner)
 	switch q.popped {
 	case owner:
 		q.waited++

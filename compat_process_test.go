@@ -20,9 +20,10 @@ import (
 
 // The environment of a test binary that is to be a Go process of a mixed fleet.
 const (
-	memberURL  = "REDLATCH_TEST_MEMBER_URL"
-	memberLock = "REDLATCH_TEST_MEMBER_LOCK"
-	memberFair = "REDLATCH_TEST_MEMBER_FAIR" // set: the lock is a fair one
+	memberURL   = "REDLATCH_TEST_MEMBER_URL"
+	memberLock  = "REDLATCH_TEST_MEMBER_LOCK"
+	memberFair  = "REDLATCH_TEST_MEMBER_FAIR"  // set: the lock is a fair one
+	memberTurns = "REDLATCH_TEST_MEMBER_TURNS" // set: so many wait for it at once
 )
 
 // member is a process of a mixed fleet, in either language, that takes one lock.

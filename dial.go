@@ -21,6 +21,7 @@ type dialFunc = func(ctx context.Context) (redis.Conn, error)
 func redigoTransport(dial dialFunc, set *settings) *core.Redigo {
 	return core.NewRedigo(core.RedigoConfig{
 		Dial:        dial,
+		DialReplica: set.dialReplica,
 		Command:     set.command,
 		Lease:       set.watchdog,
 		DialTimeout: set.dialTimeout,
@@ -44,6 +45,28 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 		return s.unixDialer(u)
 	}
 	return nil, fmt.Errorf("redlatch: address %s: the scheme must be redis, rediss or unix", redact(rawURL))
+}
+
+// replicaDialer returns the function that makes connections to the replicas of the
+// server at rawURL, which dialer has accepted, as to itself. They are where the
+// server says, over TCP even when it is itself reached by a socket.
+func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (redis.Conn, error) {
+	target := url.URL{Scheme: "redis"}
+	if u, err := url.Parse(rawURL); err == nil {
+		if u.Scheme == "rediss" {
+			target.Scheme = u.Scheme
+		}
+		if s.credentials == nil {
+			target.User = u.User
+		}
+	}
+	return func(ctx context.Context, addr string) (redis.Conn, error) {
+		replica := target
+		replica.Host = addr
+		return s.withOptions(func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+			return redis.DialURLContext(ctx, replica.String(), opts...)
+		})(ctx)
+	}
 }
 
 func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {

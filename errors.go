@@ -13,7 +13,8 @@ import (
 var (
 	// ErrNotAcquired says that somebody else holds the lock: TryLock found it
 	// held, or the time of WithWait ran out. When the context ended the wait,
-	// the context's error is joined with it.
+	// the context's error is joined with it. With a fair lock it may also be that
+	// nobody holds it, but others are queued before the caller.
 	ErrNotAcquired = core.ErrNotAcquired
 
 	// ErrNotHeld says that the hold was given up before, by Unlock or LetExpire.
@@ -76,7 +77,9 @@ type LockError struct {
 	// Owner is the owner on whose behalf the operation ran, if there was one.
 	Owner codec.Owner
 	// Holder is who held the lock when it was last asked for, the zero Owner if
-	// not known.
+	// not known, or if nobody held it: a fair lock is refused while it is free, too,
+	// to all but the first in its queue. Whose turn it is, and whether anybody
+	// listens for it, tells Lock.Inspect: the first of the Waiters of its Inspection.
 	Holder codec.Owner
 	// TTL is how long the present holder's lease had left when it was last
 	// asked for, 0 if not known.

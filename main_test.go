@@ -10,7 +10,11 @@ import (
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(memberURL); url != "" {
-		if err := memberLoop(url); err != nil {
+		loop := memberLoop
+		if os.Getenv(memberTurns) != "" {
+			loop = turnsLoop
+		}
+		if err := loop(url); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}

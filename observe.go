@@ -23,7 +23,7 @@ type Observer interface {
 }
 
 // Event is one of [Acquired], [NotAcquired], [Ended], [Released], [Renewed],
-// [Gap] and [Reconnected].
+// [Gap], [Evicted] and [Reconnected].
 type Event interface{ event() }
 
 // WithObserver sets who is told what happens to the client's locks. Default:
@@ -120,6 +120,24 @@ type Gap struct {
 	Kind string
 }
 
+// Evicted says that this client took a dead waiter out of the queue of a fair lock:
+// nobody had listened to its channel for longer than a live one needs to reconnect.
+// See [WithDeadWaiterGrace].
+type Evicted struct {
+	// Name is the lock's name, as the caller gave it.
+	Name string
+	// Kind is the lock's kind: "fair".
+	Kind string
+	// Owner is the waiter's owner as it stands in Redis; see codec.ParseOwner.
+	Owner string
+	// Absent is for how long nobody was known to listen.
+	Absent time.Duration
+	// Native is true for a waiter of this library, false for one of Redisson's.
+	Native bool
+	// Heard is true when somebody had listened before.
+	Heard bool
+}
+
 // Reconnected says that a connection was made in place of one that was lost. Only
 // the built-in transport tells.
 type Reconnected struct {
@@ -133,6 +151,7 @@ func (Ended) event()       {}
 func (Released) event()    {}
 func (Renewed) event()     {}
 func (Gap) event()         {}
+func (Evicted) event()     {}
 func (Reconnected) event() {}
 
 // hooks makes the hooks of the parts below out of an observer. Without one there
@@ -156,6 +175,7 @@ func hooks(set *settings) core.Hooks {
 			}
 		},
 		Renewed:     func(r core.Renewal) { tell(Renewed(r)) },
+		Evicted:     func(e core.Eviction) { tell(Evicted(e)) },
 		Reconnected: func(connection string) { tell(Reconnected{Connection: connection}) },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
@@ -28,16 +29,21 @@ type settings struct {
 	clientName  string
 	tls         *tls.Config
 	credentials Credentials
+	dialReplica func(ctx context.Context, addr string) (redis.Conn, error)
 	logger      *slog.Logger
 	maxWaiters  int
 	observer    Observer
 	serverTime  bool
+	grace       time.Duration
 }
 
 // Credentials returns the user and password for a new connection. It is called
 // for every connection, so it may return tokens that change; an empty user is
 // the default user.
 type Credentials func(ctx context.Context) (user, password string, err error)
+
+// leastGrace is what a live waiter may need to reconnect.
+const leastGrace = 5 * time.Second
 
 func defaults() settings {
 	return settings{
@@ -46,6 +52,7 @@ func defaults() settings {
 		command:     3 * time.Second,
 		dialTimeout: 5 * time.Second,
 		pollCap:     10 * time.Second,
+		grace:       10 * time.Second,
 		logger:      slog.New(slog.DiscardHandler),
 	}
 }
@@ -102,6 +109,18 @@ func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c 
 // WithCredentials sets where user and password come from, instead of the URL.
 func WithCredentials(f Credentials) Option { return func(s *settings) { s.credentials = f } }
 
+// WithReplicaDialer sets how to connect to a replica of the master. Waiters may
+// listen there, so they are counted there, too; replicas are used for nothing else.
+// addr is the host:port that the master's ROLE gives; whoever dials may know a
+// better one. Connections must come ready to use, as those for [New]. Default for
+// Open: addr, with the user, the password and the TLS settings of the connection to
+// the master; for New: none, and who listens on a master with replicas cannot be
+// counted. It has no effect on transports that the caller brings. Redisson has no
+// counterpart.
+func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
+	return func(s *settings) { s.dialReplica = dial }
+}
+
 // WithLogger sets where the client logs what it cannot return: losses, failed
 // renewals, outcomes settled in the background. Default: nowhere.
 func WithLogger(l *slog.Logger) Option {
@@ -124,6 +143,21 @@ func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n 
 // machine's clock, as in Redisson, where every machine uses its own.
 func WithServerTime() Option { return func(s *settings) { s.serverTime = true } }
 
+// WithDeadWaiterGrace sets for how long nobody may listen to the channel of a fair
+// lock's waiter before it counts as dead, is taken out of the queue and told to the
+// observer as [Evicted]. The value, 10 s by default, is for waiters of this library;
+// those of Redisson, which take longer to reconnect and are queued before they
+// listen, have three times that once they were heard, and six times that if they
+// never were. At least 5 s, or 0: nobody is ever taken out. It takes effect in this
+// client only; Redisson has no counterpart: there the dead block the queue until
+// their deadlines, minutes later.
+//
+// A live waiter that is taken out, as when its host could not reach Redis for so
+// long, queues anew at the end: it loses its place, never the lock. To count who
+// listens the server must permit PUBSUB, and ROLE where there are replicas; where it
+// does not, one line is logged and nobody is taken out.
+func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
+
 // check reports the first setting that makes no sense.
 func (s *settings) check() error {
 	for _, d := range []struct {
@@ -137,10 +171,14 @@ func (s *settings) check() error {
 		{"dial timeout", s.dialTimeout, time.Millisecond},
 		{"poll cap", s.pollCap, time.Millisecond},
 		{"loss margin", s.margin, 0},
+		{"dead waiters' grace", s.grace, 0},
 	} {
 		if d.value < d.least || d.value > codec.MaxLease {
 			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, codec.MaxLease)
 		}
+	}
+	if s.grace > 0 && s.grace < leastGrace {
+		return fmt.Errorf("redlatch: a dead waiters' grace of %v, which a live one can miss, is under %v", s.grace, leastGrace)
 	}
 	if s.maxWaiters < 0 {
 		return fmt.Errorf("redlatch: a maximum of %d waiters", s.maxWaiters)

@@ -46,7 +46,8 @@ func TestNilOptionsAndZeroValuesMeanTheDefaults(t *testing.T) {
 	t.Parallel()
 	c, err := redlatch.NewWithTransport(&closing{}, nil,
 		redlatch.WithLogger(nil), redlatch.WithClientID(uuid.Nil), redlatch.WithNameMapper(nil),
-		redlatch.WithTLSConfig(nil), redlatch.WithCredentials(nil), redlatch.WithClientName(""))
+		redlatch.WithTLSConfig(nil), redlatch.WithCredentials(nil), redlatch.WithClientName(""),
+		redlatch.WithReplicaDialer(nil))
 	require.NoError(t, err)
 	require.NotEqual(t, uuid.Nil, c.ID())
 	require.ErrorIs(t, c.Close(), errStuck)

@@ -50,7 +50,7 @@ func Inspected(reply any) (left time.Duration, held []Held, queue []Queued, err 
 
 // holders decodes a lock's fields and values in turn.
 func holders(reply any) ([]Held, error) {
-	fields, err := pairs(reply)
+	fields, err := pairs("inspection", reply)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +66,10 @@ func holders(reply any) ([]Held, error) {
 }
 
 // pairs decodes texts in twos.
-func pairs(reply any) ([][2]string, error) {
-	all, err := texts(reply)
+func pairs(of string, reply any) ([][2]string, error) {
+	all, err := texts(of, reply)
 	if err != nil || len(all)%2 != 0 {
-		return nil, badReply("inspection", reply)
+		return nil, badReply(of, reply)
 	}
 	out := make([][2]string, 0, len(all)/2)
 	for i := 0; i < len(all); i += 2 {
@@ -78,16 +78,16 @@ func pairs(reply any) ([][2]string, error) {
 	return out, nil
 }
 
-func texts(reply any) ([]string, error) {
+func texts(of string, reply any) ([]string, error) {
 	items, ok := reply.([]any)
 	if !ok {
-		return nil, badReply("inspection", reply)
+		return nil, badReply(of, reply)
 	}
 	out := make([]string, 0, len(items))
 	for _, item := range items {
 		text, isText := bulk(item)
 		if !isText {
-			return nil, badReply("inspection", item)
+			return nil, badReply(of, item)
 		}
 		out = append(out, text)
 	}
@@ -96,11 +96,11 @@ func texts(reply any) ([]string, error) {
 
 // waiters decodes a queue with its deadlines and the listeners of the first.
 func waiters(order, deadlines, listeners any) ([]Queued, error) {
-	owners, err := texts(order)
+	owners, err := texts("inspection", order)
 	if err != nil {
 		return nil, err
 	}
-	scores, err := pairs(deadlines)
+	scores, err := pairs("inspection", deadlines)
 	if err != nil {
 		return nil, err
 	}

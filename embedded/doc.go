@@ -50,7 +50,8 @@
 //   - Not guarded: no ACL and no TLS. It listens on the loopback interface unless
 //     told otherwise.
 //   - Not complete: CLIENT knows only SETNAME and GETNAME (no ID, no KILL), and
-//     there is no ACL, CONFIG, ROLE, DEBUG or MONITOR, no real CLUSTER or INFO.
+//     there is no ACL, CONFIG, DEBUG or MONITOR, no real CLUSTER or INFO. ROLE is
+//     always that of a master without replicas, which is what it is.
 //     SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE are other names of PUBLISH, SUBSCRIBE
 //     and UNSUBSCRIBE: acknowledgements and messages come under the plain names.
 //   - Error texts from inside scripts are worded differently than Redis words

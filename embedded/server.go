@@ -90,6 +90,16 @@ func (s *Server) open() error {
 			return err
 		}
 	}
+	err = s.srv.Register("ROLE", func(p *server.Peer, _ string, _ []string) {
+		// A master without replicas: it has none, and can have none.
+		p.WriteLen(3)
+		p.WriteBulk("master")
+		p.WriteInt(0)
+		p.WriteLen(0)
+	})
+	if err != nil {
+		return err
+	}
 	return first.Close()
 }
 

@@ -113,6 +113,11 @@ func TestShardedPubSubIsAnotherNameForPubSub(t *testing.T) {
 	require.EqualValues(t, 0, do(t, c, "SPUBLISH", "ch", "nobody"))
 }
 
+func TestRoleIsThatOfAMasterWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []any{[]byte("master"), int64(0), []any{}}, do(t, dial(t, start(t)), "ROLE"))
+}
+
 func TestClientThatDoesNotReadHoldsUpNobodyAndIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())

@@ -3,6 +3,7 @@ package rfairlock_test
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -123,6 +126,7 @@ func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 	t.Parallel()
 	for _, rights := range [][]any{
 		{"+pubsub|numsub"},
+		{"+pubsub|numsub", "+role"},
 		{"+client|id", "+client|kill"},
 		{"-time", "-hkeys", "-ping"},
 	} {
@@ -134,5 +138,82 @@ func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 		require.NoError(t, hold.Unlock())
 		require.NoError(t, w.acquired(t, promptly).Unlock())
 		requireNoTrace(t, s, l.Name())
+	}
+}
+
+// rightsFor returns what the manual says that something needs: the commands, and
+// the keys as its user has them.
+func rightsFor(t *testing.T, use string) (commands []string, keys []any) {
+	t.Helper()
+	manual, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	_, row, found := strings.Cut(string(manual), "\n| "+use+" | `")
+	require.True(t, found, "the manual has no row for %s", use)
+	words, rest, _ := strings.Cut(row, "` | ")
+	names, _, _ := strings.Cut(rest, " |")
+	for name := range strings.SplitSeq(names, ", ") {
+		keys = append(keys, map[string]any{
+			"lock": "~app:*", "queue": "~redisson_lock_queue:{app:*", "timeouts": "~redisson_lock_timeout:{app:*",
+			"channel": "~redisson_lock__channel:{app:*",
+		}[name])
+	}
+	return strings.Fields(words), append(keys, "&redisson_lock__channel:{app:*")
+}
+
+// lookAfterQueue runs all that looks after a queue as a user with these rights, each
+// on its longest way, and returns the first refusal.
+func lookAfterQueue(t *testing.T, s *redistest.Server, commands []string, keys []any) error {
+	t.Helper()
+	user := []any{"SETUSER", "keeper", "reset", "on", "nopass"}
+	for _, command := range commands {
+		user = append(user, "+"+command)
+	}
+	s.Do(t, "ACL", append(user, keys...)...)
+	conn := s.Dial(t)
+	_, err := conn.Do("AUTH", "keeper", "any")
+	require.NoError(t, err)
+
+	name, now := aclNames(t)[0], time.Now()
+	for _, owner := range []string{"dead", "second", "third"} {
+		queueByHand(t, s, name, owner, now.Add(time.Hour))
+	}
+	places := []any{name, codec.QueueKey(name), codec.TimeoutKey(name), codec.LockChannel(name)}
+	for _, call := range []struct {
+		script *transport.Script
+		keys   []any
+		args   []any
+	}{
+		{luasrc.FairHeartbeat, places[:3], []any{now.UnixMilli(), 7200000, 300000, "", 64, "second", 300000}},
+		{luasrc.FairEvict, places, []any{now.UnixMilli(), 15000, "PUBLISH", "0", "dead", now.Add(time.Hour).UnixMilli()}},
+		{luasrc.FairNudge, []any{places[0], places[1], places[3]}, []any{"second", "PUBLISH", "0"}},
+	} {
+		s.Do(t, "SCRIPT", "LOAD", call.script.Text())
+		for command, script := range map[string]string{"EVALSHA": call.script.SHA(), "EVAL": call.script.Text()} {
+			_, err := conn.Do(command, slices.Concat([]any{script, len(call.keys)}, call.keys, call.args)...)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	require.Equal(t, []string{"second", "third"}, queueOf(t, s, name))
+	return nil
+}
+
+// No right too few, and none too many.
+func TestU42LookingAfterAQueueNeedsTheDocumentedRights(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	commands, keys := rightsFor(t, "fair: heartbeat, eviction, nudge")
+	require.Len(t, keys, 5)
+	require.NoError(t, lookAfterQueue(t, s, commands, keys))
+	for i := range commands {
+		require.Error(t, lookAfterQueue(t, s, slices.Delete(slices.Clone(commands), i, i+1), keys), "without %s", commands[i])
+	}
+	for i := range keys {
+		require.Error(t, lookAfterQueue(t, s, commands, slices.Delete(slices.Clone(keys), i, i+1)), "without %s", keys[i])
+	}
+	all := documentedUser(t)
+	for _, command := range commands {
+		require.Contains(t, all, "+"+command, "the documented user may do it")
 	}
 }

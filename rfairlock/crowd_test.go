@@ -2,9 +2,12 @@ package rfairlock_test
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
@@ -45,7 +48,15 @@ func crowd(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lo
 	for i := range all {
 		all[i] = await(ctx, l)
 	}
-	until(t, time.Minute, "all are queued", func() bool { return len(queueOf(t, srv, l.Name())) == n })
+	until(t, time.Minute, "all are queued", func() bool {
+		queued := len(queueOf(t, srv, l.Name()))
+		if queued != n {
+			for _, w := range all {
+				w.stillWaits(t)
+			}
+		}
+		return queued == n
+	})
 	return all
 }
 
@@ -55,15 +66,33 @@ func TestCloseTakesACrowdOutOfTheQueue(t *testing.T) {
 	}
 	t.Parallel()
 	srv := redistest.Start(t)
-	client := connect(t, srv.URL())
+	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
-	all := crowd(t.Context(), t, srv, l, 1500)
+	all := crowd(t.Context(), t, srv, l, 5000)
+	until(t, time.Minute, "all listen", func() bool { return len(srv.Channels(t)) == len(all) })
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	began := time.Now()
 	require.NoError(t, client.Close())
+	t.Logf("Close took %v", time.Since(began))
+	require.Less(t, walks(t, srv), len(all)/10, "many left by one script")
 	require.Empty(t, queueOf(t, srv, l.Name()))
 	for _, w := range all {
 		require.ErrorIs(t, w.failed(t, promptly), redlatch.ErrClosed)
 	}
+}
+
+// walks returns how often scripts have read a whole queue.
+func walks(t *testing.T, srv *redistest.Server) int {
+	t.Helper()
+	stats, err := redis.String(srv.Do(t, "INFO", "commandstats"), nil)
+	require.NoError(t, err)
+	_, stats, found := strings.Cut(stats, "cmdstat_lrange:calls=")
+	require.True(t, found)
+	count, _, _ := strings.Cut(stats, ",")
+	n, err := strconv.Atoi(count)
+	require.NoError(t, err)
+	return n
 }
 
 func TestCrowdThatLeavesCostsTheClientNoOtherHold(t *testing.T) {
@@ -72,12 +101,12 @@ func TestCrowdThatLeavesCostsTheClientNoOtherHold(t *testing.T) {
 	}
 	t.Parallel()
 	srv := redistest.Start(t)
-	client := connect(t, srv.URL())
-	kept := take(t, rlock.New(client, redistest.Key(t)), rlock.WithWatchdog(3*time.Second))
+	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	all := crowd(ctx, t, srv, l, 4000)
+	kept := take(t, rlock.New(client, redistest.Key(t)), rlock.WithWatchdog(3*time.Second))
 	cancel()
 	for _, w := range all {
 		require.ErrorIs(t, w.failed(t, promptly), context.Canceled)

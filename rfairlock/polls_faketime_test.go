@@ -8,12 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -22,16 +24,21 @@ import (
 
 // counting counts the scripts that a client runs.
 type counting struct {
-	transport.Transport
-	n atomic.Int64
+	*core.Redigo
+	n     atomic.Int64 // of those that waiters and holders run
+	beats atomic.Int64 // heartbeats
 }
 
 // Start is part of transport.Transport.
 func (c *counting) Start(call *transport.Call, done transport.Done) {
-	if call.Script != nil {
+	switch call.Script {
+	case nil, luasrc.FairEvict, luasrc.FairNudge:
+	case luasrc.FairHeartbeat:
+		c.beats.Add(1)
+	default:
 		c.n.Add(1)
 	}
-	c.Transport.Start(call, done)
+	c.Redigo.Start(call, done)
 }
 
 // during returns how many scripts ran while the time passed.
@@ -54,8 +61,16 @@ func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *re
 // fakeClient is one more client of a server inside a bubble.
 func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) (*redlatch.Client, *counting) {
 	t.Helper()
-	calls := &counting{Transport: core.NewRedigo(core.RedigoConfig{
-		Dial:        srv.Server.Dial,
+	return countingClient(t, srv.Server.Dial, opts...)
+}
+
+// countingClient is a client that counts what it runs.
+func countingClient(
+	t *testing.T, dial func(context.Context) (redis.Conn, error), opts ...redlatch.Option,
+) (*redlatch.Client, *counting) {
+	t.Helper()
+	calls := &counting{Redigo: core.NewRedigo(core.RedigoConfig{
+		Dial:        dial,
 		Command:     3 * time.Second,
 		Lease:       30 * time.Second,
 		DialTimeout: 5 * time.Second,
@@ -115,7 +130,9 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 					for range 10 {
 						require.LessOrEqual(t, calls.during(time.Second), int64(2), "%d waiters", n)
 					}
+					beats := calls.beats.Load()
 					require.LessOrEqual(t, calls.during(time.Minute), int64(90))
+					require.LessOrEqual(t, calls.beats.Load()-beats, int64(61))
 					end()
 				})
 			}
@@ -151,7 +168,9 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 			all = append(all, await(ctx, rfairlock.New(client, "job")))
 		}
 		time.Sleep(time.Second)
+		beats := calls.beats.Load()
 		require.LessOrEqual(t, calls.during(50*time.Second), int64(5), "one attempt for each poll cap")
+		require.LessOrEqual(t, calls.beats.Load()-beats, int64(10), "one heartbeat a period")
 		require.Len(t, queueOf(t, srv, "job"), len(all))
 		cancel()
 		synctest.Wait()

@@ -62,6 +62,10 @@ func (f *fair) Acquire(c *transport.Call, a *protocol.Acquisition) {
 
 // GiveUp is part of protocol.Protocol.
 func (f *fair) GiveUp(c *transport.Call, a *protocol.Acquisition) {
+	if c.Script == luasrc.FairGiveUp {
+		c.Args = append(c.Args, a.Owner, a.Wait)
+		return
+	}
 	f.four(c, luasrc.FairGiveUp, a.Owner, a.Wait, f.publish, f.message)
 }
 
@@ -101,5 +105,5 @@ const inspected = 64
 // Channel is part of protocol.Protocol. Each waiter has its own.
 func (f *fair) Channel(a *protocol.Acquisition) string {
 	owner, _ := a.Owner.(string) // always one
-	return codec.OwnerChannel(f.name, owner)
+	return f.WaiterChannel(owner)
 }

@@ -145,6 +145,9 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 	for _, rights := range [][]any{
 		{},
 		{"+client|setname"},
+		{"+pubsub|numsub"},
+		{"+role"},
+		{"+pubsub|numsub", "+role"},
 		{"+client|id", "+client|kill", "+client|setname"},
 		{"-ping"},
 		{"-hkeys"},

@@ -18,16 +18,23 @@ type mirror struct {
 	*testing.T
 	srv    *redistest.Server
 	client *redlatch.Client
+	lock   func(*redlatch.Client, string) *rlock.Lock
 	old    *rlock.Lock
 }
 
-func newMirror(t *testing.T) *mirror {
+// eachMirror plays with each kind of lock: RedissonFairLockTest has these, too.
+func eachMirror(t *testing.T, play func(t *testing.T, m *mirror)) {
 	t.Helper()
-	srv, client := onShared(t, noPoll())
-	return &mirror{T: t, srv: srv, client: client, old: rlock.New(client, redistest.Key(t))}
+	for kind, lock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			srv, client := onShared(t, noPoll())
+			play(t, &mirror{T: t, srv: srv, client: client, lock: lock, old: lock(client, redistest.Key(t))})
+		})
+	}
 }
 
-func (m *mirror) again() *rlock.Lock { return rlock.New(m.client, m.old.Name()) }
+func (m *mirror) again() *rlock.Lock { return m.lock(m.client, m.old.Name()) }
 
 func (m *mirror) isLocked(want bool) {
 	m.Helper()
@@ -59,40 +66,46 @@ func (m *mirror) left() time.Duration {
 
 func TestMirrorForceUnlock(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	hold := take(t, m.old)
-	forced, err := m.again().ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, forced)
-	m.isLocked(false)
-	forced, err = m.old.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.False(t, forced)
-	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		hold := take(t, m.old)
+		forced, err := m.again().ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+		m.isLocked(false)
+		forced, err = m.old.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.False(t, forced)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	})
 }
 
 func TestMirrorExpire(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	hold := take(t, m.old, rlock.WithLease(2*time.Second))
-	w := await(t.Context(), m.again())
-	next := w.acquired(t, 3*time.Second)
-	require.GreaterOrEqual(t, w.took, time.Second)
-	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-	m.holds(next, 1)
-	require.NoError(t, next.Unlock())
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		hold := take(t, m.old, rlock.WithLease(2*time.Second))
+		w := await(t.Context(), m.again())
+		next := w.acquired(t, 3*time.Second)
+		require.GreaterOrEqual(t, w.took, time.Second)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+		m.holds(next, 1)
+		require.NoError(t, next.Unlock())
+	})
 }
 
 func TestMirrorRemainTimeToLive(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	hold := take(t, m.old, rlock.WithLease(time.Hour))
-	require.InDelta(t, time.Hour, m.left(), float64(time.Second))
-	require.NoError(t, hold.Unlock())
-	require.Zero(t, m.left(), "Redisson answers -2")
-	hold = take(t, m.old)
-	require.InDelta(t, 30*time.Second, m.left(), float64(time.Second))
-	require.NoError(t, hold.Unlock())
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		hold := take(t, m.old, rlock.WithLease(time.Hour))
+		require.InDelta(t, time.Hour, m.left(), float64(time.Second))
+		require.NoError(t, hold.Unlock())
+		require.Zero(t, m.left(), "Redisson answers -2")
+		hold = take(t, m.old)
+		require.InDelta(t, 30*time.Second, m.left(), float64(time.Second))
+		require.NoError(t, hold.Unlock())
+	})
 }
 
 func TestMirrorAutoExpire(t *testing.T) {
@@ -109,82 +122,96 @@ func TestMirrorAutoExpire(t *testing.T) {
 
 func TestMirrorGetHoldCount(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	for range 2 {
-		hold := take(t, m.old)
-		m.holds(hold, 1)
-		require.NoError(t, hold.Unlock())
-		m.holds(hold, 0)
-	}
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		for range 2 {
+			hold := take(t, m.old)
+			m.holds(hold, 1)
+			require.NoError(t, hold.Unlock())
+			m.holds(hold, 0)
+		}
+	})
 }
 
 func TestMirrorIsHeldByCurrentThread(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	hold := take(t, m.old)
-	m.holds(hold, 1)
-	require.NoError(t, hold.Unlock())
-	m.holds(hold, 0)
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		hold := take(t, m.old)
+		m.holds(hold, 1)
+		require.NoError(t, hold.Unlock())
+		m.holds(hold, 0)
+	})
 }
 
 func TestMirrorIsHeldByCurrentThreadOtherThread(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	other := codec.NewOwner(m.client.ID(), -1)
-	hold := take(t, m.old)
-	for range 2 {
-		held, err := m.again().IsHeldBy(t.Context(), other)
-		require.NoError(t, err)
-		require.False(t, held)
-		require.NoError(t, hold.Unlock())
-	}
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		other := codec.NewOwner(m.client.ID(), -1)
+		hold := take(t, m.old)
+		for range 2 {
+			held, err := m.again().IsHeldBy(t.Context(), other)
+			require.NoError(t, err)
+			require.False(t, held)
+			require.NoError(t, hold.Unlock())
+		}
+	})
 }
 
 func TestMirrorIsLocked(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.isLocked(false)
-	hold := take(t, m.old)
-	m.isLocked(true)
-	require.NoError(t, hold.Unlock())
-	m.isLocked(false)
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		m.isLocked(false)
+		hold := take(t, m.old)
+		m.isLocked(true)
+		require.NoError(t, hold.Unlock())
+		m.isLocked(false)
+	})
 }
 
 func TestMirrorIsLockedOtherThread(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	hold := take(t, m.old)
-	other := rlock.New(connect(t, m.srv.URL()), m.old.Name())
-	for _, want := range []bool{true, false} {
-		got, err := other.IsLocked(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-		require.NoError(t, hold.Unlock())
-	}
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		hold := take(t, m.old)
+		other := m.lock(connect(t, m.srv.URL()), m.old.Name())
+		for _, want := range []bool{true, false} {
+			got, err := other.IsLocked(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.NoError(t, hold.Unlock())
+		}
+	})
 }
 
 // A thread that does not hold the lock has no Hold to unlock, so this is about
 // one whose hold is over.
 func TestMirrorUnlockFail(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	former := take(t, m.old)
-	m.srv.Do(t, "DEL", m.old.Name())
-	holder := take(t, m.again())
-	require.ErrorIs(t, former.Unlock(), redlatch.ErrLost)
-	m.isLocked(true)
-	m.holds(holder, 1)
-	require.NoError(t, holder.Unlock())
-	m.isLocked(false)
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		former := take(t, m.old)
+		m.srv.Do(t, "DEL", m.old.Name())
+		holder := take(t, m.again())
+		require.ErrorIs(t, former.Unlock(), redlatch.ErrLost)
+		m.isLocked(true)
+		m.holds(holder, 1)
+		require.NoError(t, holder.Unlock())
+		m.isLocked(false)
+	})
 }
 
 func TestMirrorLockUnlock(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	for range 2 {
-		require.NoError(t, take(t, m.old).Unlock())
-		m.isLocked(false)
-	}
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		for range 2 {
+			require.NoError(t, take(t, m.old).Unlock())
+			m.isLocked(false)
+		}
+	})
 }
 
 func TestMirrorLockListener(t *testing.T) {

@@ -25,8 +25,9 @@ type settings struct {
 }
 
 // WithWait bounds how long Lock waits for the lock, besides its context. When
-// the time runs out Lock returns ErrNotAcquired. With zero or less it makes one
-// attempt. Default: no bound. It is the first argument of Redisson's
+// the time runs out Lock returns ErrNotAcquired. With less than a millisecond, in
+// which nobody can be waited for, it makes one attempt, however long the answer
+// takes. Default: no bound. It is the first argument of Redisson's
 // tryLock(waitTime, leaseTime, unit).
 func WithWait(d time.Duration) Option {
 	return func(s *settings) { s.wait, s.bounded = d, true }
@@ -87,6 +88,9 @@ func apply(e *core.Engine, opts []Option) (settings, error) {
 		if o != nil {
 			o(&s)
 		}
+	}
+	if s.wait < time.Millisecond {
+		s.wait = 0
 	}
 	if s.fixed && s.watchdog {
 		return s, fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", codec.ErrBadLease)

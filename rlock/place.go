@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -39,7 +40,12 @@ func (a *acquisition) queued(r codec.Refusal) {
 	}
 	switch {
 	case a.seat == nil:
-		a.seat = a.lock.engine.Room(a.lock.kind(), a.lock.proto.Key(), a.hold.Owner().String())
+		w := protocol.Waiter{Owner: a.hold.Owner().String(), Wait: a.hold.tenure.queuedWith()}
+		if w.Wait == nil {
+			w.Wait = a.hold.acq.Wait
+		}
+		a.seat = a.lock.engine.Room(a.lock.name, a.lock.proto, w)
+		a.seat.Hears(a.sub != nil)
 	case r.Queued:
 		a.seat.Back() // its place was lost
 	}
@@ -111,6 +117,7 @@ func (h *Hold) departure(release func(*transport.Call)) *core.Doubt {
 		Lease:   h.lease.TTL,
 		Release: release,
 		GiveUp:  h.givesUp(),
+		Queue:   l.proto.Key(),
 	}
 }
 
@@ -172,6 +179,7 @@ func (a *acquisition) sit(ctx context.Context, timer *time.Timer) error {
 				return nil
 			}
 			a.lock.observeGap()
+			a.seat.Gap()
 			if a.seat.Leads() {
 				return nil
 			}

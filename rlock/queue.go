@@ -145,8 +145,12 @@ func silent(state core.LineState) error {
 	return fmt.Errorf("%w: Redis has not answered those before", redlatch.ErrNotSent)
 }
 
-// manyOthers stands for others that nobody can count.
-const manyOthers = 4
+const (
+	// manyOthers stands for others that nobody can count.
+	manyOthers = 4
+	// countPatience is how long counting them may hold up who has the turn.
+	countPatience = 200 * time.Millisecond
+)
 
 // letOthersGo is the courtesy to other processes. If any wait, they have been woken
 // by the release just sent, and come in as often as this process did, each of them:
@@ -156,13 +160,7 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) bool {
 	if c.Turns == 0 {
 		return true
 	}
-	others, known := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil))
-	switch {
-	case !known:
-		others = manyOthers
-	case a.line.Subscription() != nil:
-		others--
-	}
+	others := a.countOthers(ctx)
 	if others <= 0 {
 		return true
 	}
@@ -174,6 +172,21 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) bool {
 		a.awaitTurns(ctx, sub, c.Turns*others, c.Patience)
 	}
 	return ctx.Err() == nil
+}
+
+// countOthers returns how many processes wait, besides this one, as far as that can
+// be found out soon.
+func (a *acquisition) countOthers(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(ctx, countPatience)
+	defer cancel()
+	counts, err := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil))
+	switch {
+	case err != nil:
+		return manyOthers
+	case a.line.Subscription() != nil:
+		return int(counts[0]) - 1
+	}
+	return int(counts[0])
 }
 
 // awaitTurns waits until the lock was freed so many times, or has not been for as

@@ -32,18 +32,20 @@ func again(t testing.TB, l *rlock.Lock, h *rlock.Hold, opts ...rlock.Option) *rl
 
 func TestMirrorReentrancy(t *testing.T) {
 	t.Parallel()
-	_, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	inner := again(t, l, outer)
-	require.Equal(t, outer.Owner(), inner.Owner())
-	require.EqualValues(t, 2, countOf(t, l, outer))
-	require.NoError(t, inner.Unlock())
-	require.EqualValues(t, 1, countOf(t, l, outer))
-	_, err := l.TryLock(t.Context())
-	checkHeld(t, err)
-	require.NoError(t, outer.Unlock())
-	require.Zero(t, countOf(t, l, outer))
+	eachMirror(t, func(t *testing.T, m *mirror) {
+		t.Helper()
+		l := m.old
+		outer := take(t, l)
+		inner := again(t, l, outer)
+		require.Equal(t, outer.Owner(), inner.Owner())
+		require.EqualValues(t, 2, countOf(t, l, outer))
+		require.NoError(t, inner.Unlock())
+		require.EqualValues(t, 1, countOf(t, l, outer))
+		_, err := l.TryLock(t.Context())
+		checkHeld(t, err)
+		require.NoError(t, outer.Unlock())
+		require.Zero(t, countOf(t, l, outer))
+	})
 }
 
 func TestMirrorHoldCountOfReentries(t *testing.T) {

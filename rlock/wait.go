@@ -151,6 +151,9 @@ func (a *acquisition) listen(ctx context.Context) error {
 		return err
 	}
 	a.sub, a.channel = sub, channel
+	if a.seat != nil {
+		a.seat.Hears(true)
+	}
 	return nil
 }
 
@@ -168,6 +171,9 @@ func (a *acquisition) deafen() {
 		a.sub.Close()
 	}
 	a.sub = nil
+	if a.seat != nil {
+		a.seat.Hears(false)
+	}
 }
 
 // subscribe listens to the lock's channel, however long it takes to reach Redis.

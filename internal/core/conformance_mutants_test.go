@@ -57,8 +57,13 @@ var mutants = map[string]mutant{
 	"Reconnected is closed from the start": {
 		in: "optional/Reconnected: the channel is closed at the next reconnect, and not before", wrap: alwaysReconnected,
 	},
-	"slots ignore tags": {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOfAll)},
-	"slots are right":   {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOf), fine: true},
+	"counts are zeros when nobody answers":  {in: "optional/Listeners: what cannot be found out is an error and not a zero", wrap: counts(zeros)},
+	"counts are zeros when it is forbidden": {in: "optional/Listeners: a server that refuses to count is an error, and not a zero", wrap: counts(zeros)},
+	"counts are in the wrong order":         {in: "optional/Listeners: each channel has its number, in the order asked, and 0 where nobody listens", wrap: counts(backwards)},
+	"a count ignores its context":           {in: "optional/Listeners: an ended context ends it", wrap: counts(heedless)},
+	"only the first channels are counted":   {in: "optional/Listeners: many channels are counted in one go", wrap: counts(firstOnly)},
+	"slots ignore tags":                     {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOfAll)},
+	"slots are right":                       {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOf), fine: true},
 }
 
 func TestTheConformanceSuiteFindsEveryMutant(t *testing.T) {
@@ -108,6 +113,7 @@ func TestMutant(t *testing.T) {
 		h.Do = server.Do
 		h.Stop = func(testing.TB) { server.Kill() }
 		h.Start = func(testing.TB) { server.Restart() }
+		h.Forbid = forbid(server)
 		h.New = func(testing.TB) transport.Transport { return m.wrap(redigoTo(proxy.Addr())) }
 		h.Patience = 3 * time.Second
 		return h

@@ -29,8 +29,11 @@ type Doubt struct {
 	// that does nothing otherwise. Its reply is a release's. Nil: it is left.
 	Release func(c *transport.Call)
 	// GiveUp, if not nil, fills the call that takes the owner out of the queue,
-	// which is run as often as Release.
+	// which is run as often as Release. To a call that GiveUp of another doubt
+	// about the same Queue has filled it adds this owner.
 	GiveUp func(c *transport.Call)
+	// Queue is which queue that is.
+	Queue string
 	// Lease is how long the doubt can matter.
 	Lease time.Duration
 	// Place grows from the front of a queue to its end, 0 when it is not known.

@@ -25,6 +25,7 @@ type Config struct {
 	PollCap    time.Duration       // bound on sleeping without asking the server
 	Margin     time.Duration       // loss margin; 0: min(lease/10, 1 s)
 	MaxWaiters int64               // bound on callers that wait; 0: none
+	Grace      time.Duration       // how long a fair waiter must be absent to be dead; 0: for ever
 	Hooks      Hooks               // who is told what happens
 	ServerTime bool                // scripts are told the server's time, not this machine's
 	Mapper     codec.NameMapper    // nil: names are keys
@@ -44,14 +45,15 @@ type Engine struct {
 	// FairWaitArg is Config.FairWait in milliseconds, an int64 boxed once.
 	FairWaitArg any
 
-	owners  atomic.Int64
-	waiters atomic.Int64
-	publish any // the publish command, boxed
-	fences  fences
-	lines   lines
-	rooms   Registry // of *Room, by lineID
-	clock   clockOffset
-	places  atomic.Int64 // of seats, in the order in which they were taken
+	owners   atomic.Int64
+	waiters  atomic.Int64
+	publish  any // the publish command, boxed
+	fences   fences
+	lines    lines
+	rooms    Registry // of *Room, by lineID
+	clock    clockOffset
+	counting counting
+	places   atomic.Int64 // of seats, in the order in which they were taken
 
 	departures departures
 	attempts   sync.Pool // of *Attempt

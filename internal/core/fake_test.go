@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -155,6 +156,9 @@ func (d *diary) String() string {
 	defer d.mu.Unlock()
 	return d.buf.String()
 }
+
+// count returns how many lines have a text.
+func (d *diary) count(text string) int { return strings.Count(d.String(), text) }
 
 // engineOver returns an engine that is closed with the test, and its log.
 func engineOver(t *testing.T, tr transport.Transport) (*Engine, *diary) {

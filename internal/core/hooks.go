@@ -9,6 +9,8 @@ type Hooks struct {
 	Event func(event any)
 	// Renewed gets the outcome of each renewal script.
 	Renewed func(Renewal)
+	// Evicted gets each dead waiter that was taken out of a queue.
+	Evicted func(Eviction)
 	// Reconnected gets "commands" or "subscriptions" when such a connection was
 	// made in place of a lost one.
 	Reconnected func(connection string)

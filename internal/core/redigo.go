@@ -2,13 +2,12 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
@@ -18,6 +17,10 @@ import (
 type RedigoConfig struct {
 	// Dial makes a connection that is ready to use.
 	Dial func(ctx context.Context) (redis.Conn, error)
+	// DialReplica makes a connection to the replica at addr, host:port, that is
+	// ready to use. With nil, the listeners of a master that has replicas cannot
+	// be counted.
+	DialReplica func(ctx context.Context, addr string) (redis.Conn, error)
 	// Command bounds the wait for one reply.
 	Command time.Duration
 	// Lease is that of holds without one of their own.
@@ -33,10 +36,12 @@ type RedigoConfig struct {
 }
 
 // Redigo is the built-in transport: one command connection and one subscription
-// connection to one master.
+// connection to one master, and one to each of its replicas while listeners are
+// counted.
 type Redigo struct {
 	*mux.Mux
-	sub *pubsub.Subscriber
+	sub    *pubsub.Subscriber
+	census *census.Census
 }
 
 var (
@@ -49,17 +54,38 @@ var (
 // NewRedigo returns a transport that dials on first use.
 func NewRedigo(cfg RedigoConfig) *Redigo {
 	dial := named(cfg.Dial, cfg.ClientName)
-	return &Redigo{
-		Mux: mux.New(mux.Config{
-			Dial:        dial,
-			ReplyLimit:  replyLimit(cfg.Command, cfg.Lease),
-			DialTimeout: cfg.DialTimeout,
-			Logger:      cfg.Logger,
-			OnReconnect: cfg.Hooks.reconnected("commands"),
-		}),
+	m := cfg.mux(dial)
+	m.Logger, m.OnReconnect = cfg.Logger, cfg.Hooks.reconnected("commands")
+	r := &Redigo{
+		Mux: mux.New(m),
 		sub: pubsub.New(pubsub.Config{
 			Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
 		}),
+	}
+	r.census = census.New(census.Config{
+		Master: r.Mux, Replica: cfg.replica(), Publish: r.PublishCommand(), Command: cfg.Command,
+	})
+	return r
+}
+
+func (cfg *RedigoConfig) mux(dial mux.Dial) mux.Config {
+	return mux.Config{Dial: dial, ReplyLimit: replyLimit(cfg.Command, cfg.Lease), DialTimeout: cfg.DialTimeout}
+}
+
+// replica returns what makes the connections to replicas, nil when none can be
+// made.
+func (cfg *RedigoConfig) replica() func(addr string) census.Replica {
+	if cfg.DialReplica == nil {
+		return nil
+	}
+	return func(addr string) census.Replica {
+		m := cfg.mux(named(func(ctx context.Context) (redis.Conn, error) {
+			return cfg.DialReplica(ctx, addr)
+		}, cfg.ClientName))
+		if cfg.Logger != nil {
+			m.Logger = cfg.Logger.With("replica", addr)
+		}
+		return mux.New(m)
 	}
 }
 
@@ -100,18 +126,10 @@ func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	return r.sub.Subscribe(ctx, channel)
 }
 
-// Listeners is part of transport.Counter. It sends PUBSUB NUMSUB.
-func (r *Redigo) Listeners(ctx context.Context, channel string) (int64, error) {
-	reply, err := r.Ask(ctx, &transport.Call{Command: "PUBSUB", Args: []any{"NUMSUB", channel}})
-	if err != nil {
-		return 0, err
-	}
-	if pair, ok := reply.([]any); ok && len(pair) == 2 {
-		if n, ok := pair[1].(int64); ok {
-			return n, nil
-		}
-	}
-	return 0, fmt.Errorf("%w to PUBSUB NUMSUB", codec.ErrBadReply)
+// Listeners is part of transport.Counter. It sends PUBSUB NUMSUB to the master and
+// to its replicas; see [census.Census.Listeners].
+func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	return r.census.Listeners(ctx, channels...)
 }
 
 // PublishCommand is part of transport.Transport. One master without a cluster
@@ -121,6 +139,7 @@ func (r *Redigo) PublishCommand() string { return "PUBLISH" }
 // Close is part of transport.Transport.
 func (r *Redigo) Close() error {
 	subErr := r.sub.Close()
+	r.census.Close()
 	if err := r.Mux.Close(); err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ func behindProxy(t *testing.T) transporttest.Harness {
 	h.Do = server.Do
 	h.Stop = func(testing.TB) { server.Kill() }
 	h.Start = func(testing.TB) { server.Restart() }
+	h.Forbid = forbid(server)
 	return h
 }
 
@@ -86,6 +87,13 @@ func kill(server *redistest.Server, kind string) func(testing.TB) {
 	}
 }
 
+func forbid(server *redistest.Server) func(testing.TB, string) {
+	return func(tb testing.TB, cmd string) {
+		tb.Helper()
+		server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)
+	}
+}
+
 func TestRedigoConformsOnAServerThatIsKilledAndFrozen(t *testing.T) {
 	noGoroutinesLeft(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -101,6 +109,7 @@ func TestRedigoConformsOnAServerThatIsKilledAndFrozen(t *testing.T) {
 			Thaw:           func(testing.TB) { server.Resume() },
 			Stop:           func(testing.TB) { server.Shutdown() },
 			Start:          func(testing.TB) { server.Restart() },
+			Forbid:         forbid(server),
 			UrgentFirst:    true,
 		}
 	})

@@ -3,6 +3,8 @@ package core
 import (
 	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 // Room is where one process's waiters for one fair lock wait together. Each has
@@ -16,10 +18,19 @@ type Room struct {
 	id    lineID
 	rooms *Registry
 
+	// What keeps the places of those in it; see keep.
+	engine *Engine
+	name   string // the lock's, as the first caller gave it
+	queue  protocol.Queue
+	hurry  chan struct{} // receives when the next heartbeat is due at once
+
 	mu          sync.Mutex // guards what follows; held for a few instructions only
 	first, last *Seat
 	byOwner     map[string]*Seat
-	next        time.Time // when the first asks again
+	next        time.Time   // when the first asks again
+	kept        bool        // keep runs, or will
+	start       *time.Timer // of keep
+	gap         bool        // messages may have been missed
 }
 
 // Seat is one waiter's seat in a room.
@@ -30,26 +41,31 @@ type Seat struct {
 	Lead chan struct{}
 
 	room       *Room
-	owner      string
+	waiter     protocol.Waiter
 	place      int64
 	twin       bool // there is, or was, another seat of this owner
+	hears      bool // its waiter listens to its channel
 	prev, next *Seat
 }
 
-// Room seats a waiter that the server has queued, behind the others.
-func (e *Engine) Room(kind, key, owner string) *Seat {
-	id := lineID{kind, key}
+// Room seats a waiter that the server has queued for the lock called name, behind
+// the others.
+func (e *Engine) Room(name string, p protocol.Protocol, w protocol.Waiter) *Seat {
+	id := lineID{p.Kind(), p.Key()}
 	r, _ := e.rooms.Join(id, func() any {
-		return &Room{id: id, rooms: &e.rooms, byOwner: map[string]*Seat{}}
+		r := &Room{id: id, rooms: &e.rooms, byOwner: map[string]*Seat{}, engine: e, name: name, hurry: make(chan struct{}, 1)}
+		r.queue, _ = p.(protocol.Queue)
+		return r
 	}).(*Room) // it is one
-	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, owner: owner, place: e.places.Add(1)}
+	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, waiter: w, place: e.places.Add(1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if other := r.byOwner[owner]; other != nil {
+	if other := r.byOwner[w.Owner]; other != nil {
 		other.twin, s.twin = true, true
 	}
-	r.byOwner[owner] = s
+	r.byOwner[w.Owner] = s
 	r.push(s)
+	r.beginKeeping()
 	return s
 }
 
@@ -82,6 +98,25 @@ func (r *Room) remove(s *Seat) {
 	}
 }
 
+// Hears says whether the seat's waiter listens to its channel, acknowledged.
+func (s *Seat) Hears(yes bool) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.hears = yes
+}
+
+// Gap says that messages for the seat's waiter may have been missed: for those of
+// the others in the room, too.
+func (s *Seat) Gap() {
+	r := s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.gap {
+		r.gap = true
+		signal(r.hurry)
+	}
+}
+
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -94,9 +129,10 @@ func (s *Seat) Leave() {
 	r := s.room
 	r.mu.Lock()
 	r.remove(s)
-	if r.byOwner[s.owner] == s {
-		delete(r.byOwner, s.owner)
+	if r.byOwner[s.waiter.Owner] == s {
+		delete(r.byOwner, s.waiter.Owner)
 	}
+	r.endKeeping()
 	r.mu.Unlock()
 	s.CallTwins()
 	r.rooms.Leave(r.id)
@@ -112,8 +148,8 @@ func (s *Seat) CallTwins() {
 		return
 	}
 	for other := r.first; other != nil; other = other.next {
-		if other.owner == s.owner && other != s {
-			r.byOwner[s.owner] = other
+		if other.waiter.Owner == s.waiter.Owner && other != s {
+			r.byOwner[s.waiter.Owner] = other
 			signal(other.Call)
 		}
 	}

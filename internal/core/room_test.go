@@ -7,16 +7,23 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/protocol"
 )
 
 // newRooms is an engine as far as rooms need one.
 func newRooms() *Engine { return &Engine{} }
 
+// sit has an owner take a seat.
+func sit(e *Engine, kind, key, owner string) *Seat {
+	return e.Room(key, &queueKind{kind: kind, key: key}, protocol.Waiter{Owner: owner, Wait: int64(300_000)})
+}
+
 // seats has owners take seats in one room, in this order.
 func seats(e *Engine, owners ...string) []*Seat {
 	var all []*Seat
 	for _, owner := range owners {
-		all = append(all, e.Room("fair", "lock", owner))
+		all = append(all, sit(e, "fair", "lock", owner))
 	}
 	return all
 }
@@ -93,7 +100,7 @@ func TestWhoQueuesAnewGoesBehindTheOthers(t *testing.T) {
 
 func TestRoomsAreByKindAndKey(t *testing.T) {
 	e := newRooms()
-	s := []*Seat{e.Room("fair", "a", "x"), e.Room("fair", "b", "x"), e.Room("other", "a", "x")}
+	s := []*Seat{sit(e, "fair", "a", "x"), sit(e, "fair", "b", "x"), sit(e, "other", "a", "x")}
 	for _, seat := range s {
 		require.True(t, seat.Leads())
 	}
@@ -170,13 +177,13 @@ func TestOneOfAnOwnersSeatsIsLeftAndTheOthersAsk(t *testing.T) {
 func TestThereIsAlwaysOneWhoLeads(t *testing.T) {
 	e := newRooms()
 	const workers, rounds = 8, 2000
-	anchor := e.Room("fair", "lock", "anchor") // one room all the while
+	anchor := sit(e, "fair", "lock", "anchor") // one room all the while
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
 			owner := string(rune('a' + w))
 			for range rounds {
-				s := e.Room("fair", "lock", owner)
+				s := sit(e, "fair", "lock", owner)
 				switch rand.IntN(4) {
 				case 0:
 					s.Back()
@@ -205,7 +212,7 @@ func TestRoomsComeAndGoWithTheirSeats(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 2000 {
-				e.Room("fair", "lock", "x").Leave()
+				sit(e, "fair", "lock", "x").Leave()
 			}
 		})
 	}

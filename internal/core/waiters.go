@@ -7,7 +7,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-var errCrowded = errors.New("as many callers wait as WithMaxWaiters allows")
+var (
+	errCrowded   = errors.New("as many callers wait as WithMaxWaiters allows")
+	errNoCounter = errors.New("redlatch: the transport cannot tell who listens")
+)
 
 // BeginWait counts a caller in who is about to wait. It returns an error when as
 // many wait as are allowed. Each that returned nil needs an EndWait.
@@ -22,13 +25,13 @@ func (e *Engine) BeginWait() error {
 // EndWait counts a caller out.
 func (e *Engine) EndWait() { e.waiters.Add(-1) }
 
-// Listeners returns how many connections listen to a channel, or false when that
-// cannot be found out.
-func (e *Engine) Listeners(ctx context.Context, channel string) (int, bool) {
+// Listeners returns how many connections listen to each of channels, in their
+// order, or an error when that cannot be found out. It is [transport.Counter]'s,
+// of a transport that is one.
+func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	c, ok := e.Transport.(transport.Counter)
 	if !ok {
-		return 0, false
+		return nil, errNoCounter
 	}
-	n, err := c.Listeners(ctx, channel)
-	return int(n), err == nil
+	return c.Listeners(ctx, channels...)
 }

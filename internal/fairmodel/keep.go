@@ -1,6 +1,7 @@
 package fairmodel
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -18,14 +19,23 @@ type Waiter struct {
 type Beat struct {
 	Now, Keep, Fair int64
 	AliveHead       string // who is known to live if it is the first; "": nobody
-	// Living is others that are known to live, and to be kept like ours as long as
-	// they are not the first. The script has no such argument: it is here to be tried
-	// in a simulation.
-	Living map[string]bool
+	// Others is what is known of those that are not ours. The script has no such
+	// argument: it is here to be tried in a simulation.
+	Others map[string]Other
 	Window int // how many of the first in the queue to answer
 	Ours   []Waiter
 	// Left is as in [Call].
 	Left func(most int64) int64
+}
+
+// Other is what a process knows of another's waiter.
+type Other struct {
+	// Living is true when it is known to live. Then it is kept as ours are, unless it
+	// is the first.
+	Living bool
+	// Wait is by how much its deadline was later than that of the one before it when
+	// it was seen first: what it will take off, more likely than not.
+	Wait float64
 }
 
 // Heartbeat is this library's own. It puts off the deadlines of its caller's waiters
@@ -37,7 +47,7 @@ func (m *Lock) Heartbeat(b Beat) codec.Beat {
 		mine[w.Owner] = w.Wait
 	}
 	m.putOff(b, mine)
-	answer := codec.Beat{Left: Call{Left: b.Left}.left(m), Length: int64(len(m.Queue))}
+	answer := codec.Beat{Left: Call{}.left(m), Length: int64(len(m.Queue))}
 	for _, owner := range m.Queue[:min(b.Window, len(m.Queue))] {
 		answer.Front = append(answer.Front, codec.Place{Owner: owner, Deadline: m.score(owner)})
 	}
@@ -69,6 +79,9 @@ func (m *Lock) putOff(b Beat, mine map[string]int64) {
 		default:
 			w = max(0, min(float64(b.Fair), old-before))
 		}
+		if !own {
+			w = max(w, b.Others[owner].Wait)
+		}
 		if len(seen) > 0 && after > before {
 			deadline = max(deadline, after+w)
 		}
@@ -78,7 +91,7 @@ func (m *Lock) putOff(b Beat, mine map[string]int64) {
 			delete(mine, owner)
 		case place == 0 && owner == b.AliveHead && !m.IsFree():
 			deadline = max(deadline, float64(b.Now+b.Fair))
-		case place > 0 && b.Living[owner]:
+		case place > 0 && b.Others[owner].Living:
 			deadline = max(deadline, float64(b.Now+b.Keep)+ahead)
 		}
 		m.Deadlines[owner] = deadline
@@ -100,34 +113,63 @@ func (m *Lock) score(owner string) string {
 type Eviction struct {
 	Now, Keep int64
 	Dead      []codec.Place
-	// Left is as in [Call].
-	Left func(most int64) int64
+	// Fall returns what the dead took off the deadlines of the others, which depends
+	// on what the server knows that the lock had left. Nil: what the model has.
+	Fall func(with func(left int64) float64) float64
 }
 
 // Evict is this library's own. It removes the dead from the front of the queue, as
 // long as they are those that were seen, and returns their owners.
 func (m *Lock) Evict(e Eviction) []string {
 	var evicted []string
-	shift, left := 0.0, float64(max(0, Call{Left: e.Left}.left(m)))
+	var late []float64
 	for _, dead := range e.Dead {
 		head, ok := m.head()
 		if !ok || head != dead.Owner || m.score(head) != dead.Deadline {
 			break
 		}
 		if deadline, has := m.Deadlines[head]; has {
-			shift += max(0, deadline-shift-float64(e.Now)-left-float64(e.Keep))
+			late = append(late, deadline)
 		}
 		delete(m.Deadlines, head)
 		m.Queue = m.Queue[1:]
 		evicted = append(evicted, head)
 	}
+	fall := m.fall(e, late)
 	for owner := range m.Deadlines {
-		m.Deadlines[owner] -= shift
+		m.Deadlines[owner] -= fall
 	}
 	if len(evicted) > 0 && m.IsFree() {
 		m.tellFront(e.Now)
 	}
 	return evicted
+}
+
+// fall is what the deadlines of the dead take off those of the others: what they were
+// beyond the lease and what a heartbeat keeps, but no more than leaves that to the
+// others.
+func (m *Lock) fall(e Eviction, late []float64) float64 {
+	soonest := math.Inf(1) // of those that can wait for their turn
+	for _, deadline := range m.Deadlines {
+		if deadline > float64(e.Now) {
+			soonest = min(soonest, deadline)
+		}
+	}
+	with := func(left int64) float64 {
+		var sum float64
+		due := float64(e.Now + max(0, left) + e.Keep)
+		for _, deadline := range late {
+			sum += max(0, deadline-sum-due)
+		}
+		return min(sum, max(0, soonest-due))
+	}
+	switch {
+	case m.IsFree():
+		return with(0)
+	case e.Fall != nil:
+		return e.Fall(with)
+	}
+	return with(m.PTTL)
 }
 
 // Nudge is this library's own. It tells the first in the queue of a free lock once

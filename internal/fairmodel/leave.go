@@ -92,10 +92,14 @@ func (m *Lock) AcquireFailed(c Call) {
 	m.Queue = slices.DeleteFunc(m.Queue, func(owner string) bool { return owner == c.Owner })
 }
 
-// GiveUp is AcquireFailed, and differs from it on purpose: it tells those in front
-// of a free lock. It returns nil.
+// GiveUp is AcquireFailed, and differs from it on purpose: several may leave in one
+// call, one after the other, and when all have left it tells those in front of a free
+// lock. It returns nil.
 func (m *Lock) GiveUp(c Call) any {
 	m.AcquireFailed(c)
+	for _, l := range c.More {
+		m.AcquireFailed(Call{Owner: l.Owner, Wait: l.Wait})
+	}
 	if m.IsFree() {
 		m.tellFront(c.Now)
 	}

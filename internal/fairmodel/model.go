@@ -35,9 +35,17 @@ func New() *Lock {
 type Call struct {
 	Now, Wait, Lease, Target int64
 	Owner, Latch             string
+	// More is who gives up in the same call.
+	More []Leaver
 	// Left returns what the server said of the time that a held lock has left, of
 	// which the model knows only the most that it can be. Nil: that is it.
 	Left func(most int64) int64
+}
+
+// Leaver is one that gives up, and its wait in milliseconds.
+type Leaver struct {
+	Owner string
+	Wait  int64
 }
 
 func (c Call) left(m *Lock) int64 {

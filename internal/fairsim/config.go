@@ -69,7 +69,7 @@ type Config struct {
 	Load  Load
 	Fleet Fleet
 	// KeepLiving makes heartbeats keep the places of all that are known to live, and
-	// not only that of the first.
+	// not only that of the first, and remember how long a wait each was queued with.
 	KeepLiving bool
 }
 

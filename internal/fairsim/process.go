@@ -171,8 +171,8 @@ func (p *process) deafen(w *waiter) {
 func (p *process) subscribe(w *waiter) {
 	link := p.link
 	p.sim.after(p.sim.latency(), func() {
-		if p.link != link {
-			return // the next connection does it
+		if p.link != link || w.ear == nil {
+			return // the next connection does it, or it was ended again
 		}
 		p.sim.server.listeners[w.owner] = &listener{w, link}
 		p.after(p.sim.latency(), func() {

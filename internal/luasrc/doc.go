@@ -48,6 +48,21 @@
 //   - [FairGiveUp] wakes those in front when the lock is free. The owner that leaves
 //     may have been the one who was told; without that, the next would sleep on.
 //
+// # Keeping the queue
+//
+// In Redisson deadlines that its own rules cannot keep take places away from the
+// living, and the dead stand in the way until theirs have come. Three scripts that
+// Redisson does not have mend both, for its waiters, too. They use its keys, and
+// write nothing there that its scripts could not find anyway:
+//
+//   - [FairHeartbeat] puts the deadlines of one process's waiters off, and those of
+//     others where they would fall out of step; it removes nobody.
+//   - [FairEvict] takes out the first while it is known to be dead, as if its
+//     deadline had come.
+//   - [FairNudge] wakes the first of a free lock once more.
+//
+// Who is alive and who is dead the caller has to know.
+//
 // # On every server
 //
 // Every script runs unchanged on Redis from 6.0 on, on Valkey, and on the

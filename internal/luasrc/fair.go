@@ -79,8 +79,9 @@ var FairForceRelease = transport.NewScript("fair_force_release", fairForceReleas
 // FairGiveUp takes an owner out of the queue, where its acquire with this wait has
 // put it, and brings the deadlines of those behind it forward by the wait. When the
 // lock is free, it wakes those who are in front now. KEYS: lock, queue, timeouts,
-// channel. ARGV: now, owner, wait, publish command, message. Reply: nil. It may run
-// more than once, and for an owner that is not queued.
+// channel. ARGV: now, owner, wait, publish command, message, and then any number of
+// other owners and their waits, who leave with it as if one after the other. Reply:
+// nil. It may run more than once, and for an owner that is not queued.
 var FairGiveUp = transport.NewScript("fair_give_up", fairGiveUpText)
 
 // FairInspect reads a fair lock. KEYS: lock, queue, timeouts, channel. ARGV: how

@@ -39,9 +39,9 @@ var oneByOne = map[*transport.Script]struct{ from, to, instead string }{
         redis.call('ZINCRBY', timeouts, -wait, waiter)
     end
 `},
-	FairGiveUp: {"    local moved = ", "end\nredis.call('ZREM'", `
-    for i = place + 1, #waiters do
-        redis.call('ZINCRBY', timeouts, -wait, waiters[i])
+	FairGiveUp: {"    local moved = ", "end\nfor _, owner in", `
+    for i = front, #stay do
+        redis.call('ZINCRBY', timeouts, -falls[i], stay[i])
     end
 `},
 }

@@ -1,12 +1,14 @@
--- Takes an owner that waits no longer out of the queue of a fair lock.
+-- Takes owners that wait no longer out of the queue of a fair lock: one, or many
+-- of one process at once, with the same effect as one after the other.
 --
--- The deadlines of those behind it, which its wait had put off, come that much
+-- The deadlines of those behind them, which their waits had put off, come that much
 -- sooner. As a rule those are the latest deadlines, in the order of the queue, and
 -- are moved by few commands; otherwise each is moved by itself. One that has none,
 -- as can be after a failure, gets one that is long past, so that it cannot block
--- the queue for ever.
+-- the queue for ever. The queue is searched from its end: those there leave first
+-- when many do.
 --
--- The owner may have been told that the lock is free. So, when it is, those are
+-- An owner may have been told that the lock is free. So, when it is, those are
 -- told whom the next attempt can find in front, for nobody else will: the new
 -- head and, where it is dead, by this clock, all up to the first that is not.
 -- Being dead, they are left to the next script that removes the dead.
@@ -21,51 +23,70 @@
 -- ARGV[3]   wait with which the owner was queued, milliseconds
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
+-- ARGV[6..] more owners, each with its wait
 -- Replies:  nil
--- Effects:  for each place in the queue behind the owner's first, the deadline of
---           who stands there falls by the wait, from 0 if there is none; the owner
---           is in neither queue nor timeouts
+-- Effects:  for each place in the queue behind an owner's first, the deadline of
+--           who stands there falls by that one's wait, from 0 if there is none; the
+--           owners are in neither queue nor timeouts
 -- Messages: when the lock is free, the message on the channels of those in front,
 --           up to the first that is alive or has no deadline
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local now, owner, wait = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local waiters = redis.call('LRANGE', queue, 0, -1)
-local place = 1
-while waiters[place] and waiters[place] ~= owner do
-    place = place + 1
+local now, leavers, waits = tonumber(ARGV[1]), {ARGV[2]}, {[ARGV[2]] = tonumber(ARGV[3])}
+for i = 6, #ARGV, 2 do
+    if not waits[ARGV[i]] then
+        leavers[#leavers + 1], waits[ARGV[i]] = ARGV[i], tonumber(ARGV[i + 1])
+    end
 end
-if place < #waiters then
-    local moved = redis.call('ZRANGE', timeouts, place - #waiters, -1, 'WITHSCORES')
-    local n = 1
-    for i = place + 1, #waiters do
-        local waiter = waiters[i]
-        if moved[n] ~= waiter then
+local waiters = redis.call('LRANGE', queue, 0, -1)
+local stay, falls, places = {}, {}, {}
+local fall, front, from
+for place, waiter in ipairs(waiters) do
+    local wait = waits[waiter]
+    if not wait then
+        stay[#stay + 1], falls[#falls + 1] = waiter, fall or 0
+        from = from or fall and place
+        front = front or from and #stay
+    else
+        fall = (fall or 0) + (places[waiter] and 0 or wait)
+        places[waiter] = (places[waiter] or 0) + 1
+    end
+end
+if from then
+    local moved = redis.call('ZRANGE', timeouts, from - #waiters - 1, -1, 'WITHSCORES')
+    local n, k = 1, front
+    for i = from, #waiters do
+        local waiter, read = waiters[i], 2 * (i - from) + 1
+        if moved[read] ~= waiter then
             moved = nil
             break
         end
-        moved[n], moved[n + 1] = moved[n + 1] - wait, waiter
-        n = n + 2
+        if not waits[waiter] then
+            moved[n], moved[n + 1] = moved[read + 1] - falls[k], waiter
+            n, k = n + 2, k + 1
+        end
     end
     if moved then
-        for i = 1, #moved, 1000 do
-            redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))
+        for i = 1, n - 1, 1000 do
+            redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, n - 1)))
         end
     else
-        for i = place + 1, #waiters do
-            redis.call('ZINCRBY', timeouts, -wait, waiters[i])
+        for i = front, #stay do
+            redis.call('ZINCRBY', timeouts, -falls[i], stay[i])
         end
     end
 end
-redis.call('ZREM', timeouts, owner)
-redis.call('LREM', queue, 0, owner)
+for _, owner in ipairs(leavers) do
+    redis.call('ZREM', timeouts, owner)
+    if places[owner] then
+        redis.call('LREM', queue, -places[owner], owner)
+    end
+end
 if redis.call('EXISTS', lock) == 0 then
-    for _, waiter in ipairs(waiters) do
-        if waiter ~= owner then
-            redis.call(ARGV[4], channel .. ':' .. waiter, ARGV[5])
-            local deadline = redis.call('ZSCORE', timeouts, waiter)
-            if not deadline or tonumber(deadline) > now then
-                break
-            end
+    for _, waiter in ipairs(stay) do
+        redis.call(ARGV[4], channel .. ':' .. waiter, ARGV[5])
+        local deadline = redis.call('ZSCORE', timeouts, waiter)
+        if not deadline or tonumber(deadline) > now then
+            break
         end
     end
 end

@@ -17,6 +17,11 @@ var fairLeaves = []fairStory{
 	{"ours: leaving a free lock tells the dead in front and the first that is not", leaveFreeBeforeTheDead},
 	{"ours: leaving a free lock tells the head also when the leaver had no place", leaveFreeWithoutPlace},
 	{"ours: who moved up into the past is told, and so is the next", leaveFreeAndOverdue},
+	{"ours: several leave by one script as they would one by one", leaveTogether},
+	{"ours: those who leave together need no order, and leave once", leaveTogetherInDisorder},
+	{"ours: those who leave together at the end move nobody", leaveTogetherAtTheEnd},
+	{"ours: of those who leave together nobody is told", leaveTogetherFree},
+	{"ours: who has no deadline falls by all the waits in front", leaveTogetherBeforeNoDeadline},
 }
 
 // hold makes the lock somebody else's, without an end.
@@ -149,4 +154,48 @@ func leaveFreeAndOverdue(f *telling) {
 	f.giveUp(ownerA1, t0+20, 300).gives(nil)
 	f.tells(ownerA2, ownerA3)
 	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 400}))
+}
+
+func leaveTogether(f *telling) {
+	held := f.hold()
+	all := []seat{{ownerA1, t0 + 1000}, {ownerA2, t0 + 2000}, {ownerA3, t0 + 3000}, {ownerA4, t0 + 4000}, {ownerA5, t0 + 5000}}
+	f.sit(all...)
+	f.giveUp(ownerA2, t0, 10, leaver{ownerA4, 300}).costs("LRANGE ZRANGE ZADD ZREM LREM ZREM LREM EXISTS").gives(nil)
+	f.leaves(held, f.seats(seat{ownerA1, t0 + 1000}, seat{ownerA3, t0 + 2990}, seat{ownerA5, t0 + 4690}))
+	f.giveUp(ownerA1, t0, 1, leaver{ownerA3, 2}, leaver{ownerA5, 3}).gives(nil)
+	f.leaves(held)
+}
+
+func leaveTogetherInDisorder(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 1000}, seat{ownerA2, t0 + 2000}, seat{ownerA3, t0 + 3000}, seat{ownerA4, t0 + 4000})
+	// The second time there is nothing left to give up, whatever the wait.
+	f.giveUp(ownerA3, t0, 10, leaver{ownerA9, 5000}, leaver{ownerA1, 0}, leaver{ownerA3, 700}).gives(nil)
+	f.leaves(held, f.seats(seat{ownerA2, t0 + 2000}, seat{ownerA4, t0 + 3990}))
+	f.command("RPUSH", codec.QueueKey(f.l), ownerA2, ownerA5, ownerA4)
+	f.giveUp(ownerA4, t0, 100, leaver{ownerA2, 20}).gives(nil)
+	f.leaves(held, f.queue(ownerA5), f.timeouts(timeouts{ownerA5: -120}))
+}
+
+func leaveTogetherAtTheEnd(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 1000}, seat{ownerA2, t0 + 2000}, seat{ownerA3, t0 + 3000})
+	f.giveUp(ownerA2, t0, 10, leaver{ownerA3, 10}).costs("LRANGE ZREM LREM ZREM LREM EXISTS").gives(nil)
+	f.leaves(held, f.seats(seat{ownerA1, t0 + 1000}))
+}
+
+func leaveTogetherFree(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30}, seat{ownerA4, t0 + 40}, seat{ownerA5, t0 + 50})
+	f.giveUp(ownerA1, t0, 15, leaver{ownerA2, 15}, leaver{ownerA4, 1}).gives(nil)
+	f.tells(ownerA3, ownerA5)
+	f.leaves(f.seats(seat{ownerA3, t0}, seat{ownerA5, t0 + 19}))
+}
+
+func leaveTogetherBeforeNoDeadline(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30})
+	f.command("ZREM", codec.TimeoutKey(f.l), ownerA2)
+	f.command("RPUSH", codec.QueueKey(f.l), "orphan", ownerA3)
+	f.giveUp(ownerA1, t0, 5, leaver{ownerA2, 6}).gives(nil)
+	f.leaves(held, f.queue(ownerA3, "orphan", ownerA3), f.timeouts(timeouts{ownerA3: float64(t0 + 30 - 22), "orphan": -11}))
 }

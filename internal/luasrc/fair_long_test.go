@@ -10,6 +10,7 @@ import (
 var fairLong = []fairStory{
 	{"5.2 the deadlines of a long queue fall by the wait", takeMovesMany},
 	{"5.4 a long queue moves up", leaveBeforeMany},
+	{"ours: between many that leave together many stay", leaveAmongMany},
 }
 
 // line is n waiters whose deadlines are a millisecond apart.
@@ -50,6 +51,26 @@ func leaveBeforeMany(f *telling) {
 		f.sitAll(append([]seat{{ownerA1, t0 + 5}}, line(n, t0+10)...))
 		f.giveUp(ownerA1, t0, fairWait).gives(nil)
 		f.leaves(held, f.seats(line(n, t0+10-fairWait)...))
+		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
+	}
+}
+
+// leaveAmongMany has every other one leave, each with a wait of its own.
+func leaveAmongMany(f *telling) {
+	held := f.hold()
+	for _, n := range []int64{999, 1000, 1001, 2100} {
+		all := line(2*n, t0+1_000_000)
+		f.sitAll(all)
+		var rest []seat
+		var more []leaver
+		fall := int64(0)
+		for i := 0; i < len(all); i += 2 {
+			fall += int64(i%7 + 1)
+			more = append(more, leaver{all[i].owner, int64(i%7 + 1)})
+			rest = append(rest, seat{all[i+1].owner, all[i+1].deadline - fall})
+		}
+		f.giveUp(more[0].owner, t0, more[0].wait, more[1:]...).gives(nil)
+		f.leaves(held, f.seats(rest...))
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 	}
 }

@@ -25,6 +25,8 @@ type fairOp struct {
 	When          int // by the caller's own clock, or around the head's deadline
 	Wait, Lease   int64
 	Target, Latch int64
+	More          []int // owners that give up in the same call
+	keepOp
 }
 
 // Owners and times that depend on what has happened.
@@ -43,22 +45,41 @@ const fairOwners = 6
 // skews are what the owners' clocks are ahead of the time that passes here.
 var skews = [fairOwners]int64{0, 7, -1500, 20000, -400000, 86400000}
 
-var fairOps = rapid.Custom(func(t *rapid.T) fairOp {
-	return fairOp{
-		Does: rapid.SampledFrom([]string{
-			"try", "acquire", "acquire", "acquire", "acquire", "reenter", "release", "release", "releaseShared", "force",
-			"giveUp", "giveUp", "pass", "expire", "intrude", "persist", "forget", "loseDeadline", "secondPlace", "fraction", "orphan",
-		}).Draw(t, "does"),
-		Who:    rapid.IntRange(0, theHead).Draw(t, "who"),
-		When:   rapid.SampledFrom([]int{ownClock, ownClock, ownClock, beforeHead, atHead, afterHead}).Draw(t, "when"),
-		Wait:   rapid.SampledFrom([]int64{1, 10, 5000, 77777, 300000}).Draw(t, "wait"),
-		Lease:  rapid.SampledFrom([]int64{100000, 1000000, 10000000}).Draw(t, "lease"),
-		Target: rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 3, 10}).Draw(t, "target"),
-		Latch:  rapid.Int64Range(0, 1).Draw(t, "latch"),
+// taking and keeping are what plays are made of: of what those do who want the lock,
+// or of what looks after their queue. A play of all of it has too little of each.
+var (
+	taking = []string{
+		"try", "acquire", "acquire", "acquire", "acquire", "reenter", "release", "release", "releaseShared", "force",
+		"giveUp", "giveUp", "pass", "expire", "intrude", "persist", "forget", "loseDeadline", "secondPlace", "fraction", "orphan",
 	}
-})
+	keeping = []string{
+		"acquire", "acquire", "acquire", "acquire", "acquire", "acquire", "force", "giveUp", "pass", "expire", "intrude", "persist",
+		"loseDeadline", "secondPlace", "fraction", "fraction", "orphan", "orphan",
+		"heartbeat", "heartbeat", "heartbeat", "heartbeat", "evict", "evict", "evict", "nudge",
+	}
+)
 
-var fairPlays = rapid.SliceOfN(fairOps, 10, 60)
+func fairOps(of []string) *rapid.Generator[fairOp] {
+	return rapid.Custom(func(t *rapid.T) fairOp {
+		return fairOp{
+			Does:   rapid.SampledFrom(of).Draw(t, "does"),
+			Who:    rapid.IntRange(0, theHead).Draw(t, "who"),
+			When:   rapid.SampledFrom([]int{ownClock, ownClock, ownClock, beforeHead, atHead, afterHead}).Draw(t, "when"),
+			Wait:   rapid.SampledFrom([]int64{1, 10, 5000, 77777, 300000}).Draw(t, "wait"),
+			Lease:  rapid.SampledFrom([]int64{100000, 1000000, 10000000}).Draw(t, "lease"),
+			Target: rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 3, 10}).Draw(t, "target"),
+			Latch:  rapid.Int64Range(0, 1).Draw(t, "latch"),
+			More:   rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 4).Draw(t, "more"),
+			keepOp: keepOps.Draw(t, "keep"),
+		}
+	})
+}
+
+var (
+	takingPlays  = rapid.SliceOfN(fairOps(taking), 10, 60)
+	keepingPlays = rapid.SliceOfN(fairOps(keeping), 10, 60)
+	fairPlays    = rapid.OneOf(takingPlays, keepingPlays)
+)
 
 func TestFairScriptsDoWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
@@ -120,12 +141,19 @@ var fairCalls = map[string]struct {
 		return []any{c.Now, "PUBLISH", "0"}
 	}, (*fairmodel.Lock).Force},
 	"giveUp": {FairGiveUp, 4, func(c fairmodel.Call) []any {
-		return []any{c.Now, c.Owner, c.Wait, "PUBLISH", "0"}
+		args := []any{c.Now, c.Owner, c.Wait, "PUBLISH", "0"}
+		for _, l := range c.More {
+			args = append(args, l.Owner, l.Wait)
+		}
+		return args
 	}, (*fairmodel.Lock).GiveUp},
 }
 
 // step plays one step on both and returns how the replies differ.
 func (p *fairPlayer) step(op fairOp) error {
+	if _, keeps := keepCalls[op.Does]; keeps {
+		return p.stepKeep(op)
+	}
 	c := p.resolve(op)
 	does, isCall := fairCalls[op.Does]
 	if !isCall {
@@ -156,6 +184,9 @@ func leftIn(reply any) func(most int64) int64 {
 func (p *fairPlayer) resolve(op fairOp) fairmodel.Call {
 	who, head := op.Who, p.ownerAt(0)
 	c := fairmodel.Call{Wait: op.Wait, Lease: op.Lease, Target: op.Target, Latch: fmt.Sprint(op.Latch)}
+	for i, more := range op.More {
+		c.More = append(c.More, fairmodel.Leaver{Owner: fairOwner(more), Wait: op.Wait + int64(i)})
+	}
 	switch who {
 	case theHead:
 		who = 0

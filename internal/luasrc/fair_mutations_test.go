@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -132,33 +133,45 @@ var releaseMutations = []mutation{
 }
 
 var giveUpMutations = []mutation{
-	{FairGiveUp, "for i = place + 1, #waiters do\n            redis", "for i = 1, #waiters do\n            redis"},
-	{FairGiveUp, "for i = place + 1, #waiters do\n            redis", "for i = place + 2, #waiters do\n            redis"},
-	{FairGiveUp, "for i = place + 1, #waiters do\n        local", "for i = place + 1, #waiters - 1 do\n        local"},
-	{FairGiveUp, "'ZINCRBY', timeouts, -wait", "'ZINCRBY', timeouts, wait"},
-	{FairGiveUp, "'ZINCRBY', timeouts, -wait", "'ZADD', timeouts, 'XX', 'INCR', -wait"},
-	{FairGiveUp, "            redis.call('ZINCRBY', timeouts, -wait, waiters[i])\n", ""},
-	{FairGiveUp, "moved[n + 1] - wait", "moved[n + 1]"},
-	{FairGiveUp, "moved[n + 1] - wait", "moved[n + 1] + wait"},
-	{FairGiveUp, "moved[n + 1] - wait", "math.floor(moved[n + 1] - wait)"},
-	{FairGiveUp, "moved[n + 1] - wait", "tostring(moved[n + 1] - wait)"},
-	{FairGiveUp, "if moved[n] ~= waiter then", "if not moved[n] then"},
+	{FairGiveUp, "    if not waits[ARGV[i]] then\n", "    if true then\n"},
+	{FairGiveUp, "for i = 6, #ARGV, 2 do", "for i = 8, #ARGV, 2 do"},
+	{FairGiveUp, "waits[ARGV[i]] = ARGV[i], tonumber(ARGV[i + 1])", "waits[ARGV[i]] = ARGV[i], tonumber(ARGV[3])"},
+	{FairGiveUp, "places[waiter] and 0 or wait", "wait"},
+	{FairGiveUp, "(fall or 0) + ", ""},
+	{FairGiveUp, "(places[waiter] or 0) + 1", "1"},
+	{FairGiveUp, "from = from or fall and place", "from = fall and place"},
+	{FairGiveUp, "from = from or fall and place", "from = from or place"},
+	{FairGiveUp, "front = front or from and #stay", "front = from and #stay"},
+	{FairGiveUp, "for i = front, #stay do", "for i = 1, #stay do"},
+	{FairGiveUp, "for i = front, #stay do", "for i = front + 1, #stay do"},
+	{FairGiveUp, "for i = from, #waiters do", "for i = from, #waiters - 1 do"},
+	{FairGiveUp, "        if not waits[waiter] then\n", "        if true then\n"},
+	{FairGiveUp, "'ZINCRBY', timeouts, -falls", "'ZINCRBY', timeouts, falls"},
+	{FairGiveUp, "'ZINCRBY', timeouts, -falls", "'ZADD', timeouts, 'XX', 'INCR', -falls"},
+	{FairGiveUp, "            redis.call('ZINCRBY', timeouts, -falls[i], stay[i])\n", ""},
+	{FairGiveUp, "moved[read + 1] - falls[k]", "moved[read + 1]"},
+	{FairGiveUp, "moved[read + 1] - falls[k]", "moved[read + 1] + falls[k]"},
+	{FairGiveUp, "moved[read + 1] - falls[k]", "moved[read + 1] - fall"},
+	{FairGiveUp, "moved[read + 1] - falls[k]", "math.floor(moved[read + 1] - falls[k])"},
+	{FairGiveUp, "moved[read + 1] - falls[k]", "tostring(moved[read + 1] - falls[k])"},
+	{FairGiveUp, "if moved[read] ~= waiter then", "if not moved[read] then"},
 	{FairGiveUp, "            break\n", ""},
-	{FairGiveUp, "if place < #waiters then", "if place == 1 then"},
-	{FairGiveUp, "            redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))\n", ""},
-	{FairGiveUp, "redis.call('ZREM', timeouts, owner)\n", ""},
-	{FairGiveUp, "redis.call('LREM', queue, 0, owner)\n", ""},
-	{FairGiveUp, "'LREM', queue, 0", "'LREM', queue, 1"},
-	{FairGiveUp, "            redis.call(ARGV[4], channel .. ':' .. waiter, ARGV[5])\n", ""},
+	{FairGiveUp, "if from then", "if front == 1 then"},
+	{FairGiveUp, "            redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, n - 1)))\n", ""},
+	{FairGiveUp, "    redis.call('ZREM', timeouts, owner)\n", ""},
+	{FairGiveUp, "        redis.call('LREM', queue, -places[owner], owner)\n", ""},
+	{FairGiveUp, "'LREM', queue, -places[owner]", "'LREM', queue, -1"},
+	{FairGiveUp, "in ipairs(leavers) do", "in ipairs({ARGV[2]}) do"},
+	{FairGiveUp, "        redis.call(ARGV[4], channel .. ':' .. waiter, ARGV[5])\n", ""},
 	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "true"},
-	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "place <= #waiters and redis.call('EXISTS', lock) == 0"},
-	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "place == 1 and redis.call('EXISTS', lock) == 0"},
-	{FairGiveUp, "if waiter ~= owner then", "if true then"},
+	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "fall and redis.call('EXISTS', lock) == 0"},
+	{FairGiveUp, "redis.call('EXISTS', lock) == 0", "front == 1 and redis.call('EXISTS', lock) == 0"},
+	{FairGiveUp, "in ipairs(stay) do", "in ipairs(waiters) do"},
 	{FairGiveUp, "channel .. ':' .. waiter", "channel"},
 	{FairGiveUp, "waiter, ARGV[5]", "waiter, '1'"},
-	{FairGiveUp, "                break\n", ""},
+	{FairGiveUp, "            break\n        end\n    end\nend\nreturn", "        end\n    end\nend\nreturn"},
 	{FairGiveUp, "if not deadline or tonumber(deadline) > now then", "if true then"},
-	{FairGiveUp, "            if not deadline", "            if deadline and tonumber(deadline) <= now then redis.call('LPOP', queue) end\n            if not deadline"},
+	{FairGiveUp, "        if not deadline", "        if deadline and tonumber(deadline) <= now then redis.call('LPOP', queue) end\n        if not deadline"},
 	{FairGiveUp, "return nil", "return 1"},
 }
 
@@ -166,13 +179,20 @@ var giveUpMutations = []mutation{
 // nothing but their cost.
 var costMutations = slices.Concat(
 	[]mutation{
-		{FairGiveUp, "'ZRANGE', timeouts, place - #waiters, -1", "'ZRANGE', timeouts, 0, #waiters - place - 1"},
-		{FairGiveUp, "if moved then", "if false then"},
+		{FairGiveUp, "'ZRANGE', timeouts, from - #waiters - 1, -1", "'ZRANGE', timeouts, 0, #waiters - from"},
+		{FairGiveUp, "    if moved then", "    if false then"},
+		{FairGiveUp, "if from then", "if fall then"},
 	},
-	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "for i = 1, #moved, 1000", "for i = 1, math.min(#moved, 1000), 1000"),
-	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "for i = 1, #moved, 1000", "for i = 1, #moved, 1002"),
+	each([]*transport.Script{FairTry, FairAcquire}, "for i = 1, #moved, 1000", "for i = 1, math.min(#moved, 1000), 1000"),
+	each([]*transport.Script{FairTry, FairAcquire}, "for i = 1, #moved, 1000", "for i = 1, #moved, 1002"),
+	each([]*transport.Script{FairTry, FairAcquire}, "unpack(moved, i, math.min(i + 999, #moved))", "unpack(moved)"),
 	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "i + 999", "i + 997"),
-	each([]*transport.Script{FairTry, FairAcquire, FairGiveUp}, "unpack(moved, i, math.min(i + 999, #moved))", "unpack(moved)"),
+	[]mutation{
+		{FairGiveUp, "for i = 1, n - 1, 1000", "for i = 1, math.min(n - 1, 1000), 1000"},
+		{FairGiveUp, "for i = 1, n - 1, 1000", "for i = 1, n - 1, 1002"},
+		{FairGiveUp, "unpack(moved, i, math.min(i + 999, n - 1))", "unpack(moved)"},
+		{FairGiveUp, "unpack(moved, i, math.min(i + 999, n - 1))", "unpack(moved, i, math.min(i + 999, #moved))"},
+	},
 )
 
 // mistake makes the stage run a script with this mistake in it.
@@ -200,7 +220,7 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	stories := fairStories()
-	for _, m := range slices.Concat(fairMutations, costMutations) {
+	for _, m := range slices.Concat(fairMutations, costMutations, keepMutations, keepCostMutations) {
 		s.mistake(m)
 		require.True(t, noticed(stories, func(story fairStory) bool { return s.tellFair(story) != nil }),
 			"%s with %q in place of %q", m.script.Name(), m.new, m.old)
@@ -210,14 +230,25 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 // The model must notice them by itself: it is there for what no vector thinks of.
 func TestFairModelNoticesMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
-	s := newQuietStage(t, redistest.Start(t))
-	seeds := make([]int, 2000)
-	for i := range seeds {
-		seeds[i] = i
-	}
-	for _, m := range fairMutations {
-		s.mistake(m)
-		require.True(t, noticed(seeds, func(seed int) bool { return s.playFair(fairPlays.Example(seed)) != nil }),
-			"%s with %q in place of %q", m.script.Name(), m.new, m.old)
+	for name, c := range map[string]struct {
+		mutations []mutation
+		plays     *rapid.Generator[[]fairOp]
+	}{
+		"taking":  {fairMutations, takingPlays},
+		"keeping": {keepMutations, keepingPlays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newQuietStage(t, redistest.Start(t))
+			seeds := make([]int, 2000)
+			for i := range seeds {
+				seeds[i] = i
+			}
+			for _, m := range c.mutations {
+				s.mistake(m)
+				require.True(t, noticed(seeds, func(seed int) bool { return s.playFair(c.plays.Example(seed)) != nil }),
+					"%s with %q in place of %q", m.script.Name(), m.new, m.old)
+			}
+		})
 	}
 }

@@ -27,7 +27,8 @@ const (
 // fairStories are told on every server. Those whose names begin with a section
 // hold what Redisson does; those with an "ours", a difference on purpose.
 func fairStories() []fairStory {
-	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairLong)
+	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairLong,
+		fairHeartbeats, fairEvictions, fairNudges, fairKeepsLong)
 }
 
 var fairVectors = []fairStory{
@@ -55,6 +56,11 @@ func fairShardPublish(f *telling) {
 		free()
 		f.leaves(f.seats(seat{ownerA2, t0 + 10}))
 	}
+	f.nudge(ownerA2).costs("EXISTS LINDEX SPUBLISH")
+	f.leaves(f.seats(seat{ownerA2, t0 + 10}))
+	f.command("LPUSH", codec.QueueKey(f.l), "dead")
+	f.evict(t0, seat{"dead", none}).costs("PTTL LINDEX ZSCORE ZREM LPOP LINDEX SPUBLISH ZSCORE")
+	f.leaves(f.seats(seat{ownerA2, t0 + 10}))
 	f.hold()
 	f.releaseShared(ownerA9, t0).costs("GET LINDEX ZSCORE EXISTS HEXISTS HINCRBY DEL SET SPUBLISH")
 	f.leaves(f.latch("1"), f.seats(seat{ownerA2, t0 + 10}))

@@ -31,6 +31,9 @@ var all = map[string]*transport.Script{
 	"fair_force_release.lua":  FairForceRelease,
 	"fair_give_up.lua":        FairGiveUp,
 	"fair_inspect.lua":        FairInspect,
+	"fair_heartbeat.lua":      FairHeartbeat,
+	"fair_evict.lua":          FairEvict,
+	"fair_nudge.lua":          FairNudge,
 }
 
 var (
@@ -82,7 +85,8 @@ func paramsUsed(body string) []string {
 func (c contract) paramsDocumented() []string {
 	var names []string
 	for _, p := range c.params {
-		if array, _, isRange := strings.Cut(p, "[1.."); isRange {
+		if first, _, isRange := strings.Cut(p, ".."); isRange {
+			array, _, _ := strings.Cut(first, "[")
 			p = array + "[…]"
 		}
 		names = append(names, p)
@@ -151,7 +155,9 @@ var harmless = strings.NewReplacer(
 	"channel .. ':' .. waiters[i]", "",
 	"channel .. ':' .. head", "",
 	"channel .. ':' .. waiter", "",
+	"channel .. ':' .. owner", "",
 	"unpack(moved, i, math.min(i + 999, #moved))", "",
+	"unpack(moved, i, math.min(i + 999, n))", "",
 )
 
 func TestScriptsAvoidWhatServersDoDifferently(t *testing.T) {
@@ -178,6 +184,7 @@ func TestFairScriptsDoTheSameThingInTheSameWords(t *testing.T) {
 			FairTry, FairAcquire, FairReenter, FairRelease, FairReleaseShared, FairForceRelease,
 		}},
 		{"take or enter", "if redis.call('EXISTS', lock)", "\nend\nif ARGV[5]", []*transport.Script{FairTry, FairAcquire}},
+		{"move the deadlines", "    local moved = ", "\n    redis.call('HSET'", []*transport.Script{FairTry, FairAcquire, FairEvict}},
 	} {
 		_, words, _ := strings.Cut(step.in[0].Text(), step.from)
 		words, _, found := strings.Cut(words, step.to)

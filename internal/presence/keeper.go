@@ -107,7 +107,7 @@ func (k *Keeper) Look(now time.Time, beat codec.Beat, ours func(owner string) bo
 	}
 	k.looked, k.known = now, false
 	k.front, k.ours, k.proof = beat.Front, ours, proof
-	k.isFree = beat.Left == -2
+	k.isFree = beat.Free()
 	k.meet(beat.Front)
 	k.watchHead(now)
 }

@@ -50,7 +50,8 @@ type Protocol interface {
 	Acquire(c *transport.Call, a *Acquisition)
 
 	// GiveUp fills c with the call that takes the owner out of the queue. It may
-	// be sent again. Only for kinds that queue. Its reply says nothing.
+	// be sent again. Only for kinds that queue. Its reply says nothing. Where c is
+	// such a call for other owners of the same lock already, it adds this owner.
 	GiveUp(c *transport.Call, a *Acquisition)
 
 	// Reenter fills c with the call that enters the lock again for an owner that

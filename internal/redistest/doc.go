@@ -28,6 +28,9 @@
 // valkey-server, from PATH. A missing program fails the test, and skips it only
 // under -short.
 //
+// [StartReplica] starts a replica of a server, with the same program unless told
+// otherwise.
+//
 // [EachServer] runs a test on that server, in memory, and on Valkey: on the
 // program that REDLATCH_VALKEY names, else on the one that `make setup` has
 // fetched. A missing Valkey fails the test if CI=true, and skips it otherwise.

@@ -18,6 +18,11 @@ var optionalCases = []testCase{
 	{"Fence: while the server is down nothing is certain", fenceWhileDown},
 	{"Fence: an ended context ends it", fenceEndedContext},
 	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected},
+	{"Listeners: each channel has its number, in the order asked, and 0 where nobody listens", listenersCounted},
+	{"Listeners: many channels are counted in one go", listenersMany},
+	{"Listeners: what cannot be found out is an error and not a zero", listenersUnknown},
+	{"Listeners: a server that refuses to count is an error, and not a zero", listenersForbidden},
+	{"Listeners: an ended context ends it", listenersEndedContext},
 	{"Slot: keys have the slots that Redis gives them", slots},
 }
 

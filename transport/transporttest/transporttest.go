@@ -56,6 +56,9 @@ type Harness struct {
 	// are, until Start. Start brings it back, empty.
 	Stop, Start func(tb testing.TB)
 
+	// Forbid takes the right to a command from everybody, Do included.
+	Forbid func(tb testing.TB, cmd string)
+
 	// UrgentFirst says that calls can wait inside the transport for a
 	// connection, so that urgent ones must overtake there. It needs Freeze, and
 	// a New that does not wait for the server.

@@ -1,0 +1,126 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDecodeBeatReadsEveryField(t *testing.T) {
+	t.Parallel()
+	b, err := DecodeBeat([]any{
+		int64(1500), []any{"a:1", []byte("1795225218771.5"), []byte("b:2"), ""}, []any{"c:3", []byte("a:4")}, int64(1000),
+	})
+	require.NoError(t, err)
+	require.Equal(t, Beat{
+		Left: 1500, Front: []Place{{"a:1", "1795225218771.5"}, {"b:2", ""}}, Missing: []string{"c:3", "a:4"}, Length: 1000,
+	}, b)
+	for _, left := range []int64{-2, -1, 0, math.MaxInt64} {
+		b, err = DecodeBeat([]any{left, []any{}, []any{}, int64(0)})
+		require.NoError(t, err)
+		require.Equal(t, left, b.Left)
+		require.Empty(t, b.Front)
+		require.Empty(t, b.Missing)
+		require.Zero(t, b.Length)
+	}
+}
+
+// A deadline that an eviction is given must be what was read, to the letter.
+func TestDecodeBeatKeepsDeadlinesAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"0.10000000000000001", "1.7952248887710001e+12", "-5", "inf", "1795224888771"} {
+		b, err := DecodeBeat([]any{int64(-2), []any{"a:1", text}, []any{}, int64(1)})
+		require.NoError(t, err)
+		require.Equal(t, []Place{{"a:1", text}}, b.Front)
+	}
+}
+
+func TestDecodeBeatRefusesWhatIsNone(t *testing.T) {
+	t.Parallel()
+	one := []any{"a:1", "5"}
+	for _, reply := range append([]any{
+		[]any{int64(-2), one, []any{}},
+		[]any{int64(-2), one, []any{}, int64(1), int64(1)},
+		[]any{int64(-3), one, []any{}, int64(1)},
+		[]any{"5", one, []any{}, int64(1)},
+		[]any{nil, one, []any{}, int64(1)},
+		[]any{int64(-2), []any{"a:1"}, []any{}, int64(1)},
+		[]any{int64(-2), []any{"a:1", nil}, []any{}, int64(1)},
+		[]any{int64(-2), []any{int64(1), "5"}, []any{}, int64(1)},
+		[]any{int64(-2), []any{"a:1", "soon"}, []any{}, int64(1)},
+		[]any{int64(-2), []any{"a:1", "NaN"}, []any{}, int64(1)},
+		[]any{int64(-2), []any{"a:1", "1e999"}, []any{}, int64(1)},
+		[]any{int64(-2), "a:1", []any{}, int64(1)},
+		[]any{int64(-2), one, []any{int64(1)}, int64(1)},
+		[]any{int64(-2), one, nil, int64(1)},
+		[]any{int64(-2), one, []any{}, "1"},
+		[]any{int64(-2), one, []any{}, int64(0)},
+		[]any{int64(-2), []any{}, []any{}, int64(-1)},
+	}, foreign...) {
+		b, err := DecodeBeat(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%v", reply)
+		require.Zero(t, b, "%v", reply)
+	}
+}
+
+func TestDecodeEvictedReadsOwners(t *testing.T) {
+	t.Parallel()
+	owners, err := DecodeEvicted([]any{"a:1", []byte("b:2")})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a:1", "b:2"}, owners)
+	owners, err = DecodeEvicted([]any{})
+	require.NoError(t, err)
+	require.Empty(t, owners)
+	for _, reply := range foreign {
+		owners, err := DecodeEvicted(reply)
+		if list, ok := reply.([]any); ok && len(owners) == len(list) {
+			continue // an empty list, or a list of texts
+		}
+		require.ErrorIs(t, err, ErrBadReply, "%v", reply)
+	}
+	_, err = DecodeEvicted([]any{"a:1", int64(1)})
+	require.ErrorIs(t, err, ErrBadReply)
+}
+
+func TestNudgedIsYesOrNo(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[int64]bool{0: false, 1: true} {
+		told, err := Nudged(reply)
+		require.NoError(t, err)
+		require.Equal(t, want, told)
+	}
+	for _, reply := range append([]any{nil, int64(2)}, foreign...) {
+		_, err := Nudged(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%v", reply)
+	}
+}
+
+func FuzzQueueReplies(f *testing.F) {
+	f.Add(uint8(1), int64(30000), []byte("1795225218771"), int64(1))
+	f.Add(uint8(2), int64(-2), []byte(""), int64(64))
+	f.Add(uint8(3), int64(-1), []byte("inf"), int64(0))
+	f.Add(uint8(5), int64(math.MinInt64), []byte("\xff"), int64(-1))
+	f.Fuzz(func(t *testing.T, kind uint8, left int64, text []byte, length int64) {
+		one := [...]any{nil, left, string(text), text, []any{text}, errors.New(string(text))}
+		item := one[int(kind)%len(one)]
+		for _, reply := range []any{
+			item,
+			[]any{item, []any{}, []any{}, length},
+			[]any{left, []any{text, item}, []any{}, length},
+			[]any{left, []any{item, text, "a:1", ""}, []any{item}, length},
+			[]any{left, item, item, item},
+		} {
+			b, err := DecodeBeat(reply)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.GreaterOrEqual(t, b.Left, int64(-2))
+			require.GreaterOrEqual(t, b.Length, int64(len(b.Front)))
+			owners, err := DecodeEvicted(reply)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.True(t, err == nil || owners == nil)
+			_, err = Nudged(reply)
+			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package redlatch_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// orderRuns is how often all wait at once for one lock.
+	orderRuns = 20
+	// orderProcesses are the Go processes, and orderOurs who waits in each.
+	orderProcesses, orderOurs = 5, 8
+	// orderTheirs are the threads that wait in the Java process.
+	orderTheirs = 10
+	// orderWaiters is how many that makes.
+	orderWaiters = orderProcesses*orderOurs + orderTheirs
+	// orderHold is for how long a goroutine keeps the lock.
+	orderHold = time.Millisecond
+)
+
+// turnsLoop is what a Go process does that takes turns: for each line that it is
+// told, each of its goroutines takes the lock once.
+func turnsLoop(url string) error {
+	ctx := context.Background()
+	client, err := redlatch.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	waiters, err := strconv.Atoi(os.Getenv(memberTurns))
+	if err != nil {
+		return err
+	}
+	lock := rfairlock.New(client, os.Getenv(memberLock))
+	// The parent's death, however it dies, ends the pipe and us.
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		fmt.Println(in.Text(), oneTurnEach(ctx, lock, waiters))
+	}
+	return nil
+}
+
+func oneTurnEach(ctx context.Context, lock *rlock.Lock, waiters int) (first error) {
+	ended := make(chan error, waiters)
+	for range waiters {
+		go func() {
+			ended <- lock.Do(ctx, func(context.Context) error {
+				time.Sleep(orderHold) // the work under the lock
+				return nil
+			})
+		}()
+	}
+	for range waiters {
+		first = cmp.Or(first, <-ended)
+	}
+	return first
+}
+
+// turnTakers are processes of both languages that wait for one fair lock.
+type turnTakers struct {
+	ours    []member
+	java    *java
+	threads []peer.Command
+	calls   []*peer.Call // in pairs: to take the lock, and to free it
+}
+
+func (c *compat) startTurnTakers(t *testing.T, s *redistest.Server, name string) *turnTakers {
+	t.Helper()
+	takers := &turnTakers{java: connect(t, c.peer, s, nil)}
+	for range orderProcesses {
+		takers.ours = append(takers.ours, startGo(t, s.URL(), name, memberTurns+"="+strconv.Itoa(orderOurs)))
+	}
+	for n := range orderTheirs {
+		takers.threads = append(takers.threads, fair(peer.Command{"name": name, "thread": fmt.Sprint(name, n)}))
+	}
+	return takers
+}
+
+// begin makes all of them want the lock, at once.
+func (k *turnTakers) begin(t *testing.T) {
+	t.Helper()
+	for _, process := range k.ours {
+		process.lock(t)
+	}
+	for n, thread := range k.threads {
+		k.calls = append(k.calls, k.java.begin(thread.With(javaWaits[n%len(javaWaits)])))
+		// Done when the thread has the lock: it is kept for as long as that takes.
+		k.calls = append(k.calls, k.java.begin(thread.With(peer.Command{"op": "unlock"})))
+	}
+}
+
+// end waits until each has had the lock.
+func (k *turnTakers) end(t *testing.T) {
+	t.Helper()
+	for _, process := range k.ours {
+		process.locked(t, atMost)
+	}
+	for _, call := range k.calls {
+		reply, err := call.Wait(atMost)
+		require.NoError(t, err)
+		require.NotEqual(t, "false", string(reply.Value), "the wait of a tryLock ran out")
+	}
+	k.calls = nil
+}
+
+// testFairProcesses: fifty wait at once, of five Go processes and a Java process,
+// and come in the order in which the server has queued them.
+func (c *compat) testFairProcesses(t *testing.T) {
+	var result string
+	c.table.note(t, c.release.String(), "inversions among fifty waiters of six processes", func() string { return result })
+	t.Parallel()
+	s, name := redistest.Start(t), redistest.Key(t)
+	takers := c.startTurnTakers(t, s, name)
+	holder, holders := rfairlock.New(open(t, s), name), []string{}
+	tape := recordQueue(t, s, name)
+	var took time.Duration
+	for range orderRuns {
+		hold, err := holder.Lock(t.Context(), rlock.WithLease(time.Minute))
+		require.NoError(t, err)
+		holders = append(holders, hold.Owner().String())
+		takers.begin(t)
+		require.EventuallyWithT(t, func(ct *assert.CollectT) {
+			require.Equal(ct, int64(orderWaiters), s.Do(t, "LLEN", codec.QueueKey(name)))
+		}, atMost, time.Millisecond, "all are queued")
+		began := time.Now()
+		require.NoError(t, hold.Unlock())
+		takers.end(t)
+		took += time.Since(began)
+	}
+	queue := tape(t)
+	require.Empty(t, queue.overtaken)
+	inverted, err := queue.inversions(holders)
+	require.NoError(t, err)
+	require.Zero(t, inverted, "inversions")
+	requireNoQueue(t, s, name)
+	const turns = orderRuns * orderWaiters
+	result = fmt.Sprintf("%d of %d turns", inverted, turns)
+	t.Logf("Redisson %s: %.0f hand-overs a second", c.release, turns/took.Seconds())
+}
+
+// inversions counts the pairs of waiters who took the lock in another order than
+// that of their RPUSH, run by run. Each run begins with a holder, who does not wait.
+func (q *queueTape) inversions(holders []string) (inverted int, err error) {
+	turns := len(holders) + len(holders)*orderWaiters
+	if len(q.pushed) != len(holders)*orderWaiters || len(q.granted) != turns {
+		return 0, fmt.Errorf("%d were queued, and the lock was taken %d times, in place of %d", len(q.pushed), len(q.granted), turns)
+	}
+	for run, holder := range holders {
+		pushed := q.pushed[run*orderWaiters:][:orderWaiters]
+		granted := q.granted[run*(orderWaiters+1):][:orderWaiters+1]
+		if granted[0] != holder {
+			return 0, errors.New("a run did not begin with its holder")
+		}
+		place := map[string]int{}
+		for i, owner := range pushed {
+			place[owner] = i + 1
+		}
+		for i, owner := range granted[1:] {
+			if place[owner] == 0 {
+				return 0, fmt.Errorf("%s took the lock in a run in which it was not queued", owner)
+			}
+			for _, later := range granted[i+2:] {
+				if place[later] < place[owner] {
+					inverted++
+				}
+			}
+		}
+	}
+	return inverted, nil
+}

@@ -1,0 +1,150 @@
+package census
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	// surveyGood is how long the master's replicas are taken to stay the same.
+	surveyGood = 10 * time.Second
+	// idleTime is how long a connection to a replica is kept without use.
+	idleTime = time.Minute
+	// formerTime is how long a replica that ROLE no longer shows is asked still.
+	formerTime = 10 * time.Minute
+)
+
+// Node is where calls can be started, as on a transport.Transport.
+type Node interface {
+	// Start is that of transport.Transport.
+	Start(call *transport.Call, done transport.Done)
+}
+
+// Master is the connection to the master.
+type Master interface {
+	Node
+	// Reconnected is that of transport.Reconnecter.
+	Reconnected() <-chan struct{}
+}
+
+// Replica is a connection to a replica, which connects by itself when it must.
+type Replica interface {
+	Node
+	// Close ends the connection and all calls on it.
+	Close() error
+}
+
+// Config says whom to ask. All but Replica is required.
+type Config struct {
+	// Master is the connection to the master. The Census does not close it.
+	Master Master
+	// Replica returns a connection to the replica at addr, host:port, without any
+	// I/O. With nil the listeners on replicas cannot be counted.
+	Replica func(addr string) Replica
+	// Publish is the publish command: those whom it reaches are counted.
+	Publish string
+	// Command bounds one count.
+	Command time.Duration
+}
+
+// Census counts. All methods are safe for concurrent use.
+type Census struct {
+	cfg    Config
+	ctx    context.Context //nolint:containedctx // ends with Close: keepers
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // keepers
+
+	mu      sync.Mutex // guards what follows; not held while anybody is asked
+	closed  bool
+	survey  *survey            // the last one; nil: none
+	asking  chan struct{}      // closed when the survey under way is over; nil: none is
+	members map[string]*member // by address
+}
+
+// New returns a Census. It does no I/O.
+func New(cfg Config) *Census {
+	c := &Census{cfg: cfg, members: map[string]*member{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Close ends the connections to replicas. It may be called more than once.
+func (c *Census) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.wg.Wait()
+}
+
+// Listeners is that of transport.Counter, bounded by the command timeout. It sends
+// PUBSUB NUMSUB, or PUBSUB SHARDNUMSUB where SPUBLISH publishes; HELLO and ROLE to
+// the master, at most once in ten seconds and after a reconnect; and HELLO to the
+// replicas.
+func (c *Census) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	if len(channels) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Command,
+		fmt.Errorf("%w within %v: %w", errSilence, c.cfg.Command, context.DeadlineExceeded))
+	defer cancel()
+	for {
+		s, err := c.current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		counts, err := c.count(ctx, s, channels)
+		if err != nil || !s.overtaken() {
+			return counts, err
+		}
+	}
+}
+
+// count asks the master and the replicas of a survey at once.
+func (c *Census) count(ctx context.Context, s *survey, channels []string) ([]int64, error) {
+	replicas, err := c.enlist(s)
+	if err != nil {
+		return nil, err
+	}
+	defer c.release(replicas)
+	r := newRound(len(replicas))
+	defer r.abandon()
+	args := c.args(channels)
+	r.start(c.cfg.Master, "the master", "PUBSUB", args)
+	for _, m := range replicas {
+		r.start(m.node, "replica "+m.addr, "HELLO", helloArgs)
+		r.start(m.node, "replica "+m.addr, "PUBSUB", args)
+	}
+	sum, err := r.numbers(ctx, 0, len(channels))
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range replicas {
+		counts, err := r.replicaNumbers(ctx, 2*(i+1), len(channels))
+		if err != nil && !c.forget(ctx, m, err) {
+			return nil, err
+		}
+		for k, n := range counts {
+			sum[k] += n
+		}
+	}
+	return sum, nil
+}
+
+// args makes the arguments of PUBSUB.
+func (c *Census) args(channels []string) []any {
+	args := make([]any, 0, 1+len(channels))
+	if c.cfg.Publish == "SPUBLISH" {
+		args = append(args, "SHARDNUMSUB")
+	} else {
+		args = append(args, "NUMSUB")
+	}
+	for _, channel := range channels {
+		args = append(args, channel)
+	}
+	return args
+}

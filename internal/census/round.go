@@ -1,0 +1,91 @@
+package census
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// round is calls that are under way at once, and the wait for their outcomes.
+type round struct {
+	asked []*asked
+}
+
+// asked is one call to one node.
+type asked struct {
+	where string
+	call  *transport.Call
+	came  chan outcome
+}
+
+type outcome struct {
+	reply any
+	err   error
+}
+
+func newRound(replicas int) *round { return &round{asked: make([]*asked, 0, 1+2*replicas)} }
+
+func (r *round) start(node Node, where, command string, args []any) {
+	a := &asked{where: where, call: &transport.Call{Command: command, Args: args}, came: make(chan outcome, 1)}
+	r.asked = append(r.asked, a)
+	node.Start(a.call, func(reply any, err error) { a.came <- outcome{reply, err} })
+}
+
+// await returns the i-th reply. The error says who was asked what.
+func (r *round) await(ctx context.Context, i int) (any, error) {
+	a := r.asked[i]
+	select {
+	case o := <-a.came:
+		return o.reply, r.blame(i, o.err)
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-a.came: // while another was waited for
+		return o.reply, r.blame(i, o.err)
+	default:
+	}
+	state := transport.ErrUncertain
+	if a.call.Abandon() {
+		state = transport.ErrNotSent
+	}
+	return nil, r.blame(i, fmt.Errorf("%w: %w", state, context.Cause(ctx)))
+}
+
+// blame adds to an error of the i-th call whom it concerns; nil stays nil.
+func (r *round) blame(i int, err error) error {
+	if err == nil {
+		return nil
+	}
+	a := r.asked[i]
+	return fmt.Errorf("redlatch: who listens on %s cannot be counted: %s: %w", a.where, a.call.Command, err)
+}
+
+// abandon leaves the calls that nobody waits for any more.
+func (r *round) abandon() {
+	for _, a := range r.asked {
+		a.call.Abandon()
+	}
+}
+
+// numbers returns the n numbers of a node, whose PUBSUB is the i-th call.
+func (r *round) numbers(ctx context.Context, i, n int) ([]int64, error) {
+	reply, err := r.await(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := numbers(reply, n)
+	return counts, r.blame(i, err)
+}
+
+// replicaNumbers is numbers for a replica, whose HELLO is the call before.
+func (r *round) replicaNumbers(ctx context.Context, i, n int) ([]int64, error) {
+	who, err := r.await(ctx, i-1)
+	if err != nil {
+		return nil, err
+	}
+	if err := isReplica(who); err != nil {
+		return nil, r.blame(i-1, err)
+	}
+	return r.numbers(ctx, i, n)
+}

@@ -1,0 +1,112 @@
+package census
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// survey is what the master said about who there is.
+type survey struct {
+	at       time.Time       // when it was asked
+	replaced <-chan struct{} // closed when the connection was replaced since
+	replicas []string        // addresses
+	err      error           // why the replicas are not known
+}
+
+// overtaken reports whether the connection to the master was replaced since.
+func (s *survey) overtaken() bool {
+	select {
+	case <-s.replaced:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *survey) good(now time.Time) bool {
+	return now.Sub(s.at) < surveyGood && !s.overtaken()
+}
+
+func (s *survey) shows(addr string) bool { return slices.Contains(s.replicas, addr) }
+
+// current returns a survey that is good, and makes one if need be. One caller
+// makes it, the others wait for it.
+func (c *Census) current(ctx context.Context) (*survey, error) {
+	for {
+		s, over := c.begin(time.Now())
+		switch {
+		case s != nil:
+			return s, s.err
+		case over == nil:
+			return c.renew(ctx)
+		}
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", transport.ErrNotSent, context.Cause(ctx))
+		}
+	}
+}
+
+// begin returns a survey that is good, or what is closed when the one under way is
+// over, or neither: then it is the caller's to make, who must call end.
+func (c *Census) begin(now time.Time) (s *survey, over <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.survey != nil && c.survey.good(now):
+		return c.survey, nil
+	case c.asking != nil:
+		return nil, c.asking
+	}
+	c.asking = make(chan struct{})
+	return nil, nil
+}
+
+// end ends what begin began, with nil when the master did not answer.
+func (c *Census) end(s *survey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.survey = s
+	close(c.asking)
+	c.asking = nil
+	if s != nil && s.err == nil {
+		c.muster(s)
+	}
+}
+
+func (c *Census) renew(ctx context.Context) (s *survey, err error) {
+	defer func() { c.end(s) }()
+	s = &survey{at: time.Now(), replaced: c.cfg.Master.Reconnected()}
+	s.replicas, s.err = c.ask(ctx)
+	if err = s.err; errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrUncertain) {
+		s = nil // it says nothing about the server
+	}
+	return s, err
+}
+
+// ask asks the master who it is and where its replicas are.
+func (c *Census) ask(ctx context.Context) ([]string, error) {
+	r := newRound(0)
+	defer r.abandon()
+	r.start(c.cfg.Master, "the master", "HELLO", helloArgs)
+	r.start(c.cfg.Master, "the master", "ROLE", nil)
+	who, err := r.await(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := isAlone(who); err != nil {
+		return nil, r.blame(0, err)
+	}
+	role, err := r.await(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	replicas, err := replicasOf(role)
+	return replicas, r.blame(1, err)
+}

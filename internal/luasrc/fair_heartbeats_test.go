@@ -1,0 +1,202 @@
+package luasrc
+
+import "github.com/redlatch/redlatch/codec"
+
+// fairHeartbeats are the stories of keeping a place.
+var fairHeartbeats = []fairStory{
+	{"ours: a heartbeat keeps its own ahead of what those before them take off", beatKeepsOwn},
+	{"ours: each of its own takes off its own wait", beatAddsOwnWaits},
+	{"ours: who stands behind one that was put off stays its wait behind it", beatMovesFollowers},
+	{"ours: one that was not put off moves nobody", beatMovesNobody},
+	{"ours: a heartbeat that finds all well writes nothing", beatWritesNothing},
+	{"ours: a first that is known to live is kept while the lock is held", beatKeepsTheLivingHead},
+	{"ours: who is known to live is kept as the first only", beatKeepsNoOther},
+	{"ours: own deadlines that have come are put off, and nobody is removed", beatSavesTheOverdue},
+	{"ours: who has no deadline is passed over", beatPassesOver},
+	{"ours: a first without a deadline is nobody's predecessor", beatBehindNoDeadline},
+	{"ours: where one stands several times its first place counts", beatOfSeveralPlaces},
+	{"ours: owners without place or deadline are missing", beatMissesOwners},
+	{"ours: a heartbeat answers as many of the first as it is asked for", beatWindows},
+	{"ours: a heartbeat says what the lock has left", beatTellsWhatIsLeft},
+	{"ours: fractions of deadlines survive a heartbeat", beatKeepsFractions},
+	{"ours: heartbeats of several processes come to rest", beatsOfTwo},
+}
+
+func beatKeepsOwn(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 40})
+	after := []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + fairKeep + fairWait}, {ownerA3, t0 + fairKeep + fairWait + 20}}
+	f.beat(t0, own{ownerA2, 5000}).costs("PTTL LRANGE ZRANGE ZADD ZSCORE ZSCORE ZSCORE").finds(int64(-1), 3, after...)
+	f.leaves(held, f.seats(after...))
+}
+
+func beatAddsOwnWaits(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 1}, seat{ownerA2, t0 + 2}, seat{ownerA3, t0 + 9}, seat{ownerA4, t0 + 10})
+	after := []seat{
+		{ownerA1, t0 + 15000},
+		{ownerA2, t0 + 15000 + 5000},
+		{ownerA3, t0 + 20000 + 7},
+		{ownerA4, t0 + 20007 + 80000},
+	}
+	f.beat(t0, own{ownerA4, 80000}, own{ownerA1, 5000}, own{ownerA2, 300}).finds(int64(-1), 4, after...)
+	f.leaves(held, f.seats(after...))
+}
+
+// beatMovesFollowers: what a follower will take off is never less than nothing and
+// never more than the fair wait, whatever the deadlines say.
+func beatMovesFollowers(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0}, seat{ownerA2, t0 - 50}, seat{ownerA3, t0 - 20}, seat{ownerA4, t0 - 20 + 300001}, seat{ownerA5, t0 + 10})
+	after := []seat{
+		{ownerA1, t0 + 15000},
+		{ownerA2, t0 + 15000},
+		{ownerA3, t0 + 15030},
+		{ownerA4, t0 + 315030},
+		{ownerA5, t0 + 15000 + 1000 + 30 + 300000},
+	}
+	f.beat(t0, own{ownerA1, 1000}, own{ownerA5, 7}).finds(int64(-1), 5, after...)
+	f.leaves(held, f.seats(after...))
+}
+
+func beatMovesNobody(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 20000}, seat{ownerA2, t0 + 20001}, seat{ownerA3, t0 + 20003})
+	after := []seat{{ownerA1, t0 + 20000}, {ownerA2, t0 + 20001}, {ownerA3, t0 + 21000}}
+	f.beat(t0, own{ownerA1, 5000}, own{ownerA2, 1000}, own{ownerA3, 5000}).finds(int64(-1), 3, after...)
+	f.leaves(held, f.seats(after...))
+}
+
+func beatWritesNothing(f *telling) {
+	held := f.hold()
+	all := []seat{{ownerA1, t0 + 15000}, {ownerA2, t0 + 15001}, {ownerA3, t0 + 20001}, {ownerA4, t0 - 5}}
+	f.sit(all...)
+	f.beat(t0, own{ownerA1, 5000}, own{ownerA3, 5000}).costs("PTTL LRANGE ZRANGE ZSCORE ZSCORE ZSCORE ZSCORE").finds(int64(-1), 4, all...)
+	f.leaves(held, f.seats(all...))
+}
+
+func beatKeepsTheLivingHead(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+	// A free lock is the head's to take: a head that does not come is in the way.
+	f.beatFor(t0, ownerA1, 64).finds(int64(-2), 2, seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+	f.leaves(f.seats(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}))
+	held := f.hold()
+	after := []seat{{ownerA1, t0 + fairWait}, {ownerA2, t0 + fairWait + 10}}
+	f.beatFor(t0, ownerA1, 64).finds(int64(-1), 2, after...)
+	f.leaves(held, f.seats(after...))
+	f.beatFor(t0-1, ownerA1, 64).finds(int64(-1), 2, after...)
+	f.leaves(held, f.seats(after...))
+	// One of its own is kept as such.
+	f.beatFor(t0+fairWait, ownerA1, 64, own{ownerA1, 5}).finds(int64(-1), 2,
+		seat{ownerA1, t0 + fairWait + 15000}, seat{ownerA2, t0 + fairWait + 15010})
+	f.leaves(held, f.seats(seat{ownerA1, t0 + fairWait + 15000}, seat{ownerA2, t0 + fairWait + 15010}))
+	f.command("PEXPIRE", f.l, fairLease)
+	f.beatFor(t0+fairWait, ownerA1, 0).finds(about(fairLease), 2)
+	f.leaves(f.heldBy(ownerA9, "1"), f.seats(seat{ownerA1, t0 + 2*fairWait}, seat{ownerA2, t0 + 2*fairWait + 10}))
+}
+
+func beatKeepsNoOther(f *telling) {
+	held := f.hold()
+	all := []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + 20}}
+	f.sit(all...)
+	for _, known := range []string{ownerA2, ownerA3, ""} {
+		f.beatFor(t0, known, 64).finds(int64(-1), 2, all...)
+		f.leaves(held, f.seats(all...))
+	}
+}
+
+func beatSavesTheOverdue(f *telling) {
+	f.sit(seat{ownerA1, t0 - 5000}, seat{ownerA2, t0 - 4000}, seat{ownerA3, t0 - 3000})
+	after := []seat{{ownerA1, t0 - 5000}, {ownerA2, t0 + 315000}, {ownerA3, t0 + 316000}}
+	f.beat(t0, own{ownerA2, 100}).finds(int64(-2), 3, after...)
+	f.leaves(f.seats(after...))
+}
+
+func beatPassesOver(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10})
+	f.command("RPUSH", codec.QueueKey(f.l), "dead")
+	f.sit(seat{ownerA2, t0 + 50})
+	f.beat(t0, own{ownerA1, 5}).finds(int64(-2), 3, seat{ownerA1, t0 + 15000}, seat{"dead", none}, seat{ownerA2, t0 + 15040})
+	f.leaves(f.queue(ownerA1, "dead", ownerA2), f.timeouts(timeouts{ownerA1: float64(t0 + 15000), ownerA2: float64(t0 + 15040)}))
+}
+
+func beatBehindNoDeadline(f *telling) {
+	held := f.hold()
+	f.command("RPUSH", codec.QueueKey(f.l), "dead")
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+	places := f.queue("dead", ownerA1, ownerA2)
+	for _, known := range []string{"dead", ownerA1} {
+		f.beatFor(t0, known, 64).finds(int64(-1), 3, seat{"dead", none}, seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+		f.leaves(held, places, f.timeouts(timeouts{ownerA1: float64(t0 + 10), ownerA2: float64(t0 + 20)}))
+	}
+	f.beat(t0, own{ownerA2, 5}).finds(int64(-1), 3, seat{"dead", none}, seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 315000})
+	f.leaves(held, places, f.timeouts(timeouts{ownerA1: float64(t0 + 10), ownerA2: float64(t0 + 315000)}))
+}
+
+func beatOfSeveralPlaces(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 30})
+	f.command("RPUSH", codec.QueueKey(f.l), ownerA1)
+	f.sit(seat{ownerA3, t0 + 60}, seat{ownerA4, t0 + 61})
+	places := f.queue(ownerA1, ownerA2, ownerA1, ownerA3, ownerA4)
+	after := []seat{{ownerA1, t0 + 15000}, {ownerA2, t0 + 15020}, {ownerA3, t0 + 15050}, {ownerA4, t0 + 15055}}
+	f.beat(t0, own{ownerA1, 5}, own{ownerA4, 5}).finds(int64(-2), 5, after[0], after[1], after[0], after[2], after[3])
+	f.leaves(places, f.timeouts(timeouts{
+		ownerA1: float64(t0 + 15000), ownerA2: float64(t0 + 15020), ownerA3: float64(t0 + 15050), ownerA4: float64(t0 + 15055),
+	}))
+}
+
+func beatMissesOwners(f *telling) {
+	f.sit(seat{ownerA1, t0 + 10})
+	f.command("RPUSH", codec.QueueKey(f.l), ownerA2)
+	f.command("ZADD", codec.TimeoutKey(f.l), t0+20, ownerA3)
+	f.beat(t0, own{ownerA3, 5}, own{ownerA2, 5}, own{ownerA1, 5}, own{ownerA4, 5}, own{ownerA4, 5}).
+		misses(int64(-2), 2, []any{ownerA3, ownerA2, ownerA4}, seat{ownerA1, t0 + 15000}, seat{ownerA2, none})
+	f.leaves(f.queue(ownerA1, ownerA2), f.timeouts(timeouts{ownerA1: float64(t0 + 15000), ownerA3: float64(t0 + 20)}))
+}
+
+func beatWindows(f *telling) {
+	f.beatFor(t0, "", 64).costs("PTTL LRANGE ZRANGE").finds(int64(-2), 0)
+	f.leaves()
+	all := []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + 20}, {ownerA3, t0 + 30}}
+	f.sit(all...)
+	for _, window := range []int{0, 1, 2, 3, 4} {
+		f.beatFor(t0, "", window).finds(int64(-2), 3, all[:min(window, 3)]...)
+		f.leaves(f.seats(all...))
+	}
+	f.beatFor(t0, "", 1, own{ownerA3, 5}).finds(int64(-2), 3, all[0])
+	f.leaves(f.seats(all[0], all[1], seat{ownerA3, t0 + 15000 + fairWait + 10}))
+}
+
+func beatTellsWhatIsLeft(f *telling) {
+	f.beat(t0).finds(int64(-2), 0)
+	f.leaves()
+	f.command("HSET", f.l, ownerA9, "1")
+	f.beat(t0).finds(int64(-1), 0)
+	f.leaves(lock(f.l, -1, ownerA9, "1"))
+	f.command("PEXPIRE", f.l, fairLease)
+	f.beat(t0).finds(about(fairLease), 0)
+	f.leaves(f.heldBy(ownerA9, "1"))
+}
+
+func beatKeepsFractions(f *telling) {
+	f.command("RPUSH", codec.QueueKey(f.l), ownerA5, ownerA1, ownerA2)
+	f.command("ZADD", codec.TimeoutKey(f.l), "0.1", ownerA5, "1795224888771.25", ownerA1, "1795224888781.5", ownerA2)
+	f.beatFor(t0, "", 0, own{ownerA1, 5}).finds(int64(-2), 3)
+	tenth := 0.1
+	f.leaves(f.queue(ownerA5, ownerA1, ownerA2),
+		f.timeouts(timeouts{ownerA5: tenth, ownerA1: float64(t0 + 315000), ownerA2: float64(t0+315010) + 0.25}))
+}
+
+func beatsOfTwo(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 1}, seat{ownerA2, t0 + 2}, seat{ownerA3, t0 + 3}, seat{ownerA4, t0 + 4})
+	one, two := []own{{ownerA1, fairWait}, {ownerA3, 5000}}, []own{{ownerA2, fairWait}, {ownerA4, 5000}}
+	first := []seat{{ownerA1, t0 + 15000}, {ownerA2, t0 + 15001}, {ownerA3, t0 + 315001}, {ownerA4, t0 + 315002}}
+	f.beat(t0, one...).finds(int64(-1), 4, first...)
+	f.leaves(held, f.seats(first...))
+	after := []seat{{ownerA1, t0 + 15000}, {ownerA2, t0 + 315000}, {ownerA3, t0 + 615000}, {ownerA4, t0 + 915000}}
+	for _, mine := range [][]own{two, one, two} {
+		f.beat(t0, mine...).finds(int64(-1), 4, after...)
+		f.leaves(held, f.seats(after...))
+	}
+}

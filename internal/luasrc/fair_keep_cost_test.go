@@ -1,0 +1,126 @@
+package luasrc
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// crowd is a queue of a thousand on a server that notes how long each script took.
+type crowd struct {
+	t    *testing.T
+	conn redis.Conn
+	keys []any // lock, queue, timeouts, channel
+	all  []seat
+	now  int64
+}
+
+func newCrowd(t *testing.T, queued int64) *crowd {
+	t.Helper()
+	server := redistest.Start(t, redistest.WithArgs("--slowlog-log-slower-than", "0", "--slowlog-max-len", "1"))
+	c := &crowd{t: t, conn: server.Dial(t), all: line(queued, t0+20000), now: t0}
+	c.keys = []any{"orders", codec.QueueKey("orders"), codec.TimeoutKey("orders"), codec.LockChannel("orders")}
+	c.fill()
+	return c
+}
+
+// fill queues everybody again, each with the deadline that it had at first.
+func (c *crowd) fill() {
+	push, add := []any{c.keys[1]}, []any{c.keys[2]}
+	for _, s := range c.all {
+		push, add = append(push, s.owner), append(add, s.deadline, s.owner)
+	}
+	c.do("DEL", c.keys[1], c.keys[2])
+	c.do("RPUSH", push...)
+	c.do("ZADD", add...)
+}
+
+func (c *crowd) do(command string, args ...any) any {
+	c.t.Helper()
+	reply, err := c.conn.Do(command, args...)
+	require.NoError(c.t, err)
+	return reply
+}
+
+// median is the time that the server takes for the script, by its own clock.
+func (c *crowd) median(script *transport.Script, keys []any, args func() []any) time.Duration {
+	c.t.Helper()
+	c.do("SCRIPT", "LOAD", script.Text())
+	var spent []time.Duration
+	for range 51 {
+		all := slices.Concat([]any{script.SHA(), len(keys)}, keys, args())
+		c.do("EVALSHA", all...)
+		entries, err := redis.SlowLogs(c.do("SLOWLOG", "GET", 1), nil)
+		require.NoError(c.t, err)
+		require.Len(c.t, entries, 1)
+		require.Equal(c.t, "EVALSHA", entries[0].Args[0], "the last that was noted")
+		spent = append(spent, entries[0].ExecutionTime)
+	}
+	slices.Sort(spent)
+	return spent[len(spent)/2]
+}
+
+func (c *crowd) beat(mine []seat, step int64) func() []any {
+	return func() []any {
+		c.now += step
+		args := []any{c.now, fairKeep, fairWait, "", 64}
+		for _, s := range mine {
+			args = append(args, s.owner, 1)
+		}
+		return args
+	}
+}
+
+// evict is an eviction of the first dead, who are there, and late, each time.
+func (c *crowd) evict(dead int) func() []any {
+	return func() []any {
+		c.fill()
+		args := []any{t0, fairKeep, "PUBLISH", "0"}
+		for _, s := range c.all[:dead] {
+			args = append(args, s.owner, s.deadline)
+		}
+		return args
+	}
+}
+
+// The bound is what no load of the machine that runs the tests may bring about. On
+// an idle one each takes a tenth of it, or less.
+func TestKeepingAQueueOfAThousandTakesLittleTimeOfTheServer(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 1000)
+	c.do("HSET", c.keys[0], ownerA9, "1")
+	for _, step := range []struct {
+		does   string
+		script *transport.Script
+		keys   int
+		args   func() []any
+	}{
+		{"a heartbeat of one that moves nobody", FairHeartbeat, 3, c.beat(c.all[:1], 0)},
+		{"a heartbeat of a thousand that moves nobody", FairHeartbeat, 3, c.beat(c.all, 0)},
+		{"a heartbeat of one that moves all", FairHeartbeat, 3, c.beat(c.all[:1], 30000)},
+		{"a heartbeat of a thousand that moves all", FairHeartbeat, 3, c.beat(c.all, 30000)},
+		{"an eviction of one that moves all", FairEvict, 4, c.evict(1)},
+		{"an eviction of 64 that moves all", FairEvict, 4, c.evict(64)},
+		{"an eviction of all", FairEvict, 4, c.evict(1000)},
+	} {
+		took := c.median(step.script, c.keys[:step.keys], step.args)
+		t.Logf("%v: %s", took, step.does)
+		require.Less(t, took, 30*time.Millisecond, step.does)
+	}
+	c.do("DEL", c.keys[0])
+	c.fill()
+	took := c.median(FairNudge, []any{c.keys[0], c.keys[1], c.keys[3]}, func() []any {
+		return []any{c.all[0].owner, "PUBLISH", "0"}
+	})
+	t.Logf("%v: a nudge", took)
+	require.Less(t, took, 30*time.Millisecond)
+	require.Equal(t, "1000", fmt.Sprint(c.do("LLEN", c.keys[1])))
+}

@@ -1,0 +1,166 @@
+package luasrc
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairmodel"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// keepOp is what a random step that looks after a queue draws besides. Owners are
+// those of two processes, the even ones and the odd.
+type keepOp struct {
+	Mine       []int // owners of the caller's process, and perhaps others
+	Alive      int   // the place of who is known to live; -1: nobody
+	Keep, Fair int64
+	Window     int
+	Dead       int // how many of the first are given
+	Wrong      int // which of them, counted from 1, is not as it is on the server
+	How        int // what is wrong with it
+}
+
+// How one that is given can differ from what is on the server.
+const (
+	anotherOwner = iota
+	anotherDeadline
+	anotherWriting
+	noDeadline
+)
+
+var keepOps = rapid.Custom(func(t *rapid.T) keepOp {
+	return keepOp{
+		Mine:   rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 5).Draw(t, "mine"),
+		Alive:  rapid.SampledFrom([]int{-1, 0, 0, 0, 1, 1, 2}).Draw(t, "alive"),
+		Keep:   rapid.SampledFrom([]int64{1, 1, 15000, 1000000}).Draw(t, "keep"),
+		Fair:   rapid.SampledFrom([]int64{7000, 300000}).Draw(t, "fair"),
+		Window: rapid.SampledFrom([]int{0, 1, 2, 64}).Draw(t, "window"),
+		Dead:   rapid.SampledFrom([]int{0, 1, 1, 1, 2, 2, 3, 4}).Draw(t, "dead"),
+		Wrong:  rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 3}).Draw(t, "wrong"),
+		How:    rapid.IntRange(anotherOwner, noDeadline).Draw(t, "how"),
+	}
+})
+
+// keepCalls are the steps that look after a queue, and what the model does for each.
+var keepCalls = map[string]struct {
+	script *transport.Script
+	keys   int // how many of args are keys
+	args   func(p *fairPlayer, c keepCall) []any
+	model  func(m *fairmodel.Lock, c keepCall) any
+}{
+	"heartbeat": {FairHeartbeat, 3, func(p *fairPlayer, c keepCall) []any {
+		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), c.Now, c.keep, c.fair, c.alive, c.window}
+		for _, o := range c.mine {
+			args = append(args, o.owner, o.wait)
+		}
+		return args
+	}, modelHeartbeat},
+	"evict": {FairEvict, 4, func(p *fairPlayer, c keepCall) []any {
+		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), c.Now, c.keep, "PUBLISH", "0"}
+		for _, d := range c.dead {
+			args = append(args, d.owner, d.text)
+		}
+		return args
+	}, modelEvict},
+	"nudge": {FairNudge, 3, func(p *fairPlayer, c keepCall) []any {
+		return []any{p.l, codec.QueueKey(p.l), codec.LockChannel(p.l), c.Owner, "PUBLISH", "0"}
+	}, modelNudge},
+}
+
+// stepKeep plays such a step on both and returns how the replies differ.
+func (p *fairPlayer) stepKeep(op fairOp) error {
+	c := p.resolveKeep(op)
+	does := keepCalls[op.Does]
+	all := does.args(p, c)
+	v := vector{script: does.script, args: all[does.keys:]}
+	for _, key := range all[:does.keys] {
+		v.keys = append(v.keys, fmt.Sprint(key))
+	}
+	reply, err := p.run(v)
+	if err != nil {
+		return err
+	}
+	c.remains = p.anyDeadline()
+	want := does.model(p.Lock, c)
+	return differs("reply", want, replyOf(reply, nil, want))
+}
+
+// resolveKeep finds out who and when.
+func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
+	c := keepCall{Call: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.sightings(op.keepOp)}
+	for _, n := range op.Mine {
+		if n%2 == op.Who%2 {
+			c.mine = append(c.mine, own{fairOwner(n), op.Wait + int64(n)})
+		}
+	}
+	if op.Alive >= 0 {
+		c.alive = p.ownerAt(op.Alive)
+	}
+	// What an eviction tells depends on the first that it leaves.
+	if deadline, has := p.Deadlines[p.ownerAt(op.Dead)]; has && op.Does == "evict" && op.When >= atHead {
+		c.Now = int64(deadline) + int64(op.When-atHead)
+	}
+	return c
+}
+
+// sightings are the first in the queue with their deadlines, as the server writes
+// them, but for the one that is to be wrong.
+func (p *fairPlayer) sightings(op keepOp) []sighting {
+	var dead []sighting
+	for i, owner := range p.Queue[:min(op.Dead, len(p.Queue))] {
+		s := sighting{owner: owner}
+		s.deadline, s.has = p.Deadlines[owner]
+		for _, before := range dead {
+			if before.owner == owner {
+				s.deadline, s.has = 0, false // it went with the first place
+			}
+		}
+		if s.has {
+			s.text = p.written(owner)
+		}
+		if i+1 == op.Wrong {
+			s = s.spoilt(op.How)
+		}
+		dead = append(dead, s)
+	}
+	return dead
+}
+
+func (s sighting) spoilt(how int) sighting {
+	switch {
+	case how == anotherOwner:
+		s.owner += "0"
+	case how == noDeadline && s.has:
+		s.deadline, s.has, s.text = 0, false, ""
+	case how == anotherWriting && s.has && !strings.Contains(s.text, "."):
+		s.text = s.text + ".0"
+	default:
+		s.text = "1" + s.text
+	}
+	return s
+}
+
+// written is how the server writes an owner's deadline.
+func (p *fairPlayer) written(owner string) string {
+	text, err := redis.String(p.conn.Do("ZSCORE", codec.TimeoutKey(p.l), owner))
+	require.NoError(p.t, err)
+	return text
+}
+
+// anyDeadline is one that is on the server now.
+func (p *fairPlayer) anyDeadline() *sighting {
+	first, err := redis.Values(p.conn.Do("ZRANGE", codec.TimeoutKey(p.l), 0, 0, "WITHSCORES"))
+	require.NoError(p.t, err)
+	if len(first) == 0 {
+		return nil
+	}
+	var s sighting
+	_, err = redis.Scan(first, &s.owner, &s.deadline)
+	require.NoError(p.t, err)
+	return &s
+}

@@ -1,0 +1,80 @@
+package luasrc
+
+import (
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairmodel"
+)
+
+// keepCall is what a call that looks after a queue is given, and what only the
+// server can tell of it.
+type keepCall struct {
+	fairmodel.Call
+	keep, fair int64
+	alive      string // the first, where it is known to live
+	window     int
+	mine       []own
+	dead       []sighting
+	// remains is the deadline that somebody who is queued still has after an
+	// eviction, to find out what the lock had left.
+	remains *sighting
+}
+
+// sighting is an owner and the deadline that it was seen with.
+type sighting struct {
+	owner    string
+	deadline float64
+	has      bool   // it has a deadline
+	text     string // what is sent for it
+}
+
+// modelHeartbeat is a heartbeat on the model, in the form of the script's reply.
+func modelHeartbeat(m *fairmodel.Lock, c keepCall) any {
+	b := fairmodel.Beat{Now: c.Now, Keep: c.keep, Fair: c.fair, AliveHead: c.alive, Window: c.window}
+	for _, o := range c.mine {
+		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: o.owner, Wait: o.wait})
+	}
+	answer := m.Heartbeat(b)
+	var left any = answer.Left
+	if !m.IsFree() {
+		left = about(answer.Left)
+	}
+	front, missing := []any{}, []any{}
+	for _, p := range answer.Front {
+		front = append(front, p.Owner, p.Deadline)
+	}
+	for _, owner := range answer.Missing {
+		missing = append(missing, owner)
+	}
+	return []any{left, front, missing, answer.Length}
+}
+
+// modelEvict is an eviction on the model, in the form of the script's reply. What it
+// takes off depends on what the lock had left: one that can be is taken for it.
+func modelEvict(m *fairmodel.Lock, c keepCall) any {
+	e := fairmodel.Eviction{Now: c.Now, Keep: c.keep}
+	for _, d := range c.dead {
+		e.Dead = append(e.Dead, codec.Place{Owner: d.owner, Deadline: d.text})
+	}
+	e.Fall = func(with func(left int64) float64) float64 {
+		if m.PTTL < 0 {
+			return with(0)
+		}
+		least, most := with(m.PTTL), with(m.PTTL-passing)
+		if c.remains != nil {
+			return min(max(m.Deadlines[c.remains.owner]-c.remains.deadline, least), most)
+		}
+		return least
+	}
+	evicted := []any{}
+	for _, owner := range m.Evict(e) {
+		evicted = append(evicted, owner)
+	}
+	return evicted
+}
+
+func modelNudge(m *fairmodel.Lock, c keepCall) any {
+	if m.Nudge(c.Owner) {
+		return int64(1)
+	}
+	return int64(0)
+}

@@ -1,0 +1,76 @@
+package luasrc
+
+import (
+	"strconv"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+// fairKeep is for how long heartbeats keep a place here.
+const fairKeep = int64(15000)
+
+// own is an owner of the process whose heartbeat it is.
+type own struct {
+	owner string
+	wait  int64
+}
+
+// beat is a heartbeat that knows nothing of the head and looks at the whole queue.
+func (f *telling) beat(now int64, mine ...own) *telling { return f.beatFor(now, "", 64, mine...) }
+
+func (f *telling) beatFor(now int64, alive string, window int, mine ...own) *telling {
+	args := []any{now, fairKeep, fairWait, alive, window}
+	for _, o := range mine {
+		args = append(args, o.owner, o.wait)
+	}
+	return f.fair("heartbeat", FairHeartbeat, 3, args...)
+}
+
+// finds checks the reply of a heartbeat: what the lock has left, who is in front,
+// and how many are queued; and that none of its owners is missing.
+func (f *telling) finds(left any, length int, front ...seat) {
+	f.misses(left, length, []any{}, front...)
+}
+
+// misses is finds with the owners that are missing.
+func (f *telling) misses(left any, length int, missing []any, front ...seat) {
+	places := []any{}
+	for _, s := range front {
+		text := ""
+		if s.deadline != none {
+			text = strconv.FormatInt(s.deadline, 10)
+		}
+		places = append(places, s.owner, text)
+	}
+	f.gives([]any{left, places, missing, int64(length)})
+}
+
+// none is the deadline of a seat without one.
+const none = int64(0)
+
+// evict is an eviction of these, with the deadlines that they had.
+func (f *telling) evict(now int64, dead ...seat) *telling {
+	var pairs []string
+	for _, s := range dead {
+		text := ""
+		if s.deadline != none {
+			text = strconv.FormatInt(s.deadline, 10)
+		}
+		pairs = append(pairs, s.owner, text)
+	}
+	return f.evictAs(now, pairs...)
+}
+
+// evictAs is evict with deadlines as they are written.
+func (f *telling) evictAs(now int64, pairs ...string) *telling {
+	args := []any{now, fairKeep, f.publish, codec.MessageUnlock}
+	for _, text := range pairs {
+		args = append(args, text)
+	}
+	return f.fair("eviction", FairEvict, 4, args...)
+}
+
+func (f *telling) nudge(owner string) *telling {
+	keys := []string{f.l, codec.QueueKey(f.l), codec.LockChannel(f.l)}
+	return f.step(call("nudge of "+owner, FairNudge, keys, owner, f.publish, codec.MessageUnlock))
+}

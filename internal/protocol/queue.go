@@ -1,0 +1,40 @@
+package protocol
+
+import (
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Waiter is an owner that waits in a queue. What travels is boxed once.
+type Waiter struct {
+	// Owner is the owner's text.
+	Owner string
+	// Wait is the wait with which the owner was queued, in milliseconds, an int64:
+	// [Acquisition].Wait.
+	Wait any
+}
+
+// Queue answers for the queue of one lock. Kinds whose Queues is true implement it
+// besides [Protocol]. All methods are safe for concurrent use, and pure but for the
+// time of day. Each that is given a call fills a reset one; each of those calls may
+// run more than once.
+type Queue interface {
+	// Heartbeat fills c with the call that keeps the places of the waiters, all
+	// of one process, and reads the first window places and whether the lock is
+	// free. AliveHead is the first in the queue, if it is known to live, or empty:
+	// while the lock is held it is kept as well. Reply: see codec.DecodeBeat.
+	Heartbeat(c *transport.Call, aliveHead string, window int, waiters []Waiter)
+
+	// Evict fills c with the call that takes dead owners out of the front of the
+	// queue, in the order given, each while it is the first and has the deadline
+	// that a heartbeat has read. If the lock is free, whoever is first then is
+	// woken. Reply: see codec.DecodeEvicted.
+	Evict(c *transport.Call, dead []codec.Place)
+
+	// Nudge fills c with the call that wakes the owner if it is the first in the
+	// queue and the lock is free. Reply: see codec.Nudged.
+	Nudge(c *transport.Call, owner string)
+
+	// WaiterChannel returns the channel on which the owner's waiter is woken.
+	WaiterChannel(owner string) string
+}

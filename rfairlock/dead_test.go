@@ -1,0 +1,72 @@
+package rfairlock_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// evictions are those that a client was told of.
+type evictions struct {
+	mu  sync.Mutex // guards all
+	all []redlatch.Evicted
+}
+
+// Observe is part of redlatch.Observer.
+func (ev *evictions) Observe(event redlatch.Event) {
+	if e, ok := event.(redlatch.Evicted); ok {
+		ev.mu.Lock()
+		defer ev.mu.Unlock()
+		ev.all = append(ev.all, e)
+	}
+}
+
+func (ev *evictions) told() []redlatch.Evicted {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	return append([]redlatch.Evicted(nil), ev.all...)
+}
+
+// deadNative returns an owner of a client of this library that is no more.
+func deadNative(t *testing.T, n int64) string {
+	t.Helper()
+	id, err := uuid.NewV7()
+	require.NoError(t, err)
+	return codec.NewOwner(id, n).String()
+}
+
+// A client that dies leaves its places behind; their deadlines are far away.
+func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	ev := &evictions{}
+	l := rfairlock.New(connect(t, s.URL(), redlatch.WithObserver(ev)), redistest.Key(t))
+	hold := take(t, l, rlock.WithLease(time.Hour))
+	deadline := time.Now().Add(2 * time.Hour)
+	var dead []string
+	for i := range 50 {
+		dead = append(dead, deadNative(t, int64(i)))
+		queueByHand(t, s, l.Name(), dead[i], deadline.Add(time.Duration(i)*300*time.Second))
+	}
+	w := await(t.Context(), l)
+	awaitQueue(t, s, l.Name(), 51)
+	require.NoError(t, hold.Unlock())
+	w.acquired(t, 17*time.Second)
+	var told []string
+	for _, e := range ev.told() {
+		require.Equal(t, l.Name(), e.Name)
+		require.True(t, e.Native, fmt.Sprint(e))
+		told = append(told, e.Owner)
+	}
+	require.Equal(t, dead, told)
+}

@@ -1,0 +1,54 @@
+package rlock_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// listens subscribes to a channel on a server until the test ends.
+func listens(t *testing.T, s *redistest.Server, channel string) {
+	t.Helper()
+	sub := redis.PubSubConn{Conn: s.Dial(t)}
+	require.NoError(t, sub.Subscribe(channel))
+	require.IsType(t, redis.Subscription{}, sub.ReceiveWithTimeout(soon))
+}
+
+// What the manual calls the rights to count is enough for it, and each of them is
+// needed, on the master and on its replicas.
+func TestU42WhoListensIsCountedWithTheRightsOfTheManual(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	require.Contains(t, string(manual), "| `+pubsub\\|numsub +role` |")
+	for _, c := range []struct {
+		master, replica []any
+		counted         bool
+	}{
+		{[]any{"+pubsub|numsub", "+role"}, []any{"+pubsub|numsub"}, true},
+		{[]any{"+pubsub|numsub", "+role", "-ping"}, []any{"+pubsub|numsub", "-ping"}, true},
+		{[]any{"+pubsub|numsub"}, []any{"+pubsub|numsub"}, false},
+		{[]any{"+role"}, []any{"+pubsub|numsub"}, false},
+		{[]any{"+pubsub|numsub", "+role"}, nil, false},
+	} {
+		s, url := leastPrivileged(t, c.master...)
+		replica := redistest.StartReplica(t, s)
+		replica.Do(t, "ACL", append(documentedUser(t), c.replica...)...)
+		channel := codec.LockChannel(aclNames(t)[0])
+		listens(t, replica, channel)
+		counts, err := core.EngineOf(connect(t, url)).Listeners(t.Context(), channel)
+		if !c.counted {
+			require.True(t, transport.IsCode(err, "NOPERM"), "%v: %v", c, err)
+			continue
+		}
+		require.NoError(t, err, "%v", c)
+		require.Equal(t, []int64{1}, counts)
+	}
+}
