@@ -11,8 +11,11 @@ import (
 	"github.com/redlatch/redlatch/internal/fairsim"
 )
 
-// short is how long fleets are simulated here. `make model` takes longer.
-const short = 12 * time.Hour
+// short is for how long a load is simulated here: so many of its longest holds.
+// `make model` takes longer.
+func short(load fairsim.Load) time.Duration {
+	return max(3*time.Hour, min(180*load.Hold, 15*time.Hour))
+}
 
 // seeds are what the fleets here are simulated with: one that is always the same, and
 // one that is not, which a failure names.
@@ -29,7 +32,7 @@ func each(t *testing.T, cfg fairsim.Config, check func(*testing.T, fairsim.Load,
 	for _, seed := range seeds(t) {
 		for _, load := range append(fairsim.Loads[:len(fairsim.Loads):len(fairsim.Loads)], fairsim.Skewed) {
 			c := cfg
-			c.Seed, c.Load, c.Time, c.Fleet = seed, load, short, fairsim.Mixed
+			c.Seed, c.Load, c.Time, c.Fleet = seed, load, short(load), fairsim.Mixed
 			t.Run(fmt.Sprintf("%s/%d", load.Name, seed), func(t *testing.T) {
 				t.Parallel()
 				r := fairsim.Run(c)
@@ -46,7 +49,7 @@ func each(t *testing.T, cfg fairsim.Config, check func(*testing.T, fairsim.Load,
 // allowedIdle is for how many milliseconds the lock may lie idle: the share that is
 // promised for long, and a minute for what chance does in a short time.
 func allowedIdle(load fairsim.Load) int64 {
-	return int64(load.Idle*float64(short.Milliseconds())) + 60_000
+	return int64(load.Idle*float64(short(load).Milliseconds())) + 60_000
 }
 
 func TestMixedFleetsLoseNoPlaceOfOursAndLittleTime(t *testing.T) {
@@ -71,7 +74,7 @@ func TestNobodyLosesItsPlaceWhereAllTheLivingAreKept(t *testing.T) {
 func TestFleetsOfRedissonAloneLoseTimeAndPlaces(t *testing.T) {
 	t.Parallel()
 	for _, load := range fairsim.Loads {
-		r := fairsim.Run(fairsim.Config{Seed: 1, Time: short, Load: load, Fleet: fairsim.Pure})
+		r := fairsim.Run(fairsim.Config{Seed: 1, Time: short(load), Load: load, Fleet: fairsim.Pure})
 		require.Empty(t, r.FirstFaults)
 		require.Zero(t, r.EvictedDead)
 		require.Greater(t, r.IdleShare(), 3*load.Idle)

@@ -253,9 +253,15 @@ func (j *judge) checkPromise(p *place, how string) {
 	}
 }
 
-// memory is for how long the judge knows how long the queue was: what was put off
-// for those that were in it then comes to nothing in that time.
-const memory = 2 * 3_600_000
+const (
+	// memory is for how long the judge knows how long the queue was: what was put off
+	// for those that were in it then comes to nothing in that time.
+	memory = 2 * 3_600_000
+	// slack is how many waits a deadline may be too far. A heartbeat must reckon with
+	// the fair wait where somebody in front takes less off in the end. That must not
+	// add up.
+	slack = 4
+)
 
 // most returns how many were queued at most in that time.
 func (j *judge) most(n int) int64 {
@@ -267,14 +273,15 @@ func (j *judge) most(n int) int64 {
 }
 
 // checkDeadlines holds every deadline against its bound: for n in the queue, n + 1
-// waits from the end of the longest lease.
+// waits from the end of the longest lease. By how much that is exceeded is counted;
+// that it comes back, is checked.
 func (j *judge) checkDeadlines() {
 	v := j.sim.server
 	n := len(v.lock.Queue)
 	longest := j.sim.cfg.Load.Hold.Milliseconds() + lease + 100 // clocks differ
 	wait := max(fairWait, j.sim.cfg.Load.Wait.Milliseconds())
 	strict := float64(j.sim.now + longest + int64(n+1)*wait)
-	bound := float64(j.sim.now + longest + (j.most(n)+1)*wait)
+	bound := float64(j.sim.now + longest + (j.most(n)+1+slack)*wait)
 	for i, owner := range v.lock.Queue {
 		deadline := v.lock.Deadlines[owner]
 		j.Over = max(j.Over, int64(deadline-strict))
