@@ -67,7 +67,7 @@ func TestManyWhoLeaveOneQueueShareCalls(t *testing.T) {
 			all = append(all, c.call.Args...)
 			c.ends(nil, nil)
 		}
-		require.Len(t, f.sent(), departing+crowd/together)
+		require.LessOrEqual(t, len(f.sent()), crowd/50)
 		require.Len(t, slices.Compact(slices.SortedFunc(slices.Values(all), byText)), crowd, "each leaves, once")
 		require.EqualValues(t, crowd, left.Load())
 		require.Zero(t, e.ghosts.n.Load())

@@ -50,7 +50,7 @@ var skews = [fairOwners]int64{0, 7, -1500, 20000, -400000, 86400000}
 var (
 	taking = []string{
 		"try", "acquire", "acquire", "acquire", "acquire", "reenter", "release", "release", "releaseShared", "force",
-		"giveUp", "giveUp", "pass", "expire", "intrude", "persist", "forget", "loseDeadline", "secondPlace", "fraction", "orphan",
+		"giveUp", "giveUp", "pass", "expire", "intrude", "persist", "forget", "loseDeadline", "secondPlace", "fraction", "fraction", "orphan",
 	}
 	keeping = []string{
 		"acquire", "acquire", "acquire", "acquire", "acquire", "acquire", "force", "giveUp", "pass", "expire", "intrude", "persist",
