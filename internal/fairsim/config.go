@@ -80,7 +80,7 @@ const (
 	everyStall     = 3 * time.Minute  // a process stands still for up to 10 s
 	everyLoss      = 3 * time.Minute  // a process loses its connections
 	everyBlind     = 5 * time.Minute  // a process cannot count listeners for a while
-	everyRestart   = 4 * time.Hour    // the server is restarted with its data
+	everyRestart   = time.Hour        // the server is restarted with its data
 )
 
 // Of the acquisitions, so many in a hundred have a wait, and so many of Redlatch's

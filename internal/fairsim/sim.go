@@ -134,12 +134,19 @@ func (s *Sim) trouble() {
 			}
 		}
 	})
-	s.every(everyRestart, func(*process) {
-		down := s.between(100, 2000)
-		for _, p := range s.processes {
-			p.disconnect(down + s.outage(p))
-		}
-	})
+	s.every(everyRestart, func(*process) { s.restart(true) })
+}
+
+// restart restarts the server, with what it has stored, and every other time once
+// more when most have found it again.
+func (s *Sim) restart(again bool) {
+	down := s.between(100, 5000)
+	for _, p := range s.processes {
+		p.disconnect(down + s.outage(p))
+	}
+	if again && s.rnd.IntN(2) == 0 {
+		s.after(down+s.between(1000, 7000), func() { s.restart(false) })
+	}
 }
 
 // outage is how long a process needs to have connections again.
