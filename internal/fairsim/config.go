@@ -27,6 +27,9 @@ type Load struct {
 	// they reckon with the server's time. 0: they reckon with their own, which is
 	// wrong by tens of milliseconds, as those of Java's processes always are.
 	Skew time.Duration
+	// Think is how many holds of the longest kind a worker does without the lock
+	// between two, as a mean. 0: one, so that most of the fleet waits.
+	Think float64
 	// Wait is how long those wait at most who have a wait. 0: the fair wait timeout.
 	Wait time.Duration
 }
@@ -45,6 +48,9 @@ var Skewed = Load{Name: "2 min, clocks 10 min wrong, server time", Hold: 2 * tim
 // Patient is a load in which waits are longer than the fair wait timeout, which no
 // heartbeat of another process reckons with.
 var Patient = Load{Name: "2 min, waits up to 30 min", Hold: 2 * time.Minute, Idle: 0.008, Wait: 30 * time.Minute}
+
+// Light is a load in which few wait, so that newcomers are soon the first.
+var Light = Load{Name: "1 s, few wait", Hold: time.Second, Idle: 0.08, Think: 20}
 
 // Fleet is who shares the lock. Each process has [Workers] that wait for it or hold
 // it most of the time.

@@ -3,6 +3,7 @@ package fairsim_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // short is for how long a load is simulated here: so many of its longest holds.
 // `make model` takes longer.
 func short(load fairsim.Load) time.Duration {
-	return max(3*time.Hour, min(180*load.Hold, 15*time.Hour))
+	return max(4*time.Hour, min(180*load.Hold, 15*time.Hour))
 }
 
 // seeds are what the fleets here are simulated with: one that is always the same, and
@@ -30,7 +31,7 @@ func seeds(t *testing.T) []uint64 {
 func each(t *testing.T, cfg fairsim.Config, check func(*testing.T, fairsim.Load, fairsim.Result)) {
 	t.Helper()
 	for _, seed := range seeds(t) {
-		for _, load := range append(fairsim.Loads[:len(fairsim.Loads):len(fairsim.Loads)], fairsim.Skewed) {
+		for _, load := range slices.Concat(fairsim.Loads, []fairsim.Load{fairsim.Skewed, fairsim.Light}) {
 			c := cfg
 			c.Seed, c.Load, c.Time, c.Fleet = seed, load, short(load), fairsim.Mixed
 			t.Run(fmt.Sprintf("%s/%d", load.Name, seed), func(t *testing.T) {
@@ -55,11 +56,13 @@ func allowedIdle(load fairsim.Load) int64 {
 // Redisson's can take off more than its deadline shows.
 func TestMixedFleetsLoseNoPlaceOfOursAndLittleTime(t *testing.T) {
 	t.Parallel()
-	each(t, fairsim.Config{}, func(t *testing.T, _ fairsim.Load, r fairsim.Result) {
+	each(t, fairsim.Config{}, func(t *testing.T, load fairsim.Load, r fairsim.Result) {
 		t.Helper()
 		require.LessOrEqual(t, r.PrunedRedlatch, 1+r.Granted/5000, "our own live waiters were pruned")
 		require.LessOrEqual(t, r.PrunedRedisson, 5+r.Granted/100, "live waiters of Redisson's were pruned")
-		require.NotZero(t, r.EvictedDead)
+		if load.Think == 0 {
+			require.NotZero(t, r.EvictedDead)
+		}
 	})
 }
 

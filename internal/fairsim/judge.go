@@ -16,6 +16,7 @@ type waiter struct {
 	waits bool  // has been queued, and waits still
 	holds bool  // believes to hold the lock
 	since int64 // when it was queued first
+	heard int64 // since when it has had a subscription
 }
 
 // place is a place in the queue.
@@ -141,6 +142,7 @@ func (j *judge) granted(w *waiter) {
 			}
 		}
 		delete(j.places, w.owner)
+		j.checkWoken(w)
 	} else if len(j.places) > 0 {
 		j.fault("%s came in from outside of the queue", w.owner)
 	}
@@ -148,6 +150,24 @@ func (j *judge) granted(w *waiter) {
 		j.Longest = max(j.Longest, j.sim.now-w.since)
 	}
 	j.rest(w)
+}
+
+// checkWoken holds how long a live head let a free lock lie against what is promised:
+// that it is told within a period and some seconds, if nothing hindered it, and a
+// process of ours could see it.
+func (j *judge) checkWoken(w *waiter) {
+	v := j.sim.server
+	from := max(v.freeSince, j.headSince, w.of.troubled, w.heard)
+	for _, q := range j.sim.processes {
+		if q.keeping == nil || !q.calm() {
+			continue
+		}
+		slept := j.sim.now - max(from, q.keeping.calmSince)
+		if slept > period.Milliseconds()+5000 {
+			j.fault("%s slept for %d ms while it could have the lock", w.owner, slept)
+			return
+		}
+	}
 }
 
 // believes takes in that a waiter has been told that it holds the lock.

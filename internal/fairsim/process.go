@@ -19,6 +19,7 @@ type process struct {
 
 	dead         bool
 	stalledUntil int64
+	troubled     int64 // until when something hindered it
 	connected    bool
 	link         int       // counts connections
 	postponed    []func()  // what is to be done when it is connected again
@@ -120,6 +121,7 @@ func (p *process) disconnect(d int64) {
 
 func (p *process) reconnect() {
 	p.connected = true
+	p.troubled = p.sim.now + 300
 	p.restless()
 	for _, w := range p.waiters {
 		if w.ear != nil {
@@ -175,6 +177,7 @@ func (p *process) subscribe(w *waiter) {
 			return // the next connection does it, or it was ended again
 		}
 		p.sim.server.listeners[w.owner] = &listener{w, link}
+		w.heard = p.sim.now
 		p.after(p.sim.latency(), func() {
 			if p.link == link && w.ear != nil {
 				w.ear(true)
@@ -186,6 +189,7 @@ func (p *process) subscribe(w *waiter) {
 // stall makes the process stand still for d milliseconds.
 func (p *process) stall(d int64) {
 	p.stalledUntil = max(p.stalledUntil, p.sim.now+d)
+	p.troubled = max(p.troubled, p.stalledUntil)
 	p.sim.after(d, p.restless)
 	p.restless()
 }

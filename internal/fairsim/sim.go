@@ -97,9 +97,14 @@ func (s *Sim) longest() int64 { return s.cfg.Load.Hold.Milliseconds() }
 
 func (s *Sim) holdTime() int64 { return s.between(1, s.longest()) }
 
-// think is how long a worker does without the lock: about two others hold it in
-// that time, so that most wait.
-func (s *Sim) think() int64 { return int64(s.rnd.ExpFloat64() * float64(s.longest())) }
+// think is how long a worker does without the lock.
+func (s *Sim) think() int64 {
+	holds := s.cfg.Load.Think
+	if holds == 0 {
+		holds = 1
+	}
+	return int64(s.rnd.ExpFloat64() * holds * float64(s.longest()))
+}
 
 // waitTime is how long somebody waits who does not wait for ever.
 func (s *Sim) waitTime() int64 {

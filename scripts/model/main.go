@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/fairsim"
@@ -52,7 +53,7 @@ func (m *model) all() {
 	for _, load := range fairsim.Loads {
 		m.run("Redisson alone, "+load.Name, load, fairsim.Pure)
 	}
-	for _, load := range append(fairsim.Loads[:len(fairsim.Loads):len(fairsim.Loads)], fairsim.Skewed) {
+	for _, load := range slices.Concat(fairsim.Loads, []fairsim.Load{fairsim.Skewed}) {
 		m.run("with Redlatch, "+load.Name, load, fairsim.Mixed)
 	}
 }
