@@ -11,21 +11,29 @@ import (
 // Waiter is an owner that waits, and the wait in milliseconds with which it was
 // queued.
 type Waiter struct {
+	// Owner is who waits.
 	Owner string
-	Wait  int64
+	// Wait is what its deadline was put off by, and what it will take off.
+	Wait int64
 }
 
 // Beat is what a heartbeat is given. Times are in milliseconds.
 type Beat struct {
-	Now, Keep, Fair int64
-	AliveHead       string // who is known to live if it is the first; "": nobody
+	// Now is the time, since 1970, by the caller's clock.
+	Now int64
+	// Keep is how long those of the caller shall not be dead.
+	Keep int64
+	// Fair is the wait of who sets none.
+	Fair int64
+	// AliveHead is who is known to live if it is the first; "": nobody.
+	AliveHead string
 	// Others is what is known of those that are not ours. The script has no such
 	// argument: it is here to be tried in a simulation.
 	Others map[string]Other
-	Window int // how many of the first in the queue to answer
-	Ours   []Waiter
-	// Left is as in [Call].
-	Left func(most int64) int64
+	// Window is how many of the first in the queue to answer.
+	Window int
+	// Ours is the caller's waiters.
+	Ours []Waiter
 }
 
 // Other is what a process knows of another's waiter.
@@ -111,8 +119,12 @@ func (m *Lock) score(owner string) string {
 
 // Eviction is what an eviction is given. Times are in milliseconds.
 type Eviction struct {
-	Now, Keep int64
-	Dead      []codec.Place
+	// Now is the time, since 1970, by the caller's clock.
+	Now int64
+	// Keep is as in [Beat].
+	Keep int64
+	// Dead is who is dead, in the order of the queue, and how each was seen.
+	Dead []codec.Place
 	// Fall returns what the dead took off the deadlines of the others, which depends
 	// on what the server knows that the lock had left. Nil: what the model has.
 	Fall func(with func(left int64) float64) float64

@@ -33,8 +33,15 @@ func New() *Lock {
 // Call is what a script is given. Times are in milliseconds, Now since 1970 by the
 // caller's clock.
 type Call struct {
-	Now, Wait, Lease, Target int64
-	Owner, Latch             string
+	// Now is the time, by the caller's clock.
+	Now int64
+	// Wait is that of the owner, and Lease that of its hold.
+	Wait, Lease int64
+	// Target is the count to arrive at, and Latch the id of a shared release.
+	Target int64
+	Latch  string
+	// Owner is who calls.
+	Owner string
 	// More is who gives up in the same call.
 	More []Leaver
 	// Left returns what the server said of the time that a held lock has left, of
@@ -44,8 +51,10 @@ type Call struct {
 
 // Leaver is one that gives up, and its wait in milliseconds.
 type Leaver struct {
+	// Owner is who leaves.
 	Owner string
-	Wait  int64
+	// Wait is the wait with which it was queued.
+	Wait int64
 }
 
 func (c Call) left(m *Lock) int64 {

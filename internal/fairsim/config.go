@@ -70,8 +70,11 @@ var (
 
 // Config is one run.
 type Config struct {
-	Seed  uint64
-	Time  time.Duration // how long, in the time of the fleet
+	// Seed decides all that happens by chance.
+	Seed uint64
+	// Time is how long the fleet is watched, in its own time.
+	Time time.Duration
+	// Load is what the fleet does, and Fleet who is in it.
 	Load  Load
 	Fleet Fleet
 	// KeepLiving makes heartbeats keep the places of all that are known to live, and
