@@ -27,8 +27,9 @@ type Beat struct {
 	Fair int64
 	// AliveHead is who is known to live if it is the first; "": nobody.
 	AliveHead string
-	// Others is what is known of those that are not ours. The script has no such
-	// argument: it is here to be tried in a simulation.
+	// Others is what is known of those that are not ours. Each counts as one that
+	// takes the fair wait off, if not more. The script has no such argument: it is
+	// here to be tried in a simulation.
 	Others map[string]Other
 	// Window is how many of the first in the queue to answer.
 	Window int
@@ -87,8 +88,9 @@ func (m *Lock) putOff(b Beat, mine map[string]int64) {
 		default:
 			w = max(0, min(float64(b.Fair), old-before))
 		}
-		if !own {
-			w = max(w, b.Others[owner].Wait)
+		other, known := b.Others[owner]
+		if known && !own {
+			w = max(float64(b.Fair), other.Wait)
 		}
 		if len(seen) > 0 && after > before {
 			deadline = max(deadline, after+w)
@@ -99,7 +101,7 @@ func (m *Lock) putOff(b Beat, mine map[string]int64) {
 			delete(mine, owner)
 		case place == 0 && owner == b.AliveHead && !m.IsFree():
 			deadline = max(deadline, float64(b.Now+b.Fair))
-		case place > 0 && b.Others[owner].Living:
+		case place > 0 && other.Living:
 			deadline = max(deadline, float64(b.Now+b.Keep)+ahead)
 		}
 		m.Deadlines[owner] = deadline

@@ -178,6 +178,15 @@ func (j *judge) believes(w *waiter) {
 	w.holds, j.holder = true, w
 }
 
+// expired takes in that a lease is over. A holder that could not renew it for so long
+// has lost the lock, which no lock with leases can prevent.
+func (j *judge) expired() {
+	if j.holder != nil {
+		j.holder, j.holder.holds = nil, false
+		j.Lost++
+	}
+}
+
 // ends takes in that somebody waits or holds no more. What place it has is a dead
 // one's from now on.
 func (j *judge) ends(w *waiter) {

@@ -18,6 +18,9 @@ type Result struct {
 	// of the same thread had come to use them.
 	Adopted int64
 
+	// Lost are holds whose processes were cut off for so long that the leases ended.
+	Lost int64
+
 	// Dead are places that were left behind, EvictedDead and PrunedDead those that
 	// went in one way or the other.
 	Dead, EvictedDead, PrunedDead int64

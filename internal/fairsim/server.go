@@ -47,6 +47,7 @@ func (v *server) expire() {
 	if !v.lock.IsFree() && v.expires <= v.sim.now {
 		clear(v.lock.Counts)
 		v.freeSince = v.expires
+		v.sim.judge.expired()
 	}
 }
 
