@@ -53,6 +53,7 @@ func TestEveryReleaseThatIsRunStandsInTheDocument(t *testing.T) {
 	}
 	results := table(t, path, "Results")
 	require.Subset(t, results, run)
+	require.Equal(t, results, table(t, path, "Results of the fair lock"))
 	require.Equal(t, results, table(t, path, "What differs between releases"))
 }
 

@@ -13,8 +13,8 @@ const (
 	// departing is how many calls take owners out of queues at a time. Each may
 	// take the server some milliseconds, in which a renewal waits behind them all.
 	departing = 4
-	// together is how many owners leave one queue by one call, at most: a call
-	// walks the whole queue, but must not keep the server for long.
+	// together is how many owners leave one queue by one call, at most, or are
+	// evicted: a call walks the whole queue, but must not keep the server for long.
 	together = 100
 	// fromFront is how often those that stand furthest in front are among them, so
 	// that they are not kept for ever by those that leave behind them.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
@@ -203,23 +204,30 @@ func (k *keeping) count() {
 
 // evict takes the dead out that are in the way.
 func (k *keeping) evict() {
-	dead := k.who.Evict()
-	if len(dead) == 0 {
-		return
+	for dead := range slices.Chunk(k.who.Evict(), together) {
+		if k.evictSome(dead) < len(dead) {
+			return // the queue is another by now
+		}
 	}
+}
+
+// evictSome returns how many were taken out.
+func (k *keeping) evictSome(dead []presence.Death) int {
 	places := make([]codec.Place, len(dead))
 	for i, d := range dead {
 		places[i] = d.Place
 	}
 	reply, err := k.run("eviction", func(c *transport.Call) { k.queue.Evict(c, places) })
 	if err != nil {
-		return
+		return 0
 	}
 	evicted, err := codec.DecodeEvicted(reply)
 	k.complain("eviction", err)
-	for i := range min(len(evicted), len(dead)) {
-		k.evicted(dead[i])
+	n := min(len(evicted), len(dead))
+	for _, d := range dead[:n] {
+		k.evicted(d)
 	}
+	return n
 }
 
 // evicted tells of one that was taken out.

@@ -77,9 +77,7 @@ if from then
 end
 for _, owner in ipairs(leavers) do
     redis.call('ZREM', timeouts, owner)
-    if places[owner] then
-        redis.call('LREM', queue, -places[owner], owner)
-    end
+    redis.call('LREM', queue, 0 - (places[owner] or 0), owner)
 end
 if redis.call('EXISTS', lock) == 0 then
     for _, waiter in ipairs(stay) do
