@@ -8,6 +8,7 @@ FUZZTIME ?= 10s
 COMPAT   ?= 3.17.7 3.52.0 4.3.1
 RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1
 MUTANTS  ?=
+HOURS    ?= 400
 JOBS     ?=
 
 # Pinned in a module of its own: its dependencies stay out of users' go.sum.
@@ -15,7 +16,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup test test-short compat vectors mutants lint check build cross demo deps fuzz soak clean
+.PHONY: help setup test test-short compat vectors mutants model lint check build cross demo deps fuzz soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +42,9 @@ vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/
 
 mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANTS=regexp: some)
 	$(GO) run ./scripts/mutants -run '$(MUTANTS)' $(if $(JOBS),-j $(JOBS))
+
+model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
+	$(GO) run ./scripts/model -hours $(HOURS)
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...

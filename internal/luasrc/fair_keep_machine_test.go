@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairmodel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -50,25 +51,25 @@ var keepCalls = map[string]struct {
 	script *transport.Script
 	keys   int // how many of args are keys
 	args   func(p *fairPlayer, c keepCall) []any
-	model  func(m *fairModel, c keepCall) any
+	model  func(m *fairmodel.Lock, c keepCall) any
 }{
 	"heartbeat": {FairHeartbeat, 3, func(p *fairPlayer, c keepCall) []any {
-		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), c.now, c.keep, c.fair, c.alive, c.window}
+		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), c.Now, c.keep, c.fair, c.alive, c.window}
 		for _, o := range c.mine {
 			args = append(args, o.owner, o.wait)
 		}
 		return args
-	}, (*fairModel).heartbeat},
+	}, modelHeartbeat},
 	"evict": {FairEvict, 4, func(p *fairPlayer, c keepCall) []any {
-		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), c.now, c.keep, "PUBLISH", "0"}
+		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), c.Now, c.keep, "PUBLISH", "0"}
 		for _, d := range c.dead {
 			args = append(args, d.owner, d.text)
 		}
 		return args
-	}, (*fairModel).evict},
+	}, modelEvict},
 	"nudge": {FairNudge, 3, func(p *fairPlayer, c keepCall) []any {
-		return []any{p.l, codec.QueueKey(p.l), codec.LockChannel(p.l), c.owner, "PUBLISH", "0"}
-	}, (*fairModel).nudge},
+		return []any{p.l, codec.QueueKey(p.l), codec.LockChannel(p.l), c.Owner, "PUBLISH", "0"}
+	}, modelNudge},
 }
 
 // stepKeep plays such a step on both and returns how the replies differ.
@@ -85,13 +86,13 @@ func (p *fairPlayer) stepKeep(op fairOp) error {
 		return err
 	}
 	c.remains = p.anyDeadline()
-	want := does.model(p.fairModel, c)
+	want := does.model(p.Lock, c)
 	return differs("reply", want, replyOf(reply, nil, want))
 }
 
 // resolveKeep finds out who and when.
 func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
-	c := keepCall{fairCall: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.sightings(op.keepOp)}
+	c := keepCall{Call: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.sightings(op.keepOp)}
 	for _, n := range op.Mine {
 		if n%2 == op.Who%2 {
 			c.mine = append(c.mine, own{fairOwner(n), op.Wait + int64(n)})
@@ -101,8 +102,8 @@ func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
 		c.alive = p.ownerAt(op.Alive)
 	}
 	// What an eviction tells depends on the first that it leaves.
-	if deadline, has := p.deadlines[p.ownerAt(op.Dead)]; has && op.Does == "evict" && op.When >= atHead {
-		c.now = int64(deadline) + int64(op.When-atHead)
+	if deadline, has := p.Deadlines[p.ownerAt(op.Dead)]; has && op.Does == "evict" && op.When >= atHead {
+		c.Now = int64(deadline) + int64(op.When-atHead)
 	}
 	return c
 }
@@ -111,9 +112,9 @@ func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
 // them, but for the one that is to be wrong.
 func (p *fairPlayer) sightings(op keepOp) []sighting {
 	var dead []sighting
-	for i, owner := range p.queue[:min(op.Dead, len(p.queue))] {
+	for i, owner := range p.Queue[:min(op.Dead, len(p.Queue))] {
 		s := sighting{owner: owner}
-		s.deadline, s.has = p.deadlines[owner]
+		s.deadline, s.has = p.Deadlines[owner]
 		for _, before := range dead {
 			if before.owner == owner {
 				s.deadline, s.has = 0, false // it went with the first place
@@ -137,9 +138,9 @@ func (s sighting) spoilt(how int) sighting {
 	case how == noDeadline && s.has:
 		s.deadline, s.has, s.text = 0, false, ""
 	case how == anotherWriting && s.has && !strings.Contains(s.text, "."):
-		s.text, s.misread = s.text+".0", true
+		s.text = s.text + ".0"
 	default:
-		s.text, s.misread = "1"+s.text, true
+		s.text = "1" + s.text
 	}
 	return s
 }

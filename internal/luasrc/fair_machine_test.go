@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairmodel"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -96,14 +97,14 @@ func playFairModel(t *testing.T, target redistest.Target) {
 // fairPlayer plays random steps on a server and on the model.
 type fairPlayer struct {
 	*stage
-	*fairModel
+	*fairmodel.Lock
 	l      string
 	passed int64
 }
 
 // playFair returns the first difference between server and model.
 func (s *stage) playFair(ops []fairOp) error {
-	p := &fairPlayer{stage: s, fairModel: newFairModel(), l: redistest.Key(s.t)}
+	p := &fairPlayer{stage: s, Lock: fairmodel.New(), l: redistest.Key(s.t)}
 	defer p.clear()
 	for i, op := range ops {
 		does := p.step(op)
@@ -118,34 +119,34 @@ func (s *stage) playFair(ops []fairOp) error {
 var fairCalls = map[string]struct {
 	script *transport.Script
 	keys   int
-	args   func(c fairCall) []any
-	model  func(m *fairModel, c fairCall) any
+	args   func(c fairmodel.Call) []any
+	model  func(m *fairmodel.Lock, c fairmodel.Call) any
 }{
-	"try": {FairTry, 3, func(c fairCall) []any {
-		return []any{c.now, c.owner, c.wait, c.lease}
-	}, (*fairModel).try},
-	"acquire": {FairAcquire, 3, func(c fairCall) []any {
-		return []any{c.now, c.owner, c.wait, c.lease}
-	}, (*fairModel).acquire},
-	"reenter": {FairReenter, 3, func(c fairCall) []any {
-		return []any{c.now, c.owner, c.lease, c.target}
-	}, (*fairModel).reenter},
-	"release": {FairRelease, 4, func(c fairCall) []any {
-		return []any{c.now, c.owner, c.lease, c.target, "PUBLISH", "0"}
-	}, (*fairModel).release},
-	"releaseShared": {FairReleaseShared, 5, func(c fairCall) []any {
-		return []any{c.now, c.owner, c.lease, "PUBLISH", "0", 16000}
-	}, (*fairModel).releaseShared},
-	"force": {FairForceRelease, 4, func(c fairCall) []any {
-		return []any{c.now, "PUBLISH", "0"}
-	}, (*fairModel).force},
-	"giveUp": {FairGiveUp, 4, func(c fairCall) []any {
-		args := []any{c.now, c.owner, c.wait, "PUBLISH", "0"}
-		for _, l := range c.more {
-			args = append(args, l.owner, l.wait)
+	"try": {FairTry, 3, func(c fairmodel.Call) []any {
+		return []any{c.Now, c.Owner, c.Wait, c.Lease}
+	}, (*fairmodel.Lock).Try},
+	"acquire": {FairAcquire, 3, func(c fairmodel.Call) []any {
+		return []any{c.Now, c.Owner, c.Wait, c.Lease}
+	}, (*fairmodel.Lock).Acquire},
+	"reenter": {FairReenter, 3, func(c fairmodel.Call) []any {
+		return []any{c.Now, c.Owner, c.Lease, c.Target}
+	}, (*fairmodel.Lock).Reenter},
+	"release": {FairRelease, 4, func(c fairmodel.Call) []any {
+		return []any{c.Now, c.Owner, c.Lease, c.Target, "PUBLISH", "0"}
+	}, (*fairmodel.Lock).Release},
+	"releaseShared": {FairReleaseShared, 5, func(c fairmodel.Call) []any {
+		return []any{c.Now, c.Owner, c.Lease, "PUBLISH", "0", 16000}
+	}, (*fairmodel.Lock).ReleaseShared},
+	"force": {FairForceRelease, 4, func(c fairmodel.Call) []any {
+		return []any{c.Now, "PUBLISH", "0"}
+	}, (*fairmodel.Lock).Force},
+	"giveUp": {FairGiveUp, 4, func(c fairmodel.Call) []any {
+		args := []any{c.Now, c.Owner, c.Wait, "PUBLISH", "0"}
+		for _, l := range c.More {
+			args = append(args, l.Owner, l.Wait)
 		}
 		return args
-	}, (*fairModel).giveUp},
+	}, (*fairmodel.Lock).GiveUp},
 }
 
 // step plays one step on both and returns how the replies differ.
@@ -159,47 +160,58 @@ func (p *fairPlayer) step(op fairOp) error {
 		p.disturb(op, c)
 		return nil
 	}
-	keys := []string{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), codec.LatchKey(p.l, c.latch)}
+	keys := []string{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), codec.LatchKey(p.l, c.Latch)}
 	reply, err := p.run(vector{script: does.script, keys: keys[:does.keys], args: does.args(c)})
 	if err != nil {
 		return err
 	}
-	c.reply = reply
-	return differs("reply", does.model(p.fairModel, c), reply)
+	c.Left = leftIn(reply)
+	return differs("reply", does.model(p.Lock, c), reply)
+}
+
+// leftIn takes a reply that can be what the lock has left for that: only the server
+// knows what it had at that moment.
+func leftIn(reply any) func(most int64) int64 {
+	return func(most int64) int64 {
+		if ms, ok := reply.(int64); ok && about(most).covers(ms) {
+			return ms
+		}
+		return most
+	}
 }
 
 // resolve finds out who and when.
-func (p *fairPlayer) resolve(op fairOp) fairCall {
+func (p *fairPlayer) resolve(op fairOp) fairmodel.Call {
 	who, head := op.Who, p.ownerAt(0)
-	c := fairCall{wait: op.Wait, lease: op.Lease, target: op.Target, latch: fmt.Sprint(op.Latch)}
+	c := fairmodel.Call{Wait: op.Wait, Lease: op.Lease, Target: op.Target, Latch: fmt.Sprint(op.Latch)}
 	for i, more := range op.More {
-		c.more = append(c.more, leaver{fairOwner(more), op.Wait + int64(i)})
+		c.More = append(c.More, fairmodel.Leaver{Owner: fairOwner(more), Wait: op.Wait + int64(i)})
 	}
 	switch who {
 	case theHead:
 		who = 0
 		if head != "" {
-			c.owner = head
+			c.Owner = head
 		}
 	case theHolder:
 		who = 0
-		for _, owner := range slices.Sorted(maps.Keys(p.counts)) {
-			c.owner = owner
+		for _, owner := range slices.Sorted(maps.Keys(p.Counts)) {
+			c.Owner = owner
 		}
 	}
-	if c.owner == "" {
-		c.owner = fairOwner(who)
+	if c.Owner == "" {
+		c.Owner = fairOwner(who)
 	}
-	c.now = t0 + p.passed + skews[who]
-	if deadline, has := p.deadlines[head]; has && op.When != ownClock {
-		c.now = int64(deadline) + int64(op.When-atHead)
+	c.Now = t0 + p.passed + skews[who]
+	if deadline, has := p.Deadlines[head]; has && op.When != ownClock {
+		c.Now = int64(deadline) + int64(op.When-atHead)
 	}
 	return c
 }
 
 func (p *fairPlayer) ownerAt(place int) string {
-	if place < len(p.queue) {
-		return p.queue[place]
+	if place < len(p.Queue) {
+		return p.Queue[place]
 	}
 	return ""
 }
@@ -207,41 +219,41 @@ func (p *fairPlayer) ownerAt(place int) string {
 func fairOwner(n int) string { return fmt.Sprintf("11111111-1111-1111-1111-111111111111:%d", n) }
 
 // disturb plays a step that is no script: time, and what other programs do.
-func (p *fairPlayer) disturb(op fairOp, c fairCall) {
+func (p *fairPlayer) disturb(op fairOp, c fairmodel.Call) {
 	deadlines := codec.TimeoutKey(p.l)
-	_, has := p.deadlines[c.owner]
+	_, has := p.Deadlines[c.Owner]
 	switch op.Does {
 	case "pass":
 		p.passed += op.Wait
 	case "expire":
 		p.do("PEXPIREAT", p.l, 1)
-		clear(p.counts)
+		clear(p.Counts)
 	case "persist":
 		p.do("PERSIST", p.l)
-		p.pttl = -1
+		p.PTTL = -1
 	case "intrude":
-		p.do("HSET", p.l, c.owner, 1)
-		if p.isFree() {
-			p.pttl = -1
+		p.do("HSET", p.l, c.Owner, 1)
+		if p.IsFree() {
+			p.PTTL = -1
 		}
-		p.counts[c.owner] = 1
+		p.Counts[c.Owner] = 1
 	case "forget":
-		p.do("DEL", codec.LatchKey(p.l, c.latch))
-		delete(p.latches, c.latch)
+		p.do("DEL", codec.LatchKey(p.l, c.Latch))
+		delete(p.Latches, c.Latch)
 	case "loseDeadline":
-		p.do("ZREM", deadlines, c.owner)
-		delete(p.deadlines, c.owner)
+		p.do("ZREM", deadlines, c.Owner)
+		delete(p.Deadlines, c.Owner)
 	case "secondPlace":
-		p.do("RPUSH", codec.QueueKey(p.l), c.owner)
-		p.queue = append(p.queue, c.owner)
+		p.do("RPUSH", codec.QueueKey(p.l), c.Owner)
+		p.Queue = append(p.Queue, c.Owner)
 	case "fraction":
 		if has {
-			p.do("ZINCRBY", deadlines, "0.25", c.owner)
-			p.deadlines[c.owner] += 0.25
+			p.do("ZINCRBY", deadlines, "0.25", c.Owner)
+			p.Deadlines[c.Owner] += 0.25
 		}
 	case "orphan":
-		p.do("ZADD", deadlines, c.now, c.owner)
-		p.deadlines[c.owner] = float64(c.now)
+		p.do("ZADD", deadlines, c.Now, c.Owner)
+		p.Deadlines[c.Owner] = float64(c.Now)
 	}
 }
 
@@ -253,13 +265,13 @@ func (p *fairPlayer) do(command string, args ...any) {
 // check compares what the last step has sent and left.
 func (p *fairPlayer) check(replies error) error {
 	var due []string
-	for _, owner := range p.told {
+	for _, owner := range p.Told {
 		due = append(due, codec.OwnerChannel(p.l, owner)+" 0")
 	}
-	p.told = nil
+	p.Told = nil
 	return errors.Join(replies,
 		differs("messages", due, p.messagesSince()),
-		p.stateDiffers(p.l, p.state(p.l)),
+		p.stateDiffers(p.l, fairState(p.Lock, p.l)),
 	)
 }
 

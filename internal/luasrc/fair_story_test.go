@@ -191,6 +191,12 @@ func (f *telling) force(now int64) *telling {
 	return f.fair("force release", FairForceRelease, 4, now, f.publish, codec.MessageUnlock)
 }
 
+// leaver is one of those who give up, with its wait.
+type leaver struct {
+	owner string
+	wait  int64
+}
+
 func (f *telling) giveUp(owner string, now, wait int64, more ...leaver) *telling {
 	args := []any{now, owner, wait, f.publish, codec.MessageUnlock}
 	for _, l := range more {

@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairmodel"
 )
 
 // stateDiffers compares every key whose name contains l.
@@ -100,4 +104,27 @@ func expiring(value any, pttl int64) any {
 		}
 	}
 	return value
+}
+
+// fairState is all that must be on the server under the name l when the model is
+// right.
+func fairState(m *fairmodel.Lock, l string) map[string]any {
+	all := map[string]any{}
+	if !m.IsFree() {
+		counts := map[string]string{}
+		for owner, count := range m.Counts {
+			counts[owner] = strconv.FormatInt(count, 10)
+		}
+		all[l] = held{counts, m.PTTL}
+	}
+	if len(m.Queue) > 0 {
+		all[codec.QueueKey(l)] = queue(slices.Clone(m.Queue))
+	}
+	if len(m.Deadlines) > 0 {
+		all[codec.TimeoutKey(l)] = timeouts(maps.Clone(m.Deadlines))
+	}
+	for id, outcome := range m.Latches {
+		all[codec.LatchKey(l, id)] = held{map[string]string{"": outcome}, 16000}
+	}
+	return all
 }

@@ -1,0 +1,154 @@
+package fairmodel
+
+// Lock is a fair lock as it stands in Redis. The zero Lock cannot be used; see
+// [New]. It is not safe for concurrent use, and its fields may be changed between
+// two calls, as other programs and time do.
+type Lock struct {
+	// Counts is the lock: owner -> count; empty when it is free.
+	Counts map[string]int64
+	// PTTL is how many milliseconds the lock has left, at most; -1 when it never
+	// expires. It says nothing while the lock is free. Time does not pass here:
+	// whoever uses the model sets it.
+	PTTL int64
+	// Queue is the owners that wait, the next one first.
+	Queue []string
+	// Deadlines is waiting owner -> the time from which it counts as dead,
+	// milliseconds since 1970.
+	Deadlines map[string]float64
+	// Latches is what was done, by request: id -> outcome.
+	Latches map[string]string
+
+	// Told is whom the calls have woken, in order, until it is emptied.
+	Told []string
+	// Pruned is whom the calls have removed from the front of the queue because
+	// their deadlines had come, in order, until it is emptied.
+	Pruned []string
+}
+
+// New returns a lock that is free and has no queue.
+func New() *Lock {
+	return &Lock{Counts: map[string]int64{}, Deadlines: map[string]float64{}, Latches: map[string]string{}}
+}
+
+// Call is what a script is given. Times are in milliseconds, Now since 1970 by the
+// caller's clock.
+type Call struct {
+	// Now is the time, by the caller's clock.
+	Now int64
+	// Wait is that of the owner, and Lease that of its hold.
+	Wait, Lease int64
+	// Target is the count to arrive at, and Latch the id of a shared release.
+	Target int64
+	Latch  string
+	// Owner is who calls.
+	Owner string
+	// More is who gives up in the same call.
+	More []Leaver
+	// Left returns what the server said of the time that a held lock has left, of
+	// which the model knows only the most that it can be. Nil: that is it.
+	Left func(most int64) int64
+}
+
+// Leaver is one that gives up, and its wait in milliseconds.
+type Leaver struct {
+	// Owner is who leaves.
+	Owner string
+	// Wait is the wait with which it was queued.
+	Wait int64
+}
+
+func (c Call) left(m *Lock) int64 {
+	switch {
+	case m.IsFree():
+		return -2
+	case c.Left != nil:
+		return c.Left(m.PTTL)
+	}
+	return m.PTTL
+}
+
+// IsFree reports whether nobody holds the lock.
+func (m *Lock) IsFree() bool { return len(m.Counts) == 0 }
+
+func (m *Lock) head() (string, bool) {
+	if len(m.Queue) == 0 {
+		return "", false
+	}
+	return m.Queue[0], true
+}
+
+// prune removes the dead in front, which every script of Redisson does first.
+func (m *Lock) prune(now int64) {
+	for {
+		head, ok := m.head()
+		deadline, has := m.Deadlines[head]
+		if !ok || !has || deadline > float64(now) {
+			return
+		}
+		delete(m.Deadlines, head)
+		m.Queue = m.Queue[1:]
+		m.Pruned = append(m.Pruned, head)
+	}
+}
+
+func (m *Lock) tell(owner string) { m.Told = append(m.Told, owner) }
+
+func (m *Lock) tellHead() {
+	if head, ok := m.head(); ok {
+		m.tell(head)
+	}
+}
+
+// enter takes a free lock for who may have it, or enters it again.
+func (m *Lock) enter(c Call) bool {
+	head, queued := m.head()
+	switch {
+	case m.IsFree() && (!queued || head == c.Owner):
+		if queued {
+			m.Queue = m.Queue[1:]
+		}
+		delete(m.Deadlines, c.Owner)
+		for owner := range m.Deadlines {
+			m.Deadlines[owner] -= float64(c.Wait)
+		}
+		m.Counts[c.Owner] = 1
+	case m.Counts[c.Owner] > 0:
+		m.Counts[c.Owner]++
+	default:
+		return false
+	}
+	m.PTTL = c.Lease
+	return true
+}
+
+// Try takes the lock, or enters it again, and never queues: nil, or 1.
+func (m *Lock) Try(c Call) any {
+	m.prune(c.Now)
+	if m.enter(c) {
+		return nil
+	}
+	return int64(1)
+}
+
+// Acquire is Try that queues who is refused. It returns nil, or the milliseconds to
+// wait: what the lock has left, or for who was queued behind others now, the time
+// until the deadline of the last of them.
+func (m *Lock) Acquire(c Call) any {
+	m.prune(c.Now)
+	if m.enter(c) {
+		return nil
+	}
+	left := c.left(m)
+	if _, queued := m.Deadlines[c.Owner]; queued {
+		return max(0, left)
+	}
+	ttl := float64(left)
+	if n := len(m.Queue); n > 0 && m.Queue[n-1] != c.Owner {
+		if deadline, has := m.Deadlines[m.Queue[n-1]]; has {
+			ttl = deadline - float64(c.Now)
+		}
+	}
+	m.Deadlines[c.Owner] = ttl + float64(c.Wait) + float64(c.Now)
+	m.Queue = append(m.Queue, c.Owner)
+	return int64(ttl)
+}

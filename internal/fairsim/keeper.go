@@ -1,0 +1,227 @@
+package fairsim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairmodel"
+	"github.com/redlatch/redlatch/internal/presence"
+)
+
+// keeping is what a process of Redlatch's does for the queue while it has waiters
+// there: the product's decisions, driven as its engine drives them.
+type keeping struct {
+	p         *process
+	keeper    *presence.Keeper
+	began     int64
+	calmSince int64                      // since when nothing has hindered it
+	others    map[string]fairmodel.Other // with KeepLiving: what is known of them
+	busy      bool                       // a round is under way
+	soon      bool                       // another one is due after that
+	next      *timer
+}
+
+// keep begins. The first heartbeat comes after one period.
+func (p *process) keep() {
+	k := &keeping{p: p, keeper: presence.New(presence.Config{Grace: grace, Period: period})}
+	k.began = p.sim.now
+	k.calmSince = p.sim.now + period.Milliseconds()
+	p.keeping = k
+	k.next = p.timer(period.Milliseconds(), k.beat)
+}
+
+// rest ends it: nobody of this process is queued.
+func (p *process) rest() {
+	p.keeping.next.stop()
+	p.keeping = nil
+}
+
+// restless notes that something hinders the process.
+func (p *process) restless() {
+	if p.keeping != nil {
+		p.keeping.calmSince = max(p.keeping.calmSince, p.sim.now)
+	}
+}
+
+// calm reports whether nothing hinders it now.
+func (p *process) calm() bool {
+	return p.connected && p.sim.now >= p.stalledUntil && p.sim.now >= p.blindUntil
+}
+
+// reconnected begins the clocks of absence anew, and looks at once.
+func (p *process) reconnected() {
+	if k := p.keeping; k != nil {
+		k.keeper.Gap()
+		k.beat()
+	}
+}
+
+// local is the process's own time, which no server corrects.
+func (p *process) local() time.Time { return time.UnixMilli(p.sim.now + p.ahead) }
+
+func (k *keeping) over() bool { return k.p.keeping != k }
+
+// beat is a heartbeat, and what follows from it.
+func (k *keeping) beat() {
+	if k.busy {
+		k.soon = true
+		return
+	}
+	k.busy, k.soon = true, false
+	k.next.stop()
+	p := k.p
+	b := fairmodel.Beat{
+		Now: p.wall(), Keep: keep.Milliseconds(), Fair: fairWait,
+		AliveHead: k.keeper.AliveHead(), Window: k.keeper.Window(), Others: k.others,
+	}
+	for _, s := range p.room {
+		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: s.owner, Wait: s.wait})
+	}
+	v := p.sim.server
+	var answer codec.Beat
+	p.call(func() {
+		v.run(func(m *fairmodel.Lock) { answer = m.Heartbeat(b) })
+		p.sim.judge.checkDeadlines()
+	}, func(ok bool) {
+		switch {
+		case k.over():
+		case !ok:
+			k.finish()
+		default:
+			k.look(answer)
+		}
+	})
+}
+
+// look takes the answer in: the lost are queued anew, and who may take the lock does.
+func (k *keeping) look(answer codec.Beat) {
+	p := k.p
+	proof := ""
+	for _, s := range p.room {
+		if s.listening && p.connected {
+			proof = s.owner
+			break
+		}
+	}
+	k.keeper.Look(p.local(), answer, p.isOurs, proof)
+	if p.sim.cfg.KeepLiving {
+		k.meet(answer.Front)
+	}
+	for _, owner := range answer.Missing {
+		p.tell(nil, owner)
+	}
+	if answer.Left == -2 && len(answer.Front) > 0 {
+		p.tell(nil, answer.Front[0].Owner)
+	}
+	asked := k.keeper.Ask()
+	if len(asked) == 0 {
+		k.act()
+		return
+	}
+	var counts []int64
+	p.call(func() { counts = k.count(asked) }, func(ok bool) {
+		switch {
+		case k.over():
+			return
+		case !ok:
+			counts = nil
+		}
+		k.counted(asked, counts)
+		k.act()
+	})
+}
+
+// counted takes the counts in, nil when they could not be had.
+func (k *keeping) counted(asked []string, counts []int64) {
+	proven := k.keeper.Counted(k.p.local(), counts)
+	for owner, o := range k.others {
+		i := slices.Index(asked, owner)
+		o.Living = proven && i > 0 && counts[i] > 0
+		k.others[owner] = o
+	}
+}
+
+// meet remembers the waits of those that are seen for the first time.
+func (k *keeping) meet(front []codec.Place) {
+	known := k.others
+	k.others = make(map[string]fairmodel.Other, len(front))
+	before := 0.0
+	for _, place := range front {
+		deadline, err := strconv.ParseFloat(place.Deadline, 64)
+		if err != nil {
+			continue
+		}
+		o, seen := known[place.Owner]
+		if !seen && before > 0 {
+			o.Wait = max(0, deadline-before)
+		}
+		k.others[place.Owner] = o
+		before = deadline
+	}
+}
+
+func (p *process) isOurs(owner string) bool {
+	for _, s := range p.room {
+		if s.owner == owner {
+			return true
+		}
+	}
+	return false
+}
+
+// count counts listeners. Where it does not work, either it is known not to, or all
+// counts are 0, as a proxy may answer.
+func (k *keeping) count(asked []string) []int64 {
+	p := k.p
+	if p.sim.now < p.blindUntil {
+		if p.blindUntil%2 == 0 {
+			return nil
+		}
+		return make([]int64, len(asked))
+	}
+	counts := make([]int64, len(asked))
+	for i, owner := range asked {
+		if p.sim.server.listeners[owner] == nil {
+			continue
+		}
+		counts[i] = 1
+		if place := p.sim.judge.places[owner]; place != nil {
+			place.hear(k)
+		}
+	}
+	return counts
+}
+
+// act does what the keeper says, and plans the next heartbeat.
+func (k *keeping) act() {
+	p, v := k.p, k.p.sim.server
+	e := fairmodel.Eviction{Now: p.wall(), Keep: keep.Milliseconds()}
+	for _, d := range k.keeper.Evict() {
+		e.Dead = append(e.Dead, d.Place)
+	}
+	if len(e.Dead) > 0 {
+		p.call(func() {
+			v.run(func(m *fairmodel.Lock) {
+				for _, owner := range m.Evict(e) {
+					p.sim.judge.removed(owner, evicted)
+				}
+			})
+		}, func(bool) {})
+	}
+	if owner := k.keeper.Nudge(p.local()); owner != "" {
+		p.call(func() { v.run(func(m *fairmodel.Lock) { m.Nudge(owner) }) }, func(bool) {})
+	}
+	k.finish()
+}
+
+// finish ends a round.
+func (k *keeping) finish() {
+	k.busy = false
+	if k.soon {
+		k.beat()
+		return
+	}
+	k.next = k.p.timer(k.keeper.Next(k.p.local()).Milliseconds(), k.beat)
+}
