@@ -15,7 +15,7 @@ import (
 // short is for how long a load is simulated here: so many of its longest holds.
 // `make model` takes longer.
 func short(load fairsim.Load) time.Duration {
-	return max(4*time.Hour, min(180*load.Hold, 15*time.Hour))
+	return max(3*time.Hour, min(150*load.Hold, 15*time.Hour))
 }
 
 // seeds are what the fleets here are simulated with: one that is always the same, and
@@ -80,7 +80,7 @@ func TestNobodyLosesItsPlaceWhereAllTheLivingAreKept(t *testing.T) {
 func TestFleetsOfRedissonAloneLoseTimeAndPlaces(t *testing.T) {
 	t.Parallel()
 	for _, load := range fairsim.Loads {
-		r := fairsim.Run(fairsim.Config{Seed: 1, Time: short(load), Load: load, Fleet: fairsim.Pure})
+		r := fairsim.Run(fairsim.Config{Seed: 1, Time: short(load) / 2, Load: load, Fleet: fairsim.Pure})
 		require.Empty(t, r.FirstFaults)
 		require.Zero(t, r.EvictedDead)
 		require.Greater(t, r.IdleShare(), 2*load.Idle)
