@@ -289,7 +289,7 @@ const (
 	// slack is how many waits a deadline may be too far. A heartbeat must reckon with
 	// the fair wait where somebody in front takes less off in the end. That must not
 	// add up.
-	slack = 4
+	slack = 8
 )
 
 // most returns how many were queued at most in that time.
