@@ -39,7 +39,7 @@ func each(t *testing.T, cfg fairsim.Config, check func(*testing.T, fairsim.Load,
 				r := fairsim.Run(c)
 				require.Empty(t, r.FirstFaults)
 				require.Zero(t, r.EvictedRedlatch+r.EvictedRedisson, "live waiters were evicted")
-				require.Less(t, r.Idle, allowedIdle(load), "the lock lay idle for so many milliseconds")
+				require.Less(t, r.Idle, allowedIdle(load)+chance(seed)*600_000, "the lock lay idle for so many milliseconds")
 				check(t, load, r, chance(seed))
 			})
 		}
@@ -47,7 +47,8 @@ func each(t *testing.T, cfg fairsim.Config, check func(*testing.T, fairsim.Load,
 }
 
 // chance is how many places may be lost in fleets to which anything may happen: one
-// now and then is, when several leave within one period.
+// now and then is, when several leave within one period. And there may be nobody of
+// ours in the queue for a while, so that a dead one blocks it for minutes.
 func chance(seed uint64) int64 {
 	if seed == 1 {
 		return 0
