@@ -96,7 +96,8 @@ func (o *ordeal) settled(t *testing.T) {
 
 // unchanged holds that everybody has the place that it had, and nobody was evicted.
 // Who was asking when its connection broke does not know the answer, and queues
-// anew: as another owner, while one that is evicted or overdue stays the same.
+// anew: as another owner, while one that is evicted or overdue stays the same. The
+// polls of one client may all be on their way at once.
 func (o *ordeal) unchanged(t *testing.T, after string) {
 	t.Helper()
 	require.Empty(t, o.seen.told(), after)
@@ -109,7 +110,7 @@ func (o *ordeal) unchanged(t *testing.T, after string) {
 		o.before[name] = queue
 	}
 	t.Logf("%s: %d of %d places given up in doubt", after, doubts, parties*len(o.before))
-	require.Less(t, doubts, len(o.before)/4, after)
+	require.Less(t, doubts, parties*len(o.before)/2, "too few are left to say something")
 }
 
 // A process that stands still, whose connections are cut, or whose server is away

@@ -18,6 +18,9 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
+// runs is how many locks are tried side by side.
+const runs = 20
+
 // A stander's waits are short, so that a place that is not kept is lost soon.
 const (
 	standerWait = 15 * time.Second

@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// runs is how many locks are tried side by side.
-	runs = 20
 	// What it may take until a dead waiter is passed over: the grace of its kind, one
 	// period of the heartbeat, and what a busy machine may need.
 	nativeBound  = 10*time.Second + 5*time.Second + 2*time.Second
