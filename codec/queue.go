@@ -15,6 +15,18 @@ type Place struct {
 	Deadline string
 }
 
+// Other is what a process knows of a waiter of another one.
+type Other struct {
+	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	Owner string
+	// Wait is by how many milliseconds its deadline was later than that of the one
+	// before it when it was seen first: what it will take off the deadlines of the
+	// others, more likely than not. 0 when that is not known.
+	Wait int64
+	// Living is true when somebody listens for it.
+	Living bool
+}
+
 // Beat is what a heartbeat found when it had done its work.
 type Beat struct {
 	// Left is how many milliseconds the lock has left, -1 when it never expires,

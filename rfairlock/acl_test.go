@@ -183,7 +183,7 @@ func lookAfterQueue(t *testing.T, s *redistest.Server, commands []string, keys [
 		keys   []any
 		args   []any
 	}{
-		{luasrc.FairHeartbeat, places[:3], []any{now.UnixMilli(), 7200000, 300000, "", 64, "second", 300000}},
+		{luasrc.FairHeartbeat, places[:3], []any{now.UnixMilli(), 7200000, 300000, 64, 1, "second", 300000, "third", 5, 1}},
 		{luasrc.FairEvict, places, []any{now.UnixMilli(), 15000, "PUBLISH", "0", "dead", now.Add(time.Hour).UnixMilli()}},
 		{luasrc.FairNudge, []any{places[0], places[1], places[3]}, []any{"second", "PUBLISH", "0"}},
 	} {

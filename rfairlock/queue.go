@@ -14,12 +14,18 @@ var _ protocol.Queue = (*fair)(nil)
 var keep any = int64(15_000)
 
 // Heartbeat is part of protocol.Queue.
-func (f *fair) Heartbeat(c *transport.Call, aliveHead string, window int, waiters []protocol.Waiter) {
-	f.three(c, luasrc.FairHeartbeat, keep, f.engine.FairWaitArg, aliveHead, int64(window))
+func (f *fair) Heartbeat(c *transport.Call, window int, waiters []protocol.Waiter, others []codec.Other) {
+	f.three(c, luasrc.FairHeartbeat, keep, f.engine.FairWaitArg, int64(window), int64(len(waiters)))
 	for _, w := range waiters {
 		c.Args = append(c.Args, w.Owner, w.Wait)
 	}
+	for _, o := range others {
+		c.Args = append(c.Args, o.Owner, o.Wait, lives[o.Living])
+	}
 }
+
+// lives is how a script is told.
+var lives = map[bool]any{true: "1", false: "0"}
 
 // Evict is part of protocol.Queue.
 func (f *fair) Evict(c *transport.Call, dead []codec.Place) {

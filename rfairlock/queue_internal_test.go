@@ -51,7 +51,9 @@ func (q queueCalls) send(fill func(c *transport.Call)) any {
 
 func (q queueCalls) beat(alive string, window int, waiters ...protocol.Waiter) codec.Beat {
 	q.t.Helper()
-	b, err := codec.DecodeBeat(q.send(func(c *transport.Call) { q.fair.Heartbeat(c, alive, window, waiters) }))
+	b, err := codec.DecodeBeat(q.send(func(c *transport.Call) {
+		q.fair.Heartbeat(c, window, waiters, []codec.Other{{Owner: alive, Living: true}})
+	}))
 	require.NoError(q.t, err)
 	return b
 }

@@ -181,7 +181,7 @@ func (k *keeping) round() (time.Duration, bool) {
 // beat keeps the places of those in the room.
 func (k *keeping) beat(waiters []protocol.Waiter) (codec.Beat, error) {
 	reply, err := k.run("heartbeat", func(c *transport.Call) {
-		k.queue.Heartbeat(c, k.who.AliveHead(), k.who.Window(), waiters)
+		k.queue.Heartbeat(c, k.who.Window(), waiters, k.who.Others())
 		c.Urgent = true
 	})
 	if err != nil {

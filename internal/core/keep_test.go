@@ -26,11 +26,16 @@ type queueKind struct {
 func (q *queueKind) Kind() string { return q.kind }
 func (q *queueKind) Key() string  { return q.key }
 
-func (q *queueKind) Heartbeat(c *transport.Call, aliveHead string, window int, waiters []protocol.Waiter) {
+func (q *queueKind) Heartbeat(c *transport.Call, window int, waiters []protocol.Waiter, others []codec.Other) {
 	c.Command = "HEARTBEAT"
-	c.Args = append(c.Args, aliveHead, window)
+	c.Args = append(c.Args, window)
 	for _, w := range waiters {
 		c.Args = append(c.Args, w.Owner)
+	}
+	for _, o := range others {
+		if o.Living {
+			c.Args = append(c.Args, o.Owner+" lives")
+		}
 	}
 }
 
@@ -167,7 +172,7 @@ func TestOneHeartbeatForAllInARoom(t *testing.T) {
 		others := []*Seat{sit(e, "fair", "lock", "b"), sit(e, "fair", "lock", "c"), sit(e, "fair", "lock", "c")}
 		time.Sleep(10*heartbeat + time.Second)
 		require.Equal(t, 10, th.count("HEARTBEAT"))
-		require.Equal(t, []any{"", 67, "mine", "b", "c"}, th.said("HEARTBEAT"))
+		require.Equal(t, []any{67, "mine", "b", "c"}, th.said("HEARTBEAT"))
 		for _, o := range append(others, s) {
 			o.Leave()
 		}
@@ -200,14 +205,14 @@ func TestDeadInFrontAreEvictedAndToldOf(t *testing.T) {
 	})
 }
 
-func TestLivingHeadIsKept(t *testing.T) {
+func TestTheLivingAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, _, _, s := kept(t, 10*time.Second)
 		defer s.Leave()
 		head := th.queue[0]
 		th.set(func() { th.listeners[head] = 1 })
 		time.Sleep(2*heartbeat + time.Second)
-		require.Equal(t, head, th.said("HEARTBEAT")[0])
+		require.Equal(t, []any{66, "mine", head + " lives"}, th.said("HEARTBEAT"))
 		time.Sleep(time.Minute)
 		require.Zero(t, th.count("EVICT"))
 	})

@@ -25,26 +25,13 @@ type Beat struct {
 	Keep int64
 	// Fair is the wait of who sets none.
 	Fair int64
-	// AliveHead is who is known to live if it is the first; "": nobody.
-	AliveHead string
 	// Others is what is known of those that are not ours. Each counts as one that
-	// takes the fair wait off, if not more. The script has no such argument: it is
-	// here to be tried in a simulation.
-	Others map[string]Other
+	// takes the fair wait off, if not more.
+	Others []codec.Other
 	// Window is how many of the first in the queue to answer.
 	Window int
 	// Ours is the caller's waiters.
 	Ours []Waiter
-}
-
-// Other is what a process knows of another's waiter.
-type Other struct {
-	// Living is true when it is known to live. Then it is kept as ours are, unless it
-	// is the first.
-	Living bool
-	// Wait is by how much its deadline was later than that of the one before it when
-	// it was seen first: what it will take off, more likely than not.
-	Wait float64
 }
 
 // Heartbeat is this library's own. It puts off the deadlines of its caller's waiters
@@ -73,6 +60,10 @@ func (m *Lock) Heartbeat(b Beat) codec.Beat {
 func (m *Lock) putOff(b Beat, mine map[string]int64) {
 	var ahead, before, after float64 // of the one in front: its deadline, old and new
 	var seen []string
+	others := make(map[string]codec.Other, len(b.Others))
+	for _, o := range b.Others {
+		others[o.Owner] = o
+	}
 	for place, owner := range m.Queue {
 		old, has := m.Deadlines[owner]
 		if !has || slices.Contains(seen, owner) {
@@ -88,9 +79,9 @@ func (m *Lock) putOff(b Beat, mine map[string]int64) {
 		default:
 			w = max(0, min(float64(b.Fair), old-before))
 		}
-		other, known := b.Others[owner]
+		other, known := others[owner]
 		if known && !own {
-			w = max(float64(b.Fair), other.Wait)
+			w = max(float64(b.Fair), float64(other.Wait))
 		}
 		if len(seen) > 0 && after > before {
 			deadline = max(deadline, after+w)
@@ -99,10 +90,10 @@ func (m *Lock) putOff(b Beat, mine map[string]int64) {
 		case own:
 			deadline = max(deadline, float64(b.Now+b.Keep)+ahead)
 			delete(mine, owner)
-		case place == 0 && owner == b.AliveHead && !m.IsFree():
-			deadline = max(deadline, float64(b.Now+b.Fair))
 		case place > 0 && other.Living:
 			deadline = max(deadline, float64(b.Now+b.Keep)+ahead)
+		case other.Living && !m.IsFree():
+			deadline = max(deadline, float64(b.Now+b.Fair))
 		}
 		m.Deadlines[owner] = deadline
 		seen = append(seen, owner)

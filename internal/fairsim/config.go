@@ -77,9 +77,6 @@ type Config struct {
 	// Load is what the fleet does, and Fleet who is in it.
 	Load  Load
 	Fleet Fleet
-	// KeepLiving makes heartbeats keep the places of all that are known to live, and
-	// not only that of the first, and remember how long a wait each was queued with.
-	KeepLiving bool
 }
 
 // Mean times between troubles of the fleet, each of which meets somebody at random.

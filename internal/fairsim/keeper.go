@@ -1,8 +1,6 @@
 package fairsim
 
 import (
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
@@ -16,10 +14,9 @@ type keeping struct {
 	p         *process
 	keeper    *presence.Keeper
 	began     int64
-	calmSince int64                      // since when nothing has hindered it
-	others    map[string]fairmodel.Other // with KeepLiving: what is known of them
-	busy      bool                       // a round is under way
-	soon      bool                       // another one is due after that
+	calmSince int64 // since when nothing has hindered it
+	busy      bool  // a round is under way
+	soon      bool  // another one is due after that
 	next      *timer
 }
 
@@ -74,7 +71,7 @@ func (k *keeping) beat() {
 	p := k.p
 	b := fairmodel.Beat{
 		Now: p.wall(), Keep: keep.Milliseconds(), Fair: fairWait,
-		AliveHead: k.keeper.AliveHead(), Window: k.keeper.Window(), Others: k.others,
+		Window: k.keeper.Window(), Others: k.keeper.Others(),
 	}
 	for _, s := range p.room {
 		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: s.owner, Wait: s.wait})
@@ -106,9 +103,6 @@ func (k *keeping) look(answer codec.Beat) {
 		}
 	}
 	k.keeper.Look(p.local(), answer, p.isOurs, proof)
-	if p.sim.cfg.KeepLiving {
-		k.meet(answer.Front)
-	}
 	for _, owner := range answer.Missing {
 		p.tell(nil, owner)
 	}
@@ -128,38 +122,9 @@ func (k *keeping) look(answer codec.Beat) {
 		case !ok:
 			counts = nil
 		}
-		k.counted(asked, counts)
+		k.keeper.Counted(p.local(), counts)
 		k.act()
 	})
-}
-
-// counted takes the counts in, nil when they could not be had.
-func (k *keeping) counted(asked []string, counts []int64) {
-	proven := k.keeper.Counted(k.p.local(), counts)
-	for owner, o := range k.others {
-		i := slices.Index(asked, owner)
-		o.Living = proven && i > 0 && counts[i] > 0
-		k.others[owner] = o
-	}
-}
-
-// meet remembers the waits of those that are seen for the first time.
-func (k *keeping) meet(front []codec.Place) {
-	known := k.others
-	k.others = make(map[string]fairmodel.Other, len(front))
-	before := 0.0
-	for _, place := range front {
-		deadline, err := strconv.ParseFloat(place.Deadline, 64)
-		if err != nil {
-			continue
-		}
-		o, seen := known[place.Owner]
-		if !seen && before > 0 {
-			o.Wait = max(0, deadline-before)
-		}
-		k.others[place.Owner] = o
-		before = deadline
-	}
 }
 
 func (p *process) isOurs(owner string) bool {

@@ -5,10 +5,15 @@
 -- goes by, and who takes the lock takes its wait off the deadlines of all others.
 -- So those given here are put off, if they must be, until they would outlive the
 -- acquires of all before them. Whoever stands behind one that was put off stays at
--- least its own wait behind it. The first is kept, too, while the lock is held, if
--- the caller knows that it lives. What one that is not given here will take off is
--- what its deadline adds to that of the one before it; of the first nothing is
--- known, so it counts as one that set no wait.
+-- least its own wait behind it. Waiters of other processes that are known to live
+-- are kept in the same way: who looks after them may not be there, or be Redisson,
+-- which does not. Only as the first they are kept for longer, and while the lock is
+-- held: a free one is theirs to take.
+--
+-- What one of another process will take off is not known. Reckoned with is what the
+-- caller has seen of it, but at least the wait of who sets none; and where it knows
+-- nothing, what its deadline adds to that of the one before it, or that same wait
+-- for the first.
 --
 -- Owners without a deadline are passed over, and where one stands several times
 -- its first place counts. Nobody is removed: a deadline that has come, but was seen
@@ -21,22 +26,29 @@
 -- ARGV[1]       now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]       keep: how long those given here shall not be dead, milliseconds
 -- ARGV[3]       fair wait: the wait of who sets none, milliseconds
--- ARGV[4]       the first in the queue, if it is known to live, else ''
--- ARGV[5]       window: how many of the first in the queue to answer
--- ARGV[6..2n+5] n pairs: owner, and the wait with which it was queued, milliseconds
+-- ARGV[4]       window: how many of the first in the queue to answer
+-- ARGV[5]       n: how many of this process are given
+-- ARGV[6..]     n pairs: owner, and the wait with which it was queued, milliseconds;
+--               then what is known of others, for each: owner, the wait that it will
+--               take off, milliseconds, and 1 if it lives, else 0
 -- Replies:  an array of the milliseconds that the lock has left, -1 when it never
 --           expires, -2 when it is free; an array of owner, deadline, owner ... of
 --           the first in the queue, as they are now, '' for no deadline; an array
 --           of the given owners that have no place or no deadline; and the length
 --           of the queue
--- Effects:  the deadlines of given owners, of those behind one that was put off, and
---           of the first become later, none becomes earlier; nothing else changes
+-- Effects:  the deadlines of given owners, of others that live, and of those behind
+--           one that was put off become later, none becomes earlier; nothing else
+--           changes
 -- Messages: none
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, keep, fair = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local mine = {}
-for i = 6, #ARGV, 2 do
+local own = 2 * tonumber(ARGV[5]) + 5
+local mine, known, lives = {}, {}, {}
+for i = 6, own, 2 do
     mine[ARGV[i]] = tonumber(ARGV[i + 1])
+end
+for i = own + 1, #ARGV, 3 do
+    known[ARGV[i]], lives[ARGV[i]] = math.max(fair, tonumber(ARGV[i + 1])), ARGV[i + 2] == '1'
 end
 local left = redis.call('PTTL', lock)
 local waiters = redis.call('LRANGE', queue, 0, -1)
@@ -48,18 +60,18 @@ end
 local moved, n, ahead = {}, 0, 0
 local before, after
 for place, waiter in ipairs(waiters) do
-    local old, own = deadlines[waiter], mine[waiter]
+    local old, given = deadlines[waiter], mine[waiter] or known[waiter]
     if old then
-        local wait, deadline = own or fair, old
+        local wait, deadline = given or fair, old
         if before then
-            wait = own or math.max(0, math.min(fair, old - before))
+            wait = given or math.max(0, math.min(fair, old - before))
             if after > before then
                 deadline = math.max(deadline, after + wait)
             end
         end
-        if own then
+        if mine[waiter] or lives[waiter] and place > 1 then
             deadline = math.max(deadline, now + keep + ahead)
-        elseif place == 1 and waiter == ARGV[4] and left ~= -2 then
+        elseif lives[waiter] and left ~= -2 then
             deadline = math.max(deadline, now + fair)
         end
         if deadline > old then
@@ -74,11 +86,11 @@ for i = 1, n, 1000 do
     redis.call('ZADD', timeouts, 'XX', unpack(moved, i, math.min(i + 999, n)))
 end
 local front, missing = {}, {}
-for i = 1, math.min(tonumber(ARGV[5]), #waiters) do
+for i = 1, math.min(tonumber(ARGV[4]), #waiters) do
     front[2 * i - 1] = waiters[i]
     front[2 * i] = redis.call('ZSCORE', timeouts, waiters[i]) or ''
 end
-for i = 6, #ARGV, 2 do
+for i = 6, own, 2 do
     if mine[ARGV[i]] then
         missing[#missing + 1] = ARGV[i]
         mine[ARGV[i]] = nil

@@ -10,7 +10,8 @@ var fairHeartbeats = []fairStory{
 	{"ours: one that was not put off moves nobody", beatMovesNobody},
 	{"ours: a heartbeat that finds all well writes nothing", beatWritesNothing},
 	{"ours: a first that is known to live is kept while the lock is held", beatKeepsTheLivingHead},
-	{"ours: who is known to live is kept as the first only", beatKeepsNoOther},
+	{"ours: others that are known to live are kept like its own", beatKeepsTheLiving},
+	{"ours: others are known to take off what was seen, or the fair wait", beatReckonsWithWaits},
 	{"ours: own deadlines that have come are put off, and nobody is removed", beatSavesTheOverdue},
 	{"ours: who has no deadline is passed over", beatPassesOver},
 	{"ours: a first without a deadline is nobody's predecessor", beatBehindNoDeadline},
@@ -95,14 +96,43 @@ func beatKeepsTheLivingHead(f *telling) {
 	f.leaves(f.heldBy(ownerA9, "1"), f.seats(seat{ownerA1, t0 + 2*fairWait}, seat{ownerA2, t0 + 2*fairWait + 10}))
 }
 
-func beatKeepsNoOther(f *telling) {
+// beatKeepsTheLiving: others that live are kept like its own.
+func beatKeepsTheLiving(f *telling) {
 	held := f.hold()
-	all := []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + 20}}
+	all := []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + 20}, {ownerA3, t0 + 30}}
 	f.sit(all...)
-	for _, known := range []string{ownerA2, ownerA3, ""} {
-		f.beatFor(t0, known, 64).finds(int64(-1), 2, all...)
-		f.leaves(held, f.seats(all...))
+	f.beatKnowing(t0, []other{{ownerA2, 5, false}, {ownerA4, 5, true}, {ownerA3, 0, false}}, 64).finds(int64(-1), 3, all...)
+	f.leaves(held, f.seats(all...))
+	after := []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + fairKeep + fairWait}, {ownerA3, t0 + fairKeep + fairWait + 10}}
+	f.beatKnowing(t0, []other{{ownerA2, 5, true}}, 64).finds(int64(-1), 3, after...)
+	f.leaves(held, f.seats(after...))
+	// The first of a free lock is not kept, and the others are.
+	f.command("DEL", f.l)
+	after = []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + fairKeep + fairWait + 7}, {ownerA3, t0 + fairKeep + 2*fairWait + 7}}
+	f.beatKnowing(t0+7, []other{{ownerA1, 0, true}, {ownerA2, 0, true}, {ownerA3, 0, true}}, 64).finds(int64(-2), 3, after...)
+	f.leaves(f.seats(after...))
+}
+
+// beatReckonsWithWaits: what others take off is what was seen of them, but at least
+// what one takes off that sets no wait.
+func beatReckonsWithWaits(f *telling) {
+	held := f.hold()
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30}, seat{ownerA4, t0 + 40})
+	after := []seat{
+		{ownerA1, t0 + 10},
+		{ownerA2, t0 + 20},
+		{ownerA3, t0 + fairKeep + 400000 + fairWait},
+		{ownerA4, t0 + fairKeep + 400000 + fairWait + 350000},
 	}
+	f.beatKnowing(t0, []other{{ownerA1, 400000, false}, {ownerA2, 299999, false}, {ownerA4, 350000, false}}, 64, own{ownerA3, 5}).
+		finds(int64(-1), 4, after...)
+	f.leaves(held, f.seats(after...))
+	// Its own wait is known better.
+	f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
+	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+	after = []seat{{ownerA1, t0 + fairKeep}, {ownerA2, t0 + fairKeep + 5}}
+	f.beatKnowing(t0, []other{{ownerA1, 400000, false}}, 64, own{ownerA1, 5}, own{ownerA2, 1}).finds(int64(-1), 2, after...)
+	f.leaves(held, f.seats(after...))
 }
 
 func beatSavesTheOverdue(f *telling) {
@@ -125,12 +155,12 @@ func beatBehindNoDeadline(f *telling) {
 	f.command("RPUSH", codec.QueueKey(f.l), "dead")
 	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
 	places := f.queue("dead", ownerA1, ownerA2)
-	for _, known := range []string{"dead", ownerA1} {
-		f.beatFor(t0, known, 64).finds(int64(-1), 3, seat{"dead", none}, seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
-		f.leaves(held, places, f.timeouts(timeouts{ownerA1: float64(t0 + 10), ownerA2: float64(t0 + 20)}))
-	}
+	f.beatFor(t0, "dead", 64).finds(int64(-1), 3, seat{"dead", none}, seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+	f.leaves(held, places, f.timeouts(timeouts{ownerA1: float64(t0 + 10), ownerA2: float64(t0 + 20)}))
 	f.beat(t0, own{ownerA2, 5}).finds(int64(-1), 3, seat{"dead", none}, seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 315000})
 	f.leaves(held, places, f.timeouts(timeouts{ownerA1: float64(t0 + 10), ownerA2: float64(t0 + 315000)}))
+	f.beatFor(t0, ownerA1, 0).finds(int64(-1), 3)
+	f.leaves(held, places, f.timeouts(timeouts{ownerA1: float64(t0 + 15000), ownerA2: float64(t0 + 315000)}))
 }
 
 func beatOfSeveralPlaces(f *telling) {

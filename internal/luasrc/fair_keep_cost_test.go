@@ -72,12 +72,21 @@ func (c *crowd) times(script *transport.Script, keys []any, args func() []any) (
 func (c *crowd) beat(mine []seat, step int64) func() []any {
 	return func() []any {
 		c.now += step
-		args := []any{c.now, fairKeep, fairWait, "", 64}
+		var owners []own
 		for _, s := range mine {
-			args = append(args, s.owner, 1)
+			owners = append(owners, own{s.owner, 1})
 		}
-		return args
+		return append([]any{c.now, fairKeep, fairWait, 64}, beatArgs(owners, c.others())...)
 	}
+}
+
+// others are the first, of whom all is known.
+func (c *crowd) others() []other {
+	var all []other
+	for _, s := range c.all[:min(64, len(c.all))] {
+		all = append(all, other{s.owner, 1, true})
+	}
+	return all
 }
 
 // evict is an eviction of the first dead, who are there, and late, each time.

@@ -17,7 +17,9 @@ import (
 // those of two processes, the even ones and the odd.
 type keepOp struct {
 	Mine       []int // owners of the caller's process, and perhaps others
-	Alive      int   // the place of who is known to live; -1: nobody
+	Known      []int // places of others that something is known of
+	Living     int   // bits: which of them live
+	OtherWait  int64 // what they are known to take off, and more of each
 	Keep, Fair int64
 	Window     int
 	Dead       int // how many of the first are given
@@ -35,14 +37,16 @@ const (
 
 var keepOps = rapid.Custom(func(t *rapid.T) keepOp {
 	return keepOp{
-		Mine:   rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 5).Draw(t, "mine"),
-		Alive:  rapid.SampledFrom([]int{-1, 0, 0, 0, 1, 1, 2}).Draw(t, "alive"),
-		Keep:   rapid.SampledFrom([]int64{1, 1, 15000, 1000000}).Draw(t, "keep"),
-		Fair:   rapid.SampledFrom([]int64{7000, 300000}).Draw(t, "fair"),
-		Window: rapid.SampledFrom([]int{0, 1, 2, 64}).Draw(t, "window"),
-		Dead:   rapid.SampledFrom([]int{0, 1, 1, 1, 2, 2, 3, 4}).Draw(t, "dead"),
-		Wrong:  rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 3}).Draw(t, "wrong"),
-		How:    rapid.IntRange(anotherOwner, noDeadline).Draw(t, "how"),
+		Mine:      rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 5).Draw(t, "mine"),
+		Known:     rapid.SliceOfN(rapid.IntRange(0, 4), 0, 3).Draw(t, "known"),
+		Living:    rapid.SampledFrom([]int{0, 1, 2, 3, 7, 7}).Draw(t, "living"),
+		OtherWait: rapid.SampledFrom([]int64{0, 5, 8000, 400000}).Draw(t, "otherWait"),
+		Keep:      rapid.SampledFrom([]int64{1, 1, 15000, 1000000}).Draw(t, "keep"),
+		Fair:      rapid.SampledFrom([]int64{7000, 300000}).Draw(t, "fair"),
+		Window:    rapid.SampledFrom([]int{0, 1, 2, 64}).Draw(t, "window"),
+		Dead:      rapid.SampledFrom([]int{0, 1, 1, 1, 2, 2, 3, 4}).Draw(t, "dead"),
+		Wrong:     rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 3}).Draw(t, "wrong"),
+		How:       rapid.IntRange(anotherOwner, noDeadline).Draw(t, "how"),
 	}
 })
 
@@ -54,11 +58,8 @@ var keepCalls = map[string]struct {
 	model  func(m *fairmodel.Lock, c keepCall) any
 }{
 	"heartbeat": {FairHeartbeat, 3, func(p *fairPlayer, c keepCall) []any {
-		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), c.Now, c.keep, c.fair, c.alive, c.window}
-		for _, o := range c.mine {
-			args = append(args, o.owner, o.wait)
-		}
-		return args
+		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), c.Now, c.keep, c.fair, c.window}
+		return append(args, beatArgs(c.mine, c.others)...)
 	}, modelHeartbeat},
 	"evict": {FairEvict, 4, func(p *fairPlayer, c keepCall) []any {
 		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), c.Now, c.keep, "PUBLISH", "0"}
@@ -98,8 +99,8 @@ func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
 			c.mine = append(c.mine, own{fairOwner(n), op.Wait + int64(n)})
 		}
 	}
-	if op.Alive >= 0 {
-		c.alive = p.ownerAt(op.Alive)
+	for i, n := range op.Known {
+		c.others = append(c.others, other{p.ownerAt(n), op.OtherWait + int64(i), op.Living>>i&1 == 1})
 	}
 	// What an eviction tells depends on the first that it leaves.
 	if deadline, has := p.Deadlines[p.ownerAt(op.Dead)]; has && op.Does == "evict" && op.When >= atHead {

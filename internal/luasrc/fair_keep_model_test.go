@@ -10,9 +10,9 @@ import (
 type keepCall struct {
 	fairmodel.Call
 	keep, fair int64
-	alive      string // the first, where it is known to live
 	window     int
 	mine       []own
+	others     []other
 	dead       []sighting
 	// remains is the deadline that somebody who is queued still has after an
 	// eviction, to find out what the lock had left.
@@ -29,7 +29,10 @@ type sighting struct {
 
 // modelHeartbeat is a heartbeat on the model, in the form of the script's reply.
 func modelHeartbeat(m *fairmodel.Lock, c keepCall) any {
-	b := fairmodel.Beat{Now: c.Now, Keep: c.keep, Fair: c.fair, AliveHead: c.alive, Window: c.window}
+	b := fairmodel.Beat{Now: c.Now, Keep: c.keep, Fair: c.fair, Window: c.window}
+	for _, o := range c.others {
+		b.Others = append(b.Others, codec.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
+	}
 	for _, o := range c.mine {
 		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: o.owner, Wait: o.wait})
 	}

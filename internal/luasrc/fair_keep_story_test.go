@@ -19,11 +19,39 @@ type own struct {
 func (f *telling) beat(now int64, mine ...own) *telling { return f.beatFor(now, "", 64, mine...) }
 
 func (f *telling) beatFor(now int64, alive string, window int, mine ...own) *telling {
-	args := []any{now, fairKeep, fairWait, alive, window}
+	var others []other
+	if alive != "" {
+		others = append(others, other{owner: alive, lives: true})
+	}
+	return f.beatKnowing(now, others, window, mine...)
+}
+
+// other is what is known of an owner of another process.
+type other struct {
+	owner string
+	wait  int64
+	lives bool
+}
+
+func (f *telling) beatKnowing(now int64, others []other, window int, mine ...own) *telling {
+	args := append([]any{now, fairKeep, fairWait, window}, beatArgs(mine, others)...)
+	return f.fair("heartbeat", FairHeartbeat, 3, args...)
+}
+
+// beatArgs are the arguments about owners.
+func beatArgs(mine []own, others []other) []any {
+	args := []any{len(mine)}
 	for _, o := range mine {
 		args = append(args, o.owner, o.wait)
 	}
-	return f.fair("heartbeat", FairHeartbeat, 3, args...)
+	for _, o := range others {
+		lives := 0
+		if o.lives {
+			lives = 1
+		}
+		args = append(args, o.owner, o.wait, lives)
+	}
+	return args
 }
 
 // finds checks the reply of a heartbeat: what the lock has left, who is in front,

@@ -92,7 +92,7 @@ func (c contract) paramsDocumented() []string {
 		names = append(names, p)
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 func TestHeadersAndCodeAgree(t *testing.T) {

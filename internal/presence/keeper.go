@@ -1,6 +1,8 @@
 package presence
 
 import (
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
@@ -54,6 +56,7 @@ type Keeper struct {
 // member is what is known of one that is queued.
 type member struct {
 	place     int
+	wait      int64     // see codec.Other
 	heard     bool      // somebody has listened to its channel once
 	listening bool      // at the last count that proves something
 	absent    time.Time // since when nobody has; zero: it is present, or not known
@@ -86,16 +89,22 @@ func (k *Keeper) Window() int {
 	return min(n, widest)
 }
 
-// AliveHead returns the first in the queue if somebody listens to its channel, or
-// "". A heartbeat keeps its place.
-func (k *Keeper) AliveHead() string {
-	if !k.known || len(k.front) == 0 {
-		return ""
+// Others returns what the next heartbeat is to know of the waiters of others, in the
+// order of the queue.
+func (k *Keeper) Others() []codec.Other {
+	var others []codec.Other
+	for _, p := range k.front {
+		if m := k.members[p.Owner]; !k.ours(p.Owner) {
+			others = append(others, codec.Other{Owner: p.Owner, Wait: m.wait, Living: k.known && m.listening})
+		}
 	}
-	if head := k.front[0].Owner; k.members[head].listening {
-		return head
-	}
-	return ""
+	return others
+}
+
+// headListens reports whether somebody listens for the first in the queue, as far as
+// that is known.
+func (k *Keeper) headListens() bool {
+	return k.known && len(k.front) > 0 && k.members[k.front[0].Owner].listening
 }
 
 // Look takes a heartbeat's answer in. Ours tells the process's own waiters, which
@@ -115,7 +124,13 @@ func (k *Keeper) Look(now time.Time, beat codec.Beat, ours func(owner string) bo
 // meet matches what is known with who is there.
 func (k *Keeper) meet(front []codec.Place) {
 	there := make(map[string]*member, len(front))
+	before := math.NaN()
 	for i, p := range front {
+		deadline, err := strconv.ParseFloat(p.Deadline, 64)
+		wait := deadline - before
+		if err == nil {
+			before = deadline
+		}
 		if there[p.Owner] != nil {
 			continue // twice in the queue: the first place counts
 		}
@@ -123,6 +138,9 @@ func (k *Keeper) meet(front []codec.Place) {
 		switch {
 		case m == nil:
 			m = &member{}
+			if wait > 0 && err == nil {
+				m.wait = int64(wait)
+			}
 		case i > m.place:
 			m.absent = time.Time{} // further back than before: it was queued anew
 		}
@@ -228,7 +246,7 @@ func (k *Keeper) grace(native, heard bool) time.Duration {
 // lie for so long that it cannot know; else "". It is one of another process: those
 // of this one are told directly.
 func (k *Keeper) Nudge(now time.Time) string {
-	if k.head == "" || k.AliveHead() != k.head || now.Sub(k.since) < free*9/10 || now.Sub(k.nudged) < again {
+	if k.head == "" || !k.headListens() || now.Sub(k.since) < free*9/10 || now.Sub(k.nudged) < again {
 		return ""
 	}
 	k.nudged = now

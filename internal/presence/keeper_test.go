@@ -135,10 +135,10 @@ func TestCountWithoutProofSaysNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.look()
-	require.Equal(t, s.queue[0], s.AliveHead())
+	require.True(t, s.Others()[0].Living)
 	s.listeners[s.queue[0]], s.listeners[s.ours] = 0, 0 // nobody is heard, not even we are
 	require.Zero(t, s.deadAfter())
-	require.Empty(t, s.AliveHead())
+	require.False(t, s.Others()[0].Living)
 	s.listeners[s.ours] = 1
 	require.Equal(t, grace, s.deadAfter(), "the clock began to run without a proof")
 }
@@ -287,4 +287,24 @@ func TestNativeOwnersAreToldByTheirUUID(t *testing.T) {
 	for _, owner := range []string{foreign(), "", "x", fmt.Sprint(uuid.Nil, ":1")} {
 		require.False(t, presence.Native(owner), owner)
 	}
+}
+
+// What a waiter will take off shows in its deadline when it is queued. Heartbeats
+// move that later.
+func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	ours := func(owner string) bool { return owner == "ours" }
+	look := func(front ...codec.Place) []codec.Other {
+		s.Look(s.now, codec.Beat{Left: -1, Front: front}, ours, "ours")
+		s.Ask()
+		s.Counted(s.now, []int64{1, 0, 0, 0, 0, 0}[:len(s.Ask())])
+		return s.Others()
+	}
+	require.Equal(t, []codec.Other{{Owner: "a"}, {Owner: "b", Wait: 400}, {Owner: "c"}, {Owner: "e"}},
+		look(codec.Place{Owner: "a", Deadline: "1000"}, codec.Place{Owner: "b", Deadline: "1400"},
+			codec.Place{Owner: "ours", Deadline: "1500"}, codec.Place{Owner: "c", Deadline: ""}, codec.Place{Owner: "e", Deadline: "1300"}))
+	require.Equal(t, []codec.Other{{Owner: "b", Wait: 400}, {Owner: "f", Wait: 77}},
+		look(codec.Place{Owner: "b", Deadline: "9000"}, codec.Place{Owner: "f", Deadline: "9077"}))
+	require.Equal(t, []codec.Other{{Owner: "f", Wait: 77}}, look(codec.Place{Owner: "f", Deadline: "9500"}))
 }

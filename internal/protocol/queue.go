@@ -20,10 +20,10 @@ type Waiter struct {
 // run more than once.
 type Queue interface {
 	// Heartbeat fills c with the call that keeps the places of the waiters, all
-	// of one process, and reads the first window places and whether the lock is
-	// free. AliveHead is the first in the queue, if it is known to live, or empty:
-	// while the lock is held it is kept as well. Reply: see codec.DecodeBeat.
-	Heartbeat(c *transport.Call, aliveHead string, window int, waiters []Waiter)
+	// of one process, and of the others that live, and reads the first window places
+	// and whether the lock is free. A living one that is the first is kept while the
+	// lock is held. Reply: see codec.DecodeBeat.
+	Heartbeat(c *transport.Call, window int, waiters []Waiter, others []codec.Other)
 
 	// Evict fills c with the call that takes dead owners out of the front of the
 	// queue, in the order given, each while it is the first and has the deadline

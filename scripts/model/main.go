@@ -22,10 +22,9 @@ import (
 func main() {
 	hours := flag.Float64("hours", 400, "how many `hours` each fleet is simulated for")
 	seed := flag.Uint64("seed", 1, "`number` that decides all that happens by chance")
-	living := flag.Bool("living", false, "let heartbeats keep all that are known to live, not only the first (a proposal)")
 	verbose := flag.Bool("v", false, "show all that was counted")
 	flag.Parse()
-	m := &model{time: time.Duration(*hours * float64(time.Hour)), seed: *seed, living: *living, log: io.Discard}
+	m := &model{time: time.Duration(*hours * float64(time.Hour)), seed: *seed, log: io.Discard}
 	if *verbose {
 		m.log = os.Stderr
 	}
@@ -43,7 +42,6 @@ func main() {
 type model struct {
 	time   time.Duration
 	seed   uint64
-	living bool
 	log    io.Writer
 	rows   []fairsim.Row
 	faults []string
@@ -60,7 +58,7 @@ func (m *model) all() {
 
 // run simulates one fleet under one load.
 func (m *model) run(what string, load fairsim.Load, fleet fairsim.Fleet) {
-	r := fairsim.Run(fairsim.Config{Seed: m.seed, Time: m.time, Load: load, Fleet: fleet, KeepLiving: m.living})
+	r := fairsim.Run(fairsim.Config{Seed: m.seed, Time: m.time, Load: load, Fleet: fleet})
 	m.rows = append(m.rows, fairsim.Row{What: what, Result: r})
 	_, _ = fmt.Fprintf(m.log, "%s: %+v\n", what, r)
 	for _, f := range r.FirstFaults {
