@@ -144,11 +144,14 @@ func (a *acquisition) listen(ctx context.Context) error {
 	}
 	defer cancel()
 	sub, err := a.subscription(bounded)
-	if err != nil {
-		if ctx.Err() == nil && bounded.Err() != nil {
-			return nil
-		}
+	switch {
+	case err == nil:
+	case a.seat == nil || bounded.Err() == nil || errors.Is(err, redlatch.ErrClosed):
 		return err
+	case ctx.Err() != nil:
+		return a.gaveUp(ctx) // err may tell the end of the bound instead
+	default:
+		return nil
 	}
 	a.sub, a.channel = sub, channel
 	if a.seat != nil {
