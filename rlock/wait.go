@@ -90,7 +90,7 @@ func (a *acquisition) sleep(ctx context.Context, timer *time.Timer) error {
 		return a.sit(ctx, timer)
 	}
 	select {
-	case event, works := <-a.sub.Events():
+	case event, works := <-a.events():
 		if !works {
 			return a.deaf()
 		}
@@ -138,7 +138,8 @@ func (a *acquisition) listen(ctx context.Context) error {
 	}
 	a.deafen()
 	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if a.seat != nil {
+	queues := a.lock.proto.Queues()
+	if queues {
 		// The others in the queue wait for this one: deaf, it asks all the same.
 		bounded, cancel = context.WithTimeout(ctx, min(a.lock.engine.PollCap, a.lock.engine.Command))
 	}
@@ -146,7 +147,7 @@ func (a *acquisition) listen(ctx context.Context) error {
 	sub, err := a.subscription(bounded)
 	switch {
 	case err == nil:
-	case a.seat == nil || bounded.Err() == nil || errors.Is(err, redlatch.ErrClosed):
+	case !queues || bounded.Err() == nil || errors.Is(err, redlatch.ErrClosed):
 		return err
 	case ctx.Err() != nil:
 		return a.gaveUp(ctx) // err may tell the end of the bound instead
