@@ -48,20 +48,26 @@ func (c *compat) testFairCrashes(t *testing.T) {
 	for _, side := range []struct {
 		dies           string
 		victim, living beginFair
+		javaWaits      bool
 	}{
-		{"Java halts", c.startFairJava(nil), startFairGo},
-		{"a Go process is killed", startFairGo, c.startFairJava(c.peer)},
+		{"Java halts", c.startFairJava(nil), startFairGo, false},
+		{"a Go process is killed", startFairGo, c.startFairJava(c.peer), true},
 	} {
 		for _, moment := range []struct {
-			when  string
-			crash func(fairCrash, *testing.T) func(*testing.T)
+			when   string
+			crash  func(fairCrash, *testing.T) func(*testing.T)
+			ofHeld bool
 		}{
-			{"while it holds a fair lock", fairCrash.whileItHolds},
-			{"as the first in the queue", fairCrash.asTheFirst},
-			{"while the queue's wake-up is on its way to it", fairCrash.beforeItsWakeUp},
+			{"while it holds a fair lock", fairCrash.whileItHolds, true},
+			{"as the first in the queue", fairCrash.asTheFirst, false},
+			{"while the queue's wake-up is on its way to it", fairCrash.beforeItsWakeUp, false},
 		} {
 			line := side.dies + " " + moment.when
 			t.Log(line)
+			if side.javaWaits && moment.ofHeld && !c.release.TellsQueuedLeft() {
+				all = append(all, ending{line, c.mayNotBear})
+				continue
+			}
 			k := fairCrash{observe(t), side.victim, side.living, redistest.Key(t)}
 			all = append(all, ending{line, moment.crash(k, t)})
 		}
@@ -72,6 +78,13 @@ func (c *compat) testFairCrashes(t *testing.T) {
 			e.ends(t)
 		})
 	}
+}
+
+// mayNotBear skips the death of a holder before a Java waiter that is told no more than
+// its own deadline: whether that waiter then sleeps for ever is a matter of chance.
+func (c *compat) mayNotBear(t *testing.T) {
+	t.Helper()
+	t.Skipf("Redisson %s, as all before 3.32.0, may sleep without an end behind a holder that died", c.release)
 }
 
 // holder holds the lock in this process, renewed every second: what is queued then

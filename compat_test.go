@@ -199,6 +199,10 @@ func (v *verdicts) note(t *testing.T, release, line string, text func() string) 
 			v.set(release, line, "FAILED")
 			return
 		}
+		if t.Skipped() {
+			v.set(release, line, "skipped")
+			return
+		}
 		v.set(release, line, text())
 	})
 }

@@ -100,6 +100,51 @@ func TestCrowdThatLeavesCostsTheClientNoOtherHold(t *testing.T) {
 	require.NoError(t, kept.Unlock())
 }
 
+// What failed while Redis was away is tried again for many at once: each call walks
+// the whole queue.
+func TestCrowdThatLeavesWhileRedisIsAwayIsGoneSoonAfterwards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	for name, goAway := range map[string]func(*redistest.Server, *redistest.Proxy) (back func()){
+		"it stands still": func(srv *redistest.Server, _ *redistest.Proxy) func() {
+			srv.Pause()
+			return srv.Resume
+		},
+		"it cannot be reached": func(_ *redistest.Server, p *redistest.Proxy) func() {
+			p.Refuse(true)
+			p.Reset()
+			return func() { p.Refuse(false) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			p, client := through(t, srv, redlatch.WithCommandTimeout(soon)) // the machine may be busy
+			l := rfairlock.New(client, redistest.Key(t))
+			holdByHand(t, srv, l.Name(), time.Hour)
+			ctx, cancel := context.WithCancel(t.Context())
+			all := crowd(ctx, t, srv, l, 5000)
+			until(t, time.Minute, "all have asked twice, the second time when they listened", func() bool {
+				return int(srv.CommandStats(t)["evalsha"]) >= 2*len(all)
+			})
+			before := srv.CommandStats(t)["lrange"]
+			back := goAway(srv, p)
+			cancel()
+			for _, w := range all {
+				require.Error(t, w.failed(t, soon))
+			}
+			<-time.After(time.Second) // for which it is away
+			back()
+			returned := time.Now()
+			until(t, soon, "nobody is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
+			walks := srv.CommandStats(t)["lrange"] - before
+			t.Logf("gone %v after it was back, by %d scripts", time.Since(returned), walks)
+			require.Less(t, int(walks), len(all)/10, "many left by one script")
+		})
+	}
+}
+
 // TryLock queues nobody, so it has nothing to give up: the place that there is
 // belongs to another user of the owner.
 func TestTryLockForAGivenOwnerLeavesThePlaceOfOthersAlone(t *testing.T) {

@@ -90,7 +90,7 @@ func (a *acquisition) sleep(ctx context.Context, timer *time.Timer) error {
 		return a.sit(ctx, timer)
 	}
 	select {
-	case event, works := <-a.sub.Events():
+	case event, works := <-a.events():
 		if !works {
 			return a.deaf()
 		}
@@ -138,17 +138,21 @@ func (a *acquisition) listen(ctx context.Context) error {
 	}
 	a.deafen()
 	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if a.seat != nil {
+	queues := a.lock.proto.Queues()
+	if queues {
 		// The others in the queue wait for this one: deaf, it asks all the same.
 		bounded, cancel = context.WithTimeout(ctx, min(a.lock.engine.PollCap, a.lock.engine.Command))
 	}
 	defer cancel()
 	sub, err := a.subscription(bounded)
-	if err != nil {
-		if ctx.Err() == nil && bounded.Err() != nil {
-			return nil
-		}
+	switch {
+	case err == nil:
+	case !queues || bounded.Err() == nil || errors.Is(err, redlatch.ErrClosed):
 		return err
+	case ctx.Err() != nil:
+		return a.gaveUp(ctx) // err may tell the end of the bound instead
+	default:
+		return nil
 	}
 	a.sub, a.channel = sub, channel
 	if a.seat != nil {

@@ -3,8 +3,10 @@ package core
 import (
 	"cmp"
 	"container/heap"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -46,6 +48,19 @@ func (ds *departures) begin(d *Doubt) bool {
 		ds.inFlight++
 		return true
 	}
+	ds.push(d)
+	return false
+}
+
+// put makes a departure wait, until next hands it out.
+func (ds *departures) put(d *Doubt) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.push(d)
+}
+
+// push adds to those that wait, mu held.
+func (ds *departures) push(d *Doubt) {
 	x := ds.queues[d.Queue]
 	if x == nil {
 		x = &exodus{}
@@ -56,7 +71,6 @@ func (ds *departures) begin(d *Doubt) bool {
 		ds.turns = append(ds.turns, x)
 	}
 	heap.Push(&x.waiting, d)
-	return false
 }
 
 // next ends a departure, and returns those that are to begin in its place, by one
@@ -136,17 +150,62 @@ func (e *Engine) depart(all []*Doubt) {
 	for _, d := range all {
 		d.GiveUp(call)
 	}
-	e.Transport.Start(call, func(_ any, err error) {
-		defer e.ghosts.add(-int64(len(all)))
-		if next := e.departures.next(); next != nil {
-			e.depart(next)
-		}
-		for _, d := range all {
-			if err != nil {
-				e.Settle(d)
-			} else {
-				d.over()
+	e.Transport.Start(call, func(_ any, err error) { e.departed(all, err) })
+}
+
+// departed takes in the outcome of a call. What may succeed later is tried again by
+// calls for several, or a crowd that left while Redis was away would take long.
+func (e *Engine) departed(all []*Doubt, err error) {
+	if err != nil && retryable(err) && !errors.Is(err, ErrClosed) && e.departLater(all, err) {
+		return
+	}
+	e.departNext()
+	for _, d := range all {
+		switch {
+		case err != nil:
+			e.Settle(d)
+		default:
+			if !d.failed.IsZero() {
+				e.Logger.Info("redlatch: open outcome settled", "lock", d.Name, "owner", d.Owner, "was_held", false)
 			}
+			d.over()
 		}
+	}
+	e.ghosts.add(-int64(len(all)))
+}
+
+func (e *Engine) departNext() {
+	if next := e.departures.next(); next != nil {
+		e.depart(next)
+	}
+}
+
+// departLater puts those back whose call has failed with err, but for those that
+// have failed for one lease. The call's place is taken by a pause. It returns false
+// when the client is closed.
+func (e *Engine) departLater(all []*Doubt, err error) bool {
+	now := time.Now()
+	failed := now
+	for _, d := range all {
+		if d.failed.IsZero() {
+			d.failed = now
+		}
+		if d.failed.Before(failed) {
+			failed = d.failed
+		}
+	}
+	return e.spawn(func() {
+		for _, d := range all {
+			if now.Sub(d.failed) <= d.Lease {
+				e.departures.put(d)
+				continue
+			}
+			e.Logger.Warn("redlatch: open outcome given up", "lock", d.Name, "owner", d.Owner,
+				"after", now.Sub(d.failed), "error", err)
+			d.over()
+			e.ghosts.add(-1)
+		}
+		e.rest(now.Sub(failed))
+		e.departNext() // which finds out if the client is closed
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,7 +115,7 @@ func TestThoseWhoLeaveSeveralQueuesTakeTurns(t *testing.T) {
 	})
 }
 
-// A call that failed is tried again for each by itself.
+// A call that failed is tried again for all of them.
 func TestThoseWhoLeaveTogetherInVainAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -129,9 +130,72 @@ func TestThoseWhoLeaveTogetherInVainAreTriedAgain(t *testing.T) {
 		e.work.Wait()
 		require.EqualValues(t, 3, left.Load())
 		require.Zero(t, e.ghosts.n.Load())
-		for _, again := range f.sent()[departing+1:] {
-			require.Equal(t, "GIVEUP", again.name)
-		}
-		require.Len(t, f.sent(), departing+1+3)
+		require.Len(t, f.sent(), departing+1+1)
+		again := f.last(t)
+		require.Equal(t, "GIVEUP", again.name)
+		require.ElementsMatch(t, call.call.Args, again.call.Args)
+	})
+}
+
+// Redis is away for a while: whatever is tried meanwhile fails at once. One call for
+// each afterwards, each of which walks the queue, would take long.
+func TestCrowdThatLeavesWhileRedisIsAwayIsTriedAgainTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowd = 5000
+		const away = 10 * time.Second
+		began := time.Now()
+		f := &fake{answer: func(*sentCall) (any, error, bool) {
+			if time.Since(began) < away {
+				return nil, errNotSent, true
+			}
+			return nil, nil, true
+		}}
+		e, _ := engineOver(t, f)
+		left := exodusOf(e, "q", crowd)
+		require.LessOrEqual(t, len(f.sent()), departing, "nobody tries for a moment")
+		time.Sleep(away)
+		vain := len(f.sent())
+		require.LessOrEqual(t, vain, departing*int(2*away/askSoon), "asked again and again in vain")
+		e.work.Wait()
+		require.LessOrEqual(t, time.Since(began), away+askLater*6/5)
+		require.EqualValues(t, crowd, left.Load(), "each has left, once")
+		require.Zero(t, e.ghosts.n.Load())
+		require.LessOrEqual(t, len(f.sent())-vain, crowd/together+departing)
+		e.Depart(leaving("q", 1))
+		require.Len(t, f.last(t).call.Args, 1, "it goes on as before")
+		require.Zero(t, e.ghosts.n.Load())
+	})
+}
+
+// One that fails for ever is given up after a lease, and Close waits for it no
+// longer than for others.
+func TestDepartureThatFailsForALeaseIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: answering(nil, errNotSent)}
+		e, log := engineOver(t, f)
+		began := time.Now()
+		d := leaving("q", 1)
+		d.Lease = testLease
+		over := time.Duration(0)
+		d.Done = func() { over = time.Since(began) }
+		e.Depart(d)
+		e.work.Wait()
+		require.InDelta(t, testLease.Seconds(), over.Seconds(), 2*askLater.Seconds())
+		require.Equal(t, 1, log.count("given up"))
+		require.Zero(t, e.ghosts.n.Load())
+	})
+}
+
+func TestCloseEndsDeparturesThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowd = 1000
+		f := &fake{answer: func(*sentCall) (any, error, bool) { return nil, errNotSent, true }}
+		e, _ := engineOver(t, f)
+		left := exodusOf(e, "q", crowd)
+		began := time.Now()
+		require.NoError(t, e.Close())
+		require.Equal(t, testCommand, time.Since(began))
+		require.EqualValues(t, crowd, left.Load())
+		require.Zero(t, e.ghosts.n.Load())
 	})
 }

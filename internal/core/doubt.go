@@ -40,6 +40,8 @@ type Doubt struct {
 	Place int64
 	// Done, if not nil, runs when the doubt is over.
 	Done func()
+
+	failed time.Time // when its departure failed first
 }
 
 // Settle ends a doubt in the background: it frees the lock as soon as it turns

@@ -256,6 +256,8 @@ func fairLatchCases() []Case {
 		return c
 	}
 	gone := waiting(caseFirst, 0, caseSecond, 1)
+	noQueue := func() State { return State{codec.QueueKey(caseName): textOf(never, "no queue")} }
+	noDeadlines := func() State { return State{codec.TimeoutKey(caseName): textOf(never, "no deadlines")} }
 	other := freeing("knows the latch of another release for another's", both(heldBy(caseOwner), State{
 		codec.LatchKey(caseName, strings.Repeat("f", 32)): textOf(caseShort, "0"),
 	})).meant(ownLatch)
@@ -266,6 +268,10 @@ func fairLatchCases() []Case {
 		again("frees it, sent twice, when another has it", "1", both(heldBy(caseOther), gone)).meant(ownCount),
 		again("frees it, sent twice, when the owner has it again", "1", both(heldBy(caseOwner), alive())).meant(ownCount),
 		again("frees it, sent twice, when it is a text", "1", lockIs(textOf(caseLong, "no lock"))).meant(ownCount),
+		again("frees it, sent twice, when the queue is a text", "1", noQueue()).meant(ownCount),
+		again("frees it, sent twice, when the queue is a text and the owner has it again", "1", both(heldBy(caseOwner), noQueue())).meant(ownCount),
+		again("frees it, sent twice, when the deadlines are a text", "1", both(alive(), noDeadlines())).meant(ownCount),
+		again("frees it, sent twice, when the deadlines are a text and nobody waits", "1", noDeadlines()).meant(ownCount),
 		again("gives one hold of two back, sent twice", "0", both(heldBy(caseOwner), alive())).as(1),
 		again("gives one hold of two back, sent twice, after the other", "0", alive()).as(1).meant(ownCount),
 		other,

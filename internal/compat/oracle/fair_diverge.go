@@ -183,7 +183,8 @@ func isNobodys(o *Outcome, d Diff) bool {
 }
 
 // isFairTarget is isTarget for the fair lock. Sent again, ours removes the dead and
-// tells the first in the queue again, where Redisson's sees its latch.
+// tells the first in the queue again, or sees that one of its keys has become
+// something else, where Redisson's sees its latch.
 func isFairTarget(o *Outcome, d Diff) bool {
 	s := o.Step
 	count, isLock := o.count()
@@ -204,7 +205,7 @@ func (o *Outcome) isAsFairReleased() bool {
 	_, after := o.Ours.After[o.name()]
 	told := slices.Equal(o.Ours.Messages, o.told())
 	switch {
-	case !isLock:
+	case !isLock || o.isSpoilt():
 		return reply == wrongType && o.unchanged()
 	case !before:
 		return reply == int64(2) && !after && told

@@ -38,6 +38,15 @@ func lineOf(s State, name string) (l line, ok bool) {
 	return l, inQueue == isList && inTimeouts == isSet
 }
 
+// isSpoilt tells whether a script that looks for the dead fails: the queue is no list,
+// or somebody is in it and the timeouts are no sorted set.
+func (o *Outcome) isSpoilt() bool {
+	l, ok := lineOf(o.Prior, o.name())
+	_, isList := o.Prior[codec.QueueKey(o.name())].Value.([]string)
+	_, there := o.Prior[codec.QueueKey(o.name())]
+	return !ok && (there && !isList || len(l.waiters) > 0)
+}
+
 // head returns the first in the queue, or another.
 func (l line) head(other string) string {
 	if len(l.waiters) == 0 {
