@@ -29,10 +29,11 @@ in when its lease is over. At the end the books are checked.
 
 With --fair, three processes of eight workers each claim numbered jobs from a list,
 under a fair lock. One process is killed while one of its workers holds the lock and
-others are queued. The dead keep their places in the queue until their deadlines:
-the demo keeps these short and shows what they cost. At the end each job must have
-been done once, and nobody who lived may have been overtaken, judged by the queue
-as the server had it when each job was claimed.
+others are queued. The dead keep their places in the queue until their deadlines, or
+until the living have noticed that nobody listens there: the demo keeps both short
+and shows what they cost. At the end each job must have been done once, and nobody
+who lived may have been overtaken, judged by the queue as the server had it when
+each job was claimed.
 
 The server is inside this program unless --redis names another; REDIS_URL is not
 looked at. On another server the demo uses keys of its own, redlatch-demo:*, and

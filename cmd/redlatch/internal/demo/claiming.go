@@ -79,8 +79,11 @@ func (p *claiming) direct(now time.Time) (err error) {
 	return nil
 }
 
+// over does not wait for workers that are busy elsewhere when the jobs are done.
 func (p *claiming) over(now time.Time) bool {
-	return p.ledger.allGone() || now.Sub(p.ledger.began) >= deadline
+	l := p.ledger
+	seen := int(l.jobs()) >= p.jobs && !l.clearAt.IsZero()
+	return seen || l.allGone() || now.Sub(l.began) >= deadline
 }
 
 func (p *claiming) failure() string { return p.ledger.failure() }

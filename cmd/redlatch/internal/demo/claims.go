@@ -17,11 +17,14 @@ const (
 	// is killed: it is their places that are left behind.
 	company = 2
 	// restAtLeast is how long a worker is busy elsewhere between two claims, and
-	// restFactor how many times as long as its last visit. So the queue is empty now
-	// and then, which is what moves the deadlines of those in it: see the package's
+	// restFactor how many times as long as its visits. So the queue is empty now and
+	// then, which is what moves the deadlines of those in it: see the package's
 	// documentation.
 	restAtLeast = 80 * time.Millisecond
 	restFactor  = 20
+	// grace is for how long nobody may listen to the channel of somebody queued
+	// before the living take it out: the least there is.
+	grace = 5 * time.Second
 	// pollCap is how often a process asks for all of its workers that wait, in case
 	// the one before them is dead. It must be well below the wait.
 	pollCap = 250 * time.Millisecond
@@ -32,13 +35,14 @@ type hand struct {
 	*worker
 	door   func(ctx context.Context) (*visit, error)
 	shelf  *shelf
-	client string // what the owners of the process begin with
+	client string        // what the owners of the process begin with
+	before time.Duration // how long the visit before the last one took
 }
 
 // claimJobs runs the process's workers until no job is left, or ctx ends.
 func claimJobs(ctx context.Context, w *worker) error {
 	client, err := redlatch.Open(ctx, w.cfg.Redis, redlatch.WithWatchdogTimeout(w.cfg.Lease),
-		redlatch.WithFairWaitTimeout(w.cfg.FairWait), redlatch.WithPollCap(pollCap))
+		redlatch.WithFairWaitTimeout(w.cfg.FairWait), redlatch.WithPollCap(pollCap), redlatch.WithDeadWaiterGrace(grace))
 	if err != nil {
 		return fmt.Errorf("%s", conn.Problem(w.cfg.Redis, err))
 	}
@@ -78,11 +82,19 @@ func (w *worker) hand(ctx context.Context, client *redlatch.Client, n int) error
 		if err != nil || job == 0 {
 			return err
 		}
-		rest := max(restAtLeast, restFactor*took)
+		rest := h.rest(took)
 		if pause(ctx, rest, 2*rest); ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// rest returns for how long to be busy elsewhere after a visit. One that happened to
+// take long does not count: the worker would sleep for half of the run.
+func (h *hand) rest(took time.Duration) time.Duration {
+	usual := min(took, h.before)
+	h.before = took
+	return max(restAtLeast, restFactor*usual)
 }
 
 // claim does one job, 0 when none was left. It returns how long that took.

@@ -41,12 +41,20 @@
 //
 // # What the dead cost
 //
-// The dead keep their places until their deadlines. The deadline of the first in a
-// queue is one lease and one wait after the queue was last empty, later only by one
-// wait for each of the dead that was removed since. So the waits are short here, and
-// the workers are busy elsewhere most of the time, that the queue is empty now and
-// then: otherwise the living would miss their deadlines, too, lose their places and
-// be overtaken. In real life the wait is minutes long, and so are the stalls.
+// The dead keep their places until their deadlines, or until the living take them
+// out. The deadline of the first in a queue is one lease and one wait after the queue
+// was last empty, later only by one wait for each of the dead that was removed since.
+// But the heartbeats of the living, five seconds after they were queued first, put
+// their own deadlines off by far more than the waits here, and with these those of
+// the dead behind them. Then it is the grace that counts: the first heartbeat that
+// finds nobody listening, and the one a grace later, which takes the dead out. So it
+// is as short here as it may be, and some ten seconds after the kill nobody waits for
+// the dead any more.
+//
+// The waits are short, too, and the workers are busy elsewhere most of the time, that
+// the queue is empty now and then: otherwise the living could miss their deadlines
+// before the first heartbeat, lose their places and be overtaken. In real life the
+// wait is minutes long.
 //
 // # Why "two inside" is exact
 //

@@ -234,6 +234,6 @@ func (l *ledger) killStory() []string {
 	}
 	return append(lines,
 		row("stall", "%s the longest after the kill; nobody waited longer than %s", seconds(l.longestStall()), seconds(l.longestWait())),
-		row("", "first the dead one's lease of %s, then each of its places until its", short(lease)),
-		row("", "deadline, %s after the one before: nobody removes it sooner", short(fairWait)))
+		row("", "first the dead one's lease of %s, then its places: each until its", short(lease)),
+		row("", "deadline, or until the others have missed its listener for %s", short(grace)))
 }

@@ -155,6 +155,41 @@ func TestDeadCostWhatTheirPlacesLast(t *testing.T) {
 	require.Empty(t, l.audit(h))
 }
 
+func TestClaimingIsOverWhenTheJobsAreDoneAndTheDeadAreGone(t *testing.T) {
+	t.Parallel()
+	l := killStory()
+	p := &claiming{ledger: l, jobs: 3}
+	require.False(t, p.over(at(1000)), "a job is left")
+	l.apply(2, &event{Kind: acquired, At: at(3150), Owner: "q:2"})
+	l.apply(2, &event{Kind: released, At: at(3160), Owner: "q:2", Visit: 3, Job: 3})
+	l.saw([]string{"p:3"}, at(3200))
+	require.False(t, p.over(at(3200)), "the dead are queued")
+	l.saw([]string{}, at(5000))
+	require.True(t, p.over(at(5000)), "workers that are busy elsewhere are not waited for")
+
+	l = opened().visits("p:1 < q:1", "q:1")
+	require.False(t, (&claiming{ledger: l, jobs: 2}).over(at(1000)), "nobody was killed")
+	require.True(t, (&claiming{ledger: l, jobs: 3}).over(at(46_000)))
+}
+
+func TestOneVisitThatTookLongMakesNobodySleepForLong(t *testing.T) {
+	t.Parallel()
+	h := &hand{}
+	for i, v := range []struct{ took, rest time.Duration }{
+		{900 * time.Millisecond, restAtLeast}, // the process has just begun
+		{5 * time.Millisecond, 100 * time.Millisecond},
+		{time.Second, 100 * time.Millisecond},
+		{10 * time.Millisecond, 200 * time.Millisecond},
+		{time.Millisecond, restAtLeast},
+		{50 * time.Millisecond, restAtLeast},
+		{60 * time.Millisecond, time.Second},
+		{400 * time.Millisecond, 1200 * time.Millisecond},
+		{300 * time.Millisecond, 6 * time.Second}, // so all visits take long here
+	} {
+		require.Equal(t, v.rest, h.rest(v.took), "visit %d", i+1)
+	}
+}
+
 func TestClaimingPictureFitsEightyColumnsAndAlwaysHasTheSameHeight(t *testing.T) {
 	t.Parallel()
 	l := newLedger(epoch, crews)
