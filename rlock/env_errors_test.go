@@ -63,6 +63,7 @@ func TestU33ContentionIsToldFromGivingUp(t *testing.T) {
 
 	reason := errors.New("the user has gone")
 	for _, cause := range []error{nil, reason} {
+		until(t, soon, "those before have gone", func() bool { return listeners(t, s, name) == 0 })
 		canceled, cancel := context.WithCancelCause(t.Context())
 		w := await(canceled, l)
 		awaitWaiters(t, s, name)
