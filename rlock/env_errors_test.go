@@ -53,10 +53,10 @@ func TestU33ContentionIsToldFromGivingUp(t *testing.T) {
 	require.Equal(t, client.ID().String(), details.Owner.String()[:36])
 	require.ErrorContains(t, err, "left")
 
-	_, err = l.Lock(t.Context(), rlock.WithWait(50*time.Millisecond))
+	_, err = l.Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
 	requireOnly(t, err, "lock", name, redlatch.ErrNotAcquired)
 
-	timed, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	timed, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()
 	_, err = l.Lock(timed)
 	requireOnly(t, err, "lock", name, redlatch.ErrNotAcquired, context.DeadlineExceeded)
