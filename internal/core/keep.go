@@ -53,7 +53,8 @@ func (r *Room) endKeeping() {
 
 // roll returns who is in the room, and one of them that listens to its channel, if
 // any does, and whether messages may have been missed since the last time. In an
-// empty room it ends the keeping.
+// empty room it ends the keeping. The one that listens is the last: the first may
+// have its turn, and listen no longer, before anybody is counted.
 func (r *Room) roll() (waiters []protocol.Waiter, hears string, gap bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +64,7 @@ func (r *Room) roll() (waiters []protocol.Waiter, hears string, gap bool) {
 			continue // its twin stands for both
 		}
 		waiters = append(waiters, s.waiter)
-		if hears == "" && s.hears {
+		if s.hears {
 			hears = s.waiter.Owner
 		}
 	}

@@ -319,13 +319,27 @@ func TestProofIsAWaiterThatListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, e, _, s := kept(t, 10*time.Second)
 		defer s.Leave()
-		s.Hears(false)
 		other := sit(e, "fair", "lock", "other")
 		defer other.Leave()
 		other.Hears(true)
-		th.set(func() { th.listeners["mine"], th.listeners["other"] = 0, 1 })
+		other.Hears(false)
 		time.Sleep(heartbeat + 10*time.Second + time.Second)
 		require.Equal(t, 1, th.count("EVICT"))
+	})
+}
+
+// Where turns are short the first in the room leaves between heartbeat and count.
+func TestProofIsTheOneThatStaysLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, e, log, s := kept(t, 10*time.Second)
+		last := sit(e, "fair", "lock", "last")
+		defer last.Leave()
+		last.Hears(true)
+		th.set(func() { th.listeners["mine"], th.listeners["last"] = 0, 1 }) // has just got the lock
+		defer s.Leave()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, th.count("EVICT"))
+		require.Zero(t, log.count("cannot be told from live ones"))
 	})
 }
 
