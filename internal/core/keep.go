@@ -174,7 +174,9 @@ func (k *keeping) round() (time.Duration, bool) {
 	k.count()
 	k.evict()
 	if owner := k.who.Nudge(time.Now()); owner != "" {
-		_, _ = k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) }) // was complained of
+		if _, err := k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) }); err == nil {
+			k.complain("nudge", nil)
+		}
 	}
 	return k.who.Next(time.Now()), true
 }
@@ -250,12 +252,13 @@ func (k *keeping) evicted(d presence.Death) {
 }
 
 // run sends one of the scripts. They may run twice without harm, and the next
-// heartbeat shows what became of one whose outcome is not known.
+// heartbeat shows what became of one whose outcome is not known. Errors are logged;
+// what a reply says is for the caller to judge.
 func (k *keeping) run(what string, fill func(*transport.Call)) (any, error) {
 	at := k.engine.Attempt()
 	fill(&at.Call)
 	reply, err := at.Run(k.ctx, nil)
-	if err == nil || !retryable(err) {
+	if err != nil && !retryable(err) {
 		k.complain(what, err) // connections that are lost are logged elsewhere
 	}
 	return reply, err

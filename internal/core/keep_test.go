@@ -65,6 +65,7 @@ type there struct {
 	listeners map[string]int64
 	refusal   error            // of counting
 	outage    error            // of everything else
+	garbled   bool             // all replies are of another form
 	args      map[string][]any // of the last call of each name
 }
 
@@ -92,6 +93,8 @@ func (th *there) script(c *sentCall) (any, error, bool) { //nolint:revive // as 
 	switch {
 	case th.outage != nil:
 		return nil, th.outage, true
+	case th.garbled:
+		return "OK", nil, true
 	case c.name == "EVICT":
 		var gone []any
 		for _, owner := range c.call.Args {
@@ -353,6 +356,21 @@ func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {
 		require.Equal(t, 1, log.count("cannot be looked after"))
 		th.set(func() { th.outage = nil })
 		time.Sleep(time.Minute)
+		require.Equal(t, 1, th.count("EVICT"))
+	})
+}
+
+func TestRepliesOfAnotherFormAreLoggedOnceUntilTheyAreRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, _, log, s := kept(t, 10*time.Second)
+		defer s.Leave()
+		for told := 1; told <= 2; told++ {
+			th.set(func() { th.garbled = true })
+			time.Sleep(time.Minute)
+			require.Equal(t, told, log.count("cannot be looked after"))
+			th.set(func() { th.garbled = false })
+			time.Sleep(time.Minute)
+		}
 		require.Equal(t, 1, th.count("EVICT"))
 	})
 }
