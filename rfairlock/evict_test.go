@@ -98,6 +98,21 @@ func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
 	})
 }
 
+// A dead one whose deadline has come, and that nobody has removed yet, says nothing
+// of the wait of the next.
+func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	l := evictor(t, s, redistest.Key(t))
+	now := time.Now()
+	queueByHand(t, s, l.Name(), "overdue", now.Add(-100*time.Second))
+	queueByHand(t, s, l.Name(), "dead", now.Add(30*time.Second))
+	queueByHand(t, s, l.Name(), "lives", now.Add(60*time.Second))
+	_, err := l.Evict(t.Context(), "dead")
+	require.NoError(t, err)
+	require.InDelta(t, now.Add(30*time.Second).UnixMilli(), deadlinesOf(t, s, l.Name())["lives"], 10_000)
+}
+
 func TestEvictLeavesAWaiterThatSomebodyListensFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

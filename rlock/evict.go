@@ -68,7 +68,7 @@ const maxLooks = 5
 // and what its deadline was later than it need be is taken off those of all others,
 // but not so much that one of them would count as dead. Any other goes as if it had
 // given up: the deadlines behind it come forward by what its own is later than that
-// of the one before it, at most by the client's fair wait timeout.
+// of the one before it, or than now, at most by the client's fair wait timeout.
 //
 // Errors: ErrAlive when somebody listens, ErrNotCounted when that cannot be found
 // out, neither with [EvenIfAlive]; ErrNotQueued; ErrNoQueue for a lock that is not
@@ -145,7 +145,7 @@ func (e *evicting) takeOut(ctx context.Context, seen *sight, i int) (bool, error
 			e.queue.Evict(c, []codec.Place{{Owner: e.owner, Deadline: seen.queue[0].Score}})
 			return
 		}
-		wait := waitAt(seen.queue, i, e.lock.engine.FairWait)
+		wait := waitAt(seen.queue, i, time.UnixMilli(e.lock.engine.NowMillis()), e.lock.engine.FairWait)
 		e.lock.proto.GiveUp(c, &protocol.Acquisition{Owner: e.owner, Wait: wait.Milliseconds()})
 	})
 	if err != nil || i > 0 {
@@ -156,12 +156,16 @@ func (e *evicting) takeOut(ctx context.Context, seen *sight, i int) (bool, error
 }
 
 // waitAt returns the wait with which the waiter at place i seems to be queued: what
-// its deadline is later than that of the one before it. With more than that taken
-// off, those behind it could count as dead although they live.
-func waitAt(queue []codec.Queued, i int, most time.Duration) time.Duration {
+// its deadline is later than that of the one before it, or than now if that one is
+// overdue. With more than that taken off, those behind it could count as dead
+// although they live.
+func waitAt(queue []codec.Queued, i int, now time.Time, most time.Duration) time.Duration {
 	own, before := queue[i].Deadline, queue[i-1].Deadline
 	if own.IsZero() || before.IsZero() {
 		return 0
+	}
+	if before.Before(now) {
+		before = now
 	}
 	return max(0, min(own.Sub(before), most))
 }

@@ -142,3 +142,20 @@ func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, got.stdout, "subscribed unknown")
 }
+
+// Who looks after a queue may sit at a machine whose clock is wrong.
+func TestEvictGoesByTheServersClock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	name, now := redistest.Key(t), time.Now().Add(10*time.Minute)
+	s.Server.SetTime(now)
+	for i, owner := range []string{redisson, native} {
+		s.Do(t, "RPUSH", codec.QueueKey(name), owner)
+		s.Do(t, "ZADD", codec.TimeoutKey(name), now.Add(time.Duration(i+1)*5*time.Minute).UnixMilli(), owner)
+	}
+	got := finish(t, s.URL(), "evict", name, redisson)
+	require.Equal(t, 0, got.code, got.stderr)
+	left, err := redis.Int64(s.Do(t, "ZSCORE", codec.TimeoutKey(name), native), nil)
+	require.NoError(t, err)
+	require.InDelta(t, now.Add(5*time.Minute+15*time.Second).UnixMilli(), left, 5000)
+}

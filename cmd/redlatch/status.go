@@ -76,7 +76,7 @@ func with(ctx context.Context, url, name string, do func(*redlatch.Client) error
 	if err := conn.Check(url); err != nil {
 		return err
 	}
-	client, err := redlatch.Open(ctx, url)
+	client, err := redlatch.Open(ctx, url, redlatch.WithServerTime()) // whatever this machine's clock says
 	if err != nil {
 		return fmt.Errorf("%s", conn.Problem(url, err))
 	}

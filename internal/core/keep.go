@@ -53,7 +53,8 @@ func (r *Room) endKeeping() {
 
 // roll returns who is in the room, and one of them that listens to its channel, if
 // any does, and whether messages may have been missed since the last time. In an
-// empty room it ends the keeping.
+// empty room it ends the keeping. The one that listens is the last: the first may
+// have its turn, and listen no longer, before anybody is counted.
 func (r *Room) roll() (waiters []protocol.Waiter, hears string, gap bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +64,7 @@ func (r *Room) roll() (waiters []protocol.Waiter, hears string, gap bool) {
 			continue // its twin stands for both
 		}
 		waiters = append(waiters, s.waiter)
-		if hears == "" && s.hears {
+		if s.hears {
 			hears = s.waiter.Owner
 		}
 	}
@@ -173,7 +174,9 @@ func (k *keeping) round() (time.Duration, bool) {
 	k.count()
 	k.evict()
 	if owner := k.who.Nudge(time.Now()); owner != "" {
-		_, _ = k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) }) // was complained of
+		if _, err := k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) }); err == nil {
+			k.complain("nudge", nil)
+		}
 	}
 	return k.who.Next(time.Now()), true
 }
@@ -249,12 +252,13 @@ func (k *keeping) evicted(d presence.Death) {
 }
 
 // run sends one of the scripts. They may run twice without harm, and the next
-// heartbeat shows what became of one whose outcome is not known.
+// heartbeat shows what became of one whose outcome is not known. Errors are logged;
+// what a reply says is for the caller to judge.
 func (k *keeping) run(what string, fill func(*transport.Call)) (any, error) {
 	at := k.engine.Attempt()
 	fill(&at.Call)
 	reply, err := at.Run(k.ctx, nil)
-	if err == nil || !retryable(err) {
+	if err != nil && !retryable(err) {
 		k.complain(what, err) // connections that are lost are logged elsewhere
 	}
 	return reply, err

@@ -52,7 +52,7 @@ func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...
 	case e.IsClosing():
 		err = ErrClosed
 	case ctx.Err() != nil:
-		err = EndOf(ctx)
+		err = fmt.Errorf("%w: %w", EndOf(ctx), err) // which says who did not answer
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNotCounted, err)
 }

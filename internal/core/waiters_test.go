@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +31,7 @@ func (h *hearing) Subscribe(ctx context.Context, _ string) (transport.Subscripti
 func (h *hearing) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if h.mute {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("replica 10.0.0.1:1: %w", context.Cause(ctx))
 	}
 	if h.err == nil && (channels[0] != "ours" || len(channels) != len(h.counts)) {
 		return nil, errors.New("asked for other channels")
@@ -72,6 +73,7 @@ func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotCounted)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "no answer within")
+	require.ErrorContains(t, err, "replica 10.0.0.1:1", "who did not answer")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

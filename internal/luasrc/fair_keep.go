@@ -21,12 +21,13 @@ var (
 
 // FairHeartbeat keeps the places of one process's waiters in a queue, and answers
 // who is in front. KEYS: lock, queue, timeouts. ARGV: now, how long the waiters
-// shall be kept, wait of who sets none, the first in the queue if it is known to
-// live, how many of the first to answer, then for each waiter the owner and its
-// wait. Reply: an array of the milliseconds that the lock has left, −1 for ever, −2
-// for free, the first owners and deadlines in turn, those of the given owners that
-// have no place or no deadline, and the length of the queue. It only ever puts
-// deadlines off, and may run more than once.
+// shall be kept, wait of who sets none, how many of the first to answer, the number
+// of the process's waiters, for each of them the owner and its wait, then for each
+// other one that is known the owner, its wait, and 1 if it lives. Reply: an array of
+// the milliseconds that the lock has left, −1 for ever, −2 for free, the first owners
+// and deadlines in turn, those of the given owners that have no place or no deadline,
+// and the length of the queue. It only ever puts deadlines off, and may run more
+// than once.
 var FairHeartbeat = transport.NewScript("fair_heartbeat", fairHeartbeatText)
 
 // FairEvict takes owners that are proven dead out of the front of a queue, each

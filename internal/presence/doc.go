@@ -3,8 +3,8 @@
 // It decides and does nothing else: no I/O, no clock, no goroutine. A [Keeper] is
 // told what a heartbeat found in the queue and how many listen to its members'
 // channels. It says which of them are dead beyond doubt and may be evicted, whether
-// the first must be told once more that the lock is free, which head is alive and
-// so keeps its place, and when to look again. An engine and a simulation drive it in
+// the first must be told once more that the lock is free, who is alive and so keeps
+// its place, and when to look again. An engine and a simulation drive it in
 // the same way:
 //
 //	heartbeat → Look → count the listeners of Ask → Counted → Evict, Nudge → Next
