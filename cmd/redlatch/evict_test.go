@@ -148,7 +148,7 @@ func TestEvictGoesByTheServersClock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)
 	name, now := redistest.Key(t), time.Now().Add(10*time.Minute)
-	s.Server.SetTime(now)
+	s.SetTime(now)
 	for i, owner := range []string{redisson, native} {
 		s.Do(t, "RPUSH", codec.QueueKey(name), owner)
 		s.Do(t, "ZADD", codec.TimeoutKey(name), now.Add(time.Duration(i+1)*5*time.Minute).UnixMilli(), owner)

@@ -245,7 +245,7 @@ func (k *keeping) evictSome(dead []presence.Death) int {
 // evicted tells of one that was taken out.
 func (k *keeping) evicted(d presence.Death) {
 	k.engine.Logger.Warn("redlatch: a dead waiter was taken out of the queue: nobody listens to its channel",
-		"lock", k.name, "owner", d.Owner, "absent", d.Absent, "redlatch", d.Native, "heard_before", d.Heard)
+		"lock", k.name, "owner", codec.Quote(d.Owner), "absent", d.Absent, "redlatch", d.Native, "heard_before", d.Heard)
 	if tell := k.engine.Hooks.Evicted; tell != nil {
 		tell(Eviction{Name: k.name, Kind: k.id.kind, Owner: d.Owner, Absent: d.Absent, Native: d.Native, Heard: d.Heard})
 	}

@@ -65,6 +65,7 @@ type there struct {
 	listeners map[string]int64
 	refusal   error            // of counting
 	outage    error            // of everything else
+	mute      bool             // counts have no answer
 	garbled   bool             // all replies are of another form
 	args      map[string][]any // of the last call of each name
 }
@@ -75,9 +76,15 @@ func (th *there) Reconnected() <-chan struct{} {
 	return th.back
 }
 
-func (th *there) Listeners(_ context.Context, channels ...string) ([]int64, error) {
+func (th *there) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
+	if th.mute {
+		th.mu.Unlock()
+		<-ctx.Done()
+		th.mu.Lock()
+		return nil, ctx.Err()
+	}
 	var counts []int64
 	for _, c := range channels {
 		counts = append(counts, th.listeners[c])

@@ -51,3 +51,16 @@ func TestRepliesOfAnotherFormAreLoggedOnceUntilTheyAreRight(t *testing.T) {
 		require.Equal(t, 1, th.count("EVICT"))
 	})
 }
+
+// A count may hang for as long as a command may, on a replica that stands still.
+func TestCloseDoesNotWaitForACount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, e, _, s := kept(t, 10*time.Second)
+		th.set(func() { th.mute = true })
+		time.Sleep(heartbeat + time.Second)
+		began := time.Now()
+		s.Leave()
+		require.NoError(t, e.Close())
+		require.Zero(t, time.Since(began))
+	})
+}

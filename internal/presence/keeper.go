@@ -78,12 +78,13 @@ func New(cfg Config) *Keeper {
 	return &Keeper{cfg: cfg, members: map[string]*member{}}
 }
 
-// Window returns how many members in front of the queue a look needs.
+// Window returns how many members in front of the queue a look needs. It grows fast
+// where many are absent.
 func (k *Keeper) Window() int {
 	n := Front
 	for _, m := range k.members {
 		if !m.absent.IsZero() {
-			n++
+			n += 2
 		}
 	}
 	return min(n, widest)

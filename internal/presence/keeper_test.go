@@ -231,7 +231,7 @@ func TestTheAbsentDoNotHideThoseBehind(t *testing.T) {
 		s.queue = append(s.queue, native(t))
 	}
 	s.look()
-	require.Equal(t, 2*presence.Front, s.Window())
+	require.Equal(t, 3*presence.Front, s.Window())
 }
 
 func TestAHeadThatSleepsOnAFreeLockIsNudged(t *testing.T) {
