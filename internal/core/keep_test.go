@@ -182,7 +182,7 @@ func TestOneHeartbeatForAllInARoom(t *testing.T) {
 		others := []*Seat{sit(e, "fair", "lock", "b"), sit(e, "fair", "lock", "c"), sit(e, "fair", "lock", "c")}
 		time.Sleep(10*heartbeat + time.Second)
 		require.Equal(t, 10, th.count("HEARTBEAT"))
-		require.Equal(t, []any{67, "mine", "b", "c"}, th.said("HEARTBEAT"))
+		require.Equal(t, []any{70, "mine", "b", "c"}, th.said("HEARTBEAT"))
 		for _, o := range append(others, s) {
 			o.Leave()
 		}
@@ -222,7 +222,7 @@ func TestTheLivingAreKept(t *testing.T) {
 		head := th.queue[0]
 		th.set(func() { th.listeners[head] = 1 })
 		time.Sleep(2*heartbeat + time.Second)
-		require.Equal(t, []any{66, "mine", head + " lives"}, th.said("HEARTBEAT"))
+		require.Equal(t, []any{68, "mine", head + " lives"}, th.said("HEARTBEAT"))
 		time.Sleep(time.Minute)
 		require.Zero(t, th.count("EVICT"))
 	})
