@@ -1,0 +1,3 @@
+package main
+
+func runQuick([]string) error { return errUsage }
