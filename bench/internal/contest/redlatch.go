@@ -12,7 +12,7 @@ import (
 // lease that is renewed. No option is set.
 var redlatchPlain = Contestant{
 	Name: "redlatch", Role: Own, Waits: true, Renews: true,
-	Sends: []string{"evalsha", "eval", "subscribe", "unsubscribe", "ping"},
+	Sends: []string{"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info"},
 	Open:  openRedlatch(rlock.New),
 }
 
@@ -21,8 +21,8 @@ var redlatchFair = Contestant{
 	Name: "redlatch-fair", Role: Own, Fair: true, Waits: true, Renews: true,
 	// ROLE, TIME and PUBSUB belong to the look-out for waiters that are dead.
 	Sends: []string{
-		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "role",
-		"pubsub|numsub", "pubsub|shardnumsub",
+		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "role", "time",
+		"client|id", "client|info", "pubsub|numsub", "pubsub|shardnumsub",
 	},
 	Open: openRedlatch(rfairlock.New),
 }

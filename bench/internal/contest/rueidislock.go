@@ -17,7 +17,8 @@ import (
 var rueidisLock = Contestant{
 	Name: "rueidislock", Role: Peer, Waits: true, Renews: true,
 	Sends: []string{
-		"hello", "client|setinfo", "client|tracking", "client|setname", "client|no-evict", "ping", "evalsha", "eval",
+		"hello", "client|setinfo", "client|tracking", "client|setname", "client|no-evict", "cluster|slots", "cluster|shards",
+		"ping", "evalsha", "eval",
 	},
 	Open: func(_ context.Context, s Settings) (Locker, error) {
 		o := rueidislock.LockerOption{

@@ -93,10 +93,9 @@ func combine(parties []party, all []work.Values, w host.Work) work.Values {
 		v = together(parties, all)
 	}
 	seconds := w.Lasted.Seconds()
-	count := v[work.Count]
 	if r, ok := v[work.Rate]; ok {
 		// Asked at other moments than the workers counted, so rate against rate.
-		count = r * seconds
+		count := r * seconds
 		v[Busy] = micros(w.Busy) / count
 		v[Requests] = w.Requests / count
 		v[RedisCPU] = micros(w.CPU) / count

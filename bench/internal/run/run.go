@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -50,6 +51,9 @@ type Runner struct {
 	Rounds int
 	// Scale multiplies the time of each measurement; 0 means 1.
 	Scale float64
+	// Swap lets them take turns backwards in every other round, so that neither of two
+	// always comes after the same.
+	Swap bool
 	// Log is told what goes on.
 	Log io.Writer
 
@@ -62,7 +66,7 @@ type Runner struct {
 // measurement is part of the sample; an error is returned when there is no going on.
 func (r *Runner) Run(c Case) ([]Sample, error) {
 	if c.Mixed && r.Mate == nil {
-		fmt.Fprintf(r.Log, "%s: left out, there is no Redisson\n", c.ID)
+		r.say("%s: left out, there is no Redisson\n", c.ID)
 		return nil, nil
 	}
 	r.launcher = host.NewLauncher()
@@ -70,7 +74,7 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	var samples []Sample
 	for _, place := range c.Places {
 		if !place.Possible() {
-			fmt.Fprintf(r.Log, "%s: client and server cannot be kept apart here\n", c.ID)
+			r.say("%s: client and server cannot be kept apart here\n", c.ID)
 			continue
 		}
 		s, err := r.place(c, place)
@@ -80,6 +84,11 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 		}
 	}
 	return samples, nil
+}
+
+// say tells the log, which may be lost.
+func (r *Runner) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Log, format, args...)
 }
 
 // place carries a case out with client and server in one placement.
@@ -102,8 +111,8 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 	}
 	for _, level := range c.Levels {
 		for round := range rounds {
-			for _, e := range r.Entrants {
-				if !c.Fits(e.Contestant) || e.Contestant.Most > 0 && level > e.Contestant.Most {
+			for _, e := range r.order(round) {
+				if !c.fits(e.Contestant, level) {
 					continue
 				}
 				s := Sample{Case: c.ID, Place: place, Level: level, Round: round + 1, Entrant: e.Label}
@@ -113,6 +122,25 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 		}
 	}
 	return samples, nil
+}
+
+// order returns the entrants in the order of a round.
+func (r *Runner) order(round int) []Entrant {
+	order := slices.Clone(r.Entrants)
+	if r.Swap && round%2 == 1 {
+		slices.Reverse(order)
+	}
+	return order
+}
+
+// fits reports whether a contestant can do a case at a size. What bounds it is its
+// threads, and a watchdog holds locks without.
+func (c Case) fits(who contest.Contestant, level int) bool {
+	most := who.Most
+	if c.spec.Kind == work.Watchdog {
+		most = 0
+	}
+	return c.Fits(who) && (most == 0 || level <= most)
 }
 
 // sample fills s with what e does.
@@ -132,10 +160,10 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
 	r.part(parties, err)
 	if err != nil {
 		s.Error = err.Error()
-		fmt.Fprintf(r.Log, "%s %s %s %d round %d: %v\n", c.ID, s.Place, e.Label, s.Level, s.Round, err)
+		r.say("%s %s %s %d round %d: %v\n", c.ID, s.Place, e.Label, s.Level, s.Round, err)
 		return
 	}
-	fmt.Fprintf(r.Log, "%s %s %s %d round %d: %s\n", c.ID, s.Place, e.Label, s.Level, s.Round,
+	r.say("%s %s %s %d round %d: %s\n", c.ID, s.Place, e.Label, s.Level, s.Round,
 		strconv.FormatFloat(s.Values[c.Figures[0].Name], 'f', 1, 64))
 }
 

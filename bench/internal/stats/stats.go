@@ -13,6 +13,8 @@ const (
 	resamples = 2000
 	// coverage is the probability that an interval is to cover.
 	coverage = 0.95
+	// leastMove is how far from 1 a ratio must be to be told.
+	leastMove = 0.01
 )
 
 // Summary is what a table says about the rounds of one figure.
@@ -71,10 +73,11 @@ type Ratio struct {
 	Rounds int
 }
 
-// Moved reports whether the interval leaves 1 out: the two differ by more than the
-// rounds do among themselves. Fewer than four rounds cannot tell.
+// Moved reports whether the interval leaves 1 out, the two differing by more than the
+// rounds do among themselves, and by one percent at least: counts that vary by less
+// say nothing. Fewer than four rounds cannot tell.
 func (r Ratio) Moved() bool {
-	return r.Rounds >= 4 && (r.Low > 1 || r.High < 1)
+	return r.Rounds >= 4 && (r.Low > 1 || r.High < 1) && math.Abs(r.Median-1) >= leastMove
 }
 
 // Paired compares the rounds of a with those of b, pair by pair: what disturbed a

@@ -45,6 +45,8 @@ func TestOnlyRatiosBeyondTheirIntervalHaveMoved(t *testing.T) {
 	assert.False(t, same.Moved(), same)
 	slower := stats.Paired([]float64{8, 8.1, 7.9, 8.2, 8}, []float64{10, 10, 10, 10, 10})
 	assert.True(t, slower.Moved(), slower)
+	hardly := stats.Paired([]float64{10.05, 10.05, 10.05, 10.05, 10.05}, []float64{10, 10, 10, 10, 10})
+	assert.False(t, hardly.Moved(), hardly)
 	assert.False(t, stats.Paired([]float64{8, 8, 8}, []float64{10, 10, 10}).Moved(), "three rounds tell nothing")
 }
 

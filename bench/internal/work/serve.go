@@ -57,7 +57,7 @@ func (s server) measure(ctx context.Context, spec Spec) error {
 	}
 	j.begin()
 	time.Sleep(spec.duration())
-	if err := s.out.Encode(Event{Event: EventMeasured, Values: j.end()}); err != nil {
+	if err := s.out.Encode(Event{Event: EventMeasured, Values: j.end().known()}); err != nil {
 		return err
 	}
 	err = s.order(orderStop)

@@ -2,6 +2,8 @@ package work
 
 import (
 	"errors"
+	"maps"
+	"math"
 	"time"
 )
 
@@ -57,6 +59,12 @@ type Event struct {
 
 // Values are figures by name.
 type Values map[string]float64
+
+// known leaves out what is no number, because nothing was counted.
+func (v Values) known() Values {
+	maps.DeleteFunc(v, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	return v
+}
 
 // The names of figures that workers measure. Times are microseconds.
 const (

@@ -107,10 +107,10 @@ func (t *turns) take(ctx context.Context, key contest.Key, m *member) error {
 
 // unlessEnded returns err if it is not that of the end.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (t *turns) begin() {
