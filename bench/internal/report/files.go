@@ -35,7 +35,8 @@ func (e Environment) String() string {
 // Write writes everything about a run into folder, which is made: results.json,
 // tables.txt, tables.md and the plots.
 func Write(folder string, env Environment, cases []run.Case, entrants []run.Entrant, samples []run.Sample) error {
-	if err := os.MkdirAll(folder, 0o750); err != nil {
+	//nolint:gosec // for everybody to read
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	var text, markdown strings.Builder
@@ -66,7 +67,8 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 		"tables.txt":   []byte(text.String()),
 		"tables.md":    []byte(markdown.String()),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+		//nolint:gosec // for everybody to read
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 
+	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/run"
 	"github.com/redlatch/redlatch/bench/internal/stats"
@@ -18,6 +19,8 @@ import (
 const (
 	plotWidth  = 18 * vg.Centimeter
 	plotHeight = 11 * vg.Centimeter
+	// legendRoom is how far a logarithmic scale goes on, for the legend's sake.
+	legendRoom = 8
 )
 
 // Plots draws the first figure of a case over its levels, one SVG for each
@@ -52,7 +55,7 @@ func draw(c run.Case, place host.Placement, entrants []run.Entrant, samples []ru
 	if c.Log {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
-	p.Legend.Top, p.Legend.Left = false, false
+	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
 	lines := 0
 	for i, e := range entrants {
@@ -66,10 +69,15 @@ func draw(c run.Case, place host.Placement, entrants []run.Entrant, samples []ru
 		}
 		line.Color, dots.Color = plotutil.Color(i), plotutil.Color(i)
 		line.Dashes, dots.Shape = plotutil.Dashes(i), plotutil.Shape(i)
+		if e.Contestant.Role == contest.Own {
+			line.Width *= 2
+		}
 		p.Add(line, dots)
 		p.Legend.Add(e.Label, line, dots)
 		lines++
 	}
+	// Room for the legend, to the right of the largest size.
+	p.X.Max *= legendRoom
 	return p, lines, nil
 }
 

@@ -122,6 +122,7 @@ func Cases() []Case {
 
 // restful returns the cases in which little happens, and those of fair locks.
 func restful() []Case {
+	// Polls that are seconds apart must be seen: these take longer, and fewer rounds.
 	idle := []Figure{
 		perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
 		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,
@@ -129,14 +130,14 @@ func restful() []Case {
 	}
 	return []Case{
 		{
-			ID: "e", Title: "Waiters for one lock that stays held", Level: "waiters", Rounds: 3,
-			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle, Log: true,
-			spec: work.Spec{Kind: work.Idle, Warmup: 2000, Duration: 4000},
+			ID: "e", Title: "Waiters for one lock that stays held", Level: "waiters", Rounds: 2,
+			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle,
+			spec: work.Spec{Kind: work.Idle, Warmup: 2000, Duration: 11000},
 		},
 		{
-			ID: "e-many", Title: "Waiters for as many locks that stay held", Level: "waiters", Rounds: 3,
-			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle, Log: true,
-			spec: work.Spec{Kind: work.Idle, Separate: true, Warmup: 2000, Duration: 4000},
+			ID: "e-many", Title: "Waiters for as many locks that stay held", Level: "waiters", Rounds: 2,
+			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle,
+			spec: work.Spec{Kind: work.Idle, Separate: true, Warmup: 2000, Duration: 11000},
 		},
 		{
 			ID: "f", Title: "Locks that are held and renewed", Level: "locks", Rounds: 2,

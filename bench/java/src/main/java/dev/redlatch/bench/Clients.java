@@ -16,6 +16,9 @@ final class Clients {
     /** Enough channels for the most waiters that a JVM is asked for. */
     private static final int CHANNELS = 50;
 
+    /** Milliseconds: a slow answer is to be measured, not to be an error. */
+    private static final int PATIENCE = 60_000;
+
     private final Map<String, RedissonClient> clients = new HashMap<>();
 
     /** The client of a role: those of different roles share nothing. */
@@ -41,7 +44,9 @@ final class Clients {
                 .setSubscriptionConnectionMinimumIdleSize(1)
                 .setSubscriptionConnectionPoolSize(POOL)
                 .setSubscriptionsPerConnection(CHANNELS)
-                .setTimeout(60_000);
+                // A thousand waiters subscribe at once.
+                .setSubscriptionTimeout(PATIENCE)
+                .setTimeout(PATIENCE);
         return Redisson.create(config);
     }
 }
