@@ -131,14 +131,18 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 			if !c.Waits {
 				t.Skip("this limit does not wait")
 			}
-			holder, waiter := open(t, c, s), open(t, c, s)
+			holder := open(t, c, s)
+			// A lease shorter than the wait must not end it.
+			waiter, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr(), Lease: 100 * time.Millisecond})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, waiter.Close()) }()
 			held, err := holder.Key("held").Lock(t.Context())
 			require.NoError(t, err)
 			exists, err := redis.Bool(s.Do("EXISTS", holder.RedisKey("held")))
 			require.NoError(t, err)
 			assert.True(t, exists, "RedisKey does not name the key")
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer time.AfterFunc(300*time.Millisecond, cancel).Stop()
 			_, err = waiter.Key("held").Lock(ctx)
 			require.Error(t, err)
 			require.Error(t, ctx.Err(), "it gave up before its context: %v", err)

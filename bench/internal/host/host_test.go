@@ -36,6 +36,8 @@ func startServer(t *testing.T) *host.Server {
 func TestRequestsAreCountedWithoutWhatScriptsCall(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
+	_, err := s.Do("EVAL", "return 1", 0)
+	require.NoError(t, err)
 	before, err := s.Info()
 	require.NoError(t, err)
 	assert.NotEmpty(t, before.Version)
