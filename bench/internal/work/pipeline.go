@@ -80,8 +80,9 @@ func (p *pipeline) run() error {
 		if err := p.receive(h); err != nil {
 			return err
 		}
-		if p.stop.Load() && !h.taking {
-			return p.receiveLast(&p.halves[1-i])
+		// After the first half's releases come the second's: then all are free.
+		if i == 0 && !h.taking && p.stop.Load() {
+			return p.receive(&p.halves[1])
 		}
 		if err := p.send(h); err != nil {
 			return err
@@ -123,17 +124,6 @@ func (p *pipeline) receive(h *half) error {
 		}
 	}
 	return nil
-}
-
-// receiveLast ends the half that is still under way.
-func (p *pipeline) receiveLast(h *half) error {
-	err := p.receive(h)
-	if err == nil && h.taking {
-		if err = p.send(h); err == nil {
-			err = p.receive(h)
-		}
-	}
-	return err
 }
 
 func (p *pipeline) begin() {
