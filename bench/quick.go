@@ -24,7 +24,7 @@ var errNoBase = errors.New("quick: -base must name another build of this program
 func runQuick(args []string) error {
 	f := flag.NewFlagSet("bench quick", flag.ContinueOnError)
 	base := f.String("base", "", "the program to compare with, built from another revision")
-	rounds := f.Int("rounds", 7, "rounds of both")
+	rounds := f.Int("rounds", 12, "rounds of both; an even number, so that each goes first as often")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

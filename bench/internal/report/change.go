@@ -96,7 +96,7 @@ func Verdict(changes []Change) string {
 	if moved == 0 {
 		b.WriteString("No figure moved beyond its interval.\n")
 	}
-	fmt.Fprintf(&b, "%d of %d figures moved; about one in twenty does by chance.\n", moved, len(changes))
+	fmt.Fprintf(&b, "%d of %d figures moved; one in twenty does by chance, more on a busy machine.\n", moved, len(changes))
 	return b.String()
 }
 

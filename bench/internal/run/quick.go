@@ -28,15 +28,15 @@ func QuickCases() []QuickCase {
 			Figures: figures, spec: spec,
 		}}
 	}
-	pairs := work.Spec{Kind: work.Pairs, Warmup: 100, Duration: 400}
-	turns := work.Spec{Kind: work.Turns, Warmup: 200, Duration: 600}
+	pairs := work.Spec{Kind: work.Pairs, Warmup: 100, Duration: 250}
+	turns := work.Spec{Kind: work.Turns, Warmup: 150, Duration: 400}
 	own := []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests}
 	same := []Figure{rate, p50, p99, allocs, requests}
 	return []QuickCase{
 		quick("redlatch", "a", "own keys", []int{1, 64, 512}, own, pairs),
 		quick("redlatch", "b", "one key", []int{16, 128}, same, turns),
 		quick("redlatch", "d", "wake-up", []int{1}, []Figure{p50, p99, requests},
-			work.Spec{Kind: work.Wakeup, Warmup: 100, Duration: 500}),
+			work.Spec{Kind: work.Wakeup, Warmup: 100, Duration: 400}),
 		quick("redlatch-fair", "a", "own keys", []int{64}, own, pairs),
 		quick("redlatch-fair", "g", "one key", []int{100}, same, turns),
 	}
