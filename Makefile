@@ -16,7 +16,12 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup test test-short compat vectors mutants model lint check build cross demo deps fuzz soak clean
+ROUNDS   ?= 5
+WHAT     ?=
+BASE     ?= HEAD
+OUT      ?= docs/performance
+
+.PHONY: bench bench-quick bench-check help setup test test-short compat vectors mutants model lint check build cross demo deps fuzz soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +50,16 @@ mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANT
 
 model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
 	$(GO) run ./scripts/model -hours $(HOURS)
+
+bench: setup ## Measure against other lock clients, ROUNDS (5) rounds, cases WHAT (a regexp), into OUT (docs/performance)
+	cd bench && $(GO) build -o ../bin/bench .
+	java=$$(scripts/bench-java.sh) && bin/bench run -rounds $(ROUNDS) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
+
+bench-quick: setup ## Compare the working tree with git revision BASE (HEAD), in two minutes
+	scripts/bench-quick.sh '$(BASE)'
+
+bench-check: setup ## Vet, lint and test the benchmark itself
+	scripts/bench-check.sh
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...
@@ -80,5 +95,5 @@ soak: setup ## All tests COUNT (20) times with the race detector
 	$(GO) test -race -count=$(COUNT) -timeout 120m ./...
 
 clean: ## Remove what the other targets made here
-	rm -rf bin compat/java/target
+	rm -rf bin compat/java/target bench/java/target
 	$(GO) clean -testcache

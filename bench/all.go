@@ -1,0 +1,173 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/bench/internal/report"
+	"github.com/redlatch/redlatch/bench/internal/run"
+)
+
+// settings are the flags of run.
+type settings struct {
+	rounds    int
+	what, who string
+	out, java string
+	scale     float64
+	levels    int
+}
+
+func flags(args []string) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("bench run", flag.ContinueOnError)
+	f.IntVar(&s.rounds, "rounds", 5, "rounds of all contestants")
+	f.StringVar(&s.what, "what", "", "only cases whose letter or title this regular expression matches")
+	f.StringVar(&s.who, "who", "", "only contestants whose name this regular expression matches")
+	f.StringVar(&s.out, "out", "docs/performance", "folder to write to")
+	f.StringVar(&s.java, "java", "", "class path of the Java contestant; none leaves it out")
+	f.Float64Var(&s.scale, "scale", 1, "multiplies the time of each measurement")
+	f.IntVar(&s.levels, "levels", 0, "leave out sizes above this; 0 for none")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+func runAll(args []string) error {
+	s, err := flags(args)
+	if err != nil {
+		return err
+	}
+	cases, err := chosen(s)
+	if err != nil {
+		return err
+	}
+	entrants, err := entrants(s)
+	if err != nil {
+		return err
+	}
+	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Log: os.Stderr}
+	for i, e := range entrants {
+		if e.Contestant.Java && !e.Contestant.Fair {
+			r.Mate = &entrants[i]
+		}
+	}
+	env, err := environment(s)
+	if err != nil {
+		return err
+	}
+	var samples []run.Sample
+	for _, c := range cases {
+		more, err := r.Run(c)
+		samples = append(samples, more...)
+		if err != nil {
+			return err
+		}
+		for _, t := range report.Tables(c, entrants, samples) {
+			fmt.Println(t.Text())
+		}
+		// Case by case: a run that is cut short leaves what it had.
+		if err := report.Write(s.out, env, cases, entrants, samples); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chosen returns the cases that are to be run.
+func chosen(s settings) ([]run.Case, error) {
+	what, err := regexp.Compile(s.what)
+	if err != nil {
+		return nil, err
+	}
+	var cases []run.Case
+	for _, c := range run.Cases() {
+		if !what.MatchString(c.ID) && (s.what == "" || !what.MatchString(c.Title)) {
+			continue
+		}
+		var levels []int
+		for _, l := range c.Levels {
+			if s.levels == 0 || l <= s.levels {
+				levels = append(levels, l)
+			}
+		}
+		if c.Levels = levels; len(levels) > 0 {
+			cases = append(cases, c)
+		}
+	}
+	if len(cases) == 0 {
+		return nil, fmt.Errorf("no case matches %q", s.what)
+	}
+	return cases, nil
+}
+
+// entrants returns those who take part.
+func entrants(s settings) ([]run.Entrant, error) {
+	who, err := regexp.Compile(s.who)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var all []run.Entrant
+	for _, c := range contest.All() {
+		e := run.Entrant{Label: c.Name, Contestant: c, Command: []string{self, "worker"}}
+		if c.Java {
+			if s.java == "" {
+				continue
+			}
+			e.Command = []string{"java", "-Xmx2g", "-Xss256k", "-cp", s.java, "dev.redlatch.bench.Main"}
+		}
+		if who.MatchString(c.Name) {
+			all = append(all, e)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no contestant matches %q", s.who)
+	}
+	return all, nil
+}
+
+// environment finds out what the run runs on.
+func environment(s settings) (report.Environment, error) {
+	l := host.NewLauncher()
+	defer l.Close()
+	server, err := host.StartServer(l, nil)
+	if err != nil {
+		return report.Environment{}, err
+	}
+	defer server.Stop()
+	info, err := server.Info()
+	if err != nil {
+		return report.Environment{}, err
+	}
+	java := "not here, no Java program was given"
+	if s.java != "" {
+		java = redissonJar.FindString(s.java)
+	}
+	return report.Environment{
+		Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		Processors: runtime.NumCPU(), Server: info.Version, Java: java, Rounds: s.rounds,
+	}, nil
+}
+
+// redissonJar finds the release in a class path.
+var redissonJar = regexp.MustCompile(`redisson-[0-9.]+[0-9]`)
+
+// revision returns what git calls the working tree, "unknown" without git.
+func revision() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}

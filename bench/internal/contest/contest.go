@@ -1,0 +1,106 @@
+// Package contest has the contestants: the lock clients that are measured, each
+// behind the same three small interfaces, set up as its own documentation says.
+//
+// What is particular to a contestant, such as how it waits, is written where it is
+// defined, and no peer is set up to be slow: where its defaults would hold it back
+// for reasons that have nothing to do with locks, such as a pool of three
+// connections, it gets what the others have.
+package contest
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Role says what a contestant is compared as.
+type Role string
+
+// Roles of contestants.
+const (
+	// Own is Redlatch itself.
+	Own Role = "own"
+	// Peer is another lock client.
+	Peer Role = "peer"
+	// Limit is no lock client: raw commands, as fast as they go.
+	Limit Role = "limit"
+)
+
+// PoolSize is how many connections a contestant with a pool may use.
+const PoolSize = 64
+
+// Settings are what a case asks of a contestant.
+type Settings struct {
+	// Addr is the server's address, host:port.
+	Addr string
+	// Lease is how long locks are held at most, not renewed. 0 means the
+	// contestant's own default, renewed where it renews.
+	Lease time.Duration
+}
+
+// Contestant is one way to take locks.
+type Contestant struct {
+	// Name is what tables call it, Role what it is compared as.
+	Name string
+	Role Role
+	// Fair says that its waiters are served in the order of arrival.
+	Fair bool
+	// Waits says that a lock that is held can be waited for.
+	Waits bool
+	// Renews says that it renews its leases by itself.
+	Renews bool
+	// Java says that it runs in a JVM, bench/java, and Open is nil.
+	Java bool
+	// Most is the largest number of goroutines that it can be measured with; 0
+	// means any.
+	Most int
+	// Sends are the commands it sends, as INFO commandstats calls them. None of
+	// them may also be called within its scripts, so that requests can be told
+	// from what scripts do. A test looks at both.
+	Sends []string
+	// Open connects it. It is nil for what is no Locker, and does its work apart.
+	Open func(ctx context.Context, s Settings) (Locker, error)
+}
+
+// Locker is a connected client. It is safe for concurrent use.
+type Locker interface {
+	// Key returns the lock called name, for one goroutine.
+	Key(name string) Key
+	// RedisKey returns the key that exists on the server while name is held, ""
+	// if there is none.
+	RedisKey(name string) string
+	// Close disconnects. Holds and waiters are gone by then.
+	Close() error
+}
+
+// Key is one goroutine's handle of a lock.
+type Key interface {
+	// Lock waits for the lock until ctx ends.
+	Lock(ctx context.Context) (Held, error)
+}
+
+// Held is a lock that was taken.
+type Held interface {
+	// Unlock gives it back.
+	Unlock() error
+}
+
+// All returns every contestant, Redlatch first.
+func All() []Contestant {
+	return []Contestant{
+		redlatchPlain, redlatchFair,
+		redsyncRedigo, redsyncGoRedis, bsmRedislock, rueidisLock,
+		redisson, redissonFair,
+		rawOne, rawPool, rawPipelined,
+	}
+}
+
+// Find returns the contestant called name.
+func Find(name string) (Contestant, error) {
+	for _, c := range All() {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return Contestant{}, fmt.Errorf("no contestant is called %q", name)
+}

@@ -1,0 +1,231 @@
+package contest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	launcher.Close() // and with it the servers, on Linux: each test stops its own
+	os.Exit(code)
+}
+
+// launcher keeps the thread that the servers end with.
+var launcher = host.NewLauncher()
+
+func startServer(t *testing.T) *host.Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a server, and -short asks for tests without")
+	}
+	s, err := host.StartServer(launcher, nil)
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func open(t *testing.T, c contest.Contestant, s *host.Server) contest.Locker {
+	t.Helper()
+	l, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
+	return l
+}
+
+// inProcess are the contestants that this process can try.
+func inProcess() []contest.Contestant {
+	return slices.DeleteFunc(contest.All(), func(c contest.Contestant) bool { return c.Open == nil })
+}
+
+// count raises a counter in two steps under a lock, by several goroutines of several
+// clients. Steps that are not excluded get lost.
+func count(t *testing.T, lockers []contest.Locker, times int) int64 {
+	t.Helper()
+	const each = 2
+	var counter atomic.Int64
+	var all sync.WaitGroup
+	for _, l := range lockers {
+		for range each {
+			key := l.Key("counter")
+			all.Go(func() {
+				for range times {
+					held, err := key.Lock(t.Context())
+					if !assert.NoError(t, err) {
+						return
+					}
+					n := counter.Load()
+					for range 20 {
+						runtime.Gosched()
+					}
+					counter.Store(n + 1)
+					assert.NoError(t, held.Unlock())
+				}
+			})
+		}
+	}
+	all.Wait()
+	return counter.Load()
+}
+
+func TestEveryContestantThatWaitsExcludes(t *testing.T) {
+	t.Parallel()
+	for _, c := range inProcess() {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			if !c.Waits {
+				t.Skip("this limit does not wait; TestLimitsRefuseALockThatIsHeld has it")
+			}
+			lockers := []contest.Locker{open(t, c, s), open(t, c, s)}
+			assert.Equal(t, int64(2*2*5), count(t, lockers, 5))
+		})
+	}
+}
+
+func TestLimitsRefuseALockThatIsHeld(t *testing.T) {
+	t.Parallel()
+	for _, c := range inProcess() {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			if c.Waits {
+				t.Skip("it waits instead")
+			}
+			l := open(t, c, s)
+			mine, other := l.Key("one"), l.Key("one")
+			held, err := mine.Lock(t.Context())
+			require.NoError(t, err)
+			_, err = other.Lock(t.Context())
+			require.Error(t, err)
+			require.NoError(t, held.Unlock())
+			require.Error(t, held.Unlock())
+			held, err = other.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, held.Unlock())
+		})
+	}
+}
+
+func TestWaitsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	for _, c := range inProcess() {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			if !c.Waits {
+				t.Skip("this limit does not wait")
+			}
+			holder := open(t, c, s)
+			// A lease shorter than the wait must not end it.
+			waiter, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr(), Lease: 100 * time.Millisecond})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, waiter.Close()) }()
+			held, err := holder.Key("held").Lock(t.Context())
+			require.NoError(t, err)
+			exists, err := redis.Bool(s.Do("EXISTS", holder.RedisKey("held")))
+			require.NoError(t, err)
+			assert.True(t, exists, "RedisKey does not name the key")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer time.AfterFunc(300*time.Millisecond, cancel).Stop()
+			_, err = waiter.Key("held").Lock(ctx)
+			require.Error(t, err)
+			require.Error(t, ctx.Err(), "it gave up before its context: %v", err)
+			require.NoError(t, held.Unlock())
+		})
+	}
+}
+
+// What a contestant sends must be known, and nothing of it may be called by its
+// scripts: otherwise its requests are counted wrongly.
+func TestRequestsAreToldFromWhatScriptsCall(t *testing.T) {
+	t.Parallel()
+	for _, c := range inProcess() {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			watch, err := redis.Dial("tcp", s.Addr(), redis.DialReadTimeout(10*time.Second))
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, watch.Close()) }()
+			_, err = watch.Do("MONITOR")
+			require.NoError(t, err)
+
+			lockers := []contest.Locker{open(t, c, s)}
+			if c.Waits {
+				lockers = append(lockers, open(t, c, s))
+				count(t, lockers, 3)
+			} else {
+				held, err := lockers[0].Key("counter").Lock(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, held.Unlock())
+			}
+			_, err = s.Do("ECHO", "that is all")
+			require.NoError(t, err)
+
+			sent, called := observed(t, watch)
+			for _, name := range sent {
+				assert.Contains(t, c.Sends, name)
+			}
+			for _, name := range called {
+				assert.NotContains(t, c.Sends, name)
+			}
+			assert.Contains(t, sent, "evalsha", "nothing was observed")
+			assert.NotEmpty(t, called)
+		})
+	}
+}
+
+// observed reads what a MONITOR has seen until the ECHO: names of commands that
+// clients sent, and of those that scripts called.
+func observed(t *testing.T, watch redis.Conn) (sent, called []string) {
+	t.Helper()
+	for {
+		line, err := redis.String(watch.Receive())
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(line, " [")
+		require.True(t, found, line)
+		from, text, found := strings.Cut(rest, "] ")
+		require.True(t, found, line)
+		words := strings.Split(strings.ToLower(text), " ")
+		name := strings.Trim(words[0], `"`)
+		switch {
+		case name == "echo":
+			return slices.Compact(slices.Sorted(slices.Values(sent))), called
+		case strings.HasSuffix(from, "lua"):
+			called = append(called, name)
+		case len(words) > 1 && slices.Contains([]string{"client", "cluster", "script", "pubsub"}, name):
+			sent = append(sent, fmt.Sprintf("%s|%s", name, strings.Trim(words[1], `"`)))
+		default:
+			sent = append(sent, name)
+		}
+	}
+}
+
+func TestContestantsAreFoundByTheirNamesAlone(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, c := range contest.All() {
+		assert.False(t, seen[c.Name], "two are called %s", c.Name)
+		seen[c.Name] = true
+		found, err := contest.Find(c.Name)
+		require.NoError(t, err)
+		assert.Equal(t, c.Name, found.Name)
+	}
+	_, err := contest.Find("nobody")
+	require.Error(t, err)
+}

@@ -1,0 +1,67 @@
+package contest
+
+import (
+	"context"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// redlatchPlain is Redlatch as its README has it: one client, two connections, a
+// lease that is renewed. No option is set.
+var redlatchPlain = Contestant{
+	Name: "redlatch", Role: Own, Waits: true, Renews: true,
+	Sends: []string{"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info"},
+	Open:  openRedlatch(rlock.New),
+}
+
+// redlatchFair is the fair lock of the same client.
+var redlatchFair = Contestant{
+	Name: "redlatch-fair", Role: Own, Fair: true, Waits: true, Renews: true,
+	// ROLE, TIME and PUBSUB belong to the look-out for waiters that are dead.
+	Sends: []string{
+		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "role", "time",
+		"client|id", "client|info", "pubsub|numsub", "pubsub|shardnumsub",
+	},
+	Open: openRedlatch(rfairlock.New),
+}
+
+func openRedlatch(kind func(*redlatch.Client, string) *rlock.Lock) func(context.Context, Settings) (Locker, error) {
+	return func(ctx context.Context, s Settings) (Locker, error) {
+		client, err := redlatch.Open(ctx, "redis://"+s.Addr)
+		if err != nil {
+			return nil, err
+		}
+		l := &redlatchLocker{Client: client, kind: kind}
+		if s.Lease > 0 {
+			l.options = []rlock.Option{rlock.WithLease(s.Lease)}
+		}
+		return l, nil
+	}
+}
+
+type redlatchLocker struct {
+	*redlatch.Client
+	kind    func(*redlatch.Client, string) *rlock.Lock
+	options []rlock.Option
+}
+
+func (l *redlatchLocker) Key(name string) Key {
+	return redlatchKey{lock: l.kind(l.Client, name), options: l.options}
+}
+
+func (l *redlatchLocker) RedisKey(name string) string { return name }
+
+type redlatchKey struct {
+	lock    *rlock.Lock
+	options []rlock.Option
+}
+
+func (k redlatchKey) Lock(ctx context.Context) (Held, error) {
+	hold, err := k.lock.Lock(ctx, k.options...)
+	if err != nil {
+		return nil, err
+	}
+	return hold, nil
+}

@@ -1,0 +1,81 @@
+package host
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+// Launcher starts processes. All of them are started by one thread, which it keeps
+// until Close, because a process inherits the processors of the thread that starts
+// it, and because Linux ends a process with that thread: nothing is left behind by
+// a benchmark that was killed.
+type Launcher struct {
+	starts chan start
+	done   chan struct{}
+}
+
+type start struct {
+	cmd  *exec.Cmd
+	cpus []int
+	err  chan error
+}
+
+// NewLauncher returns a launcher, which has one goroutine until it is closed.
+func NewLauncher() *Launcher {
+	l := &Launcher{starts: make(chan start), done: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+// Close ends the launcher, and with it what it started and still runs (on Linux).
+func (l *Launcher) Close() {
+	close(l.starts)
+	<-l.done
+}
+
+// Start starts cmd on these processors, on any when there are none.
+func (l *Launcher) Start(cmd *exec.Cmd, cpus []int) error {
+	s := start{cmd: cmd, cpus: cpus, err: make(chan error, 1)}
+	l.starts <- s
+	return <-s.err
+}
+
+func (l *Launcher) run() {
+	defer close(l.done)
+	// Never unlocked: the thread may be left with fewer processors than before, so
+	// it ends with this goroutine.
+	runtime.LockOSThread()
+	for s := range l.starts {
+		s.err <- startOn(s.cmd, s.cpus)
+	}
+}
+
+// Placement is where clients and server run.
+type Placement string
+
+// Placements.
+const (
+	// Apart gives the server a processor of its own, and clients the others.
+	Apart Placement = "apart"
+	// Free leaves it to the system.
+	Free Placement = "free"
+)
+
+// Possible reports whether this machine can place processes so.
+func (p Placement) Possible() bool { return p != Apart || len(processors()) >= 2 }
+
+// Server returns the processors for the server, none for any.
+func (p Placement) Server() []int {
+	if p != Apart {
+		return nil
+	}
+	return processors()[:1]
+}
+
+// Clients returns the processors for the clients, none for any.
+func (p Placement) Clients() []int {
+	if p != Apart {
+		return nil
+	}
+	return processors()[1:]
+}

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redlatch/redlatch/bench/internal/run"
+	"github.com/redlatch/redlatch/bench/internal/stats"
+)
+
+// Change is how one figure of two builds compares.
+type Change struct {
+	// What says which figure of what this is, Figure its column.
+	What   []string
+	Figure run.Figure
+	// Tree and Base are the medians of the two.
+	Tree, Base float64
+	// Ratio is Tree to Base, pair by pair.
+	Ratio stats.Ratio
+	// Failed says that rounds of one of them went wrong.
+	Failed bool
+}
+
+// Better reports whether the figure moved to the good.
+func (c Change) Better() bool { return c.Ratio.Moved() && (c.Ratio.Median > 1) == c.Figure.More }
+
+// Worse reports whether the figure moved to the bad.
+func (c Change) Worse() bool { return c.Ratio.Moved() && !c.Better() }
+
+// Changes compares the samples of the entrants "tree" and "base" in all figures of a
+// case.
+func Changes(c run.Case, who string, samples []run.Sample) []Change {
+	var changes []Change
+	for _, level := range c.Levels {
+		g := group(nil, samples, level)
+		failed := slices.ContainsFunc(samples, func(s run.Sample) bool { return s.Level == level && s.Error != "" })
+		for _, f := range c.Figures {
+			tree, base := g.values("tree", f.Name), g.values("base", f.Name)
+			changes = append(changes, Change{
+				What:   []string{who, c.Title, strconv.Itoa(level)},
+				Figure: f, Failed: failed,
+				Tree: stats.Median(tree), Base: stats.Median(base), Ratio: stats.Paired(tree, base),
+			})
+		}
+	}
+	return changes
+}
+
+// ChangeTable returns all changes as a table.
+func ChangeTable(changes []Change, tree, base string) Table {
+	t := Table{
+		Title: "The working tree against the base, pair by pair",
+		Head:  []string{"size", "what", "figure", tree, base, "ratio", "95 %", ""},
+	}
+	for _, c := range changes {
+		verdict := ""
+		switch {
+		case c.Failed:
+			verdict = "FAILED"
+		case c.Worse():
+			verdict = "WORSE"
+		case c.Better():
+			verdict = "better"
+		}
+		t.Rows = append(t.Rows, []string{
+			c.What[2], c.What[0] + ", " + c.What[1], c.Figure.Title, Number(c.Tree), Number(c.Base),
+			Ratio(c.Ratio.Median), Interval(c.Ratio), verdict,
+		})
+	}
+	return t
+}
+
+// Verdict says in words which figures moved beyond their interval.
+func Verdict(changes []Change) string {
+	var b strings.Builder
+	moved := 0
+	for _, c := range changes {
+		if c.Failed {
+			fmt.Fprintf(&b, "failed: %s\n", strings.Join(c.What, ", "))
+			continue
+		}
+		if !c.Ratio.Moved() {
+			continue
+		}
+		moved++
+		word := "better"
+		if c.Worse() {
+			word = "worse"
+		}
+		fmt.Fprintf(&b, "%s: %s, %s: %+.1f %% (%s to %s)\n", word, strings.Join(c.What, ", "), c.Figure.Title,
+			100*(c.Ratio.Median-1), percent(c.Ratio.Low), percent(c.Ratio.High))
+	}
+	if moved == 0 {
+		b.WriteString("No figure moved beyond its interval.\n")
+	}
+	fmt.Fprintf(&b, "%d of %d figures moved; one in twenty does by chance, more on a busy machine.\n", moved, len(changes))
+	return b.String()
+}
+
+func percent(ratio float64) string {
+	if math.IsNaN(ratio) {
+		return none
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(ratio-1))
+}

@@ -1,0 +1,76 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/redlatch/redlatch/bench/internal/run"
+)
+
+// Environment is what a run ran on.
+type Environment struct {
+	// Revision is what was measured, Go what it was built with.
+	Revision string `json:"revision"`
+	Go       string `json:"go"`
+	// System and Processors are the machine's.
+	System     string `json:"system"`
+	Processors int    `json:"processors"`
+	// Server is the server's version.
+	Server string `json:"server"`
+	// Java says which Redisson took part, or why none did.
+	Java string `json:"java"`
+	// Rounds is how many rounds there were.
+	Rounds int `json:"rounds"`
+}
+
+// String returns the environment as a sentence.
+func (e Environment) String() string {
+	return fmt.Sprintf("Redlatch %s, %s, %s, %d processors, Redis %s, %d rounds. Redisson: %s.",
+		e.Revision, e.Go, e.System, e.Processors, e.Server, e.Rounds, e.Java)
+}
+
+// Write writes everything about a run into folder, which is made: results.json,
+// tables.txt, tables.md and the plots.
+func Write(folder string, env Environment, cases []run.Case, entrants []run.Entrant, samples []run.Sample) error {
+	//nolint:gosec // for everybody to read
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	var text, markdown strings.Builder
+	text.WriteString(env.String() + "\n")
+	markdown.WriteString(env.String() + "\n")
+	for _, c := range cases {
+		for _, t := range Tables(c, entrants, samples) {
+			text.WriteString("\n" + t.Text())
+			markdown.WriteString("\n" + t.Markdown())
+		}
+		plots, err := Plots(folder, c, entrants, samples)
+		if err != nil {
+			return fmt.Errorf("plot %s: %w", c.ID, err)
+		}
+		for _, name := range plots {
+			fmt.Fprintf(&markdown, "\n![%s](%s)\n", c.Title, name)
+		}
+	}
+	data, err := json.MarshalIndent(struct {
+		Environment Environment  `json:"environment"`
+		Samples     []run.Sample `json:"samples"`
+	}{env, samples}, "", " ")
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{
+		"results.json": append(data, '\n'),
+		"tables.txt":   []byte(text.String()),
+		"tables.md":    []byte(markdown.String()),
+	} {
+		//nolint:gosec // for everybody to read
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+// Package report makes tables, plots and files of what a run measured.
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/bench/internal/run"
+	"github.com/redlatch/redlatch/bench/internal/stats"
+)
+
+// none stands where there is no figure.
+const none = "–"
+
+// Table is a grid of texts with a heading.
+type Table struct {
+	// Title says what it is about.
+	Title string
+	// Head names the columns; Rows have as many cells.
+	Head []string
+	Rows [][]string
+}
+
+// Tables returns one table for each placement of a case that has samples.
+func Tables(c run.Case, entrants []run.Entrant, samples []run.Sample) []Table {
+	var tables []Table
+	for _, place := range c.Places {
+		here := slices.DeleteFunc(slices.Clone(samples), func(s run.Sample) bool {
+			return s.Case != c.ID || s.Place != place
+		})
+		if len(here) > 0 {
+			tables = append(tables, table(c, place, entrants, here))
+		}
+	}
+	return tables
+}
+
+// rivals are what entrants are compared with, each a column.
+var rivals = []struct {
+	title string
+	is    func(contest.Contestant) bool
+}{
+	{"best Go peer", func(c contest.Contestant) bool { return c.Role == contest.Peer && !c.Java }},
+	{"Redisson", func(c contest.Contestant) bool { return c.Java }},
+	{"limit", func(c contest.Contestant) bool { return c.Role == contest.Limit }},
+}
+
+func table(c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample) Table {
+	t := Table{Title: fmt.Sprintf("%s. %s (%s)", c.ID, c.Title, placed(place)), Head: []string{c.Level, "client"}}
+	for i, f := range c.Figures {
+		t.Head = append(t.Head, f.Title)
+		if i == 0 {
+			t.Head = append(t.Head, "min", "max")
+		}
+	}
+	for _, r := range rivals {
+		t.Head = append(t.Head, "× "+r.title, "95 %")
+	}
+	for _, level := range c.Levels {
+		g := group(entrants, samples, level)
+		for _, e := range entrants {
+			if _, ok := g.samples[e.Label]; ok {
+				t.Rows = append(t.Rows, g.row(c, level, e))
+			}
+		}
+	}
+	return t.withoutEmpty()
+}
+
+func placed(p host.Placement) string {
+	if p == host.Apart {
+		return "server on a processor of its own"
+	}
+	return "unpinned"
+}
+
+// grouped are the samples of one level, by entrant, in the order of rounds.
+type grouped struct {
+	entrants []run.Entrant
+	samples  map[string][]run.Sample
+}
+
+func group(entrants []run.Entrant, samples []run.Sample, level int) grouped {
+	g := grouped{entrants: entrants, samples: map[string][]run.Sample{}}
+	for _, s := range samples {
+		if s.Level == level {
+			g.samples[s.Entrant] = append(g.samples[s.Entrant], s)
+		}
+	}
+	for _, s := range g.samples {
+		slices.SortFunc(s, func(a, b run.Sample) int { return a.Round - b.Round })
+	}
+	return g
+}
+
+// values returns a figure of an entrant, round by round, NaN where there is none.
+func (g grouped) values(label, figure string) []float64 {
+	var v []float64
+	for _, s := range g.samples[label] {
+		x, ok := s.Values[figure]
+		if !ok {
+			x = math.NaN()
+		}
+		v = append(v, x)
+	}
+	return v
+}
+
+// best returns the entrant with the best median of a figure among those that is
+// picks, "" if there is none.
+func (g grouped) best(f run.Figure, is func(contest.Contestant) bool) string {
+	label, figure := "", math.NaN()
+	for _, e := range g.entrants {
+		if !is(e.Contestant) {
+			continue
+		}
+		m := stats.Median(g.values(e.Label, f.Name))
+		if math.IsNaN(m) {
+			continue
+		}
+		if label == "" || f.More && m > figure || !f.More && m < figure {
+			label, figure = e.Label, m
+		}
+	}
+	return label
+}
+
+func (g grouped) row(c run.Case, level int, e run.Entrant) []string {
+	row := []string{strconv.Itoa(level), e.Label}
+	for i, f := range c.Figures {
+		s := stats.Summarize(g.values(e.Label, f.Name))
+		row = append(row, Number(s.Median))
+		if i == 0 {
+			row = append(row, Number(s.Min), Number(s.Max))
+		}
+	}
+	main := c.Figures[0]
+	for _, r := range rivals {
+		rival := g.best(main, r.is)
+		if rival == "" || rival == e.Label {
+			row = append(row, none, none)
+			continue
+		}
+		ratio := stats.Paired(g.values(e.Label, main.Name), g.values(rival, main.Name))
+		row = append(row, Ratio(ratio.Median), Interval(ratio))
+	}
+	return row
+}
+
+// withoutEmpty leaves out columns in which nothing stands.
+func (t Table) withoutEmpty() Table {
+	for i := len(t.Head) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != none }) {
+			continue
+		}
+		t.Head = slices.Delete(t.Head, i, i+1)
+		for j, r := range t.Rows {
+			t.Rows[j] = slices.Delete(r, i, i+1)
+		}
+	}
+	return t
+}
+
+// Number prints a figure with three digits or more.
+func Number(x float64) string {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return none
+	case x == 0:
+		return "0"
+	case math.Abs(x) >= 99.95:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case math.Abs(x) >= 9.995:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	}
+}
+
+// Ratio prints a ratio.
+func Ratio(x float64) string {
+	if math.IsNaN(x) {
+		return none
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+// Interval prints the interval of a ratio.
+func Interval(r stats.Ratio) string {
+	if r.Rounds == 0 {
+		return none
+	}
+	return Ratio(r.Low) + "–" + Ratio(r.High)
+}
+
+// Text prints the table in columns.
+func (t Table) Text() string {
+	widths := make([]int, len(t.Head))
+	for _, row := range append([][]string{t.Head}, t.Rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	b.WriteString(t.Title + "\n\n")
+	for _, row := range append([][]string{t.Head}, t.Rows...) {
+		var line strings.Builder
+		for i, cell := range row {
+			gap := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 1 { // names to the left, numbers to the right
+				line.WriteString("  " + cell + gap)
+			} else {
+				line.WriteString("  " + gap + cell)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}
+
+// Markdown prints the table for a document.
+func (t Table) Markdown() string {
+	var b strings.Builder
+	b.WriteString("### " + t.Title + "\n\n")
+	b.WriteString("| " + strings.Join(t.Head, " | ") + " |\n|")
+	for i := range t.Head {
+		if i == 1 {
+			b.WriteString("---|")
+		} else {
+			b.WriteString("---:|")
+		}
+	}
+	for _, row := range t.Rows {
+		b.WriteString("\n| " + strings.Join(row, " | ") + " |")
+	}
+	b.WriteString("\n")
+	return b.String()
+}

@@ -1,0 +1,158 @@
+package run
+
+import (
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/bench/internal/work"
+)
+
+// Case is one kind of work at some sizes.
+type Case struct {
+	// ID is its letter, Title what it is, Level what its sizes are.
+	ID, Title, Level string
+	// Levels are its sizes.
+	Levels []int
+	// Places are where clients and server run.
+	Places []host.Placement
+	// Fits says which contestants can do it.
+	Fits func(c contest.Contestant) bool
+	// Figures are what its table shows, the first being compared.
+	Figures []Figure
+	// Rounds is the most rounds that are of use; 0 means as many as are asked for.
+	Rounds int
+	// Processes is how many there are, 1 if it is 0. Level counts goroutines of each.
+	Processes int
+	// Mixed makes Redisson's of half of the processes.
+	Mixed bool
+	// Log says that its plots have a logarithmic scale of figures.
+	Log bool
+
+	spec work.Spec
+}
+
+// Figure is a column of a table.
+type Figure struct {
+	// Name is that of the value, Title what people read.
+	Name, Title string
+	// More says that more of it is better.
+	More bool
+}
+
+// Figures that are measured on the server or made from several processes, besides
+// those of package work. Times are microseconds.
+const (
+	// Requests are commands sent for each count, RequestRate for each second.
+	Requests    = "requests"
+	RequestRate = "request_rate"
+	// RedisCPU is the server's processor time for each count, Busy the time that it
+	// spent on requests; RedisLoad is the former as a share of one processor.
+	RedisCPU  = "redis_cpu"
+	Busy      = "redis_busy"
+	RedisLoad = "redis_load"
+	// Most and Least are the shares of processes, in percent.
+	Most  = "most"
+	Least = "least"
+	// Ours is the share of Redlatch's processes among others, in percent.
+	Ours = "ours"
+)
+
+var (
+	rate       = Figure{work.Rate, "per second", true}
+	p50        = Figure{work.P50, "p50 µs", false}
+	p99        = Figure{work.P99, "p99 µs", false}
+	longest    = Figure{work.Longest, "max µs", false}
+	requests   = Figure{Requests, "requests each", false}
+	redisCPU   = Figure{RedisCPU, "Redis CPU µs each", false}
+	clientCPU  = Figure{work.CPU, "client CPU µs each", false}
+	allocs     = Figure{work.Allocs, "allocations each", false}
+	most       = Figure{Most, "most of a process %", false}
+	least      = Figure{Least, "least of a process %", true}
+	perSecond  = Figure{RequestRate, "commands/s", false}
+	clientLoad = Figure{work.CPU, "client CPU µs/s each", false}
+)
+
+var (
+	everywhere = []host.Placement{host.Apart, host.Free}
+	apart      = []host.Placement{host.Apart}
+)
+
+func locks(c contest.Contestant) bool  { return !c.Fair || c.Role == contest.Own }
+func waits(c contest.Contestant) bool  { return c.Waits && locks(c) }
+func fair(c contest.Contestant) bool   { return c.Fair }
+func renews(c contest.Contestant) bool { return c.Renews && !c.Fair }
+func redlatch(c contest.Contestant) bool {
+	return c.Role == contest.Own && !c.Fair
+}
+
+// Cases returns all of them.
+func Cases() []Case {
+	return append([]Case{
+		{
+			ID: "a", Title: "Lock and unlock, a key for each goroutine", Level: "goroutines",
+			Levels: []int{1, 8, 64, 512, 4096}, Places: everywhere, Fits: locks, Log: true,
+			Figures: []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests},
+			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
+		},
+		{
+			ID: "b", Title: "One key, one process", Level: "goroutines",
+			Levels: []int{1, 2, 16, 128, 1000, 10000}, Places: apart, Fits: waits, Log: true,
+			Figures: []Figure{rate, p50, p99, longest, requests, {work.Luckiest, "luckiest ×", false}, {work.Unluckiest, "unluckiest ×", true}},
+			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 1500},
+		},
+		{
+			ID: "c", Title: "One key, eight processes", Level: "goroutines of each", Processes: 8,
+			Levels: []int{16}, Places: apart, Fits: waits,
+			Figures: []Figure{rate, p50, p99, longest, requests, most, least},
+			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 2000},
+		},
+		{
+			ID: "c-mixed", Title: "One key, two processes of Redlatch and two of Redisson", Level: "goroutines or threads of each",
+			Processes: 4, Mixed: true, Levels: []int{16}, Places: apart, Fits: redlatch,
+			Figures: []Figure{rate, p50, p99, longest, {Ours, "Redlatch's share %", true}, most, least},
+			spec:    work.Spec{Kind: work.Turns, Warmup: 500, Duration: 2000},
+		},
+		{
+			ID: "d", Title: "Wake-up: from the unlock to the other's return", Level: "waiters",
+			Levels: []int{1}, Places: everywhere, Fits: waits,
+			Figures: []Figure{p50, p99, longest, requests, redisCPU},
+			spec:    work.Spec{Kind: work.Wakeup, Warmup: 300, Duration: 1500},
+		},
+	}, restful()...)
+}
+
+// restful returns the cases in which little happens, and those of fair locks.
+func restful() []Case {
+	// Polls that are seconds apart must be seen: these take longer, and fewer rounds.
+	idle := []Figure{
+		perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
+		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,
+		{RedisLoad, "Redis CPU %", false},
+	}
+	return []Case{
+		{
+			ID: "e", Title: "Waiters for one lock that stays held", Level: "waiters", Rounds: 2,
+			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle,
+			spec: work.Spec{Kind: work.Idle, Warmup: 2000, Duration: 11000},
+		},
+		{
+			ID: "e-many", Title: "Waiters for as many locks that stay held", Level: "waiters", Rounds: 2,
+			Levels: []int{1000, 10000}, Places: apart, Fits: waits, Figures: idle,
+			spec: work.Spec{Kind: work.Idle, Separate: true, Warmup: 2000, Duration: 11000},
+		},
+		{
+			ID: "f", Title: "Locks that are held and renewed", Level: "locks", Rounds: 2,
+			Levels: []int{100000}, Places: apart, Fits: renews,
+			Figures: []Figure{
+				perSecond, clientLoad, {RedisLoad, "Redis CPU %", false},
+				{work.Oldest, "latest renewal s", false}, {work.Gone, "gone", false},
+			},
+			spec: work.Spec{Kind: work.Watchdog, Warmup: 11000, Duration: 21000},
+		},
+		{
+			ID: "g", Title: "One fair lock, one process", Level: "queued",
+			Levels: []int{10, 100, 1000, 10000}, Places: apart, Fits: fair, Log: true,
+			Figures: []Figure{rate, p50, p99, longest, requests, {Busy, "Redis busy µs each", false}, redisCPU},
+			spec:    work.Spec{Kind: work.Turns, Warmup: 1000, Duration: 2000},
+		},
+	}
+}

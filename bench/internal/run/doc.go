@@ -1,0 +1,3 @@
+// Package run carries a benchmark out: which contestants do which work, in turn, and
+// what came of each round.
+package run

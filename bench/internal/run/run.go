@@ -1,0 +1,230 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/bench/internal/work"
+)
+
+// jvmWarmup is how long a JVM works before its first figure counts.
+const jvmWarmup = 8 * time.Second
+
+// Entrant is a contestant of a run: a program that does its work.
+type Entrant struct {
+	// Label is what tables call it.
+	Label string
+	// Contestant is what the program is asked for.
+	Contestant contest.Contestant
+	// Command starts a worker.
+	Command []string
+}
+
+// Sample is what one entrant did in one round.
+type Sample struct {
+	// Case and Place are where it belongs, Level its size, Round counts from 1.
+	Case  string         `json:"case"`
+	Place host.Placement `json:"place"`
+	Level int            `json:"level"`
+	Round int            `json:"round"`
+	// Entrant is the label of who did it.
+	Entrant string `json:"entrant"`
+	// Values are the figures. Missing ones could not be had.
+	Values work.Values `json:"values,omitempty"`
+	// Error says why there are none.
+	Error string `json:"error,omitempty"`
+}
+
+// Runner carries cases out. Its fields are set before its first use.
+type Runner struct {
+	// Entrants take turns in this order.
+	Entrants []Entrant
+	// Mate is who takes the other half of a mixed case; nil leaves mixed cases out.
+	Mate *Entrant
+	// Rounds is how many rounds there are.
+	Rounds int
+	// Scale multiplies the time of each measurement; 0 means 1.
+	Scale float64
+	// Swap lets them take turns backwards in every other round, so that neither of two
+	// always comes after the same.
+	Swap bool
+	// Log is told what goes on.
+	Log io.Writer
+
+	launcher *host.Launcher
+	kept     map[string]*session
+	runs     int
+}
+
+// Run carries one case out and returns its samples. What goes wrong in one
+// measurement is part of the sample; an error is returned when there is no going on.
+func (r *Runner) Run(c Case) ([]Sample, error) {
+	if c.Mixed && r.Mate == nil {
+		r.say("%s: left out, there is no Redisson\n", c.ID)
+		return nil, nil
+	}
+	r.launcher = host.NewLauncher()
+	defer r.launcher.Close()
+	var samples []Sample
+	for _, place := range c.Places {
+		if !place.Possible() {
+			r.say("%s: client and server cannot be kept apart here\n", c.ID)
+			continue
+		}
+		s, err := r.place(c, place)
+		samples = append(samples, s...)
+		if err != nil {
+			return samples, err
+		}
+	}
+	return samples, nil
+}
+
+// say tells the log, which may be lost.
+func (r *Runner) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Log, format, args...)
+}
+
+// place carries a case out with client and server in one placement.
+func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
+	server, err := host.StartServer(r.launcher, place.Server())
+	if err != nil {
+		return nil, err
+	}
+	defer server.Stop()
+	r.kept = map[string]*session{}
+	defer func() {
+		for _, s := range r.kept {
+			s.close()
+		}
+	}()
+	var samples []Sample
+	rounds := r.Rounds
+	if c.Rounds > 0 {
+		rounds = min(rounds, c.Rounds)
+	}
+	for _, level := range c.Levels {
+		for round := range rounds {
+			for _, e := range r.order(round) {
+				if !c.fits(e.Contestant, level) {
+					continue
+				}
+				s := Sample{Case: c.ID, Place: place, Level: level, Round: round + 1, Entrant: e.Label}
+				r.sample(&s, c, e, server)
+				samples = append(samples, s)
+			}
+		}
+	}
+	return samples, nil
+}
+
+// order returns the entrants in the order of a round.
+func (r *Runner) order(round int) []Entrant {
+	order := slices.Clone(r.Entrants)
+	if r.Swap && round%2 == 1 {
+		slices.Reverse(order)
+	}
+	return order
+}
+
+// fits reports whether a contestant can do a case at a size. What bounds it is its
+// threads, and a watchdog holds locks without.
+func (c Case) fits(who contest.Contestant, level int) bool {
+	most := who.Most
+	if c.spec.Kind == work.Watchdog {
+		most = 0
+	}
+	return c.Fits(who) && (most == 0 || level <= most)
+}
+
+// sample fills s with what e does.
+func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
+	r.runs++
+	parties, err := r.parties(c, e, s.Place)
+	if err == nil {
+		for i := range parties {
+			parties[i].spec = r.spec(c, parties[i], s.Level, server.Addr())
+		}
+		var all []work.Values
+		var w host.Work
+		if all, w, err = measure(server, parties); err == nil {
+			s.Values = combine(parties, all, w)
+		}
+	}
+	r.part(parties, err)
+	if err != nil {
+		s.Error = err.Error()
+		r.say("%s %s %s %d round %d: %v\n", c.ID, s.Place, e.Label, s.Level, s.Round, err)
+		return
+	}
+	r.say("%s %s %s %d round %d: %s\n", c.ID, s.Place, e.Label, s.Level, s.Round,
+		strconv.FormatFloat(s.Values[c.Figures[0].Name], 'f', 1, 64))
+}
+
+// spec returns what a party is asked for.
+func (r *Runner) spec(c Case, p party, level int, addr string) work.Spec {
+	spec := c.spec
+	if r.Scale > 0 {
+		spec.Duration = int64(float64(spec.Duration) * r.Scale)
+	}
+	spec.Contestant, spec.Addr, spec.Goroutines = p.entrant.Contestant.Name, addr, level
+	spec.Key = "bench:" + strconv.Itoa(r.runs)
+	if p.entrant.Contestant.Java && !p.used {
+		spec.Warmup += jvmWarmup.Milliseconds()
+	}
+	return spec
+}
+
+// parties returns the workers of a measurement: new ones, but JVMs are kept.
+func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, error) {
+	var parties []party
+	n := max(c.Processes, 1)
+	for i := range n {
+		of := e
+		if c.Mixed && i >= n/2 {
+			of = *r.Mate
+		}
+		s, err := r.session(of, i, place)
+		if err != nil {
+			return parties, err
+		}
+		parties = append(parties, party{session: s, entrant: of})
+	}
+	return parties, nil
+}
+
+func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, error) {
+	name := e.Label + strconv.Itoa(i)
+	if s, ok := r.kept[name]; ok {
+		return s, nil
+	}
+	s, err := startSession(r.launcher, e.Command, place.Clients())
+	if err == nil && e.Contestant.Java {
+		r.kept[name] = s
+	}
+	return s, err
+}
+
+// part ends the workers of a measurement, those that are kept only if it went wrong
+// in a way that leaves them in an unknown state.
+func (r *Runner) part(parties []party, err error) {
+	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
+	for _, p := range parties {
+		p.used = true
+		if p.entrant.Contestant.Java && !broken {
+			continue
+		}
+		p.close()
+		for name, s := range r.kept {
+			if s == p.session {
+				delete(r.kept, name)
+			}
+		}
+	}
+}

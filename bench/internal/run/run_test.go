@@ -1,0 +1,162 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/bench/internal/run"
+	"github.com/redlatch/redlatch/bench/internal/work"
+)
+
+// asWorker makes the test's own program a worker.
+const asWorker = "bench-test-worker"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asWorker {
+		if err := work.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func entrant(t *testing.T, name string) run.Entrant {
+	t.Helper()
+	c, err := contest.Find(name)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return run.Entrant{Label: name, Contestant: c, Command: []string{self, asWorker}}
+}
+
+// chosen returns the case of a letter, at one size and short.
+func chosen(t *testing.T, id string, level int) run.Case {
+	t.Helper()
+	for _, c := range run.Cases() {
+		if c.ID == id {
+			c.Levels, c.Places = []int{level}, []host.Placement{host.Free}
+			return c
+		}
+	}
+	t.Fatalf("no case %s", id)
+	return run.Case{}
+}
+
+func needsServer(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a server, and -short asks for tests without")
+	}
+}
+
+func TestContestantsTakeTurnsRoundByRound(t *testing.T) {
+	t.Parallel()
+	needsServer(t)
+	r := &run.Runner{
+		Entrants: []run.Entrant{entrant(t, "redlatch"), entrant(t, "raw-one")},
+		Rounds:   2, Scale: 0.2, Swap: true, Log: io.Discard,
+	}
+	samples, err := r.Run(chosen(t, "a", 2))
+	require.NoError(t, err)
+	var order []string
+	for _, s := range samples {
+		require.Empty(t, s.Error)
+		order = append(order, fmt.Sprint(s.Round, s.Entrant))
+		assert.Positive(t, s.Values[work.Rate])
+		assert.InDelta(t, 2, s.Values[run.Requests], 0.3, "requests of %s", s.Entrant)
+		assert.Positive(t, s.Values[run.RedisCPU])
+	}
+	assert.Equal(t, []string{"1redlatch", "1raw-one", "2raw-one", "2redlatch"}, order)
+}
+
+func TestProcessesAreAddedUp(t *testing.T) {
+	t.Parallel()
+	needsServer(t)
+	r := &run.Runner{Entrants: []run.Entrant{entrant(t, "redlatch")}, Rounds: 1, Scale: 0.2, Log: io.Discard}
+	c := chosen(t, "c", 2)
+	c.Processes = 3
+	samples, err := r.Run(c)
+	require.NoError(t, err)
+	require.Len(t, samples, 1)
+	v := samples[0].Values
+	require.Empty(t, samples[0].Error)
+	assert.Positive(t, v[work.Rate])
+	assert.GreaterOrEqual(t, v[run.Most], 100.0/3-0.1)
+	assert.LessOrEqual(t, v[run.Least], 100.0/3+0.1)
+	assert.InDelta(t, 100, v[run.Ours], 1e-9)
+}
+
+func TestWhoFailsIsToldAndTheOthersGoOn(t *testing.T) {
+	t.Parallel()
+	needsServer(t)
+	dead := entrant(t, "raw-one")
+	dead.Label, dead.Command = "dead", []string{"false"}
+	stranger := entrant(t, "raw-one")
+	stranger.Label, stranger.Contestant.Name = "stranger", "nobody"
+	var log strings.Builder
+	r := &run.Runner{
+		Entrants: []run.Entrant{dead, stranger, entrant(t, "redlatch")},
+		Rounds:   1, Scale: 0.1, Log: &log,
+	}
+	samples, err := r.Run(chosen(t, "a", 1))
+	require.NoError(t, err)
+	require.Len(t, samples, 3)
+	assert.NotEmpty(t, samples[0].Error)
+	assert.Contains(t, samples[1].Error, "nobody")
+	assert.Empty(t, samples[2].Error)
+	assert.Contains(t, log.String(), "dead")
+}
+
+func TestMixedCaseNeedsAMate(t *testing.T) {
+	t.Parallel()
+	r := &run.Runner{Entrants: []run.Entrant{entrant(t, "redlatch")}, Rounds: 1, Log: io.Discard}
+	samples, err := r.Run(chosen(t, "c-mixed", 1))
+	require.NoError(t, err)
+	assert.Empty(t, samples)
+	if testing.Short() {
+		return
+	}
+	// Any contestant of the same keys will do to share the lock.
+	mate := entrant(t, "redlatch-fair")
+	mate.Contestant.Role, mate.Contestant.Name = contest.Peer, "redlatch"
+	r.Mate, r.Scale = &mate, 0.2
+	samples, err = r.Run(chosen(t, "c-mixed", 2))
+	require.NoError(t, err)
+	require.Len(t, samples, 1)
+	require.Empty(t, samples[0].Error)
+	assert.InDelta(t, 50, samples[0].Values[run.Ours], 49)
+}
+
+func TestEveryCaseHasFiguresAndSomebodyWhoFits(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, c := range run.Cases() {
+		assert.False(t, seen[c.ID], "two cases are called %s", c.ID)
+		seen[c.ID] = true
+		assert.NotEmpty(t, c.Figures, c.ID)
+		assert.NotEmpty(t, c.Levels, c.ID)
+		fits := 0
+		for _, who := range contest.All() {
+			if c.Fits(who) {
+				fits++
+			}
+		}
+		assert.Positive(t, fits, c.ID)
+	}
+	for _, q := range run.QuickCases() {
+		_, err := contest.Find(q.Contestant)
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,88 @@
+package work_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/work"
+)
+
+// javaEnv has the class path of the Java contestant, which `make bench-check` builds.
+const javaEnv = "REDLATCH_BENCH_JAVA"
+
+func startJava(t *testing.T) *worker {
+	t.Helper()
+	classPath := os.Getenv(javaEnv)
+	if classPath == "" {
+		t.Skipf("%s does not say where the Java contestant is: `make bench-check` does, where there is a JDK", javaEnv)
+	}
+	cmd := exec.CommandContext(t.Context(), "java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classPath, "dev.redlatch.bench.Main")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	w := &worker{in: json.NewEncoder(in), out: json.NewDecoder(out), end: in.Close, done: make(chan error, 1)}
+	go func() { w.done <- cmd.Wait() }()
+	return w
+}
+
+// The JVM speaks the same lines, sends what it is said to send, and its figures have
+// the same names.
+func TestRedissonDoesTheSameWork(t *testing.T) {
+	t.Parallel()
+	w := startJava(t)
+	s := startServer(t)
+	want := map[work.Kind][]string{
+		work.Pairs:    {work.Rate, work.P50, work.P99, work.CPU},
+		work.Turns:    {work.Rate, work.P50, work.Longest, work.Luckiest},
+		work.Wakeup:   {work.Rate, work.P50},
+		work.Idle:     {work.Goroutines, work.Connections},
+		work.Watchdog: {work.Count},
+	}
+	for _, contestant := range []string{"redisson", "redisson-fair"} {
+		for kind, names := range want {
+			v := w.measure(t, work.Spec{
+				Kind: kind, Contestant: contestant, Addr: s.Addr(), Key: contestant + string(kind),
+				Goroutines: 4, Warmup: 300, Duration: 300,
+			})
+			for _, name := range names {
+				assert.Positive(t, v[name], "%s, %s: %s of %v", contestant, kind, name, v)
+			}
+			assert.Zero(t, v[work.Gone])
+		}
+	}
+	requireKnown(t, s.Do, "redisson")
+	require.NoError(t, w.end())
+	require.NoError(t, <-w.done)
+}
+
+// requireKnown holds that every command the server has seen is one that a contestant
+// sends, one that its scripts call, or one that the benchmark asks.
+func requireKnown(t *testing.T, do func(string, ...any) (any, error), name string) {
+	t.Helper()
+	c, err := contest.Find(name)
+	require.NoError(t, err)
+	text, err := redis.String(do("INFO", "commandstats"))
+	require.NoError(t, err)
+	known := append([]string{
+		"exists", "hexists", "hincrby", "pexpire", "pttl", "hget", "hset", "get", "set", "del", "publish",
+		"lindex", "lpop", "lrem", "rpush", "lrange", "zscore", "zadd", "zrem", "zrange", "zincrby",
+		"info", "client|list",
+	}, c.Sends...)
+	for line := range strings.Lines(text) {
+		if command, found := strings.CutPrefix(line, "cmdstat_"); found {
+			command, _, _ = strings.Cut(command, ":")
+			assert.Contains(t, known, command)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/luasrc"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/stats"
+)
+
+// errRefused says that a raw script found the lock in a state it cannot be in.
+var errRefused = errors.New("a raw script was refused")
+
+// pipeline is the limit that nothing with a goroutine per lock can pass: one
+// goroutine that writes and reads whole batches on one connection. The locks are in
+// two halves, so that the server has the one while the other is written or read.
+type pipeline struct {
+	conn     redis.Conn
+	halves   [2]half
+	stop     atomic.Bool
+	counting atomic.Bool
+	done     sync.WaitGroup
+	failed   failure
+	pairs    atomic.Int64
+	times    stats.Histogram
+	since    usage
+}
+
+// half are some of the locks, all of them in the same state.
+type half struct {
+	acquire, release [][]any
+	taking           bool // acquisitions are under way, else releases
+	began            time.Time
+}
+
+func startPipeline(spec Spec) (job, error) {
+	if spec.Kind != Pairs {
+		return nil, fmt.Errorf("work: %s does nothing but %s", spec.Contestant, Pairs)
+	}
+	conn, err := redis.Dial("tcp", spec.Addr, redis.DialWriteTimeout(time.Minute), redis.DialReadTimeout(time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range []string{luasrc.Acquire.Text(), luasrc.Release.Text()} {
+		if _, err := conn.Do("SCRIPT", "LOAD", s); err != nil {
+			return nil, err
+		}
+	}
+	p := &pipeline{conn: conn}
+	for i, name := range numbered(spec.Key, spec.Goroutines) {
+		h := &p.halves[i%2]
+		owner := fmt.Sprintf("0c2c7e4e-5f53-7c6b-9d3e-2b1f6a7c8d9e:%d", i+1)
+		h.acquire = append(h.acquire, contest.AcquireArgs(name, owner))
+		h.release = append(h.release, contest.ReleaseArgs(name, owner))
+	}
+	p.done.Go(func() {
+		if err := p.run(); err != nil {
+			p.failed.set(err)
+		}
+	})
+	return p, nil
+}
+
+// run keeps both halves under way, and ends with no lock held.
+func (p *pipeline) run() error {
+	for i := range p.halves {
+		if err := p.send(&p.halves[i]); err != nil {
+			return err
+		}
+	}
+	for i := 0; ; i = 1 - i {
+		h := &p.halves[i]
+		if err := p.receive(h); err != nil {
+			return err
+		}
+		// After the first half's releases come the second's: then all are free.
+		if i == 0 && !h.taking && p.stop.Load() {
+			return p.receive(&p.halves[1])
+		}
+		if err := p.send(h); err != nil {
+			return err
+		}
+	}
+}
+
+// send writes the next call of each lock of h.
+func (p *pipeline) send(h *half) error {
+	h.taking = !h.taking
+	calls := h.release
+	if h.taking {
+		calls, h.began = h.acquire, time.Now()
+	}
+	for _, args := range calls {
+		if err := p.conn.Send("EVALSHA", args...); err != nil {
+			return err
+		}
+	}
+	return p.conn.Flush()
+}
+
+// receive reads the replies to what was sent for h.
+func (p *pipeline) receive(h *half) error {
+	for range h.acquire {
+		reply, err := p.conn.Receive()
+		if err != nil {
+			return err
+		}
+		if h.taking != (reply == nil) {
+			return errRefused
+		}
+	}
+	if !h.taking && p.counting.Load() {
+		took := time.Since(h.began)
+		p.pairs.Add(int64(len(h.acquire)))
+		for range h.acquire {
+			p.times.Add(took)
+		}
+	}
+	return nil
+}
+
+func (p *pipeline) begin() {
+	p.since = now()
+	p.counting.Store(true)
+}
+
+func (p *pipeline) end() Values {
+	p.counting.Store(false)
+	v := p.since.per(float64(p.pairs.Load()))
+	v[P50], v[P99] = micros(p.times.Quantile(0.5)), micros(p.times.Quantile(0.99))
+	v[Longest] = micros(p.times.Max())
+	return v
+}
+
+func (p *pipeline) close() error {
+	p.stop.Store(true)
+	p.done.Wait()
+	return errors.Join(p.failed.get(), p.conn.Close())
+}

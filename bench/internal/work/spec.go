@@ -1,0 +1,104 @@
+package work
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"time"
+)
+
+// Kind is a kind of work.
+type Kind string
+
+// Kinds of work; the package comment says what they are.
+const (
+	Pairs    Kind = "pairs"
+	Turns    Kind = "turns"
+	Wakeup   Kind = "wakeup"
+	Idle     Kind = "idle"
+	Watchdog Kind = "watchdog"
+)
+
+// Spec is one measurement.
+type Spec struct {
+	// Kind is the work, Contestant who does it.
+	Kind       Kind   `json:"kind"`
+	Contestant string `json:"contestant"`
+	// Addr is the server's address, host:port.
+	Addr string `json:"addr"`
+	// Key is the lock's name, or what the names begin with.
+	Key string `json:"key"`
+	// Goroutines is how many there are, or how many locks are held by the watchdog.
+	Goroutines int `json:"goroutines"`
+	// Separate gives each waiter of Idle a lock of its own.
+	Separate bool `json:"separate,omitempty"`
+	// Warmup and Duration are milliseconds.
+	Warmup   int64 `json:"warmup"`
+	Duration int64 `json:"duration"`
+}
+
+func (s Spec) warmup() time.Duration   { return time.Duration(s.Warmup) * time.Millisecond }
+func (s Spec) duration() time.Duration { return time.Duration(s.Duration) * time.Millisecond }
+
+// Events that a worker tells.
+const (
+	EventReady    = "ready"
+	EventMeasured = "measured"
+	EventDone     = "done"
+)
+
+// Event is what a worker says.
+type Event struct {
+	// Event is its name.
+	Event string `json:"event"`
+	// Values are what was measured, by name; see the list of figures.
+	Values Values `json:"values,omitempty"`
+	// Error says what went wrong.
+	Error string `json:"error,omitempty"`
+}
+
+// Values are figures by name.
+type Values map[string]float64
+
+// known leaves out what is no number, because nothing was counted.
+func (v Values) known() Values {
+	maps.DeleteFunc(v, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	return v
+}
+
+// The names of figures that workers measure. Times are microseconds.
+const (
+	// Count is how many pairs, or acquisitions, or wake-ups there were.
+	Count = "count"
+	// Rate is Count per second.
+	Rate = "rate"
+	// P50, P99 and Longest tell how long a pair took, a wait, or a wake-up.
+	P50     = "p50"
+	P99     = "p99"
+	Longest = "longest"
+	// Allocs are heap allocations per count, CPU the process's processor time.
+	Allocs = "allocs"
+	CPU    = "client_cpu"
+	// Luckiest and Unluckiest are shares, 1 being that of all if it were equal.
+	Luckiest   = "luckiest"
+	Unluckiest = "unluckiest"
+	// Heap and Stack are bytes per waiter, Goroutines how many there are for each.
+	Heap       = "heap"
+	Stack      = "stack"
+	Goroutines = "goroutines"
+	// Connections is how many a client has to the server.
+	Connections = "connections"
+	// Oldest is the longest time, in seconds, that a lease had not been renewed, and
+	// Gone how many of the leases looked at were gone.
+	Oldest = "oldest"
+	Gone   = "gone"
+)
+
+// Orders that a worker takes.
+const (
+	orderGo   = "go"
+	orderStop = "stop"
+)
+
+// errOrder says that the runner did not follow the conversation.
+var errOrder = errors.New("work: unexpected order")

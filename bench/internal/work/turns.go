@@ -1,0 +1,161 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/stats"
+)
+
+// errTogether says that a lock did not exclude.
+var errTogether = errors.New("two goroutines held the lock at once")
+
+// turns are goroutines that lock and unlock until they are ended: the same key, or
+// each its own.
+type turns struct {
+	spec   Spec
+	locker contest.Locker
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	failed failure
+
+	counting atomic.Bool
+	times    stats.Histogram
+	inside   atomic.Int32
+	members  []member
+	since    usage
+}
+
+// member is one goroutine. Its fields are written by it, read when it is counted,
+// and begin is the time since when it waits, 0 when it does not.
+type member struct {
+	count atomic.Int64
+	begin atomic.Int64
+	_     [48]byte // a cache line of its own
+}
+
+// failure keeps the first error of many goroutines.
+type failure struct{ err atomic.Pointer[error] }
+
+func (f *failure) set(err error) { f.err.CompareAndSwap(nil, &err) }
+
+func (f *failure) get() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
+	locker, err := c.Open(ctx, contest.Settings{Addr: spec.Addr})
+	if err != nil {
+		return nil, err
+	}
+	t := &turns{spec: spec, locker: locker, members: make([]member, spec.Goroutines)}
+	ctx, t.cancel = context.WithCancel(ctx)
+	for i := range t.members {
+		name := spec.Key
+		if spec.Kind == Pairs {
+			name += ":" + strconv.Itoa(i)
+		}
+		key := locker.Key(name)
+		t.done.Go(func() {
+			if err := t.take(ctx, key, &t.members[i]); err != nil {
+				t.failed.set(err)
+			}
+		})
+	}
+	return t, nil
+}
+
+// take locks and unlocks until ctx ends.
+func (t *turns) take(ctx context.Context, key contest.Key, m *member) error {
+	pairs := t.spec.Kind == Pairs
+	for ctx.Err() == nil {
+		began := time.Now()
+		m.begin.Store(began.UnixNano())
+		held, err := key.Lock(ctx)
+		if err != nil {
+			return unlessEnded(ctx, err)
+		}
+		took := time.Since(began)
+		if !pairs && t.inside.Add(1) != 1 {
+			t.failed.set(errTogether)
+		}
+		m.begin.Store(0)
+		if !pairs {
+			t.inside.Add(-1)
+		}
+		if err := held.Unlock(); err != nil {
+			return err
+		}
+		if pairs {
+			took = time.Since(began)
+		}
+		if t.counting.Load() {
+			m.count.Add(1)
+			t.times.Add(took)
+		}
+	}
+	return nil
+}
+
+// unlessEnded returns err if it is not that of the end.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (t *turns) begin() {
+	t.since = now()
+	t.counting.Store(true)
+}
+
+func (t *turns) end() Values {
+	t.counting.Store(false)
+	var sum, most int64
+	least := int64(-1)
+	for i := range t.members {
+		n := t.members[i].count.Load()
+		sum += n
+		most = max(most, n)
+		if least < 0 || n < least {
+			least = n
+		}
+	}
+	v := t.since.per(float64(sum))
+	t.countOpenWaits()
+	v[P50], v[P99] = micros(t.times.Quantile(0.5)), micros(t.times.Quantile(0.99))
+	v[Longest] = micros(t.times.Max())
+	equal := float64(sum) / float64(len(t.members))
+	v[Luckiest], v[Unluckiest] = float64(most)/equal, float64(least)/equal
+	return v
+}
+
+// countOpenWaits counts waits that were not over at the end with what they have
+// lasted, those that are longer than most: without them a contestant that lets some
+// starve would have no long waits to show.
+func (t *turns) countOpenWaits() {
+	if t.spec.Kind == Pairs {
+		return
+	}
+	usual, end := t.times.Quantile(0.5), time.Now().UnixNano()
+	for i := range t.members {
+		if began := t.members[i].begin.Load(); began != 0 && time.Duration(end-began) > usual {
+			t.times.Add(time.Duration(end - began))
+		}
+	}
+}
+
+func (t *turns) close() error {
+	t.cancel()
+	t.done.Wait()
+	return errors.Join(t.failed.get(), t.locker.Close())
+}

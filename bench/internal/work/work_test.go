@@ -1,0 +1,175 @@
+package work_test
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/bench/internal/work"
+)
+
+var launcher = host.NewLauncher()
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	launcher.Close()
+	os.Exit(code)
+}
+
+func startServer(t *testing.T) *host.Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a server, and -short asks for tests without")
+	}
+	s, err := host.StartServer(launcher, nil)
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// worker is one that is spoken to.
+type worker struct {
+	in   *json.Encoder
+	out  *json.Decoder
+	end  func() error
+	done chan error
+}
+
+func startWorker(t *testing.T) *worker {
+	t.Helper()
+	toWorker, in := io.Pipe()
+	out, fromWorker := io.Pipe()
+	w := &worker{in: json.NewEncoder(in), out: json.NewDecoder(out), end: in.Close, done: make(chan error, 1)}
+	go func() {
+		w.done <- work.Serve(t.Context(), toWorker, fromWorker)
+		_ = fromWorker.Close()
+	}()
+	return w
+}
+
+func (w *worker) hear(t *testing.T, event string) work.Values {
+	t.Helper()
+	var e work.Event
+	require.NoError(t, w.out.Decode(&e))
+	require.Equal(t, event, e.Event, e.Error)
+	require.Empty(t, e.Error)
+	return e.Values
+}
+
+// measure holds one conversation and returns what was measured.
+func (w *worker) measure(t *testing.T, spec work.Spec) work.Values {
+	t.Helper()
+	require.NoError(t, w.in.Encode(spec))
+	w.hear(t, work.EventReady)
+	require.NoError(t, w.in.Encode("go"))
+	v := w.hear(t, work.EventMeasured)
+	require.NoError(t, w.in.Encode("stop"))
+	w.hear(t, work.EventDone)
+	return v
+}
+
+// It is not parallel: heap and goroutines are those of the whole process.
+func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
+	s := startServer(t)
+	w := startWorker(t)
+	spec := work.Spec{Contestant: "redlatch", Addr: s.Addr(), Key: "k", Goroutines: 4, Warmup: 20, Duration: 150}
+	for kind, want := range map[work.Kind][]string{
+		work.Pairs:    {work.Rate, work.P50, work.P99, work.Allocs, work.CPU},
+		work.Turns:    {work.Rate, work.P50, work.Longest, work.Luckiest, work.Unluckiest},
+		work.Wakeup:   {work.Rate, work.P50},
+		work.Idle:     {work.Heap, work.Goroutines, work.Connections},
+		work.Watchdog: {work.Count},
+	} {
+		spec.Kind, spec.Key, spec.Goroutines = kind, string(kind), 4
+		if kind == work.Idle {
+			spec.Goroutines = 500
+		}
+		v := w.measure(t, spec)
+		for _, name := range want {
+			assert.Positive(t, v[name], "%s: %s of %v", kind, name, v)
+		}
+		if kind == work.Watchdog {
+			assert.Zero(t, v[work.Gone])
+		}
+		_, err := s.Do("FLUSHALL")
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.end())
+	require.NoError(t, <-w.done)
+}
+
+func TestPipelinedLimitLeavesNoLockHeld(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	w := startWorker(t)
+	// Many short ones: it must not matter at which step it is ended.
+	for i := range 60 {
+		goroutines := []int{1, 2, 7, 64, 500, 501}[i%6]
+		v := w.measure(t, work.Spec{
+			Kind: work.Pairs, Contestant: "raw-pipelined", Addr: s.Addr(), Key: "p",
+			Goroutines: goroutines, Duration: 10,
+		})
+		assert.Positive(t, v[work.Count])
+		left, err := s.Do("DBSIZE")
+		require.NoError(t, err)
+		assert.Equal(t, int64(0), left, "%d goroutines", goroutines)
+	}
+	require.NoError(t, w.end())
+	require.NoError(t, <-w.done)
+}
+
+func TestWorkerTellsWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	w := startWorker(t)
+	for _, spec := range []work.Spec{
+		{Kind: work.Pairs, Contestant: "nobody"},
+		{Kind: work.Pairs, Contestant: "redisson"},
+		{Kind: "sleep", Contestant: "redlatch"},
+		{Kind: work.Turns, Contestant: "raw-pipelined"},
+	} {
+		require.NoError(t, w.in.Encode(spec))
+		var e work.Event
+		require.NoError(t, w.out.Decode(&e))
+		assert.Equal(t, work.EventDone, e.Event)
+		assert.NotEmpty(t, e.Error)
+	}
+	require.NoError(t, w.end())
+	require.NoError(t, <-w.done)
+}
+
+// maxAllocations is what a lock and an unlock of a free lock may allocate. It is a
+// count, so it is the same on any machine, however busy: lower it when the code does.
+const maxAllocations = 4
+
+func TestPairAllocatesNoMoreThanItDid(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates, too")
+	}
+	s := startServer(t)
+	c, err := contest.Find("redlatch")
+	require.NoError(t, err)
+	l, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, l.Close()) }()
+	key := l.Key("pair")
+	pair := func() {
+		held, err := key.Lock(t.Context())
+		if err == nil {
+			err = held.Unlock()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	// The average is cut to a whole number: what the background does now and then
+	// is not counted.
+	allocations := testing.AllocsPerRun(1000, pair)
+	t.Logf("%v allocations", allocations)
+	assert.LessOrEqual(t, allocations, float64(maxAllocations))
+}

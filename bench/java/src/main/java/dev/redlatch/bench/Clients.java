@@ -1,0 +1,52 @@
+package dev.redlatch.bench;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.redisson.Redisson;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/** Redisson clients, made once and kept warm. Not safe for concurrent use. */
+final class Clients {
+    /** As many connections as the other contestants' pools have. */
+    private static final int POOL = 64;
+
+    /** Enough channels for the most waiters that a JVM is asked for. */
+    private static final int CHANNELS = 50;
+
+    /** Milliseconds: a slow answer is to be measured, not to be an error. */
+    private static final int PATIENCE = 60_000;
+
+    private final Map<String, RedissonClient> clients = new HashMap<>();
+
+    /** The client of a role: those of different roles share nothing. */
+    RedissonClient client(Spec spec, String role) {
+        return clients.computeIfAbsent(spec.addr() + role, k -> make(spec.addr()));
+    }
+
+    /** Disconnects a client that was made for one measurement. */
+    void drop(Spec spec, String role) {
+        clients.remove(spec.addr() + role).shutdown(0, 1, TimeUnit.SECONDS);
+    }
+
+    RLock lock(RedissonClient client, Spec spec, String name) {
+        return spec.contestant().endsWith("-fair") ? client.getFairLock(name) : client.getLock(name);
+    }
+
+    private static RedissonClient make(String addr) {
+        Config config = new Config();
+        config.useSingleServer()
+                .setAddress("redis://" + addr)
+                .setConnectionPoolSize(POOL)
+                .setConnectionMinimumIdleSize(1)
+                .setSubscriptionConnectionMinimumIdleSize(1)
+                .setSubscriptionConnectionPoolSize(POOL)
+                .setSubscriptionsPerConnection(CHANNELS)
+                // A thousand waiters subscribe at once.
+                .setSubscriptionTimeout(PATIENCE)
+                .setTimeout(PATIENCE);
+        return Redisson.create(config);
+    }
+}

@@ -1,0 +1,12 @@
+package dev.redlatch.bench;
+
+/** One measurement; the Go type of this name says what the fields are. */
+record Spec(
+        String kind,
+        String contestant,
+        String addr,
+        String key,
+        int goroutines,
+        boolean separate,
+        long warmup,
+        long duration) {}

@@ -1,0 +1,103 @@
+package dev.redlatch.bench;
+
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.redisson.api.RLock;
+
+/** Threads that lock and unlock: the same key, or each its own. */
+final class Turns implements Job {
+    private final boolean pairs;
+    private final Team team = new Team();
+    private final Histogram times = new Histogram();
+    private final AtomicInteger inside = new AtomicInteger();
+    private final AtomicLongArray counts;
+    private final AtomicLongArray begins;
+    private volatile boolean counting;
+    private Usage since;
+
+    Turns(Clients clients, Spec spec) {
+        pairs = spec.kind().equals("pairs");
+        int n = spec.goroutines();
+        counts = new AtomicLongArray(n);
+        begins = new AtomicLongArray(n);
+        for (int i = 0; i < n; i++) {
+            int me = i;
+            String name = pairs ? spec.key() + ":" + i : spec.key();
+            RLock lock = clients.lock(clients.client(spec, ""), spec, name);
+            team.start(() -> take(lock, me));
+        }
+    }
+
+    private void take(RLock lock, int me) throws Exception {
+        while (!team.ended()) {
+            long began = System.nanoTime();
+            begins.set(me, began);
+            lock.lockInterruptibly();
+            long took = System.nanoTime() - began;
+            begins.set(me, 0);
+            if (!pairs && inside.incrementAndGet() != 1) {
+                team.fail(new IllegalStateException("two threads held the lock at once"));
+            }
+            if (!pairs) {
+                inside.decrementAndGet();
+            }
+            lock.unlock();
+            if (pairs) {
+                took = System.nanoTime() - began;
+            }
+            if (counting) {
+                counts.incrementAndGet(me);
+                times.add(took);
+            }
+        }
+    }
+
+    @Override
+    public void begin() {
+        since = new Usage();
+        counting = true;
+    }
+
+    @Override
+    public Map<String, Double> end() {
+        counting = false;
+        long sum = 0;
+        long most = 0;
+        long least = Long.MAX_VALUE;
+        for (int i = 0; i < counts.length(); i++) {
+            sum += counts.get(i);
+            most = Math.max(most, counts.get(i));
+            least = Math.min(least, counts.get(i));
+        }
+        Map<String, Double> values = since.per(sum);
+        countOpenWaits();
+        times.describe(values);
+        if (sum > 0) {
+            double equal = (double) sum / counts.length();
+            values.put("luckiest", most / equal);
+            values.put("unluckiest", least / equal);
+        }
+        return values;
+    }
+
+    /** As on the Go side: waits that are not over count with what they have lasted. */
+    private void countOpenWaits() {
+        if (pairs) {
+            return;
+        }
+        double usual = times.quantile(0.5);
+        long now = System.nanoTime();
+        for (int i = 0; i < begins.length(); i++) {
+            long began = begins.get(i);
+            if (began != 0 && now - began > usual) {
+                times.add(now - began);
+            }
+        }
+    }
+
+    @Override
+    public void close() throws Exception {
+        team.end();
+    }
+}

@@ -1,0 +1,41 @@
+// Program bench measures lock clients side by side: see docs/performance.md.
+//
+//	bench run      all of them on all work, for tables and plots
+//	bench quick    the working tree against another build of itself
+//	bench worker   the side that takes locks; run and quick start it
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/redlatch/redlatch/bench/internal/work"
+)
+
+// errUsage says that the command line makes no sense.
+var errUsage = errors.New("usage: bench run|quick|worker [flags]")
+
+func main() {
+	if err := command(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command(args []string) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	switch args[0] {
+	case "run":
+		return runAll(args[1:])
+	case "quick":
+		return runQuick(args[1:])
+	case "worker":
+		return work.Serve(context.Background(), os.Stdin, os.Stdout)
+	default:
+		return errUsage
+	}
+}

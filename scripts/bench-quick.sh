@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Compares the working tree with a revision of git, pair by pair.
+#
+#   scripts/bench-quick.sh REVISION [flags of `bench quick`]
+#
+# The benchmark itself is that of the working tree on both sides: it is built a
+# second time over the library as it was at the revision.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+
+[ $# -ge 1 ] || {
+	echo "usage: scripts/bench-quick.sh REVISION" >&2
+	exit 2
+}
+base=$1
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+git rev-parse --verify --quiet "$base^{commit}" >/dev/null || {
+	echo "bench-quick: git knows no revision $base" >&2
+	exit 2
+}
+mkdir "$work/base"
+git archive "$base" | tar -x -C "$work/base"
+# The go.mod of the benchmark, with the library of the base in place of this one.
+cp bench/go.sum "$work/base.sum"
+cp bench/go.mod "$work/base.mod"
+(
+	cd bench
+	go mod edit -replace "github.com/redlatch/redlatch=$work/base" "$work/base.mod"
+	go build -o "$work/tree" .
+	go build -modfile="$work/base.mod" -o "$work/bench-base" .
+)
+printf 'The working tree against %s\n' "$(git log -1 --format='%h %s' "$base")"
+"$work/tree" quick -base "$work/bench-base" "$@"
