@@ -112,9 +112,6 @@ func (k *Keeper) headListens() bool {
 // are never called dead, and proof is one of them that is listening for certain, or
 // "" when there is none.
 func (k *Keeper) Look(now time.Time, beat codec.Beat, ours func(owner string) bool, proof string) {
-	if now.Sub(k.looked) > 2*k.cfg.Period {
-		k.Gap()
-	}
 	k.looked, k.known = now, false
 	k.front, k.ours, k.proof = beat.Front, ours, proof
 	k.isFree = beat.Free()
