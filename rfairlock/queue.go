@@ -22,6 +22,7 @@ func (f *fair) Heartbeat(c *transport.Call, window int, waiters []protocol.Waite
 	for _, o := range others {
 		c.Args = append(c.Args, o.Owner, o.Wait, lives[o.Living])
 	}
+	c.Urgent = true // before the acquires that wait to be sent: a place is at stake
 }
 
 // lives is how a script is told.

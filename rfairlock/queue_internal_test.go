@@ -123,6 +123,15 @@ func TestQueueCallsDoWhatTheProtocolSays(t *testing.T) {
 	})
 }
 
+// Behind thousands of acquires a heartbeat could come too late.
+func TestHeartbeatsGoBeforeAcquires(t *testing.T) {
+	t.Parallel()
+	q := newQueueCalls(t, redistest.Shared(t))
+	call := &transport.Call{}
+	q.fair.Heartbeat(call, 1, nil, nil)
+	require.True(t, call.Urgent)
+}
+
 // Who is woken is who listens.
 func TestEvictionsAndNudgesReachTheWaiterOnItsChannel(t *testing.T) {
 	t.Parallel()

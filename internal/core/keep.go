@@ -174,18 +174,25 @@ func (k *keeping) round() (time.Duration, bool) {
 	k.count()
 	k.evict()
 	if owner := k.who.Nudge(time.Now()); owner != "" {
-		if _, err := k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) }); err == nil {
-			k.complain("nudge", nil)
-		}
+		k.nudge(owner)
 	}
 	return k.who.Next(time.Now()), true
+}
+
+// nudge tells the first in the queue once more that the lock is free.
+func (k *keeping) nudge(owner string) {
+	reply, err := k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) })
+	if err != nil {
+		return
+	}
+	_, err = codec.Nudged(reply)
+	k.complain("nudge", err)
 }
 
 // beat keeps the places of those in the room.
 func (k *keeping) beat(waiters []protocol.Waiter) (codec.Beat, error) {
 	reply, err := k.run("heartbeat", func(c *transport.Call) {
 		k.queue.Heartbeat(c, k.who.Window(), waiters, k.who.Others())
-		c.Urgent = true
 	})
 	if err != nil {
 		return codec.Beat{}, err

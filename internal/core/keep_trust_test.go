@@ -64,3 +64,14 @@ func TestCloseDoesNotWaitForACount(t *testing.T) {
 		require.Zero(t, time.Since(began))
 	})
 }
+
+// A clock that is set while somebody waits for long is noticed.
+func TestKeepingComparesTheClocksOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, _, _, s := kept(t, 10*time.Second)
+		defer s.Leave()
+		th.set(func() { th.garbled = true }) // which is no time either, and an answer
+		time.Sleep(5*time.Minute + 10*time.Second)
+		require.InDelta(t, 5, th.count("TIME"), 1)
+	})
+}
