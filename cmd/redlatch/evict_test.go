@@ -23,14 +23,6 @@ var (
 	errNobody = fmt.Errorf("%w: %w", redlatch.ErrNotCounted, errors.New("nobody\nknows"))
 )
 
-// subscribers returns the channels of a lock's waiters that somebody listens to.
-func subscribers(t *testing.T, s redistest.Target, name string) []string {
-	t.Helper()
-	channels, err := redis.Strings(s.Do(t, "PUBSUB", "CHANNELS", "*"+name+"*"), nil)
-	require.NoError(t, err)
-	return channels
-}
-
 func queueOf(t *testing.T, s redistest.Target, name string) []string {
 	t.Helper()
 	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)

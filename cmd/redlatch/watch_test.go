@@ -95,13 +95,13 @@ func TestStatusLooksForAsLongAsItIsTold(t *testing.T) {
 // A lock that was on its way from one to the next is no lock that is stuck.
 func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
+	s := redistest.Start(t)
 	name := redistest.Key(t)
 	queued(t, s, name, redisson, time.Hour)
 	p := start(t, s.URL(), "status", "--for", "1m", name)
-	require.Eventually(t, func() bool { // it looks, and so it has looked
-		return len(subscribers(t, s, name)) > 0
-	}, soon, time.Millisecond)
+	require.Eventually(t, func() bool { // it counts who listens, and so it has looked
+		return s.CommandStats(t)["subscribe"] > 0
+	}, soon, 10*time.Millisecond)
 	s.Do(t, "HSET", name, redisson, 1)
 	s.Do(t, "DEL", codec.QueueKey(name))
 	got := p.outcome(2 * soon)
