@@ -9,6 +9,7 @@ COMPAT   ?= 3.17.7 3.52.0 4.3.1
 RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1
 MUTANTS  ?=
 HOURS    ?= 400
+TRIALS   ?= 200
 JOBS     ?=
 
 # Pinned in a module of its own: its dependencies stay out of users' go.sum.
@@ -20,8 +21,11 @@ ROUNDS   ?= 5
 WHAT     ?=
 BASE     ?= HEAD
 OUT      ?= docs/performance
+NOTE     ?=
+DURATION ?= 10m
+SEED     ?= 0
 
-.PHONY: bench bench-quick bench-check help setup test test-short compat vectors mutants model lint check build cross demo deps fuzz soak clean
+.PHONY: bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,8 +62,27 @@ bench: setup ## Measure against other lock clients, ROUNDS (5) rounds, cases WHA
 bench-quick: setup ## Compare the working tree with git revision BASE (HEAD), in two minutes
 	scripts/bench-quick.sh '$(BASE)'
 
+loss: setup ## Measure when holders of a lost lock are told, beside other clients, into docs/reliability; NOTE says what else the machine does
+	cd bench && $(GO) build -o ../bin/bench .
+	bin/bench loss -note '$(NOTE)'
+
 bench-check: setup ## Vet, lint and test the benchmark itself
 	scripts/bench-check.sh
+
+overload: setup ## Load one client far beyond reason, and print how it bears that
+	REDLATCH_OVERLOAD=full $(GO) test -count=1 -v -timeout 30m ./internal/overload
+
+vuln: ## Look for known vulnerabilities in what is used (needs the internet: a database of them)
+	$(GO) tool -modfile=tools/go.mod govulncheck ./...
+	cd bench && $(GO) tool -modfile=../tools/go.mod govulncheck ./...
+
+# Without a bound of its own: each of its steps has one.
+stress: setup ## Break servers, networks and processes for DURATION (10m) and judge what their clients saw (SEED: repeat a schedule)
+	cd stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
+
+stress-check: ## Vet, lint and test the nemesis run's checker itself
+	scripts/module-check.sh stress
+	cd stress && $(GO) test -race -short -count=1 -timeout 2m ./...
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...
@@ -70,6 +93,7 @@ check:
 	scripts/check-fmt.sh
 	scripts/check-words.sh
 	$(GO) run scripts/sizes.go
+	$(GO) run ./scripts/translation
 
 build: ## Build everything, and the command line into bin/
 	$(GO) build ./...
@@ -88,8 +112,16 @@ demo: ## Four processes and one lock, on a server inside the program
 deps: ## What a user's module gets: packages, modules, lines of go.sum
 	scripts/user-deps.sh
 
+newcomer: setup ## Do what docs/quickstart.md says, in an empty folder (needs JDK 17 and Maven)
+	scripts/newcomer.sh
+
 fuzz: ## Each fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+trials: setup ## What must never fail about redlatch run, TRIALS (200) times
+	REDLATCH_TRIALS=$(TRIALS) $(GO) test -race -count=1 -timeout 60m -v \
+		-run '^(TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires|TestKillingRedlatchKillsTheCommandAndItsChildren)$$' \
+		./cmd/redlatch
 
 soak: setup ## All tests COUNT (20) times with the race detector
 	$(GO) test -race -count=$(COUNT) -timeout 120m ./...

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
+	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -42,6 +43,7 @@ type Client struct {
 // could not be reached. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
 // CLIENT ID where they apply.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
+	core.NeedContext(ctx)
 	set, err := configure(opts)
 	if err != nil {
 		return nil, err
@@ -56,7 +58,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	t := redigoTransport(dial, &set)
 	if err := t.Connect(ctx); err != nil {
 		_ = t.Close() // the error that matters is why it could not connect
-		return nil, fmt.Errorf("redlatch: connect to %s: %w", redact(url), err)
+		return nil, fmt.Errorf("redlatch: connect to %s: %w", address.Show(url), err)
 	}
 	return newClient(t, &set), nil
 }
@@ -65,7 +67,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 // dialler of a *redis.Pool (see [PoolDialer]). It does no I/O: connections are
 // made on first use, and a dial that does not work shows as ErrNotSent then.
 // Connections must come ready to use, authenticated and with their database
-// selected; a read timeout they were dialled with applies while dialling only.
+// selected; a read timeout they were dialled with applies while dialling only. What
+// a server may announce is bounded on connections that Open makes, and not on these.
 // On a master that has replicas it cannot be counted who listens, unless
 // [WithReplicaDialer] says how to reach them.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
@@ -120,6 +123,7 @@ func configure(opts []Option) (settings, error) {
 		}
 		set.clientID = id
 	}
+	set.logger = brief(set.logger)
 	return set, set.check()
 }
 
@@ -139,6 +143,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Grace:      set.grace,
 		Hooks:      hooks(set),
 		ServerTime: set.serverTime,
+		Label:      set.label,
 	})}
 }
 
@@ -148,9 +153,9 @@ func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 // Close ends the client: calls that wait return ErrClosed, and the contexts of
 // holds end with it. Locks that are held are not released, because the work
 // under them may go on; they free themselves when their leases run out. Unlock
-// first what should be free at once. Close waits up to one command timeout for
-// calls whose outcome is open, then closes the connections. It is safe for
-// concurrent use, and later calls return the first result.
+// first what should be free at once. Close deletes the client's label, waits up to
+// one command timeout for calls whose outcome is open, then closes the connections.
+// It is safe for concurrent use, and later calls return the first result.
 func (c *Client) Close() error { return c.engine.Close() }
 
 // Shutdown ends the client in peace: new calls and those that wait return
@@ -169,6 +174,7 @@ func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(
 // itself, once a minute while fair locks are used, and logs a warning. It sends
 // TIME.
 func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
+	core.NeedContext(ctx)
 	if err := c.engine.Enter(); err != nil {
 		return 0, err
 	}

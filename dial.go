@@ -13,7 +13,10 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
@@ -33,10 +36,22 @@ func redigoTransport(dial dialFunc, set *settings) *core.Redigo {
 
 // dialer returns the function that makes connections to rawURL.
 func (s *settings) dialer(rawURL string) (dialFunc, error) {
+	if len(rawURL) > maxAddress {
+		return nil, fmt.Errorf("redlatch: an address of %d bytes", len(rawURL))
+	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The parser's error quotes the URL, password and all.
 		return nil, errors.New("redlatch: the address is not a URL")
+	}
+	switch {
+	case u.Scheme == "unix" && u.Host != "":
+		return nil, errors.New("redlatch: the address of a socket has three slashes: unix:///path")
+	case address.Misplaced(u):
+		return nil, errors.New("redlatch: the address is not a URL: what is special in its user or password must be escaped")
+	case s.tls != nil && u.Scheme != "rediss":
+		// It would be plain text, and nobody would notice.
+		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss", address.Show(rawURL))
 	}
 	switch u.Scheme {
 	case "redis", "rediss":
@@ -44,18 +59,16 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 	case "unix":
 		return s.unixDialer(u)
 	}
-	return nil, fmt.Errorf("redlatch: address %s: the scheme must be redis, rediss or unix", redact(rawURL))
+	return nil, fmt.Errorf("redlatch: %s: the scheme must be redis, rediss or unix", address.Show(rawURL))
 }
 
 // replicaDialer returns the function that makes connections to the replicas of the
 // server at rawURL, which dialer has accepted, as to itself. They are where the
 // server says, over TCP even when it is itself reached by a socket.
 func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (redis.Conn, error) {
-	target := url.URL{Scheme: "redis"}
+	target, secure := url.URL{Scheme: "redis"}, false
 	if u, err := url.Parse(rawURL); err == nil {
-		if u.Scheme == "rediss" {
-			target.Scheme = u.Scheme
-		}
+		secure = u.Scheme == "rediss"
 		if s.credentials == nil {
 			target.User = u.User
 		}
@@ -63,7 +76,11 @@ func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (r
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		replica := target
 		replica.Host = addr
-		return s.withOptions(func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+		if _, err := url.Parse(replica.String()); err != nil {
+			// The parser's error would quote the password.
+			return nil, fmt.Errorf("redlatch: a replica cannot be at %s", codec.Quote(addr))
+		}
+		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 			return redis.DialURLContext(ctx, replica.String(), opts...)
 		})(ctx)
 	}
@@ -71,37 +88,38 @@ func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (r
 
 func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 	if u.Hostname() == "" {
-		return nil, fmt.Errorf("redlatch: address %s has no host", shown(u))
+		return nil, fmt.Errorf("redlatch: %s has no host", address.ShowURL(u))
 	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		if n, err := strconv.Atoi(db); err != nil || n < 0 {
-			return nil, fmt.Errorf("redlatch: address %s: %q is no database number", shown(u), db)
+			return nil, badDatabase(u, db)
 		}
 	}
 	target := *u
+	target.Scheme = "redis" // TLS is ours, and below it
 	if s.credentials != nil {
 		target.User = nil
 	}
-	return s.withOptions(func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+	return s.withOptions(u.Scheme == "rediss", func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		return redis.DialURLContext(ctx, target.String(), opts...)
 	}), nil
 }
 
 func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	if u.Path == "" {
-		return nil, fmt.Errorf("redlatch: address %s has no path", shown(u))
+		return nil, fmt.Errorf("redlatch: %s has no path", address.ShowURL(u))
 	}
 	db := 0
 	if text := u.Query().Get("db"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("redlatch: address %s: %q is no database number", shown(u), text)
+			return nil, badDatabase(u, text)
 		}
 		db = n
 	}
 	password, _ := u.User.Password()
 	user := u.User.Username()
-	return s.withOptions(func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+	return s.withOptions(false, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		opts = append([]redis.DialOption{
 			redis.DialDatabase(db), redis.DialUsername(user), redis.DialPassword(password),
 		}, opts...)
@@ -109,22 +127,22 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	}), nil
 }
 
-// withOptions adds the settings that every connection has. The read timeout is
-// for the handshake: the executor and the subscriber read with bounds of their
+// withOptions adds the settings that every connection has, which speaks TLS if it is
+// secure. The read timeout is for the handshake: the executor and the subscriber read with bounds of their
 // own. redigo heeds ctx until the connection stands; hangUp heeds it until the
 // handshake is over, too.
-func (s *settings) withOptions(dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
+func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
 	return func(ctx context.Context) (redis.Conn, error) {
 		h := &hangUp{}
 		defer context.AfterFunc(ctx, h.now)()
+		reach := h.dial(s.dialTimeout)
+		if secure {
+			reach = s.secure(reach)
+		}
 		opts := []redis.DialOption{
-			redis.DialContextFunc(h.dial(s.dialTimeout)),
-			redis.DialTLSHandshakeTimeout(s.dialTimeout),
+			redis.DialContextFunc(guarded(reach)),
 			redis.DialReadTimeout(s.dialTimeout),
 			redis.DialWriteTimeout(s.command),
-		}
-		if s.tls != nil {
-			opts = append(opts, redis.DialTLSConfig(s.tls))
 		}
 		if s.credentials != nil {
 			user, password, err := s.credentials(ctx)
@@ -137,6 +155,26 @@ func (s *settings) withOptions(dial func(context.Context, []redis.DialOption) (r
 	}
 }
 
+// badDatabase says that text is no number of a database. It may be no database at all
+// but the password of an address with a slash too many.
+func badDatabase(u *url.URL, text string) error {
+	if strings.Contains(text, "@") {
+		return fmt.Errorf("redlatch: %s: the database is no number", address.ShowURL(u))
+	}
+	return fmt.Errorf("redlatch: %s: %s is no database number", address.ShowURL(u), codec.Quote(text))
+}
+
+// guarded adds to reach, TLS and all, a bound on what the server may announce.
+func guarded(reach reachFunc) reachFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := reach(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return wire.Guard(conn), nil
+	}
+}
+
 // hangUp closes a connection whose dial was given up during the handshake.
 type hangUp struct {
 	mu   sync.Mutex // guards conn and over
@@ -144,7 +182,7 @@ type hangUp struct {
 	over bool
 }
 
-func (h *hangUp) dial(timeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
+func (h *hangUp) dial(timeout time.Duration) reachFunc {
 	d := net.Dialer{Timeout: timeout}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, network, addr)
@@ -173,19 +211,5 @@ func (h *hangUp) now() {
 	}
 }
 
-// redact returns what may be shown of an address: no user, no password, and
-// nothing at all of an address that cannot be taken apart.
-func redact(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Opaque != "" {
-		return "the given address"
-	}
-	return shown(u)
-}
-
-func shown(u *url.URL) string {
-	if u.Opaque != "" {
-		return "the given address"
-	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-}
+// maxAddress is more than any address needs: what the system says of it repeats it.
+const maxAddress = 4096

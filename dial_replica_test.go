@@ -2,7 +2,6 @@ package redlatch_test
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/url"
 	"strconv"
@@ -68,11 +67,12 @@ func TestOpenReachesReplicasAsItReachesTheMaster(t *testing.T) {
 
 func TestOpenSpeaksTLSToReplicas(t *testing.T) {
 	t.Parallel()
-	cert, key, pool := selfSigned(t)
+	a := newAuthority(t)
+	cert, key := a.issue(t, nil)
 	secure := func(port string) []string {
 		return []string{
 			"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key,
-			"--tls-ca-cert-file", cert, "--tls-auth-clients", "no",
+			"--tls-ca-cert-file", a.file, "--tls-auth-clients", "no",
 		}
 	}
 	ports := []string{strconv.Itoa(unusedPort(t)), strconv.Itoa(unusedPort(t))}
@@ -80,7 +80,7 @@ func TestOpenSpeaksTLSToReplicas(t *testing.T) {
 	replica := redistest.StartReplica(t, master,
 		redistest.WithArgs(append(secure(ports[1]), "--replica-announce-port", ports[1])...))
 	listenOn(t, replica, "somebody")
-	config := redlatch.WithTLSConfig(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
+	config := redlatch.WithTLSConfig(a.trusting())
 	requireListeners(t, dialled(t, "rediss://"+net.JoinHostPort("127.0.0.1", ports[0]), config), 1)
 	requireUncounted(t, dialled(t, master.URL()), "replica "+net.JoinHostPort("127.0.0.1", ports[1]))
 }

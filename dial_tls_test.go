@@ -1,61 +1,35 @@
 package redlatch_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	mathrand "math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
 )
 
-// selfSigned writes a certificate for 127.0.0.1 and its key to files.
-func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
+// tlsServer starts a server that speaks TLS on a second port, with a certificate of
+// a, and with more arguments.
+func tlsServer(t *testing.T, a *authority, change func(c *x509.Certificate), args ...string) (srv *redistest.Server, address string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		NotAfter:              time.Now().Add(time.Hour),
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	require.NoError(t, os.WriteFile(certFile, cert, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
-	pool = x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(cert))
-	return certFile, keyFile, pool
-}
-
-// tlsServer starts a server that speaks TLS on a second port.
-func tlsServer(t *testing.T) (srv *redistest.Server, address string, pool *x509.CertPool) {
-	t.Helper()
-	cert, key, pool := selfSigned(t)
+	cert, key := a.issue(t, change)
 	port := strconv.Itoa(unusedPort(t))
-	srv = redistest.Start(t, redistest.WithArgs("--tls-port", port,
-		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"))
-	return srv, net.JoinHostPort("127.0.0.1", port), pool
+	srv = redistest.Start(t, redistest.WithArgs(append([]string{
+		"--tls-port", port,
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", a.file, "--tls-auth-clients", "no",
+	}, args...)...))
+	return srv, net.JoinHostPort("127.0.0.1", port)
 }
 
 // unusedPort is one that outgoing connections do not get.
@@ -73,24 +47,106 @@ func unusedPort(t *testing.T) int {
 	return 0
 }
 
+// trusting is a TLS configuration that trusts a, and shows certificates if there are
+// any.
+func (a *authority) trusting(certificates ...tls.Certificate) *tls.Config {
+	return &tls.Config{RootCAs: a.pool, Certificates: certificates, MinVersion: tls.VersionTLS12}
+}
+
 func TestOpenSpeaksTLS(t *testing.T) {
 	t.Parallel()
-	srv, address, pool := tlsServer(t)
-	c := dialled(t, "rediss://"+address+"/4",
-		redlatch.WithTLSConfig(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
+	a := newAuthority(t)
+	srv, address := tlsServer(t, a, nil)
+	c := dialled(t, "rediss://"+address+"/4", redlatch.WithTLSConfig(a.trusting()))
 	requireWorks(t, srv, c)
-
-	// The certificate is for this address, and signed by nobody the system knows.
-	for name, config := range map[string]*tls.Config{
-		"system's roots": nil,
-		"another host":   {RootCAs: pool, ServerName: "redis.example", MinVersion: tls.VersionTLS12},
-	} {
-		_, err := redlatch.Open(t.Context(), "rediss://"+address, redlatch.WithTLSConfig(config))
-		require.ErrorIs(t, err, redlatch.ErrNotSent, name)
-		require.ErrorContains(t, err, "x509: ", name)
-	}
 	_, err := redlatch.Open(t.Context(), "redis://"+address)
 	require.Error(t, err, "plain text to a TLS port")
+}
+
+func TestOpenShowsItsCertificateToServersThatWantOne(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	srv, address := tlsServer(t, a, nil, "--tls-auth-clients", "yes")
+	requireWorks(t, srv, dialled(t, "rediss://"+address, redlatch.WithTLSConfig(a.trusting(a.pair(t)...))))
+}
+
+// Settings for TLS that would be ignored mean that somebody believes in TLS which is
+// not there.
+func TestTLSSettingsWithoutTLSAreRefused(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithUnixSocket())
+	for _, address := range []string{srv.URL(), "unix://" + srv.Socket()} {
+		_, err := redlatch.Open(t.Context(), address, redlatch.WithTLSConfig(newAuthority(t).trusting()))
+		require.ErrorContains(t, err, "WithTLSConfig needs an address with the scheme rediss")
+		requireWorks(t, srv, dialled(t, address, redlatch.WithTLSConfig(nil)))
+	}
+}
+
+// Whatever does not fit: one error that says what it is, and at once.
+func TestTLSThatDoesNotFitIsOneClearError(t *testing.T) {
+	t.Parallel()
+	a, stranger := newAuthority(t), newAuthority(t)
+	for name, c := range map[string]struct {
+		server []string
+		cert   func(c *x509.Certificate)
+		client *tls.Config
+		want   string
+	}{
+		"an authority that only the server knows": {nil, nil, stranger.trusting(), "x509: certificate signed by unknown authority"},
+		"the system's authorities":                {nil, nil, nil, "x509: certificate signed by unknown authority"},
+		"another address": {nil, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} },
+			a.trusting(), "x509: certificate is valid for 127.0.0.2, not 127.0.0.1"},
+		"another name": {nil, nil, &tls.Config{RootCAs: a.pool, ServerName: "redis.example", MinVersion: tls.VersionTLS12},
+			"redis.example"},
+		"a certificate that has expired": {nil, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) },
+			a.trusting(), "x509: certificate has expired or is not yet valid"},
+		"no certificate of the client's": {[]string{"--tls-auth-clients", "yes"}, nil, a.trusting(), "certificate required"},
+		"a client's certificate by a stranger": {[]string{"--tls-auth-clients", "yes"}, nil,
+			a.trusting(stranger.pair(t)...), "unknown certificate authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, address := tlsServer(t, a, c.cert, c.server...)
+			for _, user := range []string{"", ":" + secret + "@"} {
+				began := time.Now()
+				_, err := redlatch.Open(t.Context(), "rediss://"+user+address, redlatch.WithTLSConfig(c.client), redlatch.WithDialTimeout(soon))
+				require.ErrorIs(t, err, redlatch.ErrNotSent)
+				require.ErrorContains(t, err, c.want)
+				require.NotContains(t, err.Error(), secret)
+				require.Less(t, time.Since(began), soon/2, "it did not wait for anything")
+			}
+		})
+	}
+}
+
+// A server that will never let us in is asked now and then, for all who wait.
+func TestTLSThatDoesNotFitIsTriedNowAndThen(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	srv, address := tlsServer(t, a, nil)
+	var dials atomic.Int64
+	config := newAuthority(t).trusting()
+	c, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
+		dials.Add(1)
+		return redis.DialURLContext(ctx, "rediss://"+address, redis.DialTLSConfig(config))
+	})
+	require.NoError(t, err)
+	closedWith(t, c)
+	failed := make(chan error, 20)
+	began := time.Now()
+	for range cap(failed) {
+		go func() {
+			_, err := rlock.New(c, redistest.Key(t)).Lock(t.Context())
+			failed <- err
+		}()
+	}
+	for range cap(failed) {
+		err := <-failed
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+		require.ErrorContains(t, err, "unknown authority")
+	}
+	require.Less(t, dials.Load(), int64(10+2*time.Since(began)/time.Second), "the pauses grow to a second")
+	require.Equal(t, 0, srv.Clients(t))
 }
 
 func TestTLSHandshakeIsBoundedByTheDialTimeout(t *testing.T) {

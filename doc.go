@@ -20,6 +20,14 @@
 // arrival. Package embedded runs a server inside the process, for
 // development and tests.
 //
+// # Bad input
+//
+// A name, a text, a number or a time that makes no sense is an error that says what
+// is wrong with it, and repeats no more than a little of it; nothing is sent then.
+// What only a mistake in the program can bring about, a nil [Client], Lock, Hold or
+// Context, or a nil function to run, panics where it is used, as it does in the
+// standard library. Whatever a server answers is an error at worst.
+//
 // # What is promised
 //
 // While the server remembers a lock, no two holders believe that they hold it:

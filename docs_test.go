@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func sources(t *testing.T, suffix string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "target"):
+		case d.IsDir() && slices.Contains([]string{".git", ".servers", "bin", "target"}, d.Name()):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, suffix):
 			return nil
@@ -54,21 +55,31 @@ func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
 	require.Positive(t, found, "no document names a test: the check itself is broken")
 }
 
-// A snippet that is not compiled rots, so each Go block of the README stands,
-// word for word, in an example file.
-func TestEveryGoSnippetOfTheReadmeIsCompiled(t *testing.T) {
+// A snippet that is not compiled rots, so each Go block of the documents stands,
+// word for word, in an example: in a file of examples or a program to copy. Whole
+// programs are those of the quickstart, which scripts/newcomer.sh builds and runs.
+func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
 	var examples strings.Builder
-	for _, text := range sources(t, "example_test.go") {
-		examples.WriteString(words(text))
-		examples.WriteString(" ")
+	for path, text := range sources(t, ".go") {
+		if strings.HasSuffix(path, "example_test.go") || strings.HasPrefix(path, "examples"+string(filepath.Separator)) {
+			examples.WriteString(words(text))
+			examples.WriteString(" ")
+		}
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	require.NotEmpty(t, blocks, "the README has no Go snippet")
-	for _, b := range blocks {
-		require.Contains(t, examples.String(), words(b[1]), "this snippet of the README stands in no example")
+	found := map[string]int{}
+	for path, text := range sources(t, ".md") {
+		for _, b := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1) {
+			found[filepath.ToSlash(path)]++
+			if regexp.MustCompile(`(?m)^package `).MatchString(b[1]) {
+				require.Equal(t, "docs/quickstart.md", filepath.ToSlash(path), "nobody compiles a program there")
+				continue
+			}
+			require.Contains(t, examples.String(), words(b[1]), "%s: this snippet stands in no example", path)
+		}
+	}
+	for _, path := range []string{"README.md", "README.zh-CN.md", "docs/migration.md", "docs/quickstart.md"} {
+		require.Positive(t, found[path], "%s has no Go snippet: the check itself is broken", path)
 	}
 }
 

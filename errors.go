@@ -110,8 +110,10 @@ func (e *LockError) Error() string {
 	b.WriteString(e.Op)
 	b.WriteString(" ")
 	b.WriteString(codec.Quote(e.Name))
-	b.WriteString(": ")
-	b.WriteString(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
+	}
 	holder := "its holder"
 	if !e.Holder.IsZero() {
 		holder = e.Holder.String()

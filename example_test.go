@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
@@ -173,4 +174,27 @@ func ExampleLockError() {
 		fmt.Printf("%s %s: held for up to %.0f s\n", locked.Op, locked.Name, locked.TTL.Seconds())
 	}
 	// Output: trylock orders:42: held for up to 30 s
+}
+
+// Whose a lock is: redlatch status, list and watch show the label beside the owner.
+func ExampleWithLabel() {
+	srv, err := embedded.Start(embedded.WithInProcess())
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	client, err := redlatch.New(srv.Dial, redlatch.WithLabel(fmt.Sprintf("billing@%s pid %d", host, os.Getpid())))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it ends the program
+
+	fmt.Println(rlock.New(client, "orders:42").Do(context.Background(), ship))
+	// Output: <nil>
 }

@@ -38,7 +38,7 @@ type Acquired struct {
 	Name string
 	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
-	// Owner is the hold's.
+	// Owner is the hold's. That of a fair lock may come again, with a later hold.
 	Owner codec.Owner
 	// Wait is how long the call took.
 	Wait time.Duration

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/label"
 )
 
 // Option sets something about a [Client]. Each option's comment gives its unit,
@@ -35,6 +36,7 @@ type settings struct {
 	observer    Observer
 	serverTime  bool
 	grace       time.Duration
+	label       string
 }
 
 // Credentials returns the user and password for a new connection. It is called
@@ -68,8 +70,10 @@ func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.
 // Default 300 s, at least 1 ms. Redisson calls it fairLockWaitTimeout.
 func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.fairWait = d } }
 
-// WithCommandTimeout bounds the wait for the reply to one command. Default 3 s.
-// Redisson calls it timeout.
+// WithCommandTimeout bounds the wait for the reply to one command, from when it is
+// called for: while 1,024 are in flight others wait in the client, and one that is not
+// sent when half of its time is over ends with ErrNotSent. Default 3 s. Redisson calls
+// it timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.command = d } }
 
 // WithDialTimeout bounds the making of one connection, with TLS and
@@ -102,8 +106,22 @@ func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.clientID =
 // Default: none. A server that refuses it is tolerated. Redisson's clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
-// WithTLSConfig sets the TLS configuration of rediss:// connections. Default:
-// the system's roots, the host of the URL as server name.
+// WithLabel gives the client a label: a text of at most 200 bytes on one line, such as
+// the service, host and process, by which people who look at a lock find out whom it
+// belongs to. Default: none, and it costs nothing. Redisson has no counterpart.
+//
+// The label is a key of its own on the server, redlatch:label:<client id>, outside of
+// Redisson's keys and of any name mapper. It is written the first time that the client
+// asks for a lock, again once a minute and after each reconnect, and deleted by Close;
+// without Close it goes 10 minutes after it was last written. It needs the rights to
+// SET and DEL that key; without them one line is logged and locks go on. Whoever may
+// read the server can read it: put no secrets into it.
+func WithLabel(text string) Option { return func(s *settings) { s.label = text } }
+
+// WithTLSConfig sets the TLS configuration of rediss:// connections: other
+// authorities, a certificate of the client's own. Default: the system's roots, the
+// host of the URL as server name. With an address of another scheme it is an error,
+// and it has no effect on dial functions and transports that the caller brings.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
 // WithCredentials sets where user and password come from, instead of the URL.
@@ -179,6 +197,9 @@ func (s *settings) check() error {
 	}
 	if s.grace > 0 && s.grace < leastGrace {
 		return fmt.Errorf("redlatch: a dead waiters' grace of %v, which a live one can miss, is under %v", s.grace, leastGrace)
+	}
+	if err := label.Check(s.label); err != nil {
+		return fmt.Errorf("redlatch: %w", err)
 	}
 	if s.maxWaiters < 0 {
 		return fmt.Errorf("redlatch: a maximum of %d waiters", s.maxWaiters)

@@ -69,6 +69,18 @@ func Refused(reply any) Refusal {
 	return r
 }
 
+// Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once
+// more now, nil that it does not. Other replies give an error that wraps [ErrBadReply].
+func Reentered(reply any) (bool, error) {
+	if reply == nil {
+		return false, nil
+	}
+	if reply == int64(1) {
+		return true, nil
+	}
+	return false, badReply("re-entry", reply)
+}
+
 // ReleaseOutcome says what a release did. Its zero value is no outcome.
 type ReleaseOutcome uint8
 

@@ -90,6 +90,21 @@ func TestReleasedTellsThreeOutcomesApart(t *testing.T) {
 	require.Equal(t, "unknown", ReleaseOutcome(0).String())
 }
 
+func TestReentryIsGrantedByOneAndRefusedByNothing(t *testing.T) {
+	t.Parallel()
+	held, err := Reentered(int64(1))
+	require.NoError(t, err)
+	require.True(t, held)
+	held, err = Reentered(nil)
+	require.NoError(t, err)
+	require.False(t, held)
+	for _, reply := range append([]any{int64(0), int64(2)}, foreign...) {
+		held, err = Reentered(reply)
+		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.False(t, held)
+	}
+}
+
 func TestFlagsAreOneOrZero(t *testing.T) {
 	t.Parallel()
 	for name, decode := range map[string]func(any) (bool, error){"forced": Forced, "exists": Exists} {
@@ -224,7 +239,7 @@ func FuzzReplies(f *testing.F) {
 			_, err = RenewedAt(r, i, size)
 			require.True(t, err == nil || errors.Is(err, ErrBadReply))
 			if err != nil {
-				require.Less(t, len(err.Error()), 64+4*quoteLen, "no error repeats a large reply")
+				require.Less(t, len(err.Error()), 96+4*quoteLen, "no error repeats a large reply")
 			}
 		}
 	})

@@ -31,6 +31,9 @@ func WithAddr(addr string) Option {
 // WithInProcess opens no port: Dial and DialNet are the only ways in.
 func WithInProcess() Option { return func(c *config) { c.inProcess = true } }
 
+// maxAddr is more than any host and port need; errors repeat the address.
+const maxAddr = 512
+
 // Server is an in-process server. All methods are safe for concurrent use.
 type Server struct {
 	mini     *miniredis.Miniredis
@@ -50,7 +53,12 @@ type Server struct {
 func Start(opts ...Option) (*Server, error) {
 	cfg := config{addr: "127.0.0.1:0"}
 	for _, o := range opts {
-		o(&cfg)
+		if o != nil {
+			o(&cfg)
+		}
+	}
+	if len(cfg.addr) > maxAddr {
+		return nil, fmt.Errorf("embedded: an address of %d bytes", len(cfg.addr))
 	}
 	s := &Server{mini: miniredis.NewMiniRedis(), limit: maxPending, conns: map[*conn]struct{}{}}
 	s.mini.ClockTTL(true)
@@ -169,6 +177,9 @@ func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 // redigo's DialContextFunc and the dialler option of go-redis. Network and
 // address are ignored.
 func (s *Server) DialNet(ctx context.Context, _, _ string) (net.Conn, error) {
+	if ctx == nil {
+		panic("embedded: nil Context")
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -53,6 +53,9 @@ func New(cfg Config) *Subscriber {
 // the error is a [*transport.ServerError]; after Close it is
 // [transport.ErrClosed].
 func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	if ctx == nil {
+		panic("pubsub: nil Context")
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -19,32 +19,16 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// documentedUser returns the two ACL SETUSER commands that the operator's manual
-// gives, for plain locks and for fair ones besides, as one, word by word.
-func documentedUser(t *testing.T) []any {
-	t.Helper()
-	manual, err := os.ReadFile("../docs/operations.md")
-	require.NoError(t, err)
-	args := []any{"SETUSER", "locks"}
-	commands := strings.Split(string(manual), "\nACL SETUSER locks")[1:]
-	require.Len(t, commands, 2, "the manual no longer shows the commands")
-	for _, command := range commands {
-		command, _, found := strings.Cut(command, "```")
-		require.True(t, found)
-		for word := range strings.FieldsSeq(command) {
-			args = append(args, word)
-		}
-	}
-	return args
-}
+// documented are the needs, by their headings in the operator's manual, of what
+// everyOperation does.
+var documented = []string{"Plain locks", "Fair locks", "The clocks", "Inspection"}
 
 // leastPrivileged starts a server with the manual's user, and gives it more
 // rights, or fewer. It returns the user's URL.
 func leastPrivileged(t *testing.T, rights ...any) (*redistest.Server, string) {
 	t.Helper()
 	s := redistest.Start(t)
-	s.Do(t, "ACL", append(documentedUser(t), rights...)...)
-	return s, "redis://locks:password@" + s.Addr()
+	return s, s.GiveRights(t, documented, rights...)
 }
 
 // aclNames are names that the manual's user may lock.
@@ -212,7 +196,7 @@ func TestU42LookingAfterAQueueNeedsTheDocumentedRights(t *testing.T) {
 	for i := range keys {
 		require.Error(t, lookAfterQueue(t, s, commands, slices.Delete(slices.Clone(keys), i, i+1)), "without %s", keys[i])
 	}
-	all := documentedUser(t)
+	all := append(redistest.Rights(t, "Plain locks"), redistest.Rights(t, "Fair locks")...)
 	for _, command := range commands {
 		require.Contains(t, all, "+"+command, "the documented user may do it")
 	}

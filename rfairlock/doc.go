@@ -34,6 +34,12 @@
 // answer shows that their turn has come. So a thousand waiters cost two connections
 // and one request each poll cap.
 //
+// Who listens already needs neither to subscribe nor to ask twice. That is one who came
+// while others of its process waited, and so subscribed first; and one that has the
+// owner of an earlier acquisition, whose subscription stands for a second more. An owner
+// comes again only when nothing about it can be under way any more: its attempts were
+// answered, its release was acknowledged, and nobody has asked for it.
+//
 // An attempt whose reply was lost costs the waiter its place: its owner is never
 // used again, what it may have acquired is freed and its place given up in the
 // background, and it queues anew.

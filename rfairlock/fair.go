@@ -12,8 +12,9 @@ import (
 // used like every *rlock.Lock and is safe for concurrent use. What differs:
 //
 // Lock queues the caller on the server when it does not get the lock at once, and
-// waits for its turn: one EVALSHA to queue, one after the subscription, one when its
-// turn has come. rlock.WithWait is also how long the server keeps the caller's place
+// waits for its turn: one EVALSHA to queue, one when its turn has come and, for the
+// first of its process to wait, one after the subscription. Callers that come again
+// within a second may get the owner and the subscription of an earlier one. rlock.WithWait is also how long the server keeps the caller's place
 // once those before it should be done, in whole milliseconds; without it that is
 // the client's fair wait timeout. Whoever gives up is taken out of the queue.
 //

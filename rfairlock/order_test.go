@@ -26,8 +26,7 @@ type umpire struct {
 	conn redis.Conn
 	done chan struct{}
 	// Read after done is closed.
-	came    map[string]int // by owner, the last time
-	granted []string
+	granted []int // when each had come into the queue, in the order of getting the lock; -1: never
 }
 
 const whistle = "the game is over"
@@ -35,23 +34,29 @@ const whistle = "the game is over"
 // watch begins to watch a lock.
 func watch(t *testing.T, srv *redistest.Server, name string) *umpire {
 	t.Helper()
-	u := &umpire{conn: srv.Dial(t), done: make(chan struct{}), came: map[string]int{}}
+	u := &umpire{conn: srv.Dial(t), done: make(chan struct{})}
 	_, err := u.conn.Do("MONITOR")
 	require.NoError(t, err)
 	push, grant := fmt.Sprintf("%q %q ", "RPUSH", codec.QueueKey(name)), fmt.Sprintf("%q %q ", "HSET", name)
 	go func() {
 		defer close(u.done)
+		came := map[string]int{} // by owner: it may come again, when it has had the lock
 		for n := 0; ; n++ {
 			line, err := redis.String(u.conn.Receive())
 			if err != nil || strings.Contains(line, whistle) {
 				return
 			}
 			if _, rest, ok := strings.Cut(line, push); ok {
-				u.came[strings.Trim(rest, `"`)] = n
+				came[strings.Trim(rest, `"`)] = n
 			} else if _, rest, ok := strings.Cut(line, grant); ok {
 				owner, count, _ := strings.Cut(strings.Trim(rest, `"`), `" "`)
 				assert.Equal(t, "1", count)
-				u.granted = append(u.granted, owner)
+				at, waited := came[owner]
+				if !waited {
+					at = -1
+				}
+				delete(came, owner)
+				u.granted = append(u.granted, at)
 			}
 		}
 	}()
@@ -66,9 +71,8 @@ func (u *umpire) inversions(t *testing.T, srv *redistest.Server) (inverted, queu
 	srv.Do(t, "ECHO", whistle)
 	awaitClosed(t, u.done, "the end of the game")
 	last := -1
-	for _, owner := range u.granted {
-		n, waited := u.came[owner]
-		if !waited {
+	for _, n := range u.granted {
+		if n < 0 {
 			continue
 		}
 		queued++

@@ -25,21 +25,24 @@ type acquisition struct {
 	// The channel that this listens to, on its own or the line's subscription.
 	sub     transport.Subscription
 	channel string
+	spare   *core.Spare // that it came with, if it did
 
-	ttl      time.Duration // what the holder had left at the last answer
-	holder   codec.Owner   // who that was, if known
-	attempts int           // how often Redis was asked
-	passed   bool          // the turn came with the lock, from a hold of this client
-	inner    bool          // this is a re-entry
-	slot     bool          // this is counted among those who wait
-	away     error         // why the last attempt got no answer, nil when it got one
-	doubtful *Hold         // what the last attempt was for, if its outcome is open
-	began    time.Time     // when the call began
-	waited   bool          // Redis is known to have answered while this waited
+	ttl      time.Duration   // what the holder had left at the last answer
+	holder   codec.Owner     // who that was, if known
+	attempts int             // how often Redis was asked
+	passed   bool            // the turn came with the lock, from a hold of this client
+	inner    bool            // this is a re-entry
+	slot     bool            // this is counted among those who wait
+	away     error           // why the last attempt got no answer, nil when it got one
+	doubtful *Hold           // what the last attempt was for, if its outcome is open
+	began    time.Time       // when the call began
+	caller   context.Context //nolint:containedctx // the caller's, without the bound on the wait
+	waited   bool            // Redis is known to have answered while this waited
 }
 
 // acquire is Lock and TryLock.
 func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, error) {
+	core.NeedContext(ctx)
 	a := acquisition{lock: l, op: op, began: time.Now()}
 	hold, err := a.begin(ctx, opts)
 	if a.slot {
@@ -79,9 +82,11 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) (*Hold, error) {
 		return nil, err
 	}
 	defer l.engine.Leave()
+	l.engine.Announce()
 	if !a.set.bounded || a.set.wait <= 0 {
 		return a.choose(ctx)
 	}
+	a.caller = ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, a.set.wait, core.ErrWaitOver)
 	defer cancel()
 	return a.choose(ctx)
@@ -112,7 +117,9 @@ func (a *acquisition) waits() bool {
 
 // run makes the first attempt, and waits when that finds the lock held.
 func (a *acquisition) run(ctx context.Context) (*Hold, error) {
-	a.fresh()
+	if a.hold == nil || !a.lock.proto.Queues() {
+		a.fresh()
+	}
 	held, err := a.open(ctx)
 	switch {
 	case held:
@@ -125,7 +132,9 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	if err := a.beginWait(); err != nil {
 		return nil, err
 	}
-	defer a.deafen()
+	if !a.lock.proto.Queues() {
+		defer a.deafen() // else the subscription may be of use to others
+	}
 	return a.wait(ctx)
 }
 
@@ -155,8 +164,10 @@ func (a *acquisition) open(ctx context.Context) (bool, error) {
 	}
 	var held bool
 	began := time.Now()
+	first, cancel := a.first(ctx)
+	defer cancel()
 	err := e.Retry(ctx, func() (err error) {
-		held, err = a.attempt(ctx)
+		held, err = a.attempt(first)
 		return err
 	})
 	if err == nil {
@@ -175,4 +186,13 @@ func (a *acquisition) open(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// first returns the context of the first attempt. A wait that is shorter than a
+// reply may take does not cut it short: nobody could be told whether the lock is held.
+func (a *acquisition) first(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.caller == nil || a.set.wait >= overdue || a.waited {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(a.caller, overdue-time.Since(a.began), core.ErrWaitOver)
 }

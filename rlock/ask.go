@@ -21,6 +21,7 @@ func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 // ask runs a call that may be repeated: while Redis cannot be reached it is
 // tried again for one command timeout, or until ctx ends.
 func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
+	core.NeedContext(ctx)
 	if l.err != nil {
 		return nil, l.wrap(op, codec.Owner{}, l.err)
 	}

@@ -26,6 +26,7 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	sent := time.Now()
 	reply, err := at.Run(ctx, h.haunter())
 	if err != nil {
+		h.tenure.stained.Store(true)
 		a.unanswered(err)
 		return false, err
 	}
@@ -82,7 +83,7 @@ func (a *acquisition) unanswered(err error) {
 	case errors.Is(err, redlatch.ErrUncertain):
 		// The owner may be about to acquire the lock. It is never used again.
 		a.doubtful = a.hold
-		a.unseat()
+		a.abandon()
 		a.fresh()
 	case given && !a.lock.proto.Queues(): // likewise, and there is no place
 	case errors.As(err, &refusal) && !core.Passing(err) && !refusal.HasCode("WRONGTYPE"):

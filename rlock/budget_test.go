@@ -40,9 +40,8 @@ func TestThousandPairsCostTwoScriptsOfThreeCommandsEach(t *testing.T) {
 	require.Equal(t, 1, srv.Clients(t))
 }
 
-// What an uncontended pair allocates: the hold, its owner's text and that boxed,
-// and what passes the turn on.
-const allocationsOfAPair = 4
+// What an uncontended pair allocates: the hold, its owner's text and that boxed.
+const allocationsOfAPair = 3
 
 // Not parallel: it counts allocations.
 func TestPairStaysWithinItsAllocations(t *testing.T) {
@@ -62,6 +61,8 @@ func TestPairStaysWithinItsAllocations(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Logf("%.1f allocations", n)
-	require.LessOrEqual(t, n, float64(allocationsOfAPair+1), "one for chance")
+	// The average is cut to a whole number: what the background does now and then
+	// is not counted.
+	t.Logf("%.0f allocations", n)
+	require.LessOrEqual(t, n, float64(allocationsOfAPair))
 }

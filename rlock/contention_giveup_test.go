@@ -50,3 +50,35 @@ func TestU33WaitThatEndsWhileRedisIsSilentIsNoContention(t *testing.T) {
 		requireTransportError(t, err)
 	})
 }
+
+// Whoever waits for less than an answer takes still learns whether the lock is held.
+func TestShortWaitDoesNotCutTheFirstAttemptShort(t *testing.T) {
+	const latency = 200 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, latency)
+		holdByHand(t, w.srv, "held", time.Hour)
+		loadScripts(t, client)
+		for _, wait := range []time.Duration{time.Millisecond, latency / 2} {
+			began := time.Now()
+			_, err := rlock.New(client, "held").Lock(t.Context(), rlock.WithWait(wait))
+			checkHeld(t, err)
+			require.NotErrorIs(t, err, redlatch.ErrNotSent)
+			require.Equal(t, latency, time.Since(began))
+			hold, err := rlock.New(client, "free").Lock(t.Context(), rlock.WithWait(wait))
+			require.NoError(t, err)
+			require.NoError(t, hold.Unlock())
+		}
+		w.hole.Store(true)
+		began := time.Now()
+		_, err := rlock.New(client, "held").Lock(t.Context(), rlock.WithWait(time.Millisecond))
+		requireTransportError(t, err)
+		require.Equal(t, 500*time.Millisecond, time.Since(began))
+
+		ctx, cancel := context.WithTimeout(t.Context(), latency)
+		defer cancel()
+		began = time.Now()
+		_, err = rlock.New(client, "another").Lock(ctx, rlock.WithWait(time.Millisecond))
+		requireTransportError(t, err)
+		require.Equal(t, latency, time.Since(began), "the context is a bound on all")
+	})
+}

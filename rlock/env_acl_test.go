@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,30 +13,16 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// documentedUser returns the ACL SETUSER command that the operator's manual
-// gives, word by word.
-func documentedUser(t *testing.T) []any {
-	t.Helper()
-	manual, err := os.ReadFile("../docs/operations.md")
-	require.NoError(t, err)
-	_, command, found := strings.Cut(string(manual), "\nACL SETUSER locks ")
-	require.True(t, found, "the manual no longer shows the command")
-	command, _, found = strings.Cut(command, "```")
-	require.True(t, found)
-	args := []any{"SETUSER", "locks"}
-	for word := range strings.FieldsSeq(command) {
-		args = append(args, word)
-	}
-	return args
-}
+// documented are the needs, by their headings in the operator's manual, of what
+// everyOperation does.
+var documented = []string{"Plain locks", "Inspection"}
 
 // leastPrivileged starts a server with the manual's user, and gives it more
 // rights, or fewer. It returns the user's URL.
 func leastPrivileged(t *testing.T, rights ...any) (*redistest.Server, string) {
 	t.Helper()
 	s := redistest.Start(t)
-	s.Do(t, "ACL", append(documentedUser(t), rights...)...)
-	return s, "redis://locks:password@" + s.Addr()
+	return s, s.GiveRights(t, documented, rights...)
 }
 
 // everyOperation uses all that a lock has, and runs between before each step.

@@ -203,6 +203,7 @@ func (e *evicting) report(ctx context.Context, before *sight, i int, listened Su
 // SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and, at
 // most once in ten seconds, ROLE.
 func (l *Lock) Listeners(ctx context.Context, owners ...string) ([]int64, error) {
+	core.NeedContext(ctx)
 	queue, queues := l.proto.(protocol.Queue)
 	switch {
 	case l.err != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/clock"
+	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
@@ -54,18 +55,34 @@ func newHold(l *Lock, set *settings) *Hold {
 	h := &Hold{}
 	if set.owner.IsZero() {
 		owner := l.engine.NextOwner()
+		h.own.owner, h.own.acq.Owner = owner, owner.String()
 		h.tenure = &h.own
-		h.own.lock, h.own.owner, h.own.lease = l, owner, set.lease
-		h.own.acq = protocol.Acquisition{Owner: owner.String(), Lease: set.leaseMS}
 	} else {
 		h.tenure = l.joinShared(set.owner)
+	}
+	h.begin(l, set)
+	return h
+}
+
+// newHoldOf returns a hold for the owner of a spare.
+func newHoldOf(l *Lock, set *settings, s *core.Spare) *Hold {
+	h := &Hold{}
+	h.own.owner, h.own.acq.Owner = s.Owner, s.Text
+	h.tenure = &h.own
+	h.begin(l, set)
+	return h
+}
+
+// begin fills in what a hold that is no re-entry needs besides its owner.
+func (h *Hold) begin(l *Lock, set *settings) {
+	if t := h.tenure; !t.shared {
+		t.lock, t.lease, t.acq.Lease = l, set.lease, set.leaseMS
 	}
 	h.acq = protocol.Acquisition{Owner: h.tenure.acq.Owner, Lease: set.leaseMS}
 	if l.proto.Queues() {
 		h.acq.Wait = set.waitMillis(l.engine)
 	}
 	h.prepare(set)
-	return h
 }
 
 // newInner returns a hold that re-enters a tenure.
@@ -109,8 +126,12 @@ func (h *Hold) live(sent time.Time) error {
 func (h *Hold) Name() string { return h.tenure.lock.name }
 
 // Owner returns the owner under which the lock is held, as others see it on the
-// server.
-func (h *Hold) Owner() codec.Owner { return h.tenure.owner }
+// server. Once asked for, before Unlock, it is never used again; else a contended fair
+// lock may use it for a later hold.
+func (h *Hold) Owner() codec.Owner {
+	h.tenure.stained.Store(true)
+	return h.tenure.owner
+}
 
 // Err returns nil while the lock is held, and afterwards why not: ErrLost,
 // ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed.
@@ -178,6 +199,7 @@ func (h *Hold) leaveIt(op string, end *ending, then func() error) error {
 		h.result = t.lock.wrap(op, t.owner, err)
 		t.leave(h)
 		t.passOn(false)
+		t.endSpare()
 	})
 	return t.lock.wrap(op, t.owner, err)
 }

@@ -18,7 +18,7 @@ func (a *acquisition) observed(hold *Hold, err error) {
 		})
 	default:
 		tell(redlatch.Acquired{
-			Op: a.op, Name: l.name, Kind: l.kind(), Owner: hold.Owner(), Wait: time.Since(a.began),
+			Op: a.op, Name: l.name, Kind: l.kind(), Owner: hold.tenure.owner, Wait: time.Since(a.began),
 			Attempts: a.attempts, Reentry: a.inner, HandedOver: a.passed,
 		})
 	}
@@ -35,14 +35,14 @@ func (h *Hold) observeEnd(why *ending) {
 	if why != endGiven {
 		err = why.cause
 	}
-	tell(redlatch.Ended{Name: l.name, Kind: l.kind(), Owner: h.Owner(), Held: time.Since(h.since), Err: err})
+	tell(redlatch.Ended{Name: l.name, Kind: l.kind(), Owner: h.tenure.owner, Held: time.Since(h.since), Err: err})
 }
 
 // observeRelease tells the observer how an Unlock went.
 func (h *Hold) observeRelease(began time.Time) {
 	l := h.tenure.lock
 	if tell := l.engine.Hooks.Event; tell != nil {
-		tell(redlatch.Released{Name: l.name, Kind: l.kind(), Owner: h.Owner(), Took: time.Since(began), Err: h.result})
+		tell(redlatch.Released{Name: l.name, Kind: l.kind(), Owner: h.tenure.owner, Took: time.Since(began), Err: h.result})
 	}
 }
 

@@ -25,7 +25,8 @@ type settings struct {
 }
 
 // WithWait bounds how long Lock waits for the lock, besides its context. When
-// the time runs out Lock returns ErrNotAcquired. With less than a millisecond, in
+// the time runs out Lock returns ErrNotAcquired. The first attempt has half a second
+// for its answer, also when the wait is shorter. With less than a millisecond, in
 // which nobody can be waited for, it makes one attempt, however long the answer
 // takes. Default: no bound. It is the first argument of Redisson's
 // tryLock(waitTime, leaseTime, unit).

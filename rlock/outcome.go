@@ -24,7 +24,7 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 func (a *acquisition) failed(err error) error {
 	le := &redlatch.LockError{Op: a.op, Name: a.lock.name, Err: core.Explain(err)}
 	if a.hold != nil {
-		le.Owner = a.hold.Owner()
+		le.Owner = a.hold.tenure.owner
 	}
 	if errors.Is(err, redlatch.ErrNotAcquired) {
 		le.Holder, le.TTL = a.holder, max(a.ttl, 0)

@@ -96,6 +96,7 @@ func (l *Lock) resume(ctx context.Context, opts []Option) (*Hold, error) {
 		return nil, err
 	}
 	defer l.engine.Leave()
+	l.engine.Announce()
 	l.keepTime(ctx)
 	h := newHold(l, &set)
 	sent := time.Now()
@@ -118,6 +119,7 @@ func (l *Lock) resume(ctx context.Context, opts []Option) (*Hold, error) {
 
 // check is what can be checked before something is sent.
 func (l *Lock) check(ctx context.Context, opts []Option) (settings, error) {
+	core.NeedContext(ctx)
 	if l.err != nil {
 		return settings{}, l.err
 	}

@@ -16,12 +16,15 @@ import (
 // gives its place up, whatever the reason.
 func (a *acquisition) queueThere(ctx context.Context) (*Hold, error) {
 	a.lock.keepTime(ctx)
-	hold, err := a.run(ctx)
+	hold, err := a.startThere(ctx)
 	if err != nil {
+		a.deafen()
 		a.leave()
 		return nil, err
 	}
+	waited := a.seat != nil
 	a.unseat() // the server took it out
+	a.linger(waited)
 	return hold, nil
 }
 
@@ -40,7 +43,7 @@ func (a *acquisition) queued(r codec.Refusal) {
 	}
 	switch {
 	case a.seat == nil:
-		w := protocol.Waiter{Owner: a.hold.Owner().String(), Wait: a.hold.tenure.queuedWith()}
+		w := protocol.Waiter{Owner: a.hold.tenure.owner.String(), Wait: a.hold.tenure.queuedWith()}
 		if w.Wait == nil {
 			w.Wait = a.hold.acq.Wait
 		}
@@ -113,7 +116,7 @@ func (h *Hold) departure(release func(*transport.Call)) *core.Doubt {
 	l := h.tenure.lock
 	return &core.Doubt{
 		Name:    l.name,
-		Owner:   h.Owner().String(),
+		Owner:   h.tenure.owner.String(),
 		Lease:   h.lease.TTL,
 		Release: release,
 		GiveUp:  h.givesUp(),

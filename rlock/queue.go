@@ -47,7 +47,7 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 // now has passed nothing on.
 func (h *Hold) takeLine(line *core.Line) {
 	t := h.tenure
-	line.Granted(h.Owner())
+	line.Granted(t.owner)
 	line.Rest()
 	t.mu.Lock()
 	over := t.freed || h.ended.Load() != nil
@@ -70,10 +70,9 @@ func (a *acquisition) stand(ctx context.Context, line *core.Line, p *core.Place)
 		line.Quit(p)
 		return nil, err
 	}
-	poll := time.NewTicker(e.PollCap)
-	defer poll.Stop()
-	silence := time.NewTimer(e.Command - time.Since(a.began))
-	defer silence.Stop()
+	alarm := alarms{silence: a.began.Add(e.Command), poll: time.Now().Add(e.PollCap)}
+	timer := time.NewTimer(alarm.next())
+	defer timer.Stop()
 	for {
 		select {
 		case <-p.Ready:
@@ -86,16 +85,9 @@ func (a *acquisition) stand(ctx context.Context, line *core.Line, p *core.Place)
 		case <-e.Closing():
 			line.Quit(p)
 			return nil, redlatch.ErrClosed
-		case <-silence.C:
-			if state := line.State(); !state.Known && !a.waited {
-				line.Quit(p)
-				return nil, silent(state)
-			}
-		case <-poll.C:
-			if !line.IsNext(p) || !line.State().Held {
-				continue // somebody else asks
-			}
-			switch held, err := a.peek(ctx); {
+		case <-timer.C:
+			held, err := a.rouse(ctx, line, p, &alarm)
+			switch {
 			case held:
 				line.Quit(p)
 				return a.hold, nil
@@ -103,8 +95,43 @@ func (a *acquisition) stand(ctx context.Context, line *core.Line, p *core.Place)
 				line.Quit(p)
 				return nil, err
 			}
+			timer.Reset(alarm.next())
 		}
 	}
+}
+
+// alarms are when one who stands in line is to look up. They share a timer, for
+// thousands may stand there.
+type alarms struct {
+	silence time.Time // when Redis must have answered somebody; zero: that was looked at
+	poll    time.Time // when the next in line asks
+}
+
+func (al *alarms) next() time.Duration {
+	if !al.silence.IsZero() && al.silence.Before(al.poll) {
+		return time.Until(al.silence)
+	}
+	return time.Until(al.poll)
+}
+
+// rouse does what is due for one who stands in line: it may find that Redis is silent,
+// or that the lock is free.
+func (a *acquisition) rouse(ctx context.Context, line *core.Line, p *core.Place, alarm *alarms) (held bool, err error) {
+	now := time.Now()
+	if !alarm.silence.IsZero() && !now.Before(alarm.silence) {
+		alarm.silence = time.Time{}
+		if state := line.State(); !state.Known && !a.waited {
+			return false, silent(state)
+		}
+	}
+	if now.Before(alarm.poll) {
+		return false, nil
+	}
+	alarm.poll = now.Add(a.lock.engine.PollCap)
+	if !line.IsNext(p) || !line.State().Held {
+		return false, nil // somebody else asks
+	}
+	return a.peek(ctx)
 }
 
 // peek is an attempt without the turn. It returns an error only when that ends
@@ -182,6 +209,7 @@ func (a *acquisition) countOthers(ctx context.Context) int {
 	counts, err := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil))
 	switch {
 	case err != nil:
+		a.lock.engine.Lacks("+pubsub|numsub +role", "who waits in other processes cannot be counted: others are let go first on suspicion", err)
 		return manyOthers
 	case a.line.Subscription() != nil:
 		return int(counts[0]) - 1
@@ -301,4 +329,8 @@ func (t *tenure) passOn(freed bool) {
 	}
 }
 
-func (t *tenure) passFreed() { t.passOn(true) }
+// freeing is a tenure whose last release is on its way.
+type freeing tenure
+
+// Started is part of core.Follower.
+func (f *freeing) Started() { (*tenure)(f).passOn(true) }

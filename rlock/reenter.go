@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -120,7 +121,13 @@ func (t *tenure) notEntered(err error) error {
 
 // entered ends a re-entry that the server answered.
 func (t *tenure) entered(h *Hold, reply any, sent time.Time) (*Hold, error) {
-	if reply == nil {
+	held, err := codec.Reentered(reply)
+	if err != nil {
+		h.drop()
+		t.miscounted()
+		return nil, err
+	}
+	if !held {
 		if free := t.over(nil); free {
 			t.passOn(false) // the outer holds were given up meanwhile
 		} else {
@@ -137,6 +144,24 @@ func (t *tenure) entered(h *Hold, reply any, sent time.Time) (*Hold, error) {
 	}
 	t.give()
 	return h, nil
+}
+
+// miscounted ends a re-entry of which nobody knows whether it was counted, and sees to
+// it that the count is right. An owner that others may use has a count that is theirs.
+func (t *tenure) miscounted() {
+	free := t.over(nil)
+	if free {
+		t.passOn(false)
+	}
+	switch {
+	case t.shared:
+		t.give()
+	case free:
+		t.discard()
+		t.give()
+	default:
+		t.arrive(nil)
+	}
 }
 
 // undo takes back a re-entry that the server granted and that came to nothing,

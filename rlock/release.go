@@ -34,6 +34,7 @@ func (h *Hold) Unlock() error {
 		began := time.Now()
 		h.result = t.lock.wrap("unlock", t.owner, h.unlock())
 		h.observeRelease(began)
+		h.leaveSpare()
 	})
 	return h.result
 }
@@ -54,6 +55,7 @@ func (h *Hold) unlock() error {
 	if ended != nil {
 		bound = e.Command // the lock may be others' of this owner, for longer
 	}
+	arrivals := t.arrivals.Load()
 	left := t.leave(h)
 	if ended != nil && t.shared && left == 0 && h.isOver() {
 		return ended // by now the lock may be that of another user of the owner
@@ -64,6 +66,8 @@ func (h *Hold) unlock() error {
 		return fmt.Errorf("%w: %w", ended, err)
 	case ended != nil:
 		return ended
+	case errors.Is(err, redlatch.ErrLost) && t.arrivals.Load() != arrivals:
+		return nil // what settles an inner unlock has arrived at a count without this hold
 	case errors.Is(err, redlatch.ErrWrongType):
 		return fmt.Errorf("%w: %w", redlatch.ErrLost, err) // something else took its key
 	}
@@ -89,7 +93,7 @@ func (t *tenure) lower(left int, bound time.Duration) error {
 
 // free frees the lock.
 func (t *tenure) free(bound time.Duration) error {
-	err := t.release(&t.acq, 0, bound, t.passFreed)
+	err := t.release(&t.acq, 0, bound, (*freeing)(t))
 	if unsettled(err) {
 		t.discard()
 	}
@@ -128,8 +132,8 @@ func (t *tenure) step(bound time.Duration) error {
 
 // release sends the release to target until the server answers, for bound at
 // most. Repeating it is safe: it names the count to arrive at. Sent, if not nil,
-// runs when the release is on its way for the first time.
-func (t *tenure) release(acq *protocol.Acquisition, target int64, bound time.Duration, sent func()) error {
+// is told when the release is on its way for the first time.
+func (t *tenure) release(acq *protocol.Acquisition, target int64, bound time.Duration, sent core.Follower) error {
 	return t.persist(bound, sent, func(c *transport.Call) { t.lock.proto.Release(c, acq, target) })
 }
 
@@ -168,7 +172,7 @@ func requestID() string {
 }
 
 // persist runs a release until the server answers, for bound at most.
-func (t *tenure) persist(bound time.Duration, sent func(), fill func(*transport.Call)) error {
+func (t *tenure) persist(bound time.Duration, sent core.Follower, fill func(*transport.Call)) error {
 	e := t.lock.engine
 	began := time.Now()
 	var pause core.Backoff
@@ -179,6 +183,9 @@ func (t *tenure) persist(bound time.Duration, sent func(), fill func(*transport.
 		at.Sent = sent
 		sent = nil
 		out, err := released(at.RunFor(bound-time.Since(began), (*stray)(t)))
+		if err != nil || out != codec.Free {
+			t.stained.Store(true)
+		}
 		switch {
 		case err == nil && out == codec.NotHeld && !sentBefore:
 			return redlatch.ErrLost
@@ -212,23 +219,26 @@ func (t *tenure) settle(at *core.Attempt) {
 }
 
 // arrive brings the count to the number of holds in the background, for a tenure
-// whose turn the caller has, and gives the turn back when it is done.
+// whose turn the caller has, and gives the turn back when it is done. It does not
+// free the lock: whoever gives the last hold up does, and would be told that the
+// lock was lost.
 func (t *tenure) arrive(at *core.Attempt) {
-	t.doubt(at, t.give, func(c *transport.Call) {
-		acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: t.remaining().Milliseconds()}
-		t.lock.proto.Release(c, &acq, t.count())
-	})
+	t.settleDoubt(&core.Doubt{Attempt: at, Done: t.give, Moot: t.isFreed, Release: func(c *transport.Call) {
+		holds, lease := t.owed()
+		t.arrivals.Add(1) // after the count: who has left before it sees this
+		acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: lease.Milliseconds()}
+		t.lock.proto.Release(c, &acq, max(holds, 1))
+	}})
 }
 
 func (t *tenure) doubt(at *core.Attempt, done func(), release func(*transport.Call)) {
-	t.lock.engine.Settle(&core.Doubt{
-		Name:    t.lock.name,
-		Owner:   t.owner.String(),
-		Attempt: at,
-		Release: release,
-		Lease:   t.lease,
-		Done:    done,
-	})
+	t.settleDoubt(&core.Doubt{Attempt: at, Done: done, Release: release})
+}
+
+func (t *tenure) settleDoubt(d *core.Doubt) {
+	t.stained.Store(true)
+	d.Name, d.Owner, d.Lease = t.lock.name, t.owner.String(), t.lease
+	t.lock.engine.Settle(d)
 }
 
 // stray is a tenure with a release that nobody waits for any more.

@@ -39,12 +39,12 @@ func (h *Hold) drop() {
 // asked returns the hold's acquisition as it is sent: for an owner that has other
 // holds here with no shorter lease than these count on.
 func (h *Hold) asked() *protocol.Acquisition {
-	t := h.tenure
-	if !t.shared || t.count() == 0 {
+	holds, owed := h.tenure.owed()
+	if !h.tenure.shared || holds == 0 {
 		return &h.acq
 	}
 	acq := h.acq
-	if owed := t.remaining(); owed > h.lease.TTL {
+	if owed > h.lease.TTL {
 		acq.Lease = owed.Milliseconds()
 	}
 	return &acq

@@ -31,6 +31,14 @@ type tenure struct {
 	least atomic.Int64
 	// strays is how many releases may still be under way that nobody waits for.
 	strays atomic.Int64
+	// arrivals is how often the count there is was sent in the background.
+	arrivals atomic.Int64
+	// stained says that the owner must not be used again when the tenure is over:
+	// something about it may be left open, or somebody knows it.
+	stained atomic.Bool
+	// spare has the subscription of an owner that waited in a queue on the server,
+	// nil when there is none. It is set before the hold is anybody's.
+	spare *core.Spare
 
 	// mu guards what follows. It is not held across I/O.
 	mu        sync.Mutex
@@ -114,12 +122,22 @@ func (t *tenure) outlive() {
 	t.setFloor()
 }
 
-// remaining returns the lease that the remaining holds are owed: what the fixed
-// ones still have, the full lease of the renewed ones, and the rest of the lease
-// of those that have reached their maximum.
+// remaining returns the lease that the remaining holds are owed.
 func (t *tenure) remaining() time.Duration {
+	_, lease := t.owed()
+	return lease
+}
+
+// owed returns how many holds remain, and the lease that they are owed: what the
+// fixed ones still have, the full lease of the renewed ones, and the rest of the
+// lease of those that have reached their maximum. Without holds it is the tenure's,
+// for a lock that somebody else is about to free.
+func (t *tenure) owed() (holds int64, lease time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.holds) == 0 {
+		return 0, t.lease
+	}
 	var most time.Duration
 	now := time.Now()
 	for _, h := range t.holds {
@@ -132,7 +150,7 @@ func (t *tenure) remaining() time.Duration {
 		}
 		most = max(most, d)
 	}
-	return max(most, time.Millisecond)
+	return int64(len(t.holds)), max(most, time.Millisecond)
 }
 
 // count returns the number of holds.
@@ -164,6 +182,7 @@ func (t *tenure) begin() bool {
 	}
 	t.entering++
 	t.reentered = true
+	t.stained.Store(true)
 	return true
 }
 

@@ -18,6 +18,13 @@ func (a *acquisition) wait(ctx context.Context) (*Hold, error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var pause core.Backoff
+	if a.seat != nil && a.sub != nil {
+		// It listened when it was queued: nothing was missed.
+		a.rest(timer, &pause)
+		if err := a.sleep(ctx, timer); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		if err := a.listen(ctx); err != nil {
 			return nil, err
@@ -117,7 +124,7 @@ func (a *acquisition) nap() time.Duration {
 	case a.ttl == 0:
 		return min(limit, 10*time.Millisecond+rand.N(40*time.Millisecond)) //nolint:gosec // spreading load needs no secrets
 	}
-	return min(limit, a.ttl+time.Millisecond)
+	return min(limit, min(a.ttl, limit)+time.Millisecond) // what has no end has no room for more
 }
 
 // rides reports whether a waiter that met err goes on waiting.
@@ -174,7 +181,7 @@ func (a *acquisition) deafen() {
 	if a.sub != nil && a.line == nil {
 		a.sub.Close()
 	}
-	a.sub = nil
+	a.sub, a.spare = nil, nil
 	if a.seat != nil {
 		a.seat.Hears(false)
 	}

@@ -21,6 +21,13 @@ if [ -n "$unformatted" ]; then
 	exit 1
 fi
 
+# Others cannot be part of a module: go get would fail.
+odd=$(list | LC_ALL=C grep -zvE '^[A-Za-z0-9._/-]+$' | tr '\0' '\n' || true)
+if [ -n "$odd" ]; then
+	printf 'check-fmt: files whose names no module can have:\n%q\n' "$odd" >&2
+	exit 1
+fi
+
 list 'scripts/*.sh' .ci/run | xargs -0 -r -n 1 bash -n
 if command -v shellcheck >/dev/null; then
 	list 'scripts/*.sh' .ci/run | xargs -0 -r shellcheck

@@ -26,6 +26,11 @@ type Call struct {
 	// calls wait to be sent.
 	Urgent bool
 
+	// Vital calls, renewals, go ahead even of the urgent ones, and are not held back
+	// because many calls are on their way: a lock is lost when one comes too late.
+	// They are urgent, too, for transports that make no difference.
+	Vital bool
+
 	state atomic.Uint32
 	conn  atomic.Int64
 }
@@ -41,7 +46,7 @@ const (
 // capacity of Args.
 func (c *Call) Reset() {
 	clear(c.Args)
-	c.Script, c.Command, c.NumKeys, c.Urgent = nil, "", 0, false
+	c.Script, c.Command, c.NumKeys, c.Urgent, c.Vital = nil, "", 0, false, false
 	c.Args = c.Args[:0]
 	c.state.Store(callQueued)
 	c.conn.Store(0)
@@ -89,6 +94,13 @@ func (c *Call) Abandon() bool {
 			return s == callWithdrawn
 		}
 	}
+}
+
+// Withdraw takes the call back if it has not been sent, and reports whether it did:
+// then it is as with [Call.Abandon]. Otherwise nothing changes, and the caller waits
+// on. Safe for concurrent use with the transport.
+func (c *Call) Withdraw() bool {
+	return c.state.CompareAndSwap(callQueued, callWithdrawn)
 }
 
 // Claim is for transports: they call it directly before they write the call to

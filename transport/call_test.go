@@ -137,3 +137,15 @@ func TestAClaimedCallCostsNoAllocation(t *testing.T) {
 		c.Reset()
 	}))
 }
+
+func TestACallIsWithdrawnOnlyWhileItIsQueued(t *testing.T) {
+	t.Parallel()
+	var queued, sent transport.Call
+	assert.True(t, queued.Withdraw())
+	assert.False(t, queued.Claim(7))
+	assert.True(t, queued.Abandon(), "withdrawn it is, and stays")
+	assert.True(t, sent.Claim(7))
+	assert.False(t, sent.Withdraw())
+	assert.False(t, sent.Abandoned(), "its caller waits on")
+	assert.Equal(t, int64(7), sent.Conn())
+}

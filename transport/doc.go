@@ -10,7 +10,7 @@
 //
 //	new ──Start──▶ queued ──Claim──▶ sent ──────▶ done(reply, err)
 //	                 │                │
-//	              Abandon          Abandon
+//	      Abandon, Withdraw        Abandon
 //	                 ▼                ▼
 //	             withdrawn        abandoned ──late reply──▶ done(reply, err)
 //	                 │

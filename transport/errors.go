@@ -24,8 +24,17 @@ type ServerError struct {
 	Text string
 }
 
-// Error returns the server's own text, marked as such.
-func (e *ServerError) Error() string { return "redis: " + e.Text }
+// shown bounds how much of the server's text an error message repeats.
+const shown = 1024
+
+// Error returns the server's own text, marked as such, its first kilobyte only.
+func (e *ServerError) Error() string {
+	text := e.Text
+	if len(text) > shown {
+		text = strings.ToValidUTF8(text[:shown], "") + "..."
+	}
+	return "redis: " + text
+}
 
 // Code returns the first word of the error line, such as WRONGTYPE or NOPERM.
 func (e *ServerError) Code() string {

@@ -40,6 +40,14 @@ func (c client) String() string {
 	return c.name()
 }
 
+// labelled is String with the client's label, if it has one.
+func (c client) labelled(label string) string {
+	if label == "" {
+		return c.String()
+	}
+	return c.String() + ", label " + printable(label)
+}
+
 func (c client) name() string {
 	switch c.Kind {
 	case "redlatch":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 )
@@ -27,20 +28,20 @@ server, thinks, and writes it back plus one: without a lock they would overwrite
 each other's work. One process is killed while it holds the lock; the others get
 in when its lease is over. At the end the books are checked.
 
-With --fair, three processes of eight workers each claim numbered jobs from a list,
-under a fair lock. One process is killed while one of its workers holds the lock and
-others are queued. The dead keep their places in the queue until their deadlines, or
-until the living have noticed that nobody listens there: the demo keeps both short
-and shows what they cost. At the end each job must have been done once, and nobody
-who lived may have been overtaken, judged by the queue as the server had it when
-each job was claimed.
+With --fair, three processes of eight workers each claim numbered jobs from a
+list, under a fair lock. One process is killed while one of its workers holds
+the lock and others are queued. The dead keep their places in the queue until
+their deadlines, or until the living have noticed that nobody listens there: the
+demo keeps both short and shows what they cost. At the end each job must have
+been done once, and nobody who lived may have been overtaken, judged by the
+queue as the server had it when each job was claimed.
 
 The server is inside this program unless --redis names another; REDIS_URL is not
 looked at. On another server the demo uses keys of its own, redlatch-demo:*, and
 removes them.
 
-The exit code is 0 when the books are right, 1 otherwise: when two were ever inside
-together, when work was lost or done twice, or somebody was overtaken.`,
+The exit code is 0 when the books are right, 1 otherwise: when two were ever
+inside together, when work was lost or done twice, or somebody was overtaken.`,
 		Example: `  redlatch demo
   redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,
@@ -51,9 +52,13 @@ together, when work was lost or done twice, or somebody was overtaken.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			opts.Redis, opts.Program, opts.Out = g.redis, runner.Self(), os.Stdout
+			var err error
+			if opts.Redis, err = demoServer(g); err != nil {
+				return err
+			}
+			opts.Program, opts.Out = runner.Self(), os.Stdout
 			opts.Broken = os.Getenv(brokenEnv) != ""
-			err := demo.Run(ctx, opts)
+			err = demo.Run(ctx, opts)
 			if errors.Is(err, demo.ErrInterrupted) {
 				return &exitError{code: runner.Code(os.Interrupt), err: err}
 			}
@@ -65,6 +70,15 @@ together, when work was lost or done twice, or somebody was overtaken.`,
 	f.BoolVar(&fair, "fair", false, "claim jobs under a fair lock")
 	f.IntVar(&opts.Jobs, "jobs", 500, "how many jobs there are with --fair")
 	return cmd
+}
+
+// demoServer returns how to reach the server of --redis, nothing when that is not
+// given.
+func demoServer(g *globals) (conn.Settings, error) {
+	if g.redis == "" {
+		return conn.Settings{}, nil
+	}
+	return g.settings()
 }
 
 // checkDemo refuses flags that make no sense, and sets what they mean.

@@ -62,8 +62,10 @@ func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	t.Parallel()
 	got := finish(t, "", "demo", "--redis", nobody(t))
 	require.Equal(t, 1, got.code)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "cannot reach Redis")
+	warning, rest, _ := strings.Cut(got.stderr, "\n")
+	require.Contains(t, warning, "the password in --redis")
+	oneLine(t, rest)
+	require.Contains(t, rest, "cannot reach Redis")
 	require.NotContains(t, got.stderr, "sesame")
 	require.Equal(t, 1, finish(t, "", "demo", "--duration", "1ms").code)
 }

@@ -15,16 +15,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-const evictHelp = `Takes the waiter OWNER, as redlatch status shows it, out of the queue of the fair
-lock NAME. If the lock is free, the next in the queue is woken.
+const evictHelp = `Takes the waiter OWNER, as redlatch status shows it, out of the queue of the
+fair lock NAME. If the lock is free, the next in the queue is woken.
 
-Redlatch's clients that wait for a lock take the dead out by themselves; this is for
-queues where none of them waits, and for those who cannot wait for that.
+Redlatch's clients that wait for a lock take the dead out by themselves; this is
+for queues where none of them waits, and for those who cannot wait for that.
 
-A waiter that somebody listens for is alive and stays, and so does one of which that
-cannot be found out, unless --even-if-alive is given. One that has no subscriber may
-be about to subscribe, or to reconnect: redlatch status --for 40s looks longer. A
-live waiter that is taken out queues anew, as the last; nobody loses a lock by it.
+A waiter that somebody listens for is alive and stays, and so does one of which
+that cannot be found out, unless --even-if-alive is given. One that has no
+subscriber may be about to subscribe, or to reconnect: redlatch status --for 40s
+looks longer. A live waiter that is taken out queues anew, as the last; nobody
+loses a lock by it.
 
 Exit codes:
   0  OWNER was taken out
@@ -65,7 +66,7 @@ func newEvict(g *globals) *cobra.Command {
 			if anyway {
 				opts = append(opts, rlock.EvenIfAlive())
 			}
-			done, err := evict(cmd, g.url(), args, opts)
+			done, err := evict(cmd, g, args, opts)
 			if err != nil {
 				return err
 			}
@@ -82,10 +83,10 @@ func newEvict(g *globals) *cobra.Command {
 	return cmd
 }
 
-func evict(cmd *cobra.Command, url string, args []string, opts []rlock.EvictOption) (*evicted, error) {
+func evict(cmd *cobra.Command, g *globals, args []string, opts []rlock.EvictOption) (*evicted, error) {
 	name, owner := args[0], args[1]
 	var done *evicted
-	err := with(cmd.Context(), url, name, func(client *redlatch.Client) error {
+	err := with(cmd.Context(), g, name, func(client *redlatch.Client) error {
 		e, err := rfairlock.New(client, name).Evict(cmd.Context(), owner, opts...)
 		if err != nil {
 			return notEvicted(name, owner, err)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -16,9 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-// pollEvery is how often tests look at what they cannot be told of.
-const pollEvery = 5 * time.Millisecond
 
 // These scripts run until a signal ends them; the second one takes SIGKILL.
 const (
@@ -96,23 +92,6 @@ func keyEnds(t *testing.T, s *redistest.Server, name string) time.Time {
 	return asked.Add(time.Duration(ttl) * time.Millisecond)
 }
 
-func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	name := redistest.Key(t)
-	// The longest margin there is: these machines are slow at times.
-	pipe, death := deathbed(t)
-	p := start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+stubborn)
-	require.Equal(t, "up", p.line())
-	over := keyEnds(t, s, name)
-	s.Pause()
-	defer s.Resume()
-	died := <-death
-	require.True(t, died.Before(over), "the command outlived its lock by %v", died.Sub(over))
-	require.Greater(t, died, over.Add(-5*time.Second), "given up without need")
-	require.Equal(t, 125, p.code())
-}
-
 func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -129,21 +108,6 @@ func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
 // family starts a child, a grandchild and one more in the background, which all
 // keep standard output open.
 const family = `trap '' HUP; sh -c 'sleep 300 & sleep 300; true' & echo up; sleep 300; true`
-
-func TestKillingRedlatchKillsTheCommandAndItsChildren(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	for i := range 5 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			p := start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", family)
-			require.Equal(t, "up", p.line())
-			require.NoError(t, p.cmd.Process.Kill())
-			require.Empty(t, p.rest()) // returns when they are all dead
-			require.Equal(t, -1, p.code())
-		})
-	}
-}
 
 func TestLossEndsTheChildrenOfTheCommandToo(t *testing.T) {
 	t.Parallel()

@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
-
-const defaultRedis = "redis://127.0.0.1:6379"
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
 
@@ -51,22 +50,8 @@ func execute(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "redlatch: "+err.Error())
+	fmt.Fprintln(os.Stderr, "redlatch: "+legible(err.Error()))
 	return code
-}
-
-// globals are the flags that all commands have.
-type globals struct{ redis string }
-
-// url returns the address of the server: the flag, REDIS_URL, or the default.
-func (g *globals) url() string {
-	if g.redis != "" {
-		return g.redis
-	}
-	if env := os.Getenv("REDIS_URL"); env != "" {
-		return env
-	}
-	return defaultRedis
 }
 
 func newRoot() *cobra.Command {
@@ -79,17 +64,18 @@ for one lock on one Redis or Valkey.`,
 		Example: `  redlatch demo                                  # see it work, no Redis needed
   redlatch run nightly-report -- ./report.sh     # run a command under a lock
   redlatch run --try import -- ./import.sh       # ... or not at all if it is held
-  redlatch status nightly-report                 # who holds it, and for how long`,
+  redlatch status nightly-report                 # who holds it, and for how long
+  redlatch doctor                                # is the server good for locks?`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	// The default stays out of the flag: help would show what REDIS_URL holds.
-	root.PersistentFlags().StringVar(&g.redis, "redis", "",
-		"address of the server, redis://[[user]:password@]host[:port][/db]\n"+
-			"(default: the variable REDIS_URL, else "+defaultRedis+")")
-	root.AddCommand(newRun(g), newStatus(g), newEvict(g), newServe(), newDemo(g), newGuard(), newWorker())
+	// Flags fit a terminal of 80 columns, too.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	g.register(root)
+	root.AddCommand(newRun(g), newStatus(g), newEvict(g), newUnlock(g), newDoctor(g), newBench(g), newServe(), newDemo(g), newGuard(), newWorker())
+	root.AddCommand(newList(g), newWatch(g))
 	return root
 }
 

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
+// pollEvery is how often tests look at what they cannot be told of.
+const pollEvery = 5 * time.Millisecond
+
 // program is one run of redlatch.
 type program struct {
 	t      *testing.T
@@ -55,6 +58,7 @@ func startWith(t *testing.T, env []string, args ...string) *program {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	p := &program{t: t, cmd: exec.Command(exe, args...)}
+	p.cmd.Dir = t.TempDir() // some arguments name files
 	p.cmd.Env = append(append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	p.cmd.Stderr = &p.stderr
 	p.stdin, err = p.cmd.StdinPipe()
@@ -149,7 +153,7 @@ func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	got := finish(t, nobody(t), "--version")
 	require.Equal(t, 0, got.code)
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.stdout)
-	for _, name := range []string{"run", "status", "evict", "serve", "demo"} {
+	for _, name := range []string{"run", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
 		got := finish(t, nobody(t), name, "--help")
 		require.Equal(t, 0, got.code)
 		require.Contains(t, got.stdout, "Examples:\n")
@@ -171,4 +175,41 @@ func TestExitErrorCarriesItsCause(t *testing.T) {
 	cause := errors.New("why")
 	require.ErrorIs(t, &exitError{code: 3, err: cause}, cause)
 	require.Equal(t, "exit code 3", (&exitError{code: 3}).Error())
+}
+
+func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range newRoot().Commands() {
+		if cmd.Hidden || cmd.Name() == "completion" || cmd.Name() == "help" {
+			continue
+		}
+		require.NotEmpty(t, cmd.Example, cmd.Name())
+		require.NotEmpty(t, cmd.Long, cmd.Name())
+		help := finish(t, nobody(t), cmd.Name(), "--help").stdout
+		_, flags, found := strings.Cut(help, "\nFlags:\n")
+		require.True(t, found, cmd.Name())
+		narrow(t, flags)
+	}
+}
+
+func TestHelpFitsATerminal(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"run", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
+		narrow(t, finish(t, nobody(t), name, "--help").stdout)
+	}
+}
+
+func TestCompletionIsThereForTheShellsThatPeopleUse(t *testing.T) {
+	t.Parallel()
+	for shell, says := range map[string]string{"bash": "__start_redlatch", "zsh": "#compdef redlatch", "fish": "complete -c redlatch"} {
+		got := finish(t, nobody(t), "completion", shell)
+		require.Equal(t, 0, got.code, got.stderr)
+		require.Contains(t, got.stdout, says)
+	}
+	got := finish(t, nobody(t), "__complete", "do")
+	require.Contains(t, got.stdout, "doctor\tExamine a server")
+	got = finish(t, nobody(t), "__complete", "run", "--on")
+	require.Contains(t, got.stdout, "--on-lost\t")
+	got = finish(t, nobody(t), "__complete", "run", "--on-lost", "")
+	require.Contains(t, got.stdout, "term\nkill\nignore\n")
 }

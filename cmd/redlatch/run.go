@@ -12,22 +12,33 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
 const (
+	onLostTerm    = "term"
+	onLostKill    = "kill"
+	onLostIgnore  = "ignore"
 	codeConflict  = 124 // the lock was not acquired
 	defaultLease  = 30 * time.Second
 	minRenewed    = time.Second // below this, a hiccup of the network loses the lock
 	maxExitStatus = 255
 )
 
+// onLost is what the values of --on-lost mean.
+var onLost = map[string]runner.Action{
+	onLostTerm: runner.Terminate, onLostKill: runner.Kill, onLostIgnore: runner.Ignore,
+}
+
 // runOptions are the flags of run.
 type runOptions struct {
 	*globals
 	wait, lease, watchdog time.Duration
+	maxHold, atLeast      time.Duration
 	bounded, try, fair    bool
+	onLost                string
 	conflict              int
 }
 
@@ -55,6 +66,12 @@ func newRun(g *globals) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitError{code: runner.CodeFailed, err: err}
 	})
+	o.register(cmd)
+	return cmd
+}
+
+// register adds the flags.
+func (o *runOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&o.wait, "wait", 0, "give up when the lock is not free within this time (default: wait for ever)")
 	f.BoolVar(&o.try, "try", false, "give up at once when the lock is held")
@@ -62,8 +79,13 @@ func newRun(g *globals) *cobra.Command {
 	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended\nbefore it is over")
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
 		"renewed lease, when there is no --lease: how long the lock\nstays when this machine dies; equal to lockWatchdogTimeout in Java")
+	f.DurationVar(&o.maxHold, "max-hold", 0, "end COMMAND when it has held the lock for this long,\nhowever well the lease is renewed")
+	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for this long from when it was acquired,\nalso when COMMAND is done sooner")
+	f.StringVar(&o.onLost, "on-lost", onLostTerm, "what becomes of COMMAND when the lock is lost: term, kill\nor ignore")
 	f.IntVar(&o.conflict, "conflict-exit-code", codeConflict, "exit code when the lock was not acquired")
-	return cmd
+	// The flag was just added, so this cannot fail.
+	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions(
+		[]cobra.Completion{onLostTerm, onLostKill, onLostIgnore}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses flags that make no sense.
@@ -78,8 +100,32 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 		return exitf(runner.CodeFailed, "--lease must be at least 1ms")
 	case o.watchdog < minRenewed:
 		return exitf(runner.CodeFailed, "--watchdog must be at least %v", minRenewed)
+	case max(o.lease, o.watchdog) > codec.MaxLease:
+		return exitf(runner.CodeFailed, "--lease and --watchdog must be at most %v", codec.MaxLease)
 	case o.wait < 0:
 		return exitf(runner.CodeFailed, "--wait must not be negative")
+	case changed("max-hold") && o.maxHold < time.Millisecond:
+		return exitf(runner.CodeFailed, "--max-hold must be at least 1ms")
+	case changed("lease") && changed("max-hold"):
+		return exitf(runner.CodeFailed, "--lease and --max-hold contradict each other: a lease of its own is a maximum, too")
+	}
+	return o.checkAtLeast(changed)
+}
+
+// checkAtLeast is check for the rest.
+func (o *runOptions) checkAtLeast(changed func(string) bool) error {
+	_, known := onLost[o.onLost]
+	switch {
+	case !known:
+		return exitf(runner.CodeFailed, "--on-lost must be term, kill or ignore")
+	case o.onLost == onLostIgnore && changed("max-hold"):
+		return exitf(runner.CodeFailed, "--max-hold and --on-lost ignore contradict each other")
+	case o.atLeast < 0:
+		return exitf(runner.CodeFailed, "--at-least must not be negative")
+	case changed("lease") && changed("at-least"):
+		return exitf(runner.CodeFailed, "--lease and --at-least contradict each other: use --max-hold to bound COMMAND")
+	case changed("max-hold") && o.atLeast > o.maxHold:
+		return exitf(runner.CodeFailed, "--at-least is longer than --max-hold")
 	case o.conflict < 0 || o.conflict > maxExitStatus:
 		return exitf(runner.CodeFailed, "--conflict-exit-code must be from 0 to %d", maxExitStatus)
 	}
@@ -103,28 +149,37 @@ func (o *runOptions) run(ctx context.Context, name string, argv []string) error 
 	}
 	signals, stop := runner.Signals()
 	defer stop()
-	client, hold, err := o.acquire(ctx, name, signals)
+	held, err := o.acquire(ctx, name, signals)
 	if err != nil {
 		return err
 	}
 	// Also finishes, for a moment, what an Unlock without an answer left open.
-	defer func() { _ = client.Close() }()
-	proc, err := runner.Start(path, argv)
+	defer func() { _ = held.client.Close() }()
+	proc, err := runner.Start(path, argv, runner.Environ("REDLATCH_LOCK="+name, "REDLATCH_OWNER="+held.hold.Owner().String()))
 	if err != nil {
-		_ = hold.Unlock() // the lock was not used: its lease frees it at worst
+		_ = held.hold.Unlock() // the lock was not used: its lease frees it at worst
 		return notRun(err)
 	}
-	end := runner.Supervise(hold.Context(ctx), proc, signals, runner.Grace(o.margin()))
-	return o.finish(name, end, hold.Unlock())
+	end := runner.Supervise(held.hold.Context(ctx), proc, signals,
+		runner.Policy{OnLoss: onLost[o.onLost], Grace: runner.Grace(o.margin())})
+	over := held.hold.Err()
+	return o.finish(name, end, over, o.giveUp(ctx, held, signals))
 }
 
-// finish makes the exit code of how the command and the unlocking went.
-func (o *runOptions) finish(name string, end runner.End, unlocked error) error {
+// finish makes the exit code of how the command, its hold and the unlocking went.
+func (o *runOptions) finish(name string, end runner.End, over, unlocked error) error {
+	lost := end.Lost || errors.Is(unlocked, redlatch.ErrLost)
 	switch {
-	case (end.Lost || errors.Is(unlocked, redlatch.ErrLost)) && o.lease > 0:
+	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
+		return exitf(runner.CodeFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
+	case lost && o.onLost == onLostIgnore:
+		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q was lost while the command ran, which went on without it\n", name)
+	case lost && o.lease > 0:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: its lease of %v was over, or somebody took it", name, o.lease)
-	case end.Lost || errors.Is(unlocked, redlatch.ErrLost):
+	case lost:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
+	case unlocked != nil && o.atLeast > 0:
+		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q: %s\n", name, conn.Reason(unlocked))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
 		fmt.Fprintf(os.Stderr, "redlatch: lock %q could not be freed and is left to its lease: %s\n", name, conn.Reason(unlocked))
@@ -143,48 +198,60 @@ func notRun(err error) error {
 	return &exitError{code: runner.CodeFailed, err: err}
 }
 
-// acquire connects and takes the lock. A signal ends the waiting.
-func (o *runOptions) acquire(ctx context.Context, name string, signals <-chan os.Signal) (*redlatch.Client, *rlock.Hold, error) {
-	ctx, caught := cancelOn(ctx, signals)
-	client, hold, err := o.lock(ctx, name)
-	sig := caught()
-	if sig == nil {
-		return client, hold, err
-	}
-	if err == nil {
-		_ = hold.Unlock() // the signal is what counts; the lease frees it at worst
-		_ = client.Close()
-	}
-	return nil, nil, &exitError{code: runner.Code(sig)}
+// held is a lock that was taken.
+type held struct {
+	client *redlatch.Client
+	lock   *rlock.Lock
+	hold   *rlock.Hold
+	since  time.Time // at this moment it was held
 }
 
-// lock connects and takes the lock. Its errors have their exit codes.
-func (o *runOptions) lock(ctx context.Context, name string) (*redlatch.Client, *rlock.Hold, error) {
-	url := o.url()
-	if err := conn.Check(url); err != nil {
-		return nil, nil, &exitError{code: runner.CodeFailed, err: err}
+// acquire connects and takes the lock. A signal ends the waiting.
+func (o *runOptions) acquire(ctx context.Context, name string, signals <-chan os.Signal) (*held, error) {
+	ctx, caught := cancelOn(ctx, signals)
+	h, err := o.open(ctx, name)
+	sig := caught()
+	if sig == nil {
+		return h, err
 	}
-	client, err := redlatch.Open(ctx, url,
+	if err == nil {
+		_ = h.hold.Unlock() // the signal is what counts; the lease frees it at worst
+		_ = h.client.Close()
+	}
+	return nil, &exitError{code: runner.Code(sig)}
+}
+
+// open connects and takes the lock. Its errors have their exit codes.
+func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
+	srv, err := o.server()
+	if err != nil {
+		return nil, &exitError{code: runner.CodeFailed, err: err}
+	}
+	client, err := srv.Open(ctx,
 		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin()))
 	if err != nil {
-		return nil, nil, exitf(runner.CodeFailed, "%s", conn.Problem(url, err))
+		return nil, &exitError{code: runner.CodeFailed, err: err}
 	}
 	newLock := rlock.New
 	if o.fair {
 		newLock = rfairlock.New
 	}
-	hold, err := o.take(ctx, newLock(client, name))
+	lock := newLock(client, name)
+	hold, err := o.take(ctx, lock)
 	if err != nil {
 		_ = client.Close() // the first error tells more
-		return nil, nil, o.notTaken(name, err)
+		return nil, o.notTaken(srv, name, err)
 	}
-	return client, hold, nil
+	return &held{client: client, lock: lock, hold: hold, since: time.Now()}, nil
 }
 
 func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) {
 	var opts []rlock.Option
 	if o.lease > 0 {
 		opts = append(opts, rlock.WithLease(o.lease))
+	}
+	if o.maxHold > 0 {
+		opts = append(opts, rlock.WithMaxHold(o.maxHold))
 	}
 	if o.try {
 		return lock.TryLock(ctx, opts...)
@@ -196,7 +263,7 @@ func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, e
 }
 
 // notTaken makes the exit code and the line of an acquire that failed.
-func (o *runOptions) notTaken(name string, err error) error {
+func (o *runOptions) notTaken(srv *conn.Server, name string, err error) error {
 	var at *redlatch.LockError
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
@@ -207,7 +274,7 @@ func (o *runOptions) notTaken(name string, err error) error {
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return exitf(o.conflict, "lock %q is held by somebody else", name)
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain):
-		return exitf(runner.CodeFailed, "%s", conn.Problem(o.url(), err))
+		return &exitError{code: runner.CodeFailed, err: srv.Problem(err)}
 	}
 	return &exitError{code: runner.CodeFailed, err: err}
 }
@@ -229,20 +296,5 @@ func cancelOn(parent context.Context, signals <-chan os.Signal) (context.Context
 	return ctx, func() os.Signal {
 		cancel()
 		return <-caught
-	}
-}
-
-// newGuard is the program of a command's guard, see package runner.
-func newGuard() *cobra.Command {
-	return &cobra.Command{
-		Use:    runner.GuardCommand,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if code := runner.Guard(); code != 0 {
-				return &exitError{code: code}
-			}
-			return nil
-		},
 	}
 }

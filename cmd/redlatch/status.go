@@ -35,7 +35,8 @@ func newStatus(g *globals) *cobra.Command {
 			if look <= 0 {
 				return exitf(1, "--for must be more than 0s")
 			}
-			s, err := ask(cmd.Context(), g.url(), args[0], look)
+			q := question{name: args[0], look: look, lease: cmd.Flags().Changed("for")}
+			s, err := q.ask(cmd.Context(), g)
 			if err != nil {
 				return err
 			}
@@ -47,7 +48,8 @@ func newStatus(g *globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().DurationVar(&look, "for", aMoment, "how long to look at a lock that is free and has a queue")
+	cmd.Flags().DurationVar(&look, "for", aMoment, "how long to look, at most, whether the lease is renewed,\n"+
+		"or a lock taken that is free and has a queue")
 	return cmd
 }
 
@@ -57,11 +59,23 @@ func printJSON(cmd *cobra.Command, what any) error {
 	return enc.Encode(what)
 }
 
-// ask reads the lock, all of it at one moment, and again for as long as it is free
-// and has a queue.
-func ask(ctx context.Context, url, name string, look time.Duration) (s *status, err error) {
-	err = with(ctx, url, name, func(client *redlatch.Client) error {
-		s, err = watch(ctx, client, name, look)
+// question is what is asked about a lock.
+type question struct {
+	name string
+	// look is how long to look, at most.
+	look time.Duration
+	// lease is true when a lock that is held is looked at, too, until its lease is
+	// renewed.
+	lease bool
+}
+
+// ask reads the lock, all of it at one moment, and again for as long as there may be
+// more to see, and what stands beside it on the server.
+func (q *question) ask(ctx context.Context, g *globals) (s *status, err error) {
+	err = reach(ctx, g, q.name, func(srv *conn.Server, client *redlatch.Client) error {
+		if s, err = q.watch(ctx, client); err == nil {
+			s.lookBeside(ctx, srv)
+		}
 		return err
 	})
 	return s, err
@@ -69,27 +83,33 @@ func ask(ctx context.Context, url, name string, look time.Duration) (s *status, 
 
 // with connects for one question about a lock, and tells what went wrong in one line
 // that says what to do.
-func with(ctx context.Context, url, name string, do func(*redlatch.Client) error) error {
+func with(ctx context.Context, g *globals, name string, do func(*redlatch.Client) error) error {
+	return reach(ctx, g, name, func(_ *conn.Server, client *redlatch.Client) error { return do(client) })
+}
+
+// reach is with for those who need the server besides.
+func reach(ctx context.Context, g *globals, name string, do func(*conn.Server, *redlatch.Client) error) error {
 	if err := codec.ValidateName(name); err != nil {
 		return err
 	}
-	if err := conn.Check(url); err != nil {
+	srv, err := g.server()
+	if err != nil {
 		return err
 	}
-	client, err := redlatch.Open(ctx, url, redlatch.WithServerTime()) // whatever this machine's clock says
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(url, err))
+		return err
 	}
 	defer func() { _ = client.Close() }() // it only asked
-	err = do(client)
+	err = do(srv, client)
 	var said *exitError
 	switch {
 	case err == nil, errors.As(err, &said):
 		return err
 	case errors.Is(err, redlatch.ErrWrongType):
-		return wrongType(ctx, url, name)
+		return wrongType(ctx, srv, name)
 	}
-	return fmt.Errorf("%s", conn.Problem(url, err))
+	return srv.Problem(err)
 }
 
 // inspect asks for a fair lock, which is a plain one with a queue: that of a plain
@@ -104,10 +124,10 @@ func inspect(ctx context.Context, client *redlatch.Client, name string) (*rlock.
 }
 
 // wrongType finds out which key holds what it should not.
-func wrongType(ctx context.Context, url, name string) error {
-	c, err := conn.Dial(ctx, url)
+func wrongType(ctx context.Context, srv *conn.Server, name string) error {
+	c, err := srv.Dial(ctx)
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(url, err))
+		return err
 	}
 	defer func() { _ = c.Close() }() // only read from
 	for _, key := range []struct{ name, kind, what string }{
@@ -118,7 +138,7 @@ func wrongType(ctx context.Context, url, name string) error {
 		kind, err := redis.String(c.Do("TYPE", key.name))
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s", conn.Problem(url, err))
+			return srv.Problem(err)
 		case kind != "none" && kind != key.kind:
 			return fmt.Errorf("the key %q holds a %s, and %s: something else uses this name", key.name, kind, key.what)
 		}

@@ -81,6 +81,7 @@ func TestStatusShowsTheQueue(t *testing.T) {
 		require.Equal(t, 0, got.code, got.stderr)
 		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`" is held
   owner  `+someOwner+`   count 1
+         Redlatch since `+since+`
   lease  none: it stays until somebody frees it
   queue  3 waiting
       1  `+redisson+`   deadline in (1h0m0s|59m\d\d?(\.\d)?s)

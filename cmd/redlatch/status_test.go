@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,12 @@ func TestStatusTellsPeople(t *testing.T) {
 
 		got = finish(t, s.URL(), "status", held)
 		require.Equal(t, 0, got.code)
-		require.Regexp(t, `^lock "`+held+`" is held\n  owner  `+someOwner+`   count 2\n  lease  (60|5\d(\.\d)?)s left\n$|1m0s`, got.stdout)
+		require.Regexp(t, `^lock "`+held+`" is held
+  owner  `+someOwner+`   count 2
+         Redlatch since `+since+`
+  lease  (1m0|5\d(\.\d)?)s left, fixed or unknown \(--for 2\ds would tell\)
+$`, got.stdout)
+		narrow(t, strings.TrimPrefix(got.stdout, "lock \""+held))
 
 		got = finish(t, s.URL(), "status", odd)
 		require.Equal(t, 0, got.code)
@@ -44,7 +50,7 @@ func TestStatusTellsPrograms(t *testing.T) {
 	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null,"queue":[]}`, got.stdout)
 	s.Do(t, "HSET", name, someOwner, 2)
 	got = finish(t, s.URL(), "status", "--json", name)
-	require.JSONEq(t, `{"name":"`+name+`","held":true,"holders":[{"owner":"`+someOwner+`","count":2}],"ttl_ms":null,"queue":[]}`, got.stdout)
+	require.JSONEq(t, `{"name":"`+name+`","held":true,"holders":[{"owner":"`+someOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"queue":[]}`, got.stdout)
 	s.Do(t, "HSET", name, someOwner, "many")
 	s.Do(t, "PEXPIRE", name, 60_000)
 	got = finish(t, s.URL(), "status", "--json", name)

@@ -18,6 +18,9 @@ type status struct {
 	Holders []holder `json:"holders"`
 	// TTLMillis is what the lease has left, nil when the lock is free or has none.
 	TTLMillis *int64 `json:"ttl_ms"`
+	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
+	// although it was due, else "unknown"; "" when there is none.
+	Renewed string `json:"renewed,omitempty"`
 	// Queue is who waits, the next one first; nil when it may not be read.
 	Queue []waiter `json:"queue"`
 	// Uncounted is why it cannot be told who listens.
@@ -26,6 +29,9 @@ type status struct {
 	Why *why `json:"why_free,omitempty"`
 	// Note is Why in words.
 	Note string `json:"note,omitempty"`
+	// PlainWaiters is how many connections wait for the lock as for a plain one while
+	// others are queued for it as for a fair one.
+	PlainWaiters int64 `json:"plain_waiters,omitempty"`
 }
 
 // holder is one field of the lock's hash. Other kinds of locks, and other
@@ -33,6 +39,9 @@ type status struct {
 type holder struct {
 	Owner string `json:"owner"`
 	Count count  `json:"count"`
+	client
+	// Label is that of the owner's client, empty when it has none.
+	Label string `json:"label,omitempty"`
 }
 
 // waiter is one place in the queue.
@@ -44,6 +53,8 @@ type waiter struct {
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
 	Subscribed     string `json:"subscribed"`
 	client
+	// Label is that of the owner's client, empty when it has none.
+	Label string `json:"label,omitempty"`
 }
 
 // count is how often the owner has entered, a number unless the field holds
@@ -62,7 +73,7 @@ func (c count) MarshalJSON() ([]byte, error) {
 func statusOf(in *rlock.Inspection, now time.Time) *status {
 	s := &status{Name: in.Name, Held: in.Held(), Holders: []holder{}}
 	for _, h := range in.Holders {
-		s.Holders = append(s.Holders, holder{Owner: h.Text, Count: count(h.CountText)})
+		s.Holders = append(s.Holders, holder{Owner: h.Text, Count: count(h.CountText), client: clientOf(h.Text)})
 	}
 	if s.Held && in.TTL >= 0 {
 		left := in.TTL.Milliseconds()
@@ -92,10 +103,13 @@ func (s *status) print(w io.Writer) {
 	}
 	for _, h := range s.Holders {
 		fmt.Fprintf(w, "  owner  %s   count %s\n", printable(h.Owner), printable(string(h.Count)))
+		if h.Kind != "unknown" || h.Label != "" {
+			fmt.Fprint(w, hanging("", h.labelled(h.Label)))
+		}
 	}
 	switch {
 	case s.TTLMillis != nil:
-		fmt.Fprintf(w, "  lease  %s left\n", lasts(*s.TTLMillis))
+		fmt.Fprintf(w, "  lease  %s\n", s.lease())
 	case s.Held:
 		fmt.Fprintln(w, "  lease  none: it stays until somebody frees it")
 	}
@@ -113,7 +127,10 @@ func (s *status) printQueue(w io.Writer) {
 	for i := range s.Queue {
 		q := &s.Queue[i]
 		fmt.Fprintf(w, "  %5d  %s   deadline %s\n", q.Position, printable(q.Owner), untilOrSince(q.DeadlineMillis))
-		fmt.Fprintf(w, "         subscribed %s, %s\n", q.Subscribed, q.client)
+		fmt.Fprint(w, hanging("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
+	}
+	if s.PlainWaiters > 0 {
+		fmt.Fprint(w, hanging("mixed", s.mixed()))
 	}
 	switch {
 	case s.Note != "":
@@ -157,7 +174,8 @@ func hanging(word, text string) string {
 	var b strings.Builder
 	line := fmt.Sprintf("  %-*s", hang-3, word)
 	for _, word := range strings.Fields(text) {
-		if len(line)+1+len(word) > columns && len(line) >= hang {
+		// The last column stays empty: a full line would make some terminals wrap.
+		if len(line)+1+len(word) >= columns && len(line) >= hang {
 			b.WriteString(line + "\n")
 			line = strings.Repeat(" ", hang-1)
 		}

@@ -2,208 +2,182 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+	"github.com/spf13/cobra"
+
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/codec"
 )
 
-const (
-	// counted is how many of the first in a queue it is told of whether they listen.
-	counted = 64
-	// lookEvery is the most time between two looks at a lock that is free.
-	lookEvery = time.Second
-)
+// watcher tells what happens to locks.
+type watcher struct {
+	pattern string
+	single  bool // it is a name
+	json    bool
+	length  time.Duration // how long to watch, 0 until interrupted
 
-// The reasons for which a free lock is not taken, as far as is known.
-const (
-	whyAbsent     = "no_subscriber"
-	whySubscribed = "subscribed"
-	whyUnknown    = "unknown"
-	whyOverdue    = "overdue"
-)
-
-// why says why a free lock with a queue is not taken.
-type why struct {
-	Reason string `json:"reason"`
-	// Owner is the first in the queue.
-	Owner string `json:"owner"`
-	client
-	// FirstMillis is for how long it was seen to be the first while the lock was
-	// free.
-	FirstMillis int64 `json:"first_for_ms"`
-	// AbsentMillis is for how long nobody was seen to listen for it, nil when
-	// somebody does or that is not known.
-	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
+	srv      *conn.Server
+	out      io.Writer
+	complain io.Writer
 }
 
-// watch looks at a lock, for as long as it is free although somebody is queued, at
-// most for the time given after the first look.
-func watch(ctx context.Context, client *redlatch.Client, name string, look time.Duration) (*status, error) {
-	var head vigil
-	var first time.Time
-	for {
-		in, err := inspect(ctx, client, name)
-		if err != nil {
-			return nil, err
-		}
-		asked := time.Now()
-		s := statusOf(in, asked)
-		if len(s.Queue) == 0 {
-			return s, nil
-		}
-		counts, err := rfairlock.New(client, name).Listeners(ctx, s.front()...)
-		if err != nil && !errors.Is(err, redlatch.ErrNotCounted) {
-			return nil, err
-		}
-		s.take(counts, err)
-		if s.Held {
-			return s, nil
-		}
-		head.sees(&s.Queue[0], asked, time.Now())
-		if first.IsZero() {
-			first = time.Now()
-		}
-		left := look - asked.Sub(first)
-		if left <= 0 {
-			s.explain(&head, asked)
-			return s, nil
-		}
-		if err := pause(ctx, min(left, look/4, lookEvery)); err != nil {
-			return nil, err
-		}
+func newWatch(g *globals) *cobra.Command {
+	w := &watcher{}
+	cmd := &cobra.Command{
+		Use:     "watch NAME|PATTERN",
+		Short:   "Tell what happens to locks, as it happens",
+		Long:    watchHelp,
+		Example: watchExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			w.pattern, w.single = args[0], !listing.IsPattern(args[0])
+			w.out, w.complain = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if w.length < 0 {
+				return exitf(1, "--for must be more than 0s")
+			}
+			if err := codec.ValidateName(w.pattern); err != nil {
+				return err
+			}
+			if w.srv, err = g.server(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return w.run(ctx)
+		},
 	}
+	f := cmd.Flags()
+	f.BoolVar(&w.json, "json", false, "print JSON, one event a line")
+	f.DurationVar(&w.length, "for", 0, "how long to watch (default: until interrupted)")
+	return cmd
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// run watches until ctx ends or the time is over.
+func (w *watcher) run(ctx context.Context) error {
+	if w.length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.length)
+		defer cancel()
 	}
-}
-
-// front returns those of whom it is told whether they listen.
-func (s *status) front() []string {
-	var owners []string
-	for _, q := range s.Queue[:min(len(s.Queue), counted)] {
-		owners = append(owners, q.Owner)
-	}
-	return owners
-}
-
-// take takes the numbers of listeners in, or why there are none. Then what the
-// inspection says is from the master alone: who listens there does listen, but who
-// does not may listen elsewhere.
-func (s *status) take(counts []int64, err error) {
+	client, err := w.srv.Open(ctx, redlatch.WithServerTime())
 	if err != nil {
-		s.Uncounted = uncounted(err)
+		return err
 	}
-	for i := range s.Queue {
-		q := &s.Queue[i]
-		switch {
-		case i < len(counts) && counts[i] > 0:
-			q.Subscribed = rlock.SubscribedYes.String()
-		case i < len(counts):
-			q.Subscribed = rlock.SubscribedNo.String()
-		case q.Subscribed == rlock.SubscribedNo.String():
-			q.Subscribed = rlock.SubscribedUnknown.String()
+	defer func() { _ = client.Close() }() // it only asked
+	ears, err := follow.Listen(ctx, w.srv.Dial, w.pattern, w.matches())
+	if err != nil {
+		return w.srv.Problem(err)
+	}
+	side := &sideline{dial: w.srv.Dial}
+	defer side.close()
+	found := make(chan discovery)
+	inner, cancel := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel()
+	helpers.Go(func() { ears.Run(inner) })
+	if !w.single {
+		helpers.Go(func() { w.find(inner, found) })
+	}
+	return newFollower(w, client, side).run(ctx, ears.Heard, found)
+}
+
+// matches returns what says whether a name is meant. Two names may have one channel.
+func (w *watcher) matches() func(string) bool {
+	if !w.single {
+		return listing.Match(w.pattern)
+	}
+	channel := codec.LockChannel(w.pattern)
+	return func(name string) bool { return codec.LockChannel(name) == channel }
+}
+
+// findEvery is the least time between two searches for locks.
+const findEvery = 10 * time.Second
+
+// discovery is a lock that was found, or why none can be.
+type discovery struct {
+	name string
+	err  error
+}
+
+// find looks for locks that match, again and again until ctx ends: those that are
+// taken without a message before are found by it.
+func (w *watcher) find(ctx context.Context, found chan<- discovery) {
+	tell := func(f discovery) {
+		select {
+		case found <- f:
+		case <-ctx.Done():
+		}
+	}
+	for {
+		began := time.Now()
+		if err := w.search(ctx, func(name string) { tell(discovery{name: name}) }); err != nil {
+			tell(discovery{err: err})
+		}
+		if pause(ctx, max(findEvery, restFactor*time.Since(began))) != nil {
+			return
 		}
 	}
 }
 
-// uncounted returns why it cannot be told who listens, in few words.
-func uncounted(err error) string {
-	var at *redlatch.LockError
-	if errors.As(err, &at) {
-		err = at.Err
+// search looks for locks once.
+func (w *watcher) search(ctx context.Context, tell func(name string)) error {
+	c, err := w.srv.Dial(ctx)
+	if err != nil {
+		return err
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), redlatch.ErrNotCounted.Error()+": "), "\n", "; ")
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
+	_, err = listing.Run(ctx, listing.Request{Conn: c, Pattern: w.pattern, Found: func(l *listing.Lock) error {
+		tell(l.Name)
+		return nil
+	}})
+	if err != nil {
+		return w.srv.Problem(err)
+	}
+	return nil
 }
 
-// vigil is what was seen of the first in the queue while the lock was free.
-type vigil struct {
-	owner  string
-	since  time.Time // when it was first seen as the first
-	absent time.Time // since when nobody has listened for it; zero: somebody does, or not known
+// sideline is a connection for what stands beside locks. It is for one goroutine.
+type sideline struct {
+	dial func(context.Context) (redis.Conn, error)
+	conn redis.Conn
 }
 
-// sees takes in a look that was asked for and answered at these times, so that what
-// is told is never longer than what was seen.
-func (v *vigil) sees(first *waiter, asked, answered time.Time) {
-	if v.owner != first.Owner || v.since.IsZero() {
-		*v = vigil{owner: first.Owner, since: asked}
-	}
-	switch {
-	case first.Subscribed != rlock.SubscribedNo.String():
-		v.absent = time.Time{}
-	case v.absent.IsZero():
-		v.absent = answered
-	}
-}
-
-// explain says why the lock is not taken, by what was seen until now.
-func (s *status) explain(head *vigil, now time.Time) {
-	first := &s.Queue[0]
-	w := &why{Owner: first.Owner, client: first.client, FirstMillis: now.Sub(head.since).Milliseconds()}
-	if !head.absent.IsZero() {
-		ms := max(0, now.Sub(head.absent).Milliseconds())
-		w.AbsentMillis = &ms
-	}
-	switch {
-	case first.DeadlineMillis != nil && *first.DeadlineMillis <= 0:
-		w.Reason = whyOverdue
-	case w.AbsentMillis != nil:
-		w.Reason = whyAbsent
-	case first.Subscribed == rlock.SubscribedYes.String():
-		w.Reason = whySubscribed
-	default:
-		w.Reason = whyUnknown
-	}
-	s.Why, s.Note = w, s.words(w)
-}
-
-// words tells people: what is known, and no more.
-func (s *status) words(w *why) string {
-	who := "the first in the queue, " + printable(w.Owner)
-	if w.Kind != "unknown" {
-		who += " (" + w.name() + "),"
-	} else {
-		who += ","
-	}
-	switch w.Reason {
-	case whyOverdue:
-		return fmt.Sprintf("%s has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for %s",
-			who, lasts(w.FirstMillis))
-	case whySubscribed:
-		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or asks again by itself",
-			who, lasts(w.FirstMillis))
-	case whyUnknown:
-		return fmt.Sprintf("%s has not come for the lock in %s, and whether it lives cannot be told: %s",
-			who, lasts(w.FirstMillis), s.Uncounted)
-	}
-	said := fmt.Sprintf("%s has had no subscriber for %s", who, lasts(*w.AbsentMillis))
-	if first := s.Queue[0].DeadlineMillis; first != nil {
-		said += ": if it is dead, it blocks the lock for " + lasts(*first) + " more"
-	} else {
-		said += ", and no deadline: if it is dead, it blocks the lock for ever"
-	}
-	return said + s.help()
-}
-
-// help says who takes a dead one out.
-func (s *status) help() string {
-	for i := range s.Queue[:min(len(s.Queue), counted)] {
-		if q := &s.Queue[i]; q.Kind == "redlatch" && q.Subscribed == rlock.SubscribedYes.String() {
-			return fmt.Sprintf(", unless a Redlatch client that waits, as at place %d, takes it out", q.Position)
+// labels returns the labels of those owners that have one. A connection that breaks is
+// made anew the next time.
+func (s *sideline) labels(ctx context.Context, owners []string) map[string]string {
+	if s.conn == nil {
+		c, err := s.dial(ctx)
+		if err != nil {
+			return nil
 		}
+		s.conn = c
 	}
-	return "; no Redlatch client is seen to wait that would take it out: `redlatch evict` does"
+	labels, err := listing.Labels(s.conn, owners)
+	if err != nil {
+		s.close()
+	}
+	return labels
+}
+
+func (s *sideline) close() {
+	if s.conn != nil {
+		_ = s.conn.Close() // only read from
+		s.conn = nil
+	}
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,139 +14,149 @@ import (
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
-// age is a time as people are told it.
-const age = `\d+(\.\d)?m?s`
+var interrupt = os.Interrupt
 
-func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	for _, c := range []struct {
-		what          string
-		owner         string
-		deadline      time.Duration
-		listens, help bool // the first; one of Redlatch's behind it
-		reason, says  string
-	}{
-		{
-			"dead", redisson, time.Hour, false, false, whyAbsent,
-			redisson + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
-				"no Redlatch client is seen to wait that would take it out: `redlatch evict` does",
-		},
-		{
-			"dead with help", native, time.Hour, false, true, whyAbsent,
-			native + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
-				`unless a Redlatch client that waits, as at place 2, takes it out`,
-		},
-		{
-			"dead for ever", "first:1", 0, false, false, whyAbsent,
-			`first:1, has had no subscriber for AGE, and no deadline: if it is dead, it blocks the lock for ever;`,
-		},
-		{
-			"overdue", redisson, -time.Second, true, false, whyOverdue,
-			redisson + ` (Redisson), has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for AGE`,
-		},
-		{
-			"alive", redisson, time.Hour, true, false, whySubscribed,
-			redisson + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or asks again by itself`,
-		},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			t.Parallel()
-			name := redistest.Key(t)
-			queued(t, s, name, c.owner, c.deadline)
-			second := codec.NewOwner(clientID, 2).String()
-			queued(t, s, name, second, time.Hour)
-			if c.listens {
-				listening(t, s, name, c.owner)
-			}
-			if c.help {
-				listening(t, s, name, second)
-			}
-			got := finish(t, s.URL(), "status", name)
-			require.Equal(t, 0, got.code, got.stderr)
-			require.Contains(t, got.stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
-			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+c.says), age)
-			require.Regexp(t, says, words(got.stdout))
-			require.Contains(t, got.stdout, "\n  note   the first in the queue, ")
-			narrow(t, got.stdout[len("lock ")+len(name):])
+// firstFor finds how long something was looked at.
+var firstFor = regexp.MustCompile(`"(first_for_ms|no_subscriber_for_ms)": \d+`)
 
-			as := asJSON(t, s, name)
-			require.Regexp(t, says, as.Note)
-			require.Equal(t, c.reason, as.Why.Reason)
-			require.Equal(t, c.owner, as.Why.Owner)
-			require.Equal(t, clientOf(c.owner), as.Why.client)
-			require.GreaterOrEqual(t, as.Why.FirstMillis, aMoment.Milliseconds(), "it was looked at for a moment")
-			require.Equal(t, c.listens, as.Why.AbsentMillis == nil)
-		})
+// toEvent returns the lines up to the first that tells of an event.
+func toEvent(p *program, event string) (lines []string) {
+	p.t.Helper()
+	for {
+		line := p.line()
+		lines = append(lines, line)
+		if strings.Contains(line, event) {
+			return lines
+		}
 	}
 }
 
-func TestStatusLooksForAsLongAsItIsTold(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	queued(t, s, name, redisson, time.Hour)
-	began := time.Now()
-	got := finish(t, s.URL(), "status", "--for", "3s", name)
-	require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, words(got.stdout))
-	got = finish(t, s.URL(), "status", "--for", "0s", name)
-	require.Equal(t, outcome{1, "", "redlatch: --for must be more than 0s\n"}, got)
+// handedOver reads what is told of a lock that goes from one to another: it has
+// passed, or a look has found it free in between. It returns the last line.
+func handedOver(p *program) string {
+	p.t.Helper()
+	for {
+		if line := p.line(); strings.Contains(line, "passed") || strings.Contains(line, "taken") {
+			return line
+		}
+	}
 }
 
-// A lock that was on its way from one to the next is no lock that is stuck.
-func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
+// events reads what programs are told until the event given.
+func events(p *program, last string) (all []map[string]any) {
+	p.t.Helper()
+	for _, line := range toEvent(p, `"event":"`+last+`"`) {
+		var e map[string]any
+		require.NoError(p.t, json.Unmarshal([]byte(line), &e))
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestWatchTellsWhatHappensToALock(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		p := start(t, s.URL(), "watch", "--json", name)
+		require.Equal(t, "free", events(p, "free")[0]["event"])
+		s.Do(t, "HSET", name, someOwner, 1)
+		e := events(p, "taken")[0]
+		require.Equal(t, someOwner, e["owner"])
+		require.Equal(t, "redlatch", e["client"])
+		require.Equal(t, name, e["name"])
+		require.NotContains(t, e, "ttl_ms", "it has no lease")
+		s.Do(t, "HINCRBY", name, someOwner, 1)
+		require.InDelta(t, 2, events(p, "entered")[0]["count"], 0)
+		queued(t, s, name, redisson, time.Hour)
+		e = events(p, "queued")[0]
+		require.Equal(t, redisson, e["owner"])
+		require.Equal(t, "redisson", e["client"])
+		require.InDelta(t, 1, e["place"], 0)
+		s.Do(t, "DEL", name)
+		require.Equal(t, someOwner, events(p, "gone")[0]["owner"])
+		s.Do(t, "DEL", codec.QueueKey(name))
+		require.Equal(t, redisson, events(p, "quit")[0]["owner"])
+		s.Do(t, "PUBLISH", codec.OwnerChannel(name, redisson), codec.MessageUnlock)
+		require.Equal(t, redisson, events(p, "woken")[0]["owner"])
+		require.NoError(t, p.cmd.Process.Signal(interrupt))
+		require.Equal(t, 0, p.outcome(soon).code)
+	})
+}
+
+func TestWatchFollowsAPatternAndForgetsNobody(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "orders:1", someOwner, 1)
+	s.Do(t, "HSET", "{eu}orders:2", redisson, 1)
+	s.Do(t, "HSET", "other", redisson, 1)
+	p := start(t, s.URL(), "watch", "--json", "*orders:*")
+	seen := map[any]bool{events(p, "held")[0]["name"]: true, events(p, "held")[0]["name"]: true}
+	require.Equal(t, map[any]bool{"orders:1": true, "{eu}orders:2": true}, seen)
+	s.Do(t, "HSET", "orders:3", someOwner, 1) // nobody says so
+	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
+	s.Do(t, "DEL", "{eu}orders:2")
+	s.Do(t, "PUBLISH", codec.LockChannel("{eu}orders:2"), codec.MessageUnlock)
+	require.Equal(t, "{eu}orders:2", events(p, "released")[0]["name"])
+	s.Do(t, "PUBLISH", codec.LockChannel("orders:3"), codec.MessageUnlock)
+	e := events(p, "held")[0]
+	require.Equal(t, "orders:3", e["name"], "a message tells of it")
+	require.InDelta(t, 1, e["messages"], 0)
+}
+
+func TestWatchTellsWhoHoldsAReadWriteLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "books", "mode", "read", redisson, 1)
+	e := events(start(t, s.URL(), "watch", "--json", "books"), "held")[0]
+	require.Equal(t, redisson, e["owner"])
+}
+
+func TestWatchOutlivesTheServersAbsence(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	name := redistest.Key(t)
-	queued(t, s, name, redisson, time.Hour)
-	p := start(t, s.URL(), "status", "--for", "1m", name)
-	require.Eventually(t, func() bool { // it counts who listens, and so it has looked
-		return s.CommandStats(t)["subscribe"] > 0
-	}, soon, 10*time.Millisecond)
+	s.Do(t, "HSET", name, someOwner, 1)
+	p := start(t, s.URL(), "watch", "--json", "--for", "60s", name)
+	events(p, "held")
+	s.Restart()
+	require.Equal(t, someOwner, events(p, "gone")[0]["owner"])
+	require.Eventually(t, func() bool { return len(s.Channels(t)) == 0 && s.Do(t, "PUBSUB", "NUMPAT") == int64(2) }, 2*soon, 10*time.Millisecond)
 	s.Do(t, "HSET", name, redisson, 1)
-	s.Do(t, "DEL", codec.QueueKey(name))
-	got := p.outcome(2 * soon)
+	require.Equal(t, redisson, events(p, "taken")[0]["owner"])
+	require.NoError(t, p.cmd.Process.Signal(interrupt))
+	got := p.outcome(soon)
+	require.Equal(t, 0, got.code)
+	require.Contains(t, got.stderr, "redlatch: messages may be missed for a while: ")
+	require.Contains(t, got.stderr, "redlatch: messages are heard again\n")
+}
+
+func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	began := time.Now()
+	got := finish(t, s.URL(), "watch", "--for", "2s", redistest.Key(t))
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+redisson+"   count 1\n  lease  none: it stays until somebody frees it\n", got.stdout)
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\d  free      nobody is queued\n$`, got.stdout)
+	require.Equal(t, outcome{1, "", "redlatch: --for must be more than 0s\n"}, finish(t, s.URL(), "watch", "--for", "-1s", "x"))
 }
 
-func TestVigilTellsNoLongerThanItHasSeen(t *testing.T) {
+func TestWatchSaysWhatItCannotDo(t *testing.T) {
 	t.Parallel()
-	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	var v vigil
-	first := &waiter{Owner: "a", Subscribed: "no"}
-	v.sees(first, at(0), at(10))
-	v.sees(first, at(1000), at(1010))
-	require.Equal(t, vigil{"a", at(0), at(10)}, v)
-	first.Subscribed = "unknown"
-	v.sees(first, at(2000), at(2010))
-	require.Equal(t, vigil{"a", at(0), time.Time{}}, v)
-	first.Subscribed = "no"
-	v.sees(first, at(3000), at(3010))
-	require.Equal(t, vigil{"a", at(0), at(3010)}, v)
-	v.sees(&waiter{Owner: "b", Subscribed: "yes"}, at(4000), at(4010))
-	require.Equal(t, vigil{"b", at(4000), time.Time{}}, v)
-}
-
-func TestWhoIsNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
-	t.Parallel()
-	queue := func() *status {
-		return &status{Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
+	s := redistest.Shared(t)
+	notALock := redistest.Key(t)
+	s.Do(t, "RPUSH", notALock, "text")
+	for _, c := range []struct{ url, name, says string }{
+		{s.URL(), notALock, "holds a list, and a lock is a hash"},
+		{s.URL(), "", "name is empty"},
+		{nobody(t), "x", "connection refused"},
+	} {
+		got := finish(t, c.url, "watch", c.name)
+		require.Equal(t, 1, got.code, c.says)
+		oneLine(t, got.stderr)
+		require.Contains(t, got.stderr, c.says)
+		require.NotContains(t, got.stderr, "sesame")
 	}
-	told := func(s *status) (all []string) {
-		for _, q := range s.Queue {
-			all = append(all, q.Subscribed)
-		}
-		return all
-	}
-	s := queue()
-	s.take(nil, errNobody)
-	require.Equal(t, []string{"yes", "unknown", "unknown"}, told(s))
-	require.Equal(t, "nobody; knows", s.Uncounted)
-	s = queue()
-	s.take([]int64{0, 2}, nil)
-	require.Equal(t, []string{"no", "yes", "unknown"}, told(s))
-	require.Empty(t, s.Uncounted)
 }

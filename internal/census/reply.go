@@ -40,7 +40,7 @@ func isAlone(hello any) error {
 	case "cluster":
 		return errCluster
 	default:
-		return fmt.Errorf("%w: mode %q", codec.ErrBadReply, mode)
+		return fmt.Errorf("%w: mode %s", codec.ErrBadReply, codec.Quote(mode))
 	}
 }
 

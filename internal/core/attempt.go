@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -18,14 +19,21 @@ type Ghost interface {
 	Haunt(a *Attempt, reply any, err error)
 }
 
+// Follower is who acts as soon as a call was started. It is an interface since a
+// function that is bound to a value costs an allocation.
+type Follower interface {
+	// Started runs once, on the goroutine that started the call.
+	Started()
+}
+
 // Attempt is one call and the wait for its reply. Get one from
 // [Engine.Attempt], fill Call, and run it once.
 type Attempt struct {
 	// Call is what Run sends.
 	Call transport.Call
-	// Sent, if not nil, runs as soon as the call was started, before its reply
-	// is waited for: calls started in it go to the server after this one.
-	Sent func()
+	// Sent, if not nil, is told as soon as the call was started, before its reply
+	// is waited for: calls started then go to the server after this one.
+	Sent Follower
 
 	engine *Engine
 	ghost  Ghost
@@ -39,6 +47,9 @@ type outcome struct {
 	reply any
 	err   error
 }
+
+// errNotYet says that a call was not sent in its time. It says nothing of why.
+var errNotYet = errors.New("not sent")
 
 const (
 	attemptAwaited uint32 = iota
@@ -84,24 +95,39 @@ func (a *Attempt) RunFor(bound time.Duration, ghost Ghost) (any, error) {
 	return a.run(context.Background(), bound, nil)
 }
 
+// run has the first half of bound for the sending, and all of it for the reply: in a
+// crowd, what would be sent at the last moment would be answered too late, and be in
+// doubt.
 func (a *Attempt) run(ctx context.Context, bound time.Duration, closing <-chan struct{}) (any, error) {
-	a.timer.Reset(bound)
+	rest := bound / 2
+	a.timer.Reset(bound - rest)
 	a.engine.Transport.Start(&a.Call, a.done)
 	if a.Sent != nil {
-		a.Sent()
+		a.Sent.Started()
 	}
-	var why error
-	select {
-	case out := <-a.result:
-		return a.finish(out)
-	case <-ctx.Done():
-		why = EndOf(ctx)
-	case <-a.timer.C:
-		why = fmt.Errorf("no reply within %v", bound.Round(time.Millisecond))
-	case <-closing:
-		why = ErrClosed
+	for {
+		var why error
+		select {
+		case out := <-a.result:
+			return a.finish(out)
+		case <-ctx.Done():
+			why = EndOf(ctx)
+		case <-closing:
+			why = ErrClosed
+		case <-a.timer.C:
+			switch {
+			case a.Call.Withdraw():
+				why = fmt.Errorf("%w within %v", errNotYet, (bound - bound/2).Round(time.Millisecond))
+			case rest > 0:
+				a.timer.Reset(rest)
+				rest = 0
+				continue
+			default:
+				why = fmt.Errorf("no reply within %v", bound.Round(time.Millisecond))
+			}
+		}
+		return a.leave(why)
 	}
-	return a.leave(why)
 }
 
 // finish ends an attempt whose outcome was waited for.

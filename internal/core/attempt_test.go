@@ -259,3 +259,30 @@ func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 	}
 	require.Zero(t, e.ghosts.n.Load())
 }
+
+// What would be sent at the last moment would be answered too late, and be in doubt.
+func TestCallThatIsNotSentInHalfOfItsTimeIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{queues: true}
+		e, _ := engineOver(t, f)
+		ghost := &haunting{}
+		r := run(t.Context(), e, ghost)
+		time.Sleep(testCommand)
+		r.ended(t)
+		require.Equal(t, testCommand/2, r.took)
+		require.ErrorIs(t, r.err, ErrNotSent)
+		require.ErrorContains(t, r.err, "not sent within")
+		require.False(t, f.last(t).call.Claim(7))
+		f.last(t).ends(nil, errNotSent)
+
+		f.queues = false // and one that was sent has all of it
+		r = run(t.Context(), e, ghost)
+		time.Sleep(testCommand)
+		r.ended(t)
+		require.Equal(t, testCommand, r.took)
+		require.ErrorIs(t, r.err, ErrUncertain)
+		f.last(t).ends(nil, nil)
+		times, _, _ := ghost.seen()
+		require.Equal(t, 1, times)
+	})
+}

@@ -181,8 +181,8 @@ func (e *Engine) departNext() {
 }
 
 // departLater puts those back whose call has failed with err, but for those that
-// have failed for one lease. The call's place is taken by a pause. It returns false
-// when the client is closed.
+// have failed for longer than a place lasts. The call's place is taken by a pause. It
+// returns false when the client is closed.
 func (e *Engine) departLater(all []*Doubt, err error) bool {
 	now := time.Now()
 	failed := now
@@ -196,7 +196,7 @@ func (e *Engine) departLater(all []*Doubt, err error) bool {
 	}
 	return e.spawn(func() {
 		for _, d := range all {
-			if now.Sub(d.failed) <= d.Lease {
+			if now.Sub(d.failed) <= e.lasts(d) {
 				e.departures.put(d)
 				continue
 			}
@@ -209,3 +209,7 @@ func (e *Engine) departLater(all []*Doubt, err error) bool {
 		e.departNext() // which finds out if the client is closed
 	})
 }
+
+// lasts returns for how long a place in a queue may stand in the others' way: not the
+// lease, which may be short, but the wait of those that have none of their own.
+func (e *Engine) lasts(d *Doubt) time.Duration { return max(d.Lease, e.FairWait) }

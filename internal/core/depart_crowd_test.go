@@ -167,12 +167,13 @@ func TestCrowdThatLeavesWhileRedisIsAwayIsTriedAgainTogether(t *testing.T) {
 	})
 }
 
-// One that fails for ever is given up after a lease, and Close waits for it no
-// longer than for others.
-func TestDepartureThatFailsForALeaseIsGivenUp(t *testing.T) {
+// One that fails for ever is given up when the place does not last any longer, and
+// Close waits for it no longer than for others.
+func TestDepartureThatFailsForAsLongAsAPlaceLastsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: answering(nil, errNotSent)}
 		e, log := engineOver(t, f)
+		e.FairWait = 5 * testLease
 		began := time.Now()
 		d := leaving("q", 1)
 		d.Lease = testLease
@@ -180,7 +181,7 @@ func TestDepartureThatFailsForALeaseIsGivenUp(t *testing.T) {
 		d.Done = func() { over = time.Since(began) }
 		e.Depart(d)
 		e.work.Wait()
-		require.InDelta(t, testLease.Seconds(), over.Seconds(), 2*askLater.Seconds())
+		require.InDelta(t, e.FairWait.Seconds(), over.Seconds(), 2*askLater.Seconds())
 		require.Equal(t, 1, log.count("given up"))
 		require.Zero(t, e.ghosts.n.Load())
 	})

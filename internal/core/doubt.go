@@ -34,6 +34,9 @@ type Doubt struct {
 	GiveUp func(c *transport.Call)
 	// Queue is which queue that is.
 	Queue string
+	// Moot, if not nil, is asked before each question: true ends the doubt, since
+	// somebody else frees the lock.
+	Moot func() bool
 	// Lease is how long the doubt can matter.
 	Lease time.Duration
 	// Place grows from the front of a queue to its end, 0 when it is not known.
@@ -98,6 +101,10 @@ func (e *Engine) settle(d *Doubt) {
 	certain := d.Attempt == nil
 	for {
 		certain = certain || e.fence(d)
+		if d.Moot != nil && d.Moot() {
+			e.Logger.Info("redlatch: open outcome left to whoever frees the lock", "lock", d.Name, "owner", d.Owner)
+			return
+		}
 		freed, err := e.ask(d)
 		switch {
 		case err == nil && (freed || certain):
@@ -107,7 +114,7 @@ func (e *Engine) settle(d *Doubt) {
 			e.Logger.Error("redlatch: open outcome cannot be settled, the lock may stay until its lease ends",
 				"lock", d.Name, "owner", d.Owner, "error", err)
 			return
-		case err != nil && !certain:
+		case err != nil && (!certain || d.GiveUp != nil && time.Since(began) < e.lasts(d)):
 			until = time.Now().Add(d.Lease)
 		}
 		if errors.Is(err, ErrClosed) || time.Now().After(until) || !e.rest(time.Since(began)) {
@@ -177,11 +184,11 @@ func (e *Engine) fence(d *Doubt) bool { return e.Fence(d.Attempt) }
 // take a command timeout.
 func (e *Engine) Fence(a *Attempt) bool {
 	f, ok := e.Transport.(transport.Fencer)
-	conn := a.Call.Conn()
-	if !ok || conn == 0 {
+	if !ok {
 		return false
 	}
-	return e.fences.do(conn, func() bool {
+	conn := a.Call.Conn()
+	kill := func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
 		defer cancel()
 		err := f.Fence(ctx, &a.Call)
@@ -189,5 +196,10 @@ func (e *Engine) Fence(a *Attempt) bool {
 			e.Logger.Debug("redlatch: old connection not fenced", "connection", conn, "error", err)
 		}
 		return err == nil
-	})
+	}
+	if conn == 0 {
+		kill() // nothing, but the transport may have to tell why it does not know
+		return false
+	}
+	return e.fences.do(conn, kill)
 }

@@ -48,6 +48,24 @@ func TestADoubtWithoutAnAttemptEndsWithTheFirstAnswer(t *testing.T) {
 	}
 }
 
+func TestADoubtThatBecomesMootIsNotAskedAboutAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: answering(int64(0), nil)}
+		e, log := engineOver(t, f)
+		d := doubtAbout(doubtful(e, 0))
+		began := time.Now()
+		d.Moot = func() bool { return time.Since(began) >= askSoonUntil }
+		e.Settle(d)
+		e.work.Wait()
+		require.GreaterOrEqual(t, time.Since(began), askSoonUntil)
+		require.Less(t, time.Since(began), askSoonUntil+2*askSoon)
+		for _, asked := range f.sent() {
+			require.Less(t, asked.at.Sub(began), askSoonUntil)
+		}
+		require.Contains(t, log.String(), "left to whoever frees the lock")
+	})
+}
+
 // Nobody can tell when the network delivers what it holds back, so "not held" is
 // no answer, and the question is asked for a whole lease.
 func TestADoubtAboutACallThatMayStillRunIsAskedAboutForOneLease(t *testing.T) {
@@ -201,6 +219,29 @@ func TestADoubtWithoutAnAttemptEndsWithItsLease(t *testing.T) {
 		e.work.Wait()
 		require.InDelta(t, testLease.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
 		require.Contains(t, log.String(), "given up")
+	})
+}
+
+// A place in a queue outlasts the lease: it would stand in the others' way.
+func TestADoubtAboutAPlaceOutlastsAnOutageLongerThanTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		const away = 3 * testLease
+		f := &fake{answer: func(*sentCall) (any, error, bool) {
+			if time.Since(began) < away {
+				return nil, errNotSent, true
+			}
+			return nil, nil, true
+		}}
+		e, log := engineOver(t, f)
+		e.FairWait = 10 * testLease
+		d := doubtAbout(nil)
+		d.GiveUp = func(c *transport.Call) { c.Command = "GIVE-UP" }
+		e.Settle(d)
+		e.work.Wait()
+		require.InDelta(t, away.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
+		require.Equal(t, "GIVE-UP", f.last(t).name)
+		require.NotContains(t, log.String(), "given up")
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -28,6 +29,7 @@ type Config struct {
 	Grace      time.Duration       // how long a fair waiter must be absent to be dead; 0: for ever
 	Hooks      Hooks               // who is told what happens
 	ServerTime bool                // scripts are told the server's time, not this machine's
+	Label      string              // what people shall recognise the client by; "": nothing
 	Mapper     codec.NameMapper    // nil: names are keys
 	Logger     *slog.Logger        // required
 }
@@ -51,12 +53,15 @@ type Engine struct {
 	fences   fences
 	lines    lines
 	rooms    Registry // of *Room, by lineID
+	spares   spares
 	clock    clockOffset
 	counting counting
+	rights   rights
 	places   atomic.Int64 // of seats, in the order in which they were taken
 
 	departures departures
-	attempts   sync.Pool // of *Attempt
+	attempts   sync.Pool     // of *Attempt
+	label      *label.Keeper // nil: there is no label
 
 	closing context.Context    //nolint:containedctx // ends first: nothing new begins, waiters leave
 	refuse  context.CancelFunc // ends closing
@@ -88,7 +93,16 @@ func New(cfg Config) *Engine {
 		Closed: ErrClosed,
 		Logger: cfg.Logger,
 	})
+	e.label = e.labelKeeper()
 	return e
+}
+
+// NeedContext panics when ctx is nil, as the standard library does. It is for the
+// beginning of calls that users make, where nothing has been done yet.
+func NeedContext(ctx context.Context) {
+	if ctx == nil {
+		panic("redlatch: nil Context")
+	}
 }
 
 // NextOwner returns an owner that nobody has had.
@@ -143,6 +157,8 @@ func (e *Engine) Close() error {
 	e.closer.Do(func() {
 		e.refuse()
 		e.Watchdog.Close()
+		e.label.Stop()
+		e.spares.close()
 		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
 		defer cancel()
 		e.ghosts.wait(ctx)
@@ -161,6 +177,7 @@ func (e *Engine) Close() error {
 // Shutdown refuses new work, waits until no lease is watched, or ctx ends, and
 // closes. What is granted from now on is given back.
 func (e *Engine) Shutdown(ctx context.Context) error {
+	NeedContext(ctx)
 	e.refuse()
 	e.Watchdog.Drain(ctx)
 	err := e.Close()

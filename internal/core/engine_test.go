@@ -85,7 +85,7 @@ func TestARenewalIsOneUrgentScriptForAllItsLocks(t *testing.T) {
 	c := f.last(t)
 	require.Equal(t, "renew", c.name)
 	require.Equal(t, 3, c.call.NumKeys)
-	require.True(t, c.call.Urgent)
+	require.True(t, c.call.Urgent && c.call.Vital, "before releases, too")
 	require.Equal(t, []any{"a", "b", "c", "me:a", int64(30000), "me:b", int64(30001), "me:c", int64(30002)}, c.call.Args)
 	c.ends([]any{int64(1), int64(0), int64(1)}, nil)
 	require.NoError(t, err)

@@ -270,10 +270,11 @@ func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 2, th.count("HEARTBEAT"), "at once, and once for all")
 		time.Sleep(time.Second)
-		require.Equal(t, 2, th.count("HEARTBEAT"))
+		before := th.count("HEARTBEAT")
+		require.LessOrEqual(t, before, 3, "once more for those that came during the first")
 		th.set(func() { close(th.back); th.back = make(chan struct{}) })
 		synctest.Wait()
-		require.Equal(t, 3, th.count("HEARTBEAT"))
+		require.Equal(t, before+1, th.count("HEARTBEAT"))
 	})
 }
 

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -53,7 +55,8 @@ var (
 
 // NewRedigo returns a transport that dials on first use.
 func NewRedigo(cfg RedigoConfig) *Redigo {
-	dial := named(cfg.Dial, cfg.ClientName)
+	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
+	dial := name.named(cfg.Dial)
 	m := cfg.mux(dial)
 	m.Logger, m.OnReconnect = cfg.Logger, cfg.Hooks.reconnected("commands")
 	r := &Redigo{
@@ -63,7 +66,7 @@ func NewRedigo(cfg RedigoConfig) *Redigo {
 		}),
 	}
 	r.census = census.New(census.Config{
-		Master: r.Mux, Replica: cfg.replica(), Publish: r.PublishCommand(), Command: cfg.Command,
+		Master: r.Mux, Replica: cfg.replica(name), Publish: r.PublishCommand(), Command: cfg.Command,
 	})
 	return r
 }
@@ -74,14 +77,14 @@ func (cfg *RedigoConfig) mux(dial mux.Dial) mux.Config {
 
 // replica returns what makes the connections to replicas, nil when none can be
 // made.
-func (cfg *RedigoConfig) replica() func(addr string) census.Replica {
+func (cfg *RedigoConfig) replica(name *naming) func(addr string) census.Replica {
 	if cfg.DialReplica == nil {
 		return nil
 	}
 	return func(addr string) census.Replica {
-		m := cfg.mux(named(func(ctx context.Context) (redis.Conn, error) {
+		m := cfg.mux(name.named(func(ctx context.Context) (redis.Conn, error) {
 			return cfg.DialReplica(ctx, addr)
-		}, cfg.ClientName))
+		}))
 		if cfg.Logger != nil {
 			m.Logger = cfg.Logger.With("replica", addr)
 		}
@@ -96,10 +99,17 @@ func replyLimit(command, lease time.Duration) time.Duration {
 	return max(min(2*command, lease/4), 500*time.Millisecond)
 }
 
-// named makes dial name its connections. A server that refuses is tolerated: the
-// name is for people who read CLIENT LIST.
-func named(dial func(context.Context) (redis.Conn, error), name string) func(context.Context) (redis.Conn, error) {
-	if name == "" {
+// naming is what connections are called on the server.
+type naming struct {
+	name   string // "": nothing
+	logger *slog.Logger
+	told   sync.Once // of a server that refuses
+}
+
+// named makes dial name its connections. A server that refuses is tolerated, and
+// told of once: the name is for people who read CLIENT LIST.
+func (n *naming) named(dial func(context.Context) (redis.Conn, error)) func(context.Context) (redis.Conn, error) {
+	if n.name == "" {
 		return dial
 	}
 	return func(ctx context.Context) (redis.Conn, error) {
@@ -109,16 +119,30 @@ func named(dial func(context.Context) (redis.Conn, error), name string) func(con
 		}
 		// The connection knows nothing of ctx: end the command with it.
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-		_, err = conn.Do("CLIENT", "SETNAME", name)
+		_, err = conn.Do("CLIENT", "SETNAME", n.name)
 		switch {
 		case !stop():
 			return nil, context.Cause(ctx)
 		case err != nil && conn.Err() != nil:
 			_ = conn.Close() // broken anyway
 			return nil, err
+		case err != nil:
+			n.refused(err)
 		}
 		return conn, nil
 	}
+}
+
+// refused tells of a server that refuses, once.
+func (n *naming) refused(err error) {
+	if n.logger == nil {
+		return
+	}
+	why := []any{"error", err}
+	if strings.HasPrefix(err.Error(), "NOPERM ") {
+		why = append(why, "right", "+client|setname")
+	}
+	n.told.Do(func() { n.logger.Warn("redlatch: the server does not name this client's connections", why...) })
 }
 
 // Subscribe is part of transport.Transport.

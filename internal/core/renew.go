@@ -29,6 +29,7 @@ func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 		NumKeys: len(leases),
 		Args:    make([]any, 0, 3*len(leases)),
 		Urgent:  true,
+		Vital:   true,
 	}
 	for _, l := range leases {
 		call.Args = append(call.Args, l.Key)

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -18,12 +19,17 @@ func (b *Backoff) Next() time.Duration {
 
 // Retry runs do until it returns anything but an error that says the call did
 // not run and may succeed later. It gives up after one command timeout, when ctx
-// ends, and when the client closes, with the last error.
+// ends, and when the client closes, with the last error that gives a reason.
 func (e *Engine) Retry(ctx context.Context, do func() error) error {
 	began := time.Now()
 	var pause Backoff
+	var reason error
 	for {
 		err := do()
+		if reason != nil && errors.Is(err, errNotYet) {
+			err = reason
+		}
+		reason = err
 		if !Passing(err) || ctx.Err() != nil || e.IsClosing() {
 			return err
 		}

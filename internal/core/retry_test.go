@@ -118,3 +118,21 @@ func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 }
+
+// Whoever could not send anything wants to know why.
+func TestRetryTellsTheReasonAndNotThatThereWasNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &fake{})
+		refused := fmt.Errorf("%w: connection refused", ErrNotSent)
+		late := fmt.Errorf("%w: %w within a second", ErrNotSent, errNotYet)
+		errs := []error{late, refused, late, late}
+		n := 0
+		err := e.Retry(t.Context(), func() error {
+			time.Sleep(testCommand / 3)
+			n++
+			return errs[min(n, len(errs))-1]
+		})
+		require.Equal(t, refused, err)
+		require.Greater(t, n, 2)
+	})
+}

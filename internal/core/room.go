@@ -57,6 +57,7 @@ func (e *Engine) Room(name string, p protocol.Protocol, w protocol.Waiter) *Seat
 		r.queue, _ = p.(protocol.Queue)
 		return r
 	}).(*Room) // it is one
+	e.spares.sat(e, id, 1)
 	s := &Seat{Call: make(chan struct{}, 1), Lead: make(chan struct{}, 1), room: r, waiter: w, place: e.places.Add(1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,6 +136,7 @@ func (s *Seat) Leave() {
 	r.endKeeping()
 	r.mu.Unlock()
 	s.CallTwins()
+	r.engine.spares.sat(r.engine, r.id, -1)
 	r.rooms.Leave(r.id)
 }
 

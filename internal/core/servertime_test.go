@@ -154,6 +154,20 @@ func TestComparisonIsMadeUpForWhenTheServerWasAwayAndNotWhenItRefuses(t *testing
 	}
 }
 
+func TestRightToTheTimeIsMissedInOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: answering(nil, errRefused)}
+		e, log := engineOver(t, f)
+		for range 3 {
+			e.KeepTime(t.Context())
+			time.Sleep(2 * clockFresh)
+		}
+		require.Len(t, f.sent(), 3)
+		require.Equal(t, 1, log.count("level=WARN msg=\"redlatch: the server's clock cannot be read"))
+		require.Equal(t, 1, log.count("right=+time"))
+	})
+}
+
 func TestClosedEngineComparesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: clockAt(0, time.Second)}

@@ -26,6 +26,9 @@ func (e *Engine) BeginWait() error {
 // EndWait counts a caller out.
 func (e *Engine) EndWait() { e.waiters.Add(-1) }
 
+// Waiting returns how many callers wait.
+func (e *Engine) Waiting() int64 { return e.waiters.Load() }
+
 // Listeners returns how many connections listen to each of channels, in their
 // order, or an error when that cannot be found out. It is [transport.Counter]'s,
 // of a transport that is one.

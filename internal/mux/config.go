@@ -21,8 +21,9 @@ type Config struct {
 	Dial Dial
 
 	// ReplyLimit is how long the oldest call of a connection may wait for its
-	// reply, and before that to be written, until the connection is given up.
-	// It must be longer than a slow script can take. Default 10 s.
+	// reply, and before that to be written, while no reply comes to any other
+	// either, until the connection is given up. It must be longer than a slow
+	// script can take. Default 10 s.
 	ReplyLimit time.Duration
 
 	// DialTimeout bounds one dial, its first commands included. Default 5 s.

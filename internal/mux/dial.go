@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 // dial makes a connection ready for calls, within DialTimeout.
@@ -59,7 +61,7 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 		_ = conn.Close() // the first error tells more
 		return nil, err
 	}
-	return newLink(conn, who), nil
+	return newLink(conn, who, m.queue.rouse), nil
 }
 
 // introduce finds out, in one round trip, whether the server is willing, and
@@ -76,19 +78,28 @@ func introduce(conn redis.Conn) (who identity, err error) {
 			return who, err
 		}
 	}
-	if refusal, ok := replies[0].(redis.Error); ok && !strings.HasPrefix(string(refusal), "NOPERM ") {
+	if refusal, ok := replies[0].(redis.Error); ok && noRight(refusal) == "" {
 		return who, refusal
 	}
 	who.id, _ = replies[1].(int64)
 	info, _ := replies[2].([]byte)
 	who.addr = infoField(string(info), "addr")
+	who.noID, who.noAddr = noRight(replies[1]), noRight(replies[2])
 	return who, nil
+}
+
+// noRight returns the text of a reply that says that the user lacks a right, else "".
+func noRight(reply any) string {
+	if refusal, _ := reply.(redis.Error); strings.HasPrefix(string(refusal), "NOPERM ") {
+		return string(refusal)
+	}
+	return ""
 }
 
 // receive returns the next reply. An error that the server sent is a reply like
 // others, a redis.Error; any other error is the connection's end.
 func receive(conn redis.Conn) (any, error) {
-	reply, err := redis.ReceiveWithTimeout(conn, 0)
+	reply, err := wire.Receive(conn, 0)
 	if err == nil {
 		return reply, nil
 	}

@@ -32,6 +32,11 @@
 // did not know has certainly not run, so it goes to the front of the queue, and
 // if its caller has left in the meantime it ends there, not sent.
 //
+// No call is added to 1,024 in flight, no urgent one to 2,048; they stay queued. Vital
+// ones are added to any number. So a burst that the server needs seconds for holds up
+// no renewal, a caller who waits too long in it hears that nothing was sent, and a
+// connection that breaks leaves that many calls in doubt and no more.
+//
 // # Who owns what
 //
 //   - Callers put calls in the queue, under its mutex, and never wait.

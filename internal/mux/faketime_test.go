@@ -56,6 +56,28 @@ func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
 	})
 }
 
+// A server that answers one call after the other is slow, and not dead.
+func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"SLOW": silence})
+		m := open(t, p.config())
+		var all []<-chan outcome
+		for range 5 {
+			all = append(all, start(m, command("SLOW")))
+		}
+		synctest.Wait()
+		for _, came := range all[:4] {
+			time.Sleep(9 * time.Second)
+			p.say(1, ok)
+			require.NoError(t, await(t, came).err)
+		}
+		last := time.Now()
+		require.ErrorIs(t, await(t, all[4]).err, transport.ErrUncertain)
+		assert.Equal(t, 10*time.Second, time.Since(last))
+	})
+}
+
 func TestReplyLimitCoversWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

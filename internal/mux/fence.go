@@ -50,7 +50,7 @@ func (d *denial) set(err error) bool {
 func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	id := call.Conn()
 	if id == 0 {
-		return errNoFence
+		return m.nameless()
 	}
 	who, live, ok := m.roster.find(id)
 	if !ok {
@@ -65,6 +65,28 @@ func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 		}
 	}
 	return m.kill(ctx, who)
+}
+
+// nameless returns why it is not known what a connection of ours is called on the
+// server.
+func (m *Mux) nameless() error {
+	refusal := m.roster.latest().noID
+	if refusal == "" {
+		return errNoFence
+	}
+	err := fmt.Errorf("%w: %w", errNoFence, &transport.ServerError{Text: refusal})
+	m.deny("+client|id", err)
+	return err
+}
+
+// deny takes in that calls in doubt cannot be fenced, which is told of once. The
+// right is the one that the user lacks, "" if the server lacks the command.
+func (m *Mux) deny(right string, err error) {
+	if !m.denied.set(err) {
+		return
+	}
+	m.cfg.Logger.Warn("redlatch: calls in doubt cannot be fenced: they are asked about for the length of a lease",
+		"right", right, "error", err)
 }
 
 // passed sends PING and reports whether the connection with this id answered it:
@@ -87,6 +109,11 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 		// After a failover this may be another server, on which the id is
 		// another client's. The address is not.
 		c.Args = append(c.Args, "ADDR", who.addr)
+	} else if who.noAddr != "" {
+		m.noAddr.Do(func() {
+			m.cfg.Logger.Warn("redlatch: connections are killed by their id alone: after a failover that may be another client's",
+				"right", "+client|info", "error", who.noAddr)
+		})
 	}
 	_, err := m.Ask(ctx, c)
 	var refusal *transport.ServerError
@@ -97,9 +124,11 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 		return nil
 	}
 	err = fmt.Errorf("mux: the server does not kill connections for us: %w", err)
-	// Other codes, such as LOADING, pass.
-	if code := refusal.Code(); (code == "NOPERM" || code == "ERR") && m.denied.set(err) {
-		m.cfg.Logger.Warn("redlatch: calls in doubt cannot be fenced", "error", err)
+	switch refusal.Code() { // others, such as LOADING, pass
+	case "NOPERM":
+		m.deny("+client|kill", err)
+	case "ERR":
+		m.deny("", err)
 	}
 	return err
 }

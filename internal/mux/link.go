@@ -3,6 +3,7 @@ package mux
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -16,6 +17,7 @@ type link struct {
 	who    identity
 	born   time.Time
 	flight inflight
+	heard  atomic.Int64 // when the latest reply came, on the link's clock
 
 	once  sync.Once
 	cause error         // why it was given up; set before dead is closed
@@ -25,10 +27,13 @@ type link struct {
 	answered   bool          // it has answered a call; the reader's until readerDone
 }
 
-func newLink(conn redis.Conn, who identity) *link {
+// newLink makes a link of conn. More is called when, after a crowd, there is room for
+// calls in flight again.
+func newLink(conn redis.Conn, who identity, more func()) *link {
 	return &link{
 		conn:       conn,
 		who:        who,
+		flight:     inflight{more: more},
 		born:       time.Now(),
 		dead:       make(chan struct{}),
 		readerDone: make(chan struct{}),
@@ -58,10 +63,11 @@ func (l *link) failed() bool {
 	}
 }
 
-// guard gives the connection up when its oldest call has waited for limit, or
-// when the Mux is closed. It is the only timer of all calls: after each look it
-// sleeps until the oldest call of that moment, or one put in flight later, could
-// be due.
+// guard gives the connection up when its oldest call has waited for limit, and no
+// reply has come to any call for so long, or when the Mux is closed: a server that
+// answers late is not dead, and another connection to it would not be faster. It is
+// the only timer of all calls: after each look it sleeps until the oldest call of that
+// moment, or one put in flight later, could be due.
 func (l *link) guard(closed <-chan struct{}, limit time.Duration) {
 	t := time.NewTimer(limit)
 	defer t.Stop()
@@ -76,7 +82,7 @@ func (l *link) guard(closed <-chan struct{}, limit time.Duration) {
 		}
 		left := limit
 		if at, ok := l.flight.oldest(); ok {
-			left = at + limit - l.age()
+			left = max(at, time.Duration(l.heard.Load())) + limit - l.age()
 		}
 		if left <= 0 {
 			l.fail(fmt.Errorf("no reply within %v", limit))

@@ -20,6 +20,7 @@ type Mux struct {
 	roster roster
 	late   lateRunner
 	denied denial
+	noAddr sync.Once // tells that connections are killed by their id alone
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

@@ -18,6 +18,7 @@ type entry struct {
 // The lanes of the queue, the first goes first.
 const (
 	laneRepeat = iota // calls the server sent back with NOSCRIPT
+	laneVital
 	laneUrgent
 	laneNormal
 	lanes
@@ -27,6 +28,8 @@ func (e entry) lane() int {
 	switch {
 	case e.eval:
 		return laneRepeat
+	case e.call.Vital:
+		return laneVital
 	case e.call.Urgent:
 		return laneUrgent
 	}
@@ -40,7 +43,8 @@ type queue struct {
 
 	mu      sync.Mutex // guards what follows; held for a few instructions only
 	lanes   [lanes]ring[entry]
-	sleeps  bool // the taker found nothing and waits on wake
+	sleeps  bool // the taker found nothing that it can take and waits on wake
+	room    room // while it sleeps: it cannot take calls of lanes without
 	started bool // the first call has been put in
 	closed  bool
 }
@@ -62,8 +66,8 @@ func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 		q.started = true
 		wg.Add(1)
 	}
-	rouse := q.sleeps
-	q.sleeps = false
+	rouse := q.sleeps && q.room[e.lane()] > 0
+	q.sleeps = q.sleeps && !rouse
 	q.mu.Unlock()
 	if rouse {
 		q.rouse()
@@ -94,15 +98,16 @@ func (q *queue) rouse() {
 }
 
 // take moves calls to the end of dst, the more urgent first, until its capacity
-// is used up. A closed queue gives nothing.
-func (q *queue) take(dst []entry) []entry {
+// is used up, as far as there is room for them. A closed queue gives nothing.
+func (q *queue) take(dst []entry, r room) []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return dst
 	}
 	for i := range q.lanes {
-		for l := &q.lanes[i]; l.len() > 0 && len(dst) < cap(dst); {
+		most := min(cap(dst), r[i])
+		for l := &q.lanes[i]; l.len() > 0 && len(dst) < most; {
 			dst = append(dst, l.popFront())
 		}
 	}
@@ -110,12 +115,17 @@ func (q *queue) take(dst []entry) []entry {
 }
 
 // wait returns true as soon as there are calls to take, and false when the queue
-// is closed or stop is.
-func (q *queue) wait(stop <-chan struct{}) bool {
+// is closed or stop is. Calls for which flight has no room do not count: whoever makes
+// room must rouse the queue. With nil there is room for all.
+func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
+		r := room(flightOf)
+		if flight != nil {
+			r = flight.room()
+		}
 		q.mu.Lock()
-		closed, some := q.closed, q.some()
-		q.sleeps = !closed && !some
+		closed, some := q.closed, q.some(r)
+		q.sleeps, q.room = !closed && !some, r
 		q.mu.Unlock()
 		if closed || some {
 			return !closed
@@ -128,9 +138,10 @@ func (q *queue) wait(stop <-chan struct{}) bool {
 	}
 }
 
-func (q *queue) some() bool {
+// some reports whether there are calls to take, mu held.
+func (q *queue) some(r room) bool {
 	for i := range q.lanes {
-		if q.lanes[i].len() > 0 {
+		if q.lanes[i].len() > 0 && r[i] > 0 {
 			return true
 		}
 	}

@@ -23,6 +23,7 @@ func (m *Mux) read(l *link) {
 			l.fail(err)
 			return
 		}
+		l.heard.Store(int64(l.age()))
 		e, ok := l.flight.pop()
 		if !ok {
 			l.fail(errUnasked)

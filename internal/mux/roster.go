@@ -6,6 +6,9 @@ import "sync"
 type identity struct {
 	id   int64  // CLIENT ID, 0 when not known
 	addr string // addr in CLIENT INFO, "" when not known
+
+	// What the server said when it refused to tell, "" when it did not refuse.
+	noID, noAddr string
 }
 
 // rosterSize is how many connections are remembered. A call that stays in doubt
@@ -52,6 +55,16 @@ func (r *roster) next() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reconnected
+}
+
+// latest returns the connection that was made last, the zero identity if none was.
+func (r *roster) latest() identity {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.past) == 0 {
+		return identity{}
+	}
+	return r.past[len(r.past)-1]
 }
 
 // find returns the latest connection with this id, and whether it still works.

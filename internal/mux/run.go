@@ -10,7 +10,7 @@ import (
 // run is the goroutine that owns the connection, from the first call to Close.
 func (m *Mux) run() {
 	defer m.wg.Done()
-	for m.queue.wait(nil) && m.pause() {
+	for m.queue.wait(nil, nil) && m.pause() {
 		l, err := m.dial()
 		if err != nil {
 			m.dialFailed(err)

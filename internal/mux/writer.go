@@ -35,7 +35,7 @@ type writer struct {
 func (w *writer) serve(m *Mux, l *link) {
 	w.unflushed, w.yielded = 0, false
 	for !l.failed() {
-		calls := m.queue.take(w.batch[:0])
+		calls := m.queue.take(w.batch[:0], l.flight.room())
 		n := w.write(m, l, calls)
 		m.queue.restore(calls[n:])
 		clear(calls) // keep nothing alive
@@ -53,7 +53,7 @@ func (w *writer) serve(m *Mux, l *link) {
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:
-		return m.queue.wait(l.dead)
+		return m.queue.wait(l.dead, &l.flight)
 	case !w.yielded && w.unflushed < flushEvery && l.flight.len() > crowd:
 		w.yielded = true
 		runtime.Gosched()

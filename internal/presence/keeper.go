@@ -23,6 +23,8 @@ const (
 	// they are queued long before they listen.
 	heardFactor = 3
 	newFactor   = 6
+	// maxWait is the longest wait that a waiter can have, in milliseconds.
+	maxWait = float64(codec.MaxLease / time.Millisecond)
 )
 
 // Config is what a [Keeper] goes by.
@@ -75,6 +77,8 @@ type Death struct {
 
 // New returns a keeper that knows nothing yet.
 func New(cfg Config) *Keeper {
+	// A grace that nobody sees the end of must not overflow into none at all.
+	cfg.Grace = min(cfg.Grace, math.MaxInt64/newFactor)
 	return &Keeper{cfg: cfg, members: map[string]*member{}}
 }
 
@@ -137,7 +141,7 @@ func (k *Keeper) meet(front []codec.Place) {
 		case m == nil:
 			m = &member{}
 			if wait > 0 && err == nil {
-				m.wait = int64(wait)
+				m.wait = int64(min(wait, maxWait)) // a deadline may be infinite
 			}
 		case i > m.place:
 			m.absent = time.Time{} // further back than before: it was queued anew

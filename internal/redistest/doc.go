@@ -12,8 +12,8 @@
 //	          frozen
 //
 // [Start] makes a server for one test: a redis-server or valkey-server process
-// on a free loopback port, empty, without persistence. It ends with the test,
-// in whatever state it is. On Linux it also ends with the test process, however
+// on a free loopback port, empty, without persistence unless [WithAppendOnly] asks
+// for it. It ends with the test, in whatever state it is. On Linux it also ends with the test process, however
 // that dies. [Shared] is one server for the whole test binary; [Key] makes the
 // names that keep its tests apart, and [Main] ends it.
 //

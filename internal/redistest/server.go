@@ -64,7 +64,7 @@ func resolve(tb testing.TB, opts []Option) config {
 	tb.Helper()
 	cfg := newConfig(opts)
 	if err := cfg.findBinary(); err != nil {
-		if testing.Short() {
+		if testing.Testing() && testing.Short() {
 			tb.Skipf("redistest: %v", err)
 		}
 		tb.Fatalf("redistest: %v", err)
@@ -186,7 +186,7 @@ func (s *Server) mustSignal(verb string, f func(*process) error) {
 }
 
 // Kill ends the server at once (SIGKILL) and returns when it is gone. Its data
-// is lost. It may be called again.
+// is lost, unless it was started WithAppendOnly. It may be called again.
 func (s *Server) Kill() {
 	s.owner().Helper()
 	s.process().kill()
@@ -213,7 +213,7 @@ func (s *Server) Shutdown() {
 }
 
 // Restart ends the server if it runs, starts an empty one on the same port and
-// returns when it answers.
+// returns when it answers. One that was started WithAppendOnly has its data back.
 func (s *Server) Restart() {
 	tb := s.owner()
 	tb.Helper()

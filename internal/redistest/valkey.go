@@ -43,7 +43,7 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 func findValkey(name string) (string, error) {
 	if name == "" {
 		name = "valkey-server"
-		if kept := keptValkey(); kept != "" {
+		if kept := upwards(valkeyKept); kept != "" {
 			name = kept
 		}
 	}
@@ -54,14 +54,15 @@ func findValkey(name string) (string, error) {
 	return path, nil
 }
 
-// keptValkey looks for the fetched program from the test's folder upwards.
-func keptValkey() string {
+// upwards looks for a file of the module from the test's folder upwards, and returns
+// its path, "" if there is none.
+func upwards(name string) string {
 	folder, err := filepath.Abs(".")
 	if err != nil {
 		return ""
 	}
 	for {
-		path := filepath.Join(folder, valkeyKept)
+		path := filepath.Join(folder, name)
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}

@@ -46,6 +46,7 @@ type Lease struct {
 	retry   time.Duration
 	index   int
 	pending bool // a renewal is in flight
+	tried   bool // one ever was
 	watched bool
 }
 

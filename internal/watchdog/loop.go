@@ -114,6 +114,14 @@ func (w *Loop) drop(l *Lease) bool {
 	return true
 }
 
+// Tried reports whether a renewal of the lease was ever started, or is about to be.
+// After [Loop.Remove] that stays as it is.
+func (w *Loop) Tried(l *Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return l.tried
+}
+
 // Cut returns how many leases Close has ended.
 func (w *Loop) Cut() int {
 	w.mu.Lock()

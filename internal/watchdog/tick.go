@@ -81,7 +81,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 			w.drop(l)
 			over = append(over, l)
 		case l.renewable() && (!l.next.After(now) || len(due) > 0 && !l.next.After(now.Add(l.early()))):
-			l.pending = true
+			l.pending, l.tried = true, true
 			l.next = l.Ends()
 			heap.Fix(&w.sched, l.index)
 			due = append(due, l)

@@ -59,6 +59,21 @@ func TestSkipped(t *testing.T) { t.Skip("no reason") }
 
 func TestRed(t *testing.T) { t.Error("always") }
 `,
+		"nested/go.mod": "module example.com/nested\n\ngo 1.25.0\n\nrequire example.com/sums v0.0.0\n\nreplace example.com/sums => ../\n",
+		"nested/nested_test.go": `package nested
+
+import (
+	"testing"
+
+	"example.com/sums/sum"
+)
+
+func TestNested(t *testing.T) {
+	if sum.Sum(2, 3) != 5 {
+		t.Error("two and three")
+	}
+}
+`,
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -110,6 +125,14 @@ func TestEveryMutantThatIsCaughtMakesASuccess(t *testing.T) {
 	require.Equal(t, "caught TestSum and 1 more", line(table, "both"))
 	require.Equal(t, "caught TestDies", line(table, "dies"))
 	require.Contains(t, table, "mutants: 3 caught, 0 survived, 0 errors")
+}
+
+func TestAMutantIsCaughtFromAModuleOfItsOwn(t *testing.T) {
+	m := bug("minus", "a - b")
+	m.red = []catcher{{"nested", "TestNested"}}
+	table, err := try(t, m)
+	require.NoError(t, err)
+	require.Equal(t, "caught TestNested", line(table, "minus"))
 }
 
 func TestWhatIsNotCaughtFails(t *testing.T) {

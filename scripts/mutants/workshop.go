@@ -110,12 +110,13 @@ func (w *workshop) plant(m *mutant) (restore func() error, err error) {
 	return func() error { return write(string(text)) }, write(changed)
 }
 
-// build compiles the tests of a package.
+// build compiles the tests of a package, from its folder: it may be in a module of
+// its own.
 func (w *workshop) build(ctx context.Context, pkg string) (binary string, err error) {
 	binary = filepath.Join(w.tmp, strings.ReplaceAll(pkg, "/", "_")+".test")
 	//nolint:gosec // the arguments come from the lists of this program
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "./"+pkg)
-	cmd.Dir = w.dir
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, ".")
+	cmd.Dir = filepath.Join(w.dir, filepath.FromSlash(pkg))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("the tests of %s do not compile: %w\n%s", pkg, err, out)

@@ -109,17 +109,19 @@ func TestPipelinedLimitLeavesNoLockHeld(t *testing.T) {
 	s := startServer(t)
 	w := startWorker(t)
 	// Many short ones: it must not matter at which step it is ended.
+	var pairs float64
 	for i := range 60 {
 		goroutines := []int{1, 2, 7, 64, 500, 501}[i%6]
 		v := w.measure(t, work.Spec{
 			Kind: work.Pairs, Contestant: "raw-pipelined", Addr: s.Addr(), Key: "p",
 			Goroutines: goroutines, Duration: 10,
 		})
-		assert.Positive(t, v[work.Count])
+		pairs += v[work.Count] // a round may be too short for one
 		left, err := s.Do("DBSIZE")
 		require.NoError(t, err)
 		assert.Equal(t, int64(0), left, "%d goroutines", goroutines)
 	}
+	assert.Positive(t, pairs)
 	require.NoError(t, w.end())
 	require.NoError(t, <-w.done)
 }
@@ -145,7 +147,7 @@ func TestWorkerTellsWhatItCannotDo(t *testing.T) {
 
 // maxAllocations is what a lock and an unlock of a free lock may allocate. It is a
 // count, so it is the same on any machine, however busy: lower it when the code does.
-const maxAllocations = 4
+const maxAllocations = 3
 
 func TestPairAllocatesNoMoreThanItDid(t *testing.T) {
 	if raceDetector {

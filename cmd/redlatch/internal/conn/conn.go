@@ -1,36 +1,31 @@
-// Package conn makes the short connections of the command line, and turns what
-// can go wrong with an address into one line that says what to do. No address
-// is ever shown with its user or password.
 package conn
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/address"
 )
 
 // timeout bounds each step of a short connection: dial, write, read.
 const timeout = 5 * time.Second
 
-// form is what an address looks like.
-const form = "redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, or unix:///path/to/socket"
+// errAddress says what an address looks like.
+var errAddress = errors.New("the address in --redis or REDIS_URL is not of the form " +
+	"redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, or unix:///path/to/socket")
 
 // Check returns an error that names no part of the address if it cannot be the
-// address of a server. An address that was mistyped may hold a password where
-// no parser would look for it.
+// address of a server.
 func Check(rawURL string) error {
 	u, err := url.Parse(rawURL)
-	if err == nil {
+	if err == nil && !address.Misplaced(u) {
 		switch {
 		case (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "":
 			return nil
@@ -38,36 +33,99 @@ func Check(rawURL string) error {
 			return nil
 		}
 	}
-	return errors.New("the address in --redis or REDIS_URL is not of the form " + form)
+	return errAddress
 }
 
-// Show returns the address without user, password and options.
-func Show(rawURL string) string {
+// HasPassword reports whether an address has a password in it.
+func HasPassword(rawURL string) bool {
 	u, err := url.Parse(rawURL)
-	if err != nil || u.Opaque != "" {
-		return "the given address"
+	if err != nil {
+		return false
 	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	_, has := u.User.Password()
+	return has
 }
 
-// Dial connects to the server at rawURL, whose forms are those of
-// redlatch.Open. ctx bounds the connecting alone; replies are waited for 5 s.
-func Dial(ctx context.Context, rawURL string) (redis.Conn, error) {
-	if err := Check(rawURL); err != nil {
-		return nil, err
+// String returns the address without user, password and options.
+func (s *Server) String() string { return address.Show(s.address) }
+
+// GoString returns what String does, so that no format shows a password.
+func (s *Server) GoString() string { return s.String() }
+
+// Host returns the name or address of the server's machine, "" for a unix socket.
+func (s *Server) Host() string {
+	u, err := url.Parse(s.address)
+	if err != nil {
+		return ""
 	}
+	return u.Hostname()
+}
+
+// User returns who connects, "default" when the address does not say.
+func (s *Server) User() string {
+	if u, err := url.Parse(s.address); err == nil && u.User.Username() != "" {
+		return u.User.Username()
+	}
+	return "default"
+}
+
+// Open connects as redlatch.Open does. Its errors are those of Problem.
+func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
+	if s.tls != nil {
+		opts = append(opts, redlatch.WithTLSConfig(s.tls))
+	}
+	client, err := redlatch.Open(ctx, s.address, opts...)
+	if err != nil {
+		return nil, s.Problem(err)
+	}
+	return client, nil
+}
+
+// New returns a client that connects when it is first used, see redlatch.New.
+func (s *Server) New(opts ...redlatch.Option) (*redlatch.Client, error) {
+	replica := func(ctx context.Context, addr string) (redis.Conn, error) { return s.replica(addr).dial(ctx) }
+	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
+}
+
+// replica returns the server at host:port, which is reached as this one, over TCP.
+func (s *Server) replica(addr string) *Server {
+	u, err := url.Parse(s.address)
+	if err != nil {
+		return s // it was parsed before
+	}
+	if u.Scheme == "unix" {
+		u.Scheme, u.Path, u.RawQuery = "redis", "", ""
+	}
+	u.Host = addr
+	return &Server{address: u.String(), tls: s.tls}
+}
+
+// Dial makes one connection. ctx bounds the connecting alone; replies are waited for
+// 5 s. Its errors are those of Problem.
+func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return nil, s.Problem(err)
+	}
+	return c, nil
+}
+
+func (s *Server) dial(ctx context.Context) (redis.Conn, error) {
 	opts := []redis.DialOption{
 		redis.DialConnectTimeout(timeout),
 		redis.DialTLSHandshakeTimeout(timeout),
 		redis.DialReadTimeout(timeout),
 		redis.DialWriteTimeout(timeout),
 	}
-	u, err := url.Parse(rawURL)
+	if s.tls != nil {
+		opts = append(opts, redis.DialTLSConfig(s.tls))
+	}
+	u, err := url.Parse(s.address)
 	if err != nil {
-		return nil, errors.New("the address is not a URL") // its own error quotes the password
+		return nil, errAddress // its own error quotes the password
 	}
 	if u.Scheme != "unix" {
-		return redis.DialURLContext(ctx, rawURL, opts...)
+		return redis.DialURLContext(ctx, s.address, opts...)
 	}
 	password, _ := u.User.Password()
 	db := 0
@@ -78,48 +136,4 @@ func Dial(ctx context.Context, rawURL string) (redis.Conn, error) {
 	}
 	opts = append(opts, redis.DialUsername(u.User.Username()), redis.DialPassword(password), redis.DialDatabase(db))
 	return redis.DialContext(ctx, "unix", u.Path, opts...)
-}
-
-// Problem returns the line to show when the server at rawURL could not be used
-// because of err: what is wrong, and what to do about it.
-func Problem(rawURL string, err error) string {
-	if bad := Check(rawURL); bad != nil {
-		return bad.Error()
-	}
-	if text, refused := refusal(err); refused {
-		return fmt.Sprintf("Redis at %s refuses: %s. Check user, password and database in --redis or REDIS_URL.",
-			Show(rawURL), text)
-	}
-	return fmt.Sprintf("cannot reach Redis at %s: %s. Start one, or set --redis or REDIS_URL; "+
-		"`redlatch serve` starts one for development.", Show(rawURL), Reason(err))
-}
-
-// refusal returns the text of an error that the server itself sent.
-func refusal(err error) (string, bool) {
-	var plain redis.Error
-	if errors.As(err, &plain) {
-		return strings.TrimRight(plain.Error(), "."), true
-	}
-	var wrapped *transport.ServerError
-	if errors.As(err, &wrapped) {
-		return strings.TrimRight(wrapped.Text, "."), true
-	}
-	return "", false
-}
-
-// Reason returns the innermost cause of a network error, in few words.
-func Reason(err error) string {
-	var errno syscall.Errno
-	var dns *net.DNSError
-	var timed net.Error
-	switch {
-	case errors.As(err, &dns):
-		return dns.Err
-	case errors.As(err, &errno):
-		return errno.Error()
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timed) && timed.Timeout():
-		return "timed out"
-	}
-	// Errors of several lines come from errors.Join.
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }

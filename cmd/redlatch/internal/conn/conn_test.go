@@ -2,10 +2,14 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -14,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,6 +32,7 @@ func TestCheckTellsAddressesFromOtherThingsWithoutRepeatingThem(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "localhost:6379", "user:sesame@host:6379", "redis://", "redis:///1", "http://u:sesame@h", "unix://", "redis://u:sesame@h:port", ":",
+		"redis://u:sesame:h:1", "redis://u:12/sesame@h", "redis://u:12?sesame@h", "redis://u:12#sesame@h", "unix://:sesame@x/run/r", "unix:////:sesame@x",
 	} {
 		err := Check(bad)
 		require.ErrorContains(t, err, "REDIS_URL", bad)
@@ -34,23 +40,120 @@ func TestCheckTellsAddressesFromOtherThingsWithoutRepeatingThem(t *testing.T) {
 	}
 }
 
-func TestShowLeavesOutUserPasswordAndOptions(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "redis://h:1/2", Show("redis://u:sesame@h:1/2?x=sesame"))
-	require.Equal(t, "unix:///run/r.sock", Show("unix://:sesame@/run/r.sock?db=1"))
-	require.Equal(t, "the given address", Show("user:sesame@host:6379"))
-	require.Equal(t, "the given address", Show("redis://u:sesame@h:port"))
+func server(t *testing.T, set Settings) *Server {
+	t.Helper()
+	s, err := New(set)
+	require.NoError(t, err)
+	return s
+}
+
+func at(t *testing.T, address string) *Server {
+	t.Helper()
+	return server(t, Settings{Address: address})
 }
 
 func TestProblemSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-	require.Equal(t, "cannot reach Redis at redis://h:1: connection refused. Start one, or set --redis or REDIS_URL; "+
-		"`redlatch serve` starts one for development.",
-		Problem("redis://:sesame@h:1", fmt.Errorf("open: %w", refused)))
-	require.Contains(t, Problem("redis://h", redis.Error("NOAUTH Authentication required.")),
-		"refuses: NOAUTH Authentication required. Check user")
-	require.Contains(t, Problem("h:1", refused), "not of the form")
+	s := at(t, "redis://:sesame@h:1")
+	require.EqualError(t, s.Problem(fmt.Errorf("open: %w", refused)),
+		"cannot reach Redis at redis://h:1: connection refused. Start one, or set --redis or REDIS_URL; "+
+			"`redlatch serve` starts one for development.")
+	for _, c := range []struct {
+		err  error
+		says string
+	}{
+		{redis.Error("NOAUTH Authentication required."), "refuses: NOAUTH Authentication required. Check user and password: --user, and REDIS_PASSWORD"},
+		{redis.Error("WRONGPASS invalid"), "Check user (--user, or in the address) and password"},
+		{&transport.ServerError{Text: "NOPERM no permissions"}, "`redlatch doctor` shows which rights are missing"},
+		{redis.Error("ERR DB index is out of range"), "Check user, password and database in --redis"},
+		{x509.UnknownAuthorityError{}, "with --tls-ca"},
+		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. It does not speak TLS on this port"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "it says tls: certificate required. Give it one with --tls-cert and --tls-key"},
+		{io.EOF, "it closed the connection. If it speaks TLS on this port, use --tls"},
+		{syscall.ECONNRESET, "If it speaks TLS on this port, use --tls"},
+	} {
+		said := s.Problem(fmt.Errorf("open: %w", c.err))
+		require.ErrorContains(t, said, c.says)
+		require.NotContains(t, said.Error(), "sesame")
+		require.ErrorIs(t, said, c.err)
+		require.Equal(t, said, s.Problem(fmt.Errorf("again: %w", said)), "a problem is wrapped in another")
+	}
+	require.ErrorContains(t, at(t, "rediss://h").Problem(io.EOF), "give it one with --tls-cert and --tls-key")
+	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
+}
+
+func TestNoFormatShowsAPassword(t *testing.T) {
+	t.Parallel()
+	set := Settings{Address: "redis://u:sesame@h:1", User: "open", Password: "sesame"}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		require.Equal(t, "redis://h:1", fmt.Sprintf(format, set))
+		require.Equal(t, "redis://h:1", fmt.Sprintf(format, server(t, set)))
+	}
+}
+
+func TestUserAndPasswordOfFlagsGoBeforeThoseOfTheAddress(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		set  Settings
+		want string
+	}{
+		{Settings{Address: "redis://h"}, "redis://h"},
+		{Settings{Address: "redis://u:p@h/2"}, "redis://u:p@h/2"},
+		{Settings{Address: "redis://u:p@h", User: "v"}, "redis://v:p@h"},
+		{Settings{Address: "redis://u:p@h", Password: "q"}, "redis://u:q@h"},
+		{Settings{Address: "redis://h", User: "v", Password: "a/b@c:%"}, "redis://v:a%2Fb%40c%3A%25@h"},
+		{Settings{Address: "redis://h", Password: "q"}, "redis://:q@h"},
+		{Settings{Address: "unix:///run/r.sock?db=1", User: "v", Password: "q"}, "unix://v:q@/run/r.sock?db=1"},
+	} {
+		require.Equal(t, c.want, server(t, c.set).address)
+	}
+	_, err := New(Settings{Address: "redis://h", User: "v"})
+	require.ErrorContains(t, err, "--user needs a password")
+}
+
+func TestReplicasAreReachedAsTheirMaster(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"redis://u:p@h:1/2": "redis://u:p@r:9/2", "rediss://h": "rediss://r:9", "unix://u:p@/run/r.sock?db=1": "redis://u:p@r:9",
+	} {
+		require.Equal(t, want, at(t, address).replica("r:9").address)
+	}
+	s := server(t, Settings{Address: "redis://h", TLS: TLS{ServerName: "n"}})
+	require.Same(t, s.tls, s.replica("r:9").tls)
+}
+
+func TestAnyTLSFlagEncrypts(t *testing.T) {
+	t.Parallel()
+	for _, set := range []TLS{{On: true}, {ServerName: "n"}, {Insecure: true}} {
+		s := server(t, Settings{Address: "redis://h/1", TLS: set})
+		require.Equal(t, "rediss://h/1", s.String())
+		require.Equal(t, set.ServerName, s.tls.ServerName)
+		require.Equal(t, set.Insecure, s.tls.InsecureSkipVerify)
+	}
+	require.Nil(t, at(t, "redis://h").tls)
+	_, err := New(Settings{Address: "unix:///run/r.sock", TLS: TLS{On: true}})
+	require.ErrorContains(t, err, "no TLS on a unix socket")
+}
+
+func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for _, c := range []struct {
+		set  TLS
+		says string
+	}{
+		{TLS{CA: "/no/such/ca"}, "--tls-ca: open /no/such/ca: no such file"},
+		{TLS{CA: empty}, "--tls-ca: " + empty + " has no certificate in PEM form"},
+		{TLS{Cert: empty}, "--tls-cert and --tls-key go together"},
+		{TLS{Key: empty}, "--tls-cert and --tls-key go together"},
+		{TLS{Cert: empty, Key: empty}, "--tls-cert and --tls-key: "},
+	} {
+		_, err := New(Settings{Address: "redis://h", TLS: c.set})
+		require.ErrorContains(t, err, c.says)
+	}
 }
 
 func TestReasonIsTheInnermostCause(t *testing.T) {
@@ -61,21 +164,31 @@ func TestReasonIsTheInnermostCause(t *testing.T) {
 	require.Equal(t, "a; b", Reason(errors.Join(errors.New("a"), errors.New("b"))))
 }
 
-func TestDialReachesAServerAndSaysWhyNot(t *testing.T) {
+func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	srv, err := embedded.Start()
 	require.NoError(t, err)
 	defer srv.Close()
-	c, err := Dial(t.Context(), srv.URL())
+	c, err := at(t, srv.URL()).Dial(t.Context())
 	require.NoError(t, err)
 	_, err = c.Do("PING")
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
+	client, err := at(t, srv.URL()).Open(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	client, err = at(t, srv.URL()).New()
+	require.NoError(t, err)
+	_, err = client.ClockOffset(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
 
-	_, err = Dial(t.Context(), "unix:///no/such/socket")
+	_, err = at(t, "unix:///no/such/socket").Dial(t.Context())
 	require.ErrorIs(t, err, syscall.ENOENT)
-	_, err = Dial(t.Context(), "unix:///no/such/socket?db=x")
+	_, err = at(t, "unix:///no/such/socket?db=x").Dial(t.Context())
 	require.ErrorContains(t, err, "no database number")
-	_, err = Dial(t.Context(), "elsewhere")
-	require.Error(t, err)
+	_, err = at(t, "unix:///no/such/socket").Open(t.Context())
+	require.ErrorContains(t, err, "cannot reach Redis at unix:///no/such/socket: no such file or directory. Start one")
+	_, err = New(Settings{Address: "elsewhere"})
+	require.ErrorContains(t, err, "not of the form")
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -41,10 +40,10 @@ type hand struct {
 
 // claimJobs runs the process's workers until no job is left, or ctx ends.
 func claimJobs(ctx context.Context, w *worker) error {
-	client, err := redlatch.Open(ctx, w.cfg.Redis, redlatch.WithWatchdogTimeout(w.cfg.Lease),
+	client, err := w.redis.Open(ctx, redlatch.WithWatchdogTimeout(w.cfg.Lease),
 		redlatch.WithFairWaitTimeout(w.cfg.FairWait), redlatch.WithPollCap(pollCap), redlatch.WithDeadWaiterGrace(grace))
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(w.cfg.Redis, err))
+		return err
 	}
 	defer func() { _ = client.Close() }() // all holds have been given up
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -67,9 +66,9 @@ func claimJobs(ctx context.Context, w *worker) error {
 
 // hand is the n-th worker.
 func (w *worker) hand(ctx context.Context, client *redlatch.Client, n int) error {
-	c, err := conn.Dial(ctx, w.cfg.Redis)
+	c, err := w.redis.Dial(ctx)
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(w.cfg.Redis, err))
+		return err
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	h := &hand{worker: w, shelf: newShelf(c, w.cfg.Prefix), client: client.ID().String()}

@@ -31,8 +31,9 @@ const (
 
 // Options says how to run the demo.
 type Options struct {
-	// Redis is the address of the server, "" for one inside this process.
-	Redis string
+	// Redis is how to reach the server, without an address for one inside this
+	// process.
+	Redis conn.Settings
 	// Duration is how long the workers of the plain lock work. The demo may take a
 	// little longer, to see the take-over.
 	Duration time.Duration
@@ -90,7 +91,7 @@ type piece interface {
 // run is one run of the demo.
 type run struct {
 	opts   *Options
-	redis  string
+	redis  *conn.Server
 	piece  piece
 	team   *team
 	began  time.Time
@@ -104,19 +105,24 @@ type run struct {
 // was lost or the order was, ErrInterrupted when ctx ended first, and other errors
 // when it could not run. No process outlives it.
 func Run(ctx context.Context, opts Options) error {
-	r := &run{opts: &opts, redis: opts.Redis, team: &team{reports: make(chan report, 64)}}
-	where := conn.Show(opts.Redis)
-	if opts.Redis == "" {
+	r := &run{opts: &opts, team: &team{reports: make(chan report, 64)}}
+	where := opts.Redis.String()
+	if opts.Redis.Address == "" {
 		srv, err := embedded.Start()
 		if err != nil {
 			return err
 		}
 		defer srv.Close()
-		r.redis, where = srv.URL(), srv.URL()+", inside this process"
+		opts.Redis = conn.Settings{Address: srv.URL()}
+		where = srv.URL() + ", inside this process"
 	}
-	c, err := conn.Dial(ctx, r.redis)
+	var err error
+	if r.redis, err = conn.New(opts.Redis); err != nil {
+		return err
+	}
+	c, err := r.redis.Dial(ctx)
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(r.redis, err))
+		return err
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	prefix := "redlatch-demo:" + uuid.NewString()[:8]
@@ -131,7 +137,7 @@ func Run(ctx context.Context, opts Options) error {
 // choose returns the piece that the options ask for.
 func (r *run) choose(c redis.Conn, prefix string) piece {
 	r.began = time.Now()
-	common := workerConfig{Redis: r.redis, Prefix: prefix, Lease: lease, Broken: r.opts.Broken}
+	common := workerConfig{Redis: r.opts.Redis, Prefix: prefix, Lease: lease, Broken: r.opts.Broken}
 	if r.opts.Jobs > 0 {
 		return newClaiming(c, &common, r)
 	}
@@ -162,7 +168,7 @@ func (r *run) play(ctx context.Context, where string) error {
 func (r *run) conclude(err error) error {
 	lines, wrong, judgeErr := r.piece.judge(time.Since(r.began), err != nil)
 	if judgeErr != nil {
-		return fmt.Errorf("%s", conn.Problem(r.redis, judgeErr))
+		return r.redis.Problem(judgeErr)
 	}
 	for _, line := range lines {
 		r.print(line)
@@ -179,7 +185,7 @@ func (r *run) conclude(err error) error {
 func (r *run) hire() error {
 	configs, err := r.piece.prepare()
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(r.redis, err))
+		return r.redis.Problem(err)
 	}
 	for i := range configs {
 		pid, err := r.team.hire(r.opts.Program, &configs[i])
@@ -204,7 +210,7 @@ func (r *run) watch(ctx context.Context) error {
 			}
 		case now := <-pictures.C:
 			if err := r.piece.direct(now); err != nil {
-				return fmt.Errorf("%s", conn.Problem(r.redis, err))
+				return r.redis.Problem(err)
 			}
 			r.show(now)
 			if r.piece.over(now) {

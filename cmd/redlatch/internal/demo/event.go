@@ -2,6 +2,8 @@ package demo
 
 import (
 	"time"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 )
 
 // kind is what a worker reports.
@@ -38,7 +40,7 @@ type event struct {
 // workerConfig is the first line of a worker's input.
 type workerConfig struct {
 	ID     int           `json:"id"`
-	Redis  string        `json:"redis"`
+	Redis  conn.Settings `json:"redis"`
 	Prefix string        `json:"prefix"`
 	Lease  time.Duration `json:"lease"`
 	Broken bool          `json:"broken"`

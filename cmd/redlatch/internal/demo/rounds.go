@@ -2,12 +2,10 @@ package demo
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -29,15 +27,15 @@ func (r *rounder) Observe(e redlatch.Event) {
 
 // countRounds connects and does rounds until ctx ends.
 func countRounds(ctx context.Context, w *worker) error {
-	c, err := conn.Dial(ctx, w.cfg.Redis)
+	c, err := w.redis.Dial(ctx)
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(w.cfg.Redis, err))
+		return err
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	r := &rounder{worker: w, book: newBook(c, w.cfg.Prefix, w.cfg.ID)}
-	client, err := redlatch.Open(ctx, w.cfg.Redis, redlatch.WithWatchdogTimeout(w.cfg.Lease), redlatch.WithObserver(r))
+	client, err := w.redis.Open(ctx, redlatch.WithWatchdogTimeout(w.cfg.Lease), redlatch.WithObserver(r))
 	if err != nil {
-		return fmt.Errorf("%s", conn.Problem(w.cfg.Redis, err))
+		return err
 	}
 	defer func() { _ = client.Close() }() // all holds have been given up
 	r.door = throughLock(rlock.New(client, r.book.keys.lock))

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 )
 
 // WorkerCommand is the hidden command that runs [Work].
@@ -20,6 +22,7 @@ const WorkerCommand = "__demo-worker"
 // worker is one process of the demo.
 type worker struct {
 	cfg    workerConfig
+	redis  *conn.Server
 	stall  atomic.Bool // the order to stand still
 	events chan *event
 }
@@ -36,6 +39,9 @@ func Work(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("%s is started by redlatch demo, not by hand", WorkerCommand)
 	}
 	if err := json.Unmarshal(first, &w.cfg); err != nil {
+		return err
+	}
+	if w.redis, err = conn.New(w.cfg.Redis); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

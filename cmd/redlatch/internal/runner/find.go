@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -88,4 +89,14 @@ func cause(err error) error {
 		return at.Err
 	}
 	return err
+}
+
+// Environ returns the environment of this process with more variables, each as
+// name=value, in place of those of the same name.
+func Environ(more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(old string) bool {
+		name, _, _ := strings.Cut(old, "=")
+		return slices.ContainsFunc(more, func(added string) bool { return strings.HasPrefix(added, name+"=") })
+	})
+	return append(env, more...)
 }

@@ -26,9 +26,10 @@ type Process struct {
 }
 
 // Start starts the program at path as a process group of its own, with the
-// standard input and outputs of this process. argv has the name and arguments.
-// Errors are of type *Error. Every Process must go through Supervise.
-func Start(path string, argv []string) (*Process, error) {
+// standard input and outputs of this process. argv has the name and arguments, env
+// the environment. Errors are of type *Error. Every Process must go through
+// Supervise.
+func Start(path string, argv, env []string) (*Process, error) {
 	g, err := startGuard()
 	if err != nil {
 		return nil, &Error{Code: CodeFailed, Err: fmt.Errorf("start the guard of %s: %w", argv[0], err)}
@@ -41,7 +42,7 @@ func Start(path string, argv []string) (*Process, error) {
 		done:    make(chan struct{}),
 	}
 	signal.Notify(p.stops, syscall.SIGTSTP) // must not stop us alone: the command would go on
-	go p.run(path, argv)
+	go p.run(path, argv, env)
 	if err := <-p.started; err != nil {
 		p.release()
 		return nil, &Error{Code: startCode(err), Err: fmt.Errorf("run %s: %w", argv[0], cause(err))}
@@ -51,7 +52,7 @@ func Start(path string, argv []string) (*Process, error) {
 
 // run starts the command and waits for its end, all on one OS thread: the
 // kernel takes the thread that started a process for its parent.
-func (p *Process) run(path string, argv []string) {
+func (p *Process) run(path string, argv, env []string) {
 	defer close(p.done)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,6 +60,7 @@ func (p *Process) run(path string, argv []string) {
 	dieWithParent(attr)
 	p.tty.give(attr)
 	proc, err := os.StartProcess(path, argv, &os.ProcAttr{
+		Env:   env,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   attr,
 	})

@@ -34,10 +34,10 @@ type Process struct {
 }
 
 // Start starts the program at path with the standard input and outputs of this
-// process. argv has the name and arguments. Errors are of type *Error. Every
-// Process must go through Supervise.
-func Start(path string, argv []string) (*Process, error) {
-	cmd := &exec.Cmd{Path: path, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+// process. argv has the name and arguments, env the environment. Errors are of type
+// *Error. Every Process must go through Supervise.
+func Start(path string, argv, env []string) (*Process, error) {
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if err := cmd.Start(); err != nil {
 		return nil, &Error{Code: CodeNotRunnable, Err: fmt.Errorf("run %s: %w", argv[0], err)}
 	}

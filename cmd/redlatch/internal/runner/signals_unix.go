@@ -7,7 +7,9 @@ import (
 	"syscall"
 )
 
-var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+}
 
 // Code returns the exit code of a program that sig ended, as a shell gives it.
 func Code(sig os.Signal) int {

@@ -15,34 +15,59 @@ type End struct {
 	Lost bool
 }
 
+// Action is what becomes of a command whose lock is lost.
+type Action int
+
+const (
+	// Terminate sends SIGTERM to the command's group and, after the grace, SIGKILL.
+	Terminate Action = iota
+	// Kill sends SIGKILL at once.
+	Kill
+	// Ignore lets the command go on without the lock.
+	Ignore
+)
+
+// Policy is how a command is supervised.
+type Policy struct {
+	// OnLoss is what becomes of the command when the hold ends first.
+	OnLoss Action
+	// Grace is the time from SIGTERM to SIGKILL.
+	Grace time.Duration
+}
+
 // Supervise waits for the command to end, passing on what arrives on signals.
 // held is the context of the lock's hold: when it ends first, so does the
-// command, by SIGTERM and, after grace, SIGKILL. Supervise returns when the
-// command itself has ended.
-func Supervise(held context.Context, p *Process, signals <-chan os.Signal, grace time.Duration) End {
+// command, as the policy says. Supervise returns when the command itself has ended.
+func Supervise(held context.Context, p *Process, signals <-chan os.Signal, policy Policy) End {
 	defer p.release()
+	watched := held
+	if policy.OnLoss == Ignore {
+		watched = context.Background()
+	}
 	for {
 		select {
 		case <-p.done:
 			return End{Code: p.code, Lost: held.Err() != nil}
-		case <-held.Done():
-			p.end(grace)
+		case <-watched.Done():
+			p.end(policy)
 			return End{Code: p.code, Lost: true}
 		case sig := <-signals:
 			p.pass(sig)
 		case <-p.stops:
-			p.suspend(held)
+			p.suspend(watched)
 		}
 	}
 }
 
 // end ends the command and what else runs in its group.
-func (p *Process) end(grace time.Duration) {
-	kill := time.NewTimer(grace)
-	defer kill.Stop()
-	p.terminate()
-	// The command's children may outlive it, and have the same time to leave.
-	<-kill.C
+func (p *Process) end(policy Policy) {
+	if policy.OnLoss == Terminate {
+		p.terminate()
+		// The command's children may outlive it, and have the same time to leave.
+		kill := time.NewTimer(policy.Grace)
+		defer kill.Stop()
+		<-kill.C
+	}
 	p.kill()
 	<-p.done
 }

@@ -1,0 +1,170 @@
+package loss
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	goredislib "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// Client is a lock client that holds locks with leases that are renewed, set up as its
+// own documentation says.
+type Client struct {
+	// Name is what tables call it.
+	Name string
+	// Tells are the ways in which its holders can find out, at least one.
+	Tells []string
+
+	each int // locks of one connected client
+	open func(ctx context.Context, addr string, lease time.Duration) (holder, error)
+}
+
+// holder is a connected client. It is safe for concurrent use.
+type holder interface {
+	// take takes the lock called name and returns a signal for each of Client.Tells.
+	take(ctx context.Context, name string) ([]signal, error)
+	// key is what exists on the server while name is held.
+	key(name string) string
+	close()
+}
+
+// Clients returns all of them, Redlatch first.
+func Clients() []Client {
+	return []Client{
+		{Name: "redlatch", Tells: []string{"Hold.Err"}, each: 4, open: openRedlatch},
+		{Name: "rueidislock", Tells: []string{"context"}, each: 20, open: openRueidis},
+		{Name: "redsync", Tells: []string{"Until", "Extend"}, each: 20, open: openRedsync},
+	}
+}
+
+// redlatchHolder renews every third of the lease, and counts a hold as lost a margin
+// before the lease can end: a tenth of it, a second at most. Locks of one client that
+// are due at about the same time are renewed together, so few share a client here.
+type redlatchHolder struct{ client *redlatch.Client }
+
+func openRedlatch(ctx context.Context, addr string, lease time.Duration) (holder, error) {
+	client, err := redlatch.Open(ctx, "redis://"+addr, redlatch.WithWatchdogTimeout(lease),
+		redlatch.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	return redlatchHolder{client}, nil
+}
+
+func (h redlatchHolder) take(ctx context.Context, name string) ([]signal, error) {
+	hold, err := rlock.New(h.client, name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []signal{func() bool { return hold.Err() != nil }}, nil
+}
+
+func (h redlatchHolder) key(name string) string { return name }
+
+func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may have been away
+
+// rueidisHolder renews every half of the lease and ends a context when that has failed.
+// An attempt to acquire may take a second here, in place of 20 ms: on a busy machine
+// the trial would not come about.
+type rueidisHolder struct{ locker rueidislock.Locker }
+
+func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
+		KeyMajority:    1,
+		NoLoopTracking: true,
+		KeyValidity:    lease,
+		TryNextAfter:   time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rueidisHolder{l}, nil
+}
+
+func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) {
+	held, _, err := h.locker.WithContext(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return []signal{func() bool { return held.Err() != nil }}, nil
+}
+
+func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
+func (h rueidisHolder) close()                 { h.locker.Close() }
+
+// redsyncHolder is redsync on go-redis with its defaults. It renews nothing and tells
+// nothing by itself: whoever uses it extends the lock, here every third of the lease,
+// and either looks whether Until has passed or waits for an Extend that fails. Both are
+// measured on the same holds.
+type redsyncHolder struct {
+	client *goredislib.Client
+	sync   *redsync.Redsync
+	lease  time.Duration
+	ctx    context.Context //nolint:containedctx // ends the loops that extend
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+}
+
+// silence keeps go-redis from telling the terminal of each attempt to connect.
+type silence struct{}
+
+// Printf is part of go-redis's logger.
+func (silence) Printf(context.Context, string, ...any) {}
+
+var silenceGoRedis = sync.OnceFunc(func() { goredislib.SetLogger(silence{}) })
+
+func openRedsync(_ context.Context, addr string, lease time.Duration) (holder, error) {
+	silenceGoRedis()
+	h := &redsyncHolder{client: goredislib.NewClient(&goredislib.Options{Addr: addr}), lease: lease}
+	h.sync = redsync.New(goredis.NewPool(h.client))
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h, nil
+}
+
+func (h *redsyncHolder) take(ctx context.Context, name string) ([]signal, error) {
+	m := h.sync.NewMutex(name, redsync.WithExpiry(h.lease))
+	if err := m.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	// A Mutex is for one goroutine: the others look at copies.
+	var until atomic.Pointer[time.Time]
+	var failed atomic.Bool
+	publish := func() { t := m.Until(); until.Store(&t) }
+	publish()
+	h.loops.Go(func() {
+		tick := time.NewTicker(h.lease / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-h.ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if ok, err := m.ExtendContext(h.ctx); err == nil && ok {
+				publish()
+			} else {
+				failed.Store(true)
+			}
+		}
+	})
+	return []signal{func() bool { return time.Now().After(*until.Load()) }, failed.Load}, nil
+}
+
+func (h *redsyncHolder) key(name string) string { return name }
+
+func (h *redsyncHolder) close() {
+	h.cancel()
+	_ = h.client.Close() // what it had is of no use
+	h.loops.Wait()
+}

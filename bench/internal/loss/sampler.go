@@ -1,0 +1,134 @@
+package loss
+
+import (
+	"runtime"
+	"sync"
+	"time"
+)
+
+// signal is how a holder can find out: it reports whether the hold is over.
+type signal func() bool
+
+// sight is what the sampler saw of one signal. It is the caller's again when its
+// watch is over.
+type sight struct {
+	signal signal
+	// told is when the first look was back that found the hold over, zero if none did.
+	told time.Time
+	// valid is when the last look began that found it held, zero if none did.
+	valid time.Time
+}
+
+// gap is how long before told the hold may have been over without being looked at.
+func (s *sight) gap() time.Duration {
+	if s.told.IsZero() || s.valid.IsZero() {
+		return 0
+	}
+	return s.told.Sub(s.valid)
+}
+
+// Sampler looks at signals, all of them in turn, without a pause as long as there are
+// any. It has one goroutine, which Close ends. Its methods are safe for concurrent
+// use.
+type Sampler struct {
+	done chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	wake   *sync.Cond // there is something to do
+	fresh  []*watch
+	closed bool
+}
+
+// watch is what is looked at together.
+type watch struct {
+	sights []*sight
+	until  time.Time
+	over   chan struct{}
+}
+
+// NewSampler starts a sampler.
+func NewSampler() *Sampler {
+	s := &Sampler{done: make(chan struct{})}
+	s.wake = sync.NewCond(&s.mu)
+	go s.run()
+	return s
+}
+
+// Close ends the sampler and what it is looking at.
+func (s *Sampler) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.wake.Signal()
+	s.mu.Unlock()
+	<-s.done
+}
+
+// watch looks at signals until all of them have told, or a time has come. The channel
+// is closed then.
+func (s *Sampler) watch(sights []*sight, until time.Time) <-chan struct{} {
+	w := &watch{sights: sights, until: until, over: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		close(w.over)
+		return w.over
+	}
+	s.fresh = append(s.fresh, w)
+	s.wake.Signal()
+	return w.over
+}
+
+func (s *Sampler) run() {
+	defer close(s.done)
+	type pending struct {
+		*watch
+		left []*sight
+	}
+	var all []pending
+	for {
+		fresh, goOn := s.next(len(all) == 0)
+		for _, w := range fresh {
+			all = append(all, pending{w, append([]*sight(nil), w.sights...)})
+		}
+		kept := all[:0]
+		for _, p := range all {
+			p.left = look(p.left)
+			if goOn && len(p.left) > 0 && time.Now().Before(p.until) {
+				kept = append(kept, p)
+			} else {
+				close(p.over)
+			}
+		}
+		all = kept
+		if !goOn {
+			return
+		}
+		runtime.Gosched() // the clients need the processor too
+	}
+}
+
+// next returns what is new to look at. Idle, it waits for something.
+func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for idle && len(s.fresh) == 0 && !s.closed {
+		s.wake.Wait()
+	}
+	fresh, s.fresh = s.fresh, nil
+	return fresh, !s.closed
+}
+
+// look looks once at each, and returns those that have not told.
+func look(sights []*sight) []*sight {
+	left := sights[:0]
+	for _, s := range sights {
+		at := time.Now()
+		if s.signal() {
+			s.told = time.Now()
+			continue
+		}
+		s.valid = at
+		left = append(left, s)
+	}
+	return left
+}

@@ -1,0 +1,94 @@
+package loss
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// Way is a way to lose Redis.
+type Way struct {
+	// Name is what tables and flags call it, Title what it is.
+	Name, Title string
+	// Forgets says that the server has no lock afterwards, so that the holder can only
+	// be told too late.
+	Forgets bool
+
+	proxied bool // clients go through the proxy
+	silent  bool // the server answers nobody, not even who goes around the proxy
+	lives   bool // the server runs on, as if nothing had happened
+	strike  func(r *ruin)
+	repair  func(r *ruin)
+}
+
+// ruin is what a way strikes.
+type ruin struct {
+	tb     testing.TB
+	server *redistest.Server
+	proxy  *redistest.Proxy // nil unless the way is proxied
+	keys   []string
+}
+
+// Ways returns all of them.
+func Ways() []Way {
+	return []Way{
+		{
+			Name: "frozen", Title: "The server stands still (SIGSTOP)", silent: true,
+			strike: func(r *ruin) { r.server.Pause() },
+			repair: func(r *ruin) { r.server.Resume() },
+		},
+		{
+			Name: "deaf", Title: "Black hole towards the server", proxied: true, lives: true,
+			strike: func(r *ruin) { r.proxy.Blackhole(redistest.ToServer) },
+			repair: func(r *ruin) { r.proxy.Heal() },
+		},
+		{
+			Name: "mute", Title: "Black hole from the server", proxied: true, lives: true,
+			strike: func(r *ruin) { r.proxy.Blackhole(redistest.ToClient) },
+			repair: func(r *ruin) { r.proxy.Heal() },
+		},
+		{
+			Name: "reset", Title: "Connections reset, new ones refused", proxied: true, lives: true,
+			strike: func(r *ruin) { r.proxy.Refuse(true); r.proxy.Reset() },
+			repair: func(r *ruin) { r.proxy.Refuse(false) },
+		},
+		{
+			Name: "killed", Title: "The server is killed (SIGKILL), its data kept", silent: true,
+			strike: func(r *ruin) { r.server.Kill() },
+			repair: func(r *ruin) { r.server.Restart() },
+		},
+		{
+			Name: "deleted", Title: "The keys are deleted", Forgets: true, lives: true,
+			strike: func(r *ruin) { r.server.Do(r.tb, "DEL", texts(r.keys)...) },
+			repair: func(*ruin) {},
+		},
+		{
+			Name: "replaced", Title: "The server is killed (SIGKILL), and an empty one takes its place", Forgets: true, lives: true,
+			strike: func(r *ruin) { r.server.Kill(); r.server.Restart() },
+			repair: func(*ruin) {},
+		},
+	}
+}
+
+// prepare starts what the way strikes, and returns it with the address for clients.
+func (w Way) prepare(tb testing.TB) (*ruin, string) {
+	tb.Helper()
+	var opts []redistest.Option
+	if !w.Forgets {
+		opts = append(opts, redistest.WithAppendOnly())
+	}
+	r := &ruin{tb: tb, server: redistest.Start(tb, opts...)}
+	if !w.proxied {
+		return r, r.server.Addr()
+	}
+	r.proxy = redistest.NewProxy(tb, r.server.Addr())
+	return r, r.proxy.Addr()
+}
+
+func texts(s []string) []any {
+	all := make([]any, len(s))
+	for i, x := range s {
+		all[i] = x
+	}
+	return all
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// longArg is nearly the longest argument that Linux passes to a program.
+var longArg = strings.Repeat("n", 100<<10)
+
+// badTexts are arguments of no use. None has a NUL, which no program can be given.
+var badTexts = []string{
+	"", " ", "\xff\xfe", "{", "}", "{}", "a{b", "a}b", "a\r\nb", "%s%d%!", "-1", "\x1b[2J", "ключ🔑", longArg, strings.Repeat("{", 1000),
+}
+
+// badFlags are values for each type of flag that no flag of that type can mean.
+var badFlags = map[string][]string{
+	"bool":     {"maybe", "2", longArg, "\x1b[2J"},
+	"int":      {"x", "1.5", "99999999999999999999", "-99999999999999999999", longArg, "0x", ""},
+	"duration": {"x", "5", "99999999999h", "-99999999999h", longArg, "1h1", "", "\x1b[2J"},
+}
+
+// worseFlags are values that can be read, and make little sense.
+var worseFlags = map[string][]string{
+	"string":      badTexts,
+	"stringArray": badTexts,
+	"stringSlice": badTexts,
+	"int":         {"0", "-1", "9223372036854775807", "-9223372036854775808", "256"},
+	"duration":    {"0s", "-1ns", "1ns", "999us", "-1h", "2562047h47m16.854775807s", "-2562047h47m16.854775808s", "876001h"},
+}
+
+// usual are arguments of each command that are as they should be. A command that is
+// added needs none where it takes any number of arguments.
+var usual = map[string][]string{
+	"run":    {"job", "--", "true"},
+	"status": {"job"},
+	"unlock": {"--force", "job"},
+	"watch":  {"--for=1s", "job"},
+	"evict":  {"job", "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"},
+}
+
+// commands returns all commands that are not hidden, by their paths.
+func commands(t *testing.T) map[string]*cobra.Command {
+	t.Helper()
+	all := map[string]*cobra.Command{}
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		if c.Runnable() && !c.Hidden {
+			all[strings.TrimPrefix(c.CommandPath(), "redlatch ")] = c
+		}
+		for _, sub := range c.Commands() {
+			if !sub.Hidden {
+				add(sub)
+			}
+		}
+	}
+	add(newRoot())
+	require.GreaterOrEqual(t, len(all), 5, "the commands were not found: the check itself is broken")
+	return all
+}
+
+// cliFlag is a flag of a command.
+type cliFlag struct{ name, kind string }
+
+// flags returns the flags of a command, the global ones among them.
+func flags(c *cobra.Command) []cliFlag {
+	return append(flagsOf(c.InheritedFlags().VisitAll), flagsOf(c.LocalFlags().VisitAll)...)
+}
+
+// flagsOf reads flags through reflection, because the module that has their type is no
+// direct dependency of this one.
+func flagsOf[F any](visit func(func(*F))) []cliFlag {
+	var all []cliFlag
+	visit(func(f *F) {
+		fields := reflect.ValueOf(f).Elem()
+		kind, _ := fields.FieldByName("Value").Interface().(interface{ Type() string })
+		all = append(all, cliFlag{fields.FieldByName("Name").String(), kind.Type()})
+	})
+	return all
+}
+
+// sensible checks a line that says why nothing was done.
+func sensible(t *testing.T, got outcome, what string) {
+	t.Helper()
+	assert.NotZero(t, got.code, what)
+	assert.NotContains(t, got.stderr, "goroutine ", what) // a panic
+	assert.NotContains(t, got.stderr, "\x1b", what)
+	assert.NotContains(t, got.stderr, "sesame", what)
+	assert.True(t, utf8.ValidString(got.stderr), what)
+	assert.Less(t, len(got.stderr), 2*toldMost, what)
+	assert.True(t, strings.HasPrefix(got.stderr, "redlatch: "), "%s: %.200q", what, got.stderr)
+}
+
+// call makes the command line of one flag, for a server at which nobody is.
+func call(path string, f cliFlag, value string) []string {
+	args := append(strings.Fields(path), "--"+f.name+"="+value)
+	return append(args, usual[path]...)
+}
+
+func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
+	t.Parallel()
+	url, tried := nobody(t), 0
+	for path, c := range commands(t) {
+		for _, f := range flags(c) {
+			kind := f.kind
+			require.True(t, badFlags[kind] != nil || worseFlags[kind] != nil, "%s --%s is a %s: say what is bad", path, f.name, kind)
+			for _, value := range badFlags[kind] {
+				got := inProcess(t, call(path, f, value))
+				require.Error(t, got, "%s --%s=%.40q", path, f.name, value)
+				line := legible(got.Error())
+				assert.Contains(t, line, "--"+f.name, "which flag?")
+				assert.Less(t, len(line), 2*toldMost)
+				assert.NotContains(t, line, "\x1b")
+				tried++
+			}
+		}
+	}
+	require.Greater(t, tried, 50)
+	sensible(t, finish(t, url, "run", "--wait="+longArg, "job", "--", "true"), "a long flag")
+	sensible(t, finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
+}
+
+// inProcess parses a command line as the program does, and runs nothing.
+func inProcess(t *testing.T, args []string) error {
+	t.Helper()
+	root := newRoot()
+	c, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	if err := c.ParseFlags(rest); err != nil {
+		return c.FlagErrorFunc()(c, err)
+	}
+	return c.ValidateArgs(c.Flags().Args())
+}
+
+// Values that can be read go to where nobody is: either the command refuses them, or
+// it says that it cannot reach its server. The demo and the server need none, and are
+// refused.
+func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
+	t.Parallel()
+	url := nobody(t)
+	for path, c := range commands(t) {
+		for _, f := range flags(c) {
+			for _, value := range worseFlags[f.kind] {
+				if needless(path, f.name, value) {
+					continue
+				}
+				what := fmt.Sprintf("%s --%s=%.40q", path, f.name, value)
+				t.Run(what, func(t *testing.T) {
+					t.Parallel()
+					began := time.Now()
+					got := finish(t, url, call(path, f, value)...)
+					sensible(t, got, what)
+					if strings.Contains(got.stderr, "cannot reach") {
+						assert.NotContains(t, got.stderr, "redlatch: redlatch", what)
+						assert.NotContains(t, got.stderr, "is outside", "%s: the server is not to blame", what)
+					}
+					assert.Less(t, time.Since(began), 2*soon)
+				})
+			}
+		}
+	}
+}
+
+// needless are command lines that mean something, and go on until they are ended.
+func needless(path, flag, value string) bool {
+	switch path {
+	case "serve", "demo":
+		// Without a server of others, how to reach it is not looked at; what comes of it
+		// otherwise is conn's to test.
+		if newRoot().PersistentFlags().Lookup(flag) != nil {
+			return true
+		}
+		return flag == "addr" && value == "" // any port
+	}
+	return strings.HasPrefix(path, "completion")
+}
+
+func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Mini(t)
+	for path := range commands(t) {
+		got := finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
+		sensible(t, got, path+" with five arguments")
+		if usual[path] != nil {
+			sensible(t, finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
+		}
+		for _, text := range badTexts {
+			for i := range usual[path] {
+				if usual[path][i] == "--" || path == "run" && i > 0 && text != "" && text != longArg {
+					continue
+				}
+				args := append([]string(nil), usual[path]...)
+				args[i] = text
+				what := fmt.Sprintf("%s %.60q", path, args)
+				got := finish(t, srv.URL(), append(strings.Fields(path), args...)...)
+				if got.code == 0 || got.stderr == "" && got.stdout != "" { // a strange name is a name
+					assert.NotContains(t, got.stdout, "\x1b", what)
+					continue
+				}
+				sensible(t, got, what)
+			}
+		}
+	}
+}
+
+// FuzzArguments gives the program arguments of any kind, one a line. It says what is
+// wrong with them, or which command it is.
+func FuzzArguments(f *testing.F) {
+	for _, line := range []string{
+		"run\njob\n--\ntrue", "run\n--wait\n10s\n--try\njob\n--\na", "status\n--for=1h\njob", "evict\na\nb\n--even-if-alive", "demo\n--jobs=-1\n--fair",
+		"serve\n--addr\n:0", "--version", "--redis\nredis://:x@h\nstatus\nn", "run\n--lease=99999999999h\nj\n--\nt", "\n", "--", "-", "run\n--\n--\n--", "help\nrun",
+		"run\n--conflict-exit-code=0x7f\nn\n--\nt", "completion\nbash", "__complete\nrun\n",
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, lines string) {
+		if err := inProcess(t, strings.Split(lines, "\n")); err != nil {
+			line := legible(err.Error())
+			require.LessOrEqual(t, len(line), 3*toldMost) // what cannot be shown takes three bytes
+			require.True(t, utf8.ValidString(line))
+			require.NotContains(t, line, "\x1b")
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/load"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	began := time.Now()
+	got := finish(t, s.URL(), "bench", "--duration", "2s", "--json", "--prefix", "app:")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Less(t, time.Since(began), 12*time.Second)
+	var told struct {
+		Server    string
+		Seconds   float64
+		Pairs1    float64 `json:"pairs_by_1"`
+		Pairs64   float64 `json:"pairs_by_64"`
+		HandOvers float64 `json:"hand_overs"`
+		WakeUp    struct {
+			P50   float64 `json:"p50_us"`
+			P99   float64 `json:"p99_us"`
+			Count int
+		} `json:"wake_up"`
+		RoundTrip struct {
+			P50 float64 `json:"p50_us"`
+		} `json:"round_trip"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &told))
+	require.Equal(t, "redis://"+s.Addr(), told.Server)
+	require.InDelta(t, 2, told.Seconds, 0)
+	require.Positive(t, told.RoundTrip.P50)
+	require.Positive(t, told.Pairs1)
+	require.Positive(t, told.Pairs64)
+	require.Positive(t, told.HandOvers)
+	require.Positive(t, told.WakeUp.Count)
+	require.Positive(t, told.WakeUp.P50)
+	require.GreaterOrEqual(t, told.WakeUp.P99, told.WakeUp.P50)
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
+	stats := s.CommandStats(t)
+	require.Zero(t, stats["keys"]+stats["flushall"]+stats["flushdb"])
+}
+
+func TestBenchTellsPeople(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	got := finish(t, s.URL(), "bench", "--duration", "1s")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Regexp(t, `^redis://127.0.0.1:\d+, 1s
+  round trip  p50 \S+s, p99 \S+s
+  pairs       \d+ a second by 1 caller, \d+ by 64
+  hand-overs  \d+ a second, of one lock among 8 callers of 2 clients
+  wake-ups    p50 \S+s, p99 \S+s, of \d+
+$`, got.stdout)
+	narrow(t, got.stdout)
+}
+
+func TestBenchAsksBeforeItLoadsAnotherMachine(t *testing.T) {
+	t.Parallel()
+	for url, here := range map[string]bool{
+		"127.0.0.1": true, "127.8.9.1": true, "::1": true, "localhost": true, "": true,
+		"192.0.2.1": false, "redis.example": false, "10.0.0.1": false,
+	} {
+		require.Equal(t, here, isHere(url), url)
+	}
+	got := finish(t, "redis://redis.invalid", "bench")
+	require.Equal(t, 1, got.code)
+	require.Equal(t, "redlatch: redis://redis.invalid is on another machine: --yes loads it all the same\n", got.stderr)
+	got = finish(t, "redis://redis.invalid", "bench", "--yes")
+	require.Contains(t, got.stderr, "cannot reach Redis at redis://redis.invalid: ")
+	for _, d := range []string{"0s", "61s"} {
+		got = finish(t, nobody(t), "bench", "--duration", d)
+		require.Equal(t, 1, got.code)
+		require.Contains(t, got.stderr, "--duration must be from 1s to 1m0s")
+	}
+}
+
+func TestInterruptedBenchEndsSoonAndFreesItsLocks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.URL(), "bench", "--duration", "1m")
+	require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, soon, pollEvery)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	got := p.outcome(soon)
+	require.Equal(t, outcome{130, "", "redlatch: interrupted\n"}, got)
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+}
+
+func TestBenchSaysWhenTheServerGoesAway(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.URL(), "bench", "--duration", "4s")
+	require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, soon, pollEvery)
+	s.Kill()
+	got := p.outcome(3 * soon)
+	require.Equal(t, 1, got.code)
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "cannot reach Redis at ")
+}
+
+func TestTimesAreBrief(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		12_345 * time.Nanosecond: "12µs", 1_234_567 * time.Nanosecond: "1.23ms", 2 * time.Second: "2s",
+	} {
+		require.Equal(t, want, brief(load.Micros(d)))
+	}
+}

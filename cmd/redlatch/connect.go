@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/internal/address"
+)
+
+const (
+	defaultRedis = "redis://127.0.0.1:6379"
+	urlEnv       = "REDIS_URL"
+	passwordEnv  = "REDIS_PASSWORD"
+)
+
+// globals are the flags that all commands have: where the server is, and how to get
+// in.
+type globals struct {
+	redis, user, passwordFile string
+	tls                       conn.TLS
+}
+
+// register adds the flags. The defaults from the environment stay out of them: help
+// would show what REDIS_URL holds. There is no flag for a password: everybody on a
+// machine can read the arguments of everybody's processes.
+func (g *globals) register(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.StringVar(&g.redis, "redis", "",
+		"server: redis://host[:port][/db], rediss:// or unix:///path (default: the variable REDIS_URL, else "+defaultRedis+")")
+	f.StringVar(&g.user, "user", "", "user; the password is in REDIS_PASSWORD")
+	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
+	f.BoolVar(&g.tls.On, "tls", false, "encrypt, as rediss:// does")
+	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of who may sign certificates")
+	f.StringVar(&g.tls.Cert, "tls-cert", "", "PEM file of the client's certificate")
+	f.StringVar(&g.tls.Key, "tls-key", "", "PEM file of its key")
+	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "name in the server's certificate")
+	f.BoolVar(&g.tls.Insecure, "tls-insecure-skip-verify", false, "accept any certificate")
+}
+
+// server returns the server that flags and environment name.
+func (g *globals) server() (*conn.Server, error) {
+	set, err := g.settings()
+	if err != nil {
+		return nil, err
+	}
+	return conn.New(set)
+}
+
+// target returns the address as it may be shown.
+func (g *globals) target() string { return address.Show(g.url()) }
+
+// settings reads flags, environment and the file with the password. It is called
+// once in a program's life, since it may warn.
+func (g *globals) settings() (conn.Settings, error) {
+	set := conn.Settings{Address: g.url(), User: g.user, TLS: g.tls}
+	if g.redis != "" && conn.HasPassword(g.redis) {
+		fmt.Fprintln(os.Stderr, "redlatch: warning: everybody on this machine can read the password in --redis; "+
+			"put it in "+passwordEnv+", or in a file for --password-file")
+	}
+	switch {
+	case g.passwordFile != "":
+		text, err := os.ReadFile(g.passwordFile)
+		if err != nil {
+			return conn.Settings{}, fmt.Errorf("--password-file: %w", err)
+		}
+		set.Password = strings.TrimRight(string(text), "\r\n")
+		if set.Password == "" {
+			return conn.Settings{}, fmt.Errorf("--password-file: %s has no password in it", g.passwordFile)
+		}
+	case !conn.HasPassword(set.Address):
+		set.Password = os.Getenv(passwordEnv)
+	}
+	return set, nil
+}
+
+// url returns the address of the server: the flag, REDIS_URL, or the default.
+func (g *globals) url() string {
+	if g.redis != "" {
+		return g.redis
+	}
+	if env := os.Getenv(urlEnv); env != "" {
+		return env
+	}
+	return defaultRedis
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	mathrand "math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// encrypted starts a server that speaks TLS, to those who have a certificate, and
+// returns its address and the files of a certificate that both sides may use.
+func encrypted(t *testing.T) (address, cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		NotAfter:              time.Now().Add(time.Hour),
+		DNSNames:              []string{"redis.example"},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
+	public, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: public}, key: {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	}
+	port := strconv.Itoa(unusedPort(t))
+	redistest.Start(t, redistest.WithArgs("--tls-port", port,
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert))
+	return net.JoinHostPort("127.0.0.1", port), cert, key
+}
+
+// unusedPort is one that outgoing connections do not get.
+func unusedPort(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		port := 20000 + mathrand.IntN(8000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	require.Fail(t, "no port is free")
+	return 0
+}
+
+func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {
+	t.Parallel()
+	address, cert, key := encrypted(t)
+	for _, c := range []struct {
+		url   string
+		flags []string
+		says  string
+	}{
+		{"redis://", nil, "If it speaks TLS on this port, use --tls"},
+		{"redis://", []string{"--tls"}, "or give that name with --tls-server-name"},
+		{"rediss://", nil, "or give that name with --tls-server-name"},
+		{"redis://", []string{"--tls-server-name", "redis.example"}, "with --tls-ca"},
+		{"redis://", []string{"--tls-ca", cert}, "or give that name with --tls-server-name"},
+		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example"}, "with --tls-cert and --tls-key"},
+		{"redis://", []string{"--tls-insecure-skip-verify"}, "with --tls-cert and --tls-key"},
+		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example", "--tls-cert", cert, "--tls-key", key}, ""},
+		{"redis://", []string{"--tls-insecure-skip-verify", "--tls-cert", cert, "--tls-key", key}, ""},
+	} {
+		got := finish(t, c.url+address, append(c.flags, "status", "x")...)
+		if c.says == "" {
+			require.Equal(t, outcome{0, "lock \"x\" is free\n", ""}, got, "%v", c.flags)
+			continue
+		}
+		require.Equal(t, 1, got.code, "%v", c.flags)
+		oneLine(t, got.stderr)
+		require.Contains(t, got.stderr, c.says, "%v", c.flags)
+	}
+}
+
+func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">open sesame", "+@all", "~*", "&*")
+	s.Do(t, "ACL", "SETUSER", "default", "off")
+	dir := t.TempDir()
+	right, wrong, empty := filepath.Join(dir, "right"), filepath.Join(dir, "wrong"), filepath.Join(dir, "empty")
+	for path, text := range map[string]string{right: "open sesame\n", wrong: "sesame", empty: "\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	for _, c := range []struct {
+		what  string
+		env   []string
+		flags []string
+		says  string // of an error
+	}{
+		{"environment", []string{"REDIS_PASSWORD=open sesame"}, []string{"--user", "reader"}, ""},
+		{"file before environment", []string{"REDIS_PASSWORD=sesame"}, []string{"--user", "reader", "--password-file", right}, ""},
+		{"address before environment", []string{"REDIS_PASSWORD=sesame", "REDIS_URL=redis://reader:open%20sesame@" + s.Addr()}, nil, ""},
+		{"file before address", []string{"REDIS_URL=redis://reader:sesame@" + s.Addr()}, []string{"--password-file", right}, ""},
+		{"wrong", []string{"REDIS_PASSWORD=sesame"}, []string{"--user", "reader"}, "refuses: WRONGPASS"},
+		{"wrong file", nil, []string{"--user", "reader", "--password-file", wrong}, "Check user (--user, or in the address) and password"},
+		{"nobody", nil, nil, "refuses: NOAUTH"},
+		{"no password", nil, []string{"--user", "reader"}, "--user needs a password: in REDIS_PASSWORD"},
+		{"no file", nil, []string{"--user", "reader", "--password-file", "/no/such/file"}, "--password-file: open /no/such/file: no such file"},
+		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "has no password in it"},
+	} {
+		env := append([]string{"REDIS_URL=redis://" + s.Addr(), "REDIS_PASSWORD="}, c.env...)
+		got := startWith(t, env, append(c.flags, "status", "x")...).outcome(2 * soon)
+		if c.says == "" {
+			require.Equal(t, outcome{0, "lock \"x\" is free\n", ""}, got, c.what)
+			continue
+		}
+		require.Equal(t, 1, got.code, c.what)
+		oneLine(t, got.stderr)
+		require.Contains(t, got.stderr, c.says, c.what)
+		require.NotContains(t, got.stderr, "sesame", c.what)
+	}
+}
+
+func TestPasswordInAnArgumentCostsAWarningThatDoesNotRepeatIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.WithPassword("sesame"))
+	got := finish(t, "redis://elsewhere.invalid", "--redis", s.URL(), "status", "x")
+	require.Equal(t, 0, got.code, got.stderr)
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "everybody on this machine can read the password in --redis; put it in REDIS_PASSWORD")
+	require.NotContains(t, got.stderr, "sesame")
+	require.Empty(t, finish(t, s.URL(), "status", "x").stderr, "REDIS_URL is nobody else's to read")
+}

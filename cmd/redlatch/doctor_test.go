@@ -1,0 +1,109 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// volatile is what differs from run to run, and what stands for it in golden files.
+var volatile = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`redis://127\.0\.0\.1:\d+`), "redis://ADDRESS"},
+	{regexp.MustCompile(`(Redis|Valkey) \d+\.\d+\.\d+`), "Redis VERSION"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s) (ahead|behind)`), "OFFSET"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "TIME"},
+	// Servers differ in how they put it, and old ones lack it.
+	{regexp.MustCompile(`NOPERM [^"]*`), "NOPERM"},
+	{regexp.MustCompile(`(no sharded pub/sub|sharded pub/sub works);`), "SHARDED;"},
+}
+
+// diagnosed compares what doctor tells with a golden file.
+func diagnosed(t *testing.T, name, text string) {
+	t.Helper()
+	for _, v := range volatile {
+		text = v.what.ReplaceAllString(text, v.with)
+	}
+	golden(t, name, text)
+}
+
+// fitsButForCommands holds that text fits a terminal, but for commands to be copied.
+func fitsButForCommands(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "    ACL SETUSER ") {
+			narrow(t, line)
+		}
+	}
+}
+
+func TestDoctorTellsPeopleAndPrograms(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
+		"redis": redistest.Start, "valkey": redistest.StartValkey,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			got := finish(t, s.URL(), "doctor")
+			require.Equal(t, 0, got.code, got.stderr)
+			require.Empty(t, got.stderr)
+			diagnosed(t, "doctor", got.stdout)
+			fitsButForCommands(t, got.stdout)
+			got = finish(t, s.URL(), "doctor", "--json")
+			require.Equal(t, 0, got.code, got.stderr)
+			diagnosed(t, "doctor.json", got.stdout)
+			require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
+			require.Empty(t, s.Channels(t))
+		})
+	}
+}
+
+func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "nobody", "reset", "on", ">password", "+ping")
+	url := "redis://nobody:password@" + s.Addr()
+	got := finish(t, url, "doctor", "--prefix", "app:")
+	require.Equal(t, 2, got.code, got.stderr)
+	fitsButForCommands(t, got.stdout)
+	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 4 warnings\n$`, got.stdout)
+	got = finish(t, url, "doctor", "--prefix", "app:", "--json")
+	require.Equal(t, 2, got.code, got.stderr)
+	diagnosed(t, "doctor-nobody.json", got.stdout)
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+}
+
+func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	require.Equal(t, 0, finish(t, s.URL(), "doctor").code, "warnings are no errors")
+	require.Equal(t, 1, finish(t, s.URL(), "doctor", "--strict").code)
+	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
+	got := finish(t, s.URL(), "doctor", "--strict")
+	require.Equal(t, 0, got.code, got.stdout)
+	require.Contains(t, got.stdout, "\n0 errors, 0 warnings\n")
+	for _, url := range []string{nobody(t), "sesame"} {
+		got = finish(t, url, "doctor")
+		require.Equal(t, 2, got.code)
+		oneLine(t, got.stderr)
+	}
+}
+
+func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
+	t.Parallel()
+	f := &doctor.Finding{Check: "clock", Level: doctor.Warning, Found: strings.Repeat("word ", 30)}
+	plain := finding(f, ui.Look{})
+	require.NotContains(t, plain, "\x1b")
+	narrow(t, plain)
+	require.Contains(t, finding(f, ui.Look{Colours: true}), string(ui.Yellow)+"warning ")
+	require.Equal(t, plain, strings.NewReplacer(string(ui.Yellow), "", "\x1b[0m", "").Replace(finding(f, ui.Look{Colours: true})))
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden holds that text is what the golden file says, but for what differs from run
+// to run; see tidy. With -update it writes the file.
+func golden(t *testing.T, name, text string, ids ...string) {
+	t.Helper()
+	got := tidy(text, ids)
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "go test ./cmd/redlatch -update writes it")
+	require.Equal(t, string(want), got)
+}
+
+// javaID stands in golden files for the UUID of a Java client, which is random.
+const javaID = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+
+// What differs from run to run beside UUIDs. Blanks that make a column are kept so that
+// the column stays as wide as it was.
+var untidy = []struct {
+	what *regexp.Regexp
+	with func(found string) string
+}{
+	{regexp.MustCompile(`0b8f3a11:\d+(    +)?`), func(s string) string { // threads of Java
+		if !strings.HasSuffix(s, " ") {
+			return "0b8f3a11:57"
+		}
+		return fmt.Sprintf("%-*s", len(s), "0b8f3a11:57")
+	}},
+	{regexp.MustCompile(`"(at|client_started)": ?"[^"]*"`), func(s string) string { return s[:strings.Index(s, ":")] + `:"TIME"` }},
+	{regexp.MustCompile(`"(ttl_ms|deadline_in_ms)": ?\d+`), func(s string) string { return s[:strings.Index(s, ":")] + ":MS" }},
+	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d(\.\d\d\d)?`), func(string) string { return "TIME" }},
+	{regexp.MustCompile(`since \S+Z`), func(string) string { return "since TIME" }},
+	{regexp.MustCompile(`(?m)  +\d[\dhms.]*[hms] +[-\d]+$`), rightAligned},
+	{regexp.MustCompile(`   +\d[\dhms.]*[hms]\b`), func(s string) string { return fmt.Sprintf("%*s", len(s), "TIME") }},
+	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
+}
+
+// tidy replaces what differs from run to run. The ids are those of Java clients.
+func tidy(text string, ids []string) string {
+	for _, id := range ids {
+		text = strings.ReplaceAll(text, id, javaID)
+		text = strings.ReplaceAll(text, id[len(id)-8:], javaID[len(javaID)-8:])
+	}
+	for _, u := range untidy {
+		text = u.what.ReplaceAllStringFunc(text, u.with)
+	}
+	return text
+}
+
+// fits holds that every line of an output for people fits a terminal.
+func fits(t *testing.T, text string) {
+	t.Helper()
+	require.NotEmpty(t, text)
+	narrow(t, text)
+}
+
+// rightAligned puts TIME in place of a time in the last column but one of a table,
+// whose width is the same whatever the time.
+func rightAligned(s string) string {
+	words := strings.Fields(s)
+	end := strings.Index(s, words[0]) + len(words[0])
+	return fmt.Sprintf("%*s", end, "TIME") + s[end:]
+}

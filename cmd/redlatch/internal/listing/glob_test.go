@@ -1,0 +1,82 @@
+package listing
+
+import (
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestPatternsMatchAsRedisHasThem(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"", []string{""}, []string{"a"}},
+		{"*", []string{"", "a", "{x}y"}, nil},
+		{"a?c", []string{"abc", "a\xffc"}, []string{"ac", "abbc"}},
+		{"a*b*c", []string{"abc", "aXbYbZc"}, []string{"abcd", "acb"}},
+		{"[a-c]x[^d]", []string{"axe", "cx\n"}, []string{"dxe", "axd", "ax"}},
+		{`\*[\]]`, []string{"*]"}, []string{"x]"}},
+		{"orders:*:eu", []string{"orders:42:eu"}, []string{"orders:42:us"}},
+	} {
+		for _, name := range c.yes {
+			require.True(t, Match(c.pattern)(name), "%q matches %q", name, c.pattern)
+		}
+		for _, name := range c.no {
+			require.False(t, Match(c.pattern)(name), "%q does not match %q", name, c.pattern)
+		}
+	}
+}
+
+// A pattern of many stars must not take for ever, whoever made the name.
+func TestManyStarsTakeNoTime(t *testing.T) {
+	t.Parallel()
+	stars, name := "", ""
+	for range 30 {
+		stars, name = stars+"a*", name+"aaaaaaaaaa"
+	}
+	require.False(t, Match(stars+"b")(name))
+}
+
+// The server is the judge: KEYS finds the names that match.
+func TestTheServerMatchesAlike(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	names := []string{""}
+	for i := 0; len(names[i]) < 3; i++ { // all there are of some letters
+		for _, letter := range `ab-^]*` {
+			names = append(names, names[i]+string(letter))
+		}
+	}
+	for _, name := range names {
+		s.Do(t, "SET", name, "x")
+	}
+	letters := rapid.SampledFrom([]rune(`ab-*?[]^\`))
+	rapid.Check(t, func(rt *rapid.T) {
+		pattern := rapid.StringOfN(letters, 1, 6, -1).Draw(rt, "pattern")
+		found, err := redis.Strings(s.Do(t, "KEYS", pattern), nil)
+		require.NoError(rt, err)
+		var ours []string
+		for _, name := range names {
+			if Match(pattern)(name) {
+				ours = append(ours, name)
+			}
+		}
+		require.ElementsMatch(rt, found, ours, "pattern %q", pattern)
+	})
+}
+
+func TestALiteralMatchesItselfAlone(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"orders:42", "a*b", "a?[b]", `a\b`, "{eu}x"} {
+		require.True(t, Match(Literal(name))(name))
+		require.False(t, Match(Literal(name))(name+"x"))
+		require.Equal(t, name != "orders:42" && name != "{eu}x", IsPattern(name))
+	}
+	require.False(t, Match(Literal("a*b"))("axb"))
+}

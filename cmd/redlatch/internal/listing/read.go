@@ -1,0 +1,139 @@
+package listing
+
+import (
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+// glance is how many fields of a hash are asked for. Small hashes answer with all of
+// their fields whatever is asked.
+const glance = 16
+
+// read looks at the hashes with these names and returns those that are locks. With
+// queued the names are of locks that have a queue: those without a hash are free.
+func (s *scan) read(names []string, queued bool) ([]*Lock, error) {
+	locks, err := s.shapes(names, queued)
+	if err != nil || len(locks) == 0 {
+		return nil, err
+	}
+	if locks, err = s.details(locks); err != nil {
+		return nil, err
+	}
+	return locks, s.label(locks)
+}
+
+// shapes finds the locks by their fields.
+func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
+	calls := make([]call, len(names))
+	for i, name := range names {
+		calls[i] = command("HSCAN", name, 0, "COUNT", glance)
+	}
+	replies, err := ask(s.Conn, calls)
+	if err != nil {
+		return nil, err
+	}
+	var locks []*Lock
+	for i, reply := range replies {
+		if refused, is := forbidden(reply); is {
+			s.refused(refused)
+			continue
+		}
+		fields, more, ok := fieldsOf(reply)
+		switch {
+		case !ok: // it is another kind of key by now
+		case len(fields) == 0 && queued:
+			locks = append(locks, &Lock{Name: names[i], Kind: Fair})
+		default:
+			if lock := recognise(names[i], fields, more); lock != nil {
+				locks = append(locks, lock)
+			}
+		}
+	}
+	return locks, nil
+}
+
+// fieldsOf decodes the reply to HSCAN.
+func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
+	parts, err := redis.Values(reply, nil)
+	if err != nil || len(parts) != 2 {
+		return nil, false, false
+	}
+	all, err := redis.Strings(parts[1], nil)
+	if err != nil {
+		return nil, false, false
+	}
+	for i := 0; i+1 < len(all); i += 2 {
+		fields = append(fields, [2]string{all[i], all[i+1]})
+	}
+	return fields, text(parts[0]) != "0", true
+}
+
+// asked is how many calls details makes for each lock.
+const asked = 4
+
+// details asks what there is to tell of the locks, and drops those that are gone.
+func (s *scan) details(locks []*Lock) ([]*Lock, error) {
+	var calls []call
+	for _, l := range locks {
+		queue := l.QueueKey()
+		calls = append(calls, command("PTTL", l.Name), command("LLEN", queue), command("LINDEX", queue, 0),
+			command("HGET", l.Name, modeField))
+	}
+	replies, err := ask(s.Conn, calls)
+	if err != nil {
+		return nil, err
+	}
+	var still []*Lock
+	for i, l := range locks {
+		if l.take(replies[asked*i : asked*(i+1)]) {
+			still = append(still, l)
+		}
+	}
+	return still, nil
+}
+
+// take takes the answers about a lock in, and reports whether there is one.
+func (l *Lock) take(replies []any) bool {
+	left, isNumber := replies[0].(int64)
+	l.Queue, l.Next = number(replies[1]), text(replies[2])
+	switch {
+	case isNumber && left >= 0:
+		l.TTL = time.Duration(left) * time.Millisecond
+	case left == -2: // it is gone
+		l.Holders, l.More, l.TTL = nil, false, 0
+	default:
+		l.TTL = codec.NoTTL
+	}
+	switch {
+	case l.Queue > 0 && l.Kind != ReadWrite:
+		l.Kind = Fair
+	case len(l.Holders) == 0:
+		return false // nobody holds it, and nobody waits
+	}
+	return l.Kind != ReadWrite || text(replies[3]) != ""
+}
+
+// label looks up the labels of those who hold the locks or come next.
+func (s *scan) label(locks []*Lock) error {
+	var owners []string
+	for _, l := range locks {
+		for _, h := range l.Holders {
+			owners = append(owners, h.Owner)
+		}
+		owners = append(owners, l.Next)
+	}
+	labels, err := Labels(s.Conn, owners)
+	if err != nil {
+		return err
+	}
+	for _, l := range locks {
+		for i := range l.Holders {
+			l.Holders[i].Label = labels[l.Holders[i].Owner]
+		}
+		l.NextLabel = labels[l.Next]
+	}
+	return nil
+}

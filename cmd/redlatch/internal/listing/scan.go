@@ -1,0 +1,178 @@
+package listing
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// step is how many keys one SCAN looks at.
+	step = 1000
+	// batch is how many of them are looked into at once.
+	batch = 200
+	// remembered is how many locks are known not to be told twice.
+	remembered = 1 << 18
+)
+
+// Request says what to look for and whom to tell.
+type Request struct {
+	// Conn is used by nobody else meanwhile.
+	Conn redis.Conn
+	// Pattern is what names must match, "" for all.
+	Pattern string
+	// Found is told of each lock. An error of it ends the scan.
+	Found func(*Lock) error
+	// Progress, if not nil, is told how much of the keys was looked at, from 0 to 1,
+	// many times a second.
+	Progress func(done float64)
+}
+
+// Unread is what a scan could not look into.
+type Unread struct {
+	// Keys is how many keys the user may not read, Why the server's words about the
+	// last one.
+	Keys int
+	Why  error
+}
+
+// scan is one request being carried out.
+type scan struct {
+	Request
+	seed   maphash.Seed
+	known  map[uint64]struct{}
+	unread Unread
+	done   float64
+}
+
+// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET and GETRANGE. It
+// ends with ctx, between two commands. An error is the connection's, the server's
+// refusal to scan, or Found's.
+func Run(ctx context.Context, r Request) (Unread, error) {
+	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
+	if s.Pattern == "" {
+		s.Pattern = "*"
+	}
+	err := s.pass(ctx, s.Pattern, "hash", s.held)
+	if err == nil {
+		s.done = 0.5
+		err = s.pass(ctx, queuePrefix+"*", "list", s.queues(Match(s.Pattern)))
+	}
+	return s.unread, err
+}
+
+// pass goes through all keys of a type whose names match.
+func (s *scan) pass(ctx context.Context, match, kind string, take func(keys []string) error) error {
+	before := s.done
+	cursor := "0"
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		reply, err := redis.Values(s.Conn.Do("SCAN", cursor, "MATCH", match, "COUNT", step, "TYPE", kind))
+		if err != nil {
+			return err
+		}
+		if len(reply) != 2 {
+			return fmt.Errorf("a reply of %d parts to SCAN", len(reply))
+		}
+		cursor = text(reply[0])
+		keys, err := redis.Strings(reply[1], nil)
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(keys, batch) {
+			if err := take(some); err != nil {
+				return err
+			}
+		}
+		s.progress(before, cursor)
+		if cursor == "0" {
+			return nil
+		}
+	}
+}
+
+// progress tells how far the scan is. A cursor counts from its highest bit down, so
+// with its bits reversed it is the part that is done.
+func (s *scan) progress(before float64, cursor string) {
+	part := 1.0
+	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
+		part = float64(bits.Reverse64(n)) / math.Exp2(64)
+	}
+	s.done = max(s.done, before+part/2)
+	if s.Progress != nil {
+		s.Progress(s.done)
+	}
+}
+
+// held takes hashes.
+func (s *scan) held(keys []string) error {
+	locks, err := s.read(keys, false)
+	if err != nil {
+		return err
+	}
+	return s.tell(locks)
+}
+
+// queues returns what takes the queues of locks whose names match. The queues of
+// those that were told already are passed over.
+func (s *scan) queues(match func(string) bool) func([]string) error {
+	return func(keys []string) error {
+		var names []string
+		for _, key := range keys {
+			if name := lockOf(key); match(name) && !s.knows(key) {
+				names = append(names, name)
+			}
+		}
+		locks, err := s.read(names, true)
+		if err != nil {
+			return err
+		}
+		return s.tell(locks)
+	}
+}
+
+// tell hands on what was not told before.
+func (s *scan) tell(locks []*Lock) error {
+	for _, l := range locks {
+		// By the queue's name, too: the two ways to write a name have one queue.
+		if !s.news(l.Name) {
+			continue
+		}
+		if l.Queue > 0 {
+			s.news(l.QueueKey())
+		}
+		if err := s.Found(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// news reports whether a key is new, and remembers it as long as there is room.
+func (s *scan) news(key string) bool {
+	if s.knows(key) {
+		return false
+	}
+	if len(s.known) < remembered {
+		s.known[maphash.String(s.seed, key)] = struct{}{}
+	}
+	return true
+}
+
+func (s *scan) knows(key string) bool {
+	_, known := s.known[maphash.String(s.seed, key)]
+	return known
+}
+
+func (s *scan) refused(why redis.Error) {
+	s.unread.Keys++
+	s.unread.Why = why
+}

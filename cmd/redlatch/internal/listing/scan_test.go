@@ -1,0 +1,167 @@
+package listing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// found runs a scan and returns the locks by name, each of which was told once.
+func found(t *testing.T, s redistest.Target, pattern string) map[string]*Lock {
+	t.Helper()
+	locks := map[string]*Lock{}
+	unread, err := Run(t.Context(), Request{Conn: s.Dial(t), Pattern: pattern, Found: func(l *Lock) error {
+		require.NotContains(t, locks, l.Name)
+		locks[l.Name] = l
+		return nil
+	}})
+	require.NoError(t, err)
+	require.Zero(t, unread)
+	return locks
+}
+
+// furnish makes locks of all kinds, and keys that are none.
+func furnish(t *testing.T, s redistest.Target) {
+	t.Helper()
+	s.Do(t, "HSET", "plain", java, 2)
+	s.Do(t, "PEXPIRE", "plain", time.Hour.Milliseconds())
+	s.Do(t, "HSET", "{eu}for-ever", ours, 1)
+	s.Do(t, "HSET", "fair", java, 1)
+	s.Do(t, "RPUSH", codec.QueueKey("fair"), ours, java2)
+	s.Do(t, "RPUSH", codec.QueueKey("stuck"), ours)
+	s.Do(t, "RPUSH", codec.QueueKey("{eu}stuck"), java)
+	s.Do(t, "HSET", "{both}", java, 1)
+	s.Do(t, "RPUSH", codec.QueueKey("{both}"), java2)
+	s.Do(t, "HSET", "rw", "mode", "read", java, 1, java2, 1)
+	for i := range 600 {
+		s.Do(t, "HSET", "many-readers", codec.NewOwner(uuid.Max, int64(i)).String(), 1)
+		s.Do(t, "HSET", "big-map", fmt.Sprint("field", i), 1)
+		s.Do(t, "HSET", "many-owners", codec.NewOwner(uuid.Max, int64(i)).String(), 1)
+		s.Do(t, "SET", fmt.Sprint("key", i), 1)
+	}
+	s.Do(t, "HSET", "many-readers", "mode", "read")
+	s.Do(t, "HSET", "user", "name", "x")
+	s.Do(t, "RPUSH", "list", java)
+	s.Do(t, "RPUSH", codec.QueueKey("user"), java) // of something that is no lock
+	s.Do(t, "SET", label.Key(uuid.MustParse(ours[:36])), "billing@host-3")
+}
+
+func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		furnish(t, s)
+		locks := found(t, s, "")
+		require.Equal(t, []string{"fair", "many-readers", "plain", "rw", "stuck", "{both}", "{eu}for-ever", "{eu}stuck"},
+			slices.Sorted(maps.Keys(locks)))
+
+		plain := locks["plain"]
+		require.InDelta(t, time.Hour, plain.TTL, float64(time.Minute))
+		require.Equal(t, &Lock{Name: "plain", Kind: Plain, Holders: []Holder{{Owner: java, Count: "2"}}, TTL: plain.TTL}, plain)
+		labelled := []Holder{{Owner: ours, Count: "1", Label: "billing@host-3"}}
+		require.Equal(t, &Lock{Name: "{eu}for-ever", Kind: Plain, Holders: labelled, TTL: codec.NoTTL}, locks["{eu}for-ever"])
+		require.Equal(t, &Lock{
+			Name: "fair", Kind: Fair, Holders: []Holder{{Owner: java, Count: "1"}}, TTL: codec.NoTTL,
+			Queue: 2, Next: ours, NextLabel: "billing@host-3",
+		}, locks["fair"])
+		require.Equal(t, &Lock{Name: "stuck", Kind: Fair, Queue: 1, Next: ours, NextLabel: "billing@host-3"}, locks["stuck"])
+		require.Equal(t, &Lock{Name: "{eu}stuck", Kind: Fair, Queue: 1, Next: java}, locks["{eu}stuck"])
+		require.Equal(t, int64(1), locks["{both}"].Queue)
+		require.Equal(t, ReadWrite, locks["rw"].Kind)
+		require.Len(t, locks["rw"].Holders, 2)
+		require.Equal(t, ReadWrite, locks["many-readers"].Kind)
+		if _, isMini := s.(*redistest.MiniServer); !isMini { // which always answers with all of a hash
+			require.True(t, locks["many-readers"].More)
+			require.Less(t, len(locks["many-readers"].Holders), 100)
+		}
+	})
+}
+
+func TestPatternsAreOfNamesWhateverTheKey(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	furnish(t, s)
+	for pattern, want := range map[string][]string{
+		"stuck":    {"stuck"},
+		"st?c[k]":  {"stuck"},
+		"{eu}*":    {"{eu}for-ever", "{eu}stuck"},
+		"*stuck":   {"stuck", "{eu}stuck"},
+		"fair":     {"fair"},
+		"redisson": nil,
+	} {
+		require.Equal(t, want, slices.Sorted(maps.Keys(found(t, s, pattern))), pattern)
+	}
+}
+
+func TestProgressGoesUpToTheEnd(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for i := range 20_000 / 100 {
+		var pairs []any
+		for j := range 100 {
+			pairs = append(pairs, fmt.Sprint("key:", 100*i+j), 1)
+		}
+		s.Do(t, "MSET", pairs...)
+	}
+	var seen []float64
+	_, err := Run(t.Context(), Request{
+		Conn: s.Dial(t), Found: func(*Lock) error { return nil }, Progress: func(done float64) { seen = append(seen, done) },
+	})
+	require.NoError(t, err)
+	require.Greater(t, len(seen), 20)
+	require.True(t, slices.IsSorted(seen))
+	require.Less(t, seen[0], 0.2)
+	require.InDelta(t, 1, seen[len(seen)-1], 0)
+	middle := seen[len(seen)/4] // of the first of two passes
+	require.InDelta(t, 0.25, middle, 0.15, "it is in proportion")
+}
+
+func TestAScanEndsWithItsContextAndWithWhoIsTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	furnish(t, s)
+	enough := errors.New("enough")
+	_, err := Run(t.Context(), Request{Conn: s.Dial(t), Found: func(*Lock) error { return enough }})
+	require.ErrorIs(t, err, enough)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = Run(ctx, Request{Conn: s.Dial(t), Found: func(*Lock) error { cancel(); return nil }})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestWhatTheUserMayNotReadIsCounted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	furnish(t, s)
+	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", "nopass", "+scan", "+hscan", "+pttl", "+llen", "+lindex", "+hget", "~plain")
+	c, err := redis.Dial("tcp", s.Addr(), redis.DialUsername("onlooker"), redis.DialPassword("x"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	var names []string
+	unread, err := Run(t.Context(), Request{Conn: c, Found: func(l *Lock) error {
+		names = append(names, l.Name)
+		return nil
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"plain"}, names)
+	require.Positive(t, unread.Keys)
+	require.ErrorContains(t, unread.Why, "NOPERM")
+
+	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
+	_, err = Run(t.Context(), Request{Conn: c, Found: func(*Lock) error { return nil }})
+	require.ErrorContains(t, err, "NOPERM")
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// javaRelease is the Redisson whose locks the commands are tried on.
+const javaRelease = "4.3.1"
+
+// startJava starts a Java process with Redisson. A machine without it skips the test,
+// where nobody said that it must be there.
+func startJava(t *testing.T) *peer.Peer {
+	t.Helper()
+	program, err := peer.Find(filepath.Join("..", ".."), javaRelease)
+	if err != nil {
+		if os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1" {
+			t.Fatal(err)
+		}
+		t.Skipf("NOT TRIED ON LOCKS OF REDISSON: %v", err)
+	}
+	p, err := peer.Start(program)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// javaClient is a Redisson client.
+type javaClient struct {
+	peer *peer.Peer
+	name string
+	id   string // its UUID
+}
+
+func newJavaClient(t *testing.T, p *peer.Peer, s redistest.Target) *javaClient {
+	t.Helper()
+	j := &javaClient{peer: p, name: redistest.Key(t)}
+	var hello struct{ ID string }
+	require.NoError(t, j.do(t, peer.Command{"op": "client", "addresses": []string{s.URL()}}).Into(&hello))
+	j.id = hello.ID
+	t.Cleanup(func() { _, _ = j.begin(peer.Command{"op": "shutdown"}).Wait(2 * soon) })
+	return j
+}
+
+// begin begins an operation. Its thread is called main unless the command says else.
+func (j *javaClient) begin(c peer.Command) *peer.Call {
+	return j.peer.Go(peer.Command{"client": j.name, "thread": "main"}.With(c))
+}
+
+// do runs an operation, which must not throw.
+func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
+	t.Helper()
+	reply, err := j.begin(c).Wait(2 * soon)
+	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Complaints())
+	return reply
+}
+
+// lock takes a lock of a kind, with a lease unless that is 0.
+func (j *javaClient) lock(t *testing.T, kind, name string, lease time.Duration) {
+	t.Helper()
+	c := peer.Command{"op": "lock", "kind": kind, "name": name}
+	if lease > 0 {
+		c["lease"] = lease.Milliseconds()
+	}
+	j.do(t, c)
+}
+
+func (j *javaClient) unlock(t *testing.T, kind, name string) {
+	t.Helper()
+	j.do(t, peer.Command{"op": "unlock", "kind": kind, "name": name})
+}

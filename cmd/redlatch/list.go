@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+)
+
+// lister lists locks.
+type lister struct {
+	from    *conn.Server
+	pattern string
+	kind    string
+	json    bool
+	watch   bool
+	every   time.Duration
+
+	out      io.Writer
+	complain io.Writer
+}
+
+func newList(g *globals) *cobra.Command {
+	l := &lister{}
+	cmd := &cobra.Command{
+		Use:     "list [PATTERN]",
+		Short:   "List the locks on the server, whoever holds them",
+		Long:    listHelp,
+		Example: listExamples,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l.out, l.complain = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if len(args) > 0 {
+				l.pattern = args[0]
+			}
+			if err := l.check(); err != nil {
+				return err
+			}
+			var err error
+			if l.from, err = g.server(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if l.watch {
+				return l.again(ctx)
+			}
+			return l.once(ctx)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&l.json, "json", false, "print JSON, one lock a line, as they are found")
+	f.StringVar(&l.kind, "kind", "", "only locks of this kind: plain, fair or readwrite")
+	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
+	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
+	return cmd
+}
+
+func (l *lister) check() error {
+	switch {
+	case l.kind != "" && l.kind != string(listing.Plain) && l.kind != string(listing.Fair) && l.kind != string(listing.ReadWrite):
+		return exitf(1, "--kind must be plain, fair or readwrite")
+	case l.every < 100*time.Millisecond:
+		return exitf(1, "--every must be at least 100ms")
+	case l.watch && l.json:
+		return exitf(1, "--watch is for people; `redlatch watch --json` tells programs what changes")
+	}
+	return nil
+}
+
+// once lists what there is.
+func (l *lister) once(ctx context.Context) error {
+	bar := newBar(l.complain)
+	defer bar.clear()
+	if l.json {
+		enc := json.NewEncoder(l.out)
+		return l.scan(ctx, bar, func(lock *listing.Lock) error { return enc.Encode(listedOf(lock)) })
+	}
+	t := &table{out: l.out, look: lookOf(l.out), flushing: bar.clear}
+	err := l.scan(ctx, bar, func(lock *listing.Lock) error {
+		t.add(rowOf(lock))
+		return nil
+	})
+	t.flush()
+	bar.clear()
+	if err == nil && t.told == 0 {
+		l.say("no locks here%s", l.matching())
+	}
+	return err
+}
+
+// scan looks at the server once.
+func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) error) error {
+	c, err := l.from.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // only read from
+	n := 0
+	var broken error // what found said: not the server's problem
+	unread, err := listing.Run(ctx, listing.Request{
+		Conn: c, Pattern: l.pattern,
+		Found: func(lock *listing.Lock) error {
+			if l.kind != "" && string(lock.Kind) != l.kind {
+				return nil
+			}
+			n++
+			broken = found(lock)
+			return broken
+		},
+		Progress: func(done float64) { bar.show(done, n) },
+	})
+	switch {
+	case ctx.Err() != nil:
+		return &exitError{code: 130} // as a shell says it of who was interrupted
+	case err != nil && broken != nil:
+		return broken
+	case err != nil:
+		return l.from.Problem(err)
+	}
+	if unread.Keys > 0 {
+		bar.clear()
+		l.say("%d hashes were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
+	}
+	return nil
+}
+
+// matching says which locks were looked for.
+func (l *lister) matching() string {
+	said := ""
+	if l.kind != "" {
+		said = " of kind " + l.kind
+	}
+	if l.pattern != "" {
+		said += " that match " + printable(l.pattern)
+	}
+	return said
+}
+
+// lookOf says what may be written to w.
+func lookOf(w io.Writer) ui.Look {
+	if f, is := w.(*os.File); is {
+		return ui.LookOf(f)
+	}
+	return ui.Look{}
+}
+
+// isLive reports whether w is a terminal.
+func isLive(w io.Writer) bool {
+	f, is := w.(*os.File)
+	return is && ui.IsLive(f)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// listedNames returns the names that redlatch list --json tells.
+func listedNames(t *testing.T, s redistest.Target, args ...string) (names []string) {
+	t.Helper()
+	got := finish(t, s.URL(), append([]string{"list", "--json"}, args...)...)
+	require.Equal(t, 0, got.code, got.stderr)
+	for line := range strings.Lines(got.stdout) {
+		var l struct{ Name string }
+		require.NoError(t, json.Unmarshal([]byte(line), &l))
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+func TestListTellsTheLocksThatMatch(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		require.Equal(t, outcome{0, "", "redlatch: no locks here\n"}, finish(t, s.URL(), "list"))
+		s.Do(t, "HSET", "orders:1", someOwner, 1)
+		s.Do(t, "HSET", "{eu}orders:2", redisson, 1)
+		queued(t, s, "{eu}orders:2", native, time.Hour)
+		queued(t, s, "stuck", redisson, time.Hour)
+		s.Do(t, "HSET", "books", "mode", "read", redisson, 1)
+		s.Do(t, "HSET", "user", "name", "Ada")
+		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2", "stuck", "books"}, listedNames(t, s))
+		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2"}, listedNames(t, s, "*orders:?"))
+		require.ElementsMatch(t, []string{"{eu}orders:2", "stuck"}, listedNames(t, s, "--kind", "fair"))
+		require.Equal(t, []string{"orders:1"}, listedNames(t, s, "--kind", "plain"))
+		require.Equal(t, []string{"books"}, listedNames(t, s, "--kind", "readwrite"))
+		got := finish(t, s.URL(), "list", "--kind", "fair", "none*")
+		require.Equal(t, outcome{0, "", "redlatch: no locks here of kind fair that match none*\n"}, got)
+	})
+}
+
+func TestListRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		url, says string
+		args      []string
+	}{
+		{s.URL(), "--kind must be plain, fair or readwrite", []string{"--kind", "big"}},
+		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
+		{s.URL(), "--watch is for people", []string{"--watch", "--json"}},
+		{nobody(t), "connection refused", nil},
+	} {
+		got := finish(t, c.url, append([]string{"list"}, c.args...)...)
+		require.Equal(t, 1, got.code, c.says)
+		oneLine(t, got.stderr)
+		require.Contains(t, got.stderr, c.says)
+		require.NotContains(t, got.stderr, "sesame")
+	}
+}
+
+func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:job", someOwner, 1)
+	s.Do(t, "HSET", "secret", someOwner, 1)
+	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", ">password", "+scan", "+hscan", "+pttl", "+llen", "+lindex", "+hget", "~app:*")
+	url := "redis://onlooker:password@" + s.Addr()
+	got := finish(t, url, "list")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Contains(t, got.stdout, "app:job ")
+	require.NotContains(t, got.stdout, "secret")
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "1 hashes were not looked into: this user may not read them (NOPERM")
+
+	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
+	got = finish(t, url, "list")
+	require.Equal(t, 1, got.code)
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "refuses: NOPERM")
+}
+
+func TestListWatchesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.URL(), "list", "--watch", "--every", "100ms")
+	require.Regexp(t, `^\d\d:\d\d:\d\d  0 locks$`, p.line())
+	s.Do(t, "HSET", "job", someOwner, 1)
+	lines := strings.Join(toEvent(p, "job  "), "\n")
+	require.Contains(t, lines, "  1 locks\nNAME  ")
+	require.Contains(t, lines, "Redlatch 00000001:7")
+	require.NoError(t, p.cmd.Process.Signal(interrupt))
+	got := p.outcome(soon)
+	require.Equal(t, 0, got.code)
+	require.Empty(t, got.stderr)
+}
+
+func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 79)
+	for _, l := range []*listing.Lock{
+		{Name: "orders", Kind: listing.Plain, Holders: []listing.Holder{{Owner: someOwner, Count: "1"}}, TTL: time.Second},
+		{Name: long, Kind: listing.Fair, Holders: []listing.Holder{{
+			Owner: redisson[:37] + "9999999999", Count: "99999", Label: strings.Repeat("word ", 40),
+		}}, TTL: codec.NoTTL, Queue: 99999},
+		{Name: long, Kind: listing.Fair, Queue: 1, Next: redisson, NextLabel: strings.Repeat("word ", 39)},
+		{Name: "x", Kind: listing.ReadWrite, More: true, Holders: []listing.Holder{{Owner: redisson + ":write", Count: "1"}}, TTL: 99 * time.Hour},
+		{Name: "x", Kind: listing.ReadWrite, Holders: make([]listing.Holder, 12), TTL: 9999 * time.Hour},
+	} {
+		r := rowOf(l)
+		for _, line := range append(r.lines(ui.Look{}), heading(ui.Look{})) {
+			require.LessOrEqual(t, len(line), 79, line)
+		}
+	}
+}
+
+func TestLeasesFitTheirColumn(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]string{
+		codec.NoTTL: "none", 0: "0s", 29840 * time.Millisecond: "29.8s", 59*time.Minute + 59*time.Second: "59m59s",
+		99*time.Hour + 59*time.Minute: "99h59m", 100 * time.Hour: "4d", codec.MaxLease: "36500d",
+	} {
+		require.Equal(t, want, leaseOf(left))
+		require.LessOrEqual(t, len(want), 7)
+	}
+}
+
+func TestPagesAreSortedAndBounded(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	flushed := 0
+	table := &table{out: &out, flushing: func() { flushed++ }}
+	for i := range 2*page + 1 {
+		table.add(row{name: fmt.Sprintf("%04d", 9999-i)})
+		require.Less(t, len(table.rows), page)
+	}
+	table.flush()
+	require.Equal(t, 3, flushed)
+	require.Equal(t, 2*page+1, table.told)
+	lines := strings.Split(out.String(), "\n")
+	require.Len(t, lines, 2*page+3, "one heading")
+	require.True(t, strings.HasPrefix(lines[1], fmt.Sprint(9999-page+1)))
+	require.True(t, strings.HasPrefix(lines[page], "9999"))
+}
+
+func TestProgressIsToldNowAndThen(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	b := newBar(&out)
+	b.show(0.1, 1)
+	require.Empty(t, out.String(), "a short scan is quiet")
+	b.next = time.Now()
+	b.show(0.25, 1234)
+	b.show(0.3, 1300)
+	b.clear()
+	require.Equal(t, "redlatch: 25% of the keys looked at, 1234 locks\n", out.String())
+
+	out.Reset()
+	b = &bar{out: &out, live: true}
+	b.show(0.25, 7)
+	b.clear()
+	b.clear()
+	require.Equal(t, "\r25% of the keys looked at, 7 locks\x1b[K\r\x1b[K", out.String())
+	require.WithinDuration(t, time.Now().Add(barEvery), b.next, time.Second)
+	var none *bar
+	none.show(1, 1)
+	none.clear()
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/codec"
+)
+
+// listed is a lock for programs.
+type listed struct {
+	Name    string   `json:"name"`
+	Kind    string   `json:"kind"`
+	Held    bool     `json:"held"`
+	Holders []holder `json:"holders"`
+	// More says that there are holders that are not told.
+	More bool `json:"more_holders,omitempty"`
+	// TTLMillis is as in status.
+	TTLMillis *int64 `json:"ttl_ms"`
+	Queue     int64  `json:"queue_length"`
+	// Next is the first in the queue, nil when nobody is queued.
+	Next *listedNext `json:"next,omitempty"`
+}
+
+// listedNext is the first in a queue.
+type listedNext struct {
+	Owner string `json:"owner"`
+	client
+	Label string `json:"label,omitempty"`
+}
+
+func listedOf(l *listing.Lock) *listed {
+	out := &listed{
+		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Holders: []holder{}, More: l.More, Queue: l.Queue,
+	}
+	for _, h := range l.Holders {
+		out.Holders = append(out.Holders, holder{
+			Owner: h.Owner, Count: count(h.Count), client: clientOf(h.Owner), Label: h.Label,
+		})
+	}
+	if out.Held && l.TTL >= 0 {
+		ms := l.TTL.Milliseconds()
+		out.TTLMillis = &ms
+	}
+	if l.Next != "" {
+		out.Next = &listedNext{Owner: l.Next, client: clientOf(l.Next), Label: l.NextLabel}
+	}
+	return out
+}
+
+// row is a lock for people: a line of cells, and lines below it.
+type row struct {
+	name  string
+	cells string
+	free  bool
+	notes []string
+}
+
+// The table's columns make a line of 79, one less than a terminal has.
+const (
+	nameWidth = 22
+	cells     = "%-5s  %-28s %5s %7s %5s"
+)
+
+func rowOf(l *listing.Lock) row {
+	r := row{name: printable(l.Name), free: len(l.Holders) == 0}
+	who, entered, lease, queue := "free", "-", "-", "-"
+	if !r.free {
+		who, entered, lease = holdersOf(l), printable(l.Holders[0].Count), leaseOf(l.TTL)
+	}
+	if l.Queue > 0 {
+		queue = strconv.FormatInt(l.Queue, 10)
+	}
+	kind := string(l.Kind)
+	if l.Kind == listing.ReadWrite {
+		kind = "r/w"
+	}
+	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, who, entered, lease, queue), " ")
+	for _, h := range l.Holders {
+		if h.Label != "" {
+			r.notes = append(r.notes, hanging("label", safe(h.Label)))
+		}
+	}
+	if r.free {
+		next := short(l.Next)
+		if l.NextLabel != "" {
+			next += ", " + safe(l.NextLabel)
+		}
+		r.notes = append(r.notes, hanging("next", next))
+	}
+	return r
+}
+
+// holdersOf names the first holder, and says how many others there are.
+func holdersOf(l *listing.Lock) string {
+	who := short(l.Holders[0].Owner)
+	switch n := len(l.Holders) - 1; {
+	case l.More:
+		return who + " +..."
+	case n > 0:
+		return fmt.Sprintf("%s +%d", who, n)
+	}
+	return who
+}
+
+// short names an owner in a few characters: what kind of client it is of, and number.
+func short(text string) string {
+	kind := clientOf(strings.TrimSuffix(text, writes))
+	if kind.Kind == "unknown" {
+		return number(text)
+	}
+	return kind.name() + " " + number(text)
+}
+
+// writes ends the owner of a write lock.
+const writes = ":write"
+
+// number is the end of the UUID of an owner's client, which differs also where clients
+// were made in one moment, and its number.
+func number(text string) string {
+	before, isWriter := strings.CutSuffix(text, writes)
+	owner, err := codec.ParseOwner(before)
+	if err != nil {
+		return printable(cut(text, 24))
+	}
+	id := owner.Client().String()
+	said := fmt.Sprintf("%s:%d", id[len(id)-8:], owner.N())
+	if isWriter {
+		said += "w"
+	}
+	return said
+}
+
+// safe is printable for a text that is a line, and so may have blanks.
+func safe(text string) string {
+	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
+		return q
+	}
+	return text
+}
+
+// cut returns the beginning of a text, with dots in place of the rest.
+func cut(text string, width int) string {
+	if all := []rune(text); len(all) > width {
+		return string(all[:width-2]) + ".."
+	}
+	return text
+}
+
+// leaseOf shows what a lease has left in seven columns.
+func leaseOf(left time.Duration) string {
+	switch {
+	case left == codec.NoTTL:
+		return "none"
+	case left < time.Minute:
+		return left.Round(100 * time.Millisecond).String()
+	case left < time.Hour:
+		return left.Round(time.Second).String()
+	case left < 100*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(left.Hours()), int(left.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(left.Hours()/24))
+}
+
+// lines returns the row as it is shown.
+func (r *row) lines(look ui.Look) []string {
+	shown := r.cells
+	if r.free {
+		shown = look.Paint(ui.Yellow, shown)
+	}
+	var all []string
+	if len(r.name) > nameWidth {
+		all = append(all, r.name, strings.Repeat(" ", nameWidth+2)+shown)
+	} else {
+		all = append(all, fmt.Sprintf("%-*s  ", nameWidth, r.name)+shown)
+	}
+	for _, note := range r.notes {
+		all = append(all, strings.Split(strings.TrimSuffix(note, "\n"), "\n")...)
+	}
+	return all
+}
+
+// heading is the line above the rows.
+func heading(look ui.Look) string {
+	return look.Paint(ui.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", "HOLDER", "COUNT", "LEASE", "QUEUE"))
+}
+
+// page is how many rows are sorted, and kept, at most.
+const page = 1000
+
+// table writes rows in sorted pages.
+type table struct {
+	out      io.Writer
+	look     ui.Look
+	flushing func() // before something is written
+	rows     []row
+	told     int
+}
+
+func (t *table) add(r row) {
+	t.rows = append(t.rows, r)
+	if len(t.rows) == page {
+		t.flush()
+	}
+}
+
+func (t *table) flush() {
+	if len(t.rows) == 0 {
+		return
+	}
+	t.flushing()
+	if t.told == 0 {
+		fmt.Fprintln(t.out, heading(t.look))
+	}
+	sortRows(t.rows)
+	for i := range t.rows {
+		for _, line := range t.rows[i].lines(t.look) {
+			fmt.Fprintln(t.out, line)
+		}
+	}
+	t.told += len(t.rows)
+	t.rows = t.rows[:0]
+}
+
+func sortRows(rows []row) {
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/codec"
+)
+
+// lookBeside looks at what stands beside the lock on the server: the labels of those
+// who hold it or are the first in its queue, and whether others wait for it as for a
+// plain lock. What cannot be had is left out: the lock itself has been told of.
+func (s *status) lookBeside(ctx context.Context, srv *conn.Server) {
+	c, err := srv.Dial(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }() // only read from
+	owners := s.front()
+	for _, h := range s.Holders {
+		owners = append(owners, h.Owner)
+	}
+	labels, err := listing.Labels(c, owners)
+	if err != nil {
+		return
+	}
+	for i := range s.Holders {
+		s.Holders[i].Label = labels[s.Holders[i].Owner]
+	}
+	for i := range s.Queue {
+		s.Queue[i].Label = labels[s.Queue[i].Owner]
+	}
+	if len(s.Queue) == 0 {
+		return
+	}
+	// Whoever waits for a fair lock listens to a channel of its own, not to this.
+	reply, err := redis.Values(c.Do("PUBSUB", "NUMSUB", codec.LockChannel(s.Name)))
+	if err == nil && len(reply) == 2 {
+		s.PlainWaiters, _ = redis.Int64(reply[1], nil) // 0 for other replies
+	}
+}
+
+// mixed warns of a plain and a fair lock of one name.
+func (s *status) mixed() string {
+	return fmt.Sprintf("%d connections wait for this name as for a plain lock, others are queued for it as for "+
+		"a fair one: it is one lock, and whoever takes it as a plain one overtakes the queue", s.PlainWaiters)
+}

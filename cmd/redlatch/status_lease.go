@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// leaseWatch is what was seen of one hold.
+type leaseWatch struct {
+	first, last sighting
+	rose        bool
+}
+
+// sees takes a look in. A holder that has entered again, or left once, may have set the
+// lease by that: it is watched from then on.
+func (w *leaseWatch) sees(now sighting) {
+	switch {
+	case !now.in.Held() || now.in.TTL < 0:
+		*w = leaseWatch{}
+	case w.first.in == nil || !sameHolds(w.first.in, now.in):
+		*w = leaseWatch{first: now, last: now}
+	default:
+		w.rose = w.rose || w.last.roseTo(&now)
+		w.last = now
+	}
+}
+
+// sameHolds reports whether the same owners have entered as often.
+func sameHolds(a, b *rlock.Inspection) bool {
+	if len(a.Holders) != len(b.Holders) {
+		return false
+	}
+	for i, h := range a.Holders {
+		if h.Text != b.Holders[i].Text || h.CountText != b.Holders[i].CountText {
+			return false
+		}
+	}
+	return true
+}
+
+// renewed says what is known of whether the lease is renewed, "" when there is none.
+func (w *leaseWatch) renewed() string {
+	switch {
+	case w.first.in == nil:
+		return ""
+	case w.rose:
+		return renewedYes
+	case w.last.answered.Sub(w.first.answered) >= renewalDue(w.first.in.TTL):
+		return renewedNo
+	}
+	return renewedUnknown
+}
+
+// lease tells people of the lease.
+func (s *status) lease() string {
+	left := time.Duration(*s.TTLMillis) * time.Millisecond
+	said := lasts(*s.TTLMillis) + " left"
+	switch s.Renewed {
+	case renewedYes:
+		return said + ", renewed"
+	case renewedNo:
+		return said + ", not renewed when that was due: fixed, or the holder is gone"
+	case renewedUnknown:
+		return fmt.Sprintf("%s, fixed or unknown (--for %s would tell)", said,
+			(renewalDue(left) + lookEvery).Truncate(time.Second))
+	}
+	return said
+}

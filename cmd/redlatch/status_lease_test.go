@@ -1,0 +1,116 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
+	t.Parallel()
+	look := func(second int, owner, count string, left time.Duration) sighting {
+		at := time.Unix(int64(second), 0)
+		return sighting{asked: at, answered: at.Add(10 * time.Millisecond), in: &rlock.Inspection{
+			TTL: left, Holders: []rlock.Holder{{Text: owner, CountText: count}},
+		}}
+	}
+	const s = time.Second
+	for what, c := range map[string]struct {
+		looks []sighting
+		want  string
+	}{
+		"once":             {[]sighting{look(0, "a", "1", 30*s)}, renewedUnknown},
+		"not due yet":      {[]sighting{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, renewedUnknown},
+		"not when due":     {[]sighting{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, renewedNo},
+		"set anew":         {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, renewedYes},
+		"set anew, not up": {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, renewedYes},
+		"set anew before":  {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, renewedYes},
+		"entered again":    {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, renewedUnknown},
+		"another's":        {[]sighting{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, renewedUnknown},
+		"without a lease":  {[]sighting{look(0, "a", "1", codec.NoTTL)}, ""},
+		"free meanwhile": {
+			[]sighting{look(0, "a", "1", 20*s), {in: &rlock.Inspection{}}, look(2, "a", "1", 30*s)}, renewedUnknown,
+		},
+	} {
+		var w leaseWatch
+		for _, l := range c.looks {
+			w.sees(l)
+		}
+		require.Equal(t, c.want, w.renewed(), what)
+	}
+}
+
+func TestStatusLooksUntilTheLeaseIsRenewedIfItIsTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	c, err := redlatch.Open(t.Context(), s.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	_, err = rlock.New(c, name).Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
+	require.NoError(t, err)
+	require.Contains(t, finish(t, s.URL(), "status", "--json", name).stdout, `"renewed": "unknown"`)
+	got := finish(t, s.URL(), "status", "--for", "30s", name)
+	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.stdout)
+	require.Contains(t, finish(t, s.URL(), "status", "--for", "30s", "--json", name).stdout, `"renewed": "yes"`)
+
+	fixed := redistest.Key(t)
+	s.Do(t, "HSET", fixed, someOwner, 1)
+	s.Do(t, "PEXPIRE", fixed, 6_000)
+	got = finish(t, s.URL(), "status", "--for", "5s", fixed)
+	require.Regexp(t, `\n  lease  \S+ left, not renewed when that was due: fixed, or the holder is gone\n`, got.stdout)
+}
+
+func TestStatusTellsWhoseClientsAre(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name = "billing-run"
+	s.Do(t, "HSET", name, someOwner, 1)
+	queued(t, s, name, redisson, time.Hour)
+	queued(t, s, name, codec.NewOwner(clientID, 2).String(), time.Hour)
+	s.Do(t, "SET", label.Key(clientID), "a label that is so long that it does not fit on one line beside what else there is")
+	holder, err := codec.ParseOwner(someOwner)
+	require.NoError(t, err)
+	s.Do(t, "SET", label.Key(holder.Client()), labelText)
+	got := finish(t, s.URL(), "status", name)
+	fits(t, got.stdout)
+	require.Contains(t, got.stdout, "\n         Redlatch since "+since+", label \""+labelText+"\"\n")
+	require.Contains(t, words(got.stdout), `label "a label that is so long that it does not fit on one line beside what else there is"`)
+	require.Contains(t, finish(t, s.URL(), "status", "--json", name).stdout, `"label": "`+labelText+`"`)
+	list := finish(t, s.URL(), "list").stdout
+	fits(t, list)
+	require.Contains(t, list, "\n  label  "+labelText+"\n")
+
+	// It is for people: whatever stands there must not get to a terminal.
+	s.Do(t, "SET", label.Key(clientID), "\x1b[2J")
+	require.Contains(t, finish(t, s.URL(), "status", name).stdout, `label "\x1b[2J"`)
+	s.Do(t, "SET", label.Key(holder.Client()), "\x1b[2J")
+	require.NotContains(t, finish(t, s.URL(), "list").stdout, "\x1b")
+	require.NotContains(t, finish(t, s.URL(), "watch", "--for", "1s", name).stdout, "\x1b")
+}
+
+func TestStatusWarnsOfAPlainAndAFairLockOfOneName(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, someOwner, 1)
+	queued(t, s, name, redisson, time.Hour)
+	require.NotContains(t, finish(t, s.URL(), "status", name).stdout, "mixed")
+	c := s.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel(name)))
+	require.NoError(t, c.Flush())
+	_, err := redis.ReceiveWithTimeout(c, soon)
+	require.NoError(t, err)
+	got := finish(t, s.URL(), "status", name)
+	require.Contains(t, got.stdout, "\n  mixed  1 connections wait for this name as for a plain lock, ")
+	narrow(t, got.stdout[len("lock ")+len(name):])
+	require.Contains(t, finish(t, s.URL(), "status", "--json", name).stdout, `"plain_waiters": 1`)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// age is a time as people are told it.
+const age = `\d+(\.\d)?m?s`
+
+func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		what          string
+		owner         string
+		deadline      time.Duration
+		listens, help bool // the first; one of Redlatch's behind it
+		reason, says  string
+	}{
+		{
+			"dead", redisson, time.Hour, false, false, whyAbsent,
+			redisson + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
+				"no Redlatch client is seen to wait that would take it out: `redlatch evict` does",
+		},
+		{
+			"dead with help", native, time.Hour, false, true, whyAbsent,
+			native + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
+				`unless a Redlatch client that waits, as at place 2, takes it out`,
+		},
+		{
+			"dead for ever", "first:1", 0, false, false, whyAbsent,
+			`first:1, has had no subscriber for AGE, and no deadline: if it is dead, it blocks the lock for ever;`,
+		},
+		{
+			"overdue", redisson, -time.Second, true, false, whyOverdue,
+			redisson + ` (Redisson), has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for AGE`,
+		},
+		{
+			"alive", redisson, time.Hour, true, false, whySubscribed,
+			redisson + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or asks again by itself`,
+		},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			name := redistest.Key(t)
+			queued(t, s, name, c.owner, c.deadline)
+			second := codec.NewOwner(clientID, 2).String()
+			queued(t, s, name, second, time.Hour)
+			if c.listens {
+				listening(t, s, name, c.owner)
+			}
+			if c.help {
+				listening(t, s, name, second)
+			}
+			got := finish(t, s.URL(), "status", name)
+			require.Equal(t, 0, got.code, got.stderr)
+			require.Contains(t, got.stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
+			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+c.says), age)
+			require.Regexp(t, says, words(got.stdout))
+			require.Contains(t, got.stdout, "\n  note   the first in the queue, ")
+			narrow(t, got.stdout[len("lock ")+len(name):])
+
+			as := asJSON(t, s, name)
+			require.Regexp(t, says, as.Note)
+			require.Equal(t, c.reason, as.Why.Reason)
+			require.Equal(t, c.owner, as.Why.Owner)
+			require.Equal(t, clientOf(c.owner), as.Why.client)
+			require.GreaterOrEqual(t, as.Why.FirstMillis, aMoment.Milliseconds(), "it was looked at for a moment")
+			require.Equal(t, c.listens, as.Why.AbsentMillis == nil)
+		})
+	}
+}
+
+func TestStatusLooksForAsLongAsItIsTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	queued(t, s, name, redisson, time.Hour)
+	began := time.Now()
+	got := finish(t, s.URL(), "status", "--for", "3s", name)
+	require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, words(got.stdout))
+	got = finish(t, s.URL(), "status", "--for", "0s", name)
+	require.Equal(t, outcome{1, "", "redlatch: --for must be more than 0s\n"}, got)
+}
+
+// A lock that was on its way from one to the next is no lock that is stuck.
+func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	queued(t, s, name, redisson, time.Hour)
+	p := start(t, s.URL(), "status", "--for", "1m", name)
+	require.Eventually(t, func() bool { // it counts who listens, and so it has looked
+		return s.CommandStats(t)["subscribe"] > 0
+	}, soon, 10*time.Millisecond)
+	s.Do(t, "HSET", name, redisson, 1)
+	s.Do(t, "DEL", codec.QueueKey(name))
+	got := p.outcome(2 * soon)
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+redisson+"   count 1\n         Redisson\n  lease  none: it stays until somebody frees it\n", got.stdout)
+}
+
+func TestVigilTellsNoLongerThanItHasSeen(t *testing.T) {
+	t.Parallel()
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	var v vigil
+	first := &waiter{Owner: "a", Subscribed: "no"}
+	v.sees(first, at(0), at(10))
+	v.sees(first, at(1000), at(1010))
+	require.Equal(t, vigil{"a", at(0), at(10)}, v)
+	first.Subscribed = "unknown"
+	v.sees(first, at(2000), at(2010))
+	require.Equal(t, vigil{"a", at(0), time.Time{}}, v)
+	first.Subscribed = "no"
+	v.sees(first, at(3000), at(3010))
+	require.Equal(t, vigil{"a", at(0), at(3010)}, v)
+	v.sees(&waiter{Owner: "b", Subscribed: "yes"}, at(4000), at(4010))
+	require.Equal(t, vigil{"b", at(4000), time.Time{}}, v)
+}
+
+func TestWhoIsNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
+	t.Parallel()
+	queue := func() *status {
+		return &status{Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
+	}
+	told := func(s *status) (all []string) {
+		for _, q := range s.Queue {
+			all = append(all, q.Subscribed)
+		}
+		return all
+	}
+	s := queue()
+	s.take(nil, errNobody)
+	require.Equal(t, []string{"yes", "unknown", "unknown"}, told(s))
+	require.Equal(t, "nobody; knows", s.Uncounted)
+	s = queue()
+	s.take([]int64{0, 2}, nil)
+	require.Equal(t, []string{"no", "yes", "unknown"}, told(s))
+	require.Empty(t, s.Uncounted)
+}

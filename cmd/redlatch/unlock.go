@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The exit codes of unlock beside 0 and 1.
+const (
+	codeRefused = 2
+	codeFree    = 3
+)
+
+// unlockOptions are the flags of unlock.
+type unlockOptions struct {
+	*globals
+	force, anyway, yes, json bool
+	dead, reason, auditFile  string
+	look                     time.Duration
+	shown                    bool // the user has seen who loses the lock
+}
+
+func newUnlock(g *globals) *cobra.Command {
+	o := &unlockOptions{globals: g}
+	cmd := &cobra.Command{
+		Use:     "unlock --force NAME",
+		Short:   "Take a lock away from a holder that is dead",
+		Long:    unlockHelp,
+		Example: unlockExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !o.force:
+				return exitf(codeRefused, "a lock is freed by whoever holds it, or when its lease is over; "+
+					"--force takes it away from a dead holder: see redlatch unlock --help")
+			case o.look <= 0:
+				return exitf(1, "--for must be more than 0s")
+			case o.dead != "" && o.anyway:
+				return exitf(1, "--dead and --even-if-alive contradict each other")
+			}
+			return o.unlock(cmd, args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
+	f.StringVar(&o.dead, "dead", "", "the holder, of which you know that it is dead")
+	f.BoolVar(&o.anyway, "even-if-alive", false, "take the lock away at once, whoever holds it")
+	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
+	f.StringVar(&o.reason, "reason", "", "why, for the audit")
+	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
+	f.DurationVar(&o.look, "for", renewalLook, "how long to look whether the lease is renewed, at most")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+// unlock is the whole of it.
+func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
+	log, err := openAudit(o.auditFile)
+	if err != nil {
+		return err
+	}
+	defer log.close()
+	ctx := cmd.Context()
+	return reach(ctx, o.globals, name, func(srv *conn.Server, client *redlatch.Client) error {
+		first, err := see(ctx, client, name)
+		if err != nil {
+			return err
+		}
+		f := forcedOf(&first)
+		if first.in.Held() && !o.anyway {
+			f, first, err = o.examine(ctx, client, first)
+			if err != nil {
+				return err
+			}
+		}
+		f.lookBeside(ctx, srv)
+		err = o.refusal(f)
+		if err == nil {
+			err = o.take(ctx, client, &first, f, log)
+		}
+		o.tell(cmd, f)
+		return err
+	})
+}
+
+// examine looks whether the holder lives.
+func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, first sighting) (*forced, sighting, error) {
+	limit := o.look
+	if first.in.TTL >= 0 {
+		limit = min(limit, renewalDue(first.in.TTL))
+	}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		fmt.Fprintf(os.Stderr, "redlatch: looking for up to %v whether the lease is renewed\n", limit.Round(time.Second))
+	}
+	renewed, last, err := watchRenewal(ctx, client, first, o.look)
+	if err != nil {
+		return nil, first, err
+	}
+	f := forcedOf(&last)
+	if f.Renewed = renewed; last.in.Held() && !first.sameHolders(&last) {
+		f.changed = true
+	}
+	return f, last, nil
+}
+
+// refusal says why the lock is not taken, nil when it may be.
+func (o *unlockOptions) refusal(f *forced) error {
+	switch {
+	case len(f.Holders) == 0:
+		return f.isFree()
+	case f.isReadWrite():
+		return f.refuse(codeRefused, refusedKind, "lock %q is a read-write lock of Redisson's, which has more keys: it is left alone", f.Name)
+	case f.stranger() != "":
+		return f.refuse(codeRefused, refusedKind, "%q is a hash, and no lock of Redisson's: %s is no owner. It is left alone",
+			f.Name, printable(f.stranger()))
+	case o.anyway:
+		return nil
+	case f.changed:
+		return f.refuse(codeRefused, refusedChanged, "lock %q changes hands: it is not stuck", f.Name)
+	case f.Renewed == renewedYes:
+		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now. "+
+			"--even-if-alive takes the lock all the same", f.Name)
+	case o.dead == "":
+		return f.refuse(codeRefused, refusedUnknown, "lock %q: its holder is not known to be dead: %s. If you know it, say so: --dead %s. "+
+			"--even-if-alive takes the lock in any case", f.Name, f.doubt(), f.Holders[0].Owner)
+	case len(f.Holders) > 1 || f.Holders[0].Owner != o.dead:
+		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, printable(o.dead))
+	}
+	return nil
+}
+
+// take asks the user, where there is one, looks once more, and takes the lock.
+func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen *sighting, f *forced, log *auditLog) error {
+	if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
+		f.print(os.Stderr)
+		o.shown = true
+		if !confirm(os.Stdin, os.Stderr, fmt.Sprintf("Take lock %q away from this holder?", f.Name)) {
+			return f.refuse(codeRefused, refusedDeclined, "lock %q was not taken", f.Name)
+		}
+	}
+	// Whatever took its time since the last look: the taking itself asks for nobody.
+	now, err := see(ctx, client, f.Name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !now.in.Held(), o.anyway && !o.shown: // the taking finds out
+	case !seen.sameHolders(&now):
+		return f.refuse(codeRefused, refusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
+	case !o.anyway && seen.roseTo(&now):
+		f.Renewed = renewedYes
+		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
+	}
+	newLock := rlock.New
+	if len(now.in.Queue) > 0 {
+		newLock = rfairlock.New
+	}
+	held, err := newLock(client, f.Name).ForceUnlock(ctx)
+	f.Taken = held && err == nil
+	return o.record(f, log, err)
+}
+
+// record writes the audit. err is how the taking went.
+func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
+	a := &audit{
+		Time: time.Now().UTC().Truncate(time.Second), Action: "unlock --force", Server: o.target(), forced: *f,
+		EvenIfAlive: o.anyway, Reason: o.reason, Outcome: outcomeTaken,
+	}
+	a.By, a.Host = whoami()
+	switch {
+	case err != nil:
+		a.Outcome = strings.ReplaceAll(err.Error(), "\n", "; ")
+	case !f.Taken:
+		a.Outcome = outcomeFree
+		err = f.isFree()
+	}
+	if unwritten := log.write(a); unwritten != nil {
+		return &exitError{code: 1, err: errors.Join(unwritten, err)}
+	}
+	return err
+}
+
+// confirm asks a question. Anything but yes is no.
+func confirm(in io.Reader, out io.Writer, question string) bool {
+	fmt.Fprint(out, question+" [y/N] ")
+	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

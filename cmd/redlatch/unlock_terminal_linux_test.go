@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// openTerminal returns a terminal, and what a user types into it.
+func openTerminal(t *testing.T) (terminal, keys *os.File) {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, keys.Close()) })
+	require.NoError(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, terminal.Close()) })
+	return terminal, keys
+}
+
+func TestUnlockAsksOnATerminalUnlessItIsToldNotTo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		flag, typed string
+		code        int
+		asks        bool
+	}{
+		{"--yes=false", "n\n", 2, true},
+		{"--yes=false", "\n", 2, true},
+		{"--yes=false", "y\n", 0, true},
+		{"--yes", "", 0, false},
+	} {
+		name := heldBy(t, s, redisson, time.Hour)
+		terminal, keys := openTerminal(t)
+		_, err := keys.WriteString(c.typed)
+		require.NoError(t, err)
+		exe, err := os.Executable()
+		require.NoError(t, err)
+		var out, said bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), exe, "unlock", "--force", "--even-if-alive", c.flag, name)
+		cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0", "REDIS_URL="+s.URL())
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &out, &said
+		err = cmd.Run()
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%v: %s", err, said.String())
+		require.Equal(t, c.code != 0, exists(t, s, name))
+		if !c.asks {
+			require.NotContains(t, said.String(), "[y/N]")
+			require.Contains(t, out.String(), redisson)
+			continue
+		}
+		require.Contains(t, said.String(), "Take lock \""+name+"\" away from this holder? [y/N] ")
+		require.Contains(t, said.String(), redisson)
+		require.NotContains(t, out.String(), redisson, "it is told twice")
+	}
+}

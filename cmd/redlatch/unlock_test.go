@@ -1,0 +1,294 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// heldBy makes a lock be held, as by a client that has died.
+func heldBy(t *testing.T, s redistest.Target, owner string, lease time.Duration) (name string) {
+	t.Helper()
+	name = redistest.Key(t)
+	s.Do(t, "HSET", name, owner, 1)
+	s.Do(t, "PEXPIRE", name, lease.Milliseconds())
+	return name
+}
+
+func exists(t *testing.T, s redistest.Target, name string) bool {
+	t.Helper()
+	return s.Do(t, "EXISTS", name) == int64(1)
+}
+
+func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := heldBy(t, s, redisson, time.Minute)
+	got := finish(t, s.URL(), "unlock", name)
+	require.Equal(t, 2, got.code)
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "--force takes it away from a dead holder")
+	require.True(t, exists(t, s, name))
+}
+
+func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		client, err := redlatch.Open(t.Context(), s.URL())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		lock := rlock.New(client, redistest.Key(t))
+		hold, err := lock.TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
+		require.NoError(t, err)
+		for _, more := range [][]string{nil, {"--dead", hold.Owner().String()}} {
+			got := finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
+			require.Equal(t, 2, got.code, got.stderr)
+			oneLine(t, got.stderr)
+			require.Contains(t, got.stderr, "its holder is alive, its lease was renewed just now")
+			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.stdout)
+			narrow(t, strings.TrimPrefix(got.stdout, "lock \""+lock.Name()))
+		}
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+func TestUnlockTakesTheLockOfAHolderThatTheUserKnowsToBeDead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := heldBy(t, s, redisson, 6*time.Second)
+	got := finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, 2, got.code)
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+redisson)
+	require.Contains(t, got.stdout, " left, not renewed when it was due\n")
+
+	s.Do(t, "PEXPIRE", name, 6_000)
+	got = finish(t, s.URL(), "unlock", "--force", "--dead", native, name)
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.stderr, "is not held by "+native)
+	require.True(t, exists(t, s, name))
+
+	s.Do(t, "PEXPIRE", name, 6_000)
+	got = finish(t, s.URL(), "unlock", "--force", "--dead", redisson, "--reason", "host\nis gone", name)
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Contains(t, got.stdout, "  taken  those who wait were told\n")
+	oneLine(t, got.stderr)
+	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+redisson+
+		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.stderr)
+	require.False(t, exists(t, s, name))
+
+	got = finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, outcome{3, "lock \"" + name + "\" is free\n", ""}, got)
+}
+
+func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, fair := range []string{"--fair=false", "--fair"} {
+		name := heldBy(t, s, native, time.Hour)
+		next := start(t, s.URL(), "run", fair, name, "--", "echo", "in")
+		awaitListener(t, s, name)
+		began := time.Now()
+		got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
+		require.Equal(t, 0, got.code, got.stderr)
+		require.Equal(t, "in", next.line())
+		require.Less(t, time.Since(began), 9*time.Second, "it was found by a poll")
+		var told map[string]any
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &told))
+		require.Equal(t, true, told["taken"])
+		require.Equal(t, renewedUnknown, told["renewed"])
+		holder := told["holders"].([]any)[0].(map[string]any)
+		require.Equal(t, native, holder["owner"])
+		require.Equal(t, "redlatch", holder["client"])
+		require.Contains(t, got.stderr, "no reason given")
+	}
+}
+
+func TestUnlockTellsTheFirstInTheQueueOfAFairLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := heldBy(t, s, native, time.Hour)
+	queued(t, s, name, redisson, time.Hour)
+	c := s.Dial(t)
+	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, redisson))
+	require.NoError(t, err)
+	got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Contains(t, got.stdout, "  queue  1 waiting\n")
+	message, err := redis.Strings(redis.ReceiveWithTimeout(c, soon))
+	require.NoError(t, err)
+	require.Equal(t, []string{"message", codec.OwnerChannel(name, redisson), "0"}, message)
+}
+
+// awaitListener waits until somebody waits for the lock, plain or fair.
+func awaitListener(t *testing.T, s *redistest.Server, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, channel := range s.Channels(t) {
+			if strings.HasPrefix(channel, codec.LockChannel(name)) {
+				return true
+			}
+		}
+		return false
+	}, soon, pollEvery)
+}
+
+func TestUnlockWritesItsAuditToAFile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	var names []string
+	for range 2 {
+		name := heldBy(t, s, redisson, time.Hour)
+		names = append(names, name)
+		got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
+		require.Equal(t, 0, got.code, got.stderr)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, 2)
+	for i, line := range lines {
+		var told map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &told))
+		require.Equal(t, names[i], told["name"])
+		require.Equal(t, "why", told["reason"])
+		require.Equal(t, "taken", told["outcome"])
+		require.Equal(t, true, told["even_if_alive"])
+		require.Equal(t, "redis://"+s.Addr(), told["server"])
+		require.NotEmpty(t, told["by"])
+		require.NotEmpty(t, told["host"])
+		require.Equal(t, redisson, told["holders"].([]any)[0].(map[string]any)["owner"])
+		require.WithinDuration(t, time.Now(), parseTime(t, told["time"]), time.Minute)
+	}
+	name := heldBy(t, s, redisson, time.Hour)
+	got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
+	require.Equal(t, 1, got.code)
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "nothing was done")
+	require.True(t, exists(t, s, name), "it was taken without an audit")
+}
+
+func parseTime(t *testing.T, text any) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text.(string))
+	require.NoError(t, err)
+	return at
+}
+
+func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	eternal, readWrite, long := redistest.Key(t), redistest.Key(t), heldBy(t, s, redisson, time.Hour)
+	s.Do(t, "HSET", eternal, redisson, 1)
+	s.Do(t, "HSET", readWrite, "mode", "read", redisson, 1)
+	for _, c := range []struct {
+		name  string
+		flags []string
+		code  int
+		says  string
+	}{
+		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
+		{readWrite, []string{"--even-if-alive"}, 2, "is a read-write lock of Redisson's"},
+		{long, []string{"--for", "1s"}, 2, "whether its lease is renewed was not looked at for long enough"},
+		{long, []string{"--for", "0s"}, 1, "--for"},
+		{long, []string{"--dead", redisson, "--even-if-alive"}, 1, "contradict"},
+		{"", nil, 1, "name"},
+	} {
+		got := finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
+		require.Equal(t, c.code, got.code, c.says)
+		oneLine(t, got.stderr)
+		require.Contains(t, got.stderr, c.says)
+	}
+	for _, name := range []string{eternal, readWrite, long} {
+		require.True(t, exists(t, s, name))
+	}
+}
+
+func TestOnlyYesIsYes(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, " yes \r\n": true, "\n": false, "": false, "n\n": false, "yeah\n": false} {
+		var out strings.Builder
+		require.Equal(t, want, confirm(strings.NewReader(answer), &out, "Take it?"), answer)
+		require.Equal(t, "Take it? [y/N] ", out.String())
+	}
+}
+
+func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
+	t.Parallel()
+	at := func(sent, answered, left time.Duration) *sighting {
+		zero := time.Unix(0, 0)
+		return &sighting{in: &rlock.Inspection{TTL: left}, asked: zero.Add(sent), answered: zero.Add(answered)}
+	}
+	first := at(0, 100*time.Millisecond, 10*time.Second)
+	for _, c := range []struct {
+		later *sighting
+		rose  bool
+	}{
+		{at(time.Second, time.Second, 9*time.Second), false},
+		{at(time.Second, time.Second, 9100*time.Millisecond), false}, // it was looked at after 100 ms
+		{at(time.Second, time.Second, 9200*time.Millisecond), true},
+		{at(4*time.Second, 4*time.Second, 8*time.Second), true}, // renewed between the looks
+		{at(time.Second, time.Second, 30*time.Second), true},
+		{at(time.Second, 9*time.Second, 5*time.Second), false},
+		{at(20*time.Second, 20*time.Second, codec.NoTTL), false},
+	} {
+		require.Equal(t, c.rose, first.roseTo(c.later), "%v", c.later.in.TTL)
+	}
+	require.Equal(t, 11*time.Second, renewalDue(30*time.Second))
+}
+
+func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, fields := range [][]any{{"name", "bob", "age", "7"}, {"name", "bob"}, {redisson, "bob"}, {"bob", "1"}} {
+		name := redistest.Key(t)
+		s.Do(t, "HSET", append([]any{name}, fields...)...)
+		for _, more := range [][]string{{"--even-if-alive"}, {"--for=1s", "--dead", fields[0].(string)}} {
+			got := finish(t, s.URL(), append([]string{"unlock", "--force", name}, more...)...)
+			require.Equal(t, 2, got.code, got.stderr)
+			oneLine(t, got.stderr)
+			require.Contains(t, got.stderr, "is a hash, and no lock of Redisson's")
+			require.True(t, exists(t, s, name))
+		}
+	}
+}
+
+// Between the last look and the taking a lock may change hands, however long the
+// user, or a connection, took.
+func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	client, err := redlatch.Open(t.Context(), s.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	for why, change := range map[string]func(name string){
+		"has changed hands meanwhile": func(name string) {
+			s.Do(t, "DEL", name)
+			s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1)
+		},
+		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
+	} {
+		name := heldBy(t, s, redisson, time.Minute)
+		seen, err := see(t.Context(), client, name)
+		require.NoError(t, err)
+		change(name)
+		o := &unlockOptions{globals: &globals{}, dead: redisson, yes: true}
+		err = o.take(t.Context(), client, &seen, forcedOf(&seen), &auditLog{})
+		require.ErrorContains(t, err, why)
+		require.True(t, exists(t, s, name))
+	}
+}

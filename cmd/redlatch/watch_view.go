@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/follow"
+)
+
+// told is an event for programs.
+type told struct {
+	At    time.Time `json:"at"`
+	Name  string    `json:"name"`
+	Event string    `json:"event"`
+	Owner string    `json:"owner,omitempty"`
+	*client
+	Label string `json:"label,omitempty"`
+	// From is who had the lock before.
+	From  string `json:"from,omitempty"`
+	Count count  `json:"count,omitempty"`
+	// LeaseMillis is what the lease has left, nil when it has none or it is not the
+	// owner's.
+	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
+	Place       int    `json:"place,omitempty"`
+	Queue       int    `json:"queue_length"`
+	// Messages is how many messages there were since the last look.
+	Messages int `json:"messages"`
+}
+
+func toldOf(e *follow.Event, label string) *told {
+	t := &told{
+		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: count(e.Count),
+		Place: e.Place, Queue: e.Queue, Messages: e.Messages,
+	}
+	if e.Owner != "" {
+		c := clientOf(e.Owner)
+		t.client = &c
+	}
+	if e.Count != "" && e.Lease >= 0 {
+		ms := e.Lease.Milliseconds()
+		t.LeaseMillis = &ms
+	}
+	return t
+}
+
+// leastLabel is how much of a label is shown where there is no room for it.
+const leastLabel = 8
+
+// eventLine tells people of an event in a line that fits a terminal, as far as names
+// let it.
+func eventLine(e *follow.Event, label string, named bool) string {
+	line := fmt.Sprintf("%s  %-8s  %s", e.At.Format("15:04:05.000"), e.What, eventWords(e))
+	if named {
+		line += "  " + printable(e.Name)
+	}
+	if label == "" {
+		return line
+	}
+	room := max(leastLabel, columns-2-utf8.RuneCountInString(line))
+	return line + "  " + cut(safe(label), room)
+}
+
+// eventWords says what there is to say of an event beside its name.
+func eventWords(e *follow.Event) string {
+	who := "by whom is not known"
+	if e.Owner != "" {
+		who = short(e.Owner)
+	}
+	switch e.What {
+	case follow.Free:
+		if e.Queue == 0 {
+			return "nobody is queued"
+		}
+		return fmt.Sprintf("%d queued, next %s", e.Queue, short(e.Next))
+	case follow.Held:
+		return fmt.Sprintf("%s, count %s, %s", who, printable(e.Count), leaseWords(e))
+	case follow.Taken:
+		return who + ", " + leaseWords(e)
+	case follow.Passed:
+		return who + " from " + number(e.From)
+	case follow.Entered, follow.Left:
+		return who + ", count " + printable(e.Count)
+	case follow.Queued:
+		return fmt.Sprintf("%s, place %d", who, e.Place)
+	}
+	return who
+}
+
+func leaseWords(e *follow.Event) string {
+	if e.Lease < 0 {
+		return "no lease"
+	}
+	return "lease " + leaseOf(e.Lease)
+}

@@ -1,0 +1,135 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// rotating is a server whose user's password changes, a client that is told of it,
+// and a lock that the client holds and waits for.
+type rotating struct {
+	*redistest.Server
+	client *redlatch.Client
+	tokens tokens
+	log    *redistest.Journal
+	hold   *rlock.Hold
+	ctx    context.Context // the hold's
+	waited chan error
+	theirs *rlock.Hold // of the lock that the client waits for
+}
+
+func newRotating(t *testing.T, lease time.Duration) *rotating {
+	t.Helper()
+	r := &rotating{Server: redistest.Start(t), waited: make(chan error, 1)}
+	r.rotate(t, "first")
+	r.tokens.set("first")
+	log, logger := redistest.NewJournal()
+	r.log = log
+	c := dialled(t, r.URL(), redlatch.WithCredentials(r.tokens.get), redlatch.WithWatchdogTimeout(lease), redlatch.WithLogger(logger))
+	r.client = c
+	var err error
+	r.hold, err = rlock.New(c, redistest.Key(t)).Lock(t.Context())
+	require.NoError(t, err)
+	r.ctx = r.hold.Context(t.Context())
+
+	name := redistest.Key(t)
+	r.theirs, err = rlock.New(dialled(t, r.URL()), name).Lock(t.Context())
+	require.NoError(t, err)
+	go func() {
+		hold, err := rlock.New(c, name).Lock(t.Context(), rlock.WithWait(time.Minute))
+		if err == nil {
+			err = hold.Unlock()
+		}
+		r.waited <- err
+	}()
+	require.Eventually(t, func() bool { return len(r.Channels(t)) == 1 }, soon, time.Millisecond)
+	return r
+}
+
+// rotate changes the password on the server, which ends the user's connections.
+func (r *rotating) rotate(t *testing.T, password string) {
+	t.Helper()
+	r.Do(t, "ACL", "SETUSER", "app", "on", "resetpass", ">"+password, "~*", "&*", "+@all")
+	r.Do(t, "CLIENT", "KILL", "USER", "app")
+}
+
+// finish holds that the one who waits gets its lock, as its message or its gap tells.
+func (r *rotating) finish(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return len(r.Channels(t)) == 1 && r.Channels(t)[0] == codec.LockChannel(r.theirs.Name())
+	}, soon, time.Millisecond)
+	require.NoError(t, r.theirs.Unlock())
+	select {
+	case err := <-r.waited:
+		require.NoError(t, err)
+	case <-time.After(soon):
+		require.FailNow(t, "it waits still")
+	}
+}
+
+func TestRotatedPasswordCostsNoHoldAndNoWaiter(t *testing.T) {
+	t.Parallel()
+	r := newRotating(t, 9*time.Second)
+	for _, password := range []string{"second", "third"} {
+		r.tokens.set(password)
+		r.rotate(t, password)
+		last := r.hold.Remaining()
+		require.Eventually(t, func() bool {
+			before := last
+			last = r.hold.Remaining()
+			return last > before
+		}, soon, time.Millisecond, "a renewal")
+	}
+	r.finish(t)
+	require.NoError(t, r.ctx.Err())
+	require.NoError(t, r.hold.Unlock())
+	require.Empty(t, r.log.Lines("WRONGPASS"))
+}
+
+// Vaults are late at times: what they give is wrong for a while.
+func TestPasswordThatIsWrongForLessThanTheLeaseCostsNoHold(t *testing.T) {
+	t.Parallel()
+	r := newRotating(t, 9*time.Second)
+	asked := r.tokens.calls.Load()
+	r.rotate(t, "second")
+	// The vault is late for as long as this is tried.
+	_, err := rlock.New(r.client, "any").IsLocked(t.Context())
+	if errors.Is(err, redlatch.ErrUncertain) { // sent before the end of the connection was seen
+		_, err = rlock.New(r.client, "any").IsLocked(t.Context())
+	}
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorContains(t, err, "WRONGPASS", "and not only that it was not sent in time")
+	require.Greater(t, r.tokens.calls.Load()-asked, int64(5), "it is tried again")
+	require.Less(t, r.tokens.calls.Load()-asked, int64(40), "but not in a tight loop")
+	require.NoError(t, r.hold.Err())
+	r.tokens.set("second")
+	back := time.Now()
+	r.finish(t)
+	require.Eventually(t, func() bool { return r.hold.Remaining() > 6*time.Second }, soon, time.Millisecond, "a renewal")
+	t.Logf("renewed %v after the password was right again", time.Since(back))
+	require.NoError(t, r.ctx.Err())
+	require.NoError(t, r.hold.Unlock())
+	require.Len(t, r.log.Lines("level=WARN msg=\"redlatch: cannot connect\""), 1, "one line for all that failed in a row")
+}
+
+func TestPasswordThatIsWrongForTheLeaseEndsTheHoldInTime(t *testing.T) {
+	t.Parallel()
+	r := newRotating(t, 3*time.Second)
+	r.rotate(t, "second")
+	<-r.ctx.Done()
+	require.EqualValues(t, 1, r.Do(t, "EXISTS", r.hold.Name()), "the loss came after the lease had ended")
+	require.ErrorIs(t, context.Cause(r.ctx), redlatch.ErrLost)
+	require.ErrorIs(t, r.hold.Unlock(), redlatch.ErrLost)
+	r.tokens.set("second")
+	r.finish(t)
+}

@@ -1,0 +1,150 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// secret is a password that must not be told.
+const secret = "hunter2-hunter2"
+
+// confidant keeps all that is told.
+type confidant struct {
+	*redistest.Journal
+	options []redlatch.Option
+	told    []string
+}
+
+func newConfidant(opts ...redlatch.Option) *confidant {
+	log, logger := redistest.NewJournal()
+	c := &confidant{Journal: log}
+	c.options = append(opts, redlatch.WithLogger(logger), redlatch.WithObserver(c), redlatch.WithDialTimeout(time.Second))
+	return c
+}
+
+// Observe is part of redlatch.Observer. Panics in it are logged.
+func (c *confidant) Observe(event redlatch.Event) {
+	_, _ = c.Write([]byte(dump(event)))
+	panic("an observer's own mistake")
+}
+
+// tell adds anything, with all that is wrapped in it.
+func (c *confidant) tell(values ...any) {
+	for _, v := range values {
+		c.told = append(c.told, dump(v))
+		switch err := v.(type) {
+		case interface{ Unwrap() error }:
+			c.tell(err.Unwrap())
+		case interface{ Unwrap() []error }:
+			for _, inner := range err.Unwrap() {
+				c.tell(inner)
+			}
+		}
+	}
+}
+
+func dump(v any) string { return fmt.Sprintf("%v\n%+v\n%#v\n%q\n", v, v, v, v) }
+
+// requireKept holds that much was told, and not the secret.
+func (c *confidant) requireKept(t *testing.T, among ...string) {
+	t.Helper()
+	told := append(c.told, c.Lines()...)
+	for _, text := range among {
+		heard := slices.ContainsFunc(told, func(line string) bool { return strings.Contains(line, text) })
+		require.True(t, heard, "the test itself hears too little: %s", text)
+	}
+	for _, line := range told {
+		if before, after, found := strings.Cut(line, secret); found {
+			require.FailNow(t, "the secret is told", "%s[…]%.40s", before[max(0, len(before)-200):], after)
+		}
+	}
+}
+
+// failsToOpen tells why it cannot.
+func (c *confidant) failsToOpen(t *testing.T, address string, opts ...redlatch.Option) {
+	t.Helper()
+	_, err := redlatch.Open(t.Context(), address, append(opts, c.options...)...)
+	require.Error(t, err)
+	c.tell(err)
+}
+
+func givesSecret(context.Context) (user, password string, err error) { return "app", secret, nil }
+
+func TestSecretsAreKeptWhenNoConnectionCanBeMade(t *testing.T) {
+	t.Parallel()
+	c := newConfidant()
+	a := newAuthority(t)
+	srv, address := tlsServer(t, a, nil)
+	srv.Do(t, "CONFIG", "SET", "requirepass", "another")
+	for _, scheme := range []string{"redis://", "rediss://", "unix://", "http://", ""} {
+		for _, user := range []string{":" + secret + "@", "app:" + secret + "@", secret + "@", "app:" + secret + "%zz@", secret + ":" + secret + ":", "app:12/" + secret + "@", "app:12?" + secret + "@", "app:12#" + secret + "@"} {
+			for _, host := range []string{address, "127.0.0.1:1", "host:port", "[::1", "", "/nowhere?db=x", "/nowhere", "127.0.0.1:1/db"} {
+				c.failsToOpen(t, scheme+user+host)
+			}
+		}
+	}
+	vault := redlatch.WithCredentials(givesSecret)
+	c.failsToOpen(t, "redis://127.0.0.1:1", vault)
+	c.failsToOpen(t, "rediss://"+address, vault, redlatch.WithTLSConfig(a.trusting()))
+	c.failsToOpen(t, "rediss://"+address, vault)
+	c.failsToOpen(t, "redis://:"+secret+"@"+address, redlatch.WithTLSConfig(a.trusting()))
+	c.requireKept(t, "WRONGPASS", "x509", "refused", "not a URL", "the scheme must be", "redlatch: cannot connect")
+}
+
+func TestSecretsAreKeptByAllThatIsTold(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	srv.Do(t, "ACL", "SETUSER", "app", "on", ">"+secret, "~app:*", "&*", "+@all", "-role")
+	address := strings.Replace(srv.URL(), "://", "://app:"+secret+"@", 1)
+	vault := redlatch.WithCredentials(givesSecret)
+	for _, opts := range [][]redlatch.Option{{redlatch.WithClientName("worker")}, {vault}} {
+		c := newConfidant()
+		client := dialled(t, address, append(opts, c.options...)...)
+		c.tell(client, *client, c.options, vault, client.ID())
+		l := rlock.New(client, "app:"+redistest.Key(t))
+		hold, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		c.tell(l, hold.Owner())
+		_, err = l.TryLock(t.Context(), rlock.WithOwner(codec.NewOwner(uuid.New(), 7)))
+		c.tell(err)
+		_, err = rlock.New(client, "theirs").Lock(t.Context()) // NOPERM
+		c.tell(err)
+		clients, _ := srv.Do(t, "CLIENT", "LIST").([]byte)
+		c.tell(string(clients), fmt.Sprintf("%s", srv.Do(t, "ACL", "LOG")))
+
+		// The password is out of date from now on.
+		srv.Do(t, "ACL", "SETUSER", "app", "resetpass", ">another")
+		srv.KillClients(t, "normal")
+		require.Eventually(t, func() bool {
+			_, err = l.TryLock(t.Context())
+			c.tell(err)
+			return err != nil && strings.Contains(err.Error(), "WRONGPASS")
+		}, soon, time.Millisecond)
+		c.tell(hold.Unlock(), context.Cause(hold.Context(t.Context())))
+		srv.Do(t, "ACL", "SETUSER", "app", "resetpass", ">"+secret)
+		c.requireKept(t, "NOPERM", "WRONGPASS", " name=", "redlatch: connection lost", "an observer's own mistake")
+	}
+}
+
+// What a vault says is its own affair, and passed on.
+func TestErrorsOfTheVaultArePassedOnWithoutWhatItGaveBefore(t *testing.T) {
+	t.Parallel()
+	c := newConfidant()
+	c.failsToOpen(t, redistest.Shared(t).URL(), redlatch.WithCredentials(func(context.Context) (string, string, error) {
+		return "app", secret, errors.New("the lease of the token is over")
+	}))
+	c.requireKept(t, "the lease of the token is over")
+}

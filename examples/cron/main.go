@@ -1,0 +1,77 @@
+// Command cron does a job at most once per hour, on however many machines it is
+// started, as by a cron table that all of them share. Whoever is first takes the lock
+// for the whole hour and leaves it to its lease; who comes later in that hour goes
+// away. A job that fails gives the lock back, so that another machine may try. One whose
+// machine dies is not done again in that hour: at most once is not at least once. Copy it.
+//
+//	0 * * * *  cron redis://localhost:6379
+//
+// From a shell, redlatch run --at-least does the same for any command.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	period = time.Hour
+	// slack is how much sooner than the period the lock is free again, so that
+	// machines whose clocks differ by less all find it free in the next period. A
+	// machine that is later than that runs the job twice.
+	slack = time.Minute
+)
+
+func main() {
+	url := "redis://localhost:6379"
+	if len(os.Args) > 1 {
+		url = os.Args[1]
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx, url); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, url string) error {
+	client, err := redlatch.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	did, err := once(ctx, rlock.New(client, "cron-example"), report)
+	if !did && err == nil {
+		fmt.Println("done by somebody else")
+	}
+	return errors.Join(err, client.Close())
+}
+
+// once does the job unless it was done in this period, and reports whether it did.
+func once(ctx context.Context, lock *rlock.Lock, job func(context.Context) error) (bool, error) {
+	hold, err := lock.TryLock(ctx, rlock.WithLease(period-slack))
+	switch {
+	case errors.Is(err, redlatch.ErrNotAcquired):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if err := job(hold.Context(ctx)); err != nil {
+		return true, errors.Join(err, hold.Unlock()) // let another machine try
+	}
+	return true, hold.LetExpire() // nobody else in this period
+}
+
+// report stands for the job.
+func report(ctx context.Context) error {
+	fmt.Println("reporting")
+	return ctx.Err()
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const shortLease = 3 * time.Second
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func lockOf(t *testing.T, s *redistest.Server, key string) *rlock.Lock {
+	t.Helper()
+	client, err := connect(s.URL(), redlatch.WithWatchdogTimeout(shortLease))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() }) // its server may be gone
+	return rlock.New(client, key)
+}
+
+func TestBothPoliciesRefuseALockThatSomebodyElseHolds(t *testing.T) {
+	t.Parallel()
+	s, key := redistest.Shared(t), redistest.Key(t)
+	hold, err := lockOf(t, s, key).Lock(t.Context())
+	require.NoError(t, err)
+	for _, when := range []policy{failClosed, failOpen} {
+		err := guarded(t.Context(), lockOf(t, s, key), when, func(context.Context) error {
+			t.Errorf("%s: worked beside the holder", when)
+			return nil
+		})
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, when)
+	}
+	require.NoError(t, hold.Unlock())
+}
+
+func TestWithoutRedisOpenWorksAndClosedDoesNot(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Kill()
+	worked := map[policy]bool{}
+	for _, when := range []policy{failClosed, failOpen} {
+		err := guarded(t.Context(), lockOf(t, s, "any"), when, func(context.Context) error {
+			worked[when] = true
+			return nil
+		})
+		if when == failClosed {
+			require.ErrorIs(t, err, redlatch.ErrNotSent)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, map[policy]bool{failOpen: true}, worked)
+}
+
+func TestRedisThatDiesMeanwhileEndsTheWorkOfClosedAlone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	closed, open := lockOf(t, s, "closed"), lockOf(t, s, "open")
+	ended := make(chan error, 2)
+	started := make(chan struct{}, 2)
+	release := make(chan struct{})
+	work := func(ctx context.Context) error {
+		started <- struct{}{}
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	go func() { ended <- guarded(t.Context(), open, failOpen, work) }()
+	<-started
+	lost := make(chan error, 1)
+	go func() { lost <- guarded(t.Context(), closed, failClosed, work) }()
+	<-started
+	s.Kill()
+	require.ErrorIs(t, <-lost, redlatch.ErrLost)
+	require.Empty(t, ended, "the other one works on")
+	close(release)
+	require.NoError(t, <-ended)
+}
+
+func TestDegradeProgramWorksUnderTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	require.NoError(t, run(t.Context(), s.URL(), failOpen))
+	require.NoError(t, run(t.Context(), s.URL(), failClosed))
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", "degrade-example"))
+}

@@ -1,0 +1,112 @@
+// Command fencing shows what to do about ErrLost where two at once do harm: let the
+// resource itself refuse the late one. Each row has a version; whoever writes says
+// which version it has read, and a row that has moved on is left as it is. The lock
+// still earns its keep: it lets the others wait instead of work in vain.
+//
+// Worker A takes the lock for three seconds, reads a row, and then stands still, as a
+// process does whose machine swaps, or that does not look at its context. Its lease
+// ends, B takes the lock and writes. Then A goes on, and is refused. Copy it.
+//
+//	go run ./examples/fencing redis://localhost:6379
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// errStale says that the row has moved on since it was read.
+var errStale = errors.New("the order was changed by somebody else")
+
+// order is a row.
+type order struct {
+	state   string
+	version int64
+}
+
+// table stands for a table of your database.
+type table struct {
+	mu   sync.Mutex // guards rows
+	rows map[string]order
+}
+
+// read is SELECT state, version FROM orders WHERE id = ?
+func (t *table) read(id string) order {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rows[id]
+}
+
+// update is UPDATE orders SET state = ?, version = version + 1 WHERE id = ? AND
+// version = ?, and an error when that changed no row.
+func (t *table) update(id, state string, read order) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows[id].version != read.version {
+		return errStale
+	}
+	t.rows[id] = order{state, read.version + 1}
+	return nil
+}
+
+func main() {
+	url := "redis://localhost:6379"
+	if len(os.Args) > 1 {
+		url = os.Args[1]
+	}
+	orders := &table{rows: map[string]order{"42": {"paid", 1}}}
+	if err := run(context.Background(), url, orders); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("order 42: %s, version %d\n", orders.read("42").state, orders.read("42").version)
+}
+
+// run lets A and B work on one order.
+func run(ctx context.Context, url string, orders *table) error {
+	client, err := redlatch.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	lock := rlock.New(client, "fencing-example:42")
+	hasRead, goOn := make(chan struct{}), make(chan struct{})
+	late := make(chan error, 1)
+	go func() {
+		late <- lock.Do(ctx, func(context.Context) error {
+			row := orders.read("42")
+			close(hasRead)
+			<-goOn // stands still, and does not look at its context
+			return orders.update("42", "shipped by A", row)
+		}, rlock.WithLease(3*time.Second))
+	}()
+	select {
+	case <-hasRead:
+	case err := <-late:
+		return errors.Join(err, client.Close())
+	}
+	err = lock.Do(ctx, func(context.Context) error {
+		return orders.update("42", "shipped by B", orders.read("42"))
+	})
+	close(goOn)
+	return errors.Join(err, verdict(<-late), client.Close())
+}
+
+// verdict judges how the late worker ended. Its work was refused by the resource, and
+// its lock was lost: both errors are there.
+func verdict(err error) error {
+	switch {
+	case errors.Is(err, errStale) && errors.Is(err, redlatch.ErrLost):
+		fmt.Println("A is late, and was refused:", errStale)
+		return nil
+	case err == nil:
+		return errors.New("the late worker was not late")
+	}
+	return err
+}

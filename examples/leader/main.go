@@ -1,0 +1,83 @@
+// Command leader leads while it holds a lock, and stands by while another one does.
+// A leader that loses the lock steps down before the next one can begin, if its work
+// heeds its context; one that is asked to stop makes way at once; one that dies is
+// followed when its lease is over, six seconds here. Copy it.
+//
+//	go run ./examples/leader redis://localhost:6379
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// lease is how long nobody leads after a leader died. It is renewed every third
+	// of it; Redis that cannot be reached for about as long ends the leadership, too.
+	lease = 6 * time.Second
+	// pause keeps a candidate that meets an error from asking again at once.
+	pause = time.Second
+)
+
+func main() {
+	url := "redis://localhost:6379"
+	if len(os.Args) > 1 {
+		url = os.Args[1]
+	}
+	if err := run(url); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(url string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(lease))
+	if err != nil {
+		return err
+	}
+	campaign(ctx, rlock.New(client, "leader-example"))
+	return client.Close()
+}
+
+// campaign leads whenever it can, until ctx ends.
+func campaign(ctx context.Context, lock *rlock.Lock) {
+	for ctx.Err() == nil {
+		err := lock.Do(ctx, lead)
+		switch {
+		case ctx.Err() != nil: // asked to stop: the lock is free, if it was ours
+		case errors.Is(err, redlatch.ErrLost):
+			fmt.Println("stepped down: the lock is lost")
+		case err != nil:
+			log.Print(err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// lead stands for what only the leader does. It must return soon after ctx ends: by
+// then another one may lead.
+func lead(ctx context.Context) error {
+	fmt.Println("leading")
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C: // a piece of work
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Package address says what may be shown of a server's address, which has a password
+// in it as a rule: the scheme, the host and the path of one that is well formed, and
+// nothing at all of any other. It is pure.
+package address
+
+import (
+	"net/url"
+	"strings"
+)
+
+const (
+	// hidden stands for an address of which nothing may be shown.
+	hidden = "the given address"
+	// most bounds how much of an address is shown, in bytes.
+	most = 200
+)
+
+// Show returns what may be shown of an address, 203 bytes at most.
+func Show(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return hidden
+	}
+	return ShowURL(u)
+}
+
+// ShowURL is [Show] for an address that was taken apart.
+func ShowURL(u *url.URL) string {
+	known := u.Scheme == "unix" || (u.Scheme == "redis" || u.Scheme == "rediss") && u.Host != ""
+	if !known || u.Opaque != "" || Misplaced(u) {
+		return hidden
+	}
+	text := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	if len(text) > most {
+		return text[:most] + "..." // it is escaped: any byte is a place to cut at
+	}
+	return text
+}
+
+// Misplaced reports whether a part of the user or the password may stand where none
+// should, as happens when the @ is forgotten, a slash is one too many, or one is not
+// escaped.
+func Misplaced(u *url.URL) bool {
+	if u.Scheme == "unix" {
+		_, after, _ := strings.Cut(u.Path, ":")
+		return u.Host != "" || strings.Contains(after, "@")
+	}
+	if strings.Count(u.Host, ":") > 1 && !strings.HasPrefix(u.Host, "[") {
+		return true
+	}
+	return strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
+}

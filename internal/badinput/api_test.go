@@ -1,0 +1,186 @@
+package badinput_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// packages are those that users import, by their folders.
+var packages = []string{".", "rlock", "rfairlock", "codec", "pubsub", "transport", "embedded"}
+
+// functions are the exported functions and methods that are tried here. Options are
+// tried with what they are options of.
+var functions = map[string]any{
+	"redlatch.New": redlatch.New, "redlatch.NewWithTransport": redlatch.NewWithTransport,
+	"redlatch.PoolDialer":   redlatch.PoolDialer,
+	"redlatch.WithClientID": redlatch.WithClientID, "redlatch.WithClientName": redlatch.WithClientName,
+	"redlatch.WithCommandTimeout": redlatch.WithCommandTimeout, "redlatch.WithCredentials": redlatch.WithCredentials,
+	"redlatch.WithDeadWaiterGrace": redlatch.WithDeadWaiterGrace, "redlatch.WithDialTimeout": redlatch.WithDialTimeout,
+	"redlatch.WithFairWaitTimeout": redlatch.WithFairWaitTimeout, "redlatch.WithLogger": redlatch.WithLogger,
+	"redlatch.WithLabel":      redlatch.WithLabel,
+	"redlatch.WithLossMargin": redlatch.WithLossMargin, "redlatch.WithMaxWaiters": redlatch.WithMaxWaiters,
+	"redlatch.WithNameMapper": redlatch.WithNameMapper, "redlatch.WithObserver": redlatch.WithObserver,
+	"redlatch.WithPollCap": redlatch.WithPollCap, "redlatch.WithReplicaDialer": redlatch.WithReplicaDialer,
+	"redlatch.WithServerTime": redlatch.WithServerTime, "redlatch.WithTLSConfig": redlatch.WithTLSConfig,
+	"redlatch.WithWatchdogTimeout": redlatch.WithWatchdogTimeout,
+	"redlatch.Client.ClockOffset":  (*redlatch.Client).ClockOffset, "redlatch.Client.Close": (*redlatch.Client).Close,
+	"redlatch.Client.ID": (*redlatch.Client).ID, "redlatch.Client.Shutdown": (*redlatch.Client).Shutdown,
+	"redlatch.LockError.Error": (*redlatch.LockError).Error, "redlatch.LockError.Unwrap": (*redlatch.LockError).Unwrap,
+
+	"rlock.New": rlock.New, "rfairlock.New": rfairlock.New,
+	"rlock.EvenIfAlive": rlock.EvenIfAlive, "rlock.WithLease": rlock.WithLease, "rlock.WithMaxHold": rlock.WithMaxHold,
+	"rlock.WithOwner": rlock.WithOwner, "rlock.WithWait": rlock.WithWait, "rlock.WithWatchdog": rlock.WithWatchdog,
+	"rlock.Lock.Do": (*rlock.Lock).Do, "rlock.Lock.Evict": (*rlock.Lock).Evict,
+	"rlock.Lock.ForceUnlock": (*rlock.Lock).ForceUnlock, "rlock.Lock.HoldCount": (*rlock.Lock).HoldCount,
+	"rlock.Lock.Inspect": (*rlock.Lock).Inspect, "rlock.Lock.IsHeldBy": (*rlock.Lock).IsHeldBy,
+	"rlock.Lock.IsLocked": (*rlock.Lock).IsLocked, "rlock.Lock.Listeners": (*rlock.Lock).Listeners,
+	"rlock.Lock.Lock": (*rlock.Lock).Lock, "rlock.Lock.Name": (*rlock.Lock).Name,
+	"rlock.Lock.Resume": (*rlock.Lock).Resume, "rlock.Lock.TTL": (*rlock.Lock).TTL,
+	"rlock.Lock.TryLock": (*rlock.Lock).TryLock, "rlock.Lock.UnlockAs": (*rlock.Lock).UnlockAs,
+	"rlock.Hold.Context": (*rlock.Hold).Context, "rlock.Hold.Err": (*rlock.Hold).Err,
+	"rlock.Hold.HandOver": (*rlock.Hold).HandOver, "rlock.Hold.LetExpire": (*rlock.Hold).LetExpire,
+	"rlock.Hold.Name": (*rlock.Hold).Name, "rlock.Hold.Owner": (*rlock.Hold).Owner,
+	"rlock.Hold.Remaining": (*rlock.Hold).Remaining, "rlock.Hold.Unlock": (*rlock.Hold).Unlock,
+	"rlock.Inspection.Held": (*rlock.Inspection).Held, "rlock.Subscribed.String": rlock.Subscribed.String,
+
+	"codec.Acquired": codec.Acquired, "codec.Count": codec.Count, "codec.DecodeBeat": codec.DecodeBeat,
+	"codec.DecodeEvicted": codec.DecodeEvicted, "codec.Exists": codec.Exists, "codec.Forced": codec.Forced,
+	"codec.Inspected": codec.Inspected, "codec.LatchKey": codec.LatchKey, "codec.LeaseMillis": codec.LeaseMillis,
+	"codec.LockChannel": codec.LockChannel, "codec.Millis": codec.Millis, "codec.NewOwner": codec.NewOwner,
+	"codec.Nudged": codec.Nudged, "codec.OwnerChannel": codec.OwnerChannel, "codec.ParseMessage": codec.ParseMessage,
+	"codec.ParseOwner": codec.ParseOwner, "codec.PrefixMapper": codec.PrefixMapper, "codec.QueueKey": codec.QueueKey,
+	"codec.Quote": codec.Quote, "codec.Reentered": codec.Reentered, "codec.Refused": codec.Refused, "codec.Released": codec.Released,
+	"codec.RenewedAt": codec.RenewedAt, "codec.Slot": codec.Slot, "codec.TimeoutKey": codec.TimeoutKey,
+	"codec.ValidateClusterName": codec.ValidateClusterName, "codec.ValidateName": codec.ValidateName,
+	"codec.WaitMillis": codec.WaitMillis, "codec.Beat.Free": codec.Beat.Free,
+	"codec.ReleaseOutcome.String": codec.ReleaseOutcome.String,
+	"codec.Owner.AppendTo":        codec.Owner.AppendTo, "codec.Owner.Client": codec.Owner.Client,
+	"codec.Owner.ClientStarted": codec.Owner.ClientStarted, "codec.Owner.IsZero": codec.Owner.IsZero,
+	"codec.Owner.MarshalText": codec.Owner.MarshalText, "codec.Owner.N": codec.Owner.N,
+	"codec.Owner.Native": codec.Owner.Native, "codec.Owner.String": codec.Owner.String,
+	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText,
+
+	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,
+	"pubsub.Subscriber.Stats": (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
+
+	"transport.IsCode": transport.IsCode, "transport.NewScript": transport.NewScript,
+	"transport.Call.Abandon": (*transport.Call).Abandon, "transport.Call.Abandoned": (*transport.Call).Abandoned,
+	"transport.Call.Claim": (*transport.Call).Claim, "transport.Call.Conn": (*transport.Call).Conn,
+	"transport.Call.Key": (*transport.Call).Key, "transport.Call.Name": (*transport.Call).Name,
+	"transport.Call.Withdraw": (*transport.Call).Withdraw,
+	"transport.Call.Reset":    (*transport.Call).Reset, "transport.Script.Name": (*transport.Script).Name,
+	"transport.Script.SHA": (*transport.Script).SHA, "transport.Script.Text": (*transport.Script).Text,
+	"transport.ServerError.Code": (*transport.ServerError).Code, "transport.ServerError.Error": (*transport.ServerError).Error,
+	"transport.ServerError.HasCode": (*transport.ServerError).HasCode,
+
+	"embedded.WithInProcess": embedded.WithInProcess, "embedded.Server.Addr": (*embedded.Server).Addr,
+	"embedded.Server.Close": (*embedded.Server).Close, "embedded.Server.Dial": (*embedded.Server).Dial,
+	"embedded.Server.DialNet": (*embedded.Server).DialNet, "embedded.Server.DropConnections": (*embedded.Server).DropConnections,
+	"embedded.Server.DropSubscribers": (*embedded.Server).DropSubscribers, "embedded.Server.FailWith": (*embedded.Server).FailWith,
+	"embedded.Server.FastForward": (*embedded.Server).FastForward, "embedded.Server.Heal": (*embedded.Server).Heal,
+	"embedded.Server.LoseReplies": (*embedded.Server).LoseReplies, "embedded.Server.SetTime": (*embedded.Server).SetTime,
+	"embedded.Server.URL": (*embedded.Server).URL,
+}
+
+// elsewhere are those that need a real network, and the tests that try them.
+var elsewhere = map[string]string{
+	"redlatch.Open":     "TestAddressesThatMakeNoSenseAreRefusedInOneShortLine",
+	"embedded.Start":    "TestAddressesThatNobodyCanListenOnAreErrors",
+	"embedded.WithAddr": "TestAddressesThatNobodyCanListenOnAreErrors",
+}
+
+func TestExportedFunctionsStandBadInput(t *testing.T) {
+	t.Parallel()
+	also := receivers()
+	for name, f := range functions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newFunction(t, name, f, also).try(t)
+		})
+	}
+}
+
+func TestEveryExportedFunctionIsTriedWithBadInput(t *testing.T) {
+	t.Parallel()
+	names := exported(t)
+	require.Greater(t, len(names), 100, "the functions were not found: the check itself is broken")
+	for name := range names {
+		_, here := functions[name]
+		_, there := elsewhere[name]
+		assert.True(t, here || there, "%s is tried with no bad input: add a row", name)
+		assert.False(t, here && there, name)
+	}
+	for name := range functions {
+		assert.True(t, names[name], "%s does not exist any more", name)
+	}
+	tests, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var source strings.Builder
+	for _, file := range tests {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		source.Write(text)
+	}
+	for name, test := range elsewhere {
+		assert.True(t, names[name], "%s does not exist any more", name)
+		assert.Contains(t, source.String(), "func "+test+"(", name)
+	}
+}
+
+// exported returns the exported functions, and methods of exported types, of the
+// packages that users import.
+func exported(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, pkg := range packages {
+		files, err := filepath.Glob(filepath.Join("..", "..", pkg, "*.go"))
+		require.NoError(t, err)
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				if f, isFunc := d.(*ast.FuncDecl); isFunc && f.Name.IsExported() {
+					if name := qualified(f); name != "" {
+						names[file.Name.Name+"."+name] = true
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// qualified returns Type.Method or Func, "" for methods of types that nobody sees.
+func qualified(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	of := f.Recv.List[0].Type
+	if star, isPointer := of.(*ast.StarExpr); isPointer {
+		of = star.X
+	}
+	name, isName := of.(*ast.Ident)
+	if !isName || !name.IsExported() {
+		return ""
+	}
+	return name.Name + "." + f.Name.Name
+}

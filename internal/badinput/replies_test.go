@@ -1,0 +1,319 @@
+package badinput_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// stage is what a play has: a client over a fake transport, and locks of it.
+type stage struct {
+	*world
+	fake *fake
+}
+
+// play is what a program does while one script or command of its lock is answered in
+// the wrong way. It returns the errors that the program met.
+type play struct {
+	target string
+	lock   func(*redlatch.Client, string) *rlock.Lock
+	act    func(s *stage, l *rlock.Lock) []error
+}
+
+// traveller is an owner that travels.
+var traveller = codec.NewOwner(uuid.UUID{7}, 1)
+
+// plays are one for each script and command.
+var plays = map[string]play{
+	"lock":              {"acquire", rlock.New, locks},
+	"try":               {"acquire", rlock.New, tries},
+	"lock as an owner":  {"acquire", rlock.New, locksAs},
+	"unlock":            {"release", rlock.New, unlocks},
+	"inner unlock":      {"release", rlock.New, reenters},
+	"re-enter":          {"reenter", rlock.New, reenters},
+	"renewal":           {"renew", rlock.New, works},
+	"hand over":         {"renew", rlock.New, handsOver},
+	"resume":            {"renew", rlock.New, resumes},
+	"unlock as":         {"release_shared", rlock.New, unlocksAs},
+	"shared unlock":     {"release_shared", rlock.New, locksAs},
+	"latch":             {"DEL", rlock.New, unlocksAs},
+	"force":             {"force_release", rlock.New, asks},
+	"is locked":         {"EXISTS", rlock.New, asks},
+	"is held by":        {"HEXISTS", rlock.New, asks},
+	"hold count":        {"HGET", rlock.New, asks},
+	"ttl":               {"PTTL", rlock.New, asks},
+	"inspect":           {"inspect", rlock.New, asks},
+	"fair lock":         {"fair_acquire", rfairlock.New, locks},
+	"fair try":          {"fair_try", rfairlock.New, tries},
+	"fair as an owner":  {"fair_acquire", rfairlock.New, locksAs},
+	"fair unlock":       {"fair_release", rfairlock.New, unlocks},
+	"fair re-enter":     {"fair_reenter", rfairlock.New, reenters},
+	"fair unlock as":    {"fair_release_shared", rfairlock.New, unlocksAs},
+	"fair force":        {"fair_force_release", rfairlock.New, asks},
+	"fair inspect":      {"fair_inspect", rfairlock.New, asks},
+	"fair evict looks":  {"fair_inspect", rfairlock.New, evicts},
+	"fair evict":        {"fair_evict", rfairlock.New, evicts},
+	"fair evict second": {"fair_give_up", rfairlock.New, evictsSecond},
+	"time":              {"TIME", rfairlock.New, clocks},
+}
+
+func locks(s *stage, l *rlock.Lock) []error {
+	h, err := l.Lock(s.bounded(), rlock.WithWait(10*time.Second))
+	if err != nil {
+		return []error{err}
+	}
+	return []error{h.Unlock()}
+}
+
+func tries(s *stage, l *rlock.Lock) []error {
+	h, err := l.TryLock(s.bounded())
+	if err != nil {
+		return []error{err}
+	}
+	return []error{h.Unlock()}
+}
+
+func locksAs(s *stage, l *rlock.Lock) []error {
+	h, err := l.Lock(s.bounded(), rlock.WithOwner(traveller), rlock.WithWait(10*time.Second))
+	if err != nil {
+		return []error{err}
+	}
+	return []error{h.Unlock()}
+}
+
+func (s *stage) held(l *rlock.Lock) *rlock.Hold {
+	h, err := l.Lock(s.bounded())
+	require.NoError(s.t, err)
+	return h
+}
+
+func unlocks(s *stage, l *rlock.Lock) []error { return []error{s.held(l).Unlock()} }
+
+func reenters(s *stage, l *rlock.Lock) []error {
+	outer := s.held(l)
+	inner, err := l.Lock(outer.Context(s.bounded()))
+	if err == nil {
+		err = inner.Unlock()
+	}
+	return []error{err, outer.Unlock()}
+}
+
+func works(s *stage, l *rlock.Lock) []error {
+	h := s.held(l)
+	time.Sleep(time.Minute)
+	return []error{h.Err(), h.Unlock()}
+}
+
+func handsOver(s *stage, l *rlock.Lock) []error {
+	h := s.held(l)
+	_, err := h.HandOver()
+	return []error{err, h.Unlock()}
+}
+
+func resumes(s *stage, l *rlock.Lock) []error {
+	h, err := l.Resume(s.bounded(), traveller)
+	if err != nil {
+		return []error{err}
+	}
+	return []error{h.Unlock()}
+}
+
+func unlocksAs(s *stage, l *rlock.Lock) []error { return []error{l.UnlockAs(s.bounded(), traveller)} }
+
+func asks(s *stage, l *rlock.Lock) []error {
+	ctx := s.bounded()
+	_, forced := l.ForceUnlock(ctx)
+	_, locked := l.IsLocked(ctx)
+	_, held := l.IsHeldBy(ctx, traveller)
+	_, count := l.HoldCount(ctx, traveller)
+	_, ttl := l.TTL(ctx)
+	_, seen := l.Inspect(ctx)
+	return []error{forced, locked, held, count, ttl, seen}
+}
+
+func evicts(s *stage, l *rlock.Lock) []error {
+	_, err := l.Evict(s.bounded(), "first", rlock.EvenIfAlive())
+	return []error{err}
+}
+
+func evictsSecond(s *stage, l *rlock.Lock) []error {
+	_, err := l.Evict(s.bounded(), "second", rlock.EvenIfAlive())
+	return []error{err}
+}
+
+func clocks(s *stage, l *rlock.Lock) []error {
+	_, err := s.client.ClockOffset(s.bounded())
+	return append(locks(s, l), err)
+}
+
+// perform plays in a bubble of its own, and returns the errors.
+func (p play) perform(t *testing.T, reply any) (errs []error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{target: p.target, reply: reply}
+		client, err := redlatch.NewWithTransport(f, redlatch.WithServerTime())
+		require.NoError(t, err)
+		s := &stage{&world{t: t, client: client}, f}
+		began := time.Now()
+		errs = p.act(s, p.lock(client, "job"))
+		assert.LessOrEqual(t, time.Since(began), bound+time.Minute, "it took its time")
+		time.Sleep(2 * time.Minute) // what is left to do is done
+		require.NoError(t, client.Close())
+		calls, struck := f.counts()
+		assert.Positive(t, struck, "%s was never sent: the check itself is broken", p.target)
+		assert.Less(t, calls, tooMany, "it asks without a pause: %T %.80q", reply, fmt.Sprint(reply))
+	})
+	return errs
+}
+
+func TestEveryCallStandsEveryReply(t *testing.T) {
+	t.Parallel()
+	for name, p := range plays {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, reply := range replies {
+				what := fmt.Sprintf("%T %.80q", reply, fmt.Sprint(reply))
+				for _, err := range p.perform(t, reply) {
+					if err != nil {
+						assert.NoError(t, complaint(err), what)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What nobody could take for an answer is an error that says so, and no success.
+func TestWhatIsNoAnswerIsNeverTakenForOne(t *testing.T) {
+	t.Parallel()
+	for name, p := range plays {
+		if name == "latch" || name == "fair evict second" {
+			continue // nobody reads these: they say nothing
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, reply := range []any{"OK", 1.5, []any{[]any{nil}, "x", nil, nil, nil, nil, nil}, nested(100)} {
+				joined := errors.Join(p.perform(t, reply)...)
+				require.Error(t, joined, "%T", reply)
+				if p.target != "renew" || name != "renewal" {
+					require.ErrorIs(t, joined, codec.ErrBadReply, "%T", reply)
+				} else {
+					require.ErrorIs(t, joined, redlatch.ErrLost, "%T", reply)
+				}
+			}
+		})
+	}
+}
+
+// A time to live that has no end is no reason to ask without a pause.
+func TestLockHeldForLongerThanAnyoneCanCountIsPolledAtTheCap(t *testing.T) {
+	t.Parallel()
+	for _, left := range []int64{math.MaxInt64, math.MaxInt64 / int64(time.Millisecond), math.MaxInt64/int64(time.Millisecond) + 1} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{target: "acquire", reply: left}
+			client, err := redlatch.NewWithTransport(f)
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			_, err = rlock.New(client, "job").Lock(ctx)
+			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+			require.NoError(t, client.Close())
+			calls, _ := f.counts()
+			require.Less(t, calls, 100, "ten minutes, asked every ten seconds")
+		})
+	}
+}
+
+// queued is a fair waiter's refusal: it is queued behind another, whose lock it is.
+var queued = []any{int64(5000), codec.NewOwner(uuid.UUID{7}, 9).String(), "first", int64(1)}
+
+// What looks after a queue runs while somebody waits in it: it is answered with
+// everything, too.
+func TestLookingAfterAQueueStandsEveryReply(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{"fair_heartbeat", "fair_evict", "fair_nudge", "fair_give_up"} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			for _, reply := range replies {
+				synctest.Test(t, func(t *testing.T) { waitsInAQueue(t, target, reply) })
+			}
+		})
+	}
+}
+
+func waitsInAQueue(t *testing.T, target string, reply any) {
+	t.Helper()
+	f := &queueing{fake: &fake{target: target, reply: reply}}
+	client, err := redlatch.NewWithTransport(f)
+	require.NoError(t, err)
+	began := time.Now()
+	_, err = rfairlock.New(client, "job").Lock(t.Context(), rlock.WithWait(time.Minute))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "%T", reply)
+	require.NoError(t, complaint(err))
+	assert.LessOrEqual(t, time.Since(began), 2*time.Minute)
+	time.Sleep(time.Minute) // the place is given up meanwhile
+	require.NoError(t, client.Close())
+	calls, _ := f.counts()
+	assert.Less(t, calls, tooMany, "%T: it asks without a pause", reply)
+}
+
+// queueing is a fake whose acquires are refused.
+type queueing struct{ *fake }
+
+// Start is part of transport.Transport.
+func (q *queueing) Start(c *transport.Call, done transport.Done) {
+	if c.Name() != "fair_acquire" {
+		q.fake.Start(c, done)
+		return
+	}
+	(&fake{target: "fair_acquire", reply: queued}).Start(c, done)
+}
+
+// recording is a fake that remembers at which counts releases aim.
+type recording struct {
+	*fake
+	targets []any // read when nothing runs any more
+}
+
+// Start is part of transport.Transport.
+func (r *recording) Start(c *transport.Call, done transport.Done) {
+	if c.Name() == "release" {
+		r.targets = append(r.targets, c.Args[3])
+	}
+	r.fake.Start(c, done)
+}
+
+// It may have been counted: the count is brought to what it should be, before the lock
+// is freed.
+func TestReentryWhoseReplyMakesNoSenseIsTakenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &recording{fake: &fake{target: "reenter", reply: "OK"}}
+		client, err := redlatch.NewWithTransport(f)
+		require.NoError(t, err)
+		l := rlock.New(client, "job")
+		outer, err := l.TryLock(t.Context())
+		require.NoError(t, err)
+		_, err = l.TryLock(outer.Context(t.Context()))
+		require.ErrorIs(t, err, codec.ErrBadReply)
+		synctest.Wait()
+		require.NoError(t, outer.Err(), "the outer hold goes on")
+		require.NoError(t, outer.Unlock())
+		require.NoError(t, client.Close())
+		require.Equal(t, []any{int64(1), int64(0)}, f.targets)
+	})
+}

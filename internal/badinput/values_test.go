@@ -1,0 +1,175 @@
+package badinput_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// value is an argument. The first of a type is one that is as it should be.
+type value struct {
+	what   string
+	make   func(w *world) any
+	panics string // a pattern of what the panic says that it leads to, if it does
+}
+
+func val(v any) value {
+	return value{what: fmt.Sprintf("%.60q", fmt.Sprint(v)), make: func(*world) any { return v }}
+}
+
+func vals[T any](all ...T) []value {
+	out := make([]value, len(all))
+	for i, v := range all {
+		out[i] = val(v)
+	}
+	return out
+}
+
+// mistake is a value that is a mistake in the program.
+func mistake[T any](what, says string) value {
+	var none T
+	return value{what: what, make: func(*world) any { return none }, panics: says}
+}
+
+// nilDeref is what the runtime says.
+const nilDeref = "nil pointer dereference"
+
+const mebibyte = 1 << 20
+
+// texts are names, owners, payloads and everything else that is a string.
+var texts = []string{
+	"plain", "", " ", "\x00", "a\x00b", "\xff\xfe", "{", "}", "{}", "a{b", "a}b", "{a}{b}", "}{",
+	"a\r\nb", "*1\r\n$4\r\nQUIT\r\n", "ключ🔑", "%s%d%!", "-1", "NaN", "9223372036854775808", "1e400",
+	"00000000-0000-0000-0000-000000000000:1", "\x1b[2J",
+	strings.Repeat("n", mebibyte), strings.Repeat("{", mebibyte), strings.Repeat("\xff", mebibyte),
+}
+
+var durations = []time.Duration{
+	5 * time.Second, 0, -1, 1, time.Millisecond - 1, time.Millisecond, -time.Hour, codec.MaxLease, codec.MaxLease + 1,
+	math.MaxInt64, math.MinInt64,
+}
+
+// replies are what a server may answer, most of it to nothing that it was asked.
+var replies = []any{
+	nil, int64(1), int64(0), int64(-1), int64(-2), int64(-3), int64(math.MaxInt64), int64(math.MinInt64),
+	"OK", "", "-1", []byte("1"), []byte{}, []byte("\xff\x00"), strings.Repeat("x", mebibyte), 1.5, true, int32(1),
+	[]any(nil), []any{}, []any{nil}, []any{int64(1)}, []any{int64(math.MaxInt64)}, []any{"1"}, []any{int64(-2), []any{}},
+	[]any{int64(math.MaxInt64), "a"}, []any{int64(1), nil, nil, nil}, []any{int64(0), "", "x", int64(1)},
+	[]any{int64(-2), []any{}, []any{}, []any{}, []any{}}, []any{int64(1), []any{"a"}, nil, nil, nil},
+	[]any{int64(5), []any{"a", "x"}, []any{"b"}, []any{"b", "inf"}, []any{"c"}},
+	[]any{int64(5), []any{"a", "1e400"}, []any{}, int64(-1)}, []any{int64(-2), []any{"a", "inf", "b", "-inf"}, []any{}, int64(2)},
+	[]any{"1", "2"}, []any{"9223372036854775807", "9223372036854775807"}, []any{"master", int64(0), []any{[]any{"", "0"}}},
+	&transport.ServerError{}, &transport.ServerError{Text: strings.Repeat("E", mebibyte)}, errors.New("stray"),
+	nested(100), many(100_000),
+}
+
+// nested is an array in an array in an array.
+func nested(levels int) any {
+	var reply any = int64(1)
+	for range levels {
+		reply = []any{reply}
+	}
+	return reply
+}
+
+func many(n int) any {
+	reply := make([]any, n)
+	for i := range reply {
+		reply[i] = int64(i)
+	}
+	return reply
+}
+
+// mapper is a name mapper that returns the same for every name.
+type mapper string
+
+// Map is part of codec.NameMapper.
+func (m mapper) Map(string) string { return string(m) }
+
+// Unmap is part of codec.NameMapper.
+func (m mapper) Unmap(string) string { return string(m) }
+
+// loud is an observer that panics.
+type loud struct{}
+
+// Observe is part of redlatch.Observer.
+func (loud) Observe(redlatch.Event) { panic("the observer's own") }
+
+type dialFunc = func(ctx context.Context) (redis.Conn, error)
+
+var errDial = errors.New("no way")
+
+// dials are dial functions, each of which the client must stand.
+var dials = []value{
+	{what: "dial", make: func(w *world) any { return w.srv.Server.Dial }},
+	val(dialFunc(nil)),
+	{what: "failing dial", make: func(*world) any {
+		return func(context.Context) (redis.Conn, error) { return nil, errDial }
+	}},
+	{what: "empty dial", make: func(*world) any {
+		return func(context.Context) (redis.Conn, error) { return nil, nil } //nolint:nilnil // the mistake
+	}},
+}
+
+// values are the arguments of each type.
+var values = map[reflect.Type][]value{
+	typeOf[string]():        vals(texts...),
+	typeOf[[]byte]():        vals([]byte("x"), nil, []byte{}, []byte("\xff\x00"), make([]byte, mebibyte)),
+	typeOf[int]():           vals(1, 0, -1, math.MaxInt, math.MinInt),
+	typeOf[int64]():         vals[int64](1, 0, -1, math.MaxInt64, math.MinInt64),
+	typeOf[time.Duration](): vals(durations...),
+	typeOf[time.Time](): vals(time.Now(), time.Time{}, time.Unix(0, 0), time.Unix(-1, 0),
+		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)),
+	typeOf[any]():       vals(replies...),
+	typeOf[error]():     append(vals(errDial), mistake[error]("no error", "")),
+	typeOf[uuid.UUID](): vals(uuid.UUID{7}, uuid.Nil, uuid.Max),
+	typeOf[codec.Owner](): vals(codec.NewOwner(uuid.UUID{7}, 1), codec.Owner{}, codec.NewOwner(uuid.Max, math.MinInt64),
+		codec.NewOwner(uuid.Nil, 1)),
+	typeOf[context.Context](): {
+		{what: "context", make: func(w *world) any { return w.bounded() }},
+		{what: "ended context", make: func(w *world) any { return w.ended() }},
+		mistake[context.Context]("nil context", "nil Context|nil parent"), // the second is the standard library's
+	},
+	typeOf[codec.NameMapper](): append(vals[codec.NameMapper](mapper("mapped"), mapper(""), mapper("\xff"),
+		mapper(strings.Repeat("m", mebibyte))), val(codec.NameMapper(nil))),
+	typeOf[*slog.Logger]():         vals(slog.New(slog.DiscardHandler), nil, new(slog.Logger)),
+	typeOf[*tls.Config]():          vals(&tls.Config{}, nil),
+	typeOf[redlatch.Credentials](): vals[redlatch.Credentials](nil),
+	typeOf[redlatch.Observer]():    vals[redlatch.Observer](loud{}, nil),
+	typeOf[*redis.Pool](): vals(&redis.Pool{}, nil, &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errDial }},
+		&redis.Pool{DialContext: func(context.Context) (redis.Conn, error) { return nil, errDial }}),
+	typeOf[dialFunc](): dials,
+	typeOf[func(context.Context, string) (redis.Conn, error)](): vals[func(context.Context, string) (redis.Conn, error)](nil,
+		func(context.Context, string) (redis.Conn, error) { return nil, errDial }),
+	typeOf[transport.Transport](): {{what: "transport", make: func(*world) any { return newFake() }}, val(transport.Transport(nil))},
+	typeOf[func(context.Context) error](): {
+		val(func(context.Context) error { return nil }),
+		mistake[func(context.Context) error]("nil function", nilDeref),
+	},
+	typeOf[pubsub.Config](): {
+		{what: "config", make: func(w *world) any { return pubsub.Config{Dial: w.srv.Server.Dial} }},
+		{what: "negative config", make: func(w *world) any {
+			return pubsub.Config{
+				Dial: w.srv.Server.Dial, PingInterval: math.MinInt64, DeadAfter: -1, DialTimeout: -1,
+				BackoffMin: math.MaxInt64, BackoffMax: math.MinInt64,
+			}
+		}},
+		mistake[pubsub.Config]("no config", "Config.Dial is nil"),
+	},
+}
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

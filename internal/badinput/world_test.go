@@ -1,0 +1,198 @@
+package badinput_test
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// world is what a call happens in: a bubble of fake time with a server, a client,
+// and locks that nobody holds.
+type world struct {
+	t      *testing.T
+	srv    *redistest.MiniServer
+	client *redlatch.Client
+	locks  int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, srv: redistest.Mini(t, embedded.WithInProcess())}
+	w.client = w.newClient()
+	return w
+}
+
+// newClient is a client that the call may close.
+func (w *world) newClient() *redlatch.Client {
+	w.t.Helper()
+	c, err := redlatch.New(w.srv.Server.Dial)
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { require.NoError(w.t, c.Close()) })
+	return c
+}
+
+// patience is how long the bounded context of a call lasts.
+const patience = 30 * time.Second
+
+func (w *world) bounded() context.Context {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
+func (w *world) ended() context.Context {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	cancel()
+	return ctx
+}
+
+// name is one that nothing has been done with.
+func (w *world) name() string {
+	w.locks++
+	return "lock-" + string(rune('a'+w.locks%26)) + time.Duration(w.locks).String()
+}
+
+// hold is a hold of a lock of its own.
+func (w *world) hold() *rlock.Hold {
+	w.t.Helper()
+	h, err := rlock.New(w.client, w.name()).TryLock(w.t.Context())
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = h.Unlock() }) // it may have been given up, or left to its lease
+	return h
+}
+
+// receivers are what methods are called on. The first is as it should be.
+func receivers() map[reflect.Type][]value {
+	locks := []value{
+		{what: "lock", make: func(w *world) any { return rlock.New(w.client, w.name()) }},
+		{what: "fair lock", make: func(w *world) any { return rfairlock.New(w.client, w.name()) }},
+		mistake[*rlock.Lock]("nil lock", nilDeref),
+	}
+	for _, name := range texts {
+		locks = append(locks,
+			value{what: "lock " + codec.Quote(name), make: func(w *world) any { return rlock.New(w.client, name) }},
+			value{what: "fair lock " + codec.Quote(name), make: func(w *world) any { return rfairlock.New(w.client, name) }})
+	}
+	return map[reflect.Type][]value{
+		typeOf[*rlock.Lock](): locks,
+		typeOf[*redlatch.Client](): {
+			{what: "client", make: func(w *world) any { return w.newClient() }},
+			{what: "closed client", make: func(w *world) any {
+				c := w.newClient()
+				require.NoError(w.t, c.Close())
+				return c
+			}},
+			mistake[*redlatch.Client]("nil client", "a nil Client|"+nilDeref),
+		},
+		typeOf[*rlock.Hold](): {
+			{what: "hold", make: func(w *world) any { return w.hold() }},
+			{what: "hold given up", make: func(w *world) any {
+				h := w.hold()
+				require.NoError(w.t, h.Unlock())
+				return h
+			}},
+			mistake[*rlock.Hold]("nil hold", nilDeref),
+		},
+		typeOf[*rlock.Inspection](): vals(&rlock.Inspection{}),
+		typeOf[rlock.Subscribed]():  vals[rlock.Subscribed](0, -1, 99),
+		typeOf[*redlatch.LockError](): vals(
+			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
+			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
+			&redlatch.LockError{Name: texts[len(texts)-2], TTL: durations[len(durations)-2], Err: redlatch.ErrLost}),
+		typeOf[codec.Beat]():           vals(codec.Beat{}),
+		typeOf[codec.ReleaseOutcome](): vals[codec.ReleaseOutcome](0, 255),
+		typeOf[*codec.Owner]():         {{what: "owner", make: func(*world) any { return &codec.Owner{} }}},
+		typeOf[*transport.Call]():      {{what: "call", make: func(*world) any { return &transport.Call{NumKeys: -1} }}},
+		typeOf[*transport.Script]():    vals(transport.NewScript("", "")),
+		typeOf[*transport.ServerError](): vals(&transport.ServerError{}, &transport.ServerError{Text: texts[len(texts)-1]},
+			&transport.ServerError{Text: "ERR \r\n\x00"}),
+		typeOf[*pubsub.Subscriber](): {{what: "subscriber", make: func(w *world) any {
+			s := pubsub.New(pubsub.Config{Dial: w.srv.Server.Dial})
+			w.t.Cleanup(func() { require.NoError(w.t, s.Close()) })
+			return s
+		}}},
+		typeOf[*embedded.Server](): {{what: "server", make: func(w *world) any {
+			return redistest.Mini(w.t, embedded.WithInProcess()).Server
+		}}},
+	}
+}
+
+// use does with a result what a caller would do, so that a value that was accepted is
+// tried, and leaves nothing behind.
+func (w *world) use(result any) {
+	switch r := result.(type) {
+	case *rlock.Hold:
+		if r != nil {
+			_ = r.Unlock() // the lease may be over by now
+		}
+	case *redlatch.Client:
+		if r != nil {
+			w.lockAndClose(r)
+		}
+	case redlatch.Option:
+		if c, err := redlatch.New(w.srv.Server.Dial, r); w.sane(err) {
+			w.lockAndClose(c)
+		}
+	case rlock.Option:
+		w.lockWith(r)
+	case rlock.EvictOption:
+		_, err := rfairlock.New(w.client, w.name()).Evict(w.bounded(), "nobody", r, nil)
+		w.sane(err)
+	case embedded.Option:
+		if s, err := embedded.Start(r, nil); w.sane(err) {
+			s.Close()
+		}
+	case *embedded.Server:
+		if r != nil {
+			r.Close()
+		}
+	case *pubsub.Subscriber:
+		sub, err := r.Subscribe(w.bounded(), "channel")
+		if w.sane(err) {
+			sub.Close()
+		}
+		require.NoError(w.t, r.Close())
+	case transport.Subscription:
+		if r != nil {
+			r.Close()
+		}
+	case *rlock.Lock:
+		_, err := r.Inspect(w.bounded())
+		w.sane(err)
+	}
+}
+
+// lockAndClose uses a client whose options were accepted.
+func (w *world) lockAndClose(c *redlatch.Client) {
+	for _, l := range []*rlock.Lock{rlock.New(c, w.name()), rfairlock.New(c, w.name())} {
+		if h, err := l.Lock(w.bounded()); w.sane(err) {
+			w.sane(h.Unlock())
+		}
+	}
+	require.NoError(w.t, c.Close())
+}
+
+// lockWith takes locks with an option, which may be refused.
+func (w *world) lockWith(o rlock.Option) {
+	for _, l := range []*rlock.Lock{rlock.New(w.client, w.name()), rfairlock.New(w.client, w.name())} {
+		for _, take := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.TryLock, l.Lock} {
+			if h, err := take(w.bounded(), nil, o); w.sane(err) {
+				w.sane(h.Unlock())
+			}
+		}
+		_, err := l.Resume(w.bounded(), codec.NewOwner(w.client.ID(), 1), o)
+		w.sane(err)
+	}
+}

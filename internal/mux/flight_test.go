@@ -1,0 +1,148 @@
+package mux_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// crowd is more calls than may be in flight.
+const crowd = 3000
+
+// stuck returns a Mux with a crowd of calls whose replies do not come, the first of
+// them, and how many have been sent.
+func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-chan outcome) {
+	t.Helper()
+	p = (&peer{}).answer(map[string]string{"SLOW": silence})
+	m = open(t, p.config())
+	require.NoError(t, m.Connect(t.Context()))
+	for range crowd {
+		c := command("SLOW")
+		all = append(all, c)
+		came = append(came, start(m, c))
+	}
+	synctest.Wait()
+	return m, p, all, came
+}
+
+// sent returns how many of the calls have been sent.
+func sent(calls []*transport.Call) int {
+	n := 0
+	for _, c := range calls {
+		if c.Conn() != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// answers makes the peer answer n calls, no faster than others are sent.
+func answers(p *peer, n int) {
+	for i := range n {
+		p.say(1, ok)
+		if i%256 == 255 {
+			synctest.Wait()
+		}
+	}
+}
+
+func TestNoMoreCallsAreInFlightThanMayBeInDoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, p, all, came := stuck(t)
+		require.Equal(t, 1024, sent(all))
+		p.say(1, hangUp)
+		for i, c := range all[:1024] {
+			require.ErrorIs(t, await(t, came[i]).err, transport.ErrUncertain)
+			require.NotZero(t, c.Conn())
+		}
+		synctest.Wait()
+		require.Equal(t, 2048, sent(all), "the next ones go to the next connection")
+	})
+}
+
+func TestCallThatIsQueuedBehindAFullFlightIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, p, all, came := stuck(t)
+		require.True(t, all[crowd-1].Abandon())
+		require.False(t, all[0].Abandon())
+		answers(p, crowd-1)
+		require.NoError(t, await(t, came[crowd-2]).err)
+		assert.Equal(t, transport.ErrNotSent, await(t, came[crowd-1]).err)
+		assert.Equal(t, crowd-1, sent(all))
+	})
+}
+
+func TestUrgentCallIsSentThoughTheFlightIsFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, p, all, came := stuck(t)
+		urgent := command("SLOW")
+		urgent.Urgent = true
+		overtaker := start(m, urgent)
+		synctest.Wait()
+		require.NotZero(t, urgent.Conn())
+		require.Equal(t, 1024, sent(all), "and nobody else")
+		for range 1025 {
+			p.say(1, ok)
+		}
+		require.NoError(t, await(t, overtaker).err)
+		none(t, came[crowd-1])
+	})
+}
+
+// A crowd of urgent calls holds up no vital one.
+func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, p, _, _ := stuck(t)
+		var all []*transport.Call
+		for range crowd {
+			c := command("SLOW")
+			c.Urgent = true
+			all = append(all, c)
+			start(m, c)
+		}
+		synctest.Wait()
+		require.Equal(t, 1024, sent(all), "beside as many that are not")
+		vital := command("SLOW")
+		vital.Urgent, vital.Vital = true, true
+		came := start(m, vital)
+		synctest.Wait()
+		require.NotZero(t, vital.Conn())
+		for range 2 * 1024 {
+			p.say(1, ok)
+		}
+		synctest.Wait()
+		none(t, came)
+		p.say(1, ok)
+		require.NoError(t, await(t, came).err)
+		require.Greater(t, sent(all), 1024, "the others follow")
+	})
+}
+
+// Room is made for many at a time, so that they share packets.
+func TestFlightIsFilledAgainWhenAQuarterOfItHasLanded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, p, all, came := stuck(t)
+		for range 255 {
+			p.say(1, ok)
+		}
+		synctest.Wait()
+		require.Equal(t, 1024, sent(all))
+		p.say(1, ok)
+		synctest.Wait()
+		require.Equal(t, 1024+256, sent(all))
+		answers(p, crowd-256)
+		for _, c := range came {
+			require.NoError(t, await(t, c).err)
+		}
+	})
+}

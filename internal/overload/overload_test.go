@@ -1,0 +1,216 @@
+package overload_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// foreign is who holds locks by hand.
+const foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
+
+func direct(s *redistest.Server) string { return s.URL() }
+
+// holdMany makes somebody else hold n locks for an hour.
+func (r *rig) holdMany(prefix string, n int) {
+	r.t.Helper()
+	r.server.Do(r.t, "EVAL", `for i = 0, ARGV[2] - 1 do
+redis.call('HSET', ARGV[1] .. i, ARGV[3], 1)
+redis.call('PEXPIRE', ARGV[1] .. i, 3600000)
+end`, 0, prefix, n, foreign)
+}
+
+// freeMany frees them, and tells those who wait, a thousand at a time.
+func (r *rig) freeMany(prefix string, n int) {
+	r.t.Helper()
+	for i := 0; i < n; i += 1000 {
+		r.server.Do(r.t, "EVAL", `for i = ARGV[2] + 0, ARGV[3] - 1 do
+redis.call('DEL', ARGV[1] .. i)
+redis.call('PUBLISH', ARGV[4]:gsub('@', ARGV[1] .. i), '0')
+end`, 0, prefix, i, min(i+1000, n), codec.LockChannel("@"))
+	}
+}
+
+// Not parallel, as all here: they measure.
+func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
+	r, n := newRig(t, direct), sized(20000)
+	name := redistest.Key(t)
+	r.holdMany(name, 1)
+	began := time.Now()
+	var y tally
+	wait := crowd(n, func(int) {
+		began := time.Now()
+		hold, err := rlock.New(r.client, name+"0").Lock(t.Context())
+		y.count(hold, err, began)
+	})
+	e := core.EngineOf(r.client)
+	r.until("all wait", aWhile, func() bool { return e.Waiting() == int64(n) })
+	t.Logf("%d wait after %v", n, time.Since(began).Round(time.Millisecond))
+	r.untilRenewed(began)
+	before := r.server.CommandStats(t)["evalsha"]
+	freed := time.Now()
+	r.freeMany(name, 1)
+	wait()
+	took := time.Since(freed)
+	t.Logf("each had its turn within %v, %.0f a second: %s", took.Round(time.Millisecond), float64(n)/took.Seconds(), &y)
+	scripts := r.server.CommandStats(t)["evalsha"] - before
+	t.Logf("%d scripts for all turns", scripts)
+	require.LessOrEqual(t, scripts, int64(2*n+n/10), "two for each, and a few polls")
+	require.EqualValues(t, n, y.acquired.Load())
+	require.Zero(t, y.unlocks.Load())
+	r.calmed(n)
+}
+
+func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
+	r, n := newRig(t, direct), sized(20000)
+	name := redistest.Key(t)
+	r.holdMany(name, n)
+	began := time.Now()
+	var y tally
+	wait := crowd(n, func(i int) {
+		began := time.Now()
+		hold, err := rlock.New(r.client, fmt.Sprint(name, i)).Lock(t.Context())
+		y.count(hold, err, began)
+	})
+	r.until("all listen", aWhile, func() bool { return r.channels() == n })
+	t.Logf("%d listen after %v", n, time.Since(began).Round(time.Millisecond))
+	require.Equal(t, 2, r.server.Clients(t))
+	r.untilRenewed(began)
+	freed := time.Now()
+	r.freeMany(name, n)
+	wait()
+	t.Logf("all had their locks within %v: %s", time.Since(freed).Round(time.Millisecond), &y)
+	require.EqualValues(t, n, y.acquired.Load())
+	require.Zero(t, y.unlocks.Load())
+	r.until("nobody listens", soon, func() bool { return r.channels() == 0 })
+	r.calmed(n)
+}
+
+func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
+	for name, many := range map[string]bool{"one lock": false, "as many locks": true} {
+		t.Run(name, func(t *testing.T) {
+			r, n := newRig(t, direct), sized(50000)
+			name := redistest.Key(t)
+			began := time.Now()
+			var y tally
+			crowd(n, func(i int) {
+				if !many {
+					i = 0
+				}
+				began := time.Now()
+				hold, err := rlock.New(r.client, fmt.Sprint(name, i)).TryLock(t.Context())
+				y.count(hold, err, began)
+			})()
+			took := time.Since(began)
+			t.Logf("%v: %s", took.Round(time.Millisecond), &y)
+			require.LessOrEqual(t, y.uncertain.Load(), int64(flightMax), "none, where the machine is not busy")
+			require.Zero(t, y.other.Load())
+			r.untilRenewed(began)
+			r.calmed(n)
+		})
+	}
+}
+
+// flightMax is how many calls of one connection can be in doubt.
+const flightMax = 1024
+
+// A server that gets nowhere near through what it is sent.
+func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
+	// A tenth of it would be done in time.
+	r, n := newRig(t, direct), max(10000, sized(50000))
+	name := redistest.Key(t)
+	release := r.keepBusy(100 * time.Millisecond)
+	began := time.Now()
+	var y tally
+	crowd(n, func(i int) {
+		began := time.Now()
+		hold, err := rlock.New(r.client, fmt.Sprint(name, i)).TryLock(t.Context())
+		y.count(hold, err, began)
+	})()
+	took := time.Since(began)
+	t.Logf("%v: %s", took.Round(time.Millisecond), &y)
+	require.Less(t, took, aWhile)
+	r.untilRenewed(began)
+	release()
+	require.Positive(t, y.notSent.Load(), "the server was not busy enough: the test proves nothing")
+	// What is sent has half of the command timeout left, which is enough for as many as
+	// can be in flight; but this machine may be busy, too.
+	require.LessOrEqual(t, y.uncertain.Load(), int64(flightMax))
+	require.Zero(t, y.other.Load())
+	r.calmed(n)
+}
+
+// keepBusy makes the server work for so long after each look at its connections,
+// until release is called.
+func (r *rig) keepBusy(d time.Duration) (release func()) {
+	r.t.Helper()
+	conn := r.server.Dial(r.t)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_, err := conn.Do("EVAL", `local function now()
+local t = redis.call('TIME')
+return t[1] * 1000000 + t[2]
+end
+local till = now() + ARGV[1] * 1000
+repeat for i = 1, 1000 do end until now() > till`, 0, d.Milliseconds())
+			if err != nil {
+				r.t.Errorf("the server cannot be kept busy: %v", err)
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-done
+	}
+}
+
+func TestServerThatAnswersInHalfASecond(t *testing.T) {
+	var p *redistest.Proxy
+	r := newRig(t, func(s *redistest.Server) string {
+		p = redistest.NewProxy(t, s.Addr())
+		return p.URL()
+	})
+	callers, name := sized(2000), redistest.Key(t)
+	p.Latency(redistest.ToServer, 250*time.Millisecond)
+	p.Latency(redistest.ToClient, 250*time.Millisecond)
+	began := time.Now()
+	over := began.Add(renewed + 3*time.Second)
+	var y tally
+	crowd(callers, func(i int) {
+		for time.Now().Before(over) {
+			began := time.Now()
+			var hold *rlock.Hold
+			var err error
+			if i%3 == 0 {
+				hold, err = rlock.New(r.client, fmt.Sprint(name, "of its own", i)).TryLock(t.Context())
+			} else {
+				hold, err = rlock.New(r.client, fmt.Sprint(name, i%100)).Lock(t.Context(), rlock.WithWait(5*time.Second))
+			}
+			y.count(hold, err, began)
+		}
+	})()
+	t.Logf("%v: %s", time.Since(began).Round(time.Millisecond), &y)
+	p.Latency(redistest.ToServer, 0)
+	p.Latency(redistest.ToClient, 0)
+	require.Zero(t, y.uncertain.Load()+y.notSent.Load()+y.other.Load()+y.unlocks.Load())
+	require.Positive(t, y.acquired.Load())
+	r.calmed(callers)
+}
+
+var _ redlatch.Observer = (*rig)(nil)

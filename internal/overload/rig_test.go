@@ -1,0 +1,216 @@
+package overload_test
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// sized returns n, or a tenth of it where the full load was not asked for.
+func sized(n int) int {
+	if os.Getenv("REDLATCH_OVERLOAD") == "full" {
+		return n
+	}
+	return n / 10
+}
+
+const (
+	// soon bounds what should happen at once, on a busy machine.
+	soon = 10 * time.Second
+	// aWhile bounds what takes as long as the load is heavy.
+	aWhile = 3 * time.Minute
+	// lease is that of the holds that are kept, and renewed is how often they are.
+	lease, renewed = 6 * time.Second, lease / 3
+	// dueWith is what a hold has left when its renewal is due: the lease, less the
+	// loss margin and a third.
+	dueWith = lease - lease/10 - renewed
+	// late is how late a renewal may be, on a busy machine. A hold is lost when it is
+	// dueWith late.
+	late = 3 * time.Second
+	// kept is how many holds there are: two renewal scripts.
+	kept = 200
+)
+
+// rig is a client under load.
+type rig struct {
+	t      *testing.T
+	server *redistest.Server
+	client *redlatch.Client
+	holds  []*rlock.Hold
+	log    *redistest.Journal
+
+	least    atomic.Int64 // the least that a hold had left, in nanoseconds
+	slowest  atomic.Int64 // the longest that a renewal took
+	failures atomic.Int64 // renewals that failed
+	peak     atomic.Uint64
+	heap     uint64 // before the load
+	routines int
+	stop     context.CancelFunc
+	sampler  sync.WaitGroup
+}
+
+// Observe is part of redlatch.Observer.
+func (r *rig) Observe(event redlatch.Event) {
+	renewal, ok := event.(redlatch.Renewed)
+	if !ok {
+		return
+	}
+	if renewal.Err != nil {
+		r.failures.Add(1)
+	}
+	for old := r.slowest.Load(); int64(renewal.Took) > old; old = r.slowest.Load() {
+		r.slowest.CompareAndSwap(old, int64(renewal.Took))
+	}
+}
+
+// newRig starts a server and a client at the address that at makes of it, which
+// keeps some holds.
+func newRig(t *testing.T, at func(s *redistest.Server) string) *rig {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds and a server")
+	}
+	r := &rig{t: t, server: redistest.Start(t)}
+	var err error
+	log, logger := redistest.NewJournal()
+	r.log = log
+	r.client, err = redlatch.Open(t.Context(), at(r.server), redlatch.WithObserver(r), redlatch.WithLogger(logger), redlatch.WithWatchdogTimeout(lease))
+	require.NoError(t, err)
+	for range kept {
+		hold, err := rlock.New(r.client, redistest.Key(t)).Lock(t.Context())
+		require.NoError(t, err)
+		r.holds = append(r.holds, hold)
+	}
+	r.pair() // the scripts are known
+	r.heap, r.routines = heapInUse(), runtime.NumGoroutine()
+	r.least.Store(int64(lease))
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop = cancel
+	r.sampler.Go(func() { r.sample(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		r.sampler.Wait()
+		require.NoError(t, r.client.Close())
+	})
+	return r
+}
+
+// sample notes what the holds have left, and how much memory is in use.
+func (r *rig) sample(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, h := range r.holds {
+			r.least.Store(min(r.least.Load(), int64(h.Remaining())))
+		}
+		if i%25 == 0 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			r.peak.Store(max(r.peak.Load(), m.HeapAlloc+m.StackInuse))
+		}
+	}
+}
+
+// calmed holds that everything is as it was before a load of so many goroutines, and
+// how the holds fared.
+func (r *rig) calmed(load int) {
+	r.t.Helper()
+	ended := time.Now()
+	pair := r.pair()
+	require.Less(r.t, time.Since(ended), soon/2, "a lock and an unlock, right after the load")
+	r.until("nothing of the load is left on the server", soon, func() bool { return r.size() == kept })
+	r.until("the goroutines are gone", soon, func() bool { return runtime.NumGoroutine() <= r.routines+25 }) // a second connection has some
+	settled := time.Since(ended)
+	r.stop()
+	r.sampler.Wait()
+	after := heapInUse()
+	for _, h := range r.holds {
+		require.NoError(r.t, h.Err(), "a hold was lost")
+	}
+	lateness := dueWith - time.Duration(r.least.Load())
+	r.t.Logf("renewals: at most %v late, the slowest took %v, %d failed", lateness.Round(time.Millisecond),
+		time.Duration(r.slowest.Load()).Round(time.Millisecond), r.failures.Load())
+	r.t.Logf("afterwards: a pair in %v, all calm after %v", pair.Round(time.Microsecond), settled.Round(time.Millisecond))
+	r.t.Logf("memory: %s before, %s at the peak with stacks, %s after", mega(r.heap), mega(r.peak.Load()), mega(after))
+	require.Empty(r.t, r.log.Lines("connection lost", "cannot connect"))
+	require.Less(r.t, lateness, late)
+	require.Positive(r.t, r.slowest.Load(), "nothing was renewed: the test proves nothing")
+	require.Zero(r.t, r.failures.Load())
+	// The runtime keeps its own notes on each goroutine there was.
+	require.Less(r.t, after, r.heap+(8<<20)+600*uint64(load), "memory is kept")
+}
+
+// untilRenewed goes on until each hold was due since the load began.
+func (r *rig) untilRenewed(began time.Time) {
+	<-time.After(time.Until(began.Add(renewed + time.Second)))
+}
+
+// channels returns how many channels have subscribers.
+func (r *rig) channels() int {
+	stats, err := redis.String(r.server.Do(r.t, "INFO", "stats"), nil)
+	require.NoError(r.t, err)
+	_, after, _ := strings.Cut(stats, "pubsub_channels:")
+	line, _, _ := strings.Cut(after, "\r\n")
+	n, err := strconv.Atoi(line)
+	require.NoError(r.t, err)
+	return n
+}
+
+// pair returns how long a lock and an unlock take.
+func (r *rig) pair() time.Duration {
+	r.t.Helper()
+	began := time.Now()
+	hold, err := rlock.New(r.client, redistest.Key(r.t)).Lock(r.t.Context())
+	require.NoError(r.t, err)
+	require.NoError(r.t, hold.Unlock())
+	return time.Since(began)
+}
+
+// size returns how many keys the server has.
+func (r *rig) size() int64 {
+	n, err := redis.Int64(r.server.Do(r.t, "DBSIZE"), nil)
+	require.NoError(r.t, err)
+	return n
+}
+
+func (r *rig) until(what string, within time.Duration, cond func() bool) {
+	r.t.Helper()
+	for limit := time.Now().Add(within); !cond(); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			require.FailNow(r.t, what, "not within %v", within)
+		}
+	}
+}
+
+// heapInUse returns the bytes of the heap that are in use, and not garbage.
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC() // what pools keep is garbage the second time
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func mega(bytes uint64) string {
+	return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 1, 64) + " MiB"
+}

@@ -1,0 +1,31 @@
+// Package wire reads what a server sends, and does not trust it.
+//
+// A Redis reply says how long it is before it comes: so many bytes, so many
+// elements, and elements within elements. The client library makes room for what is
+// announced at once, and calls itself for each level. A server that is broken, or is
+// no Redis at all, or belongs to somebody who means harm, could have it make room
+// for exabytes, or go down ten million levels, and either ends the whole process.
+//
+// # What may be announced
+//
+// [Guard] stands between the network and the client library, and below TLS. It
+// follows the replies without keeping them:
+//
+//	           ┌── "+", "-", ":" ─────────────────────────────┐
+//	line ──────┼── "$n": n bytes within the limits ──▶ bulk ──┼──▶ one element done
+//	  ▲        ├── "*n": n elements within the limits,        │        │
+//	  │        │         one level down ──▶ line              │        │
+//	  │        └── anything that is more than a limit ──▶ an error, for good
+//	  └─────────────────────────────────────────────────────────────── ┘
+//
+// The line that announces too much is never let through to its end, so nobody makes
+// room for it. The error wraps [ErrLimit], and the connection is of no use any more.
+// The limits are far above what any lock needs; a message of more than 32 MiB would
+// cost a subscriber its connection on a server with default settings, too.
+//
+// # Connections of others
+//
+// Connections that callers bring are not guarded: their sockets are not ours to
+// wrap. There [Receive] still keeps a length that no memory could hold from ending
+// the process.
+package wire

@@ -1,0 +1,147 @@
+package redlatch_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// journal is a log that may be read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write is part of io.Writer.
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+// String returns what was written until now.
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// labelOf returns the label of a client as it stands on the server, "" when there is
+// none.
+func labelOf(t *testing.T, s redistest.Target, c *redlatch.Client) string {
+	t.Helper()
+	text, err := redis.String(s.Do(t, "GET", "redlatch:label:"+c.ID().String()), nil)
+	if err != nil {
+		require.ErrorIs(t, err, redis.ErrNil)
+	}
+	return text
+}
+
+func TestLabelIsThereFromTheFirstLockUntilClose(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		const text = "billing@host-3 pid 812"
+		plain, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel(text))
+		require.NoError(t, err)
+		fair, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("fair "+text), redlatch.WithNameMapper(codec.PrefixMapper("app:")))
+		require.NoError(t, err)
+		require.Empty(t, labelOf(t, s, plain), "no lock was asked for")
+		_, err = rlock.New(plain, "job").Inspect(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, labelOf(t, s, plain), "to look at a lock is not to ask for it")
+
+		hold, err := rlock.New(plain, "job").Lock(t.Context())
+		require.NoError(t, err)
+		_, err = rfairlock.New(fair, "run").Lock(t.Context())
+		require.NoError(t, err)
+		for c, want := range map[*redlatch.Client]string{plain: text, fair: "fair " + text} {
+			require.Eventually(t, func() bool { return labelOf(t, s, c) == want }, soon, 10*time.Millisecond)
+			left, err := redis.Int64(s.Do(t, "PTTL", "redlatch:label:"+c.ID().String()), nil)
+			require.NoError(t, err)
+			require.Greater(t, left, (9 * time.Minute).Milliseconds())
+			require.LessOrEqual(t, left, (10 * time.Minute).Milliseconds())
+		}
+		require.NoError(t, hold.Unlock())
+		require.Equal(t, text, labelOf(t, s, plain), "it is the client's, not the hold's")
+		require.NoError(t, plain.Close())
+		require.NoError(t, fair.Close(), "with a hold that was not unlocked")
+		require.Empty(t, labelOf(t, s, plain))
+		require.Empty(t, labelOf(t, s, fair))
+	})
+}
+
+func TestClientWithoutALabelWritesNone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := dialled(t, s.URL())
+	hold, err := rlock.New(c, "job").Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, c.Close())
+	require.Zero(t, s.CommandStats(t)["set"])
+	require.Zero(t, s.CommandStats(t)["del"]-1, "the lock's own")
+}
+
+func TestLabelStaysUntilAClientThatShutsDownIsThrough(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("billing"))
+	require.NoError(t, err)
+	hold, err := rlock.New(c, "job").Lock(t.Context())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return labelOf(t, s, c) != "" }, soon, 10*time.Millisecond)
+	over := make(chan error, 1)
+	go func() { over <- c.Shutdown(t.Context()) }()
+	require.Eventually(t, func() bool {
+		_, err := rlock.New(c, "other").TryLock(t.Context())
+		return err != nil
+	}, soon, 10*time.Millisecond)
+	require.Equal(t, "billing", labelOf(t, s, c))
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, <-over)
+	require.Empty(t, labelOf(t, s, c))
+}
+
+func TestLockGoesOnWhereTheLabelMayNotBeWritten(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "locks", "reset", "on", ">password", "+@all", "~job", "&*", "~redisson*")
+	log := &journal{}
+	c, err := redlatch.Open(t.Context(), "redis://locks:password@"+s.Addr(),
+		redlatch.WithLabel("billing"), redlatch.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	require.NoError(t, err)
+	for range 10 {
+		hold, err := rlock.New(c, "job").Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+	}
+	const told = "the client's label cannot be written"
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), told) }, soon, 10*time.Millisecond)
+	require.NoError(t, c.Close())
+	require.Equal(t, 1, strings.Count(log.String(), told))
+	require.Contains(t, log.String(), "NOPERM")
+}
+
+func TestLabelThatMakesNoSenseIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		strings.Repeat("x", 201): "redlatch: a label of 201 bytes",
+		"two\nlines":             `redlatch: the label "two\nlines" has characters`,
+	} {
+		_, err := redlatch.NewWithTransport(&closing{}, redlatch.WithLabel(text))
+		require.ErrorContains(t, err, says)
+	}
+}

@@ -1,0 +1,163 @@
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// demo returns a client of a server in this process, and what ends both.
+func demo() (client *redlatch.Client, stop func()) {
+	srv, err := embedded.Start(embedded.WithInProcess())
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = redlatch.New(srv.Dial)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		_ = client.Close() // the server goes, too
+		srv.Close()
+	}
+}
+
+// The settings of a fleet of Redisson, as a client of Redlatch has them.
+func Example_migrateConfiguration() {
+	srv, err := embedded.Start() // in a real program: your Redis
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+	ctx, url, secret := context.Background(), srv.URL(), func(context.Context) (user, password string, err error) { return }
+
+	client, err := redlatch.Open(ctx, url,
+		redlatch.WithWatchdogTimeout(30*time.Second),            // lockWatchdogTimeout
+		redlatch.WithFairWaitTimeout(300*time.Second),           // fairLockWaitTimeout
+		redlatch.WithNameMapper(codec.PrefixMapper("billing:")), // nameMapper
+		redlatch.WithCredentials(secret),                        // credentialsResolver
+		redlatch.WithCommandTimeout(3*time.Second),              // timeout
+		redlatch.WithDialTimeout(10*time.Second),                // connectTimeout
+		redlatch.WithClientName("billing-go"),                   // clientName
+	)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	fmt.Println(client.Close())
+	// Output: <nil>
+}
+
+// What Java throws, Go returns.
+func Example_migrateErrors() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	orders := rlock.New(client, "orders:42")
+
+	what := func(err error) string {
+		switch {
+		case err == nil:
+			return "done"
+		case errors.Is(err, redlatch.ErrNotAcquired):
+			return "tryLock gave false, or the thread was interrupted"
+		case errors.Is(err, redlatch.ErrLost):
+			return "Redisson does not say: the work went on without the lock"
+		case errors.Is(err, redlatch.ErrNotHeld):
+			return "IllegalMonitorStateException"
+		case errors.Is(err, redlatch.ErrUncertain):
+			return "RedisResponseTimeoutException: it may have happened"
+		case errors.Is(err, redlatch.ErrNotSent):
+			return "RedisConnectionException, RedisTimeoutException: nothing happened"
+		case errors.Is(err, redlatch.ErrClosed):
+			return "RedissonShutdownException"
+		}
+		return "RedisException: the server's error"
+	}
+	fmt.Println(what(orders.Do(ctx, ship)))
+	fmt.Println(what(orders.UnlockAs(ctx, codec.NewOwner(client.ID(), 77))))
+	// Output:
+	// done
+	// IllegalMonitorStateException
+}
+
+// lockAsync(threadId) here and unlockAsync(threadId) there, in either language.
+func Example_migrateThreadID() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	orders := rlock.New(client, "orders:42")
+	redissonID := uuid.NewString() // what getId() says in Java
+
+	finish := func() error {
+		owner, err := codec.ParseOwner(redissonID + ":77") // getId(), and the threadId of lockAsync
+		if err != nil {
+			return err
+		}
+		hold, err := orders.Resume(ctx, owner) // renewed here from now on
+		if err != nil {
+			return err
+		}
+		if err := ship(hold.Context(ctx)); err != nil {
+			return err
+		}
+		return hold.Unlock() // unlockAsync(77)
+	}
+	fmt.Println(errors.Is(finish(), redlatch.ErrNotHeld)) // nobody holds it for Java here
+	// Output: true
+}
+
+// A multi-lock, of locks of one kind: one after the other, always in the same order.
+func Example_migrateMultiLock() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+
+	var all func(ctx context.Context, names []string, work func(context.Context) error) error
+	all = func(ctx context.Context, names []string, work func(context.Context) error) error {
+		if len(names) == 0 {
+			return work(ctx)
+		}
+		return rlock.New(client, names[0]).Do(ctx, func(ctx context.Context) error {
+			return all(ctx, names[1:], work)
+		})
+	}
+	names := []string{"stock:7", "orders:42"}
+	slices.Sort(names) // the same order everywhere: nobody waits in a circle
+	fmt.Println(all(ctx, names, ship))
+	// Output: <nil>
+}
+
+// Java's thread enters the fair lock again; here whoever has the context does.
+func Example_migrateReentry() {
+	client, stop := demo()
+	defer stop()
+	ctx := context.Background()
+	billing := rfairlock.New(client, "billing-run")
+
+	err := billing.Do(ctx, func(ctx context.Context) error {
+		hold, err := billing.TryLock(ctx) // the same context: entered again
+		if err != nil {
+			return err
+		}
+		count, err := billing.HoldCount(ctx, hold.Owner()) // getHoldCount()
+		fmt.Println(count, err)
+		return hold.Unlock()
+	})
+	fmt.Println(err)
+	// Output:
+	// 2 <nil>
+	// <nil>
+}

@@ -1,0 +1,41 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// No replica is waited for, and nobody asks what kind of server it is: nothing depends
+// on a command that a managed Redis may not have.
+func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redistest.StartReplica(t, s) // whom others would wait for
+	s.Do(t, "CONFIG", "RESETSTAT")
+	one, other := connect(t, s.URL()), connect(t, s.URL())
+	hold := take(t, rlock.New(one, "job"), rlock.WithWatchdog(3*time.Second))
+	w := await(t.Context(), rlock.New(other, "job"))
+	listening(t, s, "redisson_lock__channel:{job}")
+	inner, err := rlock.New(one, "job").Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	awaitRenewal(t, s, "job")
+	require.NoError(t, inner.Unlock())
+	require.NoError(t, hold.Unlock())
+	next := w.acquired(t, soon)
+	owner, err := next.HandOver()
+	require.NoError(t, err)
+	require.NoError(t, rlock.New(one, "job").UnlockAs(t.Context(), owner))
+	_, err = rlock.New(one, "job").Inspect(t.Context())
+	require.NoError(t, err)
+
+	stats := s.CommandStats(t) // which asks INFO itself, afterwards
+	require.Positive(t, stats["evalsha"], "the statistics were not read: the check itself is broken")
+	for _, command := range []string{"wait", "waitaof", "info", "cluster|info", "cluster|nodes", "config|get", "command"} {
+		require.Zero(t, stats[command], command)
+	}
+}

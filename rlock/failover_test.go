@@ -1,0 +1,47 @@
+package rlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The replica that takes over never had the lock: whoever asks gets it at once, and
+// the old holder learns of it with its next renewal. Until then two are at work, which
+// no client can prevent; the holder must find out, and leave the new one alone.
+func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	const lease = 2 * shortLease // whose end comes well after its next renewal
+	var serving atomic.Pointer[redistest.Server]
+	serving.Store(master)
+	dial := func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", serving.Load().Addr())
+	}
+	client, err := redlatch.New(dial, redlatch.WithWatchdogTimeout(lease))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+
+	replica.Do(t, "REPLICAOF", "NO", "ONE") // the last thing that reaches it from the master
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.NoError(t, hold.Err())
+	serving.Store(replica)
+	master.Kill()
+
+	next := take(t, rlock.New(connect(t, replica.URL()), l.Name()))
+	awaitClosed(t, hold.Context(t.Context()).Done(), lease/3+slack, "the loss")
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, replica, l.Name()))
+	require.NoError(t, next.Err())
+	require.NoError(t, next.Unlock())
+}

@@ -1,0 +1,59 @@
+package rlock_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// heapInUse collects garbage and returns what is left.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers let go in the first
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// inLine returns how many callers of this process stand in line.
+func inLine() int {
+	stacks := make([]byte, 16<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*acquisition).stand(")
+}
+
+// Not parallel: the heap is that of the whole process.
+func TestWhoStandsInLineTakesTwoKilobytesAtMost(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector takes memory, too")
+	}
+	const callers, most = 1000, 2 << 10
+	srv, client := onShared(t, noPoll())
+	name := redistest.Key(t)
+	hold := take(t, rlock.New(connect(t, srv.URL()), name), rlock.WithLease(time.Minute))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	before := heapInUse()
+	for range callers {
+		wg.Go(func() {
+			_, err := rlock.New(client, name).Lock(ctx)
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+	}
+	until(t, soon, "all but one stand in line", func() bool { return inLine() == callers-1 })
+	each := (heapInUse() - before) / callers
+	t.Logf("%d bytes each", each)
+	require.LessOrEqual(t, each, int64(most))
+	cancel()
+	wg.Wait()
+	require.NoError(t, hold.Unlock())
+}
