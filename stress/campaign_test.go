@@ -1,0 +1,231 @@
+package stress
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/stress/internal/worker"
+)
+
+// The user that clients log in as.
+const (
+	user     = "locks"
+	password = "secret"
+)
+
+// plan is what a campaign is to be.
+type plan struct {
+	seed     uint64
+	duration time.Duration // of all rounds, without what is at rest
+	round    time.Duration
+	gap      time.Duration // between faults, at the most
+	kinds    []*fault
+	keys     []worker.Key
+	habits   worker.Habits
+	workers  int
+	callers  int
+	forgets  bool          // the server keeps nothing on disk
+	modest   bool          // the user may not kill connections
+	java     *peer.Program // takes part, unless it is nil
+}
+
+// campaign is one run of it.
+type campaign struct {
+	t      *testing.T
+	plan   plan
+	dir    string
+	server *redistest.Server
+	ledger *redistest.Server
+	proxy  *redistest.Proxy
+	log    *history.Writer // of the nemesis
+	slots  []*process
+	all    []*process // those that have ended, too
+	java   *redisson  // nil if it takes no part
+	born   int        // processes so far
+
+	reader history.Follower
+	roll   history.Roll
+	paths  []string
+	report report
+	byName map[string]*fault
+	failed bool
+}
+
+// wage runs a campaign and returns its report. It ends with the first round in
+// which something was found, which fails the test.
+func wage(t *testing.T, p plan) *report {
+	t.Helper()
+	c := open(t, p)
+	s := newScheduler(p.seed, p.gap, p.kinds)
+	for spent := time.Duration(0); spent < p.duration && !c.failed; spent += p.round {
+		length := min(p.round, p.duration-spent)
+		c.tellAll(t, "go")
+		calm := func() {}
+		if c.java != nil {
+			calm = c.java.begin(t)
+		}
+		c.fight(s.round(length), length)
+		calm()
+		c.rest(t)
+	}
+	if !c.failed {
+		c.leave(t)
+	}
+	if c.failed {
+		t.Errorf("seed %d; the histories are kept in %s", p.seed, c.dir)
+	} else {
+		require.NoError(t, os.RemoveAll(c.dir))
+	}
+	return &c.report
+}
+
+func open(t *testing.T, p plan) *campaign {
+	t.Helper()
+	// Not the test's own folder, which goes with the test: what failed is kept.
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("stress-%d-%d", os.Getpid(), history.Now()))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	c := &campaign{t: t, plan: p, dir: dir, slots: make([]*process, p.workers), byName: map[string]*fault{}}
+	c.report = report{Seed: p.seed, Faults: map[string]int{}, Outcomes: map[string]int{}}
+	for _, f := range p.kinds {
+		c.byName[f.name] = f
+	}
+	rights := []string{"--user", user, "on", ">" + password, "~*", "&*", "+@all"}
+	if p.modest {
+		rights = append(rights, "-client|kill")
+	}
+	args := append([]string{"--appendonly", "yes", "--appendfsync", "always"}, rights...)
+	if p.forgets {
+		args = rights
+	}
+	c.server = redistest.Start(t, redistest.WithArgs(args...))
+	c.ledger = redistest.Start(t)
+	c.proxy = redistest.NewProxy(t, c.server.Addr())
+	path := filepath.Join(dir, "nemesis.jsonl")
+	c.paths = append(c.paths, path)
+	log, err := history.Create(path, "nemesis")
+	require.NoError(t, err)
+	c.log = log
+	t.Cleanup(func() { require.NoError(t, c.log.Close()) })
+	for i := range c.slots {
+		c.slots[i] = c.start(t, i)
+	}
+	if p.java != nil {
+		c.java = c.startJava(t)
+	}
+	return c
+}
+
+// start starts the next process of a slot.
+func (c *campaign) start(t *testing.T, slot int) *process {
+	t.Helper()
+	c.born++
+	p := startProcess(t, worker.Config{
+		Process: fmt.Sprintf("p%d.%d", slot, c.born),
+		URL:     fmt.Sprintf("redis://%s:%s@%s", user, password, c.proxy.Addr()),
+		Direct:  c.server.URL(),
+		Ledger:  c.ledger.URL(),
+		Seed:    c.plan.seed + uint64(c.born)<<32,
+		Callers: c.plan.callers,
+		Keys:    c.plan.keys,
+		Habits:  c.plan.habits,
+	}, c.dir)
+	c.paths, c.all = append(c.paths, p.path), append(c.all, p)
+	return p
+}
+
+func (c *campaign) member(pick uint64) *process { return c.slots[pick%uint64(len(c.slots))] }
+
+// replace puts a new process in the place of one that has ended, at once at work.
+func (c *campaign) replace(t *testing.T, pick uint64) {
+	t.Helper()
+	slot := int(pick % uint64(len(c.slots)))
+	<-c.slots[slot].done
+	c.slots[slot] = c.start(t, slot)
+	c.slots[slot].tell(t, "go")
+}
+
+func (c *campaign) tellAll(t *testing.T, what string) {
+	t.Helper()
+	for _, p := range c.slots {
+		p.tell(t, what)
+	}
+}
+
+// step is the beginning or the end of an event.
+type step struct {
+	at  time.Duration
+	run func()
+}
+
+// fight does what the schedule says. Ends that are due come before beginnings.
+func (c *campaign) fight(events []event, length time.Duration) {
+	began := time.Now()
+	var ends []step
+	// until runs the ends that are due before a time, and waits for that time.
+	until := func(at time.Duration) {
+		for len(ends) > 0 {
+			first := 0
+			for i := range ends {
+				if ends[i].at < ends[first].at {
+					first = i
+				}
+			}
+			if ends[first].at > at {
+				break
+			}
+			end := ends[first]
+			ends = append(ends[:first], ends[first+1:]...)
+			time.Sleep(end.at - time.Since(began)) // a schedule is about time
+			end.run()
+		}
+		time.Sleep(at - time.Since(began))
+	}
+	for _, e := range events {
+		until(e.at)
+		ends = append(ends, step{e.at + e.length, c.strike(e)})
+	}
+	until(length)
+}
+
+// strike begins a fault and returns what ends it.
+func (c *campaign) strike(e event) (end func()) {
+	from := history.Now()
+	mend, forgot := e.fault.begin(c, e)
+	broken := history.Now()
+	return func() {
+		mend()
+		until := history.Now()
+		if forgot != "" && e.fault.name != history.Perhaps && e.fault.name != "restarted empty" {
+			until = broken
+		}
+		c.log.Write(history.Record{T: from, Kind: history.Fault, Op: e.fault.name, Key: forgot, Until: until})
+		c.report.Faults[e.fault.name]++
+	}
+}
+
+// aftermath is for how long a fault may have to do with a lock that lies free.
+func (c *campaign) aftermath(r history.Record, key string) time.Duration {
+	f := c.byName[r.Op]
+	for _, k := range c.plan.keys {
+		if k.Name != key {
+			continue
+		}
+		after := f.after
+		if k.Fair {
+			after = f.fairly
+		}
+		if f.lease {
+			after += k.Lease
+		}
+		return after
+	}
+	return 0
+}

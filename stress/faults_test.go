@@ -1,0 +1,260 @@
+package stress
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/stress/internal/history"
+)
+
+// lane is what a fault befalls: one at a time.
+type lane string
+
+const (
+	server  lane = "server"
+	network lane = "network"
+	clients lane = "clients"
+)
+
+// fault is a kind of fault.
+type fault struct {
+	name        string
+	lane        lane
+	least, most time.Duration
+	// begin breaks something and returns what mends it. Forgot is the key that the
+	// server was made to forget, "*" for all, empty for none.
+	begin func(c *campaign, e event) (end func(), forgot string)
+	// after is for how long afterwards a lock may lie free because of it, fairly for a
+	// fair one; lease is added when it may leave a lock to its lease.
+	after, fairly time.Duration
+	lease         bool
+	pause         time.Duration // until the next of its lane, besides the usual one
+	// odd faults come in every second round only. What was sent meanwhile is refused
+	// and not tried again, so that it is not judged what is left on the server.
+	odd bool
+}
+
+const ms = time.Millisecond
+
+// stopAndGo makes a fault of two halves.
+func stopAndGo(begin, end func(c *campaign)) func(*campaign, event) (func(), string) {
+	return func(c *campaign, _ event) (func(), string) {
+		begin(c)
+		return func() { end(c) }, ""
+	}
+}
+
+// atOnce makes a fault that needs no mending.
+func atOnce(f func(c *campaign)) func(*campaign, event) (func(), string) {
+	return stopAndGo(f, func(*campaign) {})
+}
+
+func hold(dirs ...redistest.Direction) func(*campaign, event) (func(), string) {
+	return stopAndGo(
+		func(c *campaign) { c.proxy.Blackhole(dirs...) },
+		func(c *campaign) { c.proxy.Heal(dirs...) })
+}
+
+// An outage of the locks' server leaves calls of unknown outcome, which are settled
+// within some questions; those who queue anew may need a heartbeat.
+const (
+	settled    = 6 * time.Second
+	heartbeats = 15 * time.Second
+)
+
+// remembering are the faults after which the server knows what it knew.
+var remembering = []*fault{
+	{
+		name: "server stopped", lane: server, least: 100 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
+		begin: stopAndGo(
+			func(c *campaign) { c.server.Pause() },
+			func(c *campaign) { c.server.Resume() }),
+	},
+	{
+		name: "server killed", lane: server, least: 100 * ms, most: 2 * time.Second, after: settled, fairly: heartbeats,
+		begin: stopAndGo(
+			func(c *campaign) { c.server.Kill() },
+			func(c *campaign) { c.server.Restart() }),
+	},
+	{
+		name: "connections killed", lane: server, after: settled, fairly: heartbeats,
+		begin: atOnce(func(c *campaign) { c.server.KillClients(c.t, "normal") }),
+	},
+	silenced,
+	deaf,
+	{
+		name: "connections refused", lane: server, least: 500 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
+		begin: stopAndGo(
+			func(c *campaign) { c.proxy.Refuse(true); c.server.KillClients(c.t, "normal") },
+			func(c *campaign) { c.proxy.Refuse(false) }),
+	},
+	{
+		name: "commands paused", lane: server, least: 200 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
+		begin: atOnce(func(c *campaign) { c.server.Do(c.t, "CLIENT", "PAUSE", 1500, "WRITE") }),
+	},
+	flushed,
+	{
+		name: "rights taken", odd: true, lane: server, least: 500 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats, lease: true,
+		begin: stopAndGo(
+			func(c *campaign) { c.server.Do(c.t, "ACL", "SETUSER", user, "-evalsha", "-eval") },
+			func(c *campaign) { c.server.Do(c.t, "ACL", "SETUSER", user, "+evalsha", "+eval") }),
+	},
+	{
+		name: "password changed", odd: true, lane: server, least: 500 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats, lease: true,
+		begin: stopAndGo(
+			func(c *campaign) {
+				c.server.Do(c.t, "ACL", "SETUSER", user, "resetpass", ">another")
+				c.server.KillClients(c.t, "normal")
+				c.server.KillClients(c.t, "pubsub")
+			},
+			func(c *campaign) { c.server.Do(c.t, "ACL", "SETUSER", user, "resetpass", ">"+password) }),
+	},
+	{
+		name: "requests held", lane: network, least: 300 * ms, most: 4 * time.Second, after: settled, fairly: heartbeats,
+		begin: hold(redistest.ToServer),
+	},
+	{
+		name: "replies held", lane: network, least: 300 * ms, most: 4 * time.Second, after: settled, fairly: heartbeats,
+		begin: hold(redistest.ToClient),
+	},
+	{
+		name: "both held", lane: network, least: 300 * ms, most: 4 * time.Second, after: settled, fairly: heartbeats,
+		begin: hold(),
+	},
+	slow,
+	{
+		name: "connections reset", lane: network, after: settled, fairly: heartbeats,
+		begin: atOnce(func(c *campaign) { c.proxy.Reset() }),
+	},
+	cut,
+	late,
+	lateOne,
+	stopped,
+	killed,
+	{
+		name: "client exited", lane: clients, least: 100 * ms, most: 2 * time.Second, after: settled, fairly: heartbeats + 10*time.Second, lease: true,
+		begin: func(c *campaign, e event) (func(), string) {
+			c.member(e.pick).exit(c.t)
+			return func() { c.replace(c.t, e.pick) }, ""
+		},
+	},
+}
+
+// peaceful are the faults that leave Redisson no lock that nobody holds: after a lost
+// reply it sends an acquisition again, which then counts twice.
+var peaceful = []*fault{silenced, flushed, stopped, killed}
+
+// Faults that some campaigns are made of.
+var (
+	silenced = &fault{
+		name: "listeners killed", lane: server, after: 2 * time.Second, fairly: 2 * time.Second,
+		begin: atOnce(func(c *campaign) { c.server.KillClients(c.t, "pubsub") }),
+	}
+	flushed = &fault{
+		name: "scripts flushed", lane: server,
+		begin: atOnce(func(c *campaign) { c.server.Do(c.t, "SCRIPT", "FLUSH") }),
+	}
+	stopped = &fault{
+		name: "client stopped", lane: clients, least: 300 * ms, most: 7 * time.Second, after: settled, fairly: heartbeats, lease: true,
+		begin: func(c *campaign, e event) (func(), string) {
+			p := c.member(e.pick)
+			p.stop(c.t)
+			return func() { p.resume(c.t, c.log) }, ""
+		},
+	}
+	killed = &fault{
+		name: "client killed", lane: clients, least: 100 * ms, most: 2 * time.Second, after: settled, fairly: heartbeats + 10*time.Second, lease: true,
+		begin: func(c *campaign, e event) (func(), string) {
+			c.member(e.pick).kill(c.t, c.log)
+			return func() { c.replace(c.t, e.pick) }, ""
+		},
+	}
+	deaf = &fault{
+		name: "nobody can listen", lane: server, least: 300 * ms, most: 2 * time.Second, after: 2 * time.Second, fairly: 2 * time.Second,
+		begin: stopAndGo(
+			func(c *campaign) { c.proxy.Refuse(true); c.server.KillClients(c.t, "pubsub") },
+			func(c *campaign) { c.proxy.Refuse(false) }),
+	}
+	// deafOnce leaves waiters time to show that nobody woke them.
+	deafOnce = &fault{
+		name: deaf.name, lane: server, least: time.Second, most: 2 * time.Second, after: deaf.after, begin: deaf.begin, pause: time.Minute,
+	}
+	slow = &fault{
+		name: "slow", lane: network, least: time.Second, most: 4 * time.Second, after: settled, fairly: heartbeats,
+		begin: func(c *campaign, e event) (func(), string) {
+			dir := redistest.Direction(e.pick % 2)
+			c.proxy.Latency(dir, 250*ms+time.Duration(e.pick/2%350)*ms)
+			return func() { c.proxy.Latency(dir, 0) }, ""
+		},
+	}
+	cut = &fault{
+		name: "reply cut", lane: network, most: 300 * ms, after: settled, fairly: heartbeats,
+		begin: func(c *campaign, e event) (func(), string) {
+			c.proxy.CutReplyAfter(int(e.pick % 12))
+			return func() {}, ""
+		},
+	}
+	// late delivers requests after their clients have given them up, as a network
+	// does that is slow and not dead.
+	late = &fault{
+		name: "requests late", lane: network, least: 500 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
+		begin: func(c *campaign, _ event) (func(), string) {
+			c.proxy.KeepHalfDead(true)
+			c.proxy.Blackhole(redistest.ToServer)
+			return func() {
+				c.proxy.Reset()
+				c.proxy.Heal(redistest.ToServer)
+				c.proxy.KeepHalfDead(false)
+			}, ""
+		},
+	}
+	// lateOne does that to a single connection: its client has another one by then.
+	lateOne = &fault{
+		name: "one connection late", lane: network, least: 2500 * ms, most: 4 * time.Second, after: settled, fairly: heartbeats,
+		begin: func(c *campaign, e event) (func(), string) {
+			c.proxy.KeepHalfDead(true)
+			held := c.proxy.HoldMatching(redistest.ToServer, c.plan.keys[e.pick%uint64(len(c.plan.keys))].Name)
+			return func() {
+				held.Release()
+				c.proxy.KeepHalfDead(false)
+			}, ""
+		},
+	}
+)
+
+// forgetting are the faults after which the server knows less than before.
+var forgetting = []*fault{
+	deleted,
+	{
+		name: "flushed", lane: server, after: settled, fairly: heartbeats,
+		begin: func(c *campaign, _ event) (func(), string) {
+			c.server.Do(c.t, "FLUSHALL")
+			return func() {}, "*"
+		},
+	},
+	{
+		name: "restarted empty", lane: server, least: 100 * ms, most: time.Second, after: settled, fairly: heartbeats,
+		begin: func(c *campaign, _ event) (func(), string) {
+			c.server.Kill()
+			return c.server.Restart, "*"
+		},
+	},
+	{
+		name: history.Perhaps, lane: server, least: 50 * ms, most: 300 * ms, after: settled, fairly: heartbeats,
+		begin: func(c *campaign, _ event) (func(), string) {
+			c.server.Do(c.t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+			c.server.Do(c.t, "CONFIG", "SET", "maxmemory", "1")
+			return func() { c.server.Do(c.t, "CONFIG", "SET", "maxmemory", "0") }, "*"
+		},
+	},
+}
+
+// deleted makes the server forget one lock.
+var deleted = &fault{
+	name: "deleted", lane: server, most: 200 * ms, after: settled, fairly: heartbeats,
+	begin: func(c *campaign, e event) (func(), string) {
+		key := c.plan.keys[e.pick%uint64(len(c.plan.keys))].Name
+		c.server.Do(c.t, "DEL", key)
+		return func() {}, key
+	},
+}

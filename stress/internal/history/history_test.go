@@ -1,0 +1,277 @@
+package history
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const s = time.Second
+
+// deed is one hold of a made-up history: a lock at from, given up at to.
+type deed struct {
+	owner    string
+	from, to Time
+}
+
+// records writes a deed down: a call a millisecond long, samples, an unlock.
+func (d deed) records(id string) []Record {
+	return []Record{
+		{T: d.from - time.Millisecond, P: "p", Kind: Call, ID: id, Op: "lock", Key: "k"},
+		{T: d.from, P: "p", Kind: Return, ID: id},
+		{T: d.from, P: "p", Kind: Grant, ID: id, Hold: id, Key: "k", Owner: d.owner, Lease: 3 * s, Margin: s / 3, Renewed: true},
+		{T: d.from, P: "p", Kind: Valid, Hold: id, Until: d.to + s},
+		{T: d.to, P: "p", Kind: Give, Hold: id, Op: "unlock"},
+		{T: d.to, P: "p", Kind: Call, ID: id + "u", Op: "unlock", Key: "k", Hold: id},
+		{T: d.to + time.Millisecond, P: "p", Kind: Return, ID: id + "u"},
+	}
+}
+
+// history writes several down, and more.
+func history(deeds []deed, more ...Record) *Story {
+	var all []Record
+	for i, d := range deeds {
+		all = append(all, d.records(fmt.Sprint("h", i))...)
+	}
+	return Tell(append(all, more...))
+}
+
+// checks returns which checks found something.
+func checks(s *Story) (names []string) {
+	limits := Limits{Idle: 5 * time.Second, Aftermath: func(Record, string) time.Duration { return time.Second }}
+	for _, f := range s.Judge(limits) {
+		names = append(names, f.Check)
+	}
+	return names
+}
+
+func TestHistoryInWhichAllIsWellHasNoFindings(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, checks(history([]deed{{"a", 1 * s, 2 * s}, {"b", 2*s + 1, 3 * s}, {"c", 4 * s, 5 * s}})))
+}
+
+func TestTwoOwnersAtOnceAreAnOverlapAndNoMutex(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, []string{"overlap", "mutex"}, checks(history([]deed{{"a", 1 * s, 3 * s}, {"b", 2 * s, 4 * s}})))
+}
+
+func TestAnOverlapBehindAnotherHoldIsFound(t *testing.T) {
+	t.Parallel()
+	story := history([]deed{{"a", 1 * s, 9 * s}, {"a", 2 * s, 3 * s}, {"b", 5 * s, 6 * s}})
+	require.Len(t, story.Overlaps(), 1)
+	assert.Equal(t, Span{5 * s, 6 * s}, story.Overlaps()[0].Span)
+}
+
+func TestHoldsOfOneOwnerAreOneHolder(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, checks(history([]deed{{"a", 1 * s, 4 * s}, {"a", 2 * s, 3 * s}, {"b", 5 * s, 6 * s}})))
+}
+
+func TestAHoldThatWasKilledIsOverAtItsDeathOrItsDeadline(t *testing.T) {
+	t.Parallel()
+	dead := []Record{
+		{T: 1 * s, P: "q", Kind: Grant, ID: "d", Hold: "d", Key: "k", Owner: "z", Lease: 3 * s},
+		{T: 1 * s, P: "q", Kind: Valid, Hold: "d", Until: 4 * s},
+		{T: 9 * s, P: "q", Kind: Call, ID: "x"},
+	}
+	assert.Equal(t, 4*s, Tell(dead).Holds["d"].To, "it stood still, and then its deadline had come")
+	killed := append(dead[:2:2], Record{T: 2 * s, P: "q", Kind: Kill}, Record{T: 9 * s, Kind: Kill})
+	assert.Equal(t, 2*s, Tell(killed).Holds["d"].To)
+}
+
+func TestAHoldWhoseEndWasSeenEarlyIsValidUntilItsLastSample(t *testing.T) {
+	t.Parallel()
+	over := Record{T: 3 * s, P: "q", Kind: Over, Hold: "d", Until: 2 * s, Err: "lost"}
+	grant := []Record{
+		{T: 1 * s, P: "q", Kind: Grant, ID: "d", Hold: "d", Key: "k", Owner: "z", Lease: 3 * s},
+		{T: 1 * s, P: "q", Kind: Valid, Hold: "d", Until: 4 * s},
+	}
+	story := Tell(append(grant, over))
+	assert.Equal(t, 2*s, story.Holds["d"].To)
+	assert.Equal(t, []string{"early"}, checks(story))
+
+	over.Err = "closed"
+	assert.Empty(t, checks(Tell(append(grant, over))), "the client was closed")
+	over.Err, over.T = "lost", 5*s
+	assert.Empty(t, checks(Tell(append(grant, over))), "its deadline had come")
+	forgot := Record{T: s + 1, Until: s + 2, Kind: Fault, Key: "*"}
+	over.T = 3 * s
+	grant[0].T -= time.Millisecond
+	assert.Empty(t, checks(Tell(append(grant, over, forgot))), "the server had forgotten it")
+}
+
+func TestAHoldThatCouldNotBeHandedOverGoesOn(t *testing.T) {
+	t.Parallel()
+	story := Tell([]Record{
+		{T: 1 * s, Kind: Grant, ID: "d", Hold: "d", Key: "k", Owner: "z"},
+		{T: 1 * s, Kind: Valid, Hold: "d", Until: 4 * s},
+		{T: 2 * s, Kind: Give, Hold: "d", Op: "hand-over"},
+		{T: 3 * s, Kind: Kept, Hold: "d"},
+		{T: 9 * s, Kind: Kill, P: "other"},
+	})
+	assert.Equal(t, 4*s, story.Holds["d"].To)
+}
+
+func TestAnOverlapIsExcusedForARenewalPeriodAfterTheServerForgot(t *testing.T) {
+	t.Parallel()
+	forgot := func(key string, at Time) Record { return Record{T: at, Until: at, Kind: Fault, Key: key} }
+	deeds := []deed{{"a", 1 * s, 3 * s}, {"b", 2 * s, 4 * s}}
+	assert.Empty(t, checks(history(deeds, forgot("k", 2*s-1))))
+	assert.Empty(t, checks(history(deeds, forgot("*", 2*s-1))))
+	assert.Contains(t, checks(history(deeds, forgot("other", 2*s-1))), "overlap")
+	assert.Contains(t, checks(history(deeds, forgot("k", 1*s-time.Millisecond))), "overlap", "it was forgotten before")
+	late := append([]Record{forgot("k", 2*s-1)}, forgot("k", 2*s+s/2))
+	assert.Empty(t, checks(history(deeds, late...)))
+	deeds[0].to, deeds[1].to = 8*s, 9*s
+	assert.Contains(t, checks(history(deeds, append(late, forgot("k", 7*s))...)), "overlap", "it lasted too long, and was then forgotten again")
+	assert.Contains(t, checks(history(deeds, forgot("k", 2*s-1))), "overlap", "it lasted too long")
+}
+
+func TestMarksBetweenThoseOfAnotherOwnerAreFoundWithoutAClock(t *testing.T) {
+	t.Parallel()
+	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 3 * s, 4 * s}}
+	mark := func(hold, entry string) Record { return Record{T: 5 * s, Kind: Mark, Hold: hold, Entry: entry} }
+	assert.Empty(t, checks(history(deeds, mark("h0", "5-0"), mark("h0", "5-1"), mark("h1", "10-0"))))
+	assert.Equal(t, []string{"marks"}, checks(history(deeds, mark("h0", "5-0"), mark("h0", "10-1"), mark("h1", "10-0"))))
+}
+
+func TestAuditsThatContradictAHoldAreFound(t *testing.T) {
+	t.Parallel()
+	audit := func(change func(*Record)) *Story {
+		r := Record{T: 2 * s, Kind: Audit, Hold: "h0", Until: 4 * s, TTL: 3 * s, Count: 1, Depth: 1, Exact: true}
+		change(&r)
+		return history([]deed{{"a", 1 * s, 5 * s}}, r)
+	}
+	assert.Empty(t, checks(audit(func(*Record) {})))
+	assert.Equal(t, []string{"margin"}, checks(audit(func(r *Record) { r.TTL = 2*s + s/10 })))
+	assert.Empty(t, checks(audit(func(r *Record) { r.TTL = -time.Millisecond })), "a key that never expires")
+	assert.Equal(t, []string{"gone"}, checks(audit(func(r *Record) { r.Count = 0 })))
+	assert.Equal(t, []string{"count"}, checks(audit(func(r *Record) { r.Count = 2 })))
+	assert.Empty(t, checks(audit(func(r *Record) { r.Count, r.Exact = 2, false })))
+	assert.Equal(t, []string{"count"}, checks(audit(func(r *Record) { r.Count, r.Depth, r.Exact = 1, 2, false })))
+	assert.Empty(t, checks(audit(func(r *Record) { r.Count, r.Depth, r.Exact = 2, 0, false })))
+	assert.Equal(t, []string{"count"}, checks(audit(func(r *Record) { r.Kind = Absent })))
+}
+
+func TestAnUnlockThatFindsItsHoldLostBeforeTheDeadlineIsFound(t *testing.T) {
+	t.Parallel()
+	records := deed{"a", 1 * s, 2 * s}.records("h")
+	records[len(records)-1].Err = "lost"
+	assert.Equal(t, []string{"early"}, checks(Tell(records)))
+}
+
+func TestAProofThatTheServerHasForgottenLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	inner := []Record{
+		{T: 3 * s, Kind: Call, ID: "i", Op: "lock", Key: "k", Hold: "h0"},
+		{T: 3*s + 1, Kind: Return, ID: "i"},
+		{T: 3*s + 1, Kind: Grant, ID: "i", Hold: "i", Outer: "h0", Key: "k", Owner: "a"},
+	}
+	deeds := []deed{{"a", 1 * s, 5 * s}}
+	assert.Empty(t, checks(history(deeds, inner...)))
+	forgot := Record{T: 2 * s, Until: 2*s + 1, Kind: Fault, Key: "k"}
+	assert.Equal(t, []string{"re-entry"}, checks(history(deeds, append(inner, forgot)...)))
+	forgot.T, forgot.Until = 3*s-1, 3*s+1
+	assert.Empty(t, checks(history(deeds, append(inner, forgot)...)), "which came first nobody knows")
+	inner[2].Owner = "b"
+	assert.Contains(t, checks(history(deeds, inner...)), "re-entry")
+}
+
+func TestCallsThatDoNotReturnInTimeAreFound(t *testing.T) {
+	t.Parallel()
+	call := Record{T: 1 * s, P: "p", Kind: Call, ID: "c", Op: "trylock", Key: "k", Wait: s}
+	back := Record{T: 1*s + slack + s + 1, P: "p", Kind: Return, ID: "c"}
+	assert.Equal(t, []string{"calls"}, checks(Tell([]Record{call, back})))
+	assert.Equal(t, []string{"calls"}, checks(Tell([]Record{call})), "it never returned")
+	assert.Empty(t, checks(Tell([]Record{call, {T: 2 * s, P: "p", Kind: Kill}})))
+	assert.Empty(t, checks(Tell([]Record{call, back, {T: 2 * s, Until: 3 * s, P: "p", Kind: Stop}})))
+}
+
+func TestALockThatLiesFreeInCalmTimesWhileSomebodyWaitsIsFound(t *testing.T) {
+	t.Parallel()
+	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 10 * s, 11 * s}}
+	waits := []Record{{T: 1 * s, Kind: Call, ID: "w", Op: "lock", Key: "k", Wait: 99 * s}, {T: 12 * s, Kind: Return, ID: "w"}}
+	assert.Equal(t, []string{"idle"}, checks(history(deeds, waits...)))
+	assert.Empty(t, checks(history(deeds)), "nobody waits")
+	fault := Record{T: 5 * s, Until: 6 * s, Kind: Fault, Op: "x"}
+	assert.Empty(t, checks(history(deeds, append(waits, fault)...)), "the calm parts are shorter")
+	waits[1].T = 4 * s
+	assert.Empty(t, checks(history(deeds, waits...)), "who waited has left")
+}
+
+func TestAHistoryIsReadInPartsAndWithoutItsUnfinishedLine(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "h.jsonl")
+	w, err := Create(path, "p")
+	require.NoError(t, err)
+	var f Follower
+	w.Write(Record{T: 5, Kind: Grant, Hold: "h"})
+	got, err := f.Next(path)
+	require.NoError(t, err)
+	assert.Equal(t, []Record{{T: 5, P: "p", Kind: Grant, Hold: "h"}}, got)
+	w.Write(Record{Kind: Kill, P: "q"})
+	require.NoError(t, w.Close())
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString(`{"t":7,"p`)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	got, err = f.Next(path)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	assert.Equal(t, "q", got[0].P)
+	assert.NotZero(t, got[0].T)
+	_, err = f.Next(path + "x")
+	require.Error(t, err)
+}
+
+func TestTheRollKnowsWhoWasLeftOnTheServer(t *testing.T) {
+	t.Parallel()
+	var r Roll
+	r.Take([]Record{
+		{Kind: Life, P: "p", Owner: "uuid"},
+		{T: 2, Kind: Kill, P: "q"},
+		{T: 1, Kind: Life, P: "q", Owner: "dead"},
+		{T: 3, Kind: Life, P: "q", Owner: "dying"},
+		{Kind: Grant, Hold: "h1", Owner: "uuid:1"},
+		{Kind: Give, Hold: "h1", Op: "let-expire"},
+		{Kind: Grant, Hold: "h2", Owner: "uuid:2"},
+		{Kind: Give, Hold: "h2", Op: "hand-over"},
+		{Kind: Kept, Hold: "h2"},
+		{Kind: Grant, Hold: "h3", Owner: "uuid:3"},
+		{Kind: Give, Hold: "h3", Op: "unlock"},
+		{Kind: Call, ID: "u3", Op: "unlock", Hold: "h3"},
+	})
+	r.Take([]Record{{Kind: Return, ID: "u3", Err: "uncertain"}})
+	for owner, explained := range map[string]bool{
+		"uuid:1": true, "uuid:2": false, "uuid:3": true, "uuid:4": false, "dead:1": true, "dying:1": true, "stranger": true,
+	} {
+		assert.Equal(t, explained, r.Explains(owner) != "", owner)
+	}
+	r.Take([]Record{{Kind: LifeOver, Owner: "uuid"}})
+	assert.NotEmpty(t, r.Explains("uuid:4"))
+}
+
+func TestALongHistoryIsJudgedInWindowsThatMeet(t *testing.T) {
+	t.Parallel()
+	var deeds []deed
+	for i := range 100 {
+		from := Time(i+1) * s
+		deeds = append(deeds, deed{fmt.Sprint("o", i), from, from + s/2})
+	}
+	assert.Empty(t, checks(history(deeds)))
+	for _, at := range []int{1, window - 1, window, 99} {
+		broken := append([]deed(nil), deeds...)
+		broken[at].from = broken[at-1].from + s/4
+		assert.Contains(t, strings.Join(checks(history(broken)), " "), "mutex", at)
+	}
+}

@@ -1,0 +1,93 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Idle is a stretch in which a lock was free and somebody waited for it.
+type Idle struct {
+	// Key is the lock, Span is from the reply to the unlock until the next grant, and
+	// Calm the longest part of it that no fault had anything to do with.
+	Key  string
+	Span Span
+	Calm Time
+}
+
+// Aftermath is for how long a fault may have to do with what happens on a lock.
+type Aftermath func(fault Record, key string) time.Duration
+
+// LongestIdle returns the longest stretch, by its calm part, in which a lock that
+// had been unlocked stayed free although somebody waited.
+func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
+	waits := map[string][]*Made{}
+	for _, c := range s.Calls {
+		if c.Op == "lock" && c.Hold == "" {
+			waits[c.Key] = append(waits[c.Key], c)
+		}
+	}
+	for _, key := range sortedKeys(s.ByKey) {
+		holds := s.ByKey[key]
+		for _, h := range holds {
+			// An inner unlock frees nothing; neither is one that others outlive.
+			if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
+				i := Idle{Key: key, Span: Span{u.Returned, until(holds, waits[key], u, s.Ended)}}
+				i.Calm = calm(i.Span, s.excuses(key, after))
+				if i.Calm > longest.Calm {
+					longest = i
+				}
+			}
+		}
+	}
+	return longest
+}
+
+// outlived reports whether another hold of the owner was valid when h was given up.
+func outlived(holds []*Hold, h *Hold, at Time) bool {
+	return slices.ContainsFunc(holds, func(o *Hold) bool {
+		return o != h && o.Owner == h.Owner && o.From < at && at < o.To
+	})
+}
+
+// until is when the lock was taken after an unlock, or nobody wanted it any more
+// who had waited then.
+func until(holds []*Hold, waits []*Made, unlock *Made, end Time) Time {
+	to := Time(0)
+	for _, w := range waits {
+		left := w.Returned
+		if left == 0 {
+			left = end
+		}
+		if w.T < unlock.T {
+			to = max(to, left)
+		}
+	}
+	for _, h := range holds {
+		if h.From > unlock.T {
+			to = min(to, h.From)
+		}
+	}
+	return max(to, unlock.Returned)
+}
+
+// excuses are the stretches that faults may have to do with.
+func (s *Story) excuses(key string, after Aftermath) []Span {
+	var spans []Span
+	for _, f := range s.Faults {
+		spans = append(spans, Span{f.T, f.Until + after(f, key)})
+	}
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	return spans
+}
+
+// calm is the longest part of a span that is in none of the others, which are in
+// order.
+func calm(in Span, others []Span) (longest Time) {
+	from := in.From
+	for _, o := range others {
+		longest = max(longest, Span{from, min(o.From, in.To)}.length())
+		from = max(from, o.To)
+	}
+	return max(longest, Span{from, in.To}.length())
+}

@@ -1,0 +1,104 @@
+package history
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// window is how many tenures porcupine looks at together; the last of a window is
+// the first of the next.
+const window = 24
+
+// tenure is a lock from the first grant of an owner until its last hold ended.
+type tenure struct {
+	owner        string
+	called, from Time
+	freed        Span // it was given up or ended in here
+}
+
+// entry is an operation of the model.
+type entry struct {
+	owner string
+	lock  bool
+}
+
+// model is a mutex: free is "", else it is its owner's.
+var model = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, input, _ any) (bool, any) {
+		holder, ok := state.(string)
+		e, isEntry := input.(entry)
+		if !ok || !isEntry {
+			return false, state
+		}
+		if e.lock {
+			return holder == "", e.owner
+		}
+		return holder == e.owner, ""
+	},
+}
+
+// checkMutex asks porcupine whether the tenures of each key are those of a mutex:
+// an acquisition took effect between its call and its return, a release between
+// its call and its return, or, when its outcome is not known or the hold ended by
+// itself, at any time after the hold was last valid. Where the server was made to
+// forget, it is not asked.
+func (s *Story) checkMutex() (findings []Finding) {
+	for _, key := range sortedKeys(s.ByKey) {
+		if slices.ContainsFunc(s.Faults, func(f Record) bool { return f.Key == "*" || f.Key == key }) {
+			continue
+		}
+		all := s.tenures(key)
+		for from := 0; from < len(all); from += window - 1 {
+			part := all[from:min(from+window, len(all))]
+			if porcupine.CheckOperationsTimeout(model, operations(part), 10*time.Second) == porcupine.Illegal {
+				findings = append(findings, found("mutex", "%s: what happened from %v to %v is not what a mutex does",
+					key, part[0].called, part[len(part)-1].from))
+			}
+		}
+	}
+	return findings
+}
+
+// tenures returns those of a key in the order of their grants.
+func (s *Story) tenures(key string) []*tenure {
+	byOwner := map[string]*tenure{}
+	var all []*tenure
+	for _, h := range s.ByKey[key] {
+		t := byOwner[h.Owner]
+		if t == nil {
+			t = &tenure{owner: h.Owner, called: h.Called, from: h.From}
+			byOwner[h.Owner] = t
+			all = append(all, t)
+		}
+		t.called, t.from = min(t.called, h.Called), min(t.from, h.From)
+		// The last to end is the one that counts.
+		if f := s.freed(h); f.From >= t.freed.From {
+			t.freed = f
+		}
+	}
+	slices.SortFunc(all, func(a, b *tenure) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// freed is in which time the lock was free of a hold.
+func (s *Story) freed(h *Hold) Span {
+	if c := s.Freed[h.ID]; c != nil && h.given == h.To {
+		return Span{h.To, c.Returned}
+	}
+	return Span{h.To, math.MaxInt64}
+}
+
+func operations(part []*tenure) []porcupine.Operation {
+	var ops []porcupine.Operation
+	for i, t := range part {
+		ops = append(ops,
+			porcupine.Operation{ClientId: i, Input: entry{t.owner, true}, Call: int64(t.called), Return: int64(t.from)},
+			porcupine.Operation{ClientId: i, Input: entry{t.owner, false}, Call: int64(t.freed.From), Return: int64(t.freed.To)})
+	}
+	return ops
+}

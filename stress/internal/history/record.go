@@ -1,0 +1,184 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Time is a reading of the machine's CLOCK_MONOTONIC, or a distance of two.
+type Time = time.Duration
+
+// Now reads the clock that all processes of the machine share. It stands still
+// while the machine is suspended, for all of them.
+func Now() Time {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err) // a Linux without this clock there is not
+	}
+	return Time(ts.Nano())
+}
+
+// Kind is what a record tells.
+type Kind string
+
+// The kinds of records. Unless they say otherwise, T is read after what is told.
+const (
+	// Life begins a client: Owner is its UUID.
+	Life Kind = "life"
+	// LifeOver says that a client was closed, or is about to end with its process.
+	LifeOver Kind = "life-over"
+	// Call begins a call: T is before it. ID, Op, Key, Wait is its bound, Hold the
+	// hold that it is about or whose proof it has.
+	Call Kind = "call"
+	// Return ends the call ID with Err, empty for success.
+	Return Kind = "return"
+	// Grant is a hold: ID is the call, Outer the hold whose proof was used, Lease and
+	// Margin are its own, Renewed is true when it is renewed.
+	Grant Kind = "grant"
+	// Valid is a sample: T is before Err was nil, Until is T and what remained.
+	Valid Kind = "valid"
+	// Over is the first sample that was not nil: Until is the last valid sample, Err
+	// why.
+	Over Kind = "over"
+	// Give says that a hold is about to be given up by Op: T is before it.
+	Give Kind = "give"
+	// Kept takes a Give back: the call failed and the hold goes on.
+	Kept Kind = "kept"
+	// Mark is an entry on the untouched server, after which Err was nil.
+	Mark Kind = "mark"
+	// Audit is what the server had: TTL and Count, asked after a sample of Until. Depth
+	// is how often the owner was inside, 0 if that is not sure; the count may be higher
+	// unless it is Exact, because an inner unlock may be settled in the background.
+	Audit Kind = "audit"
+	// Absent is how often the owner was in the key after an unlock that succeeded.
+	Absent Kind = "absent"
+	// Fault is what was broken: Op, from T until Until. Key is set when the server was
+	// made to forget this key, "*" for all.
+	Fault Kind = "fault"
+	// Stop says that process P stood still from T, read before, until Until.
+	Stop Kind = "stop"
+	// Kill says that process P was killed: T is before it.
+	Kill Kind = "kill"
+)
+
+// Record is one line of a history. Which fields are set says its kind.
+type Record struct {
+	// T is when, P which process, Kind what.
+	T    Time   `json:"t"`
+	P    string `json:"p"`
+	Kind Kind   `json:"k"`
+	// ID names a call, and the hold that came of it; Op is what was called.
+	ID string `json:"id,omitempty"`
+	Op string `json:"op,omitempty"`
+	// Key is a lock, Hold a hold, Outer the one it was entered by, Owner its owner.
+	Key   string `json:"key,omitempty"`
+	Hold  string `json:"hold,omitempty"`
+	Outer string `json:"outer,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	// Entry is the ID of a mark in its stream.
+	Entry string `json:"entry,omitempty"`
+	// Err is the class of an error, empty for none.
+	Err string `json:"err,omitempty"`
+	// Until is the other end of what T begins.
+	Until Time `json:"until,omitempty"`
+	// Wait is a call's bound.
+	Wait Time `json:"wait,omitempty"`
+	// Lease and Margin are a hold's; Renewed says that its lease is.
+	Lease   Time `json:"lease,omitempty"`
+	Margin  Time `json:"margin,omitempty"`
+	Renewed bool `json:"renewed,omitempty"`
+	// TTL and Count are what an audit found, Depth what its client expects, and Exact
+	// whether that is all there may be.
+	TTL   Time  `json:"ttl,omitempty"`
+	Count int64 `json:"count,omitempty"`
+	Depth int64 `json:"depth,omitempty"`
+	Exact bool  `json:"exact,omitempty"`
+}
+
+// Writer appends the records of one process to a file. It is safe for concurrent
+// use.
+type Writer struct {
+	file    *os.File
+	process string
+}
+
+// Create opens the file for process p, and makes it if need be.
+func Create(path, p string) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // the tester's own choice
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{file: f, process: p}, nil
+}
+
+// Write appends r, with the time that it is now unless r has one. It is in the
+// system's hands when Write returns. A history that cannot be written is worth
+// nothing, so that panics.
+func (w *Writer) Write(r Record) {
+	if r.T == 0 {
+		r.T = Now()
+	}
+	if r.P == "" {
+		r.P = w.process
+	}
+	line, err := json.Marshal(r)
+	if err == nil {
+		_, err = w.file.Write(append(line, '\n'))
+	}
+	if err != nil {
+		panic(fmt.Errorf("history: %w", err))
+	}
+}
+
+// Close closes the file.
+func (w *Writer) Close() error { return w.file.Close() }
+
+// Follower reads a growing history in parts.
+type Follower struct {
+	offsets map[string]int64
+}
+
+// Next returns what has been appended to the file since it was last asked about. A
+// last line without an end is left for the next time, or for ever, if its process
+// was killed as it wrote.
+func (f *Follower) Next(path string) ([]Record, error) {
+	if f.offsets == nil {
+		f.offsets = map[string]int64{}
+	}
+	text, err := readFrom(path, f.offsets[path])
+	if err != nil {
+		return nil, err
+	}
+	var all []Record
+	for line := range strings.Lines(text) {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		var r Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, r)
+		f.offsets[path] += int64(len(line))
+	}
+	return all, nil
+}
+
+func readFrom(path string, offset int64) (string, error) {
+	file, err := os.Open(path) //nolint:gosec // the tester's own choice
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(file)
+	return string(text), err
+}

@@ -1,0 +1,176 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Hold is what a history tells of one hold.
+type Hold struct {
+	// ID, P, Key, Owner and Outer are those of its Grant, with its process's name and
+	// the hold that it was entered by.
+	ID, P, Key, Owner, Outer string
+	// Called is when its call began, From when it was valid at first, To until when it
+	// was valid at least.
+	Called, From, To Time
+	// Lease and Margin are those of its Grant, and Renewed whether it is renewed.
+	Lease, Margin Time
+	Renewed       bool
+	// Cause is why it ended by itself, empty if it was given up or never seen to end.
+	Cause string
+	// Early is how long before its deadline it was seen to have ended, 0 if it was not.
+	Early Time
+
+	lastValid, deadline Time
+	over, given         Time // first sample that was not nil; the moment before it was given up
+}
+
+// Story is a history in order, put together.
+type Story struct {
+	// Holds are all of them by their IDs, ByKey those of each key in the order of
+	// their grants.
+	Holds map[string]*Hold
+	ByKey map[string][]*Hold
+	// Calls are all of them by their IDs, Freed the successful unlocks by their holds.
+	Calls map[string]*Made
+	Freed map[string]*Made
+	// Marks, Audits and Faults are the records of these kinds.
+	Marks, Audits, Faults []Record
+	// Stops are when processes stood still, Kills when they were killed, by name.
+	Stops map[string][]Span
+	Kills map[string]Time
+	// Ended is the time of the last record.
+	Ended Time
+}
+
+// Made is a call.
+type Made struct {
+	Record
+	// Returned is when it returned, 0 if it never did, and Err with what.
+	Returned Time
+	Err      string
+}
+
+// Span is a stretch of time.
+type Span struct {
+	// From and To are its ends.
+	From, To Time
+}
+
+func (s Span) length() Time { return max(0, s.To-s.From) }
+
+func (s Span) and(t Span) Span { return Span{max(s.From, t.From), min(s.To, t.To)} }
+
+// inOrder sorts records by their times. Two of one moment stay in the order of their
+// file.
+func inOrder(records []Record) {
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.T, b.T) })
+}
+
+// Tell puts the records of all processes together.
+func Tell(records []Record) *Story {
+	s := &Story{
+		Holds: map[string]*Hold{}, ByKey: map[string][]*Hold{}, Calls: map[string]*Made{}, Freed: map[string]*Made{},
+		Stops: map[string][]Span{}, Kills: map[string]Time{},
+	}
+	inOrder(records)
+	for _, r := range records {
+		s.Ended = max(s.Ended, r.T)
+		s.take(r)
+	}
+	for _, h := range s.Holds {
+		s.end(h)
+	}
+	for _, holds := range s.ByKey {
+		slices.SortStableFunc(holds, func(a, b *Hold) int { return cmp.Compare(a.From, b.From) })
+	}
+	return s
+}
+
+func (s *Story) take(r Record) {
+	switch r.Kind {
+	case Call:
+		s.Calls[r.ID] = &Made{Record: r}
+	case Return:
+		if c := s.Calls[r.ID]; c != nil {
+			c.Returned, c.Err = r.T, r.Err
+			if c.Op == "unlock" && c.Err == "" {
+				s.Freed[c.Hold] = c
+			}
+		}
+	case Grant:
+		s.grant(r)
+	case Valid, Over, Give, Kept:
+		if h := s.Holds[r.Hold]; h != nil {
+			h.sample(r)
+		}
+	case Mark:
+		s.Marks = append(s.Marks, r)
+	case Audit, Absent:
+		s.Audits = append(s.Audits, r)
+	default:
+		s.takeOther(r)
+	}
+}
+
+// takeOther takes what is not about a hold.
+func (s *Story) takeOther(r Record) {
+	switch r.Kind {
+	case Fault:
+		s.Faults = append(s.Faults, r)
+	case Stop:
+		s.Stops[r.P] = append(s.Stops[r.P], Span{r.T, r.Until})
+	case Kill:
+		s.Kills[r.P] = r.T
+	}
+}
+
+func (s *Story) grant(r Record) {
+	h := &Hold{
+		ID: r.Hold, P: r.P, Key: r.Key, Owner: r.Owner, Outer: r.Outer,
+		Called: r.T, From: r.T, Lease: r.Lease, Margin: r.Margin, Renewed: r.Renewed,
+		lastValid: r.T, deadline: r.T,
+	}
+	if c := s.Calls[r.ID]; c != nil {
+		h.Called = c.T
+	}
+	s.Holds[h.ID] = h
+	s.ByKey[h.Key] = append(s.ByKey[h.Key], h)
+}
+
+func (h *Hold) sample(r Record) {
+	switch r.Kind {
+	case Valid:
+		h.lastValid, h.deadline = max(h.lastValid, r.T), max(h.deadline, r.Until)
+	case Over:
+		h.over, h.Cause = r.T, r.Err
+		h.lastValid = max(h.lastValid, r.Until)
+	case Give:
+		h.given = r.T
+	case Kept:
+		h.given = 0
+	}
+}
+
+// end works out until when the hold was valid at least.
+func (s *Story) end(h *Hold) {
+	h.To = h.deadline
+	if h.over > 0 && h.over < h.deadline {
+		h.To = h.lastValid
+		if h.given == 0 || h.over < h.given {
+			h.Early = h.deadline - h.over
+		}
+	}
+	if h.given > 0 {
+		h.To = min(h.To, h.given)
+	}
+	killed, dead := s.Kills[h.P]
+	if dead {
+		h.To = min(h.To, killed)
+	}
+	// A history that stops here knows no more.
+	h.To = min(h.To, s.Ended)
+}
+
+// Valid returns when the hold was valid.
+func (h *Hold) Valid() Span { return Span{h.From, h.To} }

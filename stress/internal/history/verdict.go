@@ -1,0 +1,29 @@
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits are what a history is judged by.
+type Limits struct {
+	// Idle is how long a lock may lie free in calm times while somebody waits.
+	Idle time.Duration
+	// Aftermath is how far the effects of a fault reach.
+	Aftermath Aftermath
+}
+
+// Judge runs every check.
+func (s *Story) Judge(l Limits) []Finding {
+	var all []Finding
+	for _, check := range []func() []Finding{
+		s.checkOverlaps, s.checkMarks, s.checkAudits, s.checkEarly, s.checkReentries, s.checkCalls, s.checkMutex,
+	} {
+		all = append(all, check()...)
+	}
+	if i := s.LongestIdle(l.Aftermath); i.Calm > l.Idle {
+		all = append(all, Finding{"idle", fmt.Sprintf("%s lay free for %v (%v in all, from %v on) while somebody waited",
+			i.Key, i.Calm.Round(time.Millisecond), i.Span.length().Round(time.Millisecond), i.Span.From)})
+	}
+	return all
+}

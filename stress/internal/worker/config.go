@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Config says what a process is to do.
+type Config struct {
+	// Process is its name in the history, which no other process ever has.
+	Process string `json:"process"`
+	// URL is where the locks are, as its clients reach it; Direct is the same server
+	// past all faults; Ledger is the server that no fault touches.
+	URL    string `json:"url"`
+	Direct string `json:"direct"`
+	Ledger string `json:"ledger"`
+	// History is the file that it writes.
+	History string `json:"history"`
+	// Seed makes its choices.
+	Seed uint64 `json:"seed"`
+	// Callers is how many take locks at a time.
+	Callers int `json:"callers"`
+	// Keys are the locks.
+	Keys []Key `json:"keys"`
+	// Habits are how it goes about it.
+	Habits Habits `json:"habits"`
+}
+
+// Key is a lock.
+type Key struct {
+	// Name is its name, Fair whether it is a fair one, Lease what it is taken for.
+	Name  string        `json:"name"`
+	Fair  bool          `json:"fair"`
+	Lease time.Duration `json:"lease"`
+}
+
+// Habits are shares of sessions, from 0 to 1, that are not as the plainest is: a
+// Lock, some work, an Unlock.
+type Habits struct {
+	Try      float64 `json:"try"`      // TryLock
+	Cancel   float64 `json:"cancel"`   // Lock, cancelled soon
+	Together float64 `json:"together"` // all who are to be cancelled soon are, as the lock is unlocked
+	Fixed    float64 `json:"fixed"`    // a lease that is not renewed
+	MaxHold  float64 `json:"maxhold"`  // a maximum
+	Reenter  float64 `json:"reenter"`  // entered again, by each step
+	Expire   float64 `json:"expire"`   // LetExpire
+	HandOver float64 `json:"handover"` // HandOver, and Resume elsewhere
+	Linger   float64 `json:"linger"`   // longer inside than a renewal period
+	Replace  bool    `json:"replace"`  // clients are closed, shut down and replaced
+
+	// Rest is how long a caller pauses between sessions, hardly at all if it is 0.
+	Rest time.Duration `json:"rest"`
+}
+
+// Usual are the habits of a run that looks for everything.
+func Usual() Habits {
+	return Habits{
+		Try: 0.2, Cancel: 0.2, Together: 0.05, Fixed: 0.1, MaxHold: 0.1, Reenter: 0.25,
+		Expire: 0.03, HandOver: 0.1, Linger: 0.08, Replace: true,
+	}
+}
+
+// Bounds of what the clients of a run do.
+const (
+	// CommandTimeout is that of the clients.
+	CommandTimeout = time.Second
+	// PollCap is long, so that a lost wake-up shows.
+	PollCap = 30 * time.Second
+	// Grace is the shortest there is for dead waiters.
+	Grace = 5 * time.Second
+	// patience is how long a Lock waits at the most.
+	patience = 20 * time.Second
+	// overhead is what a call may take besides its wait: an attempt, and a second one
+	// after its script was loaded, each with a new connection.
+	overhead = 4 * CommandTimeout
+)
+
+// client makes a client that reaches the locks through the faults.
+func (c *Config) client() (*redlatch.Client, error) {
+	return redlatch.New(func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialURLContext(ctx, c.URL, redis.DialConnectTimeout(CommandTimeout),
+			redis.DialReadTimeout(CommandTimeout), redis.DialWriteTimeout(CommandTimeout))
+	},
+		redlatch.WithCommandTimeout(CommandTimeout), redlatch.WithPollCap(PollCap),
+		redlatch.WithDeadWaiterGrace(Grace), redlatch.WithWatchdogTimeout(c.shortest()))
+}
+
+// shortest is the shortest lease: a silent connection must be given up within it.
+func (c *Config) shortest() time.Duration {
+	least := c.Keys[0].Lease
+	for _, k := range c.Keys {
+		least = min(least, k.Lease)
+	}
+	return least
+}
+
+func (k Key) lock(client *redlatch.Client) *rlock.Lock {
+	if k.Fair {
+		return rfairlock.New(client, k.Name)
+	}
+	return rlock.New(client, k.Name)
+}
+
+// class is what an error is called in a history; empty for none.
+func class(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, c := range []struct {
+		err  error
+		name string
+	}{
+		{redlatch.ErrLost, "lost"},
+		{redlatch.ErrMaxHold, "max-hold"},
+		{redlatch.ErrHandedOver, "handed-over"},
+		{redlatch.ErrClosed, "closed"},
+		{redlatch.ErrUncertain, "uncertain"},
+		{redlatch.ErrNotAcquired, "not-acquired"},
+		{redlatch.ErrNotSent, "not-sent"},
+		{redlatch.ErrEntered, "entered"},
+		{redlatch.ErrNotHeld, "not-held"},
+	} {
+		if errors.Is(err, c.err) {
+			return c.name
+		}
+	}
+	if refused := (*transport.ServerError)(nil); errors.As(err, &refused) {
+		return "server: " + refused.Code()
+	}
+	return "other: " + err.Error()
+}

@@ -1,0 +1,43 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// crowd are callers that are cancelled all at once.
+type crowd struct {
+	mu     sync.Mutex // guards what follows
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// context returns one that ends with the next scattering.
+func (c *crowd) context() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithCancel(context.Background())
+	}
+	return c.ctx
+}
+
+// scatter ends the contexts of all who have joined, before any of them can leave.
+func (c *crowd) scatter() {
+	c.mu.Lock()
+	cancel := c.cancel
+	c.ctx, c.cancel = nil, nil
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// scatterIn does that after a time that is too short for a timer.
+func (c *crowd) scatterIn(d time.Duration) {
+	for began := time.Now(); time.Since(began) < d; {
+		continue
+	}
+	c.scatter()
+}

@@ -1,0 +1,247 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/stress/internal/history"
+)
+
+// session is one caller's time with one lock, from the first call to the last.
+type session struct {
+	w      *worker
+	ctx    context.Context // ends when the process is to come to rest
+	rnd    *rand.Rand
+	key    Key
+	lock   *rlock.Lock
+	inside []*held // the holds that were not given up, the outermost first
+	unsure bool    // an outcome is open, so that what the server counts is not known
+	left   bool    // an inner hold was given up, which may be settled later
+}
+
+func (s *session) chance(p float64) bool { return s.rnd.Float64() < p }
+
+// between returns a random time.
+func (s *session) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.rnd.Int64N(int64(most-least)))
+}
+
+// run is the session.
+func (s *session) run() {
+	h := s.take()
+	if h == nil {
+		return
+	}
+	s.inside = append(s.inside, h)
+	s.use(h, 0)
+	s.give(h)
+	if len(s.inside) == 0 && !s.unsure && h.hold.Err() != nil {
+		s.w.desk.absent(s.key.Name, h)
+	}
+}
+
+// take gets the lock in one of all ways, or returns nil.
+func (s *session) take() *held {
+	habits := &s.w.cfg.Habits
+	if habits.HandOver > 0 && s.chance(0.5) {
+		if owner, err := codec.ParseOwner(s.w.desk.taken(s.key.Name)); err == nil {
+			return s.call("resume", 0, nil, s.key.Lease, func(ctx context.Context) (*rlock.Hold, error) {
+				return s.lock.Resume(ctx, owner, rlock.WithWatchdog(s.key.Lease))
+			})
+		}
+	}
+	lease, opts := s.leaseOptions()
+	switch {
+	case s.chance(habits.Try):
+		return s.call("trylock", 0, nil, lease, func(ctx context.Context) (*rlock.Hold, error) {
+			return s.lock.TryLock(ctx, opts...)
+		})
+	case s.chance(habits.Cancel):
+		soon := s.between(0, 800*time.Millisecond)
+		if s.chance(habits.Together) {
+			soon = patience // unless all are cancelled before
+		}
+		return s.call("lock", soon, nil, lease, func(context.Context) (*rlock.Hold, error) {
+			ctx, cancel := context.WithTimeout(s.w.crowd.context(), soon)
+			defer cancel()
+			return s.lock.Lock(ctx, opts...)
+		})
+	default:
+		wait := s.between(patience/2, patience)
+		opts = append(opts, rlock.WithWait(wait))
+		return s.call("lock", wait, nil, lease, func(ctx context.Context) (*rlock.Hold, error) {
+			return s.lock.Lock(ctx, opts...)
+		})
+	}
+}
+
+// leaseOptions returns a lease, and the options that ask for it.
+func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
+	habits := &s.w.cfg.Habits
+	switch {
+	case s.chance(habits.Fixed):
+		return -s.key.Lease, []rlock.Option{rlock.WithLease(s.key.Lease)}
+	case s.chance(habits.MaxHold):
+		return s.key.Lease, []rlock.Option{
+			rlock.WithWatchdog(s.key.Lease), rlock.WithMaxHold(s.between(300*time.Millisecond, 3*time.Second)),
+		}
+	default:
+		return s.key.Lease, []rlock.Option{rlock.WithWatchdog(s.key.Lease)}
+	}
+}
+
+// call makes and records one call that acquires. A lease below zero is one that is
+// not renewed.
+func (s *session) call(op string, wait time.Duration, outer *held, lease time.Duration,
+	f func(context.Context) (*rlock.Hold, error),
+) *held {
+	id := s.w.nextID()
+	r := history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Wait: wait + overhead}
+	ctx := s.ctx
+	if outer != nil {
+		r.Hold = outer.id
+		ctx = outer.hold.Context(ctx)
+	}
+	s.w.log.Write(r)
+	hold, err := f(ctx)
+	at := history.Now()
+	s.w.log.Write(history.Record{T: at, Kind: history.Return, ID: id, Err: class(err)})
+	if err != nil {
+		s.unsure = s.unsure || errors.Is(err, redlatch.ErrUncertain) || outer != nil
+		return nil
+	}
+	h := &held{id: id, hold: hold, lease: max(lease, -lease)}
+	g := history.Record{
+		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: hold.Owner().String(),
+		Lease: h.lease, Margin: min(h.lease/10, time.Second), Renewed: lease > 0,
+	}
+	if outer != nil {
+		g.Outer = outer.id
+	}
+	s.w.log.Write(g)
+	s.w.book.add(h)
+	return h
+}
+
+// use does some work under a hold, and enters the lock again now and then.
+func (s *session) use(h *held, depth int) {
+	s.audit(h)
+	for range 1 + s.rnd.IntN(3) {
+		s.w.desk.mark(s.key.Name, h)
+		if h.hold.Err() != nil {
+			s.unsure = true
+			return
+		}
+		if depth < 3 && s.chance(s.w.cfg.Habits.Reenter) {
+			s.reenter(h, depth)
+		}
+		if s.chance(0.2) {
+			s.audit(h)
+		}
+		s.pause(h)
+	}
+	s.w.desk.mark(s.key.Name, h)
+}
+
+// audit has the server's count compared with the holds inside, if none of them has
+// ended meanwhile.
+func (s *session) audit(h *held) {
+	s.w.desk.audit(s.key.Name, h, func() (depth int64, exact bool) {
+		for _, in := range s.inside {
+			if s.unsure = s.unsure || in.hold.Err() != nil; s.unsure {
+				return 0, false
+			}
+		}
+		return int64(len(s.inside)), !s.left
+	})
+}
+
+// pause is work: mostly short, sometimes longer than a renewal period.
+func (s *session) pause(h *held) {
+	d := s.between(0, 60*time.Millisecond)
+	if s.chance(s.w.cfg.Habits.Linger) {
+		d = s.between(0, min(4*time.Second, h.lease+time.Second))
+	}
+	select {
+	case <-h.hold.Context(s.ctx).Done():
+	case <-time.After(d):
+	}
+}
+
+// reenter enters the lock again by the proof of a hold, works, and leaves it.
+func (s *session) reenter(outer *held, depth int) {
+	inner := s.call("lock", 0, outer, s.key.Lease, func(ctx context.Context) (*rlock.Hold, error) {
+		return s.lock.Lock(ctx, rlock.WithWatchdog(s.key.Lease))
+	})
+	if inner == nil {
+		return
+	}
+	s.inside = append(s.inside, inner)
+	s.use(inner, depth+1)
+	s.unlock(inner)
+	s.left = true
+}
+
+// give ends a hold in one of all ways.
+func (s *session) give(h *held) {
+	habits := &s.w.cfg.Habits
+	switch {
+	case s.chance(habits.Expire) && s.leave("let-expire", h, h.hold.LetExpire):
+	case s.chance(habits.HandOver) && s.leave("hand-over", h, func() error {
+		owner, err := h.hold.HandOver()
+		if err == nil {
+			s.w.desk.offer(s.key.Name, owner.String())
+		}
+		return err
+	}):
+	default:
+		s.unlock(h)
+	}
+}
+
+// leave ends a hold without freeing the lock, and reports whether that succeeded.
+func (s *session) leave(op string, h *held, f func() error) bool {
+	s.w.book.remove(h)
+	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: op})
+	if s.made(op, h, f) == nil {
+		s.unsure = true
+		return true
+	}
+	s.w.log.Write(history.Record{Kind: history.Kept, Hold: h.id})
+	s.w.book.add(h)
+	return false
+}
+
+func (s *session) unlock(h *held) {
+	s.w.book.remove(h)
+	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: "unlock"})
+	if s.made("unlock", h, func() error {
+		if s.chance(s.w.cfg.Habits.Together) {
+			// The turn is to come to somebody who is just leaving: no timer is so exact.
+			go s.w.crowd.scatterIn(s.between(0, 300*time.Microsecond))
+		}
+		return h.hold.Unlock()
+	}) != nil {
+		s.unsure = true
+	}
+	s.inside = slices.DeleteFunc(s.inside, func(in *held) bool { return in == h })
+}
+
+// made makes and records a call about a hold.
+func (s *session) made(op string, h *held, f func() error) error {
+	id := s.w.nextID()
+	s.w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Hold: h.id, Wait: overhead})
+	err := f()
+	s.w.log.Write(history.Record{Kind: history.Return, ID: id, Err: class(err)})
+	return err
+}
+
+// nextID names a call, and the hold that comes of it.
+func (w *worker) nextID() string { return fmt.Sprintf("%s/%d", w.cfg.Process, w.ids.Add(1)) }

@@ -1,0 +1,153 @@
+package stress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/stress/internal/worker"
+)
+
+// release is the Redisson that takes part.
+const release = "4.3.1"
+
+// javaBound bounds one call of a live Redisson. It is no claim about it: it keeps a
+// run from hanging.
+const javaBound = time.Minute
+
+// redisson is a Java process that takes the same locks, a caller for each thread.
+// Redisson does not tell its user that a lock was lost, so what is written down of a
+// hold is what its unlock has proved: that its owner was in the key all the time.
+type redisson struct {
+	peer   *peer.Peer
+	log    *history.Writer
+	ledger *redis.Pool
+	keys   []worker.Key
+	seed   uint64
+	ids    int // of begin, which one goroutine calls
+}
+
+// findJava returns the peer's program. A machine without it goes on without
+// Redisson, where nobody said that it must be there.
+func findJava(t *testing.T) (program peer.Program, ok bool) {
+	t.Helper()
+	program, err := peer.Find("..", release)
+	if err != nil && (os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1") {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Logf("NO REDISSON TAKES PART: %v", err)
+	}
+	return program, err == nil
+}
+
+// startJava starts a Java process that reaches the locks as the others do.
+func (c *campaign) startJava(t *testing.T) *redisson {
+	t.Helper()
+	p, err := peer.Start(*c.plan.java)
+	require.NoError(t, err)
+	r := &redisson{peer: p, log: c.log, keys: c.plan.keys, seed: c.plan.seed, ledger: &redis.Pool{
+		MaxIdle: javaThreads, Dial: func() (redis.Conn, error) { return redis.DialURL(c.ledger.URL()) },
+	}}
+	t.Cleanup(func() {
+		p.Close()
+		_ = r.ledger.Close()
+		if t.Failed() {
+			t.Logf("Redisson's complaints:\n%s", p.Complaints())
+		}
+	})
+	_, err = p.Go(peer.Command{
+		"op": "client", "client": "c", "thread": "main", "addresses": []string{c.proxy.URL()},
+		"watchdog": c.plan.keys[0].Lease.Milliseconds(),
+	}).Wait(javaBound)
+	require.NoError(t, err)
+	return r
+}
+
+// javaThreads is how many callers the Java process has.
+const javaThreads = 4
+
+// begin sets the threads to work and returns what brings them to rest.
+func (r *redisson) begin(t *testing.T) (rest func()) {
+	t.Helper()
+	quit := make(chan struct{})
+	r.ids++
+	var all sync.WaitGroup
+	for i := range javaThreads {
+		rnd := rand.New(rand.NewPCG(r.seed, uint64(r.ids*javaThreads+i)))
+		all.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-quit:
+					return
+				case <-time.After(time.Duration(rnd.Int64N(int64(30 * ms)))):
+				}
+				r.session(fmt.Sprintf("java/%d.%d.%d", r.ids, i, n), fmt.Sprint("t", i), rnd)
+			}
+		})
+	}
+	return func() {
+		close(quit)
+		all.Wait()
+	}
+}
+
+// session is one acquisition of a thread.
+func (r *redisson) session(id, thread string, rnd *rand.Rand) {
+	key := r.keys[rnd.IntN(len(r.keys))]
+	kind := "plain"
+	if key.Fair {
+		kind = "fair"
+	}
+	command := peer.Command{"client": "c", "thread": thread, "name": key.Name, "kind": kind}
+	called := history.Now()
+	reply, err := r.peer.Go(command.With(peer.Command{"op": "tryLock", "wait": 3000})).Wait(javaBound)
+	granted := history.Now()
+	var got bool
+	if err != nil || reply.Into(&got) != nil || !got {
+		return
+	}
+	first := r.mark(key)
+	time.Sleep(time.Duration(rnd.Int64N(int64(100 * ms)))) // this is the work
+	last := r.mark(key)
+	given := history.Now()
+	_, err = r.peer.Go(command.With(peer.Command{"op": "unlock"})).Wait(javaBound)
+	freed := history.Now()
+	write := func(rec history.Record) {
+		rec.P, rec.Key, rec.Hold = "java", key.Name, id
+		r.log.Write(rec)
+	}
+	// A hold of no length, unless the unlock says that there was more of it.
+	r.log.Write(history.Record{T: called, P: "java", Kind: history.Call, ID: id, Op: "redisson", Key: key.Name, Wait: javaBound})
+	r.log.Write(history.Record{T: granted, P: "java", Kind: history.Return, ID: id})
+	write(history.Record{T: granted, Kind: history.Grant, ID: id, Owner: id, Lease: key.Lease, Renewed: true})
+	if err != nil {
+		return
+	}
+	write(history.Record{T: given, Kind: history.Valid, Until: given})
+	write(history.Record{T: given, Kind: history.Give, Op: "unlock"})
+	write(history.Record{T: given, Kind: history.Call, ID: id + "u", Op: "unlock", Wait: javaBound})
+	write(history.Record{T: freed, Kind: history.Return, ID: id + "u"})
+	for _, entry := range []string{first, last} {
+		write(history.Record{T: given, Kind: history.Mark, Entry: entry})
+	}
+}
+
+// mark leaves an entry on the ledger.
+func (r *redisson) mark(key worker.Key) string {
+	conn := r.ledger.Get()
+	defer func() { _ = conn.Close() }() // back to the pool
+	entry, err := redis.String(conn.Do("XADD", key.Name, "MAXLEN", "~", 1000, "*", "java", "1"))
+	if err != nil {
+		return ""
+	}
+	return entry
+}

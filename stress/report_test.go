@@ -1,0 +1,115 @@
+package stress
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redlatch/redlatch/stress/internal/history"
+)
+
+// report is the figures of a campaign.
+type report struct {
+	Class        string         `json:"class"`
+	Seed         uint64         `json:"seed"`
+	Seconds      float64        `json:"seconds"` // of its rounds
+	Rounds       int            `json:"rounds"`
+	Judged       int            `json:"judged"` // of these, what was left on the server was judged
+	Acquisitions int            `json:"acquisitions"`
+	Reentries    int            `json:"reentries"`
+	Resumed      int            `json:"resumed"`
+	Marks        int            `json:"marks"`
+	Audits       int            `json:"audits"`
+	Lost         int            `json:"lost"`
+	Outcomes     map[string]int `json:"outcomes"` // of calls, "lock: uncertain"
+	Faults       map[string]int `json:"faults"`
+	Overlaps     int            `json:"overlaps"` // excused ones: the server was made to forget
+	// OverlapMS is the longest of them, OverlapEndMS the longest time from a fault to
+	// the end of one.
+	OverlapMS    int64 `json:"overlap_ms"`
+	OverlapEndMS int64 `json:"overlap_end_ms"`
+	// IdleMS is the longest time that a lock lay free in calm times while somebody
+	// waited, WithoutGrantMS the longest time without a grant of any lock.
+	IdleMS         int64 `json:"idle_ms"`
+	WithoutGrantMS int64 `json:"without_grant_ms"`
+	Findings       int   `json:"findings"`
+}
+
+// add takes the figures of a round.
+func (r *report) add(s *history.Story, l history.Limits) {
+	r.Rounds++
+	r.Marks += len(s.Marks)
+	r.Audits += len(s.Audits)
+	var grants []history.Time
+	for _, h := range s.Holds {
+		grants = append(grants, h.From)
+		switch {
+		case h.Outer != "":
+			r.Reentries++
+		case s.Calls[h.ID].Op == "resume":
+			r.Resumed++
+		default:
+			r.Acquisitions++
+		}
+		if h.Cause == "lost" {
+			r.Lost++
+		}
+	}
+	for _, c := range s.Calls {
+		outcome := c.Err
+		switch {
+		case c.Returned == 0:
+			outcome = "killed"
+		case outcome == "":
+			outcome = "ok"
+		}
+		r.Outcomes[c.Op+": "+outcome]++
+	}
+	pairs := map[string]bool{} // nested holds are one holder
+	for _, o := range s.Overlaps() {
+		if o.Excused {
+			pairs[o.First.Owner+" "+o.Second.Owner] = true
+			r.OverlapMS = max(r.OverlapMS, (o.Span.To - o.Span.From).Milliseconds())
+			r.OverlapEndMS = max(r.OverlapEndMS, o.After.Milliseconds())
+		}
+	}
+	r.Overlaps += len(pairs)
+	r.IdleMS = max(r.IdleMS, s.LongestIdle(l.Aftermath).Calm.Milliseconds())
+	slices.Sort(grants)
+	for i := 1; i < len(grants); i++ {
+		r.WithoutGrantMS = max(r.WithoutGrantMS, (grants[i] - grants[i-1]).Milliseconds())
+	}
+}
+
+// print writes the report as text and, in one line, as JSON.
+func (r *report) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name string, value any) { _, _ = fmt.Fprintf(t, "%s\t%v\n", name, value) }
+	row("class", r.Class)
+	row("seed", r.Seed)
+	row("time under faults", time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
+	row("rounds", fmt.Sprintf("%d, of which %d with a look at what was left on the server", r.Rounds, r.Judged))
+	row("acquisitions", r.Acquisitions)
+	row("re-entries", r.Reentries)
+	row("resumed", r.Resumed)
+	row("marks, audits", fmt.Sprint(r.Marks, ", ", r.Audits))
+	row("lost holds", r.Lost)
+	row("overlaps", fmt.Sprintf("%d after the server forgot, the longest %d ms, the last to end %d ms after it", r.Overlaps, r.OverlapMS, r.OverlapEndMS))
+	row("free while somebody waited", fmt.Sprint(r.IdleMS, " ms"))
+	row("longest without a grant", fmt.Sprint(r.WithoutGrantMS, " ms"))
+	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
+		row("fault: "+name, r.Faults[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Outcomes)) {
+		row(name, r.Outcomes[name])
+	}
+	row("findings", r.Findings)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(r)
+}

@@ -1,0 +1,104 @@
+package stress
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/stress/internal/worker"
+)
+
+var (
+	duration = flag.Duration("duration", 0, "how long faults come; 0 skips the run")
+	seed     = flag.Uint64("seed", 0, "of the schedule; 0 is a random one")
+)
+
+// Leases: short ones are lost now and then, long ones show when a wake-up is.
+const (
+	short    = 3 * time.Second
+	middling = 5 * time.Second
+	long     = 20 * time.Second
+	// forgetful is long enough that a renewal, a third of it, is told from its end.
+	forgetful = 15 * time.Second
+)
+
+// locks makes so many plain and so many fair locks, with these leases in turn.
+func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
+	for i := range plain {
+		keys = append(keys, worker.Key{Name: fmt.Sprintf("plain-%d", i), Lease: leases[i%len(leases)]})
+	}
+	for i := range fair {
+		keys = append(keys, worker.Key{Name: fmt.Sprintf("fair-%d", i), Fair: true, Lease: leases[i%len(leases)]})
+	}
+	return keys
+}
+
+// TestStress is the nemesis run, as long as -duration says: five eighths of it with a
+// server that remembers, one with a live Redisson beside, and two with a server that
+// is made to forget.
+func TestStress(t *testing.T) {
+	if *duration == 0 {
+		t.Skip("no -duration: this is what `make stress` runs")
+	}
+	chosen := *seed
+	for chosen == 0 {
+		chosen = rand.Uint64()
+	}
+	fmt.Printf("stress: seed %d: repeat its schedule with make stress DURATION=%v SEED=%d\n", chosen, *duration, chosen)
+	p := plan{
+		seed: chosen, duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
+		kinds: remembering, keys: locks(6, 6, short, middling, short, long, middling, long),
+		habits: worker.Usual(), workers: 4, callers: 12,
+	}
+	t.Run("the server remembers", func(t *testing.T) { wageAndReport(t, "remembers", p) })
+	mixed := p
+	mixed.duration, mixed.kinds, mixed.keys = *duration/8, peaceful, locks(3, 3, middling)
+	mixed.workers, mixed.callers = 2, 3
+	if program, ok := findJava(t); ok {
+		mixed.java = &program
+		t.Run("Redisson takes part", func(t *testing.T) { wageAndReport(t, "with Redisson", mixed) })
+	}
+	p.kinds, p.forgets, p.duration = forgetting, true, *duration/4
+	p.keys = locks(4, 4, forgetful)
+	t.Run("the server forgets", func(t *testing.T) { wageAndReport(t, "forgets", p) })
+}
+
+func wageAndReport(t *testing.T, class string, p plan) {
+	t.Helper()
+	r := wage(t, p)
+	r.Class, r.Seconds = class, p.duration.Seconds()
+	require.NoError(t, r.print(os.Stdout))
+	if t.Failed() {
+		return
+	}
+	// A run in which little happened proves little.
+	assert.Greater(t, r.Acquisitions, int(p.duration.Seconds()), "progress")
+	assert.NotZero(t, r.Marks)
+	assert.NotZero(t, r.Audits)
+	assert.NotZero(t, r.Reentries)
+	rounds := int(p.duration/p.round) + 1
+	if p.duration > newScheduler(p.seed, p.gap, p.kinds).takes()+time.Duration(rounds)*p.gap {
+		for _, f := range p.kinds {
+			assert.NotZero(t, r.Faults[f.name], "%s", f.name)
+		}
+	}
+	switch {
+	case p.java != nil:
+		assert.NotZero(t, r.Outcomes["redisson: ok"])
+	case p.duration < 20*time.Second:
+	case p.forgets:
+		assert.NotZero(t, r.Overlaps, "a server that forgets makes overlaps: they were not seen")
+	default:
+		assert.NotZero(t, r.Judged)
+		assert.NotZero(t, r.Resumed)
+		assert.True(t, r.Lost > 0 || p.duration < 2*time.Minute, "nobody lost a lock")
+		assert.NotZero(t, r.Outcomes["lock: killed"])
+		assert.NotZero(t, r.Outcomes["lock: uncertain"])
+	}
+}
