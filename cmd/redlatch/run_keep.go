@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -24,7 +23,7 @@ func (o *runOptions) giveUp(ctx context.Context, h *held, signals <-chan os.Sign
 	}
 	if err := keep(ctx, left); err != nil && !errors.Is(err, redlatch.ErrMaxHold) {
 		// A loss at this time is none of the command's.
-		return fmt.Errorf("it may be free before --at-least is over: %s", conn.Reason(err))
+		return fmt.Errorf("it may be free before --at-least is over: %s", whyNot(err))
 	}
 	return nil
 }
