@@ -180,23 +180,15 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	case lost:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
 	case unlocked != nil && o.atLeast > 0:
-		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q: %s\n", name, whyNot(unlocked))
+		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q: %s\n", name, unprefixed(conn.Reason(unlocked)))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
-		fmt.Fprintf(os.Stderr, "redlatch: lock %q could not be freed and is left to its lease: %s\n", name, whyNot(unlocked))
+		fmt.Fprintf(os.Stderr, "redlatch: lock %q could not be freed and is left to its lease: %s\n", name, unprefixed(conn.Reason(unlocked)))
 	}
 	if end.Code != 0 {
 		return &exitError{code: end.Code}
 	}
 	return nil
-}
-
-// whyNot says why something did not work, and what to do where a right is missing.
-func whyNot(err error) string {
-	if remedy := conn.Remedy(err); remedy != "" {
-		return conn.Reason(err) + ". " + remedy
-	}
-	return unprefixed(conn.Reason(err))
 }
 
 func notRun(err error) error {
@@ -209,6 +201,7 @@ func notRun(err error) error {
 
 // held is a lock that was taken.
 type held struct {
+	srv    *conn.Server
 	client *redlatch.Client
 	lock   *rlock.Lock
 	hold   *rlock.Hold
@@ -254,7 +247,7 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 		_ = client.Close() // the first error tells more
 		return nil, o.notTaken(ctx, srv, name, err)
 	}
-	return &held{client: client, lock: lock, hold: hold, since: time.Now()}, nil
+	return &held{srv: srv, client: client, lock: lock, hold: hold, since: time.Now()}, nil
 }
 
 func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) {
@@ -277,7 +270,7 @@ func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, e
 // notTaken makes the exit code and the line of an acquire that failed.
 func (o *runOptions) notTaken(ctx context.Context, srv *conn.Server, name string, err error) error {
 	var at *redlatch.LockError
-	var refusal *transport.ServerError
+	var other *transport.ServerError
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return exitf(o.conflict, "lock %q is held by somebody else, for %v if it is not renewed",
@@ -288,7 +281,9 @@ func (o *runOptions) notTaken(ctx context.Context, srv *conn.Server, name string
 		return exitf(o.conflict, "lock %q is held by somebody else", name)
 	case errors.Is(err, redlatch.ErrWrongType):
 		return &exitError{code: runner.CodeFailed, err: wrongType(ctx, srv, name)}
-	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &refusal):
+	case conn.Denied(err):
+		return exitf(runner.CodeFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
+	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &other):
 		return &exitError{code: runner.CodeFailed, err: srv.Problem(err)}
 	}
 	return &exitError{code: runner.CodeFailed, err: err}

@@ -112,6 +112,16 @@ func TestDenialsNameTheRight(t *testing.T) {
 			"The user may not use this name (see doctor --prefix). ",
 		},
 		{
+			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command script: " + script + ", on @user_script:17.",
+			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command",
+			"The user lacks +hset. ",
+		},
+		{
+			"ERR The user executing the script can't run this command or subcommand script: " + script + ", on @user_script:9.",
+			"ERR The user executing the script can't run this command or subcommand",
+			"",
+		},
+		{
 			"ERR Error running script (call to f_" + script + "): @user_script:9: @user_script: 9: " +
 				"The user executing the script can't run this command or subcommand",
 			"The user executing the script can't run this command or subcommand",
@@ -123,6 +133,7 @@ func TestDenialsNameTheRight(t *testing.T) {
 			require.True(t, Denied(err))
 			require.Equal(t, c.plain, Reason(err))
 			require.Equal(t, c.lacks+remedy, Remedy(err))
+			require.Equal(t, "The user lacks +hset +hget. "+remedy, Remedy(err, "+hset", "+hget"))
 		}
 	}
 	require.False(t, Denied(redis.Error("WRONGTYPE Operation against a key")))

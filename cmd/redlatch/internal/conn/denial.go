@@ -2,6 +2,7 @@ package conn
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,21 +19,25 @@ func tidy(text string) string {
 	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ".")
 }
 
-// deniedBySix are the words of Redis 6 for what is denied within a script.
-const deniedBySix = "The user executing the script can't "
+// deniedInScript are the words for what is denied within a script, some of which do not
+// say what it was.
+var deniedInScript = []string{"ERR The user executing the script can't ", "The user executing the script can't ", "ERR ACL failure in script: "}
 
 // deniedCommand finds the command that is denied.
 var deniedCommand = regexp.MustCompile(`to run the '([^']+)' command`)
 
 // isDenial reports whether a server's answer is that the user lacks a right.
 func isDenial(text string) bool {
-	return strings.HasPrefix(text, "NOPERM") || strings.HasPrefix(text, deniedBySix)
+	begins := func(with string) bool { return strings.HasPrefix(text, with) }
+	return begins("NOPERM") || slices.ContainsFunc(deniedInScript, begins)
 }
 
-// lacked names the right that the user lacks, as far as the server tells.
-func lacked(text string) string {
+// lacked names the rights that the user lacks, as far as they or the server tell.
+func lacked(text string, rights []string) string {
 	m := deniedCommand.FindStringSubmatch(text)
 	switch {
+	case len(rights) > 0:
+		return "The user lacks " + strings.Join(rights, " ") + ". "
 	case m != nil:
 		return "The user lacks +" + m[1] + ". "
 	case strings.Contains(text, " key"), strings.Contains(text, " channel"):
@@ -48,10 +53,15 @@ func Denied(err error) bool {
 }
 
 // Remedy says what to do when err is the server's answer that the user lacks a right,
-// "" when it is none.
-func Remedy(err error) string {
+// "" when it is none. The rights are those that are known to be missing, in the words of
+// ACL SETUSER; without any it names what the server has named.
+func Remedy(err error, rights ...string) string {
 	if text, refused := refusal(err); refused && isDenial(text) {
-		return remedy(text)
+		return remedyOfDenial(text, rights)
 	}
 	return ""
+}
+
+func remedyOfDenial(text string, rights []string) string {
+	return lacked(text, rights) + "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
 }

@@ -55,7 +55,7 @@ func refusal(err error) (string, bool) {
 // remedy says what to do about a refusal.
 func remedy(text string) string {
 	if isDenial(text) {
-		return lacked(text) + "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
+		return remedyOfDenial(text, nil)
 	}
 	code, _, _ := strings.Cut(text, " ")
 	switch code {

@@ -94,11 +94,8 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // it holds nothing any more
-	e := &exam{
-		ctx: ctx, srv: srv, c: c, client: client,
-		prefix: x.Prefix, name: x.Prefix + "redlatch-doctor:" + uuid.NewString()[:8],
-		needs: needed(x.Needs), tries: map[string]verdict{},
-	}
+	e := newExam(ctx, srv, c, x.Prefix)
+	e.client, e.needs = client, needed(x.Needs)
 	e.read()
 	defer e.remove()
 	var findings []Finding
@@ -111,6 +108,13 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 		}
 	}
 	return findings, nil
+}
+
+func newExam(ctx context.Context, srv *conn.Server, c redis.Conn, prefix string) *exam {
+	return &exam{
+		ctx: ctx, srv: srv, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
+		tries: map[string]verdict{},
+	}
 }
 
 // read reads what the server tells of itself.

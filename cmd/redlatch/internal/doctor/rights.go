@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/internal/rights"
 )
 
@@ -36,6 +38,25 @@ func (e *exam) rights(q *question) Finding {
 		return !slices.Contains(lacks, word) && !slices.Contains(untried, word)
 	}))
 	return f
+}
+
+// Lacks tries what a user has of needs, for locks whose names begin with prefix, and
+// returns what it lacks, in the words of ACL SETUSER. What could not be tried is not
+// among it. An error says that the server was not reached.
+func Lacks(ctx context.Context, srv *conn.Server, prefix string, needs ...string) ([]string, error) {
+	c, err := srv.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }() // nothing is buffered
+	e := newExam(ctx, srv, c, prefix)
+	defer e.remove()
+	var all []string
+	for _, id := range needs {
+		lacks, _ := e.tried(rights.Of(id))
+		all = append(all, lacks...)
+	}
+	return all, c.Err()
 }
 
 // tried tries all words of a need, and returns those that the user lacks, and those
