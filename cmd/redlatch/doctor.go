@@ -133,13 +133,21 @@ func (d *diagnosis) exit(strict bool) error {
 func (d *diagnosis) print(w io.Writer, look ui.Look) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[doctor.Level]int{}
+	idle := false // there may be warnings of what nobody needs
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		counts[f.Level]++
+		idle = idle || f.Level == doctor.Warning && strings.HasSuffix(f.Check, " rights")
 		fmt.Fprint(w, finding(f, look))
 	}
 	fmt.Fprintf(w, "%s, %s\n", countOf(counts[doctor.Error], "error"), countOf(counts[doctor.Warning], "warning"))
+	if idle {
+		fmt.Fprintln(w, needHint)
+	}
 }
+
+// needHint is told where a user lacks what it may have no use for.
+const needHint = "--need plain, or plain,fair and so on, leaves out what this user has no need of"
 
 // countOf counts things in words.
 func countOf(n int, what string) string {

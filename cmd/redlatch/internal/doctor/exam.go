@@ -89,7 +89,7 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
-	client, err := srv.New()
+	client, err := srv.New(redlatch.WithServerTime())
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func (e *exam) rights(q *question) Finding {
 		return good("names with braces are as good as others, for names %s", e.names())
 	}
 	lacks, untried := e.tried(need)
-	f := Finding{Level: OK}
+	var f Finding
 	switch {
 	case len(lacks) > 0:
 		f = Finding{Level: e.lacking(q.id), Found: "user " + e.user() + " lacks " + spaced(lacks) + ", which " + q.use + " need", Advice: q.advice}

@@ -123,8 +123,9 @@ func (e *exam) counting() Finding {
 	case errors.Is(err, redlatch.ErrNotCounted):
 		why := strings.ReplaceAll(err.Error(), "\n", "; ")
 		if _, after, ok := strings.Cut(why, redlatch.ErrNotCounted.Error()+": "); ok {
-			why = strings.TrimPrefix(after, "redis: ")
+			why = after
 		}
+		why = strings.NewReplacer("redlatch: ", "", "redis: ", "").Replace(why)
 		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", why)
 	case err != nil:
 		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", said(err))
