@@ -39,6 +39,7 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringVar(&g.tls.Key, "tls-key", "", "PEM file of its key")
 	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "name in the server's certificate")
 	f.BoolVar(&g.tls.Insecure, "tls-insecure-skip-verify", false, "accept any certificate")
+	completesFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
 }
 
 // server returns the server that flags and environment name.

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -40,8 +41,11 @@ The server is inside this program unless --redis names another; REDIS_URL is not
 looked at. On another server the demo uses keys of its own, redlatch-demo:*, and
 removes them.
 
-The exit code is 0 when the books are right, 1 otherwise: when two were ever
-inside together, when work was lost or done twice, or somebody was overtaken.`,
+Exit codes:
+  0      the books are right
+  1      they are not: two were inside together, work was lost or done twice,
+         or somebody was overtaken; or something failed
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch demo
   redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,
@@ -50,19 +54,20 @@ inside together, when work was lost or done twice, or somebody was overtaken.`,
 			if err := checkDemo(cmd, &opts, fair); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-			defer stop()
 			var err error
 			if opts.Redis, err = demoServer(g); err != nil {
 				return err
 			}
 			opts.Program, opts.Out = runner.Self(), os.Stdout
 			opts.Broken = os.Getenv(brokenEnv) != ""
-			err = demo.Run(ctx, opts)
-			if errors.Is(err, demo.ErrInterrupted) {
-				return &exitError{code: runner.Code(os.Interrupt), err: err}
-			}
-			return err
+			var failed error
+			err = untilTold(cmd.Context(), demo.ErrInterrupted, func(ctx context.Context) error {
+				if err := demo.Run(ctx, opts); !errors.Is(err, demo.ErrInterrupted) {
+					failed = err
+				}
+				return nil
+			}, syscall.SIGHUP)
+			return cmp.Or(failed, err) // books that are wrong, whoever ended it
 		},
 	}
 	f := cmd.Flags()

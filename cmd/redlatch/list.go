@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,12 +47,11 @@ func newList(g *globals) *cobra.Command {
 			if l.from, err = g.server(); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
+			do := l.once
 			if l.watch {
-				return l.again(ctx)
+				do = l.again
 			}
-			return l.once(ctx)
+			return untilTold(cmd.Context(), nil, do)
 		},
 	}
 	f := cmd.Flags()
@@ -62,6 +59,7 @@ func newList(g *globals) *cobra.Command {
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: plain, fair or readwrite")
 	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
 	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
+	completes(cmd, "kind", string(listing.Plain), string(listing.Fair), string(listing.ReadWrite))
 	return cmd
 }
 
@@ -121,7 +119,7 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	})
 	switch {
 	case ctx.Err() != nil:
-		return &exitError{code: 130} // as a shell says it of who was interrupted
+		return ctx.Err()
 	case err != nil && broken != nil:
 		return broken
 	case err != nil:

@@ -18,7 +18,12 @@ time and with short commands: the server serves others in between. What is taken
 freed meanwhile may be shown or not. Up to 1,000 locks are sorted by name; more come
 in sorted pages of as many. --json prints them as they are found.
 
-With --watch the pauses are at least four times as long as the looks.`
+With --watch the pauses are at least four times as long as the looks.
+
+Exit codes:
+  0      the locks were listed, though there be none
+  1      something failed
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const listExamples = `  redlatch list
   redlatch list 'orders:*'

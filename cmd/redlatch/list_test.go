@@ -102,7 +102,7 @@ func TestListWatchesUntilItIsInterrupted(t *testing.T) {
 	require.Contains(t, lines, "Redlatch 00000001:7")
 	require.NoError(t, p.cmd.Process.Signal(interrupt))
 	got := p.outcome(soon)
-	require.Equal(t, 0, got.code)
+	require.Equal(t, codeInterrupted, got.code)
 	require.Empty(t, got.stderr)
 }
 

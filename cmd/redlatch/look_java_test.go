@@ -132,7 +132,7 @@ func (s *scene) testWatch(t *testing.T) {
 	golden(t, "watch", text, s.java.id)
 	golden(t, "watch.json", strings.Join(lines, "\n")+"\n", s.java.id)
 	require.NoError(t, people.cmd.Process.Signal(interrupt))
-	require.Equal(t, outcome{0, "", ""}, people.outcome(soon))
+	require.Equal(t, outcome{codeInterrupted, "", ""}, people.outcome(soon))
 }
 
 // testWatchFair lets a Java thread wait for a fair lock, and get it.

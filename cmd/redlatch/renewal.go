@@ -45,6 +45,10 @@ func see(ctx context.Context, client *redlatch.Client, name string) (sighting, e
 	return s, err
 }
 
+// readQueue reports whether the queue of a fair lock was read, too: the user may have no
+// right to that.
+func (s *sighting) readQueue() bool { return s.in.Kind == kindFair }
+
 // roseTo reports whether the time to live was set anew between two sightings: more is
 // left than if it had only run down, for the least time that lies between them.
 func (s *sighting) roseTo(later *sighting) bool {

@@ -112,6 +112,9 @@ func reach(ctx context.Context, g *globals, name string, do func(*conn.Server, *
 	return srv.Problem(err)
 }
 
+// kindFair is the kind of lock that an inspection which has read the queue is of.
+const kindFair = "fair"
+
 // inspect asks for a fair lock, which is a plain one with a queue: that of a plain
 // lock is empty. A user who may not read queues is shown the lock alone.
 func inspect(ctx context.Context, client *redlatch.Client, name string) (*rlock.Inspection, error) {
@@ -137,6 +140,9 @@ func wrongType(ctx context.Context, srv *conn.Server, name string) error {
 	} {
 		kind, err := redis.String(c.Do("TYPE", key.name))
 		switch {
+		case conn.Denied(err):
+			return fmt.Errorf("the key %q, or one of those of its queue, holds something that is no lock: something else uses "+
+				"this name. This user may not ask what it is (+type)", name)
 		case err != nil:
 			return srv.Problem(err)
 		case kind != "none" && kind != key.kind:

@@ -79,7 +79,7 @@ func statusOf(in *rlock.Inspection, now time.Time) *status {
 		left := in.TTL.Milliseconds()
 		s.TTLMillis = &left
 	}
-	if in.Kind != "fair" {
+	if in.Kind != kindFair {
 		return s
 	}
 	s.Queue = []waiter{}

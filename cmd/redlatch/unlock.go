@@ -64,6 +64,7 @@ func newUnlock(g *globals) *cobra.Command {
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
 	f.DurationVar(&o.look, "for", renewalLook, "how long to look whether the lease is renewed, at most")
 	f.BoolVar(&o.json, "json", false, "print JSON")
+	completesFiles(cmd, "audit-file")
 	return cmd
 }
 
@@ -165,12 +166,17 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 		f.Renewed = renewedYes
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
 	}
-	newLock := rlock.New
-	if len(now.in.Queue) > 0 {
-		newLock = rfairlock.New
+	newLock, told := rlock.New, toldAll
+	switch {
+	case !now.readQueue():
+		told = toldPlain
+	case len(now.in.Queue) > 0:
+		newLock, told = rfairlock.New, toldFirst
 	}
 	held, err := newLock(client, f.Name).ForceUnlock(ctx)
-	f.Taken = held && err == nil
+	if f.Taken = held && err == nil; f.Taken {
+		f.Told = told
+	}
 	return o.record(f, log, err)
 }
 

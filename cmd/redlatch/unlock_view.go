@@ -32,6 +32,22 @@ const (
 	outcomeFree  = "free"
 )
 
+// Who was told that a lock is free. Those who wait for a plain lock listen to one
+// channel; of those in a queue one is told, on a channel of its own.
+const (
+	toldAll   = "all"
+	toldFirst = "first_in_queue"
+	toldPlain = "all_but_queue"
+)
+
+// toldWords are these in words.
+var toldWords = map[string]string{
+	toldAll:   "those who wait were told",
+	toldFirst: "the first in the queue whose deadline is not over was told",
+	toldPlain: "those who wait for the plain lock were told. Whether somebody is queued for it as for a fair one " +
+		"is not known: whoever is was not told, and comes when it asks again by itself",
+}
+
 // readWriteMode is the field that the hash of a read-write lock has beside those of
 // its owners.
 const readWriteMode = "mode"
@@ -44,9 +60,11 @@ type forced struct {
 	TTLMillis *int64 `json:"ttl_ms"`
 	// Renewed is whether the lease is seen to be renewed: yes, no or unknown.
 	Renewed string `json:"renewed"`
-	// Waiting is how many are in the queue of a fair lock.
-	Waiting int  `json:"waiting"`
+	// Waiting is how many are in the queue of a fair lock, nil when it may not be read.
+	Waiting *int `json:"waiting"`
 	Taken   bool `json:"taken"`
+	// Told is who was told that the lock is free, "" when it was not taken.
+	Told string `json:"told,omitempty"`
 	// Refused is why the lock was not taken.
 	Refused string `json:"refused,omitempty"`
 
@@ -62,7 +80,11 @@ type forcedOwner struct {
 }
 
 func forcedOf(s *sighting) *forced {
-	f := &forced{Name: s.in.Name, Holders: []forcedOwner{}, Renewed: renewedUnknown, Waiting: len(s.in.Queue)}
+	f := &forced{Name: s.in.Name, Holders: []forcedOwner{}, Renewed: renewedUnknown}
+	if s.readQueue() {
+		waiting := len(s.in.Queue)
+		f.Waiting = &waiting
+	}
 	for _, h := range s.in.Holders {
 		f.Holders = append(f.Holders, forcedOwner{Owner: h.Text, client: clientOf(h.Text), Count: count(h.CountText)})
 	}
@@ -165,7 +187,7 @@ func (o *unlockOptions) tell(cmd *cobra.Command, f *forced) {
 		f.print(cmd.OutOrStdout())
 	}
 	if f.Taken {
-		fmt.Fprintln(cmd.OutOrStdout(), "  taken  those who wait were told")
+		fmt.Fprint(cmd.OutOrStdout(), hanging("taken", toldWords[f.Told]))
 	}
 }
 
@@ -181,7 +203,10 @@ func (f *forced) print(w io.Writer) {
 		fmt.Fprint(w, hanging("", h.labelled(h.Label)))
 	}
 	fmt.Fprintf(w, "  lease  %s\n", f.lease())
-	if f.Waiting > 0 {
-		fmt.Fprintf(w, "  queue  %d waiting\n", f.Waiting)
+	switch {
+	case f.Waiting == nil:
+		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
+	case *f.Waiting > 0:
+		fmt.Fprintf(w, "  queue  %d waiting\n", *f.Waiting)
 	}
 }

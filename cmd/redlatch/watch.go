@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"io"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -51,9 +48,7 @@ func newWatch(g *globals) *cobra.Command {
 			if w.srv, err = g.server(); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return w.run(ctx)
+			return untilTold(cmd.Context(), nil, w.run)
 		},
 	}
 	f := cmd.Flags()

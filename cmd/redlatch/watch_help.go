@@ -16,7 +16,12 @@ It listens to the locks' channels and looks at a lock after each message, and on
 second besides, since nothing is published when a lock is taken. Of locks that change
 hands faster than that not each hand-over is told; --json has the number of messages
 since the last look. New locks that match a pattern are found by a message, or by a
-search of the keys every ten seconds. At most 1,000 are watched.`
+search of the keys every ten seconds. At most 1,000 are watched.
+
+Exit codes:
+  0      the time of --for is over
+  1      something failed
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const watchExamples = `  redlatch watch nightly-report
   redlatch watch 'orders:*'

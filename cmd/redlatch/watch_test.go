@@ -16,6 +16,9 @@ import (
 
 var interrupt = os.Interrupt
 
+// codeInterrupted is the exit code of whoever interrupt has ended.
+const codeInterrupted = 130
+
 // firstFor finds how long something was looked at.
 var firstFor = regexp.MustCompile(`"(first_for_ms|no_subscriber_for_ms)": \d+`)
 
@@ -81,7 +84,7 @@ func TestWatchTellsWhatHappensToALock(t *testing.T) {
 		s.Do(t, "PUBLISH", codec.OwnerChannel(name, redisson), codec.MessageUnlock)
 		require.Equal(t, redisson, events(p, "woken")[0]["owner"])
 		require.NoError(t, p.cmd.Process.Signal(interrupt))
-		require.Equal(t, 0, p.outcome(soon).code)
+		require.Equal(t, codeInterrupted, p.outcome(soon).code)
 	})
 }
 
@@ -127,7 +130,7 @@ func TestWatchOutlivesTheServersAbsence(t *testing.T) {
 	require.Equal(t, redisson, events(p, "taken")[0]["owner"])
 	require.NoError(t, p.cmd.Process.Signal(interrupt))
 	got := p.outcome(soon)
-	require.Equal(t, 0, got.code)
+	require.Equal(t, codeInterrupted, got.code)
 	require.Contains(t, got.stderr, "redlatch: messages may be missed for a while: ")
 	require.Contains(t, got.stderr, "redlatch: messages are heard again\n")
 }
