@@ -40,14 +40,14 @@ func newList(g *globals) *cobra.Command {
 			if len(args) > 0 {
 				l.pattern = args[0]
 			}
-			if err := l.check(); err != nil {
+			if err := l.check(cmd.Flags().Changed("every")); err != nil {
 				return err
 			}
 			var err error
 			if l.from, err = g.server(); err != nil {
 				return err
 			}
-			do := l.once
+			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.complain)) }
 			if l.watch {
 				do = l.again
 			}
@@ -63,8 +63,11 @@ func newList(g *globals) *cobra.Command {
 	return cmd
 }
 
-func (l *lister) check() error {
+// check says what is wrong with the flags. everyGiven is whether --every was.
+func (l *lister) check(everyGiven bool) error {
 	switch {
+	case everyGiven && !l.watch:
+		return exitf(1, "--every is how often --watch looks: without --watch there is one look")
 	case l.kind != "" && l.kind != string(listing.Plain) && l.kind != string(listing.Fair) && l.kind != string(listing.ReadWrite):
 		return exitf(1, "--kind must be plain, fair or readwrite")
 	case l.every < 100*time.Millisecond:
@@ -75,13 +78,16 @@ func (l *lister) check() error {
 	return nil
 }
 
-// once lists what there is.
-func (l *lister) once(ctx context.Context) error {
-	bar := newBar(l.complain)
+// once lists what there is, and shows in the bar how far it is. Nothing is written
+// beside the bar: output and bar may be on one terminal, also through other programs.
+func (l *lister) once(ctx context.Context, bar *bar) error {
 	defer bar.clear()
 	if l.json {
 		enc := json.NewEncoder(l.out)
-		return l.scan(ctx, bar, func(lock *listing.Lock) error { return enc.Encode(listedOf(lock)) })
+		return l.scan(ctx, bar, func(lock *listing.Lock) error {
+			bar.clear()
+			return enc.Encode(listedOf(lock))
+		})
 	}
 	t := &table{out: l.out, look: lookOf(l.out), flushing: bar.clear}
 	err := l.scan(ctx, bar, func(lock *listing.Lock) error {

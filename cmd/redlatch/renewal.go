@@ -40,7 +40,7 @@ type sighting struct {
 // see looks at the lock.
 func see(ctx context.Context, client *redlatch.Client, name string) (sighting, error) {
 	s := sighting{asked: time.Now()}
-	in, err := inspect(ctx, client, name)
+	in, err := inspect(ctx, client, name, counted)
 	s.in, s.answered = in, time.Now()
 	return s, err
 }

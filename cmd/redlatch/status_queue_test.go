@@ -120,7 +120,7 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, got.stdout, "  owner  "+someOwner+"   count 1\n")
 	require.Contains(t, got.stdout, "  queue  not shown: this user may not read it\n")
-	require.Contains(t, finish(t, url, "status", "--json", name).stdout, `"queue": null`)
+	require.Contains(t, finish(t, url, "status", "--json", name).stdout, "\"queue_length\": null,\n  \"queue\": null")
 
 	s.Do(t, "ACL", "SETUSER", user, "~redisson_lock*")
 	got = finish(t, url, "status", name)
@@ -145,10 +145,11 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 
 func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
 	t.Parallel()
-	in := &rlock.Inspection{Name: "x", Kind: "plain", Holders: []rlock.Holder{{Text: "a:1", CountText: "1"}}}
-	s := statusOf(in, time.Now())
+	in := &rlock.Inspection{Name: "x", Kind: "plain", Holders: []rlock.Holder{{Text: redisson, CountText: "1"}}}
+	shape := shapeOf(in)
+	s := statusOf(in, &shape, time.Now())
 	require.NotNil(t, s.TTLMillis, "held, and about to be free")
 	require.Zero(t, *s.TTLMillis)
 	in.TTL = codec.NoTTL
-	require.Nil(t, statusOf(in, time.Now()).TTLMillis)
+	require.Nil(t, statusOf(in, &shape, time.Now()).TTLMillis)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -123,11 +124,10 @@ func (o *unlockOptions) refusal(f *forced) error {
 	switch {
 	case len(f.Holders) == 0:
 		return f.isFree()
-	case f.isReadWrite():
+	case f.shape.Kind == listing.ReadWrite:
 		return f.refuse(codeRefused, refusedKind, "lock %q is a read-write lock of Redisson's, which has more keys: it is left alone", f.Name)
-	case f.stranger() != "":
-		return f.refuse(codeRefused, refusedKind, "%q is a hash, and no lock of Redisson's: %s is no owner. It is left alone",
-			f.Name, printable(f.stranger()))
+	case f.shape.Odd != "":
+		return f.refuse(codeRefused, refusedKind, "%q is a hash, and no lock of Redisson's: %s. It is left alone", f.Name, f.shape.Odd)
 	case o.anyway:
 		return nil
 	case f.changed:
@@ -170,7 +170,7 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 	switch {
 	case !now.readQueue():
 		told = toldPlain
-	case len(now.in.Queue) > 0:
+	case now.in.Waiting > 0:
 		newLock, told = rfairlock.New, toldFirst
 	}
 	held, err := newLock(client, f.Name).ForceUnlock(ctx)

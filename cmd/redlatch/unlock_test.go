@@ -254,7 +254,9 @@ func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
 func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, fields := range [][]any{{"name", "bob", "age", "7"}, {"name", "bob"}, {redisson, "bob"}, {"bob", "1"}} {
+	for _, fields := range [][]any{
+		{"name", "bob", "age", "7"}, {"name", "bob"}, {redisson, "bob"}, {"bob", "1"}, {redisson, "1", native, "1"},
+	} {
 		name := redistest.Key(t)
 		s.Do(t, "HSET", append([]any{name}, fields...)...)
 		for _, more := range [][]string{{"--even-if-alive"}, {"--for=1s", "--dead", fields[0].(string)}} {

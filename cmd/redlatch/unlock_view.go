@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
-	"github.com/redlatch/redlatch/codec"
 )
 
 // Why a lock was not taken.
@@ -48,10 +45,6 @@ var toldWords = map[string]string{
 		"is not known: whoever is was not told, and comes when it asks again by itself",
 }
 
-// readWriteMode is the field that the hash of a read-write lock has beside those of
-// its owners.
-const readWriteMode = "mode"
-
 // forced is what there is to tell of a lock that is to be taken away.
 type forced struct {
 	Name    string        `json:"name"`
@@ -69,6 +62,7 @@ type forced struct {
 	Refused string `json:"refused,omitempty"`
 
 	changed bool // it has another holder than at first
+	shape   listing.Shape
 }
 
 // forcedOwner is who loses the lock.
@@ -80,13 +74,19 @@ type forcedOwner struct {
 }
 
 func forcedOf(s *sighting) *forced {
-	f := &forced{Name: s.in.Name, Holders: []forcedOwner{}, Renewed: renewedUnknown}
+	f := &forced{Name: s.in.Name, Holders: []forcedOwner{}, Renewed: renewedUnknown, shape: shapeOf(s.in)}
 	if s.readQueue() {
-		waiting := len(s.in.Queue)
+		waiting := s.in.Waiting
 		f.Waiting = &waiting
 	}
-	for _, h := range s.in.Holders {
-		f.Holders = append(f.Holders, forcedOwner{Owner: h.Text, client: clientOf(h.Text), Count: count(h.CountText)})
+	holders := f.shape.Holders
+	if f.shape.Odd != "" { // what is no lock is shown as it is
+		for _, h := range s.in.Holders {
+			holders = append(holders, listing.Holder{Owner: h.Text, Count: h.CountText})
+		}
+	}
+	for _, h := range holders {
+		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, client: clientOf(h.Owner), Count: count(h.Count)})
 	}
 	if s.in.Held() && s.in.TTL >= 0 {
 		left := s.in.TTL.Milliseconds()
@@ -113,23 +113,6 @@ func (f *forced) lookBeside(ctx context.Context, srv *conn.Server) {
 	for i := range f.Holders {
 		f.Holders[i].Label = labels[f.Holders[i].Owner]
 	}
-}
-
-func (f *forced) isReadWrite() bool {
-	return slices.ContainsFunc(f.Holders, func(o forcedOwner) bool { return o.Owner == readWriteMode })
-}
-
-// stranger returns a field of the hash that is no owner, "" when all are. An owner is
-// a UUID and a number, and has a count.
-func (f *forced) stranger() string {
-	for _, h := range f.Holders {
-		_, badOwner := codec.ParseOwner(h.Owner)
-		_, badCount := strconv.ParseInt(string(h.Count), 10, 64)
-		if badOwner != nil || badCount != nil {
-			return h.Owner
-		}
-	}
-	return ""
 }
 
 // refuse notes why the lock is not taken, and makes the error of it.

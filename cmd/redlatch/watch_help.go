@@ -10,13 +10,15 @@ line for each event, until it is interrupted. A pattern is as in redlatch list.
             lock that was given up and nobody waits for
   entered, left   its holder entered it once more, or left it once
   queued, quit    somebody is queued for a fair lock, or is not any more
-  woken           a message calls a waiter of a fair lock
+  woken           a message calls a waiter of a fair lock; it may not come
 
 It listens to the locks' channels and looks at a lock after each message, and once a
 second besides, since nothing is published when a lock is taken. Of locks that change
 hands faster than that not each hand-over is told; --json has the number of messages
 since the last look. New locks that match a pattern are found by a message, or by a
-search of the keys every ten seconds. At most 1,000 are watched.
+search of the keys every ten seconds. At most 1,000 are watched. Of a queue the first
+256 are followed: of one that is longer it is not told who comes. Of a read/write lock
+it follows the first that holds it.
 
 Exit codes:
   0      the time of --for is over

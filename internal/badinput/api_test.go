@@ -45,8 +45,9 @@ var functions = map[string]any{
 
 	"rlock.New": rlock.New, "rfairlock.New": rfairlock.New,
 	"rlock.EvenIfAlive": rlock.EvenIfAlive, "rlock.WithLease": rlock.WithLease, "rlock.WithMaxHold": rlock.WithMaxHold,
-	"rlock.WithOwner": rlock.WithOwner, "rlock.WithWait": rlock.WithWait, "rlock.WithWatchdog": rlock.WithWatchdog,
-	"rlock.Lock.Do": (*rlock.Lock).Do, "rlock.Lock.Evict": (*rlock.Lock).Evict,
+	"rlock.WithOwner": rlock.WithOwner, "rlock.WithPlaces": rlock.WithPlaces, "rlock.WithWait": rlock.WithWait,
+	"rlock.WithWatchdog": rlock.WithWatchdog,
+	"rlock.Lock.Do":      (*rlock.Lock).Do, "rlock.Lock.Evict": (*rlock.Lock).Evict,
 	"rlock.Lock.ForceUnlock": (*rlock.Lock).ForceUnlock, "rlock.Lock.HoldCount": (*rlock.Lock).HoldCount,
 	"rlock.Lock.Inspect": (*rlock.Lock).Inspect, "rlock.Lock.IsHeldBy": (*rlock.Lock).IsHeldBy,
 	"rlock.Lock.IsLocked": (*rlock.Lock).IsLocked, "rlock.Lock.Listeners": (*rlock.Lock).Listeners,

@@ -24,7 +24,7 @@ func proper(c *transport.Call) any {
 	case "inspect":
 		return []any{int64(-2), []any{}}
 	case "fair_inspect":
-		return []any{int64(5000), []any{"holder", "1"}, []any{"first", "second"}, []any{"first", "1", "second", "2"}, []any{int64(0)}}
+		return []any{int64(5000), []any{"holder", "1"}, []any{"first", "second"}, []any{"first", "1", "second", "2"}, []any{int64(0)}, int64(2)}
 	case "fair_heartbeat":
 		return []any{int64(5000), []any{"first", "1", "second", "2"}, []any{}, int64(2)}
 	case "fair_evict":
