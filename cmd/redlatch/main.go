@@ -50,7 +50,7 @@ func execute(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "redlatch: "+legible(err.Error()))
+	say(os.Stderr, "%s", legible(err.Error()))
 	return code
 }
 
@@ -61,11 +61,11 @@ func newRoot() *cobra.Command {
 		Short: "Redisson-compatible locks from the shell",
 		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
 for one lock on one Redis or Valkey.`,
-		Example: `  redlatch demo                                  # see it work, no Redis needed
-  redlatch run nightly-report -- ./report.sh     # run a command under a lock
-  redlatch run --try import -- ./import.sh       # ... or not at all if it is held
-  redlatch status nightly-report                 # who holds it, and for how long
-  redlatch doctor                                # is the server good for locks?`,
+		Example: `  redlatch demo                                # see it work, no Redis needed
+  redlatch run nightly-report -- ./report.sh   # run a command under a lock
+  redlatch run --try import -- ./import.sh     # or not at all if it is held
+  redlatch status nightly-report               # who holds it, and for how long
+  redlatch doctor                              # is the server good for locks?`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -32,7 +32,7 @@ and empty at each start.`,
 			}
 			defer srv.Close()
 			fmt.Println(srv.URL())
-			fmt.Fprintln(os.Stderr, "redlatch: in-memory server, for development only; Ctrl-C ends it")
+			say(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
 			<-ctx.Done()
 			return nil
 		},

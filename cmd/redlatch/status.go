@@ -48,7 +48,7 @@ func newStatus(g *globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().DurationVar(&look, "for", aMoment, "how long to look, at most, whether the lease is renewed,\n"+
+	cmd.Flags().DurationVar(&look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+
 		"or a lock taken that is free and has a queue")
 	return cmd
 }

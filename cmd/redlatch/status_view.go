@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -102,7 +103,7 @@ func (s *status) print(w io.Writer) {
 		fmt.Fprintf(w, "lock %q is free\n", s.Name)
 	}
 	for _, h := range s.Holders {
-		fmt.Fprintf(w, "  owner  %s   count %s\n", printable(h.Owner), printable(string(h.Count)))
+		fmt.Fprint(w, beside("  owner  "+printable(h.Owner), "count "+printable(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" {
 			fmt.Fprint(w, hanging("", h.labelled(h.Label)))
 		}
@@ -126,7 +127,7 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", len(s.Queue))
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprintf(w, "  %5d  %s   deadline %s\n", q.Position, printable(q.Owner), untilOrSince(q.DeadlineMillis))
+		fmt.Fprint(w, beside(fmt.Sprintf("  %5d  %s", q.Position, printable(q.Owner)), "deadline "+untilOrSince(q.DeadlineMillis)))
 		fmt.Fprint(w, hanging("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
 	}
 	if s.PlainWaiters > 0 {
@@ -168,6 +169,15 @@ const (
 	columns = 80 // of a terminal
 	hang    = 9  // of them before what a line says
 )
+
+// beside writes what there is to say of an owner behind it, or below it where that has
+// no room.
+func beside(owner, what string) string {
+	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < columns {
+		return owner + "   " + what + "\n"
+	}
+	return owner + "\n" + hanging("", what)
+}
 
 // hanging writes text under a word, in lines that fit a terminal.
 func hanging(word, text string) string {
