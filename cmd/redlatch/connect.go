@@ -59,7 +59,7 @@ func (g *globals) target() string { return address.Show(g.url()) }
 func (g *globals) settings() (conn.Settings, error) {
 	set := conn.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.redis != "" && conn.HasPassword(g.redis) {
-		fmt.Fprintln(os.Stderr, "redlatch: warning: everybody on this machine can read the password in --redis; "+
+		say(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file for --password-file")
 	}
 	switch {

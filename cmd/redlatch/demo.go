@@ -24,22 +24,22 @@ func newDemo(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes contend for a lock while one of them is killed",
-		Long: `Starts four processes that take one lock in turns. Each reads a counter from the
-server, thinks, and writes it back plus one: without a lock they would overwrite
-each other's work. One process is killed while it holds the lock; the others get
-in when its lease is over. At the end the books are checked.
+		Long: `Starts four processes that take one lock in turns. Each reads a counter from
+the server, thinks, and writes it back plus one: without a lock they would
+overwrite each other's work. One process is killed while it holds the lock; the
+others get in when its lease is over. At the end the books are checked.
 
 With --fair, three processes of eight workers each claim numbered jobs from a
 list, under a fair lock. One process is killed while one of its workers holds
 the lock and others are queued. The dead keep their places in the queue until
-their deadlines, or until the living have noticed that nobody listens there: the
-demo keeps both short and shows what they cost. At the end each job must have
-been done once, and nobody who lived may have been overtaken, judged by the
-queue as the server had it when each job was claimed.
+their deadlines, or until the living have noticed that nobody listens there:
+the demo keeps both short and shows what they cost. At the end each job must
+have been done once, and nobody who lived may have been overtaken, judged by
+the queue as the server had it when each job was claimed.
 
-The server is inside this program unless --redis names another; REDIS_URL is not
-looked at. On another server the demo uses keys of its own, redlatch-demo:*, and
-removes them.
+The server is inside this program unless --redis names another; REDIS_URL is
+not looked at. On another server the demo uses keys of its own,
+redlatch-demo:*, and removes them.
 
 Exit codes:
   0      the books are right

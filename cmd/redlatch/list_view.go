@@ -66,8 +66,9 @@ type row struct {
 
 // The table's columns make a line of 79, one less than a terminal has.
 const (
-	nameWidth = 22
-	cells     = "%-5s  %-28s %5s %7s %5s"
+	nameWidth   = 22
+	holderWidth = 28
+	cells       = "%-5s  %-28s %5s %7s %5s"
 )
 
 func rowOf(l *listing.Lock) row {
@@ -99,16 +100,17 @@ func rowOf(l *listing.Lock) row {
 	return r
 }
 
-// holdersOf names the first holder, and says how many others there are.
+// holdersOf names the first holder, as far as its column has room, and says how many
+// others there are.
 func holdersOf(l *listing.Lock) string {
-	who := short(l.Holders[0].Owner)
+	others := ""
 	switch n := len(l.Holders) - 1; {
 	case l.More:
-		return who + " +..."
+		others = " +..."
 	case n > 0:
-		return fmt.Sprintf("%s +%d", who, n)
+		others = fmt.Sprintf(" +%d", n)
 	}
-	return who
+	return cut(short(l.Holders[0].Owner), holderWidth-len(others)) + others
 }
 
 // short names an owner in a few characters: what kind of client it is of, and number.

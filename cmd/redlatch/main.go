@@ -54,7 +54,7 @@ func execute(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, programName+legible(unprefixed(err.Error())))
+	say(os.Stderr, "%s", legible(unprefixed(err.Error())))
 	return code
 }
 
@@ -69,11 +69,11 @@ for one lock on one Redis or Valkey.
 The exit code is 0 when all went well and 1 when not, unless the help of a
 command says otherwise, and 128+n when signal n ended it: 130 for SIGINT
 (Ctrl-C), 143 for SIGTERM.`,
-		Example: `  redlatch demo                                  # see it work, no Redis needed
-  redlatch run nightly-report -- ./report.sh     # run a command under a lock
-  redlatch run --try import -- ./import.sh       # ... or not at all if it is held
-  redlatch status nightly-report                 # who holds it, and for how long
-  redlatch doctor                                # is the server good for locks?`,
+		Example: `  redlatch demo                                # see it work, no Redis needed
+  redlatch run nightly-report -- ./report.sh   # run a command under a lock
+  redlatch run --try import -- ./import.sh     # or not at all if it is held
+  redlatch status nightly-report               # who holds it, and for how long
+  redlatch doctor                              # is the server good for locks?`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -174,16 +173,16 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
 		return exitf(runner.CodeFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
 	case lost && o.onLost == onLostIgnore:
-		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q was lost while the command ran, which went on without it\n", name)
+		say(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it", name)
 	case lost && o.lease > 0:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: its lease of %v was over, or somebody took it", name, o.lease)
 	case lost:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
 	case unlocked != nil && o.atLeast > 0:
-		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q: %s\n", name, unprefixed(conn.Reason(unlocked)))
+		say(os.Stderr, "warning: lock %q: %s", name, unprefixed(conn.Reason(unlocked)))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
-		fmt.Fprintf(os.Stderr, "redlatch: lock %q could not be freed and is left to its lease: %s\n", name, unprefixed(conn.Reason(unlocked)))
+		say(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, unprefixed(conn.Reason(unlocked)))
 	}
 	if end.Code != 0 {
 		return &exitError{code: end.Code}

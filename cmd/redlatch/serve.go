@@ -42,7 +42,7 @@ func serve(ctx context.Context, addr string) error {
 	}
 	defer srv.Close()
 	fmt.Println(srv.URL())
-	fmt.Fprintln(os.Stderr, "redlatch: in-memory server, for development only; Ctrl-C ends it")
+	say(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
 	<-ctx.Done()
 	return nil
 }

@@ -69,6 +69,10 @@ func (s *status) lookAtReaders(c redis.Conn) {
 
 // mixed warns of a plain and a fair lock of one name.
 func (s *status) mixed() string {
-	return fmt.Sprintf("%d connections wait for this name as for a plain lock, others are queued for it as for "+
-		"a fair one: it is one lock, and whoever takes it as a plain one overtakes the queue", s.PlainWaiters)
+	wait := fmt.Sprintf("%d connections wait", s.PlainWaiters)
+	if s.PlainWaiters == 1 {
+		wait = "1 connection waits"
+	}
+	return wait + " for this name as for a plain lock, others are queued for it as for " +
+		"a fair one: it is one lock, and whoever takes it as a plain one overtakes the queue"
 }

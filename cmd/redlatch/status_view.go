@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/rlock"
@@ -129,7 +130,7 @@ func (s *status) print(w io.Writer) {
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		fmt.Fprintf(w, "  owner  %s   count %s\n", printable(h.Owner), printable(string(h.Count)))
+		fmt.Fprint(w, beside("  owner  "+printable(h.Owner), "count "+printable(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
 			fmt.Fprint(w, hanging("", h.who()))
 		}
@@ -172,7 +173,7 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprintf(w, "  %5d  %s   deadline %s\n", q.Position, printable(q.Owner), untilOrSince(q.DeadlineMillis))
+		fmt.Fprint(w, beside(fmt.Sprintf("  %5d  %s", q.Position, printable(q.Owner)), "deadline "+untilOrSince(q.DeadlineMillis)))
 		fmt.Fprint(w, hanging("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
 	}
 	if s.More != nil {
@@ -217,6 +218,15 @@ const (
 	columns = 80 // of a terminal
 	hang    = 9  // of them before what a line says
 )
+
+// beside writes what there is to say of an owner behind it, or below it where that has
+// no room.
+func beside(owner, what string) string {
+	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < columns {
+		return owner + "   " + what + "\n"
+	}
+	return owner + "\n" + hanging("", what)
+}
 
 // hanging writes text under a word, in lines that fit a terminal.
 func hanging(word, text string) string {

@@ -106,7 +106,7 @@ func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, fi
 		limit = min(limit, renewalDue(first.in.TTL))
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		fmt.Fprintf(os.Stderr, "redlatch: looking for up to %v whether the lease is renewed\n", limit.Round(time.Second))
+		say(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
 	}
 	renewed, last, err := watchRenewal(ctx, client, first, o.look)
 	if err != nil {
@@ -202,7 +202,7 @@ func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
 
 // confirm asks a question. Anything but yes is no.
 func confirm(in io.Reader, out io.Writer, question string) bool {
-	fmt.Fprint(out, question+" [y/N] ")
+	fmt.Fprint(out, fitting(out, question+" [y/N] "))
 	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

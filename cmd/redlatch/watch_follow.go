@@ -235,10 +235,10 @@ func (f *follower) tell(e *follow.Event, labels map[string]string) {
 		_ = f.enc.Encode(toldOf(e, labels[e.Owner])) // who does not read any more has ended this, too
 		return
 	}
-	fmt.Fprintln(f.out, eventLine(e, labels[e.Owner], !f.single))
+	fmt.Fprintln(f.out, fitting(f.out, eventLine(e, labels[e.Owner], !f.single)))
 }
 
 // say tells something besides what was asked for.
 func (w *watcher) say(format string, args ...any) {
-	fmt.Fprintf(w.complain, "redlatch: "+format+"\n", args...)
+	say(w.complain, format, args...)
 }

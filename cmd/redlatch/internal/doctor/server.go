@@ -130,5 +130,5 @@ func (e *exam) counting() Finding {
 	case err != nil:
 		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", said(err))
 	}
-	return good("who listens can be counted, so that dead waiters are known")
+	return good("who listens can be counted: dead waiters are known")
 }
