@@ -82,9 +82,12 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 			continue
 		}
 		e.at = now
-		l.flight.push(e)
 		w.unflushed++
-		if err := w.args.send(l.conn, e); err != nil {
+		err := w.args.send(l.conn, e)
+		// Not before: a server that sends more replies than it owes would end a call
+		// that is still read. None that is not flushed to its end can be answered.
+		l.flight.push(e)
+		if err != nil {
 			l.fail(err)
 			return i + 1
 		}
