@@ -123,7 +123,7 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 
 func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	t.Parallel()
-	f := &doctor.Finding{Check: "clock", Level: doctor.Warning, Found: strings.Repeat("x", 55) + " is" + strings.Repeat(" word", 20)}
+	f := &doctor.Finding{Check: "clock", Level: doctor.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
 	plain := finding(f, ui.Look{})
 	require.NotContains(t, plain, "\x1b")
 	narrow(t, plain)
