@@ -234,6 +234,6 @@ func (l *ledger) killStory() []string {
 	}
 	return append(lines,
 		row("stall", "%s at most after the kill; nobody waited longer than %s", seconds(l.longestStall()), seconds(l.longestWait())),
-		row("", "first the dead one's lease of %s, then its places: each until", short(lease)),
-		row("", "its deadline, or until the others have missed its listener for %s", short(grace)))
+		row("", "the dead one's lease of %s, then its places: each until its", short(lease)),
+		row("", "deadline, or until the others have missed its listener for %s", short(grace)))
 }
