@@ -174,6 +174,7 @@ began
 does "export REDIS_URL=redis://localhost:6379"
 REDIS_URL=redis://127.0.0.1:$port
 does "go install $module/cmd/redlatch@latest"
+# shellcheck disable=SC2016 # it is expanded when it is run
 does 'export PATH=$PATH:$(go env GOPATH)/bin'
 [ "$(type -P redlatch)" = "$work/bin/redlatch" ] || fail "the shell finds another redlatch: $(type -P redlatch)"
 soon 10 "a server answers" status_has 'is free'
@@ -212,8 +213,9 @@ began
 run=$!
 soon 10 "both workers wait" stands_still 2
 does "redlatch status billing-run" >status
-grep -q 'is held' status && grep -q 'subscribed yes, Redlatch since' status &&
-	grep -q 'subscribed yes, Redisson' status || fail "the status does not show both"
+for what in 'is held' 'subscribed yes, Redlatch since' 'subscribed yes, Redisson'; do
+	grep -q "$what" status || fail "the status does not say: $what"
+done
 redlatch status --json billing-run | grep -q '"client": "redisson"' || fail "the JSON has no waiter of Redisson's"
 does "redlatch list" >listed
 grep -q billing-run listed || fail "the list does not have the lock"
@@ -285,6 +287,7 @@ does "go get $module" 2>>../errors
 cd ..
 does "go install $module/cmd/redlatch@latest"
 does "redlatch demo --fair"
+# shellcheck disable=SC2016 # the name is that of the script
 printf '#!/bin/sh\necho "$0 ran"\n' >job.sh
 chmod +x job.sh
 cp job.sh report.sh
@@ -307,7 +310,8 @@ does "redlatch bench" >measured
 grep -q ' wake-ups ' measured || fail "bench has no figures"
 does "redlatch run NAME -- COMMAND" NAME hourly COMMAND ./job.sh >ran
 grep -qx './job.sh ran' ran || fail "the lock of the hour was not free"
-does "redlatch completion bash" >completion && bash -n completion || fail "the completion is no program for a shell"
+does "redlatch completion bash" >completion
+bash -n completion || fail "the completion is no program for a shell"
 does "redlatch serve" >served 2>>errors
 grep -q '^redis://' served || fail "the server does not say where it is"
 all_done

@@ -91,37 +91,36 @@ func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
 	}
 	p := startJava(t, javaRelease)
 	e := &exhibition{shown: map[string]bool{}}
-	whole := t.Run("commands", func(t *testing.T) {
-		for _, part := range []struct {
-			what string
-			test func(*scene, *testing.T)
-		}{
-			{"unlock", (*scene).testUnlock}, // the longest first
-			{"renewals", (*scene).testRenewals},
-			{"list and status", (*scene).testListAndStatus},
-			{"run", (*scene).testRun},
-			{"watch", (*scene).testWatch},
-			{"watch a fair lock", (*scene).testWatchFair},
-		} {
-			t.Run(part.what, func(t *testing.T) {
-				t.Parallel()
-				part.test(newScene(t, e, p), t)
-			})
-		}
-		for _, release := range javaReleases() {
-			t.Run("evict, Redisson "+release, func(t *testing.T) {
-				t.Parallel()
-				living := p
-				if release != javaRelease {
-					living = startJava(t, release)
-				}
-				newScene(t, e, living).testEvict(t, release)
-			})
+	t.Cleanup(func() { // part of the test shows no more than a part
+		if !t.Failed() && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+			require.Empty(t, e.missing(t))
 		}
 	})
-	// Part of it shows no more than a part.
-	if whole && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		require.Empty(t, e.missing(t))
+	for _, part := range []struct {
+		what string
+		test func(*scene, *testing.T)
+	}{
+		{"unlock", (*scene).testUnlock}, // the longest first
+		{"renewals", (*scene).testRenewals},
+		{"list and status", (*scene).testListAndStatus},
+		{"run", (*scene).testRun},
+		{"watch", (*scene).testWatch},
+		{"watch a fair lock", (*scene).testWatchFair},
+	} {
+		t.Run(part.what, func(t *testing.T) {
+			t.Parallel()
+			part.test(newScene(t, e, p), t)
+		})
+	}
+	for _, release := range javaReleases() {
+		t.Run("evict, Redisson "+release, func(t *testing.T) {
+			t.Parallel()
+			living := p
+			if release != javaRelease {
+				living = startJava(t, release)
+			}
+			newScene(t, e, living).testEvict(t, release)
+		})
 	}
 }
 
