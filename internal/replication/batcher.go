@@ -81,11 +81,16 @@ func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Dur
 		return
 	}
 	b.queue = append(b.queue, r)
+	b.begin()
+	b.mu.Unlock()
+}
+
+// begin has run look at the queue, mu held: a Close that follows waits for it.
+func (b *Batcher) begin() {
 	if !b.started {
 		b.started = true
-		b.wg.Go(b.run) // under the mutex: a Close that follows waits for it
+		b.wg.Go(b.run)
 	}
-	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
 	default: // it is awake
