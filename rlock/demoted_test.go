@@ -63,7 +63,7 @@ func TestReplicaThatStaysOneIsNotDialledWithoutPauses(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
-	client := connect(t, replica.URL(), redlatch.WithCommandTimeout(2*time.Second))
+	client := connect(t, replica.URL(), redlatch.WithCommandTimeout(time.Second))
 	_, err := rlock.New(client, "job").TryLock(t.Context())
 	require.Error(t, err)
 	require.ErrorContains(t, err, "READONLY")

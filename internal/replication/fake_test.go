@@ -55,7 +55,7 @@ func (p *peer) serve(c net.Conn) {
 		_ = c.Close()
 	}()
 	in := bufio.NewReader(c)
-	replies := make(chan string, 100) // a pipe has no room: whoever writes must not wait for who reads
+	replies := make(chan string, 4*batchMax) // a pipe has no room: whoever writes must not wait for who reads
 	defer close(replies)
 	go func() {
 		for reply := range replies {
