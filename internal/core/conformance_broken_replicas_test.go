@@ -1,9 +1,13 @@
 package core_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/transport"
@@ -25,15 +29,34 @@ func replicas(f replicate) func(*core.Redigo) transport.Transport {
 	return func(r *core.Redigo) transport.Transport { return copying{r, f} }
 }
 
-// elsewhere writes on one connection and waits on another.
+// elsewhere writes on one connection and waits on another, as of a pool.
 func elsewhere(r *core.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.Start(call, func(reply any, err error) {
 		if err != nil {
 			done(nil, 0, err)
 			return
 		}
-		r.Replicate(&transport.Call{Command: "PING"}, replicas, timeout, func(_ any, have int64, err error) { done(reply, have, err) })
+		go func() {
+			have, err := waitAlone(r, replicas, timeout)
+			done(reply, have, err)
+		}()
 	})
+}
+
+// waitAlone waits on a connection on which nobody has written anything.
+func waitAlone(r *core.Redigo, replicas int, timeout time.Duration) (int64, error) {
+	info, err := redis.String(r.Ask(context.Background(), &transport.Call{Command: "CLIENT", Args: []any{"INFO"}}))
+	if err != nil {
+		return 0, err
+	}
+	_, addr, _ := strings.Cut(info, " laddr=")
+	addr, _, _ = strings.Cut(addr, " ")
+	conn, err := redis.Dial("tcp", addr)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	return redis.Int64(conn.Do("WAIT", replicas, timeout.Milliseconds()))
 }
 
 // onTheMux waits where all others wait.

@@ -59,6 +59,8 @@ func replicaOf(server *redistest.Server) func(testing.TB) (func(), func()) {
 	return func(tb testing.TB) (stop, goOn func()) {
 		tb.Helper()
 		replica := redistest.StartReplica(tb, server)
+		// What the server sends replicas of its own accord is behind what they lack.
+		server.Do(tb, "CONFIG", "SET", "repl-ping-replica-period", "3600")
 		link := redistest.NewProxy(tb, server.Addr())
 		replica.Follow(tb, link.Addr())
 		return func() { link.Blackhole() }, func() { link.Heal() }

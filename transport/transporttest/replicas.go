@@ -67,8 +67,8 @@ func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
 	return tr, as[transport.Replicator](f, tr, "Replicator")
 }
 
-// replicaCounted asks after writes of others, too: a replica that has those and not the
-// call's own is none that counts.
+// replicaCounted asks once right after the replica was cut off, when it has all but the
+// call's own write, and once after a write of somebody else's.
 func replicaCounted(f *fixture) {
 	f.need("Replica", f.h.Replica != nil)
 	tr, r := f.replicator()
@@ -77,8 +77,8 @@ func replicaCounted(f *fixture) {
 	stop()
 	f.once(goOn)
 	for range 2 {
-		f.reply(tr, command("SET", 1, f.name(), "by somebody else"))
 		assert.Equal(f.t, int64(0), f.replicas(r, brief), "no replica can have it")
+		f.reply(tr, command("SET", 1, f.name(), "by somebody else"))
 	}
 	goOn()
 	assert.Equal(f.t, int64(1), f.replicas(r, f.h.Patience))
