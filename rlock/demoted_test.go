@@ -41,10 +41,10 @@ func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 	hold := take(t, rlock.New(client, "new"))
 	require.NoError(t, hold.Err())
 	require.True(t, locked(t, replica, "new"))
-	require.Equal(t, before, address.Connections(), "one for one")
 	until(t, soon, "nobody is left behind", func() bool {
 		return len(master.Channels(t)) == 0 && listeners(t, replica, heldByHand) == 1
 	})
+	require.Equal(t, before, address.Connections(), "one for one")
 	freeByHand(t, replica, heldByHand)
 	require.NoError(t, waiting.acquired(t, soon).Unlock())
 

@@ -32,7 +32,14 @@ func replicated(t *testing.T) (master, replica *redistest.Server, link *redistes
 // awaitWait returns when somebody waits for replicas.
 func awaitWait(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	until(t, soon, "nobody waits for replicas", func() bool { return strings.Contains(text(t, s, "CLIENT", "LIST"), " cmd=wait ") })
+	until(t, soon, "nobody waits for replicas", func() bool {
+		for line := range strings.Lines(text(t, s, "CLIENT", "LIST")) {
+			if strings.Contains(line, " flags=b ") && strings.Contains(line, " cmd=wait ") {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // A replica that is cut off is what makes two holders after a failover. Without the
