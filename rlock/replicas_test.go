@@ -149,7 +149,7 @@ func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 	syncing := connect(t, master.URL(), redlatch.WithReplicaSync(1, time.Second), noPoll())
 	lax := connect(t, master.URL(), noPoll())
 	for kind, lock := range kinds {
-		take(t, lock(syncing, kind+" first")).Unlock()
+		require.NoError(t, take(t, lock(syncing, kind+" first")).Unlock())
 		link.Blackhole()
 		refused := await(t.Context(), lock(syncing, kind))
 		awaitWait(t, master)

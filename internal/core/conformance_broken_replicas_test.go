@@ -55,7 +55,7 @@ func waitAlone(r *core.Redigo, replicas int, timeout time.Duration) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	return redis.Int64(conn.Do("WAIT", replicas, timeout.Milliseconds()))
 }
 

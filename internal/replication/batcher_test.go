@@ -14,15 +14,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// bubble is a test on fake time.
-func bubble(t *testing.T, body func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, body)
-}
-
 func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		b := opened(t, p.dial)
 		require.Empty(t, p.dialled(), "nothing is dialled before somebody asks")
@@ -41,7 +35,8 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 // While one batch waits the next one gathers: its time has begun, and the last of its
 // calls is given all of its own.
 func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		b := opened(t, p.dial)
@@ -71,7 +66,8 @@ func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 }
 
 func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		b := opened(t, p.dial)
 		calls := make([]*transport.Call, 2*batchMax+2)
@@ -88,7 +84,8 @@ func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
 }
 
 func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		b := opened(t, p.dial)
 		has(t, b, eval("a"), time.Second, 1)
@@ -107,7 +104,8 @@ func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
 }
 
 func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("WRONGTYPE"), "WAIT": ":1\r\n"})
 		b := opened(t, p.dial)
@@ -125,7 +123,8 @@ func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
 }
 
 func TestConnectionThatBrokeWhileNobodyLookedCostsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		b := opened(t, p.dial)
 		has(t, b, set("a"), time.Second, 1)
@@ -136,7 +135,8 @@ func TestConnectionThatBrokeWhileNobodyLookedCostsNothing(t *testing.T) {
 }
 
 func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		p.says(nil)
 		b := opened(t, p.dial)
@@ -150,7 +150,8 @@ func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
 }
 
 func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("connection refused")
 		p := serving()
 		p.refuse(refused)
@@ -177,7 +178,8 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 }
 
 func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		p.says(map[string]string{"SET": failure("READONLY"), "WAIT": ":0\r\n"})
 		b := opened(t, p.dial)
@@ -197,7 +199,8 @@ func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
 }
 
 func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		replaced := make(chan struct{})
 		b := New(Config{
@@ -218,7 +221,8 @@ func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
 }
 
 func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		b := opened(t, p.dial)
 		has(t, b, set("a"), time.Second, 1)
@@ -234,7 +238,8 @@ func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
 }
 
 func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		b := opened(t, p.dial)
@@ -260,7 +265,8 @@ func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
 }
 
 func TestCloseEndsAllCalls(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		p.says(nil)
 		b := opened(t, p.dial)
@@ -281,7 +287,8 @@ func TestCloseEndsAllCalls(t *testing.T) {
 }
 
 func TestCloseEndsADialAndAPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		slow := opened(t, func(ctx context.Context) (redis.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -306,7 +313,8 @@ func TestCloseEndsADialAndAPause(t *testing.T) {
 }
 
 func TestDialsHaveAnEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		b := opened(t, func(ctx context.Context) (redis.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
