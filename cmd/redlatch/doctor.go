@@ -37,7 +37,7 @@ Rights are looked at need by need, as docs/operations.md lists them:
   clocks     clocks that are apart     inspect    Lock.Inspect, in a program
   listeners  dead waiters              onlooker   redlatch list, status, watch
   doubt      replies that were lost    operator   redlatch unlock, evict
-                                       viewer     a user for Lock.Inspect alone
+  replicas   WithReplicaSync           viewer     a user for Lock.Inspect alone
 
 What plain locks lack is an error, and what others lack a warning. With --need
 nothing else is looked at, and what is missing is an error; needs of programs

@@ -117,7 +117,7 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	for _, need := range []string{"", "fair,none", "Plain"} {
 		got = finish(t, nobody(t), "doctor", "--need="+need)
 		require.Equal(t, outcome{2, "", "redlatch: --need must be one of plain, braces, fair, clocks, listeners, doubt, inspect, " +
-			"owners, names, labels, onlooker, operator, viewer, or several with commas between\n"}, got)
+			"owners, names, replicas, labels, onlooker, operator, viewer, or several with commas between\n"}, got)
 	}
 }
 

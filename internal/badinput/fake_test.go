@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -12,7 +13,7 @@ import (
 // wants.
 func proper(c *transport.Call) any {
 	switch c.Name() {
-	case "reenter", "fair_reenter", "release", "fair_release", "release_shared", "fair_release_shared",
+	case "reenter", "fair_reenter", "replicate", "release", "fair_release", "release_shared", "fair_release_shared",
 		"force_release", "fair_force_release", "fair_nudge":
 		return int64(1)
 	case "renew":
@@ -98,6 +99,11 @@ func (f *fake) Listeners(_ context.Context, channels ...string) ([]int64, error)
 		counts[0] = 1
 	}
 	return counts, nil
+}
+
+// Replicate is part of transport.Replicator: a replica has whatever is written.
+func (f *fake) Replicate(c *transport.Call, _ int, _ time.Duration, done transport.Replicated) {
+	f.Start(c, func(reply any, err error) { done(reply, 1, err) })
 }
 
 // Close is part of transport.Transport.

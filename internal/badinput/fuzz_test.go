@@ -35,6 +35,7 @@ func (said) Close() error { return nil }
 var decoders = map[string]func(any) error{
 	"acquire":    func(r any) error { codec.Refused(r); _, _, err := codec.Acquired(r); return err },
 	"re-entry":   func(r any) error { _, err := codec.Reentered(r); return err },
+	"replicate":  func(r any) error { _, err := codec.Holds(r); return err },
 	"release":    func(r any) error { _, err := codec.Released(r); return err },
 	"force":      func(r any) error { _, err := codec.Forced(r); return err },
 	"exists":     func(r any) error { _, err := codec.Exists(r); return err },

@@ -26,13 +26,13 @@ const (
 // the connection included: a side does not learn that the other is gone while
 // the direction is held.
 type Proxy struct {
-	tb     testing.TB
-	target string
-	addr   string
-	port   *port          // its own, also while it refuses
-	wg     sync.WaitGroup // the accept loop and the links
+	tb   testing.TB
+	addr string
+	port *port          // its own, also while it refuses
+	wg   sync.WaitGroup // the accept loop and the links
 
 	mu           sync.Mutex // guards what follows and the links' queues; never held across I/O
+	target       string
 	listener     net.Listener
 	closed       bool
 	links        map[*link]struct{}
@@ -84,6 +84,21 @@ func (p *Proxy) setBlack(on bool, dirs []Direction) {
 			p.black[d] = on
 		}
 	})
+}
+
+// Redirect leads the connections to come to another server. Those there are stay where
+// they are, as behind a name or an address that moves.
+func (p *Proxy) Redirect(targetAddr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = targetAddr
+}
+
+// leadsTo returns the address of the server.
+func (p *Proxy) leadsTo() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
 }
 
 // Latency delays all that goes in the direction from now on by d, and nothing

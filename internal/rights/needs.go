@@ -16,6 +16,7 @@ const (
 	Inspect   = "inspect"
 	Owners    = "owners"
 	Names     = "names"
+	Replicas  = "replicas"
 	Labels    = "labels"
 	Viewer    = "viewer"
 	Operator  = "operator"
@@ -56,6 +57,7 @@ var needs = []Need{
 	{ID: Inspect, Title: "Inspection", User: "locks", Commands: []string{"hgetall"}},
 	{ID: Owners, Title: "Owners that travel", User: "locks", Commands: []string{"get", "set"}, Patterns: []Pattern{latches}},
 	{ID: Names, Title: "Names of connections", User: "locks", Commands: []string{"client|setname"}},
+	{ID: Replicas, Title: "Replicas", User: "locks", Commands: []string{"wait"}},
 	{ID: Labels, User: "locks", Commands: []string{"set", "del"}, Patterns: []Pattern{labels}},
 	{
 		ID: Viewer, Title: "A user that inspects", User: "viewer",

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,10 @@ var needs = []need{
 	{
 		title: "Names of connections", below: []string{"Plain locks"}, use: (*trial).hasAName,
 		opts: []redlatch.Option{redlatch.WithClientName("with-a-name")},
+	},
+	{
+		title: "Replicas", below: []string{"Plain locks"}, use: (*trial).waitsForReplicas,
+		opts: []redlatch.Option{redlatch.WithReplicaSync(1, time.Millisecond)},
 	},
 	{title: "A user that inspects", use: (*trial).inspects},
 	{title: "A user that repairs", use: (*trial).repairs},

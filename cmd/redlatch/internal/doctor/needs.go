@@ -53,6 +53,10 @@ var questions = []question{
 		advice: "Grant it where WithClientName is used:",
 	},
 	{
+		id: rights.Replicas, check: "replicas rights", use: "waits for replicas",
+		advice: "Grant it where WithReplicaSync is used:",
+	},
+	{
 		id: rights.Labels, check: "labels rights", use: "labels",
 		advice: "Grant it where WithLabel is used:",
 	},

@@ -57,6 +57,7 @@ func (e *exam) trials() map[string][]any {
 		"scan":           {"SCAN", 0, "COUNT", 1},
 		"time":           {"TIME"},
 		"role":           {"ROLE"},
+		"wait":           {"WAIT", 0, 1},
 		"pubsub|numsub":  {"PUBSUB", "NUMSUB"},
 		"client|id":      {"CLIENT", "ID"},
 		"client|info":    {"CLIENT", "INFO"},
