@@ -75,7 +75,7 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	got := finish(t, url, "doctor", "--prefix", "app:")
 	require.Equal(t, 2, got.code, got.stderr)
 	fitsButForCommands(t, got.stdout)
-	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 13 warnings\n--need plain, .*\n$`, got.stdout)
+	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 14 warnings\n--need plain, .*\n$`, got.stdout)
 	got = finish(t, url, "doctor", "--prefix", "app:", "--json")
 	require.Equal(t, 2, got.code, got.stderr)
 	diagnosed(t, "doctor-nobody.json", got.stdout)
