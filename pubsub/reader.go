@@ -61,7 +61,7 @@ func (x *session) refused(err *transport.ServerError) error {
 		x.useful.Store(true) // a refused batch is only asked again
 	}
 	x.sub.cfg.Logger.Warn("pub/sub command refused",
-		"command", o.kind.String(), "channels", len(o.rest), "error", err)
+		"command", x.sub.command(o.kind), "channels", len(o.rest), "error", err)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 // has no lock: the Subscriber's mutex guards it.
 type table struct {
 	channels map[string]*channel
+	most     int        // channels that one command may name
 	attached bool       // there is a connection; without one, nothing is dirty or on its way
 	pingDue  pingKind   // the writer is to send a PING
 	dirty    []*channel // wanted and asked may differ
@@ -25,7 +26,11 @@ func (t *table) join(name string, l *listener) {
 		t.channels[name] = c
 	}
 	c.add(l)
-	if c.acked {
+	switch {
+	case c.acked && l.sink != nil:
+		l.establish()
+		return
+	case c.acked:
 		l.established = true
 		return
 	}
@@ -81,7 +86,7 @@ func (t *table) detach() {
 // collect turns what is due into commands, which count as sent at now, a time
 // since the connection was made.
 func (t *table) collect(now time.Duration) []*op {
-	var b batches
+	b := batches{most: t.most}
 	if t.pingDue != noPing {
 		b.ops = append(b.ops, &op{kind: ping, greeting: t.pingDue == greeting})
 		t.pingDue = noPing
