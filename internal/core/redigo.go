@@ -19,6 +19,9 @@ import (
 type RedigoConfig struct {
 	// Dial makes a connection that is ready to use.
 	Dial func(ctx context.Context) (redis.Conn, error)
+	// DialPubSub makes a connection to the master that is ready to listen. With nil,
+	// Dial makes those, too.
+	DialPubSub func(ctx context.Context) (redis.Conn, error)
 	// DialReplica makes a connection to the replica at addr, host:port, that is
 	// ready to use. With nil, the listeners of a master that has replicas cannot
 	// be counted.
@@ -57,12 +60,16 @@ var (
 func NewRedigo(cfg RedigoConfig) *Redigo {
 	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
 	dial := name.named(cfg.Dial)
+	listen := dial
+	if cfg.DialPubSub != nil {
+		listen = name.named(cfg.DialPubSub)
+	}
 	m := cfg.mux(dial)
 	m.Logger, m.OnReconnect = cfg.Logger, cfg.Hooks.reconnected("commands")
 	r := &Redigo{
 		Mux: mux.New(m),
 		sub: pubsub.New(pubsub.Config{
-			Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
+			Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
 		}),
 	}
 	r.census = census.New(census.Config{
