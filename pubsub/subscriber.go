@@ -95,18 +95,6 @@ func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	return l.Close
 }
 
-// Drop gives the present connection up at once, if there is one, and makes another if
-// channels are wanted: every listener gets a gap. It is for who knows that the
-// connection leads to the wrong server. It does not wait.
-func (s *Subscriber) Drop(cause error) {
-	s.mu.Lock()
-	x := s.session
-	s.mu.Unlock()
-	if x != nil {
-		x.end(cause)
-	}
-}
-
 // join enters l, and starts the run goroutine for the first one.
 func (s *Subscriber) join(channel string, l *listener) error {
 	s.mu.Lock()

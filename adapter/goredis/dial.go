@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	redigo "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
@@ -38,8 +37,8 @@ func handshake(opt redis.Options) *redis.Options {
 
 // connect makes a connection with the settings of a go-redis client: go-redis dials it,
 // and does all that it does with a new connection, from HELLO and AUTH to the user's
-// OnConnect. Then it is Redlatch's alone.
-func connect(ctx context.Context, settings redis.Options, write time.Duration) (redigo.Conn, net.Addr, error) {
+// OnConnect. Then it is the caller's alone.
+func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	opt := handshake(settings)
 	d := &detacher{reach: opt.Dialer}
 	defer context.AfterFunc(ctx, d.hangUp)()
@@ -59,11 +58,11 @@ func connect(ctx context.Context, settings redis.Options, write time.Duration) (
 	conn := d.detached()
 	switch {
 	case ctx.Err() != nil && conn == nil:
-		return nil, nil, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case conn == nil:
-		return nil, nil, fmt.Errorf("goredis: connect: %w", serverError(err))
+		return nil, fmt.Errorf("goredis: connect: %w", serverError(err))
 	}
-	return redigo.NewConn(conn, 0, write), conn.RemoteAddr(), nil
+	return conn, nil
 }
 
 // detacher dials a connection for go-redis and takes it away from it again.

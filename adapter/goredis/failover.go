@@ -25,9 +25,6 @@ const (
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
-// errSwitched is why connections to a former master end.
-var errSwitched = errors.New("goredis: the Sentinels name another master")
-
 // failover is the transport to a master that Sentinels may replace. A connection to a
 // former master works, and takes locks that nobody else sees, for as long as it is
 // not closed: so it watches who is master.
@@ -162,15 +159,17 @@ func (f *failover) take(payload string, said claims) {
 	}
 }
 
-// settle asks until all connections lead to the master that is named now, which a
-// Sentinel says is at addr; "" when it is not known. All may have led there before, or
-// the Sentinels that go-redis asks may not know yet: so it gives up after a while.
+// settle asks until connections to a former master have been cut, and those that were
+// made instead lead to the one that is named now. The Sentinels that go-redis asks may
+// not know yet. If a Sentinel says that addr is the master's, and all connections lead
+// there, that is enough; but it may call it otherwise than we do. So it gives up after
+// a while.
 func (f *failover) settle(addr string) {
-	pause, dropped := retryMin, false
+	pause, cut := retryMin, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
-		if f.check() {
-			dropped = true
-		} else if some, all := f.master.seen.where(addr); some && (all || dropped) {
+		now, some := f.check()
+		cut = cut || some
+		if cut && f.master.live.leadTo(now) || f.master.live.leadTo(addr) {
 			return
 		}
 		if !f.pause(pause) {
@@ -180,22 +179,21 @@ func (f *failover) settle(addr string) {
 	}
 }
 
-// check asks who is master, drops the connections if one leads elsewhere, and reports
-// whether it did.
-func (f *failover) check() bool {
+// check asks who is master, cuts the connections that lead elsewhere, and reports
+// whether there were any. Addr is "" when nobody is named just now.
+func (f *failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()
-	addr, err := f.master.reach(ctx)
+	addr, err := f.master.present(ctx)
 	if err != nil {
-		return false // there may be no master just now
+		return "", false
 	}
-	if _, all := f.master.seen.where(addr.String()); all {
-		return false
+	n := f.master.live.cut(addr)
+	if n > 0 {
+		f.logger.Warn("redlatch: another server is master now, connections to the former one are cut",
+			"master", addr, "connections", n)
 	}
-	f.logger.Warn("redlatch: another server is master now, connections to the former one are dropped", "master", addr.String())
-	f.master.seen.forget()
-	f.Redigo.Drop(errSwitched)
-	return true
+	return addr, n > 0
 }
 
 // pause returns false when the transport was closed meanwhile.

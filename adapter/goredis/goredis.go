@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
@@ -77,16 +76,15 @@ func dialTimeout(d time.Duration) time.Duration { return max(d, time.Second) }
 type master struct {
 	options redis.Options // a copy
 	write   time.Duration // bound on one write
-	seen    seen
+	live    live
 }
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
-	conn, addr, err := connect(ctx, m.options, m.write)
+	conn, err := connect(ctx, m.options)
 	if err != nil {
 		return nil, err
 	}
-	m.seen.add(addr)
-	return conn, nil
+	return redigo.NewConn(m.live.add(conn), 0, m.write), nil
 }
 
 // dialReplica connects to a replica. Dialers of clients of Sentinels lead to the
@@ -97,17 +95,20 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	if m.options.Addr == failoverAddr {
 		opt.Dialer = redis.NewDialer(&redis.Options{DialTimeout: opt.DialTimeout, TLSConfig: opt.TLSConfig})
 	}
-	conn, _, err := connect(ctx, opt, m.write)
-	return conn, err
-}
-
-// reach makes a network connection to whom the Sentinels name master now.
-func (m *master) reach(ctx context.Context) (net.Addr, error) {
-	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
+	conn, err := connect(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	addr := conn.RemoteAddr()
+	return redigo.NewConn(conn, 0, m.write), nil
+}
+
+// present connects to whom the Sentinels name master now, and returns where that is.
+func (m *master) present(ctx context.Context) (string, error) {
+	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
+	if err != nil {
+		return "", err
+	}
+	addr := conn.RemoteAddr().String()
 	return addr, conn.Close()
 }
 

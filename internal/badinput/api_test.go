@@ -77,7 +77,7 @@ var functions = map[string]any{
 	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText,
 
 	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,
-	"pubsub.Subscriber.Drop": (*pubsub.Subscriber).Drop, "pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen,
+	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen,
 	"pubsub.Subscriber.Stats": (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
 
 	"transport.IsCode": transport.IsCode, "transport.NewScript": transport.NewScript,
