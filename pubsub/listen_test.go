@@ -1,7 +1,6 @@
 package pubsub
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -105,8 +104,8 @@ func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
 	}
 	require.EqualValues(t, 3, server.CommandStats(t)["ssubscribe"])
 	require.Zero(t, server.CommandStats(t)["subscribe"])
-	// Dropped, it is made anew, and PING is answered there, too.
-	s.Drop(errors.New("the wrong server"))
+	// Lost, it is made anew, and PING is answered there, too.
+	server.KillClients(t, "pubsub")
 	sinks["a"].are(t, "acked", "message to a", "acked again")
 	s.Listen("d", newNotes())()
 	require.Eventually(t, func() bool { return server.CommandStats(t)["sunsubscribe"] == 1 }, waitLimit, time.Millisecond)
@@ -120,14 +119,12 @@ func TestEachLossAndEachDialThatFailsIsReported(t *testing.T) {
 	cfg.OnLost = func(err error) { lost <- err }
 	s := New(cfg)
 	defer func() { require.NoError(t, s.Close()) }()
-	s.Drop(errors.New("there is none")) // nothing happens
 	sink := newNotes()
 	defer s.Listen("c", sink)()
 	sink.are(t, "acked")
 	require.Empty(t, lost)
-	why := errors.New("the wrong server")
-	s.Drop(why)
-	require.ErrorIs(t, <-lost, why)
+	server.KillClients(t, "pubsub")
+	require.Error(t, <-lost)
 	sink.are(t, "acked", "acked again")
 	server.Kill()
 	for range 3 { // the connection, and dials

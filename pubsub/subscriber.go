@@ -82,25 +82,17 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 // Listen is Subscribe for who needs no channel of events: sink is told everything, and
 // Listen does not wait. Nothing is told any more after stop, which may be called more
 // than once; it does not wait for the server, and must not be called by the sink. After
-// Close the sink is told [transport.ErrClosed] before Listen returns.
+// Close the sink is told [transport.ErrClosed] before Listen returns. A nil sink makes it
+// panic.
 func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
+	if sink == nil {
+		panic("pubsub: nil Sink")
+	}
 	l := &listener{sub: s, sink: sink}
 	if err := s.join(channel, l); err != nil {
 		sink.Failed(err)
 	}
 	return l.Close
-}
-
-// Drop gives the present connection up at once, if there is one, and makes another if
-// channels are wanted: every listener gets a gap. It is for who knows that the
-// connection leads to the wrong server. It does not wait.
-func (s *Subscriber) Drop(cause error) {
-	s.mu.Lock()
-	x := s.session
-	s.mu.Unlock()
-	if x != nil {
-		x.end(cause)
-	}
 }
 
 // join enters l, and starts the run goroutine for the first one.

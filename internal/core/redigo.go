@@ -167,13 +167,6 @@ func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, er
 // always publishes with PUBLISH, as Redisson does.
 func (r *Redigo) PublishCommand() string { return "PUBLISH" }
 
-// Drop gives both connections to the master up at once, and who listens gets a gap. It
-// is for who knows that they lead to the wrong server. It does not wait.
-func (r *Redigo) Drop(cause error) {
-	r.Mux.Drop(cause)
-	r.sub.Drop(cause)
-}
-
 // Close is part of transport.Transport.
 func (r *Redigo) Close() error {
 	subErr := r.sub.Close()

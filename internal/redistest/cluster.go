@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +32,9 @@ const (
 // those that change who serves what are for one goroutine at a time.
 type Cluster struct {
 	nodes []*Server // the masters first, then their replicas
+
+	mu      sync.Mutex      // guards guesses
+	guesses map[int]*Server // who served a slot when it was last asked
 }
 
 // StartCluster starts a cluster of so many masters, each with so many replicas, for
@@ -45,7 +49,7 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 		"--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
 		"--repl-diskless-sync-delay", "0",
 	)}
-	c := &Cluster{}
+	c := &Cluster{guesses: map[int]*Server{}}
 	for range masters * (1 + replicas) {
 		// The port that nodes talk on is 10000 above the other unless it is given,
 		// and there may be one that systems use for outgoing connections.
@@ -221,9 +225,12 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	var reply any
 	var err error
 	for limit := time.Now().Add(clusterWait); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
-		if reply, err = c.follow(tb, c.Owner(tb, key), cmd, args); err == nil {
+		if reply, err = c.follow(tb, c.guess(tb, key), cmd, args); err == nil {
 			return reply
 		}
+		c.mu.Lock()
+		delete(c.guesses, codec.Slot(key))
+		c.mu.Unlock()
 		var refusal redis.Error
 		if errors.As(err, &refusal) && !strings.HasPrefix(string(refusal), "TRYAGAIN") {
 			break
@@ -231,6 +238,23 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	}
 	tb.Fatalf("redistest: cluster: %s %v: %v", cmd, args, err)
 	return nil
+}
+
+// guess returns who serves key's slot, or did.
+func (c *Cluster) guess(tb testing.TB, key string) *Server {
+	tb.Helper()
+	slot := codec.Slot(key)
+	c.mu.Lock()
+	s := c.guesses[slot]
+	c.mu.Unlock()
+	if s != nil {
+		return s
+	}
+	s = c.Owner(tb, key)
+	c.mu.Lock()
+	c.guesses[slot] = s
+	c.mu.Unlock()
+	return s
 }
 
 // follow runs a command where node, and those that it names, send it.

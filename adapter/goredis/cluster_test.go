@@ -1,0 +1,261 @@
+package goredis
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/locksuite"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch/transport/transporttest"
+)
+
+// clusterKinds runs body on a cluster of each kind of server.
+func clusterKinds(t *testing.T, body func(t *testing.T, c *redistest.Cluster)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, redistest.StartCluster(t, 3, 1)) })
+	t.Run("valkey", func(t *testing.T) {
+		t.Parallel()
+		body(t, redistest.StartCluster(t, 3, 1, redistest.WithBinary(redistest.ValkeyBinary(t))))
+	})
+}
+
+// clustered is a deployment of a cluster.
+func clustered(c *redistest.Cluster, publish []string, opts ...Option) locksuite.Deployment {
+	return locksuite.Deployment{
+		New: func(tb testing.TB) transport.Transport {
+			tb.Helper()
+			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: c.Addrs()}), opts...)
+		},
+		Do:      c.DoAt,
+		Publish: publish,
+	}
+}
+
+func TestLocksInACluster(t *testing.T) {
+	t.Parallel()
+	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
+		t.Helper()
+		locksuite.Run(t, clustered(c, []string{"SPUBLISH", "PUBLISH"}))
+	})
+}
+
+func TestLocksInAClusterWithoutShardedPubSub(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 2, 0, redistest.WithoutShardedPubSub())
+	locksuite.Run(t, clustered(c, []string{"PUBLISH"}))
+}
+
+// fence is a network in front of the masters of a cluster.
+type fence struct {
+	proxies map[string]*redistest.Proxy // by what is behind
+}
+
+func newFence(t *testing.T, c *redistest.Cluster) *fence {
+	t.Helper()
+	f := &fence{proxies: map[string]*redistest.Proxy{}}
+	for _, s := range c.Nodes() {
+		f.proxies[s.Addr()] = redistest.NewProxy(t, s.Addr())
+	}
+	return f
+}
+
+// dial is a Dialer that goes through the proxies.
+func (f *fence) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if p := f.proxies[addr]; p != nil {
+		addr = p.Addr()
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
+func (f *fence) each(do func(p *redistest.Proxy)) func(testing.TB) {
+	return func(testing.TB) {
+		for _, p := range f.proxies {
+			do(p)
+		}
+	}
+}
+
+// hold holds the first request with text in it, whichever node it is for.
+func (f *fence) hold(_ testing.TB, text string) (<-chan struct{}, func()) {
+	seen := make(chan struct{})
+	var once sync.Once
+	var releases []func()
+	for _, p := range f.proxies {
+		p.KeepHalfDead(true)
+		held := p.HoldMatching(redistest.ToServer, text)
+		releases = append(releases, held.Release)
+		go func() { // ends with the hold
+			<-held.Seen()
+			once.Do(func() { close(seen) })
+		}()
+	}
+	return seen, func() {
+		for _, release := range releases {
+			release()
+		}
+	}
+}
+
+func (f *fence) harness() transporttest.Harness {
+	reset := f.each((*redistest.Proxy).Reset)
+	return transporttest.Harness{
+		CutConnections: reset,
+		CutSubscribers: reset,
+		Freeze:         f.each(func(p *redistest.Proxy) { p.Blackhole() }),
+		Thaw:           f.each(func(p *redistest.Proxy) { p.Heal() }),
+		HoldReplies: func(tb testing.TB) func() {
+			tb.Helper()
+			f.each(func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
+			return func() { f.each(func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
+		},
+		HoldRequest: f.hold,
+		Stop: f.each(func(p *redistest.Proxy) {
+			p.Refuse(true)
+			p.Reset()
+		}),
+		UrgentFirst: true,
+	}
+}
+
+func TestConformsInACluster(t *testing.T) {
+	noGoroutinesLeft(t)
+	c := redistest.StartCluster(t, 3, 1)
+	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
+		t.Helper()
+		t.Parallel()
+		f := newFence(t, c)
+		h := f.harness()
+		h.New = func(tb testing.TB) transport.Transport {
+			tb.Helper()
+			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
+				Addrs: c.Addrs(), Dialer: f.dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
+			}), WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+		}
+		h.Do = func(tb testing.TB, cmd string, args ...any) any {
+			tb.Helper()
+			if cmd != "SCRIPT" {
+				return c.Do(tb, cmd, args...)
+			}
+			for _, s := range c.Nodes()[:3] {
+				s.Do(tb, cmd, args...)
+			}
+			return nil
+		}
+		h.Subscribers = func(tb testing.TB, channel string) (sum int64) {
+			tb.Helper()
+			for _, ask := range []string{"NUMSUB", "SHARDNUMSUB"} {
+				pair, err := redis.Values(c.DoAt(tb, channel, "PUBSUB", ask, channel), nil)
+				require.NoError(tb, err)
+				n, err := redis.Int64(pair[1], nil)
+				require.NoError(tb, err)
+				sum += n
+			}
+			return sum
+		}
+		h.Start = func(tb testing.TB) {
+			tb.Helper()
+			h.Do(tb, "SCRIPT", "FLUSH")
+			f.each(func(p *redistest.Proxy) { p.Refuse(false) })(tb)
+		}
+		return h
+	})
+}
+
+// Slots move while workers hold and want the locks in them, there and back.
+func TestLocksGoOnWhileTheirSlotsMove(t *testing.T) {
+	t.Parallel()
+	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
+		t.Helper()
+		for _, kind := range locksuite.Kinds {
+			names := []string{redistest.Key(t), redistest.Key(t), redistest.Key(t)}
+			crowd := clustered(c, nil).StartCrowd(t, kind, 4, names...)
+			crowd.AwaitProgress(10)
+			for range 3 {
+				for _, name := range names {
+					from := c.Owner(t, name)
+					to := c.Nodes()[0]
+					if from == to {
+						to = c.Nodes()[1]
+					}
+					c.MoveSlot(t, codec.Slot(name), to, func() { time.Sleep(50 * time.Millisecond) })
+				}
+				crowd.AwaitProgress(10)
+			}
+			v := crowd.Exclusive()
+			assert.Zero(t, v.Lost, "%s", kind.Name)
+		}
+	})
+}
+
+// A fail-over may lose what was written last, so only a manual one, for which nothing
+// is lost, must not let two in.
+func TestLocksGoOnAfterAFailover(t *testing.T) {
+	t.Parallel()
+	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
+		t.Helper()
+		for _, kind := range locksuite.Kinds {
+			name := redistest.Key(t)
+			crowd := clustered(c, nil).StartCrowd(t, kind, 4, name)
+			crowd.AwaitProgress(10)
+			owner := c.Owner(t, name)
+			c.Failover(t, c.Replicas(t, owner)[0])
+			crowd.AwaitProgress(10)
+			crowd.Exclusive()
+		}
+	})
+}
+
+func TestLocksGoOnAfterTheirNodeIsKilled(t *testing.T) {
+	t.Parallel()
+	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
+		t.Helper()
+		name := redistest.Key(t)
+		var crowds []*locksuite.Crowd
+		for _, kind := range locksuite.Kinds {
+			crowds = append(crowds, clustered(c, nil).StartCrowd(t, kind, 4, "{"+name+"}"+kind.Name))
+		}
+		for _, crowd := range crowds {
+			crowd.AwaitProgress(10)
+		}
+		owner := c.Owner(t, name)
+		owner.Kill()
+		c.AwaitOwner(t, name, owner)
+		for i, crowd := range crowds {
+			crowd.AwaitProgress(10)
+			v := crowd.Stop()
+			t.Logf("%s: %+v", locksuite.Kinds[i].Name, v)
+			assert.Less(t, v.Longest, 15*time.Second)
+		}
+	})
+}
+
+func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []goredis.UniversalClient{
+		nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil),
+		goredis.NewRing(&goredis.RingOptions{}),
+		goredis.NewFailoverClusterClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}}),
+	} {
+		tr, err := New(t.Context(), c)
+		require.ErrorContains(t, err, "goredis: ", "%T", c)
+		require.Nil(t, tr)
+	}
+	unreachable := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer func() { require.NoError(t, unreachable.Close()) }()
+	_, err := New(t.Context(), unreachable)
+	require.ErrorIs(t, err, transport.ErrNotSent)
+	tr, err := New(t.Context(), unreachable, WithShardedPubSub(transport.ShardingOff))
+	require.NoError(t, err, "nobody has to be asked")
+	require.Equal(t, "PUBLISH", tr.PublishCommand())
+	require.NoError(t, tr.Close())
+}
