@@ -46,8 +46,8 @@
 // # Deadlines
 //
 // The rueidis client's ConnWriteTimeout and Dialer.KeepAlive have no influence on the
-// connections for commands: the transport gives one up when a reply is overdue for
-// twice the command timeout. Nor does its dial timeout hold up anybody: who waits for a
+// connections for commands: the transport gives one up when nothing is answered on it
+// for six seconds (see [WithReplyLimit]). Nor does its dial timeout hold up anybody: who waits for a
 // connection is told after five seconds (see [WithDialTimeout]), while rueidis goes on
 // dialling in the background for as long as it was told to, and the connection is
 // closed as soon as it is there.

@@ -72,7 +72,7 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	opt := plainly(proxy.Addr())
 	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.Dialer.Timeout = time.Hour, -1, 5*time.Second
 	client := clientOf(t, opt)
-	tr := opened(t, client, rueidis.WithCommandTimeout(500*time.Millisecond), rueidis.WithDialTimeout(time.Second))
+	tr := opened(t, client, rueidis.WithReplyLimit(time.Second), rueidis.WithDialTimeout(time.Second))
 	key := redistest.Key(t)
 	_, err := do(tr, "INCR", key)
 	require.NoError(t, err)
@@ -122,6 +122,19 @@ func TestAClosedClientIsAnErrorThatSaysSo(t *testing.T) {
 	_, err = do(tr, "PING", "key")
 	require.ErrorIs(t, err, transport.ErrNotSent)
 	require.ErrorIs(t, err, lib.ErrClosing)
-	_, err = rueidis.New(t.Context(), nil)
-	require.Error(t, err)
+}
+
+func TestWhatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := rueidis.New(t.Context(), nil)
+	require.ErrorContains(t, err, "needs a client")
+	client := clientOf(t, plainly(redistest.Shared(t).Addr()))
+	for want, opt := range map[string]rueidis.Option{
+		"reply limit of 499ms": rueidis.WithReplyLimit(499 * time.Millisecond),
+		"dial timeout of 0s":   rueidis.WithDialTimeout(0),
+		"no Sharding(3)":       rueidis.WithShardedPubSub(transport.ShardingOff + 1),
+	} {
+		_, err := rueidis.New(t.Context(), client, opt)
+		require.ErrorContains(t, err, want)
+	}
 }
