@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -22,7 +23,7 @@ import (
 // TestACluster is the tests that share one: each mends what it breaks, and the last
 // one leaves it with a node less.
 func TestACluster(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})
 	for _, c := range []struct {
@@ -31,7 +32,9 @@ func TestACluster(t *testing.T) {
 	}{
 		{"the publish command is decided as Redisson does", publishCommandIsDecided},
 		{"messages of both kinds wake, of a thousand channels over two connections to a node", bothKindsWake},
+		{"locks of both kinds are what they are on one server", locksOfBothKinds},
 		{"no call runs twice while slots move", slotsMove},
+		{"locks go on while their slots move", locksWhileSlotsMove},
 		{"a master that is killed is replaced, and its subscriptions move", masterIsKilled},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, cluster, client) })
@@ -160,12 +163,7 @@ func slotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
 	sub := subscribe(t, tr, channel)
 	l := loadOn(t, tr, key)
 	for range 3 {
-		from := cluster.Owner(t, key)
-		to := cluster.Nodes()[0]
-		if to == from {
-			to = cluster.Nodes()[1]
-		}
-		cluster.MoveSlot(t, codec.Slot(key), to, func() { <-time.After(50 * time.Millisecond) })
+		move(t, cluster, key)
 		require.True(t, event(t, sub).Gap)
 		cluster.Do(t, "SPUBLISH", channel, "SPUBLISH")
 		for e := event(t, sub); e.Payload != "SPUBLISH"; {
@@ -180,6 +178,39 @@ func slotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
 	l.wg.Wait()
 	l.stop(cluster.Do(t, "GET", key))
 	assert.Zero(t, l.uncertain, "nothing was broken")
+}
+
+// locksIn is the cluster for locks.
+func locksIn(cluster *redistest.Cluster, client lib.Client) locksuite.Deployment {
+	return deployment(client, cluster.DoAt, "SPUBLISH", "PUBLISH")
+}
+
+func locksOfBothKinds(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	locksuite.Run(t, locksIn(cluster, client))
+}
+
+func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	for _, kind := range locksuite.Kinds {
+		name := redistest.Key(t)
+		crowd := locksIn(cluster, client).StartCrowd(t, kind, 4, name)
+		crowd.AwaitProgress(10)
+		for range 2 {
+			move(t, cluster, name)
+			crowd.AwaitProgress(10)
+		}
+		v := crowd.Exclusive()
+		assert.Zero(t, v.Lost, kind.Name)
+	}
+}
+
+// move moves the slot of key to another master.
+func move(t *testing.T, cluster *redistest.Cluster, key string) {
+	t.Helper()
+	from, to := cluster.Owner(t, key), cluster.Nodes()[0]
+	if to == from {
+		to = cluster.Nodes()[1]
+	}
+	cluster.MoveSlot(t, codec.Slot(key), to, func() { <-time.After(50 * time.Millisecond) })
 }
 
 func masterIsKilled(t *testing.T, cluster *redistest.Cluster, client lib.Client) {

@@ -49,7 +49,7 @@ func forbid(server *redistest.Server) func(testing.TB, string) {
 }
 
 func TestConformsBehindABreakableNetwork(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
@@ -65,7 +65,7 @@ func TestConformsBehindABreakableNetwork(t *testing.T) {
 }
 
 func TestConformsOnAValkeyThatIsKilledAndFrozen(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
@@ -98,7 +98,7 @@ func TestConformsOnAValkeyThatIsKilledAndFrozen(t *testing.T) {
 // TestConformsInTheOldProtocol is on a server that knows no other, and with the
 // options of a client that are furthest from the defaults.
 func TestConformsInTheOldProtocol(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
@@ -124,7 +124,7 @@ func TestConformsInTheOldProtocol(t *testing.T) {
 
 // TestConformsOnACluster is on one cluster for all cases: what a case breaks it mends.
 func TestConformsOnACluster(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})
 	each := func(f func(s *redistest.Server)) { cluster.Each(f) }
@@ -180,7 +180,7 @@ func TestConformsOnACluster(t *testing.T) {
 
 // TestConformsWithSentinel is on one set for all cases: what a case breaks it mends.
 func TestConformsWithSentinel(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	set := redistest.StartSentinels(t, 20*time.Second)
 	client := clientOf(t, sentinels(set))
 	master := set.Master(t)

@@ -9,7 +9,6 @@ import (
 	lib "github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/redistest"
@@ -17,14 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
-
-// noGoroutinesLeft checks at the end of the test, when its subtests are over.
-// Tests that use it do not run beside others.
-func noGoroutinesLeft(t *testing.T) {
-	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { assert.NoError(t, goleak.Find(before)) })
-}
 
 // plainly are the options of a client to one server.
 func plainly(addr string) lib.ClientOption {

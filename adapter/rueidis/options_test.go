@@ -1,6 +1,7 @@
 package rueidis_test
 
 import (
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -136,5 +137,59 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 	} {
 		_, err := rueidis.New(t.Context(), client, opt)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestASlowReplyIsWaitedForWhateverTheClientSays is on a client that would give its
+// connection up long before.
+func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
+	opt := plainly(proxy.Addr())
+	opt.ConnWriteTimeout = 200 * time.Millisecond
+	tr := opened(t, clientOf(t, opt))
+	key := redistest.Key(t)
+	_, err := do(tr, "INCR", key)
+	require.NoError(t, err)
+	proxy.Blackhole(redistest.ToClient)
+	came := start(tr, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
+	select {
+	case o := <-came:
+		require.Fail(t, "it has not been answered", "%v", o.err)
+	case <-time.After(time.Second):
+	}
+	proxy.Heal()
+	o := <-came
+	require.NoError(t, o.err)
+	assert.Equal(t, int64(2), o.reply)
+}
+
+// TestARefusedChannelIsToldFromOthers asks for many channels at once, of which the
+// user may hear every other one.
+func TestARefusedChannelIsToldFromOthers(t *testing.T) {
+	t.Parallel()
+	const channels = 60
+	server := redistest.Start(t)
+	server.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&may:*")
+	tr := opened(t, clientOf(t, plainly(server.Addr())))
+	names := [2]string{"may:", "maynot:"}
+	var subs [channels]transport.Subscription
+	var errs [channels]error
+	for range 3 {
+		var wg sync.WaitGroup
+		for i := range channels {
+			wg.Go(func() { subs[i], errs[i] = tr.Subscribe(t.Context(), names[i%2]+strconv.Itoa(i)) })
+		}
+		wg.Wait()
+		for i := range channels {
+			if i%2 == 1 {
+				require.True(t, transport.IsCode(errs[i], "NOPERM"), "%v", errs[i])
+				continue
+			}
+			require.NoError(t, errs[i])
+			require.Equal(t, int64(1), server.Do(t, "PUBLISH", names[0]+strconv.Itoa(i), "heard"))
+			require.Equal(t, transport.Event{Payload: "heard"}, event(t, subs[i]))
+			subs[i].Close()
+		}
 	}
 }
