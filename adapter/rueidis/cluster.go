@@ -57,7 +57,8 @@ func newClustered(ctx context.Context, client rueidis.Client, set *settings) (*c
 			}
 			return c.conns.listening(ctx, node)
 		},
-		Publish: publish, Command: set.command, DialTimeout: set.dialTimeout, Logger: set.logger,
+		Publish: publish, Command: set.replyLimit / 2, ReplyLimit: set.replyLimit,
+		DialTimeout: set.dialTimeout, Logger: set.logger,
 	})
 	return c, nil
 }

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,34 +16,35 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	command     time.Duration
-	dialTimeout time.Duration
 	logger      *slog.Logger
-	replica     func(ctx context.Context, addr string) (rueidis.Client, error)
 	sharding    transport.Sharding
+	replyLimit  time.Duration
+	dialTimeout time.Duration
+	replica     func(ctx context.Context, addr string) (rueidis.Client, error)
 }
 
-func configure(opts []Option) settings {
-	s := settings{command: 3 * time.Second, dialTimeout: 5 * time.Second, logger: slog.New(slog.DiscardHandler)}
+// leastReplyLimit is less than which no server can be relied on to answer.
+const leastReplyLimit = 500 * time.Millisecond
+
+func configure(opts []Option) (settings, error) {
+	s := settings{logger: slog.New(slog.DiscardHandler), replyLimit: 6 * time.Second, dialTimeout: 5 * time.Second}
 	for _, o := range opts {
-		o(&s)
+		if o != nil {
+			o(&s)
+		}
 	}
-	return s
+	switch {
+	case s.replyLimit < leastReplyLimit:
+		return s, fmt.Errorf("rueidis: a reply limit of %v is less than %v", s.replyLimit, leastReplyLimit)
+	case s.dialTimeout <= 0:
+		return s, fmt.Errorf("rueidis: a dial timeout of %v leaves no time", s.dialTimeout)
+	case s.sharding > transport.ShardingOff:
+		return s, fmt.Errorf("rueidis: there is no %v", s.sharding)
+	}
+	return s, nil
 }
 
-// lease is the shortest lease that connections are watched for; see [WithCommandTimeout].
-const lease = 30 * time.Second
-
-// WithCommandTimeout tells the transport the command timeout of the Redlatch client
-// that it is for: a connection on which nothing was answered for twice as long is
-// given up, whatever the rueidis client's own timeouts are. Default 3 s.
-func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.command = d } }
-
-// WithDialTimeout bounds the wait for a connection from the rueidis client, which
-// makes one, or waits until one of its pool (BlockingPoolSize) is free. Default 5 s.
-func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
-
-// WithLogger sets where connections made and lost are told of. Default: nowhere.
+// WithLogger sets where connections made and lost are logged. Default: nowhere.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
@@ -52,9 +54,19 @@ func WithLogger(l *slog.Logger) Option {
 }
 
 // WithShardedPubSub sets how messages are published in a cluster. It must be the same
-// in the whole fleet: Redisson calls it shardedSubscriptionMode. Default
-// transport.ShardingAuto, as Redisson's.
+// in the whole fleet: Redisson calls it shardedSubscriptionMode. Default:
+// transport.ShardingAuto. Elsewhere than in a cluster it has no effect.
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
+
+// WithReplyLimit sets how long a connection may owe a reply, while none comes to any
+// other call on it, until it is given up and made anew. It takes the place of the
+// client's ConnWriteTimeout, and should be twice redlatch.WithCommandTimeout, but no
+// more than a quarter of the shortest lease. Default 6 s, at least 500 ms.
+func WithReplyLimit(d time.Duration) Option { return func(s *settings) { s.replyLimit = d } }
+
+// WithDialTimeout bounds the wait for a connection from the rueidis client, which
+// makes one, or waits until one of its pool (BlockingPoolSize) is free. Default 5 s.
+func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
 // WithReplicaClient sets how the replicas of a master that is in no cluster are
 // reached: a client to the server at addr, host:port, which the transport closes. It

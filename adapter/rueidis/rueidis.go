@@ -24,7 +24,10 @@ func New(ctx context.Context, client rueidis.Client, opts ...Option) (transport.
 	if client == nil {
 		return nil, errors.New("rueidis: New needs a client")
 	}
-	set := configure(opts)
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
 	switch mode := client.Mode(); mode {
 	case rueidis.ClientModeStandalone, rueidis.ClientModeSentinel:
 		return newSingle(client, &set, mode == rueidis.ClientModeSentinel), nil
@@ -60,7 +63,8 @@ func newSingle(client rueidis.Client, set *settings, sentinel bool) *single {
 	d := &dialer{conns: s.conns, client: client, replica: set.replica}
 	cfg := core.RedigoConfig{
 		Dial: d.commands, DialPubSub: d.listening,
-		Command: set.command, Lease: lease, DialTimeout: set.dialTimeout, Logger: set.logger,
+		// The reply limit is the lesser of twice the one and a quarter of the other.
+		Command: set.replyLimit / 2, Lease: 4 * set.replyLimit, DialTimeout: set.dialTimeout, Logger: set.logger,
 	}
 	if set.replica != nil {
 		cfg.DialReplica = d.toReplica

@@ -33,20 +33,12 @@ func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, e
 		wg.Go(func() { errs[i] = g.count(ctx, c, counts) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, one(errs)
-	}
-	return counts, nil
-}
-
-// one returns the first error: two of them could be of two classes.
-func one(errs []error) error {
 	for _, err := range errs {
 		if err != nil {
-			return err
+			return nil, err // not all of them: they could be of two classes
 		}
 	}
-	return nil
+	return counts, nil
 }
 
 // group is the channels of one node.

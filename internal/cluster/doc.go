@@ -49,8 +49,8 @@
 //   - The mover, a goroutine, moves subscriptions: it attaches and detaches legs, which
 //     nobody may do who was called by a subscriber.
 //   - Each master has a mux, at most two subscribers and, once somebody was counted,
-//     two censuses. They end a while after the node has ceased to be a master, when
-//     nothing is under way there, or with the cluster.
+//     two censuses. They end with the first survey a minute after the node has ceased
+//     to be a master, if nothing is under way there, or with the cluster.
 //
 // Cluster.mu guards the table of slots, the nodes and the set of subscriptions; each
 // subscription has a mutex of its own, below it. Neither is held across I/O, nor while

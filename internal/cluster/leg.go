@@ -12,6 +12,7 @@ import (
 type leg struct {
 	s    *subscription
 	kind kind
+	addr string // the node's
 	on   *pubsub.Subscriber
 	stop func() // guarded by subscription.moving
 
@@ -50,7 +51,7 @@ func (l *leg) Message(payload string) {
 func (l *leg) Failed(err error) {
 	s := l.s
 	c := s.c
-	r, moved := redirected(err, "")
+	r, moved := redirected(err, l.addr)
 	var refusal *transport.ServerError
 	isRefusal := errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent)
 	s.mu.Lock()

@@ -129,7 +129,7 @@ func (s *subscription) replace(n *node) (old, legs [kinds]*leg) {
 		n.hint.CompareAndSwap(nil, &s.channel)
 		for k := range kinds {
 			if !c.lacks[k] || k == published(c.cfg.Publish) {
-				legs[k] = &leg{s: s, kind: k, on: c.subscriber(n, k)}
+				legs[k] = &leg{s: s, kind: k, addr: n.addr, on: c.subscriber(n, k)}
 			}
 		}
 	}

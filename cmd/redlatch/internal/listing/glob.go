@@ -25,9 +25,16 @@ func Literal(text string) string {
 }
 
 // Match returns a function that reports whether a name matches the pattern, as
-// Redis would find it.
+// Redis would find it. The empty name is an exception there: of the patterns that would
+// match it, such as "**", none but "" and "*" does.
 func Match(pattern string) func(name string) bool {
-	return parse(pattern).match
+	matches := parse(pattern).match
+	return func(name string) bool {
+		if name == "" {
+			return pattern == "" || pattern == "*"
+		}
+		return matches(name)
+	}
 }
 
 func parse(pattern string) glob {

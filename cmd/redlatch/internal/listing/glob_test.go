@@ -18,6 +18,7 @@ func TestPatternsMatchAsRedisHasThem(t *testing.T) {
 	}{
 		{"", []string{""}, []string{"a"}},
 		{"*", []string{"", "a", "{x}y"}, nil},
+		{"**", []string{"a"}, []string{""}},
 		{"a?c", []string{"abc", "a\xffc"}, []string{"ac", "abbc"}},
 		{"a*b*c", []string{"abc", "aXbYbZc"}, []string{"abcd", "acb"}},
 		{"[a-c]x[^d]", []string{"axe", "cx\n"}, []string{"dxe", "axd", "ax"}},
