@@ -168,7 +168,7 @@ func (f *fence) connectAll() {
 }
 
 func TestConformsInACluster(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
@@ -253,30 +253,35 @@ func TestLocksGoOnAfterAFailover(t *testing.T) {
 	t.Parallel()
 	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
-		for _, kind := range locksuite.Kinds {
-			name := redistest.Key(t)
-			crowd := clustered(c, nil).StartCrowd(t, kind, 4, name)
-			crowd.AwaitProgress(10)
-			owner := c.Owner(t, name)
-			c.Failover(t, c.Replicas(t, owner)[0])
+		name, crowds := startCrowds(t, c)
+		owner := c.Owner(t, name)
+		c.Failover(t, c.Replicas(t, owner)[0])
+		for _, crowd := range crowds {
 			crowd.AwaitProgress(10)
 			crowd.Exclusive()
 		}
 	})
 }
 
+// startCrowds makes a crowd for each kind of lock, on names of one slot, which is
+// name's.
+func startCrowds(t *testing.T, c *redistest.Cluster) (name string, crowds []*locksuite.Crowd) {
+	t.Helper()
+	name = redistest.Key(t)
+	for _, kind := range locksuite.Kinds {
+		crowds = append(crowds, clustered(c, nil).StartCrowd(t, kind, 4, "{"+name+"}"+kind.Name))
+	}
+	for _, crowd := range crowds {
+		crowd.AwaitProgress(10)
+	}
+	return name, crowds
+}
+
 func TestLocksGoOnAfterTheirNodeIsKilled(t *testing.T) {
 	t.Parallel()
 	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
-		name := redistest.Key(t)
-		var crowds []*locksuite.Crowd
-		for _, kind := range locksuite.Kinds {
-			crowds = append(crowds, clustered(c, nil).StartCrowd(t, kind, 4, "{"+name+"}"+kind.Name))
-		}
-		for _, crowd := range crowds {
-			crowd.AwaitProgress(10)
-		}
+		name, crowds := startCrowds(t, c)
 		owner := c.Owner(t, name)
 		owner.Kill()
 		c.AwaitOwner(t, name, owner)
