@@ -53,11 +53,18 @@ func TestU10HolderWhoseLeaseEndedLeavesTheNextHolderAlone(t *testing.T) {
 	s, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
 	first := take(t, l, rlock.WithLease(shortLease))
-	lost := watchLoss(t, first)
+	lost, ctx := watchLoss(t, first), first.Context(t.Context())
 	second := await(t.Context(), rlock.New(connect(t, s.URL()), l.Name()), rlock.WithLease(unheard)).
 		acquired(t, shortLease+slack)
 	granted := time.Now()
-	requireLostBy(t, first, lost, granted)
+	// The contexts have ended, if not yet all that waits for them been told.
+	require.Error(t, ctx.Err())
+	select {
+	case <-ctx.Done():
+	default:
+		require.FailNow(t, "not lost, and another has the lock")
+	}
+	requireLostBy(t, first, lost, granted.Add(slack))
 	require.Equal(t, map[string]string{second.Owner().String(): "1"}, owners(t, s, l.Name()))
 	require.Greater(t, ttl(t, s, l.Name()), unheard-time.Since(granted)-slack)
 	require.NoError(t, second.Err())
@@ -73,14 +80,14 @@ func TestU10RenewalThatAFrozenServerRunsLateLeavesTheNextHolderAlone(t *testing.
 	rival := connect(t, s.URL(), redlatch.WithCommandTimeout(unheard), redlatch.WithWatchdogTimeout(2*unheard))
 	loadScripts(t, rival)
 	l := rlock.New(holder, redistest.Key(t))
-	hold := take(t, l, rlock.WithWatchdog(shortLease))
+	hold := take(t, l, rlock.WithWatchdog(toldLease))
 	lost := watchLoss(t, hold)
 	s.Pause()
 	frozen := time.Now()
 	next := await(t.Context(), rlock.New(rival, l.Name()), rlock.WithLease(unheard))
-	requireLostBy(t, hold, lost, frozen.Add(shortLease))
+	requireLostBy(t, hold, lost, frozen.Add(toldLease))
 	next.stillWaits(t)
-	<-time.After(time.Until(frozen.Add(shortLease)))
+	<-time.After(time.Until(frozen.Add(toldLease)))
 	s.Resume()
 	second := next.acquired(t, slack)
 	require.Equal(t, map[string]string{second.Owner().String(): "1"}, owners(t, s, l.Name()))

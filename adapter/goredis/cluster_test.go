@@ -241,14 +241,20 @@ func TestLocksGoOnAfterTheirNodeIsKilled(t *testing.T) {
 
 func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, c := range []goredis.UniversalClient{
-		nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil),
+	others := []goredis.UniversalClient{
 		goredis.NewRing(&goredis.RingOptions{}),
 		goredis.NewFailoverClusterClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}}),
-	} {
+	}
+	for _, c := range []goredis.UniversalClient{nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil)} {
 		tr, err := New(t.Context(), c)
 		require.ErrorContains(t, err, "goredis: ", "%T", c)
 		require.Nil(t, tr)
+	}
+	for _, c := range others {
+		tr, err := New(t.Context(), c)
+		require.ErrorContains(t, err, "goredis: ", "%T", c)
+		require.Nil(t, tr)
+		require.NoError(t, c.Close())
 	}
 	unreachable := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer func() { require.NoError(t, unreachable.Close()) }()

@@ -28,7 +28,7 @@ func noGoroutinesLeft(t *testing.T) {
 func over(tb testing.TB, client redis.UniversalClient, opts ...Option) transport.Transport {
 	tb.Helper()
 	tb.Cleanup(func() { assert.NoError(tb, client.Close(), "the transport must not close it") })
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
 	defer cancel()
 	tr, err := New(ctx, client, opts...)
 	require.NoError(tb, err)

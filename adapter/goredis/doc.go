@@ -10,11 +10,11 @@
 //
 // # What go-redis does, and what Redlatch does
 //
-// go-redis knows where servers are: it asks Sentinels who is master, and a cluster who
-// serves which slots. It also makes the connections, with all that the client's options
-// say of that: Dialer, TLSConfig, user and password or a provider of them, DB,
-// ClientName, OnConnect, DialTimeout. When a connection is ready, Redlatch takes it, and
-// go-redis never uses it:
+// go-redis makes the connections, with all that the client's options say of that: Dialer,
+// TLSConfig, user and password or a provider of them, DB, ClientName, OnConnect,
+// DialTimeout, and NewClient in a cluster. It asks the Sentinels who is master. When a
+// connection is ready, Redlatch takes it, and go-redis never uses it. Who serves which
+// slot of a cluster Redlatch asks the nodes itself, beginning with those in Addrs.
 //
 //	New ──first call──▶ go-redis: dial, TLS, HELLO, AUTH, SELECT, OnConnect ──▶ Redlatch's own
 //	                        ▲                                                      │
@@ -40,8 +40,8 @@
 //     where that is permitted, so that the call cannot run late.
 //   - A call that could not be sent is transport.ErrNotSent.
 //   - MOVED and ASK mean that the server has refused the call: it goes to the node that
-//     was named. TRYAGAIN means that the slot is being moved: it is sent again after a
-//     pause.
+//     was named. TRYAGAIN, CLUSTERDOWN, LOADING and READONLY mean that it cannot serve it
+//     now: Redlatch calls again after a pause, for as long as one command may take.
 //   - Deadlines are Redlatch's own, see redlatch.WithCommandTimeout and [WithReplyLimit].
 //   - A listener that does not read holds up nobody, and is woken all the same.
 //

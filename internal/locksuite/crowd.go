@@ -44,7 +44,7 @@ type crowdLock struct {
 // them work until Stop. A worker tries again whatever a lock returns.
 func (d Deployment) StartCrowd(tb testing.TB, kind Kind, workers int, names ...string) *Crowd {
 	tb.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(tb.Context())
 	c := &Crowd{tb: tb, cancel: cancel, errs: map[string]int{}}
 	clients := make([]*redlatch.Client, workers)
 	for i := range clients {
