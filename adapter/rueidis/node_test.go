@@ -18,6 +18,7 @@ type knowing struct {
 
 func (k *knowing) Nodes() map[string]lib.Client { return k.nodes }
 
+// B returns a builder of commands for slot 0 alone, which that of 06S is.
 func (k *knowing) B() (b lib.Builder) { return b }
 
 func (k *knowing) Do(_ context.Context, cmd lib.Completed) (r lib.RedisResult) {
@@ -37,11 +38,11 @@ func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
 	_, err = nodeOf(t.Context(), client, "new:1", "")
 	require.ErrorIs(t, err, errUnknownNode)
 	require.ErrorContains(t, err, "new:1")
-	node, err = nodeOf(t.Context(), client, "new:1", "key")
+	node, err = nodeOf(t.Context(), client, "new:1", "06S")
 	require.NoError(t, err)
 	assert.NotNil(t, node)
-	assert.Equal(t, []string{"EVALSHA", noScript, "1", "key"}, client.asked, "what no server can have")
-	_, err = nodeOf(t.Context(), client, "other:1", "key")
+	assert.Equal(t, []string{"EVALSHA", noScript, "1", "06S"}, client.asked, "what no server can have")
+	_, err = nodeOf(t.Context(), client, "other:1", "06S")
 	require.ErrorIs(t, err, errUnknownNode)
 }
 

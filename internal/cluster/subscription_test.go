@@ -16,6 +16,7 @@ import (
 
 func TestBothKindsOfMessagesAreHeardWhereTheSlotIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		w.do(func() { w.seeds = []string{one} })
 		sub := w.subscribe(key)
 		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
 		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
