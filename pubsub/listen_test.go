@@ -107,7 +107,10 @@ func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
 	// Lost, it is made anew, and PING is answered there, too.
 	server.KillClients(t, "pubsub")
 	sinks["a"].are(t, "acked", "message to a", "acked again")
-	s.Listen("d", newNotes())()
+	sinks["d"] = newNotes()
+	stop := s.Listen("d", sinks["d"])
+	sinks["d"].are(t, "acked")
+	stop()
 	require.Eventually(t, func() bool { return server.CommandStats(t)["sunsubscribe"] == 1 }, waitLimit, time.Millisecond)
 }
 

@@ -26,7 +26,9 @@ func handshake(opt redis.Options) *redis.Options {
 	opt.Protocol = 2 // the one that Redlatch speaks
 	opt.ContextTimeoutEnabled = true
 	opt.MaxRetries, opt.DialerRetries = -1, 1 // who asks for a connection tries again
-	opt.PoolSize, opt.MaxConcurrentDials, opt.PipelinePoolSize = 1, 1, -1
+	// After as many failures as there is room for connections, a pool goes on dialling
+	// in the background.
+	opt.PoolSize, opt.MaxConcurrentDials, opt.PipelinePoolSize = 10, 1, -1
 	opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 0, 0, 0
 	opt.Limiter = nil
 	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil

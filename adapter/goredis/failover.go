@@ -87,53 +87,23 @@ func (f *failover) begin() { f.wg.Go(f.watch) }
 
 // watch runs until Close.
 func (f *failover) watch() {
-	said := claims{}
+	e := newEar()
+	stop := f.Redigo.Listen(helloChannel, e)
+	defer func() { stop() }()
 	quiet := time.NewTimer(silence)
 	defer quiet.Stop()
-	for f.ctx.Err() == nil {
-		sub, err := f.hear()
-		if err != nil {
-			f.deaf(err)
-			continue
-		}
-		f.listen(sub, said, quiet)
-		sub.Close()
-	}
-}
-
-// hear listens to the Sentinels. A server that does not answer is not waited for: it
-// may be why there is another master.
-func (f *failover) hear() (transport.Subscription, error) {
-	ctx, cancel := context.WithTimeout(f.ctx, silence)
-	defer cancel()
-	return f.Redigo.Subscribe(ctx, helloChannel)
-}
-
-// deaf asks, for want of a subscription, once.
-func (f *failover) deaf(err error) {
-	var refusal *transport.ServerError
-	if errors.As(err, &refusal) {
-		f.refused.Do(func() {
-			f.logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
-				"channel", helloChannel, "error", err)
-		})
-	}
-	if f.pause(askEvery) {
-		f.check()
-	}
-}
-
-// listen takes what the Sentinels say, until the subscription ends.
-func (f *failover) listen(sub transport.Subscription, said claims, quiet *time.Timer) {
-	quiet.Reset(silence)
 	for {
 		select {
-		case e, ok := <-sub.Events():
-			if !ok {
-				return
+		case <-e.wake:
+			n := e.take()
+			if n.failed != nil {
+				f.deaf(n.failed)
+				stop = f.Redigo.Listen(helloChannel, e)
 			}
-			quiet.Reset(silence)
-			f.take(e.Payload, said)
+			if n.heard {
+				quiet.Reset(silence)
+			}
+			f.heed(n)
 		case <-f.suspect:
 			f.settle("")
 		case <-quiet.C:
@@ -145,17 +115,27 @@ func (f *failover) listen(sub transport.Subscription, said claims, quiet *time.T
 	}
 }
 
-// take takes one message in.
-func (f *failover) take(payload string, said claims) {
-	c, ok := parseHello(payload)
-	if !ok {
-		return
-	}
-	switch first, switched := said.take(c); {
-	case first:
+// heed does what Sentinels' words call for.
+func (f *failover) heed(n news) {
+	switch {
+	case n.switched != "":
+		f.settle(n.switched)
+	case n.first:
 		f.check() // it may have been switched since the connections were made
-	case switched:
-		f.settle(c.addr)
+	}
+}
+
+// deaf asks, for want of a subscription, once, after a pause.
+func (f *failover) deaf(err error) {
+	var refusal *transport.ServerError
+	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
+		f.refused.Do(func() {
+			f.logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
+				"channel", helloChannel, "error", err)
+		})
+	}
+	if f.pause(askEvery) {
+		f.check()
 	}
 }
 

@@ -79,6 +79,16 @@ func (p *pair) heard(t *testing.T, on, master int, epoch int64) {
 	require.Eventually(t, func() bool { return p.says(t, on, master, epoch) == 1 }, 30*time.Second, 5*time.Millisecond)
 }
 
+// begun waits until the transport has heard the first word, which the first server is
+// the master by, and has looked into it.
+func (p *pair) begun(t *testing.T, epoch int64) {
+	t.Helper()
+	require.Equal(t, 0, p.at(t))
+	p.heard(t, 0, 0, epoch)
+	// Two connections, and one to see where the master is.
+	require.Eventually(t, func() bool { return p.dials.Load() == 3 }, 30*time.Second, time.Millisecond)
+}
+
 // at returns which server answers.
 func (p *pair) at(t *testing.T) int {
 	t.Helper()
@@ -104,8 +114,7 @@ func (p *pair) movesTo(t *testing.T, want int, within time.Duration) {
 func TestTheWordOfOneSentinelIsEnough(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	require.Equal(t, 0, p.at(t))
-	p.heard(t, 0, 0, 1)
+	p.begun(t, 1)
 	require.Equal(t, 0, p.at(t))
 	p.named.Store(1)
 	require.EqualValues(t, 1, p.says(t, 0, 1, 2))
@@ -133,9 +142,7 @@ func TestASwitchBeforeTheFirstWordIsNoticedWithIt(t *testing.T) {
 func TestOldWordsMoveNobody(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	require.Equal(t, 0, p.at(t))
-	p.heard(t, 0, 0, 7)
-	time.Sleep(50 * time.Millisecond) // the first word has been looked into
+	p.begun(t, 7)
 	dials := p.dials.Load()
 	for range 20 {
 		p.says(t, 0, 1, 6)
@@ -149,8 +156,7 @@ func TestOldWordsMoveNobody(t *testing.T) {
 func TestAServerThatIsReadOnlyIsLeft(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	require.Equal(t, 0, p.at(t))
-	p.heard(t, 0, 0, 1)
+	p.begun(t, 1)
 	p.named.Store(1)
 	host, port, err := net.SplitHostPort(p.servers[1].Addr())
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ var functions = map[string]any{
 
 	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,
 	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen,
-	"pubsub.Subscriber.Stats": (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
+	"pubsub.Subscriber.Stats":  (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
 
 	"transport.IsCode": transport.IsCode, "transport.NewScript": transport.NewScript,
 	"transport.Call.Abandon": (*transport.Call).Abandon, "transport.Call.Abandoned": (*transport.Call).Abandoned,

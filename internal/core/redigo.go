@@ -157,6 +157,11 @@ func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	return r.sub.Subscribe(ctx, channel)
 }
 
+// Listen is Subscribe for who wants every message; see [pubsub.Subscriber.Listen].
+func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
+	return r.sub.Listen(channel, sink)
+}
+
 // Listeners is part of transport.Counter. It sends PUBSUB NUMSUB to the master and
 // to its replicas; see [census.Census.Listeners].
 func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, error) {

@@ -45,7 +45,7 @@ type Cluster struct {
 func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster {
 	tb.Helper()
 	common := []Option{WithArgs(
-		"--cluster-enabled", "yes",
+		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", // a node that is alone does not know
 		"--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
 		"--repl-diskless-sync-delay", "0",
 	)}
@@ -77,7 +77,7 @@ func WithoutShardedPubSub() Option {
 		"--rename-command", "SPUBLISH", "",
 		"--rename-command", "SSUBSCRIBE", "",
 		"--rename-command", "SUNSUBSCRIBE", "",
-		"--user", "default on nopass sanitize-payload ~* &* +@all -pubsub|shardnumsub -pubsub|shardchannels",
+		"--user", "default", "on", "nopass", "sanitize-payload", "~*", "&*", "+@all", "-pubsub|shardnumsub", "-pubsub|shardchannels",
 	)
 }
 
