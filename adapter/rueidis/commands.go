@@ -60,9 +60,6 @@ func (c *commands) Send(command string, args ...any) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if command == "HELLO" {
-		args = nil // asked without a version it changes nothing about the connection
-	}
 	words := make([]string, len(args))
 	for i, arg := range args {
 		words[i] = text(arg)

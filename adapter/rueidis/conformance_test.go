@@ -189,7 +189,7 @@ func TestConformsWithSentinel(t *testing.T) {
 		return transporttest.Harness{
 			New: func(tb testing.TB) transport.Transport {
 				tb.Helper()
-				return over(tb, client, rueidis.WithReplicaClient(direct))
+				return over(tb, client, rueidis.WithServerClient(direct))
 			},
 			Do:             master.Do,
 			CutConnections: func(tb testing.TB) { tb.Helper(); master.KillClients(tb, "normal") },

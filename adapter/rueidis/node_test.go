@@ -23,7 +23,9 @@ func (k *knowing) B() (b lib.Builder) { return b }
 
 func (k *knowing) Do(_ context.Context, cmd lib.Completed) (r lib.RedisResult) {
 	k.asked = append(k.asked, cmd.Commands()...)
-	k.nodes["new:1"] = k
+	if cmd.Commands()[0] == "EVALSHA" {
+		k.nodes["new:1"] = k
+	}
 	return r
 }
 
@@ -38,6 +40,8 @@ func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
 	_, err = nodeOf(t.Context(), client, "new:1", "")
 	require.ErrorIs(t, err, errUnknownNode)
 	require.ErrorContains(t, err, "new:1")
+	assert.Equal(t, []string{"EVAL", tryAgain, "0"}, client.asked, "it is to look anew")
+	client.asked = nil
 	node, err = nodeOf(t.Context(), client, "new:1", "06S")
 	require.NoError(t, err)
 	assert.NotNil(t, node)
