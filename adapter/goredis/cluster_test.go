@@ -2,8 +2,10 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +60,8 @@ func TestLocksInAClusterWithoutShardedPubSub(t *testing.T) {
 // fence is a network in front of the masters of a cluster.
 type fence struct {
 	proxies map[string]*redistest.Proxy // by what is behind
+	made    []transport.Transport       // through them
+	dark    atomic.Bool                 // nobody is answered
 }
 
 func newFence(t *testing.T, c *redistest.Cluster) *fence {
@@ -86,7 +90,8 @@ func (f *fence) each(do func(p *redistest.Proxy)) func(testing.TB) {
 }
 
 // hold holds the first request with text in it, whichever node it is for.
-func (f *fence) hold(_ testing.TB, text string) (<-chan struct{}, func()) {
+func (f *fence) hold(tb testing.TB, text string) (<-chan struct{}, func()) {
+	tb.Helper()
 	seen := make(chan struct{})
 	var once sync.Once
 	var releases []func()
@@ -94,9 +99,12 @@ func (f *fence) hold(_ testing.TB, text string) (<-chan struct{}, func()) {
 		p.KeepHalfDead(true)
 		held := p.HoldMatching(redistest.ToServer, text)
 		releases = append(releases, held.Release)
-		go func() { // ends with the hold
-			<-held.Seen()
-			once.Do(func() { close(seen) })
+		go func() {
+			select {
+			case <-held.Seen():
+				once.Do(func() { close(seen) })
+			case <-tb.Context().Done():
+			}
 		}()
 	}
 	return seen, func() {
@@ -111,19 +119,51 @@ func (f *fence) harness() transporttest.Harness {
 	return transporttest.Harness{
 		CutConnections: reset,
 		CutSubscribers: reset,
-		Freeze:         f.each(func(p *redistest.Proxy) { p.Blackhole() }),
-		Thaw:           f.each(func(p *redistest.Proxy) { p.Heal() }),
+		Freeze: func(tb testing.TB) {
+			tb.Helper()
+			f.dark.Store(true)
+			f.each(func(p *redistest.Proxy) { p.Blackhole() })(tb)
+		},
+		Thaw: func(tb testing.TB) {
+			tb.Helper()
+			f.each(func(p *redistest.Proxy) { p.Heal() })(tb)
+			f.dark.Store(false)
+			f.connectAll()
+		},
 		HoldReplies: func(tb testing.TB) func() {
 			tb.Helper()
+			f.dark.Store(true)
 			f.each(func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
-			return func() { f.each(func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
+			return func() {
+				f.each(func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb)
+				f.dark.Store(false)
+				f.connectAll()
+			}
 		},
 		HoldRequest: f.hold,
-		Stop: f.each(func(p *redistest.Proxy) {
-			p.Refuse(true)
-			p.Reset()
-		}),
+		Stop: func(tb testing.TB) {
+			tb.Helper()
+			f.dark.Store(true)
+			f.each(func(p *redistest.Proxy) {
+				p.Refuse(true)
+				p.Reset()
+			})(tb)
+		},
 		UrgentFirst: true,
+	}
+}
+
+// connectAll makes the transports connect to all masters, unless nobody is answered: the
+// suite knows of one connection for commands, which is there or is not.
+func (f *fence) connectAll() {
+	for _, tr := range f.made {
+		for _, key := range []string{"bar", "one", "foo"} { // slots 5061, 9084 and 12182
+			for !f.dark.Load() {
+				if _, err := ask(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
+					break
+				}
+			}
+		}
 	}
 }
 
@@ -135,11 +175,19 @@ func TestConformsInACluster(t *testing.T) {
 		t.Parallel()
 		f := newFence(t, c)
 		h := f.harness()
+		h.CutConnections = func(tb testing.TB) {
+			tb.Helper()
+			f.each((*redistest.Proxy).Reset)(tb)
+			f.connectAll()
+		}
 		h.New = func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
+			tr := over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
 				Addrs: c.Addrs(), Dialer: f.dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
 			}), WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+			f.made = append(f.made, tr)
+			f.connectAll()
+			return tr
 		}
 		h.Do = func(tb testing.TB, cmd string, args ...any) any {
 			tb.Helper()
@@ -166,6 +214,8 @@ func TestConformsInACluster(t *testing.T) {
 			tb.Helper()
 			h.Do(tb, "SCRIPT", "FLUSH")
 			f.each(func(p *redistest.Proxy) { p.Refuse(false) })(tb)
+			f.dark.Store(false)
+			f.connectAll()
 		}
 		return h
 	})

@@ -89,11 +89,14 @@ func (c *Cluster) Reconnected() <-chan struct{} {
 	return c.news
 }
 
-// announce closes the channel of Reconnected.
-func (c *Cluster) announce() {
+// reconnected closes the channel of Reconnected, if n is a master: nobody waits for
+// those that are only asked who is.
+func (c *Cluster) reconnected(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.announceLocked()
+	if n.left.IsZero() {
+		c.announceLocked()
+	}
 }
 
 func (c *Cluster) announceLocked() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/census"
@@ -122,7 +123,7 @@ func (c *Cluster) censuses(n *node) [kinds]*census.Census {
 
 // replica returns a node that n's replica at addr is dialled as.
 func (n *node) replica(addr string) *node {
-	r := &node{addr: addr}
+	r := &node{addr: addr, left: time.Now()}
 	r.hint.Store(n.hint.Load())
 	return r
 }

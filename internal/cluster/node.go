@@ -80,7 +80,7 @@ func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
 			return c.cfg.Dial(ctx, n.addr, n.key())
 		},
 		Tag: tag, ReplyLimit: c.cfg.ReplyLimit, DialTimeout: c.cfg.DialTimeout,
-		Logger: c.cfg.Logger.With("node", n.addr), OnReconnect: c.announce,
+		Logger: c.cfg.Logger.With("node", n.addr), OnReconnect: func() { c.reconnected(n) },
 	})
 }
 
