@@ -2,6 +2,8 @@ package rueidis_test
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"testing"
 	"time"
 
@@ -122,58 +124,67 @@ func TestConformsInTheOldProtocol(t *testing.T) {
 	})
 }
 
-// TestConformsOnACluster is on one cluster for all cases: what a case breaks it mends.
-func TestConformsOnACluster(t *testing.T) {
+// TestConformsInACluster has one cluster for all cases, and a network of its own for
+// each.
+func TestConformsInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
-	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})
-	each := func(f func(s *redistest.Server)) { cluster.Each(f) }
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
-		kill := func(kind string) func(testing.TB) {
-			return func(tb testing.TB) {
-				tb.Helper()
-				each(func(s *redistest.Server) { s.KillClients(tb, kind) })
-			}
+		t.Parallel()
+		fence := redistest.NewFence(t, cluster.Nodes()...)
+		each := func(do func(p *redistest.Proxy)) func(testing.TB) {
+			return func(testing.TB) { fence.Each(do) }
 		}
+		client := clientOf(t, lib.ClientOption{
+			InitAddress: cluster.Addrs(),
+			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return fence.Dial(ctx, "tcp", addr)
+			},
+		})
+		reset := each((*redistest.Proxy).Reset)
 		return transporttest.Harness{
 			New: func(tb testing.TB) transport.Transport {
 				tb.Helper()
-				return over(tb, client)
+				return over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
 			},
 			Do: func(tb testing.TB, cmd string, args ...any) any {
 				tb.Helper()
 				if cmd != "SCRIPT" {
 					return cluster.Do(tb, cmd, args...)
 				}
-				each(func(s *redistest.Server) { s.Do(tb, cmd, args...) })
+				for _, s := range cluster.Nodes()[:3] {
+					s.Do(tb, cmd, args...)
+				}
 				return nil
 			},
-			Subscribers: func(tb testing.TB, channel string) int64 {
+			Subscribers: func(tb testing.TB, channel string) (sum int64) {
 				tb.Helper()
-				sum := int64(0)
-				each(func(s *redistest.Server) {
-					for _, ask := range []string{"NUMSUB", "SHARDNUMSUB"} {
-						sum += s.Do(tb, "PUBSUB", ask, channel).([]any)[1].(int64)
-					}
-				})
+				for _, ask := range []string{"NUMSUB", "SHARDNUMSUB"} {
+					sum += cluster.DoAt(tb, channel, "PUBSUB", ask, channel).([]any)[1].(int64)
+				}
 				return sum
 			},
-			CutConnections: kill("normal"),
-			CutSubscribers: kill("pubsub"),
-			Freeze:         func(testing.TB) { each(func(s *redistest.Server) { s.Pause() }) },
-			Thaw: func(testing.TB) {
-				for _, s := range cluster.Nodes() {
-					s.Resume()
+			CutConnections: reset,
+			CutSubscribers: reset,
+			Freeze:         each(func(p *redistest.Proxy) { p.Blackhole() }),
+			Thaw:           each(func(p *redistest.Proxy) { p.Heal() }),
+			HoldReplies: func(testing.TB) func() {
+				fence.Each(func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })
+				return func() { fence.Each(func(p *redistest.Proxy) { p.Heal(redistest.ToClient) }) }
+			},
+			HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return fence.Hold(text) },
+			Stop: each(func(p *redistest.Proxy) {
+				p.Refuse(true)
+				p.Reset()
+			}),
+			Start: func(testing.TB) {
+				for _, s := range cluster.Nodes()[:3] {
+					s.Do(t, "SCRIPT", "FLUSH")
 				}
+				fence.Each(func(p *redistest.Proxy) { p.Refuse(false) })
 			},
-			Forbid: func(tb testing.TB, cmd string) {
-				tb.Helper()
-				each(func(s *redistest.Server) { forbid(s)(tb, cmd) })
-				tb.Cleanup(func() {
-					each(func(s *redistest.Server) { s.Do(tb, "ACL", "SETUSER", "default", "+"+cmd) })
-				})
-			},
+			UrgentFirst: true,
 		}
 	})
 }
@@ -189,7 +200,7 @@ func TestConformsWithSentinel(t *testing.T) {
 		return transporttest.Harness{
 			New: func(tb testing.TB) transport.Transport {
 				tb.Helper()
-				return over(tb, client, rueidis.WithReplicaClient(direct))
+				return over(tb, client, rueidis.WithServerClient(direct))
 			},
 			Do:             master.Do,
 			CutConnections: func(tb testing.TB) { tb.Helper(); master.KillClients(tb, "normal") },

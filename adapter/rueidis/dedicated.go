@@ -19,6 +19,7 @@ var (
 type dedicated struct {
 	client rueidis.DedicatedClient
 	conns  *conns
+	after  func() // runs when it has been closed
 	closed chan struct{}
 
 	once sync.Once
@@ -52,22 +53,35 @@ func (d *dedicated) end(why error) error {
 	return d.err
 }
 
+// release gives the connection back to rueidis, closed.
+func (d *dedicated) release() {
+	d.client.Close()
+	d.after()
+}
+
 // conns are the connections that a transport has taken from the client.
 type conns struct {
 	wg sync.WaitGroup // what runs for them
 
 	mu     sync.Mutex // guards what follows; not held while a connection is made or closed
 	open   map[*dedicated]struct{}
+	drops  int // how often all were dropped
 	closed bool
 }
 
 // take takes a connection from client, which makes one if it has none that is idle.
 // rueidis knows no way to stop it once it has begun: when ctx ends first the
-// connection is given back as soon as it is there.
-func (c *conns) take(ctx context.Context, client rueidis.Client) (*dedicated, error) {
+// connection is given back as soon as it is there. When the connection has been given
+// back end runs, unless it is nil.
+func (c *conns) take(ctx context.Context, client rueidis.Client, end func()) (*dedicated, error) {
+	if end == nil {
+		end = func() {}
+	}
 	if err := ctx.Err(); err != nil {
+		end()
 		return nil, err
 	}
+	drops := c.dropped()
 	came := make(chan rueidis.DedicatedClient)
 	go func() {
 		made, _ := client.Dedicate()
@@ -75,22 +89,24 @@ func (c *conns) take(ctx context.Context, client rueidis.Client) (*dedicated, er
 		case came <- made:
 		case <-ctx.Done():
 			made.Close()
+			end()
 		}
 	}()
 	select {
 	case made := <-came:
-		return c.keep(made)
+		return c.keep(made, end, drops)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the rueidis client gave no connection: %w", context.Cause(ctx))
 	}
 }
 
-func (c *conns) keep(made rueidis.DedicatedClient) (*dedicated, error) {
-	d := &dedicated{client: made, conns: c, closed: make(chan struct{})}
+// keep takes a connection in, unless all were dropped since it was asked for.
+func (c *conns) keep(made rueidis.DedicatedClient, end func(), drops int) (*dedicated, error) {
+	d := &dedicated{client: made, conns: c, after: end, closed: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		c.wg.Go(made.Close)
+	if c.closed || c.drops != drops {
+		c.wg.Go(d.release)
 		return nil, errClosed
 	}
 	if c.open == nil {
@@ -105,12 +121,19 @@ func (c *conns) forget(d *dedicated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, d)
-	c.wg.Go(d.client.Close)
+	c.wg.Go(d.release)
 }
 
-// drop closes all connections that there are.
+func (c *conns) dropped() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.drops
+}
+
+// drop closes all connections that there are, and those that are being made.
 func (c *conns) drop(why error) int {
 	c.mu.Lock()
+	c.drops++
 	all := make([]*dedicated, 0, len(c.open))
 	for d := range c.open {
 		all = append(all, d)

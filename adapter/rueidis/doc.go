@@ -67,7 +67,8 @@
 // The transport finds out who serves which slot by itself (CLUSTER SLOTS) and takes
 // its connections from the client's nodes. A node that joined the cluster later is not
 // known to the client until it is sent there; the transport has it sent there, with an
-// EVALSHA of no script on a key of the slot in question.
+// EVALSHA of no script on a key of the slot in question, or has it look anew, with an
+// EVAL of a script that answers TRYAGAIN.
 //
 // # Who owns what
 //

@@ -43,7 +43,7 @@ func ExampleNew() {
 }
 
 // What a client with Sentinels is best made with.
-func ExampleWithReplicaClient() {
+func ExampleWithServerClient() {
 	ctx := context.Background()
 	rdb, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
@@ -62,7 +62,7 @@ func ExampleWithReplicaClient() {
 	replica := func(_ context.Context, addr string) (rueidis.Client, error) {
 		return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true})
 	}
-	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithReplicaClient(replica))
+	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithServerClient(replica))
 	if err != nil {
 		log.Fatal(err)
 	}

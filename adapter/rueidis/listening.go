@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,9 +17,11 @@ import (
 //
 // rueidis tells of messages and acknowledgements through hooks, on its reader, and of
 // refusals where the command was sent. While commands are under way, acknowledgements
-// are held back until their order with refusals is known. Each channel has a command
-// of its own: rueidis counts the acknowledgements of a command with many, and would
-// count an unsubscription by the server among them.
+// are held back until their order with refusals is known.
+//
+// Channels of a shard must come one by one, as they do: rueidis counts the
+// acknowledgements of a command with several, and would count an unsubscription by the
+// server, when a slot moves, among them.
 type listening struct {
 	*dedicated
 	unflushed []order // the sender's
@@ -33,10 +36,10 @@ type listening struct {
 	inbox   []any // replies, a redis.Error among them
 }
 
-// order is a command for at most one channel.
+// order is a command.
 type order struct {
-	command string
-	channel string
+	command  string
+	channels []string
 }
 
 // ack is what the server says of one subscription.
@@ -115,7 +118,7 @@ func (l *listening) take() []order {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for n < len(l.flushed) && n < together && l.flushed[n].channel != "" {
+	for n < len(l.flushed) && n < together && len(l.flushed[n].channels) > 0 {
 		n++
 	}
 	if n == 0 {
@@ -138,13 +141,13 @@ func (l *listening) send(batch []order) []rueidis.RedisResult {
 func (o order) build(b rueidis.Builder) rueidis.Completed {
 	switch o.command {
 	case "SUBSCRIBE":
-		return b.Subscribe().Channel(o.channel).Build()
+		return b.Subscribe().Channel(o.channels...).Build()
 	case "UNSUBSCRIBE":
-		return b.Unsubscribe().Channel(o.channel).Build()
+		return b.Unsubscribe().Channel(o.channels...).Build()
 	case "SSUBSCRIBE":
-		return b.Ssubscribe().Channel(o.channel).Build()
+		return b.Ssubscribe().Channel(o.channels...).Build()
 	case "SUNSUBSCRIBE":
-		return b.Sunsubscribe().Channel(o.channel).Build()
+		return b.Sunsubscribe().Channel(o.channels...).Build()
 	}
 	return b.Arbitrary(o.command).Build()
 }
@@ -156,8 +159,8 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	for i, o := range batch {
 		reply, err := received(results[i])
 		switch {
-		case err == nil && o.channel != "":
-			l.releaseTo(o)
+		case err == nil && len(o.channels) > 0:
+			l.release(o)
 		case err == nil:
 			l.put(reply)
 		case isRefusal(err):
@@ -172,27 +175,27 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.held, l.busy = nil, false
 }
 
-// releaseTo puts what is held into the inbox, up to the answer to o, mu held.
-func (l *listening) releaseTo(o order) {
-	for i, a := range l.held {
-		if a.channel == o.channel && strings.EqualFold(a.kind, o.command) {
-			for _, a := range l.held[:i+1] {
-				l.put(a.reply())
-			}
-			l.held = l.held[i+1:]
-			return
+// release puts what is held into the inbox, up to the last answer to o that is there,
+// mu held.
+func (l *listening) release(o order) {
+	for _, channel := range o.channels {
+		i := slices.IndexFunc(l.held, func(a ack) bool {
+			return a.channel == channel && strings.EqualFold(a.kind, o.command)
+		})
+		for _, a := range l.held[:i+1] {
+			l.put(a.reply())
 		}
+		l.held = l.held[i+1:]
 	}
 }
 
 // Send implements redis.Conn.
 func (l *listening) Send(command string, args ...any) error {
-	if len(args) == 0 {
-		l.unflushed = append(l.unflushed, order{command: command})
+	o := order{command: command, channels: make([]string, len(args))}
+	for i, arg := range args {
+		o.channels[i] = text(arg)
 	}
-	for _, arg := range args {
-		l.unflushed = append(l.unflushed, order{command, text(arg)})
-	}
+	l.unflushed = append(l.unflushed, o)
 	return l.Err()
 }
 

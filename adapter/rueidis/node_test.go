@@ -18,11 +18,14 @@ type knowing struct {
 
 func (k *knowing) Nodes() map[string]lib.Client { return k.nodes }
 
+// B returns a builder of commands for slot 0 alone, which that of 06S is.
 func (k *knowing) B() (b lib.Builder) { return b }
 
 func (k *knowing) Do(_ context.Context, cmd lib.Completed) (r lib.RedisResult) {
 	k.asked = append(k.asked, cmd.Commands()...)
-	k.nodes["new:1"] = k
+	if cmd.Commands()[0] == "EVALSHA" {
+		k.nodes["new:1"] = k
+	}
 	return r
 }
 
@@ -37,11 +40,13 @@ func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
 	_, err = nodeOf(t.Context(), client, "new:1", "")
 	require.ErrorIs(t, err, errUnknownNode)
 	require.ErrorContains(t, err, "new:1")
-	node, err = nodeOf(t.Context(), client, "new:1", "key")
+	assert.Equal(t, []string{"EVAL", tryAgain, "0"}, client.asked, "it is to look anew")
+	client.asked = nil
+	node, err = nodeOf(t.Context(), client, "new:1", "06S")
 	require.NoError(t, err)
 	assert.NotNil(t, node)
-	assert.Equal(t, []string{"EVALSHA", noScript, "1", "key"}, client.asked, "what no server can have")
-	_, err = nodeOf(t.Context(), client, "other:1", "key")
+	assert.Equal(t, []string{"EVALSHA", noScript, "1", "06S"}, client.asked, "what no server can have")
+	_, err = nodeOf(t.Context(), client, "other:1", "06S")
 	require.ErrorIs(t, err, errUnknownNode)
 }
 

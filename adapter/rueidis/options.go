@@ -20,7 +20,7 @@ type settings struct {
 	sharding    transport.Sharding
 	replyLimit  time.Duration
 	dialTimeout time.Duration
-	replica     func(ctx context.Context, addr string) (rueidis.Client, error)
+	server      func(ctx context.Context, addr string) (rueidis.Client, error)
 }
 
 // leastReplyLimit is less than which no server can be relied on to answer.
@@ -68,12 +68,17 @@ func WithReplyLimit(d time.Duration) Option { return func(s *settings) { s.reply
 // makes one, or waits until one of its pool (BlockingPoolSize) is free. Default 5 s.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
-// WithReplicaClient sets how the replicas of a master that is in no cluster are
-// reached: a client to the server at addr, host:port, which the transport closes. It
-// is for the check that tells dead waiters of fair locks from live ones, which has to
-// ask every node on which somebody may listen: without this option it works only as
-// long as the master has no replicas, since a rueidis client does not lead to them.
-// In a cluster it is not needed. Default: none.
-func WithReplicaClient(dial func(ctx context.Context, addr string) (rueidis.Client, error)) Option {
-	return func(s *settings) { s.replica = dial }
+// WithServerClient sets how a server is reached that the client does not lead to: dial
+// makes a client to the server at addr, host:port, which the transport closes. In a
+// cluster it is not needed. Elsewhere there are two uses:
+//
+//   - The check that tells dead waiters of fair locks from live ones has to ask every
+//     node on which somebody may listen. Without this option it works only as long as
+//     the master has no replicas.
+//   - When Sentinel has named another master, the transport goes there at once. Without
+//     this option it waits, connected to nobody, until the client has turned there.
+//
+// Default: none.
+func WithServerClient(dial func(ctx context.Context, addr string) (rueidis.Client, error)) Option {
+	return func(s *settings) { s.server = dial }
 }

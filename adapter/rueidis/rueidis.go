@@ -60,18 +60,21 @@ var (
 
 func newSingle(client rueidis.Client, set *settings, sentinel bool) *single {
 	s := &single{conns: &conns{}}
-	d := &dialer{conns: s.conns, client: client, replica: set.replica}
+	if sentinel {
+		s.watch = newWatch(client, s.conns, set.logger)
+	}
+	d := &dialer{conns: s.conns, client: client, watch: s.watch, server: set.server}
 	cfg := core.RedigoConfig{
 		Dial: d.commands, DialPubSub: d.listening,
 		// The reply limit is the lesser of twice the one and a quarter of the other.
 		Command: set.replyLimit / 2, Lease: 4 * set.replyLimit, DialTimeout: set.dialTimeout, Logger: set.logger,
 	}
-	if set.replica != nil {
-		cfg.DialReplica = d.toReplica
+	if set.server != nil {
+		cfg.DialReplica = d.replica
 	}
 	s.Redigo = core.NewRedigo(cfg)
 	if sentinel {
-		s.watch = watchMaster(client, s.conns, set.logger)
+		s.watch.begin(s.Redigo)
 	}
 	return s
 }
@@ -88,56 +91,47 @@ func (s *single) Close() error {
 
 // dialer makes connections of a client's.
 type dialer struct {
-	conns   *conns
-	client  rueidis.Client
-	replica func(ctx context.Context, addr string) (rueidis.Client, error)
+	conns  *conns
+	client rueidis.Client
+	watch  *watch // nil: the master stays the same
+	server func(ctx context.Context, addr string) (rueidis.Client, error)
 }
 
 func (d *dialer) commands(ctx context.Context) (redis.Conn, error) {
-	return d.conns.commands(ctx, d.client)
+	client, end, err := d.master(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.conns.commands(ctx, client, end)
 }
 
 func (d *dialer) listening(ctx context.Context) (redis.Conn, error) {
-	return d.conns.listening(ctx, d.client)
-}
-
-// toReplica connects to a replica over a client that ends with the connection.
-func (d *dialer) toReplica(ctx context.Context, addr string) (redis.Conn, error) {
-	client, err := d.replica(ctx, addr)
+	client, end, err := d.master(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := d.conns.commands(ctx, client)
+	return d.conns.listening(ctx, client, end)
+}
+
+// replica connects to a replica over a client that ends with the connection.
+func (d *dialer) replica(ctx context.Context, addr string) (redis.Conn, error) {
+	client, err := d.server(ctx, addr)
 	if err != nil {
-		client.Close()
 		return nil, err
 	}
-	return &borrowed{conn, client}, nil
+	return d.conns.commands(ctx, client, client.Close)
 }
 
-// borrowed is a connection whose client is closed with it.
-type borrowed struct {
-	*commands
-	client rueidis.Client
-}
-
-// Close implements redis.Conn.
-func (b *borrowed) Close() error {
-	err := b.commands.Close()
-	b.conns.wg.Go(b.client.Close)
-	return err
-}
-
-func (c *conns) commands(ctx context.Context, client rueidis.Client) (*commands, error) {
-	d, err := c.take(ctx, client)
+func (c *conns) commands(ctx context.Context, client rueidis.Client, end func()) (redis.Conn, error) {
+	d, err := c.take(ctx, client, end)
 	if err != nil {
-		return nil, err
+		return nil, err // not a nil pointer in an interface
 	}
 	return newCommands(d), nil
 }
 
-func (c *conns) listening(ctx context.Context, client rueidis.Client) (redis.Conn, error) {
-	d, err := c.take(ctx, client)
+func (c *conns) listening(ctx context.Context, client rueidis.Client, end func()) (redis.Conn, error) {
+	d, err := c.take(ctx, client, end)
 	if err != nil {
 		return nil, err
 	}

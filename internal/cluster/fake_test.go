@@ -34,8 +34,8 @@ type world struct {
 	owner   [slots]string
 	values  map[string]int64
 	servers map[string]*server
-	dialled []string
-	lacks   string // a command that no server knows
+	seeds   []string // whom the Cluster knows in the beginning
+	lacks   string   // a command that no server knows
 }
 
 // server is one node of a world.
@@ -43,7 +43,8 @@ type server struct {
 	w        *world
 	addr     string
 	down     bool
-	silent   bool // reads and answers nothing
+	silent   bool          // reads and answers nothing
+	gate     chan struct{} // connections to it are made when it is closed; nil: at once
 	lies     string
 	conns    map[net.Conn]bool
 	asked    []string
@@ -55,7 +56,7 @@ type server struct {
 // newWorld makes a cluster of masters that share the slots.
 func newWorld(t *testing.T, publish string, masters ...string) *world {
 	t.Helper()
-	w := &world{t: t, values: map[string]int64{}, servers: map[string]*server{}}
+	w := &world{t: t, values: map[string]int64{}, servers: map[string]*server{}, seeds: masters}
 	for i, addr := range masters {
 		w.add(addr)
 		for slot := slots * i / len(masters); slot < slots*(i+1)/len(masters); slot++ {
@@ -63,7 +64,7 @@ func newWorld(t *testing.T, publish string, masters ...string) *world {
 		}
 	}
 	w.Cluster = New(Config{
-		Nodes: func() []string { return masters },
+		Nodes: func() (seeds []string) { w.do(func() { seeds = w.seeds }); return seeds },
 		Dial:  w.dial, DialPubSub: w.dial, Publish: publish,
 	})
 	t.Cleanup(func() { assert.NoError(t, w.Close()) })
@@ -76,12 +77,21 @@ func (w *world) add(addr string) *server {
 	return s
 }
 
-func (w *world) dial(_ context.Context, addr, _ string) (redis.Conn, error) {
+func (w *world) dial(ctx context.Context, addr, _ string) (redis.Conn, error) {
+	w.mu.Lock()
+	s := w.servers[addr]
+	gate := s.gate
+	w.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dialled = append(w.dialled, addr)
-	s := w.servers[addr]
-	if s == nil || s.down {
+	if s.down {
 		return nil, errors.New("connection refused")
 	}
 	ours, theirs := net.Pipe()
@@ -191,7 +201,11 @@ func (s *server) answer(c net.Conn, words []string, asking bool) string {
 	case "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE":
 		return s.listen(c, strings.ToLower(words[0]), words[1])
 	case "PUBSUB":
-		return fmt.Sprintf("*2\r\n$%d\r\n%s\r\n:%d\r\n", len(words[2]), words[2], len(s.subs[words[1]+words[2]]))
+		reply := fmt.Sprintf("*%d\r\n", 2*len(words[2:]))
+		for _, channel := range words[2:] {
+			reply += fmt.Sprintf("+%s\r\n:%d\r\n", channel, len(s.subs[words[1]+channel]))
+		}
+		return reply
 	case "HELLO":
 		return "*4\r\n+mode\r\n+cluster\r\n+role\r\n+replica\r\n"
 	}

@@ -16,6 +16,7 @@ import (
 
 func TestBothKindsOfMessagesAreHeardWhereTheSlotIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		w.do(func() { w.seeds = []string{one} })
 		sub := w.subscribe(key)
 		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
 		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
@@ -131,7 +132,7 @@ func TestASubscriptionIsNotMadeWhereNobodyAnswersButAnEstablishedOneWaits(t *tes
 		defer cancel()
 		_, err := w.Subscribe(ctx, key+"2")
 		require.ErrorIs(t, err, transport.ErrNotSent)
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		require.NoError(t, sub.Err())
 		w.do(func() { w.servers[one].down = false; clear(w.servers[one].subs) })
 		w.requireEvent(sub, transport.Event{Gap: true})
@@ -153,6 +154,7 @@ func TestListenersAreCountedOnEveryNodeOfTheirShardEitherWay(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []int64{0, 3, 1, 0}, counts)
 		w.kill(replica)
+		synctest.Wait()
 		_, err = w.Listeners(t.Context(), key)
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.ErrorContains(t, err, replica)
