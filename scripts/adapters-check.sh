@@ -16,5 +16,5 @@ fi
 for name in "$@"; do
 	scripts/module-check.sh "adapter/$name"
 	# Many at once: most of what they do is to wait for servers that have failed.
-	(cd "adapter/$name" && go test -race -count=1 -parallel 24 -timeout 5m ./...)
+	(cd "adapter/$name" && go test -race -count=1 -parallel 16 -timeout 5m ./...)
 done
