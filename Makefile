@@ -25,7 +25,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ vuln: ## Look for known vulnerabilities in what is used (needs the internet: a d
 # Without a bound of its own: each of its steps has one.
 stress: setup ## Break servers, networks and processes for DURATION (10m) and judge what their clients saw (SEED: repeat a schedule)
 	cd stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
+
+adapters: setup ## Vet, lint and test the transports over go-redis and rueidis
+	scripts/adapters-check.sh
 
 stress-check: ## Vet, lint and test the nemesis run's checker itself
 	scripts/module-check.sh stress

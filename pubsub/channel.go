@@ -1,7 +1,5 @@
 package pubsub
 
-import "github.com/redlatch/redlatch/transport"
-
 // channel is the state of one channel: see the package comment. asked, acked
 // and unanswered speak of the present connection only.
 type channel struct {
@@ -33,7 +31,7 @@ func (c *channel) remove(l *listener) {
 
 func (c *channel) deliver(payload string) {
 	for _, l := range c.listeners {
-		l.offer(transport.Event{Payload: payload})
+		l.message(payload)
 	}
 }
 

@@ -33,9 +33,18 @@ type Config struct {
 	// none and half is left out. Defaults 20 ms and 1 s.
 	BackoffMin, BackoffMax time.Duration
 
+	// Sharded listens to channels of a shard, with SSUBSCRIBE, on a node of the
+	// cluster that has their slots. Each command names one channel, since those of
+	// several slots cannot share one.
+	Sharded bool
+
 	// OnReconnect, when not nil, runs after each connection that was made in place
 	// of one that was lost, on the goroutine that made it. It must return soon.
 	OnReconnect func()
+
+	// OnLost, when not nil, runs after each connection that was lost or could not be
+	// made, with the reason, on the goroutine that makes them. It must return at once.
+	OnLost func(err error)
 
 	// Logger is told of lost connections, of dials that fail and of commands
 	// that the server refuses.
@@ -58,7 +67,18 @@ func (c Config) withDefaults() Config {
 	if c.OnReconnect == nil {
 		c.OnReconnect = func() {}
 	}
+	if c.OnLost == nil {
+		c.OnLost = func(error) {}
+	}
 	return c
+}
+
+// most is how many channels one command may name.
+func (c *Config) most() int {
+	if c.Sharded {
+		return 1
+	}
+	return batchSize
 }
 
 func orElse(d *time.Duration, def time.Duration) {

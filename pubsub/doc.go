@@ -38,6 +38,10 @@
 //     the channel (NOPERM) or the Subscriber was closed. After a failure Events
 //     is closed and Err says why.
 //
+// A [Sink] is a listener that is called instead: Acked, Message and Failed are what
+// becomes of an acknowledgement, a message and the end. It is for those who listen in
+// several places for somebody else, as in a cluster.
+//
 // # Who does what
 //
 // The state is guarded by one mutex that is never held across I/O. The run

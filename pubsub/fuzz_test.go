@@ -21,7 +21,7 @@ func FuzzPushes(f *testing.F) {
 	f.Add(uint8(0), []byte("PONG"), []byte(nil), []byte(nil))
 	f.Add(uint8(1), []byte("NOPERM no"), []byte(nil), []byte(nil))
 	f.Fuzz(func(t *testing.T, shape uint8, word, name, payload []byte) {
-		sub := &Subscriber{table: table{channels: map[string]*channel{}}}
+		sub := &Subscriber{table: table{channels: map[string]*channel{}, most: batchSize}}
 		acked, asked := pushTable(t, sub)
 		for range 3 { // a second and a third of the kind meet what the first has left
 			takePush(sub, shape, word, name, payload)

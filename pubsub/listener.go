@@ -2,10 +2,26 @@ package pubsub
 
 import "github.com/redlatch/redlatch/transport"
 
-// listener is one Subscription. Its mutable fields are guarded by the
+// Sink is who listens to a channel by [Subscriber.Listen]. Its methods run with the
+// Subscriber's lock held, one at a time: they return at once, and call nothing of the
+// Subscriber.
+type Sink interface {
+	// Acked reports that the server has acknowledged the channel: what is published
+	// from now on is heard. Again is true when it had done so before, and messages may
+	// have been missed since.
+	Acked(again bool)
+	// Message reports a message.
+	Message(payload string)
+	// Failed reports that nothing will be heard any more, and why: one of the errors of
+	// [Subscriber.Subscribe]. It comes last.
+	Failed(err error)
+}
+
+// listener is one Subscription, or one Sink. Its mutable fields are guarded by the
 // Subscriber's mutex, under which events is also sent to and closed.
 type listener struct {
 	sub    *Subscriber
+	sink   Sink // is told everything; nil: events and ready are
 	events chan transport.Event
 	ready  chan struct{} // closed when established or failed; nil if never pending
 
@@ -33,6 +49,11 @@ func (l *listener) Close() { l.sub.leave(l) }
 // establish ends the wait of a pending listener, and tells an established one
 // of the gap.
 func (l *listener) establish() {
+	if l.sink != nil {
+		l.sink.Acked(l.established)
+		l.established = true
+		return
+	}
 	if l.established {
 		l.offer(transport.Event{Gap: true})
 		return
@@ -49,9 +70,22 @@ func (l *listener) offer(e transport.Event) {
 	}
 }
 
+// message passes a message on.
+func (l *listener) message(payload string) {
+	if l.sink != nil {
+		l.sink.Message(payload)
+		return
+	}
+	l.offer(transport.Event{Payload: payload})
+}
+
 // fail ends a listener that its channel has let go of.
 func (l *listener) fail(err error) {
 	l.err, l.ch = err, nil
+	if l.sink != nil {
+		l.sink.Failed(err)
+		return
+	}
 	if !l.established {
 		close(l.ready)
 	}

@@ -15,7 +15,8 @@ const (
 	kinds // how many there are
 )
 
-// String returns the command's name.
+// String returns the command's name; in front of it stands an S where channels are
+// those of a shard.
 func (k kind) String() string {
 	return [kinds]string{"PING", "SUBSCRIBE", "UNSUBSCRIBE"}[k]
 }
@@ -51,6 +52,7 @@ func (o *op) names() []any {
 
 // batches gathers channels into commands.
 type batches struct {
+	most int // channels that one command may name
 	ops  []*op
 	open [kinds]*op // has room left
 }
@@ -61,7 +63,7 @@ func (b *batches) add(c *channel) {
 		k = subscribe
 	}
 	o := b.open[k]
-	if o == nil || len(o.rest) == batchSize || c.alone {
+	if o == nil || len(o.rest) >= b.most || c.alone {
 		o = &op{kind: k}
 		b.ops = append(b.ops, o)
 		if !c.alone {

@@ -57,11 +57,14 @@ func (x *session) refused(err *transport.ServerError) error {
 	if fatal != nil {
 		return fatal
 	}
+	if unsubscribedAlready(err) {
+		return nil // what was asked for is so
+	}
 	if o.kind == subscribe && len(o.rest) == 1 {
 		x.useful.Store(true) // a refused batch is only asked again
 	}
 	x.sub.cfg.Logger.Warn("pub/sub command refused",
-		"command", o.kind.String(), "channels", len(o.rest), "error", err)
+		"command", x.sub.command(o.kind), "channels", len(o.rest), "error", err)
 	return nil
 }
 

@@ -28,6 +28,7 @@ func (s *Subscriber) run() {
 		if err != nil {
 			pause.failed()
 			s.dialFailed(pause.failures, err)
+			s.cfg.OnLost(err)
 			continue
 		}
 		if lost {
@@ -44,6 +45,7 @@ func (s *Subscriber) run() {
 		}
 		pause.failed()
 		s.connectionLost(pause.failures, useful, err)
+		s.cfg.OnLost(err)
 	}
 }
 

@@ -123,12 +123,20 @@ func (x *session) next() (ops []*op, wait time.Duration) {
 	return ops, min(max(o.sent, heard)+cfg.DeadAfter, o.sent+patience*cfg.DeadAfter) - now
 }
 
+// command returns the name of a kind of command.
+func (s *Subscriber) command(k kind) string {
+	if s.cfg.Sharded && k != ping {
+		return "S" + k.String()
+	}
+	return k.String()
+}
+
 func (x *session) send(ops []*op) error {
 	if len(ops) == 0 {
 		return nil
 	}
 	for _, o := range ops {
-		if err := x.conn.Send(o.kind.String(), o.args...); err != nil {
+		if err := x.conn.Send(x.sub.command(o.kind), o.args...); err != nil {
 			return err
 		}
 	}

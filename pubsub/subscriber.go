@@ -36,6 +36,7 @@ func New(cfg Config) *Subscriber {
 		done:  make(chan struct{}),
 		table: table{channels: make(map[string]*channel)},
 	}
+	s.table.most = s.cfg.most()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -76,6 +77,22 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 		return nil, err
 	}
 	return l, nil
+}
+
+// Listen is Subscribe for who needs no channel of events: sink is told everything, and
+// Listen does not wait. Nothing is told any more after stop, which may be called more
+// than once; it does not wait for the server, and must not be called by the sink. After
+// Close the sink is told [transport.ErrClosed] before Listen returns. A nil sink makes it
+// panic.
+func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
+	if sink == nil {
+		panic("pubsub: nil Sink")
+	}
+	l := &listener{sub: s, sink: sink}
+	if err := s.join(channel, l); err != nil {
+		sink.Failed(err)
+	}
+	return l.Close
 }
 
 // join enters l, and starts the run goroutine for the first one.

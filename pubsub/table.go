@@ -10,6 +10,7 @@ import (
 // has no lock: the Subscriber's mutex guards it.
 type table struct {
 	channels map[string]*channel
+	most     int        // channels that one command may name
 	attached bool       // there is a connection; without one, nothing is dirty or on its way
 	pingDue  pingKind   // the writer is to send a PING
 	dirty    []*channel // wanted and asked may differ
@@ -25,7 +26,11 @@ func (t *table) join(name string, l *listener) {
 		t.channels[name] = c
 	}
 	c.add(l)
-	if c.acked {
+	switch {
+	case c.acked && l.sink != nil:
+		l.establish()
+		return
+	case c.acked:
 		l.established = true
 		return
 	}
@@ -81,7 +86,7 @@ func (t *table) detach() {
 // collect turns what is due into commands, which count as sent at now, a time
 // since the connection was made.
 func (t *table) collect(now time.Duration) []*op {
-	var b batches
+	b := batches{most: t.most}
 	if t.pingDue != noPing {
 		b.ops = append(b.ops, &op{kind: ping, greeting: t.pingDue == greeting})
 		t.pingDue = noPing
@@ -162,7 +167,12 @@ func (t *table) unsolicited(k kind, name string) {
 // command. A non-nil fatal error means that the connection must be given up,
 // because the server as a whole does not serve us now.
 func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
-	if o = t.oldest(); o == nil {
+	o = t.oldest()
+	switch {
+	case unsubscribedAlready(err) && (o == nil || o.kind != unsubscribe):
+		// The server's own unsubscription was taken for the answer to ours.
+		return &op{kind: unsubscribe}, nil
+	case o == nil:
 		return nil, err
 	}
 	t.popOp()
@@ -191,6 +201,11 @@ func passing(err *transport.ServerError) bool {
 	}
 	return false
 }
+
+// unsubscribedAlready reports whether err answers an unsubscription on a connection
+// that the server takes for one without subscriptions, as Valkey does after slots have
+// moved.
+func unsubscribedAlready(err *transport.ServerError) bool { return err.HasCode("NOSUB") }
 
 // refuseChannel fails all listeners of a channel whose SUBSCRIBE the server
 // refuses, unless a later command for it is under way and will tell.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures what a user of the library gets: builds a module that imports the
 # client and both kinds of lock from this checkout, and fails when
-#   - packages from other modules than redigo and uuid are compiled into it, or
+#   - packages from other modules than redigo and uuid are compiled into it,
+#   - its go.mod or go.sum names a client that only an adapter needs, or
 #   - its go.sum has more than 40 lines.
 # Works without a network once the modules are in the module cache.
 set -euo pipefail
@@ -11,6 +12,8 @@ checkout=$PWD
 module=github.com/redlatch/redlatch
 allowed='github.com/gomodule/redigo github.com/google/uuid'
 max_sum_lines=40
+# What adapters and tests in nested modules need, and nobody else gets.
+nested='github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/'
 
 fail() {
 	printf 'user-deps: %s\n' "$*" >&2
@@ -93,4 +96,9 @@ while read -r m; do
 	*) fail "module $m is compiled into users' programs; only $allowed may be" ;;
 	esac
 done <modules
+for pattern in $nested; do
+	if grep -E "$pattern" go.mod go.sum >&2; then
+		fail "a user's module has the line above: only those who import an adapter may get it"
+	fi
+done
 [ "$sum_lines" -le "$max_sum_lines" ] || fail "go.sum has $sum_lines lines, more than $max_sum_lines"

@@ -80,8 +80,8 @@ var functions = map[string]any{
 	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText,
 
 	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,
-	"pubsub.Subscriber.Reconnect": (*pubsub.Subscriber).Reconnect,
-	"pubsub.Subscriber.Stats":     (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
+	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen, "pubsub.Subscriber.Reconnect": (*pubsub.Subscriber).Reconnect,
+	"pubsub.Subscriber.Stats": (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
 
 	"transport.IsCode": transport.IsCode, "transport.NewScript": transport.NewScript,
 	"transport.Call.Abandon": (*transport.Call).Abandon, "transport.Call.Abandoned": (*transport.Call).Abandoned,
@@ -91,7 +91,9 @@ var functions = map[string]any{
 	"transport.Call.Reset":    (*transport.Call).Reset, "transport.Script.Name": (*transport.Script).Name,
 	"transport.Script.SHA": (*transport.Script).SHA, "transport.Script.Text": (*transport.Script).Text,
 	"transport.ServerError.Code": (*transport.ServerError).Code, "transport.ServerError.Error": (*transport.ServerError).Error,
-	"transport.ServerError.HasCode": (*transport.ServerError).HasCode,
+	"transport.ServerError.HasCode":     (*transport.ServerError).HasCode,
+	"transport.Sharding.PublishCommand": transport.Sharding.PublishCommand,
+	"transport.Sharding.String":         transport.Sharding.String,
 
 	"embedded.WithInProcess": embedded.WithInProcess, "embedded.Server.Addr": (*embedded.Server).Addr,
 	"embedded.Server.Close": (*embedded.Server).Close, "embedded.Server.Dial": (*embedded.Server).Dial,

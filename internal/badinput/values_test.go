@@ -111,6 +111,18 @@ type loud struct{}
 // Observe is part of redlatch.Observer.
 func (loud) Observe(redlatch.Event) { panic("the observer's own") }
 
+// deafSink is a sink that makes nothing of what it is told.
+type deafSink struct{}
+
+// Acked is part of pubsub.Sink.
+func (deafSink) Acked(bool) {}
+
+// Message is part of pubsub.Sink.
+func (deafSink) Message(string) {}
+
+// Failed is part of pubsub.Sink.
+func (deafSink) Failed(error) {}
+
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 
 var errDial = errors.New("no way")
@@ -162,6 +174,13 @@ var values = map[reflect.Type][]value{
 		val(func(context.Context) error { return nil }),
 		mistake[func(context.Context) error]("nil function", nilDeref),
 	},
+	typeOf[func() error](): {
+		val(func() error { return nil }),
+		val(func() error { return transport.ErrNotSent }),
+		mistake[func() error]("nil function", nilDeref),
+	},
+	typeOf[transport.Sharding](): vals(transport.ShardingAuto, transport.ShardingOn, transport.ShardingOff, transport.Sharding(255)),
+	typeOf[pubsub.Sink]():        {val(pubsub.Sink(deafSink{})), mistake[pubsub.Sink]("nil sink", "nil Sink")},
 	typeOf[pubsub.Config](): {
 		{what: "config", make: func(w *world) any { return pubsub.Config{Dial: w.srv.Server.Dial} }},
 		{what: "negative config", make: func(w *world) any {

@@ -45,6 +45,10 @@ type Config struct {
 	// Replica returns a connection to the replica at addr, host:port, without any
 	// I/O. With nil the listeners on replicas cannot be counted.
 	Replica func(addr string) Replica
+	// Replicas asks for the addresses of the master's replicas where the master's own
+	// reply to ROLE is not to be relied on: in a cluster. With nil the master is asked
+	// who it is (HELLO), and must be in no cluster, and for its replicas (ROLE).
+	Replicas func(ctx context.Context) ([]string, error)
 	// Publish is the publish command: those whom it reaches are counted.
 	Publish string
 	// Command bounds one count.

@@ -237,3 +237,16 @@ func TestAfterCloseNobodyIsCounted(t *testing.T) {
 	err := requireUnknown(t, w)
 	require.True(t, errors.Is(err, transport.ErrClosed) && errors.Is(err, transport.ErrNotSent), err)
 }
+
+func TestReplicasAreThoseThatAreToldWhereROLEIsNotAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "1")
+	told, err := []string{at("1")}, error(nil)
+	w.cfg.Replicas = func(context.Context) ([]string, error) { return told, err }
+	requireCount(t, w, 2)
+	require.Zero(t, w.master.asked("ROLE"))
+	require.Zero(t, w.master.asked("HELLO"), "it may be in a cluster")
+	told, err = nil, errGone
+	w.master.reconnect()
+	require.ErrorIs(t, requireUnknown(t, w), transport.ErrNotSent)
+}

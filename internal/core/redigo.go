@@ -20,6 +20,9 @@ import (
 type RedigoConfig struct {
 	// Dial makes a connection that is ready to use.
 	Dial func(ctx context.Context) (redis.Conn, error)
+	// DialPubSub makes a connection to the master that is ready to listen. With nil,
+	// Dial makes those, too.
+	DialPubSub func(ctx context.Context) (redis.Conn, error)
 	// DialReplica makes a connection to the replica at addr, host:port, that is
 	// ready to use. With nil, the listeners of a master that has replicas cannot
 	// be counted.
@@ -60,10 +63,14 @@ var (
 func NewRedigo(cfg RedigoConfig) *Redigo {
 	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
 	dial := name.named(cfg.Dial)
+	listen := dial
+	if cfg.DialPubSub != nil {
+		listen = name.named(cfg.DialPubSub)
+	}
 	m := cfg.mux(dial)
 	m.Logger, m.OnReconnect = cfg.Logger, cfg.Hooks.reconnected("commands")
 	sub := pubsub.New(pubsub.Config{
-		Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
+		Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
 	})
 	m.OnMoved = sub.Reconnect
 	r := &Redigo{Mux: mux.New(m), sub: sub}
@@ -153,6 +160,11 @@ func (n *naming) refused(err error) {
 // Subscribe is part of transport.Transport.
 func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	return r.sub.Subscribe(ctx, channel)
+}
+
+// Listen is Subscribe for who wants every message; see [pubsub.Subscriber.Listen].
+func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
+	return r.sub.Listen(channel, sink)
 }
 
 // Listeners is part of transport.Counter. It sends PUBSUB NUMSUB to the master and

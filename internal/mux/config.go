@@ -29,6 +29,11 @@ type Config struct {
 	// DialTimeout bounds one dial, its first commands included. Default 5 s.
 	DialTimeout time.Duration
 
+	// Tag is added to the ids of connections in what calls say that they were sent on
+	// (transport.Call.Conn), where there are servers with ids of their own: bits above
+	// the 36th, others for each Mux. Default 0.
+	Tag int64
+
 	// BackoffMin and BackoffMax bound the pause after a failed dial. It doubles
 	// from failure to failure, and of each pause a random part between none and
 	// half is left out. Defaults 20 ms and 1 s.

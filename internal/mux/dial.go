@@ -61,6 +61,9 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 		_ = conn.Close() // the first error tells more
 		return nil, err
 	}
+	if who.id != 0 {
+		who.name = m.cfg.Tag | who.id
+	}
 	return newLink(conn, who, m.queue.rouse), nil
 }
 

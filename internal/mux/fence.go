@@ -48,16 +48,16 @@ func (d *denial) set(err error) bool {
 // A server that does not permit CLIENT KILL, or does not have it, is not asked
 // again.
 func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
-	id := call.Conn()
-	if id == 0 {
+	name := call.Conn()
+	if name == 0 {
 		return m.nameless()
 	}
-	who, live, ok := m.roster.find(id)
+	who, live, ok := m.roster.find(name)
 	if !ok {
 		return errNoFence
 	}
 	if live {
-		if m.passed(ctx, id) {
+		if m.passed(ctx, name) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -89,14 +89,14 @@ func (m *Mux) deny(right string, err error) {
 		"right", right, "error", err)
 }
 
-// passed sends PING and reports whether the connection with this id answered it:
+// passed sends PING and reports whether the connection of this name answered it:
 // the server works through the commands of a connection in their order.
-func (m *Mux) passed(ctx context.Context, id int64) bool {
+func (m *Mux) passed(ctx context.Context, name int64) bool {
 	ping := &transport.Call{Command: "PING"}
 	_, err := m.Ask(ctx, ping)
 	var refusal *transport.ServerError
 	answered := err == nil || errors.As(err, &refusal)
-	return answered && ping.Conn() == id
+	return answered && ping.Conn() == name
 }
 
 // kill ends a former connection on the server.

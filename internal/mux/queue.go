@@ -13,6 +13,9 @@ type entry struct {
 	done transport.Done
 	at   time.Duration // when it was put in flight, on its link's clock
 	eval bool          // the server did not know the script: send its text
+
+	// Another server has sent the call here, and, with asking, wants it to say so.
+	redirected, asking bool
 }
 
 // The lanes of the queue, the first goes first.

@@ -5,6 +5,7 @@ import "sync"
 // identity is what the server calls a connection of ours.
 type identity struct {
 	id   int64  // CLIENT ID, 0 when not known
+	name int64  // the id, with the Mux's tag: what calls say that they were sent on
 	addr string // addr in CLIENT INFO, "" when not known
 
 	// What the server said when it refused to tell, "" when it did not refuse.
@@ -67,15 +68,15 @@ func (r *roster) latest() identity {
 	return r.past[len(r.past)-1]
 }
 
-// find returns the latest connection with this id, and whether it still works.
-func (r *roster) find(id int64) (who identity, live, ok bool) {
+// find returns the latest connection of this name, and whether it still works.
+func (r *roster) find(name int64) (who identity, live, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.current; c != nil && c.who.id == id && !c.failed() {
+	if c := r.current; c != nil && c.who.name == name && !c.failed() {
 		return c.who, true, true
 	}
 	for i := len(r.past) - 1; i >= 0; i-- {
-		if r.past[i].id == id {
+		if r.past[i].name == name {
 			return r.past[i], false, true
 		}
 	}

@@ -92,6 +92,9 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 			continue
 		}
 		e.at = now
+		if e.asking && !w.ask(l, now) {
+			return i
+		}
 		w.unflushed++
 		err := w.args.send(l.conn, e)
 		// Not before: a server that sends more replies than it owes would end a call
@@ -105,12 +108,12 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	return len(calls)
 }
 
-// claim reports whether the call may be written to l. One that is to be repeated
-// as EVAL for a caller that has left is not: it has not run yet, and Fence relies
-// on it that it never will.
+// claim reports whether the call may be written to l. One that is to be repeated,
+// as EVAL or on another server, for a caller that has left is not: it has not run
+// yet, and Fence relies on it that it never will.
 func claim(e entry, l *link) bool {
-	if !e.call.Claim(l.who.id) {
+	if !e.call.Claim(l.who.name) {
 		return false
 	}
-	return !e.eval || !e.call.Abandoned()
+	return !(e.eval || e.redirected) || !e.call.Abandoned()
 }

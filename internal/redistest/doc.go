@@ -35,6 +35,20 @@
 // program that REDLATCH_VALKEY names, else on the one that `make setup` has
 // fetched. A missing Valkey fails the test if CI=true, and skips it otherwise.
 //
+// # Several servers
+//
+// [StartCluster] makes a Redis Cluster of as many masters and replicas as a test
+// needs, [StartSentinels] a master, two replicas and three Sentinels. Both return
+// when all know of all others: before that, they would not do in a failure what they
+// do otherwise. Their nodes are Servers of the test's own.
+//
+//	StartCluster:   CLUSTER MEET each with each ─▶ ADDSLOTSRANGE ─▶ all known ─▶
+//	                REPLICATE ─▶ cluster_state:ok, replicas in step
+//	StartSentinels: master ─▶ replicas in step ─▶ Sentinels ─▶ slaves=2,sentinels=3
+//
+// Their methods do to them what operators and failures do: MoveSlot, Failover, and
+// the Kill and Pause of a node.
+//
 // # The network
 //
 // [Proxy] stands between a client and a server and holds back, delays, cuts or

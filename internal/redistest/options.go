@@ -25,6 +25,7 @@ type config struct {
 	port       int
 	unixSocket bool
 	password   string
+	sentinel   string // the configuration of a Sentinel; "": the server is none
 }
 
 // WithBinary sets the server program, a name to be found in PATH or a path.

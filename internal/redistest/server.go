@@ -100,7 +100,14 @@ func start(cfg config) (*Server, error) {
 
 // launch starts the process on s.port and waits until it answers.
 func (s *Server) launch() error {
-	p, err := spawn(s.cfg.binary, s.commandLine(), s.logPath())
+	args := s.commandLine()
+	if s.cfg.sentinel != "" {
+		var err error
+		if args, err = s.sentinelLine(); err != nil {
+			return err
+		}
+	}
+	p, err := spawn(s.cfg.binary, args, s.logPath())
 	if err != nil {
 		return err
 	}

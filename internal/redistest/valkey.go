@@ -15,12 +15,23 @@ const valkeyEnv = "REDLATCH_VALKEY"
 // below the module's folder.
 var valkeyKept = filepath.Join(".servers", "valkey", "usr", "bin", "valkey-server")
 
-// StartValkey starts an empty valkey-server for this test, as Start does. The
-// program is the one that the environment variable REDLATCH_VALKEY names, else
-// the one that `make setup` has fetched, else valkey-server from PATH. Where there
-// is none, the test is skipped, unless CI=true or a program is named: then it
-// fails.
+// StartValkey starts an empty valkey-server for this test, as Start does, with the
+// program of ValkeyBinary.
 func StartValkey(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	path := ValkeyBinary(tb)
+	s := Start(tb, append(opts, WithBinary(path))...)
+	if s.Name() != "valkey" {
+		tb.Fatalf("redistest: %s is no Valkey but %s %s", path, s.Name(), s.Version())
+	}
+	return s
+}
+
+// ValkeyBinary returns the path of the valkey-server program for WithBinary: the one
+// that the environment variable REDLATCH_VALKEY names, else the one that `make
+// setup` has fetched, else valkey-server from PATH. Where there is none, the test is
+// skipped, unless CI=true or a program is named: then it fails.
+func ValkeyBinary(tb testing.TB) string {
 	tb.Helper()
 	name := os.Getenv(valkeyEnv)
 	path, err := findValkey(name)
@@ -31,11 +42,7 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 	default:
 		tb.Fatalf("redistest: %v", err)
 	}
-	s := Start(tb, append(opts, WithBinary(path))...)
-	if s.Name() != "valkey" {
-		tb.Fatalf("redistest: %s is no Valkey but %s %s", path, s.Name(), s.Version())
-	}
-	return s
+	return path
 }
 
 // findValkey returns the program's path. Links are kept as they are: the program

@@ -1,0 +1,120 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	redigo "github.com/gomodule/redigo/redis"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch/internal/cluster"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// errNoCluster is for clients whose nodes are not in a cluster.
+var errNoCluster = errors.New("goredis: a ClusterClient with ClusterSlots of its own, as NewFailoverClusterClient makes, is in no Redis Cluster: use NewFailoverClient")
+
+// newCluster makes the transport to a cluster.
+func newCluster(ctx context.Context, c *redis.ClusterClient, set *settings) (transport.Transport, error) {
+	opt := c.Options()
+	if opt.ClusterSlots != nil {
+		return nil, errNoCluster
+	}
+	n := &nodes{options: opt, write: set.replyLimit / 2}
+	publish, err := n.publishCommand(ctx, set.sharding)
+	if err != nil {
+		return nil, err
+	}
+	seeds := append([]string(nil), opt.Addrs...)
+	return cluster.New(cluster.Config{
+		Nodes:       func() []string { return seeds },
+		Dial:        n.dial,
+		DialPubSub:  n.dial,
+		Publish:     publish,
+		Command:     set.replyLimit / 2,
+		ReplyLimit:  set.replyLimit,
+		DialTimeout: dialTimeout(opt.DialTimeout),
+		Logger:      set.logger,
+	}), nil
+}
+
+// nodes makes connections to the nodes of a cluster.
+type nodes struct {
+	options *redis.ClusterOptions
+	write   time.Duration // bound on one write
+}
+
+// dial is cluster.Config.Dial. What go-redis would make of the client of a node, the
+// user's NewClient included, is made and asked for its settings: that costs no I/O.
+func (n *nodes) dial(ctx context.Context, addr, _ string) (redigo.Conn, error) {
+	node := n.options.NewClient(n.settings(addr))
+	opt := *node.Options()
+	_ = node.Close() // it has nothing
+	conn, err := connect(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	return redigo.NewConn(conn, 0, n.write), nil
+}
+
+// settings returns what the client's options say of the connections to a node.
+func (n *nodes) settings(addr string) *redis.Options {
+	o := n.options
+	return handshake(redis.Options{
+		Addr: addr, ClientName: o.ClientName, Dialer: o.Dialer, OnConnect: o.OnConnect,
+		Username: o.Username, Password: o.Password,
+		CredentialsProvider:          o.CredentialsProvider,
+		CredentialsProviderContext:   o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+		DialTimeout:                  o.DialTimeout,
+		TLSConfig:                    o.TLSConfig,
+		DisableIdentity:              o.DisableIdentity || o.DisableIndentity, //nolint:staticcheck // an old name, but one that users may have
+		IdentitySuffix:               o.IdentitySuffix,
+	})
+}
+
+// publishCommand decides between PUBLISH and SPUBLISH, for which it may have to ask a
+// node: the first that can be reached, as Redisson does.
+func (n *nodes) publishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
+	var conn redigo.Conn
+	if mode == transport.ShardingAuto {
+		var err error
+		if conn, err = n.first(ctx); err != nil {
+			return "", fmt.Errorf("%w: no node of the cluster can be reached: %w", transport.ErrNotSent, err)
+		}
+		defer func() { _ = conn.Close() }() // it has answered
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*n.write)
+	defer cancel()
+	return mode.PublishCommand(func() error {
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		_, err := conn.Do("PUBSUB", "SHARDNUMSUB", "0")
+		var refusal redigo.Error
+		switch {
+		case errors.As(err, &refusal):
+			return &transport.ServerError{Text: string(refusal)}
+		case err != nil && ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", transport.ErrUncertain, context.Cause(ctx))
+		case err != nil:
+			return fmt.Errorf("%w: %w", transport.ErrUncertain, err)
+		}
+		return nil
+	})
+}
+
+// first connects to the first node that can be reached.
+func (n *nodes) first(ctx context.Context) (redigo.Conn, error) {
+	errs := []error{}
+	for _, addr := range n.options.Addrs {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout(n.options.DialTimeout))
+		conn, err := n.dial(ctx, addr, "")
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
+	}
+	return nil, errors.Join(errs...)
+}

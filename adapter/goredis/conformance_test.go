@@ -1,0 +1,122 @@
+package goredis
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch/transport/transporttest"
+)
+
+// over makes the transport over a client that is closed with the test.
+func over(tb testing.TB, client redis.UniversalClient, opts ...Option) transport.Transport {
+	tb.Helper()
+	tb.Cleanup(func() { assert.NoError(tb, client.Close(), "the transport must not close it") })
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	defer cancel()
+	tr, err := New(ctx, client, opts...)
+	require.NoError(tb, err)
+	return tr
+}
+
+// reckless are the options that do most harm, had they any effect: commands would be
+// repeated, deadlines ignored, and one connection is all that there is.
+func reckless(addr string) *redis.Options {
+	return &redis.Options{Addr: addr, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1, MaxActiveConns: 1, PipelinePoolSize: -1}
+}
+
+// proxied is what a proxy can do whatever server is behind it.
+func proxied(proxy *redistest.Proxy) transporttest.Harness {
+	reset := func(testing.TB) { proxy.Reset() }
+	return transporttest.Harness{
+		CutConnections: reset,
+		CutSubscribers: reset,
+		Freeze:         func(testing.TB) { proxy.Blackhole() },
+		Thaw:           func(testing.TB) { proxy.Heal() },
+		HoldReplies: func(testing.TB) func() {
+			proxy.Blackhole(redistest.ToClient)
+			return func() { proxy.Heal(redistest.ToClient) }
+		},
+		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) {
+			proxy.KeepHalfDead(true)
+			held := proxy.HoldMatching(redistest.ToServer, text)
+			return held.Seen(), held.Release
+		},
+		Stop: func(testing.TB) {
+			proxy.Refuse(true)
+			proxy.Reset()
+		},
+		UrgentFirst: true,
+	}
+}
+
+func TestConformsOnOneServer(t *testing.T) {
+	t.Parallel()
+	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
+		t.Helper()
+		t.Parallel()
+		server := redistest.Start(t)
+		proxy := redistest.NewProxy(t, server.Addr())
+		h := proxied(proxy)
+		h.New = func(tb testing.TB) transport.Transport {
+			tb.Helper()
+			return over(tb, redis.NewClient(reckless(proxy.Addr())))
+		}
+		h.Do = server.Do
+		h.Stop = func(testing.TB) { server.Kill() }
+		h.Start = func(testing.TB) { server.Restart() }
+		h.Forbid = func(tb testing.TB, cmd string) {
+			tb.Helper()
+			server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)
+		}
+		return h
+	})
+}
+
+// failoverOptions are those of a client to Sentinels, whose connections to the master
+// go through proxy.
+func failoverOptions(set *redistest.Sentinels, master string, proxy *redistest.Proxy) *redis.FailoverOptions {
+	opt := &redis.FailoverOptions{
+		MasterName: redistest.MasterName, SentinelAddrs: set.Addrs(),
+		MaxRetries: 10, ReadTimeout: 5 * time.Second, PoolSize: 1,
+	}
+	if proxy != nil {
+		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == master {
+				addr = proxy.Addr()
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	}
+	return opt
+}
+
+func TestConformsOnAMasterOfSentinels(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t, time.Minute)
+	master := set.Master(t)
+	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
+		t.Helper()
+		t.Parallel()
+		proxy := redistest.NewProxy(t, master.Addr())
+		h := proxied(proxy)
+		h.New = func(tb testing.TB) transport.Transport {
+			tb.Helper()
+			return over(tb, redis.NewFailoverClient(failoverOptions(set, master.Addr(), proxy)))
+		}
+		h.Do = master.Do
+		h.Start = func(tb testing.TB) {
+			tb.Helper()
+			master.Do(tb, "SCRIPT", "FLUSH")
+			proxy.Refuse(false)
+		}
+		return h
+	})
+}

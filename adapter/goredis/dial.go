@@ -1,0 +1,140 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/redlatch/redlatch/internal/wire"
+)
+
+// reachFunc makes a network connection, TLS included, as redis.Options.Dialer does.
+type reachFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// errReady is how go-redis is told that a connection is Redlatch's from here on.
+var errReady = errors.New("goredis: the connection is ready")
+
+// handshake returns go-redis's settings for the making of one connection that is
+// then taken away from it. What they say of pools, retries and caches is left out.
+func handshake(opt redis.Options) *redis.Options {
+	opt.Protocol = 2 // the one that Redlatch speaks
+	opt.ContextTimeoutEnabled = true
+	opt.MaxRetries, opt.DialerRetries = -1, 1 // who asks for a connection tries again
+	// After as many failures as there is room for connections, a pool goes on dialling
+	// in the background.
+	opt.PoolSize, opt.MaxConcurrentDials, opt.PipelinePoolSize = 10, 1, -1
+	opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 0, 0, 0
+	opt.Limiter = nil
+	opt.ClientSideCache, opt.ClientSideCacheConfig = nil, nil
+	opt.PushNotificationProcessor = nil
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return &opt
+}
+
+// connect makes a connection with the settings of a go-redis client: go-redis dials it,
+// and does all that it does with a new connection, from HELLO and AUTH to the user's
+// OnConnect. Then it is the caller's alone.
+func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
+	opt := handshake(settings)
+	d := &detacher{reach: opt.Dialer}
+	defer context.AfterFunc(ctx, d.hangUp)()
+	opt.Dialer = d.dial
+	opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		if settings.OnConnect != nil {
+			if err := settings.OnConnect(ctx, cn); err != nil {
+				return err
+			}
+		}
+		d.detach()
+		return errReady
+	}
+	client := redis.NewClient(opt)
+	err := client.Ping(ctx).Err() // never sent: errReady comes first
+	_ = client.Close()            // it has nothing any more, or is broken
+	conn := d.detached()
+	switch {
+	case ctx.Err() != nil && conn == nil:
+		return nil, context.Cause(ctx)
+	case conn == nil:
+		return nil, fmt.Errorf("goredis: connect: %w", serverError(err))
+	}
+	return conn, nil
+}
+
+// detacher dials a connection for go-redis and takes it away from it again.
+type detacher struct {
+	reach reachFunc
+
+	mu   sync.Mutex // guards what follows
+	conn *heldConn  // nil until there is one
+	over bool       // nobody waits any more
+}
+
+// dial is redis.Options.Dialer.
+func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := d.reach(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		_ = conn.Close() // the dial took longer than anybody waited
+		return nil, context.Cause(ctx)
+	}
+	// The bound on what a server may announce has to see the first byte.
+	d.conn = &heldConn{Conn: wire.Guard(conn)}
+	return d.conn, nil
+}
+
+// hangUp ends a handshake that nobody waits for any more: go-redis heeds the deadline
+// of a context only.
+func (d *detacher) hangUp() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	if d.conn != nil {
+		_ = d.conn.Conn.Close() // broken anyway
+	}
+}
+
+// detach takes the connection away: what go-redis does to it from now on has no effect.
+func (d *detacher) detach() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conn.gone = true
+}
+
+// detached returns the connection, nil when there is none, or it is of no use.
+func (d *detacher) detached() net.Conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn == nil || !d.conn.gone || d.over {
+		return nil
+	}
+	if err := d.conn.SetDeadline(time.Time{}); err != nil {
+		return nil
+	}
+	return d.conn.Conn
+}
+
+// heldConn is what go-redis is given. It uses it on one goroutine only: the one that
+// waits for it.
+type heldConn struct {
+	net.Conn
+	gone bool
+}
+
+// Close is part of net.Conn.
+func (c *heldConn) Close() error {
+	if c.gone {
+		return nil
+	}
+	return c.Conn.Close()
+}

@@ -1,0 +1,64 @@
+// Package goredis lets Redlatch take locks where a go-redis client leads: one server, a
+// master that Sentinels watch, a Redis Cluster.
+//
+//	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: seeds})
+//	t, err := goredis.New(ctx, rdb)
+//	if err != nil { … }
+//	client, err := redlatch.NewWithTransport(t)
+//
+// It is a module of its own: who does not import it has no go-redis in its go.sum.
+//
+// # What go-redis does, and what Redlatch does
+//
+// go-redis makes the connections, with all that the client's options say of that: Dialer,
+// TLSConfig, user and password or a provider of them, DB, ClientName, OnConnect,
+// DialTimeout, and NewClient in a cluster. It asks the Sentinels who is master. When a
+// connection is ready, Redlatch takes it, and go-redis never uses it. Who serves which
+// slot of a cluster Redlatch asks the nodes itself, beginning with those in Addrs.
+//
+//	New ──first call──▶ go-redis: dial, TLS, HELLO, AUTH, SELECT, OnConnect ──▶ Redlatch's own
+//	                        ▲                                                      │
+//	                        └─── lost, or the master is another ───────────────────┘
+//
+// There is one connection for commands and one for subscriptions to the master; in a
+// cluster one for commands and one for each of SUBSCRIBE and SSUBSCRIBE to each node that
+// is used, however many locks there are. They come on top of the client's pool. What the
+// client's options say of pools, retries, read timeouts, limiters and caches has no
+// effect on them, nor have hooks. A provider of streaming credentials is asked for each
+// new connection; one that there is keeps the credentials that it was made with.
+//
+// # Why not the client's own commands
+//
+// go-redis repeats a command after an error of the network (MaxRetries, three times by
+// default): a lock could be acquired twice, and be held once more than anybody knows.
+// It heeds the deadline of a context only if ContextTimeoutEnabled is set. And a message
+// that nobody reads for a minute is dropped in silence. On connections of its own none
+// of that can happen:
+//
+//   - A call that was sent and not answered is transport.ErrUncertain, and never sent
+//     again. Redlatch finds out what came of it, and kills the connection on the server
+//     where that is permitted, so that the call cannot run late.
+//   - A call that could not be sent is transport.ErrNotSent.
+//   - MOVED and ASK mean that the server has refused the call: it goes to the node that
+//     was named. TRYAGAIN, CLUSTERDOWN, LOADING and READONLY mean that it cannot serve it
+//     now: Redlatch calls again after a pause, for as long as one command may take.
+//   - Deadlines are Redlatch's own, see redlatch.WithCommandTimeout and [WithReplyLimit].
+//   - A listener that does not read holds up nobody, and is woken all the same.
+//
+// # Sentinels
+//
+// A master that was replaced goes on working for seconds: who keeps its connection takes
+// locks that nobody else sees. Each Sentinel says who is master on the channel
+// __sentinel__:hello of all servers, every two seconds and at once after a switch.
+// Redlatch listens there, and when another master is named, or a server answers READONLY,
+// or no Sentinel was heard for 2.5 s, it asks, through go-redis, who is master now, and
+// drops its connections to any other server at once. Holders of locks that the new master
+// does not know are told with the next renewal.
+//
+//	connected ──word of another master, READONLY, silence──▶ ask ──same──▶ connected
+//	    ▲                                                     │
+//	    └──────────── dial whom the Sentinels name ◀──another─┘
+//
+// The right to that channel is &__sentinel__:hello. Without it the Sentinels are asked
+// every second.
+package goredis

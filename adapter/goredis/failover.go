@@ -1,0 +1,189 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	// silence is how long no Sentinel may be heard before they are asked.
+	silence = 2500 * time.Millisecond
+	// askEvery is how often they are asked while none is heard.
+	askEvery = time.Second
+	// askBound bounds one question.
+	askBound = 3 * time.Second
+	// doubtful is how long Sentinels may go on naming the old master after one of them
+	// has named another.
+	doubtful = 10 * time.Second
+	// retryMin and retryMax bound the pause between two questions in that time.
+	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
+)
+
+// failover is the transport to a master that Sentinels may replace. A connection to a
+// former master works, and takes locks that nobody else sees, for as long as it is
+// not closed: so it watches who is master.
+type failover struct {
+	*core.Redigo
+	master *master
+	logger *slog.Logger
+
+	ctx     context.Context //nolint:containedctx // ends with Close
+	cancel  context.CancelFunc
+	once    sync.Once      // begins to watch
+	wg      sync.WaitGroup // watch
+	suspect chan struct{}  // cap 1: a reply came that no master gives
+	refused sync.Once      // tells of a server that lets nobody listen to the Sentinels
+}
+
+var (
+	_ transport.Transport   = (*failover)(nil)
+	_ transport.Fencer      = (*failover)(nil)
+	_ transport.Reconnecter = (*failover)(nil)
+	_ transport.Counter     = (*failover)(nil)
+)
+
+func newFailover(r *core.Redigo, m *master, logger *slog.Logger) *failover {
+	f := &failover{Redigo: r, master: m, logger: logger, suspect: make(chan struct{}, 1)}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	return f
+}
+
+// Start is part of transport.Transport.
+func (f *failover) Start(call *transport.Call, done transport.Done) {
+	f.once.Do(f.begin)
+	f.Redigo.Start(call, func(reply any, err error) {
+		if err != nil && transport.IsCode(err, "READONLY") {
+			select {
+			case f.suspect <- struct{}{}:
+			default: // it is suspected already
+			}
+		}
+		done(reply, err)
+	})
+}
+
+// Subscribe is part of transport.Transport.
+func (f *failover) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	f.once.Do(f.begin)
+	return f.Redigo.Subscribe(ctx, channel)
+}
+
+// Close is part of transport.Transport.
+func (f *failover) Close() error {
+	f.once.Do(func() {}) // it never begins now
+	f.cancel()
+	err := f.Redigo.Close()
+	f.wg.Wait()
+	return err
+}
+
+func (f *failover) begin() { f.wg.Go(f.watch) }
+
+// watch runs until Close.
+func (f *failover) watch() {
+	e := newEar()
+	stop := f.Listen(helloChannel, e)
+	defer func() { stop() }()
+	quiet := time.NewTimer(silence)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-e.wake:
+			n := e.take()
+			if n.failed != nil {
+				f.deaf(n.failed)
+				stop = f.Listen(helloChannel, e)
+			}
+			if n.heard {
+				quiet.Reset(silence)
+			}
+			f.heed(n)
+		case <-f.suspect:
+			f.settle("")
+		case <-quiet.C:
+			f.check()
+			quiet.Reset(askEvery)
+		case <-f.ctx.Done():
+			return
+		}
+	}
+}
+
+// heed does what Sentinels' words call for.
+func (f *failover) heed(n news) {
+	switch {
+	case n.switched != "":
+		f.settle(n.switched)
+	case n.first:
+		f.check() // it may have been switched since the connections were made
+	}
+}
+
+// deaf asks, for want of a subscription, once, after a pause.
+func (f *failover) deaf(err error) {
+	var refusal *transport.ServerError
+	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
+		f.refused.Do(func() {
+			f.logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
+				"channel", helloChannel, "error", err)
+		})
+	}
+	if f.pause(askEvery) {
+		f.check()
+	}
+}
+
+// settle asks until connections to a former master have been cut, and those that were
+// made instead lead to the one that is named now. The Sentinels that go-redis asks may
+// not know yet. If a Sentinel says that addr is the master's, and all connections lead
+// there, that is enough; but it may call it otherwise than we do. So it gives up after
+// a while.
+func (f *failover) settle(addr string) {
+	pause, cut := retryMin, false
+	for until := time.Now().Add(doubtful); time.Now().Before(until); {
+		now, some := f.check()
+		cut = cut || some
+		if cut && f.master.live.leadTo(now) || f.master.live.leadTo(addr) {
+			return
+		}
+		if !f.pause(pause) {
+			return
+		}
+		pause = min(2*pause, retryMax)
+	}
+}
+
+// check asks who is master, cuts the connections that lead elsewhere, and reports
+// whether there were any. Addr is "" when nobody is named just now.
+func (f *failover) check() (addr string, cut bool) {
+	ctx, cancel := context.WithTimeout(f.ctx, askBound)
+	defer cancel()
+	addr, err := f.master.present(ctx)
+	if err != nil {
+		return "", false
+	}
+	n := f.master.live.cut(addr)
+	if n > 0 {
+		f.logger.Warn("redlatch: another server is master now, connections to the former one are cut",
+			"master", addr, "connections", n)
+	}
+	return addr, n > 0
+}
+
+// pause returns false when the transport was closed meanwhile.
+func (f *failover) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-f.ctx.Done():
+		return false
+	}
+}

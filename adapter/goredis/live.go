@@ -1,0 +1,66 @@
+package goredis
+
+import (
+	"net"
+	"sync"
+)
+
+// live is the connections to the master that there are.
+type live struct {
+	mu    sync.Mutex // guards conns
+	conns map[*liveConn]struct{}
+}
+
+// liveConn is one of them, until it is closed.
+type liveConn struct {
+	net.Conn
+	of *live
+}
+
+// add puts conn among them.
+func (l *live) add(conn net.Conn) net.Conn {
+	c := &liveConn{conn, l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conns == nil {
+		l.conns = map[*liveConn]struct{}{}
+	}
+	l.conns[c] = struct{}{}
+	return c
+}
+
+// Close is part of net.Conn.
+func (c *liveConn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.conns, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// leadTo reports whether there are connections and all lead to addr.
+func (l *live) leadTo(addr string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns) > 0 && len(l.elsewhere(addr)) == 0
+}
+
+// cut ends the connections that lead elsewhere than to addr, and returns how many.
+func (l *live) cut(addr string) int {
+	l.mu.Lock()
+	astray := l.elsewhere(addr)
+	l.mu.Unlock()
+	for _, c := range astray {
+		_ = c.Close() // what reads and writes on it fails now
+	}
+	return len(astray)
+}
+
+// elsewhere returns the connections that do not lead to addr, mu held.
+func (l *live) elsewhere(addr string) (astray []*liveConn) {
+	for c := range l.conns {
+		if c.RemoteAddr().String() != addr {
+			astray = append(astray, c)
+		}
+	}
+	return astray
+}

@@ -1,0 +1,91 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestConnectionsAreMadeWithTheClientsSettings(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithPassword("secret"))
+	prepared := make(chan string, 10)
+	tr := over(t, redis.NewClient(&redis.Options{
+		Addr: server.Addr(), Protocol: 3, DB: 5, ClientName: "billing", IdentitySuffix: "billing-lib",
+		CredentialsProvider: func() (string, string) { return "", "secret" },
+		OnConnect: func(ctx context.Context, cn *redis.Conn) error {
+			prepared <- cn.Echo(ctx, "from OnConnect").Val()
+			return nil
+		},
+	}))
+	defer func() { require.NoError(t, tr.Close()) }()
+	info, err := ask(tr, "CLIENT", "INFO")
+	require.NoError(t, err)
+	text := string(info.([]byte))
+	require.Contains(t, text, "name=billing ")
+	require.Contains(t, text, "db=5 ")
+	require.Equal(t, "from OnConnect", <-prepared)
+	_, err = tr.Subscribe(t.Context(), "c")
+	require.NoError(t, err)
+	require.Equal(t, 2, server.Clients(t), "one connection for commands, one for subscriptions, and none of the client's")
+}
+
+func TestOverAUnixSocket(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithUnixSocket())
+	tr := over(t, redis.NewClient(&redis.Options{Addr: server.Socket()}))
+	defer func() { require.NoError(t, tr.Close()) }()
+	_, err := ask(tr, "PING")
+	require.NoError(t, err)
+}
+
+func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithPassword("secret"))
+	no := errors.New("not today")
+	for name, c := range map[string]struct {
+		opt  redis.Options
+		want string
+	}{
+		"nobody there":   {redis.Options{Addr: "127.0.0.1:1"}, "connection refused"},
+		"wrong password": {redis.Options{Addr: server.Addr(), Password: "wrong"}, "WRONGPASS"},
+		"no such db":     {redis.Options{Addr: server.Addr(), Password: "secret", DB: 9999}, "out of range"},
+		"OnConnect refuses": {redis.Options{
+			Addr: server.Addr(), Password: "secret",
+			OnConnect: func(context.Context, *redis.Conn) error { return no },
+		}, no.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := over(t, redis.NewClient(&c.opt))
+			defer func() { require.NoError(t, tr.Close()) }()
+			_, err := ask(tr, "PING")
+			require.ErrorIs(t, err, transport.ErrNotSent)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "secret")
+			require.Less(t, strings.Count(err.Error(), "goredis"), 2, "%v", err)
+		})
+	}
+}
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer func() { require.NoError(t, client.Close()) }()
+	for _, o := range []Option{WithReplyLimit(-time.Second), WithReplyLimit(leastReplyLimit - 1), WithShardedPubSub(9)} {
+		_, err := New(t.Context(), client, o)
+		require.ErrorContains(t, err, "goredis: ")
+	}
+	tr, err := New(t.Context(), client, nil, WithLogger(nil), WithReplyLimit(leastReplyLimit))
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	require.Panics(t, func() { _, _ = New(nil, client) }) //nolint:staticcheck // the mistake
+}

@@ -1,0 +1,68 @@
+package rueidis
+
+import (
+	"context"
+	"testing"
+
+	lib "github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// knowing is a client that knows a node once it was sent to it.
+type knowing struct {
+	lib.Client
+	nodes map[string]lib.Client
+	asked []string
+}
+
+func (k *knowing) Nodes() map[string]lib.Client { return k.nodes }
+
+// B returns a builder of commands for slot 0 alone, which that of 06S is.
+func (k *knowing) B() (b lib.Builder) { return b }
+
+func (k *knowing) Do(_ context.Context, cmd lib.Completed) (r lib.RedisResult) {
+	k.asked = append(k.asked, cmd.Commands()...)
+	if cmd.Commands()[0] == "EVALSHA" {
+		k.nodes["new:1"] = k
+	}
+	return r
+}
+
+func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
+	t.Parallel()
+	client := &knowing{}
+	client.nodes = map[string]lib.Client{"old:1": client}
+	node, err := nodeOf(t.Context(), client, "old:1", "key")
+	require.NoError(t, err)
+	assert.NotNil(t, node)
+	assert.Empty(t, client.asked)
+	_, err = nodeOf(t.Context(), client, "new:1", "")
+	require.ErrorIs(t, err, errUnknownNode)
+	require.ErrorContains(t, err, "new:1")
+	assert.Equal(t, []string{"EVAL", tryAgain, "0"}, client.asked, "it is to look anew")
+	client.asked = nil
+	node, err = nodeOf(t.Context(), client, "new:1", "06S")
+	require.NoError(t, err)
+	assert.NotNil(t, node)
+	assert.Equal(t, []string{"EVALSHA", noScript, "1", "06S"}, client.asked, "what no server can have")
+	_, err = nodeOf(t.Context(), client, "other:1", "06S")
+	require.ErrorIs(t, err, errUnknownNode)
+}
+
+func TestRefusalsHaveTheirCodeBack(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"WRONGTYPE Operation":       "WRONGTYPE Operation",
+		"unknown command 'X'":       "ERR unknown command 'X'",
+		"MOVED 1 a:1":               "MOVED 1 a:1",
+		"Error running script: OOM": "ERR Error running script: OOM",
+		"":                          "ERR ",
+	} {
+		assert.Equal(t, want, refusal(said1(said)).Error())
+	}
+}
+
+type said1 string
+
+func (s said1) Error() string { return string(s) }

@@ -1,0 +1,84 @@
+package rueidis
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Option sets something about a transport. Each option's comment gives its unit and
+// its default.
+type Option func(*settings)
+
+type settings struct {
+	logger      *slog.Logger
+	sharding    transport.Sharding
+	replyLimit  time.Duration
+	dialTimeout time.Duration
+	server      func(ctx context.Context, addr string) (rueidis.Client, error)
+}
+
+// leastReplyLimit is less than which no server can be relied on to answer.
+const leastReplyLimit = 500 * time.Millisecond
+
+func configure(opts []Option) (settings, error) {
+	s := settings{logger: slog.New(slog.DiscardHandler), replyLimit: 6 * time.Second, dialTimeout: 5 * time.Second}
+	for _, o := range opts {
+		if o != nil {
+			o(&s)
+		}
+	}
+	switch {
+	case s.replyLimit < leastReplyLimit:
+		return s, fmt.Errorf("rueidis: a reply limit of %v is less than %v", s.replyLimit, leastReplyLimit)
+	case s.dialTimeout <= 0:
+		return s, fmt.Errorf("rueidis: a dial timeout of %v leaves no time", s.dialTimeout)
+	case s.sharding > transport.ShardingOff:
+		return s, fmt.Errorf("rueidis: there is no %v", s.sharding)
+	}
+	return s, nil
+}
+
+// WithLogger sets where connections made and lost are logged. Default: nowhere.
+func WithLogger(l *slog.Logger) Option {
+	return func(s *settings) {
+		if l != nil {
+			s.logger = l
+		}
+	}
+}
+
+// WithShardedPubSub sets how messages are published in a cluster. It must be the same
+// in the whole fleet: Redisson calls it shardedSubscriptionMode. Default:
+// transport.ShardingAuto. Elsewhere than in a cluster it has no effect.
+func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
+
+// WithReplyLimit sets how long a connection may owe a reply, while none comes to any
+// other call on it, until it is given up and made anew. It takes the place of the
+// client's ConnWriteTimeout, and should be twice redlatch.WithCommandTimeout, but no
+// more than a quarter of the shortest lease. Default 6 s, at least 500 ms.
+func WithReplyLimit(d time.Duration) Option { return func(s *settings) { s.replyLimit = d } }
+
+// WithDialTimeout bounds the wait for a connection from the rueidis client, which
+// makes one, or waits until one of its pool (BlockingPoolSize) is free. Default 5 s.
+func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
+
+// WithServerClient sets how a server is reached that the client does not lead to: dial
+// makes a client to the server at addr, host:port, which the transport closes. In a
+// cluster it is not needed. Elsewhere there are two uses:
+//
+//   - The check that tells dead waiters of fair locks from live ones has to ask every
+//     node on which somebody may listen. Without this option it works only as long as
+//     the master has no replicas.
+//   - When Sentinel has named another master, the transport goes there at once. Without
+//     this option it waits, connected to nobody, until the client has turned there.
+//
+// Default: none.
+func WithServerClient(dial func(ctx context.Context, addr string) (rueidis.Client, error)) Option {
+	return func(s *settings) { s.server = dial }
+}

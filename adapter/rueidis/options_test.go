@@ -1,0 +1,195 @@
+package rueidis_test
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	lib "github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// TestTheClientsOptionsDoNotConcernCalls has the options of clients that would repeat
+// calls, or make them wait, if they could. Connections are cut all the while.
+func TestTheClientsOptionsDoNotConcernCalls(t *testing.T) {
+	t.Parallel()
+	const callers, calls = 8, 250
+	for name, change := range map[string]func(*lib.ClientOption){
+		"defaults":          func(*lib.ClientOption) {},
+		"short lives":       func(o *lib.ClientOption) { o.ConnLifetime = 50 * time.Millisecond },
+		"no pipelines":      func(o *lib.ClientOption) { o.DisableAutoPipelining = true },
+		"flushes are late":  func(o *lib.ClientOption) { o.MaxFlushDelay = time.Millisecond },
+		"pool of three":     func(o *lib.ClientOption) { o.BlockingPoolSize = 3 },
+		"cache by prefix":   func(o *lib.ClientOption) { o.ClientTrackingOptions = []string{"PREFIX", "", "BCAST"} },
+		"one at a time":     func(o *lib.ClientOption) { o.PipelineMultiplex = -1 },
+		"clients of a name": func(o *lib.ClientOption) { o.ClientName = "somebody" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Shared(t)
+			proxy := redistest.NewProxy(t, server.Addr())
+			opt := plainly(proxy.Addr())
+			change(&opt)
+			tr := opened(t, clientOf(t, opt))
+			key := redistest.Key(t)
+			var mu sync.Mutex
+			outcomes := map[string]int{}
+			var wg sync.WaitGroup
+			for caller := range callers {
+				wg.Go(func() {
+					for i := range calls {
+						if caller == 0 && i%50 == 49 {
+							proxy.Reset()
+						}
+						_, err := do(tr, "INCR", key)
+						mu.Lock()
+						outcomes[class(err)]++
+						mu.Unlock()
+					}
+				})
+			}
+			wg.Wait()
+			ran, ok := server.Do(t, "INCR", key).(int64)
+			require.True(t, ok)
+			ran--
+			t.Log(outcomes)
+			assert.GreaterOrEqual(t, ran, int64(outcomes[""]))
+			assert.LessOrEqual(t, ran, int64(outcomes[""]+outcomes["uncertain"]), "a call ran twice")
+			assert.Equal(t, callers*calls, outcomes[""]+outcomes["uncertain"]+outcomes["not sent"], "other errors")
+		})
+	}
+}
+
+// TestSilenceEndsCallsWhateverTheClientWaitsFor is on a client that would wait an hour.
+func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
+	opt := plainly(proxy.Addr())
+	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.Dialer.Timeout = time.Hour, -1, 5*time.Second
+	client := clientOf(t, opt)
+	tr := opened(t, client, rueidis.WithReplyLimit(time.Second), rueidis.WithDialTimeout(time.Second))
+	key := redistest.Key(t)
+	_, err := do(tr, "INCR", key)
+	require.NoError(t, err)
+	proxy.Blackhole()
+	began := time.Now()
+	_, err = do(tr, "INCR", key)
+	require.ErrorIs(t, err, transport.ErrUncertain)
+	_, err = do(tr, "INCR", key)
+	require.ErrorIs(t, err, transport.ErrNotSent)
+	assert.Less(t, time.Since(began), 10*time.Second)
+	began = time.Now()
+	require.NoError(t, tr.Close())
+	assert.Less(t, time.Since(began), 5*time.Second, "Close waits for rueidis to let go")
+	proxy.Heal()
+}
+
+// TestTheClientIsLeftAsItWas uses it before, beside and after a transport.
+func TestTheClientIsLeftAsItWas(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := clientOf(t, plainly(server.Addr()))
+	ping := func() {
+		t.Helper()
+		require.NoError(t, client.Do(t.Context(), client.B().Ping().Build()).Error())
+	}
+	ping()
+	before := server.Clients(t)
+	tr := over(t, client)
+	subscribe(t, tr, "channel")
+	_, err := do(tr, "INCR", "key")
+	require.NoError(t, err)
+	ping()
+	assert.Equal(t, before+2, server.Clients(t), "one connection for commands, one that listens")
+	require.NoError(t, tr.Close())
+	require.NoError(t, tr.Close())
+	ping()
+	assert.Eventually(t, func() bool { return server.Clients(t) == before }, 10*time.Second, 10*time.Millisecond)
+}
+
+// TestAClosedClientIsAnErrorThatSaysSo closes the client under the transport.
+func TestAClosedClientIsAnErrorThatSaysSo(t *testing.T) {
+	t.Parallel()
+	client, err := lib.NewClient(plainly(redistest.Shared(t).Addr()))
+	require.NoError(t, err)
+	tr := opened(t, client)
+	client.Close()
+	_, err = do(tr, "PING", "key")
+	require.ErrorIs(t, err, transport.ErrNotSent)
+	require.ErrorIs(t, err, lib.ErrClosing)
+}
+
+func TestWhatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := rueidis.New(t.Context(), nil)
+	require.ErrorContains(t, err, "needs a client")
+	client := clientOf(t, plainly(redistest.Shared(t).Addr()))
+	for want, opt := range map[string]rueidis.Option{
+		"reply limit of 499ms": rueidis.WithReplyLimit(499 * time.Millisecond),
+		"dial timeout of 0s":   rueidis.WithDialTimeout(0),
+		"no Sharding(3)":       rueidis.WithShardedPubSub(transport.ShardingOff + 1),
+	} {
+		_, err := rueidis.New(t.Context(), client, opt)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestASlowReplyIsWaitedForWhateverTheClientSays is on a client that would give its
+// connection up long before.
+func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
+	opt := plainly(proxy.Addr())
+	opt.ConnWriteTimeout = 200 * time.Millisecond
+	tr := opened(t, clientOf(t, opt))
+	key := redistest.Key(t)
+	_, err := do(tr, "INCR", key)
+	require.NoError(t, err)
+	proxy.Blackhole(redistest.ToClient)
+	came := start(tr, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
+	select {
+	case o := <-came:
+		require.Fail(t, "it has not been answered", "%v", o.err)
+	case <-time.After(time.Second):
+	}
+	proxy.Heal()
+	o := <-came
+	require.NoError(t, o.err)
+	assert.Equal(t, int64(2), o.reply)
+}
+
+// TestARefusedChannelIsToldFromOthers asks for many channels at once, of which the
+// user may hear every other one.
+func TestARefusedChannelIsToldFromOthers(t *testing.T) {
+	t.Parallel()
+	const channels = 60
+	server := redistest.Start(t)
+	server.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&may:*")
+	tr := opened(t, clientOf(t, plainly(server.Addr())))
+	names := [2]string{"may:", "maynot:"}
+	var subs [channels]transport.Subscription
+	var errs [channels]error
+	for range 3 {
+		var wg sync.WaitGroup
+		for i := range channels {
+			wg.Go(func() { subs[i], errs[i] = tr.Subscribe(t.Context(), names[i%2]+strconv.Itoa(i)) })
+		}
+		wg.Wait()
+		for i := range channels {
+			if i%2 == 1 {
+				require.True(t, transport.IsCode(errs[i], "NOPERM"), "%v", errs[i])
+				continue
+			}
+			require.NoError(t, errs[i])
+			require.Equal(t, int64(1), server.Do(t, "PUBLISH", names[0]+strconv.Itoa(i), "heard"))
+			require.Equal(t, transport.Event{Payload: "heard"}, event(t, subs[i]))
+			subs[i].Close()
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package rueidis
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/redis/rueidis"
+)
+
+// received returns a result as redigo's Receive would: the reply, an error that the
+// server sent, which is a redis.Error, or the end of the connection.
+func received(r rueidis.RedisResult) (any, error) {
+	if err := r.NonRedisError(); err != nil {
+		return nil, err
+	}
+	m, err := r.ToMessage()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return nil, refusal(err)
+	}
+	return plain(&m), nil
+}
+
+// plain makes a message what it would be in the older version of the protocol: nil,
+// an int64, text, or an array of these and of errors.
+func plain(m *rueidis.RedisMessage) any {
+	switch {
+	case m.IsNil():
+		return nil
+	case m.IsInt64():
+		n, _ := m.ToInt64()
+		return n
+	case m.IsArray():
+		elements, _ := m.ToArray()
+		return array(elements)
+	case m.IsMap():
+		return pairs(m)
+	case m.IsBool():
+		return truth(m)
+	}
+	if err := m.Error(); err != nil {
+		return refusal(err)
+	}
+	text, _ := m.ToString()
+	if !m.IsString() {
+		text = strings.TrimPrefix(text, "txt:") // CLIENT INFO says what kind of text it is
+	}
+	return []byte(text)
+}
+
+func array(elements []rueidis.RedisMessage) []any {
+	all := make([]any, len(elements))
+	for i := range elements {
+		all[i] = plain(&elements[i])
+	}
+	return all
+}
+
+func pairs(m *rueidis.RedisMessage) []any {
+	fields, _ := m.ToMap()
+	all := make([]any, 0, 2*len(fields))
+	for name, value := range fields {
+		all = append(all, []byte(name), plain(&value))
+	}
+	return all
+}
+
+func truth(m *rueidis.RedisMessage) any {
+	if is, _ := m.ToBool(); is {
+		return int64(1)
+	}
+	return int64(0)
+}
+
+// refusal returns an error that the server sent. rueidis drops the code ERR from its
+// texts: what does not begin with another code gets it back.
+func refusal(err error) redis.Error {
+	text := err.Error()
+	code, _, _ := strings.Cut(text, " ")
+	if code == "" || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		text = "ERR " + text
+	}
+	return redis.Error(text)
+}
+
+// isRefusal reports whether err is something that the server said.
+func isRefusal(err error) bool {
+	var sent redis.Error
+	return errors.As(err, &sent)
+}
+
+// text makes an argument of a command what is sent. Others than these do not occur:
+// package transport names them.
+func text(arg any) string {
+	switch a := arg.(type) {
+	case string:
+		return a
+	case []byte:
+		return string(a)
+	case int:
+		return strconv.Itoa(a)
+	case int64:
+		return strconv.FormatInt(a, 10)
+	}
+	panic("rueidis: an argument of a kind that transport.Call does not permit")
+}

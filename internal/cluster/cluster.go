@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+var (
+	errClosed        = transport.ErrClosed
+	errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
+)
+
+// Cluster is a transport to a cluster. Make one with [New].
+type Cluster struct {
+	cfg    Config
+	ctx    context.Context //nolint:containedctx // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // surveyor, mover, and nodes that are being closed
+	due    chan struct{}  // a survey is
+
+	moves moves
+
+	mu       sync.Mutex // guards what follows; not held across I/O or while a done runs
+	closed   bool
+	running  bool                // surveyor and mover have been started
+	table    [slots]*node        // nil: nobody is known
+	replicas map[string][]string // of each master, by address
+	surveyed chan struct{}       // closed when the next survey has ended
+	err      error               // why the last survey failed
+	waiting  []*trip             // for a survey
+	subs     map[*subscription]struct{}
+	nodes    map[string]*node // by address
+	byTag    map[int64]*node
+	tags     int64
+	news     chan struct{} // closed when a connection, or the owner of a slot, is replaced
+	lacks    [kinds]bool   // the servers do not know this way to listen
+}
+
+var (
+	_ transport.Transport   = (*Cluster)(nil)
+	_ transport.Fencer      = (*Cluster)(nil)
+	_ transport.Slotter     = (*Cluster)(nil)
+	_ transport.Reconnecter = (*Cluster)(nil)
+	_ transport.Counter     = (*Cluster)(nil)
+)
+
+// New returns a transport that connects on first use. It panics when cfg lacks
+// something that is required.
+func New(cfg Config) *Cluster {
+	c := &Cluster{
+		cfg:      cfg.withDefaults(),
+		due:      make(chan struct{}, 1),
+		surveyed: make(chan struct{}),
+		subs:     map[*subscription]struct{}{},
+		nodes:    map[string]*node{},
+		byTag:    map[int64]*node{},
+		news:     make(chan struct{}),
+	}
+	c.moves.wake = make(chan struct{}, 1)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Start is part of transport.Transport. The call goes to the master of its first key's
+// slot, or to any master when it has no keys.
+func (c *Cluster) Start(call *transport.Call, done transport.Done) {
+	t := &trip{c: c, call: call, done: done, slot: -1}
+	if call.NumKeys > 0 {
+		t.slot = codec.Slot(call.Key(0))
+	}
+	t.depart()
+}
+
+// PublishCommand is part of transport.Transport: what Config said.
+func (c *Cluster) PublishCommand() string { return c.cfg.Publish }
+
+// Slot is part of transport.Slotter.
+func (c *Cluster) Slot(key string) int { return codec.Slot(key) }
+
+// Reconnected is part of transport.Reconnecter: the channel is closed when a node was
+// connected to again, and when slots have another master.
+func (c *Cluster) Reconnected() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.news
+}
+
+// reconnected closes the channel of Reconnected, if n is a master: nobody waits for
+// those that are only asked who is.
+func (c *Cluster) reconnected(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n.left.IsZero() {
+		c.announceLocked()
+	}
+}
+
+func (c *Cluster) announceLocked() {
+	close(c.news)
+	c.news = make(chan struct{})
+}
+
+// Fence is part of transport.Fencer; see mux.Mux.Fence.
+func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
+	c.mu.Lock()
+	n := c.byTag[call.Conn()&^(1<<tagShift-1)]
+	if call.Conn() == 0 && call.NumKeys > 0 {
+		n = c.table[codec.Slot(call.Key(0))] // it knows why the connection is not known
+	}
+	c.mu.Unlock()
+	if n == nil {
+		return errNoFence
+	}
+	return n.mux.Fence(ctx, call)
+}
+
+// begin starts the goroutines with the first use, mu held.
+func (c *Cluster) begin() {
+	if c.running || c.closed {
+		return
+	}
+	c.running = true
+	c.wg.Go(c.runSurveys)
+	c.wg.Go(c.runMoves)
+}
+
+// survey sees to it that there is a survey soon. It does not wait.
+func (c *Cluster) survey() {
+	select {
+	case c.due <- struct{}{}:
+	default:
+	}
+}
+
+// Close is part of transport.Transport.
+func (c *Cluster) Close() error {
+	c.cancel()
+	c.mu.Lock()
+	for _, n := range c.nodes {
+		c.wg.Go(n.close) // before mu is let go: another Close may wait at once
+	}
+	waiting, subs := c.waiting, c.subs
+	c.closed, c.waiting, c.subs, c.nodes = true, nil, nil, nil
+	c.mu.Unlock()
+	for _, t := range waiting {
+		t.done(nil, errClosedNotSent)
+	}
+	for s := range subs {
+		s.fail(errClosed)
+	}
+	c.wg.Wait()
+	return nil
+}

@@ -1,0 +1,227 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// The nodes of most worlds, and a key and channel of the first one's.
+const (
+	one = "10.0.0.1:1"
+	two = "10.0.0.2:1"
+	key = "redlatch:{bar}" // slot 5061
+)
+
+// inWorld runs a test on fake time. The Cluster is closed within it.
+func inWorld(t *testing.T, body func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { body(t, newWorld(t, "SPUBLISH", one, two)) })
+}
+
+func TestCallsGoWhereTheirSlotIsServed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for i := range 50 {
+			w.requireIncr("key"+string(rune('a'+i)), 1)
+		}
+		w.do(func() {
+			assert.Contains(t, w.servers[one].asked, "INCR")
+			assert.Contains(t, w.servers[two].asked, "INCR")
+			assert.Equal(t, 1, count(w.servers[one].asked, "CLUSTER")+count(w.servers[two].asked, "CLUSTER"), "surveys")
+		})
+		assert.Equal(t, codec.Slot(key), w.Slot(key))
+		assert.Equal(t, "SPUBLISH", w.PublishCommand())
+	})
+}
+
+func count(all []string, word string) (n int) {
+	for _, w := range all {
+		if w == word {
+			n++
+		}
+	}
+	return n
+}
+
+func TestACallFollowsItsSlotAndThoseAfterItGoStraightThere(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.requireIncr(key, 1)
+		again := w.Reconnected()
+		w.move(key, two)
+		w.requireIncr(key, 2)
+		<-again
+		synctest.Wait()
+		before := 0
+		w.do(func() { before = count(w.servers[one].asked, "INCR") })
+		w.requireIncr(key, 3)
+		w.do(func() { assert.Equal(t, before, count(w.servers[one].asked, "INCR")) })
+	})
+}
+
+func TestASlotThatIsOnItsWayIsAskedForCallByCall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.requireIncr(key, 1)
+		w.do(func() { w.servers[one].asking[key] = two })
+		w.requireIncr(key, 2)
+		w.requireIncr(key, 3)
+		w.do(func() {
+			asked := w.servers[two].asked
+			i := slices.Index(asked, "ASKING")
+			require.GreaterOrEqual(t, i, 0)
+			assert.Equal(t, "INCR", asked[i+1], "directly before the call")
+			assert.Equal(t, 3, count(w.servers[one].asked, "INCR"), "the slot is still there")
+		})
+	})
+}
+
+func TestACallThatIsSentInCirclesEndsNotSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.do(func() { w.servers[one].lies, w.servers[two].lies = two, one })
+		_, err := w.incr(key)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.True(t, transport.IsCode(err, "MOVED"), "%v", err)
+		w.do(func() {
+			assert.Equal(t, maxHops+1, count(w.servers[one].asked, "INCR")+count(w.servers[two].asked, "INCR"))
+		})
+	})
+}
+
+func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		gate := make(chan struct{})
+		w.do(func() { w.seeds, w.servers[two].gate = []string{one}, gate })
+		w.requireIncr(key, 1)
+		w.move(key, two)
+		call := &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}
+		came := make(chan error, 1)
+		w.Start(call, func(_ any, err error) { came <- err })
+		synctest.Wait()
+		require.False(t, call.Abandon(), "it was sent to the first node")
+		require.NoError(t, w.Fence(t.Context(), call), "which has answered")
+		require.Empty(t, came)
+		close(gate)
+		require.ErrorIs(t, <-came, transport.ErrNotSent)
+		w.requireIncr(key, 2)
+		w.do(func() { assert.Equal(t, 1, count(w.servers[two].asked, "INCR"), "it has run after all") })
+	})
+}
+
+func TestCallsThatWaitForASurveyEndWithIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.kill(one)
+		w.kill(two)
+		_, err := w.incr(key)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorContains(t, err, "connection refused")
+		w.do(func() { w.servers[two].down = false })
+		_, err = w.incr(key)
+		require.ErrorIs(t, err, transport.ErrNotSent, "its own node is down still")
+		w.do(func() { w.servers[one].down = false })
+		time.Sleep(time.Second)
+		w.requireIncr(key, 1)
+	})
+}
+
+func TestASlotThatNobodyServesIsNotSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.move(key, "")
+		_, err := w.incr(key)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = w.Subscribe(ctx, key)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		w.requireIncr("{foo}", 1)
+	})
+}
+
+func TestANodeThatIsSilentHoldsUpASurveyForAMoment(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.do(func() { w.servers[one].silent = true })
+		began := time.Now()
+		w.requireIncr("{foo}", 1) // the other's
+		assert.LessOrEqual(t, time.Since(began), hurry)
+	})
+}
+
+func TestAnotherMasterIsFoundWhenOneDies(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.requireIncr(key, 1)
+		sub := w.subscribe(key)
+		w.kill(one)
+		_, err := w.incr(key)
+		require.Error(t, err)
+		time.Sleep(3 * time.Second)
+		again := w.Reconnected()
+		w.do(func() {
+			for slot, addr := range w.owner {
+				if addr == one {
+					w.owner[slot] = two
+				}
+			}
+		})
+		began := time.Now()
+		w.requireEvent(sub, transport.Event{Gap: true}) // nobody calls: the subscription looks
+		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
+		<-again
+		w.requireIncr(key, 2)
+		w.publish(two, "SHARDNUMSUB", key, "there")
+		w.requireEvent(sub, transport.Event{Payload: "there"})
+		sub.Close()
+	})
+}
+
+func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.requireIncr(key, 1)
+		sub := w.subscribe(key)
+		w.do(func() {
+			for slot := range w.owner {
+				w.owner[slot] = two
+			}
+		})
+		w.requireIncr(key, 2)
+		w.requireEvent(sub, transport.Event{Gap: true})
+		open := func() (n int) { w.do(func() { n = len(w.servers[one].conns) }); return n }
+		synctest.Wait()
+		require.Equal(t, 3, open())
+		time.Sleep(formerTime)
+		w.survey()
+		time.Sleep(time.Second)
+		w.survey() // the first one notes, and has just asked it
+		synctest.Wait()
+		require.Zero(t, open())
+		w.requireIncr(key, 3)
+		sub.Close()
+	})
+}
+
+func TestFencesKnowTheNodeOfAConnection(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		here := &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}
+		there := &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{"{foo}"}}
+		var wg sync.WaitGroup
+		for _, call := range []*transport.Call{here, there} {
+			wg.Add(1)
+			w.Start(call, func(_ any, err error) { assert.NoError(t, err); wg.Done() })
+		}
+		wg.Wait()
+		assert.NotEqual(t, here.Conn(), there.Conn(), "both servers call their connection 7")
+		assert.NoError(t, w.Fence(t.Context(), here))
+		w.kill(one)
+		synctest.Wait()
+		assert.Error(t, w.Fence(t.Context(), here))
+		assert.NoError(t, w.Fence(t.Context(), there))
+		assert.ErrorIs(t, w.Fence(t.Context(), &transport.Call{}), errNoFence)
+	})
+}

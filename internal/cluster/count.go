@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Listeners is part of transport.Counter. It asks the master of each channel's slot and
+// its replicas, for both ways to listen, and returns the larger number of each channel,
+// since who is there listens either way, or both. The way that nobody publishes may be
+// one that the servers do not know, or do not let us ask about.
+func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	if len(channels) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Command,
+		fmt.Errorf("no reply within %v: %w", c.cfg.Command, context.DeadlineExceeded))
+	defer cancel()
+	counts := make([]int64, len(channels))
+	groups, err := c.group(ctx, channels)
+	if err != nil {
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(groups))
+	for i, g := range groups {
+		wg.Go(func() { errs[i] = g.count(ctx, c, counts) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err // not all of them: they could be of two classes
+		}
+	}
+	return counts, nil
+}
+
+// group is the channels of one node.
+type group struct {
+	node     *node
+	counts   [kinds]*census.Census
+	channels []string
+	places   []int // where the numbers go
+}
+
+// group finds out whom to ask. The nodes are counted as busy until they were.
+func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error) {
+	if err := c.await(ctx, channels); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errClosedNotSent
+	}
+	byNode := map[*node]*group{}
+	var groups []*group
+	for i, channel := range channels {
+		n := c.table[codec.Slot(channel)]
+		if n == nil {
+			return nil, unserved(c.err)
+		}
+		if byNode[n] == nil {
+			byNode[n] = &group{node: n, counts: c.censuses(n)}
+			groups = append(groups, byNode[n])
+		}
+		g := byNode[n]
+		g.channels, g.places = append(g.channels, channel), append(g.places, i)
+	}
+	for _, g := range groups {
+		g.node.pending++
+	}
+	return groups, nil
+}
+
+// await waits for a survey if one is needed.
+func (c *Cluster) await(ctx context.Context, channels []string) error {
+	c.mu.Lock()
+	known := true
+	for _, channel := range channels {
+		known = known && c.table[codec.Slot(channel)] != nil
+	}
+	surveyed := c.surveyed
+	if !known {
+		c.begin()
+	}
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	c.survey()
+	select {
+	case <-surveyed:
+		return nil
+	case <-c.ctx.Done():
+		return errClosedNotSent
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", transport.ErrNotSent, context.Cause(ctx))
+	}
+}
+
+// censuses returns those who count on n, mu held.
+func (c *Cluster) censuses(n *node) [kinds]*census.Census {
+	for k, command := range [kinds]string{classic: "PUBLISH", sharded: "SPUBLISH"} {
+		if n.counts[k] == nil {
+			n.counts[k] = census.New(census.Config{
+				Master:   n.mux,
+				Replica:  func(addr string) census.Replica { return c.muxTo(n.replica(addr), 0) },
+				Replicas: func(ctx context.Context) ([]string, error) { return n.replicas(ctx) },
+				Publish:  command, Command: c.cfg.Command,
+			})
+		}
+	}
+	return n.counts
+}
+
+// replica returns a node that n's replica at addr is dialled as.
+func (n *node) replica(addr string) *node {
+	r := &node{addr: addr, left: time.Now()}
+	r.hint.Store(n.hint.Load())
+	return r
+}
+
+// replicas asks n for its replicas.
+func (n *node) replicas(ctx context.Context) ([]string, error) {
+	reply, err := n.mux.Ask(ctx, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
+	if err != nil {
+		return nil, fmt.Errorf("redlatch: the replicas of %s cannot be found out: %w", n.addr, err)
+	}
+	spans, err := spansOf(reply, n.addr)
+	if err != nil {
+		return nil, fmt.Errorf("redlatch: the replicas of %s cannot be found out: %w", n.addr, err)
+	}
+	for _, s := range spans {
+		if s.master == n.addr {
+			return s.replicas, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s is no master any more", transport.ErrNotSent, n.addr)
+}
+
+// count puts the numbers of g's channels in their places.
+func (g *group) count(ctx context.Context, c *Cluster, counts []int64) error {
+	var numbers [kinds][]int64
+	var errs [kinds]error
+	var wg sync.WaitGroup
+	for k := range kinds {
+		wg.Go(func() { numbers[k], errs[k] = g.counts[k].Listeners(ctx, g.channels...) })
+	}
+	wg.Wait()
+	c.mu.Lock()
+	g.node.pending--
+	c.mu.Unlock()
+	for k, err := range errs {
+		var refusal *transport.ServerError
+		if err != nil && (kind(k) == published(c.cfg.Publish) || !errors.As(err, &refusal)) {
+			return err
+		}
+	}
+	for i, place := range g.places {
+		for k := range kinds {
+			if numbers[k] != nil {
+				counts[place] = max(counts[place], numbers[k][i])
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// Package cluster is a transport to a Redis or Valkey Cluster, over connections that
+// others make: it needs to be told which nodes there may be and how to connect to one.
+// It finds out who serves which slot, sends each call there, follows slots that move,
+// and listens to each channel where its slot is served.
+//
+// # The life of a call
+//
+//	Start ─▶ who serves the slot? ──known──▶ the node's mux ─▶ reply ─▶ done
+//	             │ not known                   ▲          │
+//	             ▼                             │          ├─ MOVED, ASK: to the node
+//	          waits for a survey ──────────────┤          │  that is named, at most
+//	             │                             └──────────┘  [maxHops] times
+//	             └─ nobody answers: ends not sent
+//
+// A server that says MOVED or ASK has not run the call, so it may be sent again. A
+// call whose caller has left in between is not: see mux.Mux.Redirect. A call whose
+// connection breaks is as uncertain here as anywhere, and is never sent again. What a
+// node says that cannot serve now (TRYAGAIN while a slot moves, CLUSTERDOWN, LOADING,
+// READONLY) goes to the caller, who knows how long it is worth trying.
+//
+// # Surveys
+//
+// A survey asks the nodes (CLUSTER SLOTS), one after the other in short order, until
+// one answers. There is one when a call, a subscription or a connection shows that
+// what is known is not so any more, and at most one in a tenth of a second; there is
+// none on a timer. While a node that should be there cannot be reached, the calls to
+// it and its subscribers' attempts to connect bring about one after the other, until
+// another node serves its slots.
+//
+// # The life of a subscription
+//
+// A channel is listened to with SUBSCRIBE and with SSUBSCRIBE, both on the master of
+// its slot, since peers may publish either way. The two are its legs.
+//
+//	homeless ──survey──▶ attached ──both legs acknowledged──▶ established
+//	    ▲                   │  ▲                                 │
+//	    │   cannot connect  │  └── the slot has moved ────────────┤ a gap follows
+//	    └───────────────────┘                                    │
+//	                                   failed: the server refuses the channel, or Close
+//
+// A leg of the kind that nobody publishes with may be refused (a server before
+// version 7 knows no SSUBSCRIBE, a user may lack the right): then the other is enough.
+// Before it is established a subscription fails when its node cannot be reached; after
+// that it waits for a node that can.
+//
+// # Who owns what
+//
+//   - The surveyor, a goroutine, makes the surveys.
+//   - The mover, a goroutine, moves subscriptions: it attaches and detaches legs, which
+//     nobody may do who was called by a subscriber.
+//   - Each master has a mux, at most two subscribers and, once somebody was counted,
+//     two censuses. They end with the first survey a minute after the node has ceased
+//     to be a master, if nothing is under way there, or with the cluster.
+//
+// Cluster.mu guards the table of slots, the nodes and the set of subscriptions; each
+// subscription has a mutex of its own, below it. Neither is held across I/O, nor while
+// a done runs. Close waits for all goroutines.
+package cluster

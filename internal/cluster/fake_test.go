@@ -1,0 +1,334 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a cluster in memory. Each key's value is how often it was written.
+type world struct {
+	*Cluster
+	t *testing.T
+
+	mu      sync.Mutex // guards what follows and the nodes
+	owner   [slots]string
+	values  map[string]int64
+	servers map[string]*server
+	seeds   []string // whom the Cluster knows in the beginning
+	lacks   string   // a command that no server knows
+}
+
+// server is one node of a world.
+type server struct {
+	w        *world
+	addr     string
+	down     bool
+	silent   bool          // reads and answers nothing
+	gate     chan struct{} // connections to it are made when it is closed; nil: at once
+	lies     string
+	conns    map[net.Conn]bool
+	asked    []string
+	asking   map[string]string // of a key: where this server sends a call (ASK)
+	replicas []string
+	subs     map[string][]net.Conn // by kind and channel
+}
+
+// newWorld makes a cluster of masters that share the slots.
+func newWorld(t *testing.T, publish string, masters ...string) *world {
+	t.Helper()
+	w := &world{t: t, values: map[string]int64{}, servers: map[string]*server{}, seeds: masters}
+	for i, addr := range masters {
+		w.add(addr)
+		for slot := slots * i / len(masters); slot < slots*(i+1)/len(masters); slot++ {
+			w.owner[slot] = addr
+		}
+	}
+	w.Cluster = New(Config{
+		Nodes: func() (seeds []string) { w.do(func() { seeds = w.seeds }); return seeds },
+		Dial:  w.dial, DialPubSub: w.dial, Publish: publish,
+	})
+	t.Cleanup(func() { assert.NoError(t, w.Close()) })
+	return w
+}
+
+func (w *world) add(addr string) *server {
+	s := &server{w: w, addr: addr, conns: map[net.Conn]bool{}, asking: map[string]string{}, subs: map[string][]net.Conn{}}
+	w.servers[addr] = s
+	return s
+}
+
+func (w *world) dial(ctx context.Context, addr, _ string) (redis.Conn, error) {
+	w.mu.Lock()
+	s := w.servers[addr]
+	gate := s.gate
+	w.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.down {
+		return nil, errors.New("connection refused")
+	}
+	ours, theirs := net.Pipe()
+	s.conns[theirs] = true
+	go s.serve(theirs)
+	return redis.NewConn(ours, 0, 0), nil
+}
+
+// do changes the world.
+func (w *world) do(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+// move gives the slot of key to another node.
+func (w *world) move(key, to string) { w.do(func() { w.owner[codec.Slot(key)] = to }) }
+
+// kill ends a node, and its connections.
+func (w *world) kill(addr string) {
+	w.do(func() {
+		s := w.servers[addr]
+		s.down = true
+		for c := range s.conns {
+			_ = c.Close()
+		}
+	})
+}
+
+// serve answers one connection.
+func (s *server) serve(c net.Conn) {
+	defer func() {
+		_ = c.Close()
+		s.w.do(func() { delete(s.conns, c) })
+	}()
+	r := bufio.NewReader(c)
+	asking := false
+	for {
+		words, err := readCommand(r)
+		if err != nil {
+			return
+		}
+		s.w.mu.Lock()
+		reply := s.answer(c, words, asking)
+		silent := s.silent
+		s.asked = append(s.asked, words[0])
+		s.w.mu.Unlock()
+		asking = words[0] == "ASKING"
+		if silent {
+			continue
+		}
+		if _, err := io.WriteString(c, reply); err != nil {
+			return
+		}
+	}
+}
+
+func readCommand(r *bufio.Reader) ([]string, error) {
+	n, err := readNumber(r)
+	if err != nil {
+		return nil, err
+	}
+	words := make([]string, n)
+	for i := range words {
+		size, err := readNumber(r)
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size+2)
+		if _, err := io.ReadFull(r, text); err != nil {
+			return nil, err
+		}
+		words[i] = string(text[:size])
+	}
+	return words, nil
+}
+
+func readNumber(r *bufio.Reader) (int, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// answer returns what the server says, the world's mu held.
+func (s *server) answer(c net.Conn, words []string, asking bool) string {
+	if words[0] == s.w.lacks {
+		return "-ERR unknown command\r\n"
+	}
+	switch words[0] {
+	case "PING", "ASKING":
+		return "+PONG\r\n"
+	case "CLIENT":
+		if words[1] == "ID" {
+			return ":7\r\n" // every node has a connection 7
+		}
+		return "-ERR no\r\n"
+	case "CLUSTER":
+		return s.slots()
+	case "INCR":
+		if refusal := s.redirect(words[1], asking); refusal != "" {
+			return refusal
+		}
+		s.w.values[words[1]]++
+		return fmt.Sprintf(":%d\r\n", s.w.values[words[1]])
+	case "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE":
+		return s.listen(c, strings.ToLower(words[0]), words[1])
+	case "PUBSUB":
+		reply := fmt.Sprintf("*%d\r\n", 2*len(words[2:]))
+		for _, channel := range words[2:] {
+			reply += fmt.Sprintf("+%s\r\n:%d\r\n", channel, len(s.subs[words[1]+channel]))
+		}
+		return reply
+	case "HELLO":
+		return "*4\r\n+mode\r\n+cluster\r\n+role\r\n+replica\r\n"
+	}
+	return "-ERR what is " + words[0] + "\r\n"
+}
+
+func (s *server) slots() string {
+	var spans []string
+	for first := 0; first < slots; {
+		owner, last := s.w.owner[first], first
+		for last+1 < slots && s.w.owner[last+1] == owner {
+			last++
+		}
+		if owner != "" {
+			spans = append(spans, span2text(first, last, append([]string{owner}, s.w.servers[owner].replicas...)))
+		}
+		first = last + 1
+	}
+	return fmt.Sprintf("*%d\r\n%s", len(spans), strings.Join(spans, ""))
+}
+
+func span2text(first, last int, nodes []string) string {
+	text := fmt.Sprintf("*%d\r\n:%d\r\n:%d\r\n", 2+len(nodes), first, last)
+	for _, addr := range nodes {
+		host, port, _ := net.SplitHostPort(addr)
+		text += fmt.Sprintf("*3\r\n$%d\r\n%s\r\n:%s\r\n$1\r\nx\r\n", len(host), host, port)
+	}
+	return text
+}
+
+// redirect returns where the server sends those who ask for key, "" nowhere.
+func (s *server) redirect(key string, asking bool) string {
+	slot := codec.Slot(key)
+	switch {
+	case s.lies != "":
+		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.lies)
+	case s.w.owner[slot] != s.addr && !asking:
+		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.w.owner[slot])
+	case s.asking[key] != "":
+		return fmt.Sprintf("-ASK %d %s\r\n", slot, s.asking[key])
+	}
+	return ""
+}
+
+func (s *server) listen(c net.Conn, word, channel string) string {
+	kind := "NUMSUB"
+	if strings.HasPrefix(word, "s") && word != "subscribe" {
+		kind = "SHARDNUMSUB"
+		if refusal := s.redirect(channel, false); refusal != "" {
+			return refusal
+		}
+	}
+	key := kind + channel
+	s.subs[key] = slices.DeleteFunc(s.subs[key], func(other net.Conn) bool { return other == c })
+	if strings.HasSuffix(word, "nsubscribe") {
+		return push(word, channel)
+	}
+	s.subs[key] = append(s.subs[key], c)
+	return push(word, channel)
+}
+
+func push(word, channel string) string {
+	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(word), word, len(channel), channel)
+}
+
+// listeners returns how many listen at a node.
+func (w *world) listeners(addr, kind, channel string) (n int) {
+	w.do(func() { n = len(w.servers[addr].subs[kind+channel]) })
+	return n
+}
+
+// publish sends a message to those who listen at a node.
+func (w *world) publish(addr, kind, channel, payload string) {
+	word := map[string]string{"NUMSUB": "message", "SHARDNUMSUB": "smessage"}[kind]
+	var all []net.Conn
+	w.do(func() { all = slices.Clone(w.servers[addr].subs[kind+channel]) })
+	for _, c := range all {
+		_, err := fmt.Fprintf(c, "*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(word), word, len(channel), channel, len(payload), payload)
+		assert.NoError(w.t, err)
+	}
+}
+
+// incr runs INCR and returns its outcome.
+func (w *world) incr(key string) (any, error) {
+	w.t.Helper()
+	type outcome struct {
+		reply any
+		err   error
+	}
+	came := make(chan outcome, 1)
+	w.Start(&transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}, func(reply any, err error) { came <- outcome{reply, err} })
+	select {
+	case o := <-came:
+		return o.reply, o.err
+	case <-time.After(time.Minute):
+		require.Fail(w.t, "no outcome")
+		return nil, nil
+	}
+}
+
+func (w *world) requireIncr(key string, want int64) {
+	w.t.Helper()
+	reply, err := w.incr(key)
+	require.NoError(w.t, err)
+	require.Equal(w.t, want, reply)
+}
+
+func (w *world) subscribe(channel string) transport.Subscription {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	sub, err := w.Subscribe(ctx, channel)
+	require.NoError(w.t, err)
+	return sub
+}
+
+func (w *world) requireEvent(sub transport.Subscription, want transport.Event) {
+	w.t.Helper()
+	select {
+	case e, ok := <-sub.Events():
+		require.True(w.t, ok, "%v", sub.Err())
+		require.Equal(w.t, want, e)
+	case <-time.After(time.Minute):
+		require.Fail(w.t, "no event")
+	}
+}

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/pubsub"
+)
+
+// tagShift is where the tag of a node begins in the names of its connections.
+const tagShift = 36
+
+// formerTime is how long a node that is no master any more keeps its connections.
+const formerTime = time.Minute
+
+var errNoFence = errors.New("redlatch: the call's connection is not known to any node of the cluster")
+
+// kind is a way to listen.
+type kind int
+
+const (
+	classic kind = iota // SUBSCRIBE
+	sharded             // SSUBSCRIBE
+	kinds               // how many there are
+)
+
+// published is the kind that hears what command publishes.
+func published(command string) kind {
+	if command == "SPUBLISH" {
+		return sharded
+	}
+	return classic
+}
+
+// node is a server that is or was a master, or that was asked for a survey.
+type node struct {
+	addr string
+	tag  int64
+	hint atomic.Pointer[string] // a key in a slot that it serves
+	mux  *mux.Mux
+
+	// Guarded by Cluster.mu.
+	pending int       // calls under way
+	legs    int       // subscriptions' legs on it
+	left    time.Time // when it ceased to be a master; zero: it is one
+	subs    [kinds]*pubsub.Subscriber
+	counts  [kinds]*census.Census
+}
+
+// node returns the node at addr, mu held.
+func (c *Cluster) node(addr string) *node {
+	if n := c.nodes[addr]; n != nil {
+		return n
+	}
+	c.tags++
+	n := &node{addr: addr, tag: c.tags << tagShift, left: time.Now()}
+	n.mux = c.muxTo(n, n.tag)
+	c.nodes[addr], c.byTag[n.tag] = n, n
+	return n
+}
+
+// key returns a key that the node serves, "" when none is known.
+func (n *node) key() string {
+	if hint := n.hint.Load(); hint != nil {
+		return *hint
+	}
+	return ""
+}
+
+// muxTo makes a mux to n.
+func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
+	return mux.New(mux.Config{
+		Dial: func(ctx context.Context) (redis.Conn, error) {
+			return c.cfg.Dial(ctx, n.addr, n.key())
+		},
+		Tag: tag, ReplyLimit: c.cfg.ReplyLimit, DialTimeout: c.cfg.DialTimeout,
+		Logger: c.cfg.Logger.With("node", n.addr), OnReconnect: func() { c.reconnected(n) },
+	})
+}
+
+// subscriber returns what listens on n, mu held.
+func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
+	if n.subs[k] == nil {
+		n.subs[k] = pubsub.New(pubsub.Config{
+			Dial: func(ctx context.Context) (redis.Conn, error) {
+				return c.cfg.DialPubSub(ctx, n.addr, n.key())
+			},
+			Sharded: k == sharded, DialTimeout: c.cfg.DialTimeout, Logger: c.cfg.Logger.With("node", n.addr),
+			OnLost: func(error) { c.deaf(n, k) },
+		})
+	}
+	return n.subs[k]
+}
+
+// close ends all that there is of n. Nobody may use it any more.
+func (n *node) close() {
+	for k := range kinds {
+		if n.subs[k] != nil {
+			_ = n.subs[k].Close() // always nil
+		}
+		if n.counts[k] != nil {
+			n.counts[k].Close()
+		}
+	}
+	_ = n.mux.Close() // always nil
+}
+
+// retire closes the nodes that ceased to be masters a while ago, as far as nothing is
+// under way on them, mu held.
+func (c *Cluster) retire(now time.Time) {
+	for addr, n := range c.nodes {
+		if n.left.IsZero() || now.Sub(n.left) < formerTime || n.pending > 0 || n.legs > 0 {
+			continue
+		}
+		delete(c.nodes, addr)
+		delete(c.byTag, n.tag)
+		c.wg.Go(n.close)
+	}
+}

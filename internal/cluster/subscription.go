@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// subscription is one listener on one channel.
+type subscription struct {
+	c       *Cluster
+	channel string
+	slot    int
+	events  chan transport.Event
+	ready   chan struct{} // closed when it is established, or has failed before
+
+	at *node // where it listens; guarded by Cluster.mu, written under moving too
+
+	// moving is held while legs are attached and detached, which is done under no
+	// other mutex, and never by who was called by a subscriber.
+	moving sync.Mutex
+
+	mu          sync.Mutex  // guards what follows; below Cluster.mu
+	legs        [kinds]*leg // nil: none of the kind
+	established bool
+	gap         bool // messages may have been missed: to be told when all legs are there
+	broken      bool // a leg has failed: it is to be attached anew
+	over        bool
+	err         error
+}
+
+// Subscribe is part of transport.Transport. It sends SUBSCRIBE and SSUBSCRIBE to the
+// master of the channel's slot.
+func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := &subscription{
+		c: c, channel: channel, slot: codec.Slot(channel),
+		events: make(chan transport.Event, 1), ready: make(chan struct{}),
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, errClosed
+	}
+	c.begin()
+	c.subs[s] = struct{}{}
+	known := c.table[s.slot] != nil
+	c.mu.Unlock()
+	if known {
+		s.settle()
+	} else {
+		c.survey()
+	}
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		s.Close()
+		return nil, ctx.Err()
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Events is part of transport.Subscription.
+func (s *subscription) Events() <-chan transport.Event { return s.events }
+
+// Err is part of transport.Subscription.
+func (s *subscription) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Close is part of transport.Subscription.
+func (s *subscription) Close() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.settle()
+}
+
+// settle sees to it that s listens where its slot is served, or nowhere when it is over.
+func (s *subscription) settle() {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	c := s.c
+	c.mu.Lock()
+	n := c.table[s.slot]
+	s.mu.Lock()
+	over, stays := s.over, n == nil || n == s.at && !s.broken
+	s.mu.Unlock()
+	if !over && (stays || c.closed) {
+		c.mu.Unlock()
+		return
+	}
+	if over {
+		n = nil
+		delete(c.subs, s)
+	}
+	old, legs := s.replace(n)
+	c.mu.Unlock()
+	for k, l := range legs {
+		if l != nil {
+			l.stop = l.on.Listen(s.channel, legs[k])
+		}
+	}
+	for _, l := range old {
+		if l != nil {
+			l.stop()
+		}
+	}
+}
+
+// replace gives s new legs on n, nil is nowhere, and returns those that it had and has;
+// Cluster.mu is held.
+func (s *subscription) replace(n *node) (old, legs [kinds]*leg) {
+	c := s.c
+	if s.at != nil {
+		s.at.legs--
+	}
+	if s.at = n; n != nil {
+		n.legs++
+		n.hint.CompareAndSwap(nil, &s.channel)
+		for k := range kinds {
+			if !c.lacks[k] || k == published(c.cfg.Publish) {
+				legs[k] = &leg{s: s, kind: k, addr: n.addr, on: c.subscriber(n, k)}
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old = s.legs
+	s.legs, s.broken, s.gap = legs, false, s.established
+	return old, legs
+}
+
+// complete tells the listener when all legs are there, mu held.
+func (s *subscription) complete() {
+	for _, l := range s.legs {
+		if l != nil && !l.acked && !l.refused {
+			return
+		}
+	}
+	if !s.established {
+		s.established = true
+		close(s.ready)
+		return
+	}
+	if s.gap {
+		s.gap = false
+		s.offer(transport.Event{Gap: true})
+	}
+}
+
+// offer never blocks: a full slot holds a wake-up already.
+func (s *subscription) offer(e transport.Event) {
+	select {
+	case s.events <- e:
+	default:
+	}
+}
+
+// deaf notes that a leg's connection is lost.
+func (s *subscription) deaf(k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.legs[k]; l != nil && l.acked {
+		l.acked, s.gap = false, s.established
+	}
+}
+
+// fail ends s for good.
+func (s *subscription) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failLocked(err)
+}
+
+// failPending ends s unless it is established, and reports whether it is over.
+func (s *subscription) failPending(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.established {
+		s.failLocked(err)
+	}
+	return s.over
+}
+
+func (s *subscription) failLocked(err error) {
+	if s.over {
+		return
+	}
+	s.over, s.err = true, err
+	if !s.established {
+		close(s.ready)
+	}
+	close(s.events)
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestBothKindsOfMessagesAreHeardWhereTheSlotIs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.do(func() { w.seeds = []string{one} })
+		sub := w.subscribe(key)
+		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
+		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
+		for _, kind := range []string{"NUMSUB", "SHARDNUMSUB"} {
+			w.publish(one, kind, key, kind)
+			w.requireEvent(sub, transport.Event{Payload: kind})
+		}
+		second := w.subscribe(key)
+		require.Equal(t, 1, w.listeners(one, "NUMSUB", key), "a channel is subscribed once")
+		second.Close()
+		sub.Close()
+		synctest.Wait()
+		assert.Zero(t, w.listeners(one, "NUMSUB", key))
+		assert.Zero(t, w.listeners(one, "SHARDNUMSUB", key))
+		w.do(func() { assert.Empty(t, w.servers[two].conns, "nobody listens to anything there") })
+	})
+}
+
+func TestAThousandChannelsTakeOneConnectionOfEachKindToANode(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		subs := make([]transport.Subscription, 1000)
+		for i := range subs {
+			subs[i] = w.subscribe(fmt.Sprint("channel", i))
+		}
+		w.do(func() {
+			listening := len(w.servers[one].conns) + len(w.servers[two].conns)
+			assert.LessOrEqual(t, listening, 2*2+1, "two kinds, two nodes, and the one connection that asked")
+		})
+		for _, sub := range subs {
+			sub.Close()
+		}
+	})
+}
+
+func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sub := w.subscribe(key)
+		w.move(key, two)
+		w.do(func() {
+			for _, c := range w.servers[one].subs["SHARDNUMSUB"+key] {
+				go func() { _, _ = c.Write([]byte(push("sunsubscribe", key))) }()
+			}
+			delete(w.servers[one].subs, "SHARDNUMSUB"+key)
+		})
+		w.requireEvent(sub, transport.Event{Gap: true})
+		require.Equal(t, 1, w.listeners(two, "NUMSUB", key))
+		require.Equal(t, 1, w.listeners(two, "SHARDNUMSUB", key))
+		w.publish(two, "SHARDNUMSUB", key, "over there")
+		w.requireEvent(sub, transport.Event{Payload: "over there"})
+		synctest.Wait()
+		assert.Zero(t, w.listeners(one, "NUMSUB", key), "it is left behind")
+		sub.Close()
+	})
+}
+
+func TestAGapIsToldWhenBothLegsAreThereAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sub := w.subscribe(key)
+		for range 3 {
+			w.do(func() {
+				for c := range w.servers[one].conns {
+					_ = c.Close()
+				}
+				clear(w.servers[one].subs)
+			})
+			w.requireEvent(sub, transport.Event{Gap: true})
+			require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
+			require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
+			time.Sleep(time.Minute)
+			select {
+			case e := <-sub.Events():
+				require.Fail(t, "one gap is enough", "%+v", e)
+			default:
+			}
+		}
+		sub.Close()
+	})
+}
+
+func TestServersThatKnowOneWayToListenAreListenedToThatWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "PUBLISH", one)
+		w.lacks = "SSUBSCRIBE"
+		for range 3 {
+			sub := w.subscribe(key)
+			w.publish(one, "NUMSUB", key, "there")
+			w.requireEvent(sub, transport.Event{Payload: "there"})
+			sub.Close()
+		}
+		synctest.Wait()
+		w.do(func() {
+			assert.Equal(t, 1, count(w.servers[one].asked, "SSUBSCRIBE"), "it is not tried again and again")
+		})
+	})
+}
+
+func TestAChannelThatIsRefusedTheWayThatIsPublishedFails(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.do(func() { w.lacks = "SSUBSCRIBE" })
+		_, err := w.Subscribe(t.Context(), key)
+		require.True(t, transport.IsCode(err, "ERR"), "%v", err)
+		synctest.Wait()
+		assert.Zero(t, w.listeners(one, "NUMSUB", key), "nor is it listened to the other way")
+	})
+}
+
+func TestASubscriptionIsNotMadeWhereNobodyAnswersButAnEstablishedOneWaits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sub := w.subscribe(key)
+		w.kill(one)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := w.Subscribe(ctx, key+"2")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, sub.Err())
+		w.do(func() { w.servers[one].down = false; clear(w.servers[one].subs) })
+		w.requireEvent(sub, transport.Event{Gap: true})
+		sub.Close()
+	})
+}
+
+func TestListenersAreCountedOnEveryNodeOfTheirShardEitherWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const replica = "10.0.0.3:1"
+		w.do(func() {
+			w.add(replica)
+			w.servers[one].replicas = []string{replica}
+			w.servers[replica].subs["NUMSUB"+key] = make([]net.Conn, 2)
+			w.servers[replica].subs["SHARDNUMSUBother:{bar}"] = make([]net.Conn, 1)
+		})
+		sub := w.subscribe(key)
+		counts, err := w.Listeners(t.Context(), "{foo}", key, "other:{bar}", "nobody:{bar}")
+		require.NoError(t, err)
+		assert.Equal(t, []int64{0, 3, 1, 0}, counts)
+		w.kill(replica)
+		synctest.Wait()
+		_, err = w.Listeners(t.Context(), key)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorContains(t, err, replica)
+		sub.Close()
+	})
+}

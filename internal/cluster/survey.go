@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	// between is the least time from one survey to the next.
+	between = 100 * time.Millisecond
+	// hurry is how long one node is waited for until another is asked, too.
+	hurry = 250 * time.Millisecond
+)
+
+// never is when a node that is a master has left.
+var never time.Time
+
+// runSurveys is the surveyor.
+func (c *Cluster) runSurveys() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.due:
+		case <-c.ctx.Done():
+			return
+		}
+		spans, err := c.ask()
+		if c.ctx.Err() != nil {
+			return
+		}
+		c.finish(spans, err)
+		timer.Reset(between)
+		select {
+		case <-timer.C:
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// finding is what one node said.
+type finding struct {
+	spans []span
+	err   error
+}
+
+// ask asks one node after the other who serves what, and returns the first answer, or
+// the first reason why there is none.
+func (c *Cluster) ask() ([]span, error) {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Command,
+		fmt.Errorf("no answer within %v: %w", c.cfg.Command, context.DeadlineExceeded))
+	defer cancel()
+	nodes := c.informants()
+	came := make(chan finding, len(nodes))
+	var first error
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for asked, answered := 0, 0; answered < len(nodes); {
+		select {
+		case <-timer.C:
+			if asked < len(nodes) {
+				c.askOne(ctx, nodes[asked], came)
+				asked++
+				timer.Reset(hurry)
+			}
+		case f := <-came:
+			if f.err == nil {
+				return f.spans, nil
+			}
+			if first == nil {
+				first = f.err
+			}
+			answered++
+			timer.Reset(0)
+		case <-ctx.Done():
+			return nil, errors.Join(first, context.Cause(ctx))
+		}
+	}
+	if first == nil {
+		first = errors.New("no node of the cluster is known")
+	}
+	return nil, first
+}
+
+func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
+	call := &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}, Urgent: true}
+	stop := context.AfterFunc(ctx, func() { call.Abandon() })
+	c.mu.Lock()
+	n.pending++
+	c.mu.Unlock()
+	n.mux.Start(call, func(reply any, err error) {
+		stop()
+		c.mu.Lock()
+		n.pending--
+		c.mu.Unlock()
+		if err != nil {
+			came <- finding{err: fmt.Errorf("%s: %w", n.addr, err)}
+			return
+		}
+		spans, err := spansOf(reply, n.addr)
+		if err == nil && len(spans) == 0 {
+			err = fmt.Errorf("%s knows of nobody who serves a slot", n.addr)
+		}
+		came <- finding{spans, err}
+	})
+}
+
+// informants returns whom to ask, in a random order but masters first.
+func (c *Cluster) informants() []*node {
+	seeds := c.cfg.Nodes()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	var masters, others []*node
+	for _, n := range c.nodes {
+		if n.left.IsZero() {
+			masters = append(masters, n)
+		}
+	}
+	for _, addr := range seeds {
+		if n := c.node(addr); !n.left.IsZero() {
+			others = append(others, n)
+		}
+	}
+	shuffle(masters)
+	shuffle(others)
+	return append(masters, others...)
+}
+
+func shuffle(nodes []*node) {
+	//nolint:gosec // spreading load needs no secrets
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+}
+
+// finish takes the outcome of a survey in, and lets those go on who wait for one.
+func (c *Cluster) finish(spans []span, err error) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	if err == nil {
+		c.install(spans)
+		c.retire(time.Now())
+	}
+	failed := c.release()
+	c.evictLocked(err)
+	close(c.surveyed)
+	c.surveyed = make(chan struct{})
+	c.mu.Unlock()
+	for _, t := range failed {
+		t.done(nil, unserved(err))
+	}
+}
+
+// unserved is what calls and subscriptions end with when, after a survey that ended
+// with err, nobody is known who serves their slot.
+func unserved(err error) error {
+	if err == nil {
+		return fmt.Errorf("%w: no node of the cluster serves the slot", transport.ErrNotSent)
+	}
+	return fmt.Errorf("%w: who serves the slot cannot be found out: %w", transport.ErrNotSent, withoutClass(err))
+}
+
+// withoutClass keeps the words of an error that may say of another call that it was
+// sent, or not.
+func withoutClass(err error) error {
+	if errors.Is(err, transport.ErrUncertain) {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// install makes spans the table, mu held.
+func (c *Cluster) install(spans []span) {
+	var table [slots]*node
+	replicas := map[string][]string{}
+	for _, s := range spans {
+		n := c.node(s.master)
+		replicas[s.master] = s.replicas
+		for slot := s.first; slot <= s.last; slot++ {
+			table[slot] = n
+		}
+	}
+	now, moved := time.Now(), false
+	for slot, n := range table {
+		moved = moved || c.table[slot] != nil && c.table[slot] != n
+	}
+	for addr, n := range c.nodes {
+		_, master := replicas[addr]
+		switch {
+		case master:
+			n.left = never
+		case n.left.IsZero():
+			n.left = now
+		}
+	}
+	c.table, c.replicas = table, replicas
+	if moved {
+		c.announceLocked()
+		c.cfg.Logger.Info("redlatch: slots of the cluster have moved")
+	}
+	for s := range c.subs {
+		c.moves.add(s) // those that are at home stay there
+	}
+}
+
+// release sends the calls that waited where their slots are served, in their order, and
+// returns those for which nobody is known, mu held. No mux is closed while mu is held
+// and the cluster is not, so no done runs here.
+func (c *Cluster) release() (failed []*trip) {
+	waiting := c.waiting
+	c.waiting = nil
+	for _, t := range waiting {
+		n := c.master(t.slot)
+		if n == nil {
+			failed = append(failed, t)
+			continue
+		}
+		t.board(n)
+		n.mux.Start(t.call, t.arrived)
+	}
+	return failed
+}

@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// maxHops is how often a call follows MOVED and ASK.
+const maxHops = 5
+
+// trip is a call on its way.
+type trip struct {
+	c    *Cluster
+	call *transport.Call
+	done transport.Done
+	slot int // -1: any node will do
+	hops int
+	node *node // where it is
+}
+
+// depart sends the call where its slot is served, or has it wait for a survey.
+func (t *trip) depart() {
+	c := t.c
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		t.done(nil, errClosedNotSent)
+		return
+	}
+	n := c.master(t.slot)
+	if n == nil {
+		c.begin()
+		c.waiting = append(c.waiting, t)
+		c.mu.Unlock()
+		c.survey()
+		return
+	}
+	t.board(n)
+	c.mu.Unlock()
+	n.mux.Start(t.call, t.arrived)
+}
+
+// board counts the call in at n, mu held.
+func (t *trip) board(n *node) {
+	n.pending++
+	t.node = n
+	if t.slot >= 0 && n.hint.Load() == nil {
+		key := t.call.Key(0)
+		n.hint.Store(&key)
+	}
+}
+
+// master returns who serves slot, or any master for -1; nil when nobody is known, mu
+// held.
+func (c *Cluster) master(slot int) *node {
+	if slot >= 0 {
+		return c.table[slot]
+	}
+	for _, n := range c.table {
+		if n != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// arrived is the call's done at a node.
+func (t *trip) arrived(reply any, err error) {
+	c, from := t.c, t.node
+	c.mu.Lock()
+	from.pending--
+	closed := c.closed
+	c.mu.Unlock()
+	if err == nil || closed {
+		t.done(reply, err)
+		return
+	}
+	if r, ok := redirected(err, from.addr); ok {
+		t.redirect(r, err)
+		return
+	}
+	if outdated(err) {
+		c.survey()
+	}
+	t.done(nil, err)
+}
+
+// redirect sends the call where a node has sent it, which has not run it.
+func (t *trip) redirect(r redirection, why error) {
+	c := t.c
+	if t.hops++; t.hops > maxHops {
+		c.survey()
+		t.done(nil, fmt.Errorf("%w: sent from node to node %d times: %w", transport.ErrNotSent, maxHops, why))
+		return
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		t.done(nil, errClosedNotSent)
+		return
+	}
+	n := c.node(r.addr)
+	if !r.asking {
+		c.settle(r.slot, n)
+	}
+	t.board(n)
+	c.mu.Unlock()
+	if !r.asking {
+		c.survey() // where one slot has gone, others may have
+	}
+	n.mux.Redirect(t.call, t.arrived, r.asking)
+}
+
+// settle notes that n serves slot, mu held.
+func (c *Cluster) settle(slot int, n *node) {
+	n.left = never
+	if c.table[slot] == n {
+		return
+	}
+	c.table[slot] = n
+	for s := range c.subs {
+		if s.slot == slot {
+			c.moves.add(s)
+		}
+	}
+	c.announceLocked()
+}

@@ -1,0 +1,246 @@
+package locksuite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// oneAtATime has 50 callers of three clients add to a number that only the lock
+// protects.
+func oneAtATime(t *testing.T, s suite) {
+	t.Helper()
+	const callers, each = 50, 4
+	first := s.lock(t)
+	locks := []*rlock.Lock{first, s.same(t, first), s.same(t, first)}
+	ctx := within(t)
+	var wg sync.WaitGroup
+	sum := 0
+	for i := range callers {
+		wg.Go(func() {
+			for range each {
+				err := locks[i%len(locks)].Do(ctx, func(context.Context) error {
+					was := sum
+					time.Sleep(100 * time.Microsecond) // whoever comes in now does harm
+					sum = was + 1
+					return nil
+				})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, callers*each, sum)
+	s.free(t, first.Name())
+}
+
+// everyQuestion goes through what can be done to a lock, each in its own way a script
+// or a command.
+func everyQuestion(t *testing.T, s suite) {
+	t.Helper()
+	l, ctx := s.lock(t), within(t)
+	other := s.same(t, l)
+	hold, err := l.TryLock(ctx)
+	require.NoError(t, err)
+	_, err = other.TryLock(ctx)
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	again, err := l.Lock(hold.Context(ctx))
+	require.NoError(t, err)
+	n, err := other.HoldCount(ctx, hold.Owner())
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, n)
+	held, err := other.IsHeldBy(ctx, hold.Owner())
+	require.NoError(t, err)
+	assert.True(t, held)
+	left, err := other.TTL(ctx)
+	require.NoError(t, err)
+	assert.Greater(t, left, 10*time.Second)
+	seen, err := other.Inspect(ctx)
+	require.NoError(t, err)
+	require.Len(t, seen.Holders, 1)
+	assert.Equal(t, hold.Owner(), seen.Holders[0].Owner)
+	require.NoError(t, again.Unlock())
+	require.NoError(t, hold.Unlock())
+	locked, err := other.IsLocked(ctx)
+	require.NoError(t, err)
+	assert.False(t, locked)
+
+	hold, err = l.Lock(ctx, rlock.WithWait(time.Second), rlock.WithLease(20*time.Second))
+	require.NoError(t, err)
+	forced, err := other.ForceUnlock(ctx)
+	require.NoError(t, err)
+	assert.True(t, forced)
+	assert.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	s.free(t, l.Name())
+}
+
+// wakes bounds how long a waiter may sleep on: far less than until its next look, in
+// ten seconds, or until anybody keeps a queue, every five.
+const wakes = 2 * time.Second
+
+func wokenByOwn(t *testing.T, s suite) {
+	t.Helper()
+	l := s.lock(t)
+	other := s.same(t, l)
+	for range 5 {
+		hold, err := l.Lock(within(t))
+		require.NoError(t, err)
+		came := lockLater(within(t), other)
+		s.listening(t, l, 1)
+		began := time.Now()
+		require.NoError(t, hold.Unlock())
+		got := must(t, came, "the waiter has the lock")
+		assert.Less(t, got.at.Sub(began), wakes)
+		require.NoError(t, got.hold.Unlock())
+	}
+	s.free(t, l.Name())
+}
+
+// wokenByPeers frees the lock as a process of another client does, with each publish
+// command.
+func wokenByPeers(t *testing.T, s suite) {
+	t.Helper()
+	l := s.lock(t)
+	for i := range 4 * len(s.Publish) {
+		s.Do(t, l.Name(), "HSET", l.Name(), "a peer:1", 1)
+		s.Do(t, l.Name(), "PEXPIRE", l.Name(), 60000)
+		came := lockLater(within(t), l)
+		s.listening(t, l, 1)
+		channel := codec.LockChannel(l.Name())
+		if s.kind.Name == "fair" {
+			seen, err := l.Inspect(within(t))
+			require.NoError(t, err)
+			channel += ":" + seen.Queue[0].Text
+		}
+		publish := s.Publish[i%len(s.Publish)]
+		began := time.Now()
+		s.Do(t, l.Name(), "DEL", l.Name())
+		s.Do(t, l.Name(), publish, channel, "0")
+		got := must(t, came, "the waiter has the lock")
+		assert.Less(t, got.at.Sub(began), wakes, publish)
+		require.NoError(t, got.hold.Unlock())
+	}
+	s.free(t, l.Name())
+}
+
+// manyRenewed holds locks of many slots for longer than their leases.
+func manyRenewed(t *testing.T, s suite) {
+	t.Helper()
+	const many, lease = 200, 3 * time.Second
+	c := s.Client(t, redlatch.WithWatchdogTimeout(lease))
+	holds := make([]*rlock.Hold, many)
+	for i := range holds {
+		h, err := s.kind.New(c, fmt.Sprintf("%s-%d", redistest.Key(t), i)).Lock(within(t))
+		require.NoError(t, err)
+		holds[i] = h
+	}
+	time.Sleep(lease + lease/2)
+	for _, h := range holds {
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Unlock())
+	}
+}
+
+func forgotten(t *testing.T, s suite) {
+	t.Helper()
+	l := s.lock(t, redlatch.WithWatchdogTimeout(3*time.Second))
+	hold, err := l.Lock(within(t))
+	require.NoError(t, err)
+	s.Do(t, l.Name(), "DEL", l.Name())
+	select {
+	case <-hold.Context(t.Context()).Done():
+		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	case <-time.After(soon):
+		t.Fatal("the holder is not told")
+	}
+	s.free(t, l.Name())
+}
+
+func givingUp(t *testing.T, s suite) {
+	t.Helper()
+	l := s.lock(t)
+	other := s.same(t, l)
+	hold, err := l.Lock(within(t))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(within(t))
+	came := lockLater(ctx, other)
+	s.listening(t, l, 1)
+	cancel()
+	got := <-came
+	require.ErrorIs(t, got.err, context.Canceled)
+	_, err = other.Lock(within(t), rlock.WithWait(200*time.Millisecond))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.NoError(t, hold.Unlock())
+	s.free(t, l.Name())
+	require.Eventually(t, func() bool { return s.heard(t, l.Name()) == 0 }, soon, 5*time.Millisecond, "somebody listens still")
+}
+
+func closing(t *testing.T, s suite) {
+	t.Helper()
+	l := s.lock(t)
+	c, err := redlatch.NewWithTransport(s.New(t))
+	require.NoError(t, err)
+	hold, err := l.Lock(within(t))
+	require.NoError(t, err)
+	came := lockLater(within(t), s.kind.New(c, l.Name()))
+	s.listening(t, l, 1)
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, (<-came).err, redlatch.ErrClosed)
+	require.NoError(t, hold.Unlock())
+	s.free(t, l.Name())
+}
+
+// inOrder has waiters of two clients queue one after the other.
+func inOrder(t *testing.T, s suite) {
+	t.Helper()
+	const waiters = 10
+	l := s.lock(t)
+	locks := []*rlock.Lock{l, s.same(t, l)}
+	hold, err := l.Lock(within(t))
+	require.NoError(t, err)
+	served := make(chan int, waiters)
+	for i := range waiters {
+		came := lockLater(within(t), locks[i%2])
+		go func() {
+			got := <-came
+			if assert.NoError(t, got.err) {
+				served <- i
+				assert.NoError(t, got.hold.Unlock())
+			}
+		}()
+		s.listening(t, l, i+1)
+	}
+	require.NoError(t, hold.Unlock())
+	for want := range waiters {
+		select {
+		case got := <-served:
+			require.Equal(t, want, got)
+		case <-time.After(soon):
+			t.Fatalf("waiter %d is not served", want)
+		}
+	}
+	s.free(t, l.Name())
+}
+
+// deadWaiter queues an owner that nobody listens for before one that waits.
+func deadWaiter(t *testing.T, s suite) {
+	t.Helper()
+	l := s.lock(t, redlatch.WithDeadWaiterGrace(5*time.Second))
+	dead := codec.NewOwner(s.Client(t).ID(), 7).String()
+	s.Do(t, l.Name(), "RPUSH", codec.QueueKey(l.Name()), dead)
+	s.Do(t, l.Name(), "ZADD", codec.TimeoutKey(l.Name()), time.Now().Add(5*time.Minute).UnixMilli(), dead)
+	came := lockLater(within(t), l)
+	got := must(t, came, "the dead waiter is taken out")
+	require.NoError(t, got.hold.Unlock())
+	s.free(t, l.Name())
+}

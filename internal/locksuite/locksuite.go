@@ -1,0 +1,184 @@
+package locksuite
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// soon is far more than anything takes that is waited for.
+const soon = 30 * time.Second
+
+// Deployment is what the suite runs on.
+type Deployment struct {
+	// New returns a transport that nobody else uses. Its client closes it.
+	New func(tb testing.TB) transport.Transport
+	// Do runs one command on the master that serves key, over a connection that is
+	// not a transport's, and returns what redigo would.
+	Do func(tb testing.TB, key, cmd string, args ...any) any
+	// Publish lists the commands that peers may publish with, the transport's own
+	// first: each must wake.
+	Publish []string
+}
+
+// Kind is a kind of lock.
+type Kind struct {
+	// Name is "plain" or "fair".
+	Name string
+	// New makes a lock of the kind.
+	New func(c *redlatch.Client, name string) *rlock.Lock
+}
+
+// Kinds are the kinds of locks.
+var Kinds = []Kind{{"plain", rlock.New}, {"fair", rfairlock.New}}
+
+// Client returns a client on a transport of its own, which is closed with the test.
+func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
+	tb.Helper()
+	c, err := redlatch.NewWithTransport(d.New(tb), opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { assert.NoError(tb, c.Close()) })
+	return c
+}
+
+// suite is one case.
+type suite struct {
+	Deployment
+	kind Kind
+}
+
+// Run runs all cases for both kinds of locks.
+func Run(t *testing.T, d Deployment) {
+	t.Helper()
+	cases := []struct {
+		name string
+		run  func(t *testing.T, s suite)
+	}{
+		{"one at a time has the lock", oneAtATime},
+		{"what is asked and done about a lock is right", everyQuestion},
+		{"a waiter is woken by its own kind", wokenByOwn},
+		{"a waiter is woken by a peer, however it publishes", wokenByPeers},
+		{"many locks are renewed at once", manyRenewed},
+		{"a lock that the server forgot is lost with the next renewal", forgotten},
+		{"a waiter that gives up leaves nothing", givingUp},
+		{"a client that closes leaves no waiter", closing},
+	}
+	for _, k := range Kinds {
+		for _, c := range cases {
+			t.Run(k.Name+": "+c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(t, suite{Deployment: d, kind: k})
+			})
+		}
+	}
+	t.Run("fair: those who wait are served in their order", func(t *testing.T) {
+		t.Parallel()
+		inOrder(t, suite{Deployment: d, kind: Kinds[1]})
+	})
+	t.Run("fair: a dead waiter is taken out", func(t *testing.T) {
+		t.Parallel()
+		deadWaiter(t, suite{Deployment: d, kind: Kinds[1]})
+	})
+}
+
+// lock makes a lock with a name of its own.
+func (s suite) lock(t *testing.T, opts ...redlatch.Option) *rlock.Lock {
+	t.Helper()
+	return s.kind.New(s.Client(t, opts...), redistest.Key(t))
+}
+
+// same makes the same lock on a client of its own.
+func (s suite) same(t *testing.T, l *rlock.Lock, opts ...redlatch.Option) *rlock.Lock {
+	t.Helper()
+	return s.kind.New(s.Client(t, opts...), l.Name())
+}
+
+// within returns a context that ends when something takes far too long.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// free holds that nothing of the lock is left on the server, after a while: what is
+// cleared up in the background takes its time.
+func (s suite) free(t *testing.T, name string) {
+	t.Helper()
+	assert.Eventually(t, func() bool {
+		for _, key := range []string{name, codec.QueueKey(name), codec.TimeoutKey(name)} {
+			if s.Do(t, name, "EXISTS", key) != any(int64(0)) {
+				return false
+			}
+		}
+		return true
+	}, soon, 5*time.Millisecond, "%s is left on the server", name)
+}
+
+// listening waits until so many wait, and listen: on a plain lock one for each client.
+func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
+	t.Helper()
+	is := func() bool { return s.heard(t, l.Name()) >= int64(n) }
+	if s.kind.Name == "fair" {
+		is = func() bool {
+			seen, err := l.Inspect(within(t))
+			return err == nil && len(seen.Queue) >= n && seen.Queue[n-1].Subscribed == rlock.SubscribedYes
+		}
+	}
+	require.Eventually(t, is, soon, 5*time.Millisecond, "they do not listen")
+}
+
+// heard returns how many connections would hear that a plain lock is free.
+func (s suite) heard(t *testing.T, name string) int64 {
+	t.Helper()
+	ask := "NUMSUB"
+	if s.Publish[0] == "SPUBLISH" {
+		ask = "SHARDNUMSUB"
+	}
+	pair, _ := s.Do(t, name, "PUBSUB", ask, codec.LockChannel(name)).([]any)
+	require.Len(t, pair, 2)
+	n, isNumber := pair[1].(int64)
+	require.True(t, isNumber)
+	return n
+}
+
+// acquired is what a waiter ends with.
+type acquired struct {
+	hold *rlock.Hold
+	err  error
+	at   time.Time
+}
+
+// lockLater waits for the lock on a goroutine of its own.
+func lockLater(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
+	came := make(chan acquired, 1)
+	go func() {
+		h, err := l.Lock(ctx, opts...)
+		came <- acquired{h, err, time.Now()}
+	}()
+	return came
+}
+
+// must waits for a waiter that is to have the lock.
+func must(t *testing.T, came <-chan acquired, what string) acquired {
+	t.Helper()
+	select {
+	case a := <-came:
+		require.NoError(t, a.err, what)
+		return a
+	case <-time.After(soon):
+		require.FailNow(t, fmt.Sprintf("after %v: %s", soon, what))
+		return acquired{}
+	}
+}

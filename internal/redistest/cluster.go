@@ -1,0 +1,298 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+const (
+	// clusterSlots is how many hash slots a cluster shares out.
+	clusterSlots = 16384
+	// clusterNodeTimeout is how long a node of a cluster may be silent until the
+	// others take it for dead.
+	clusterNodeTimeout = 2 * time.Second
+	// clusterWait bounds the wait for nodes to agree. A cluster that has just been
+	// started serves nobody for two seconds, and a fail-over takes about four.
+	clusterWait = 40 * time.Second
+)
+
+// Cluster is a Redis Cluster, or a Valkey one, on loopback. Its nodes are Servers,
+// which can be killed, frozen and restarted as others can; a node that was
+// restarted knows the cluster still. All methods are safe for concurrent use, but
+// those that change who serves what are for one goroutine at a time.
+type Cluster struct {
+	nodes []*Server // the masters first, then their replicas
+
+	mu      sync.Mutex      // guards guesses
+	guesses map[int]*Server // who served a slot when it was last asked
+}
+
+// StartCluster starts a cluster of so many masters, each with so many replicas, for
+// this test, and returns when every node serves its slots and every replica is in
+// step, after about three seconds. It ends with the test. Options are those of
+// Start; WithBinary(ValkeyBinary(tb)) makes it one of Valkey. It needs Redis 7 or
+// Valkey, and ends the test as Start does.
+func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster {
+	tb.Helper()
+	common := []Option{WithArgs(
+		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", // a node that is alone does not know
+		"--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
+		"--repl-diskless-sync-delay", "0",
+	)}
+	c := &Cluster{guesses: map[int]*Server{}}
+	for range masters * (1 + replicas) {
+		// The port that nodes talk on is 10000 above the other unless it is given,
+		// and there may be one that systems use for outgoing connections.
+		bus := WithArgs("--cluster-port", strconv.Itoa(freePort()))
+		c.nodes = append(c.nodes, Start(tb, append(append([]Option{bus}, common...), opts...)...))
+	}
+	c.introduce(tb)
+	c.shareOut(tb, masters)
+	c.awaitMembers(tb)
+	for i, replica := range c.nodes[masters:] {
+		master := c.nodes[i%masters]
+		c.await(tb, "the replica knows its master", func() bool {
+			_, err := replica.try("CLUSTER", "REPLICATE", master.nodeID(tb))
+			return err == nil
+		})
+	}
+	c.awaitHealth(tb, masters, replicas)
+	return c
+}
+
+// WithoutShardedPubSub makes a server of today like one of Redis 6: it knows no
+// SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE, and refuses PUBSUB SHARDNUMSUB.
+func WithoutShardedPubSub() Option {
+	return WithArgs(
+		"--rename-command", "SPUBLISH", "",
+		"--rename-command", "SSUBSCRIBE", "",
+		"--rename-command", "SUNSUBSCRIBE", "",
+		"--user", "default", "on", "nopass", "sanitize-payload", "~*", "&*", "+@all", "-pubsub|shardnumsub", "-pubsub|shardchannels",
+	)
+}
+
+// introduce makes every node known to every other, which saves the time that
+// rumours take.
+func (c *Cluster) introduce(tb testing.TB) {
+	tb.Helper()
+	for i, s := range c.nodes {
+		// Different from the start, so that nobody has to yield to another.
+		s.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+	}
+	for i, s := range c.nodes {
+		for _, other := range c.nodes[:i] {
+			s.Do(tb, "CLUSTER", "MEET", "127.0.0.1", other.port, other.busPort(tb))
+		}
+	}
+}
+
+// shareOut gives each master its part of the slots.
+func (c *Cluster) shareOut(tb testing.TB, masters int) {
+	tb.Helper()
+	for i, s := range c.nodes[:masters] {
+		s.Do(tb, "CLUSTER", "ADDSLOTSRANGE", clusterSlots*i/masters, clusterSlots*(i+1)/masters-1)
+	}
+}
+
+func (c *Cluster) awaitMembers(tb testing.TB) {
+	tb.Helper()
+	for _, s := range c.nodes {
+		c.await(tb, "every node knows every other", func() bool {
+			nodes := s.text(tb, "CLUSTER", "NODES")
+			return strings.Count(nodes, "\n") == len(c.nodes) && !strings.Contains(nodes, "handshake")
+		})
+	}
+}
+
+// awaitHealth waits until all nodes say that all is well, and until all masters have
+// their replicas: a cluster says that all is well before it has those.
+func (c *Cluster) awaitHealth(tb testing.TB, masters, replicas int) {
+	tb.Helper()
+	for _, s := range c.nodes {
+		c.await(tb, "every node serves its slots", func() bool {
+			return strings.Contains(s.text(tb, "CLUSTER", "INFO"), "cluster_state:ok")
+		})
+	}
+	for _, s := range c.nodes[:masters] {
+		c.await(tb, "every master has its replicas in step", func() bool { return len(s.Replicas(tb)) == replicas })
+	}
+	for _, s := range c.nodes {
+		c.await(tb, "every node knows of every replica", func() bool {
+			return strings.Count(s.text(tb, "CLUSTER", "NODES"), "slave") == masters*replicas
+		})
+	}
+}
+
+// await waits until something is the case, and ends the test when it does not
+// become so.
+func (*Cluster) await(tb testing.TB, what string, is func() bool) {
+	tb.Helper()
+	awaitTrue(tb, clusterWait, what, is)
+}
+
+// Nodes returns all nodes, in the order in which they were started: those that were
+// masters first.
+func (c *Cluster) Nodes() []*Server { return append([]*Server(nil), c.nodes...) }
+
+// Addrs returns the addresses of all nodes, host:port.
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, s := range c.nodes {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Node returns the node at addr, host:port, or ends the test.
+func (c *Cluster) Node(tb testing.TB, addr string) *Server {
+	tb.Helper()
+	for _, s := range c.nodes {
+		if s.Addr() == addr {
+			return s
+		}
+	}
+	tb.Fatalf("redistest: cluster: %s is none of the nodes %v", addr, c.Addrs())
+	return nil
+}
+
+// Owner returns the master that serves key's slot now, as most nodes that answer
+// know it.
+func (c *Cluster) Owner(tb testing.TB, key string) *Server {
+	tb.Helper()
+	votes, best := map[string]int{}, ""
+	for _, s := range c.nodes {
+		addr, err := s.ownerOf(codec.Slot(key))
+		if err != nil {
+			continue // it is down
+		}
+		if votes[addr]++; votes[addr] > votes[best] {
+			best = addr
+		}
+	}
+	return c.Node(tb, best)
+}
+
+// ownerOf asks a node who serves a slot.
+func (s *Server) ownerOf(slot int) (string, error) {
+	ranges, err := redis.Values(s.try("CLUSTER", "SLOTS"))
+	if err != nil {
+		return "", err
+	}
+	for _, r := range ranges {
+		var first, last int
+		var master []any
+		parts, err := redis.Values(r, nil)
+		if err == nil {
+			_, err = redis.Scan(parts, &first, &last, &master)
+		}
+		if err != nil || len(master) < 2 {
+			return "", fmt.Errorf("CLUSTER SLOTS: %v, %w", r, err)
+		}
+		if first <= slot && slot <= last {
+			host, _ := redis.String(master[0], nil)
+			port, err := redis.Int(master[1], nil)
+			return net.JoinHostPort(host, strconv.Itoa(port)), err
+		}
+	}
+	return "", fmt.Errorf("nobody serves slot %d", slot)
+}
+
+// Do runs a command on the node of its first argument, or of key if its first
+// argument is none, and follows where that node sends it. An error ends the test.
+func (c *Cluster) Do(tb testing.TB, cmd string, args ...any) any {
+	tb.Helper()
+	key := ""
+	if len(args) > 0 {
+		key = fmt.Sprint(args[0])
+	}
+	return c.DoAt(tb, key, cmd, args...)
+}
+
+// DoAt runs a command on the node of key, and follows where that node sends it. An
+// error ends the test.
+func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
+	tb.Helper()
+	var reply any
+	var err error
+	for limit := time.Now().Add(clusterWait); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+		if reply, err = c.follow(tb, c.guess(tb, key), cmd, args); err == nil {
+			return reply
+		}
+		c.mu.Lock()
+		delete(c.guesses, codec.Slot(key))
+		c.mu.Unlock()
+		var refusal redis.Error
+		if errors.As(err, &refusal) && !strings.HasPrefix(string(refusal), "TRYAGAIN") {
+			break
+		}
+	}
+	tb.Fatalf("redistest: cluster: %s %v: %v", cmd, args, err)
+	return nil
+}
+
+// guess returns who serves key's slot, or did.
+func (c *Cluster) guess(tb testing.TB, key string) *Server {
+	tb.Helper()
+	slot := codec.Slot(key)
+	c.mu.Lock()
+	s := c.guesses[slot]
+	c.mu.Unlock()
+	if s != nil {
+		return s
+	}
+	s = c.Owner(tb, key)
+	c.mu.Lock()
+	c.guesses[slot] = s
+	c.mu.Unlock()
+	return s
+}
+
+// follow runs a command where node, and those that it names, send it.
+func (c *Cluster) follow(tb testing.TB, node *Server, cmd string, args []any) (any, error) {
+	tb.Helper()
+	reply, err := node.try(cmd, args...)
+	for range 5 {
+		word, addr := redirection(err)
+		switch word {
+		case "MOVED":
+			reply, err = c.Node(tb, addr).try(cmd, args...)
+		case "ASK":
+			reply, err = c.Node(tb, addr).tryAsking(cmd, args...)
+		default:
+			return reply, err
+		}
+	}
+	return reply, err
+}
+
+// redirection returns what a MOVED or ASK says, two empty texts for other errors.
+func redirection(err error) (word, addr string) {
+	var refusal redis.Error
+	if !errors.As(err, &refusal) {
+		return "", ""
+	}
+	parts := strings.Fields(string(refusal))
+	if len(parts) != 3 || parts[0] != "MOVED" && parts[0] != "ASK" {
+		return "", ""
+	}
+	return parts[0], parts[2]
+}
+
+// Each runs f for every node that answers.
+func (c *Cluster) Each(f func(s *Server)) {
+	for _, s := range c.nodes {
+		if _, err := s.try("PING"); err == nil {
+			f(s)
+		}
+	}
+}

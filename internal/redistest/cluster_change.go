@@ -1,0 +1,199 @@
+package redistest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// migrateKeys is how many keys one MIGRATE takes.
+const migrateKeys = 100
+
+// Replicas returns the nodes that replicate master and are in step.
+func (c *Cluster) Replicas(tb testing.TB, master *Server) []*Server {
+	tb.Helper()
+	var replicas []*Server
+	for _, addr := range master.Replicas(tb) {
+		replicas = append(replicas, c.Node(tb, addr))
+	}
+	return replicas
+}
+
+// Failover makes replica the master of its shard, with the consent of its present
+// master, and returns when both know (CLUSTER FAILOVER).
+func (c *Cluster) Failover(tb testing.TB, replica *Server) {
+	tb.Helper()
+	master := replica.masterOf(tb)
+	asked := time.Time{}
+	c.await(tb, "the replica is the master", func() bool {
+		// Masters vote once in twice the node timeout: soon after another fail-over of the
+		// shard this one fails, after five seconds.
+		if time.Since(asked) > 6*time.Second {
+			replica.Do(tb, "CLUSTER", "FAILOVER")
+			asked = time.Now()
+		}
+		return replica.role(tb) == "master"
+	})
+	c.await(tb, "the master is a replica", func() bool { return c.Node(tb, master).role(tb) == "slave" })
+}
+
+// AwaitOwner waits until all nodes that answer agree on who serves key, and that it
+// is another than former, and returns who.
+func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server {
+	tb.Helper()
+	var owner *Server
+	c.await(tb, "somebody else serves the key", func() bool {
+		owner = c.Owner(tb, key)
+		if owner == former {
+			return false
+		}
+		_, err := owner.try("EXISTS", key)
+		return err == nil
+	})
+	return owner
+}
+
+// MoveSlot moves a slot with its keys to another master while both serve it, as
+// redis-cli's reshard does. Between, if not nil, runs when both masters have been told and no
+// key has been moved: then the old one says ASK for keys that it has not.
+func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server, between func()) {
+	tb.Helper()
+	from := c.ownerOfSlot(tb, slot)
+	if from == to {
+		return
+	}
+	to.Do(tb, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.nodeID(tb))
+	from.Do(tb, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.nodeID(tb))
+	if between != nil {
+		between()
+	}
+	for {
+		keys, err := redis.Strings(from.Do(tb, "CLUSTER", "GETKEYSINSLOT", slot, migrateKeys), nil)
+		if err != nil {
+			tb.Fatalf("redistest: cluster: %v", err)
+		}
+		if len(keys) == 0 {
+			break
+		}
+		args := []any{"127.0.0.1", to.port, "", 0, ioTimeout.Milliseconds(), "KEYS"}
+		for _, key := range keys {
+			args = append(args, key)
+		}
+		from.Do(tb, "MIGRATE", args...)
+	}
+	// The new owner first, so that there is one at every moment.
+	for _, s := range append([]*Server{to, from}, c.nodes...) {
+		if s.role(tb) == "master" {
+			s.Do(tb, "CLUSTER", "SETSLOT", slot, "NODE", to.nodeID(tb))
+		}
+	}
+	for _, s := range c.nodes {
+		c.await(tb, "every node knows the slot's new owner", func() bool {
+			addr, err := s.ownerOf(slot)
+			return err == nil && addr == to.Addr()
+		})
+	}
+}
+
+func (c *Cluster) ownerOfSlot(tb testing.TB, slot int) *Server {
+	tb.Helper()
+	addr, err := c.nodes[slices.IndexFunc(c.nodes, answers)].ownerOf(slot)
+	if err != nil {
+		tb.Fatalf("redistest: cluster: %v", err)
+	}
+	return c.Node(tb, addr)
+}
+
+func answers(s *Server) bool {
+	_, err := s.try("PING")
+	return err == nil
+}
+
+// nodeID returns what the cluster calls a node.
+func (s *Server) nodeID(tb testing.TB) string {
+	tb.Helper()
+	return s.text(tb, "CLUSTER", "MYID")
+}
+
+// busPort returns the port that a node talks to others on.
+func (s *Server) busPort(tb testing.TB) string {
+	tb.Helper()
+	values, err := redis.Strings(s.Do(tb, "CONFIG", "GET", "cluster-port"), nil)
+	if err != nil || len(values) != 2 {
+		tb.Fatalf("redistest: CONFIG GET cluster-port: %v, %v; it needs Redis 7 or Valkey", values, err)
+	}
+	return values[1]
+}
+
+// role returns what a server says that it is: master, slave or sentinel.
+func (s *Server) role(tb testing.TB) string {
+	tb.Helper()
+	parts, err := redis.Values(s.Do(tb, "ROLE"), nil)
+	if err != nil || len(parts) == 0 {
+		tb.Fatalf("redistest: ROLE: %v, %v", parts, err)
+	}
+	name, err := redis.String(parts[0], nil)
+	if err != nil {
+		tb.Fatalf("redistest: ROLE: %v", err)
+	}
+	return name
+}
+
+// masterOf returns the address of a replica's master.
+func (s *Server) masterOf(tb testing.TB) string {
+	tb.Helper()
+	for line := range strings.Lines(s.text(tb, "CLUSTER", "NODES")) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.Contains(fields[2], "myself") {
+			continue
+		}
+		return s.addrOf(tb, fields[3])
+	}
+	tb.Fatalf("redistest: %s is in no cluster", s.Addr())
+	return ""
+}
+
+// addrOf returns the address of the node with this id.
+func (s *Server) addrOf(tb testing.TB, id string) string {
+	tb.Helper()
+	for line := range strings.Lines(s.text(tb, "CLUSTER", "NODES")) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && fields[0] == id {
+			addr, _, _ := strings.Cut(fields[1], "@")
+			return addr
+		}
+	}
+	tb.Fatalf("redistest: %s knows no node %q: is it a replica?", s.Addr(), id)
+	return ""
+}
+
+// try runs one command on a connection of the package's own.
+func (s *Server) try(cmd string, args ...any) (any, error) {
+	c := s.pool.Get()
+	defer func() { _ = c.Close() }() // back to the pool
+	return c.Do(cmd, args...)
+}
+
+// tryAsking is try for a node that is still being given the slot.
+func (s *Server) tryAsking(cmd string, args ...any) (any, error) {
+	c := s.pool.Get()
+	defer func() { _ = c.Close() }() // back to the pool
+	if _, err := c.Do("ASKING"); err != nil {
+		return nil, err
+	}
+	return c.Do(cmd, args...)
+}
+
+// awaitTrue waits for what happens in its own time, as await does.
+func awaitTrue(tb testing.TB, bound time.Duration, what string, is func() bool) {
+	tb.Helper()
+	for limit := time.Now().Add(bound); !is(); {
+		if time.Now().After(limit) {
+			tb.Fatalf("redistest: after %v it is still not so that %s", bound, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,66 @@
+package redistest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Fence is a proxy in front of each of several servers, such as the nodes of a
+// cluster, which send their clients to each other's own addresses: a client whose
+// dialler is Dial goes through the proxies. All methods are safe for concurrent use.
+type Fence struct {
+	proxies map[string]*Proxy // by the address of what is behind
+}
+
+// NewFence starts a proxy in front of each server. They end with the test.
+func NewFence(tb testing.TB, servers ...*Server) *Fence {
+	tb.Helper()
+	f := &Fence{proxies: map[string]*Proxy{}}
+	for _, s := range servers {
+		f.proxies[s.Addr()] = NewProxy(tb, s.Addr())
+	}
+	return f
+}
+
+// Dial connects to addr through its proxy, or directly where there is none.
+func (f *Fence) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if p := f.proxies[addr]; p != nil {
+		addr = p.Addr()
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
+// Each runs do for every proxy.
+func (f *Fence) Each(do func(p *Proxy)) {
+	for _, p := range f.proxies {
+		do(p)
+	}
+}
+
+// Hold holds back the first request with text in it, whichever server it is for, as
+// HoldMatching does. It must be released, which may be done more than once.
+func (f *Fence) Hold(text string) (seen <-chan struct{}, release func()) {
+	first, released := make(chan struct{}), make(chan struct{})
+	var once, over sync.Once
+	var held []*Held
+	f.Each(func(p *Proxy) {
+		p.KeepHalfDead(true)
+		h := p.HoldMatching(ToServer, text)
+		held = append(held, h)
+		go func() {
+			select {
+			case <-h.Seen():
+				once.Do(func() { close(first) })
+			case <-released:
+			}
+		}()
+	})
+	return first, func() {
+		over.Do(func() { close(released) })
+		for _, h := range held {
+			h.Release()
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// MasterName is what Sentinels call their master.
+const MasterName = "mymaster"
+
+// sentinelWait bounds the wait for Sentinels to agree.
+const sentinelWait = 60 * time.Second
+
+// Sentinels is a master with two replicas, and three Sentinels that watch them. All
+// are Servers, which can be killed, frozen and restarted as others can. All methods
+// are safe for concurrent use, but Failover is for one goroutine at a time.
+type Sentinels struct {
+	servers   []*Server // the master at first, then its replicas
+	sentinels []*Server
+}
+
+// StartSentinels starts a master, two replicas and three Sentinels for this test,
+// and returns when each Sentinel knows of all others. They take a server for dead
+// that was silent for downAfter. Options are those of Start, for the servers and the
+// Sentinels; a password is the servers' alone. It takes about three seconds, and
+// ends with the test.
+func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sentinels {
+	tb.Helper()
+	master := Start(tb, opts...)
+	set := &Sentinels{servers: []*Server{master}}
+	for range 2 {
+		set.servers = append(set.servers, StartReplica(tb, master, opts...))
+	}
+	conf := sentinelConf(master, downAfter)
+	for range 3 {
+		set.sentinels = append(set.sentinels, Start(tb, WithBinary(master.cfg.binary), func(c *config) { c.sentinel = conf }))
+	}
+	// Without this a fail-over never happens: a Sentinel asks for replicas every ten
+	// seconds only.
+	for _, s := range set.sentinels {
+		awaitTrue(tb, sentinelWait, "each Sentinel knows of all others and of the replicas", func() bool {
+			info := s.text(tb, "INFO", "sentinel")
+			return strings.Contains(info, "status=ok") && strings.Contains(info, "slaves=2,sentinels=3")
+		})
+	}
+	return set
+}
+
+// sentinelConf returns a Sentinel's configuration. It is a file, which the Sentinel
+// writes to.
+func sentinelConf(master *Server, downAfter time.Duration) string {
+	lines := []string{
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterName, master.port),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
+		// A fail-over that fails is tried again after twice this time.
+		fmt.Sprintf("sentinel failover-timeout %s 5000", MasterName),
+		fmt.Sprintf("sentinel parallel-syncs %s 2", MasterName),
+	}
+	if master.cfg.password != "" {
+		lines = append(lines, fmt.Sprintf("sentinel auth-pass %s %s", MasterName, master.cfg.password))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// sentinelLine writes a Sentinel's configuration, unless it is there from before,
+// and returns the arguments to start it with.
+func (s *Server) sentinelLine() ([]string, error) {
+	path := filepath.Join(s.dir, "sentinel.conf")
+	if _, err := os.Stat(path); err != nil {
+		if err := os.WriteFile(path, []byte(s.cfg.sentinel), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return []string{path, "--sentinel", "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--daemonize", "no"}, nil
+}
+
+// Addrs returns the addresses of the Sentinels, host:port.
+func (set *Sentinels) Addrs() []string {
+	addrs := make([]string, len(set.sentinels))
+	for i, s := range set.sentinels {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Sentinels returns the Sentinels.
+func (set *Sentinels) Sentinels() []*Server { return append([]*Server(nil), set.sentinels...) }
+
+// Servers returns the servers that are watched: first the one that was the master
+// in the beginning.
+func (set *Sentinels) Servers() []*Server { return append([]*Server(nil), set.servers...) }
+
+// Master returns the master that most Sentinels that answer name now.
+func (set *Sentinels) Master(tb testing.TB) *Server {
+	tb.Helper()
+	votes, best := map[string]int{}, ""
+	for _, s := range set.sentinels {
+		at, err := redis.Strings(s.try("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName))
+		if err != nil || len(at) != 2 {
+			continue // it is down
+		}
+		addr := net.JoinHostPort(at[0], at[1])
+		if votes[addr]++; votes[addr] > votes[best] {
+			best = addr
+		}
+	}
+	for _, s := range set.servers {
+		if s.Addr() == best {
+			return s
+		}
+	}
+	tb.Fatalf("redistest: the Sentinels name %q, which is none of theirs", best)
+	return nil
+}
+
+// Do runs a command on the present master. An error ends the test.
+func (set *Sentinels) Do(tb testing.TB, cmd string, args ...any) any {
+	tb.Helper()
+	return set.Master(tb).Do(tb, cmd, args...)
+}
+
+// Failover makes a replica the master although the master works (SENTINEL FAILOVER),
+// and returns at once: see WatchSwitch.
+func (set *Sentinels) Failover(tb testing.TB) {
+	tb.Helper()
+	set.sentinels[0].Do(tb, "SENTINEL", "FAILOVER", MasterName)
+}
+
+// AwaitMaster waits until most Sentinels name another master than former, and that
+// one is a master, and returns it.
+func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
+	tb.Helper()
+	var master *Server
+	awaitTrue(tb, sentinelWait, "there is another master", func() bool {
+		master = set.Master(tb)
+		if master == former {
+			return false
+		}
+		_, err := master.try("PING")
+		return err == nil && master.role(tb) == "master"
+	})
+	return master
+}
+
+// Switch is a switch of masters, and when a Sentinel first told of it.
+type Switch struct {
+	From, To string // addresses, host:port
+	At       time.Time
+}
+
+// WatchSwitch listens to all Sentinels, and returns a function that waits for the
+// first word of a switch of masters (+switch-master) since then.
+func (set *Sentinels) WatchSwitch(tb testing.TB) func() Switch {
+	tb.Helper()
+	heard := make(chan Switch, len(set.sentinels))
+	for _, s := range set.sentinels {
+		sub := redis.PubSubConn{Conn: s.Dial(tb)}
+		if err := sub.Subscribe("+switch-master"); err != nil {
+			tb.Fatalf("redistest: listen to a Sentinel: %v", err)
+		}
+		if got := sub.ReceiveWithTimeout(ioTimeout); fmt.Sprintf("%T", got) != "redis.Subscription" {
+			tb.Fatalf("redistest: listen to a Sentinel: %v", got)
+		}
+		go func() { // ends with the connection, which ends with the test
+			for {
+				switch got := sub.Receive().(type) {
+				case error:
+					return
+				case redis.Message:
+					if p := strings.Fields(string(got.Data)); len(p) == 5 {
+						heard <- Switch{From: net.JoinHostPort(p[1], p[2]), To: net.JoinHostPort(p[3], p[4]), At: time.Now()}
+					}
+					return
+				}
+			}
+		}()
+	}
+	return func() Switch {
+		tb.Helper()
+		select {
+		case sw := <-heard:
+			return sw
+		case <-time.After(sentinelWait):
+			tb.Fatalf("redistest: no Sentinel told of another master within %v", sentinelWait)
+			return Switch{}
+		}
+	}
+}
