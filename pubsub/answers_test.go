@@ -240,3 +240,33 @@ func TestAServerTooBusyToSubscribeIsTriedAgain(t *testing.T) {
 		mustClose(t, s)
 	})
 }
+
+// Valkey refuses an unsubscription on a connection from which it has taken all
+// subscriptions itself. That refusal answers no later command.
+func TestARefusalToUnsubscribeWhatIsGoneHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		gone := mustSubscribe(t, s, "c")
+		f.mute.Store(true)
+		gone.Close()
+		synctest.Wait()
+		f.push(array("unsubscribe", "c") + ":0\r\n") // the server's own
+		done := subscribeLater(s, "d")
+		synctest.Wait()
+		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c", "SUBSCRIBE d"}, f.commands())
+		f.push("-NOSUB 'unsubscribe' command executed not in subscribed mode\r\n")
+		require.Equal(t, 1, s.Stats().Pending, "that answers UNSUBSCRIBE c")
+		f.push(array("subscribe", "d") + ":1\r\n")
+		require.NoError(t, <-done)
+
+		// Where nothing was taken for its answer, it is the answer.
+		f.mute.Store(false)
+		again := mustSubscribe(t, s, "e")
+		f.mute.Store(true)
+		again.Close()
+		synctest.Wait()
+		f.push("-NOSUB 'unsubscribe' command executed not in subscribed mode\r\n")
+		require.Equal(t, 1, s.Stats().Channels, "d")
+	})
+}

@@ -57,6 +57,9 @@ func (x *session) refused(err *transport.ServerError) error {
 	if fatal != nil {
 		return fatal
 	}
+	if unsubscribedAlready(err) {
+		return nil // what was asked for is so
+	}
 	if o.kind == subscribe && len(o.rest) == 1 {
 		x.useful.Store(true) // a refused batch is only asked again
 	}

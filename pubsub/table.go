@@ -167,7 +167,12 @@ func (t *table) unsolicited(k kind, name string) {
 // command. A non-nil fatal error means that the connection must be given up,
 // because the server as a whole does not serve us now.
 func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
-	if o = t.oldest(); o == nil {
+	o = t.oldest()
+	switch {
+	case unsubscribedAlready(err) && (o == nil || o.kind != unsubscribe):
+		// The server's own unsubscription was taken for the answer to ours.
+		return &op{kind: unsubscribe}, nil
+	case o == nil:
 		return nil, err
 	}
 	t.popOp()
@@ -196,6 +201,11 @@ func passing(err *transport.ServerError) bool {
 	}
 	return false
 }
+
+// unsubscribedAlready reports whether err answers an unsubscription on a connection
+// that the server takes for one without subscriptions, as Valkey does after slots have
+// moved.
+func unsubscribedAlready(err *transport.ServerError) bool { return err.HasCode("NOSUB") }
 
 // refuseChannel fails all listeners of a channel whose SUBSCRIBE the server
 // refuses, unless a later command for it is under way and will tell.

@@ -1,7 +1,6 @@
 package transport_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -33,7 +32,7 @@ func TestPublishingIsDecidedAsRedissonDecides(t *testing.T) {
 		assert.Equal(t, c.mode == transport.ShardingAuto, asked, "%v", c.mode)
 	}
 	_, err := transport.ShardingAuto.PublishCommand(func() error { return down })
-	assert.True(t, errors.Is(err, transport.ErrNotSent), "a node that cannot be asked decides nothing: %v", err)
+	assert.ErrorIs(t, err, transport.ErrNotSent, "a node that cannot be asked decides nothing")
 }
 
 func TestShardingIsCalledWhatRedissonCallsIt(t *testing.T) {

@@ -70,7 +70,7 @@ func (n *nodes) settings(addr string) *redis.Options {
 		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		DialTimeout:                  o.DialTimeout,
 		TLSConfig:                    o.TLSConfig,
-		DisableIdentity:              o.DisableIdentity || o.DisableIndentity,
+		DisableIdentity:              o.DisableIdentity || o.DisableIndentity, //nolint:staticcheck // an old name, but one that users may have
 		IdentitySuffix:               o.IdentitySuffix,
 	})
 }

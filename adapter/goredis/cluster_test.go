@@ -1,10 +1,7 @@
 package goredis
 
 import (
-	"context"
 	"errors"
-	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,11 +40,15 @@ func clustered(c *redistest.Cluster, publish []string, opts ...Option) locksuite
 	}
 }
 
+// TestLocksInACluster is one story for each kind of server: clusters are dear.
 func TestLocksInACluster(t *testing.T) {
 	t.Parallel()
 	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
-		locksuite.Run(t, clustered(c, []string{"SPUBLISH", "PUBLISH"}))
+		t.Run("at rest", func(t *testing.T) { locksuite.Run(t, clustered(c, []string{"SPUBLISH", "PUBLISH"})) })
+		t.Run("slots move", func(t *testing.T) { slotsMove(t, c) })
+		t.Run("a fail-over by hand", func(t *testing.T) { failedOver(t, c) })
+		t.Run("a node is killed", func(t *testing.T) { nodeKilled(t, c) })
 	})
 }
 
@@ -57,61 +58,16 @@ func TestLocksInAClusterWithoutShardedPubSub(t *testing.T) {
 	locksuite.Run(t, clustered(c, []string{"PUBLISH"}))
 }
 
-// fence is a network in front of the masters of a cluster.
+// fence is a network in front of the nodes of a cluster.
 type fence struct {
-	proxies map[string]*redistest.Proxy // by what is behind
-	made    []transport.Transport       // through them
-	dark    atomic.Bool                 // nobody is answered
+	*redistest.Fence
+	made []transport.Transport // through it
+	dark atomic.Bool           // nobody is answered
 }
 
-func newFence(t *testing.T, c *redistest.Cluster) *fence {
-	t.Helper()
-	f := &fence{proxies: map[string]*redistest.Proxy{}}
-	for _, s := range c.Nodes() {
-		f.proxies[s.Addr()] = redistest.NewProxy(t, s.Addr())
-	}
-	return f
-}
-
-// dial is a Dialer that goes through the proxies.
-func (f *fence) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if p := f.proxies[addr]; p != nil {
-		addr = p.Addr()
-	}
-	return new(net.Dialer).DialContext(ctx, network, addr)
-}
-
+// each makes a fault of what is done to every proxy.
 func (f *fence) each(do func(p *redistest.Proxy)) func(testing.TB) {
-	return func(testing.TB) {
-		for _, p := range f.proxies {
-			do(p)
-		}
-	}
-}
-
-// hold holds the first request with text in it, whichever node it is for.
-func (f *fence) hold(tb testing.TB, text string) (<-chan struct{}, func()) {
-	tb.Helper()
-	seen := make(chan struct{})
-	var once sync.Once
-	var releases []func()
-	for _, p := range f.proxies {
-		p.KeepHalfDead(true)
-		held := p.HoldMatching(redistest.ToServer, text)
-		releases = append(releases, held.Release)
-		go func() {
-			select {
-			case <-held.Seen():
-				once.Do(func() { close(seen) })
-			case <-tb.Context().Done():
-			}
-		}()
-	}
-	return seen, func() {
-		for _, release := range releases {
-			release()
-		}
-	}
+	return func(testing.TB) { f.Each(do) }
 }
 
 func (f *fence) harness() transporttest.Harness {
@@ -140,7 +96,7 @@ func (f *fence) harness() transporttest.Harness {
 				f.connectAll()
 			}
 		},
-		HoldRequest: f.hold,
+		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return f.Hold(text) },
 		Stop: func(tb testing.TB) {
 			tb.Helper()
 			f.dark.Store(true)
@@ -168,12 +124,12 @@ func (f *fence) connectAll() {
 }
 
 func TestConformsInACluster(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
-		f := newFence(t, c)
+		f := &fence{Fence: redistest.NewFence(t, c.Nodes()...)}
 		h := f.harness()
 		h.CutConnections = func(tb testing.TB) {
 			tb.Helper()
@@ -183,7 +139,7 @@ func TestConformsInACluster(t *testing.T) {
 		h.New = func(tb testing.TB) transport.Transport {
 			tb.Helper()
 			tr := over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
-				Addrs: c.Addrs(), Dialer: f.dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
+				Addrs: c.Addrs(), Dialer: f.Dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
 			}), WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
 			f.made = append(f.made, tr)
 			f.connectAll()
@@ -221,72 +177,64 @@ func TestConformsInACluster(t *testing.T) {
 	})
 }
 
-// Slots move while workers hold and want the locks in them, there and back.
-func TestLocksGoOnWhileTheirSlotsMove(t *testing.T) {
-	t.Parallel()
-	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
-		t.Helper()
-		for _, kind := range locksuite.Kinds {
-			names := []string{redistest.Key(t), redistest.Key(t), redistest.Key(t)}
-			crowd := clustered(c, nil).StartCrowd(t, kind, 4, names...)
-			crowd.AwaitProgress(10)
-			for range 3 {
-				for _, name := range names {
-					from := c.Owner(t, name)
-					to := c.Nodes()[0]
-					if from == to {
-						to = c.Nodes()[1]
-					}
-					c.MoveSlot(t, codec.Slot(name), to, func() { time.Sleep(50 * time.Millisecond) })
-				}
-				crowd.AwaitProgress(10)
-			}
-			v := crowd.Exclusive()
-			assert.Zero(t, v.Lost, "%s", kind.Name)
-		}
-	})
+// startCrowds makes a crowd for each kind of lock, on names of one slot, which is
+// name's.
+func startCrowds(t *testing.T, c *redistest.Cluster) (name string, crowds []*locksuite.Crowd) {
+	t.Helper()
+	name = redistest.Key(t)
+	for _, kind := range locksuite.Kinds {
+		crowds = append(crowds, clustered(c, nil).StartCrowd(t, kind, 4, "{"+name+"}"+kind.Name))
+	}
+	progress(crowds)
+	return name, crowds
 }
 
-// A fail-over may lose what was written last, so only a manual one, for which nothing
-// is lost, must not let two in.
-func TestLocksGoOnAfterAFailover(t *testing.T) {
-	t.Parallel()
-	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
-		t.Helper()
-		for _, kind := range locksuite.Kinds {
-			name := redistest.Key(t)
-			crowd := clustered(c, nil).StartCrowd(t, kind, 4, name)
-			crowd.AwaitProgress(10)
-			owner := c.Owner(t, name)
-			c.Failover(t, c.Replicas(t, owner)[0])
-			crowd.AwaitProgress(10)
-			crowd.Exclusive()
-		}
-	})
+func progress(crowds []*locksuite.Crowd) {
+	for _, crowd := range crowds {
+		crowd.AwaitProgress(10)
+	}
 }
 
-func TestLocksGoOnAfterTheirNodeIsKilled(t *testing.T) {
-	t.Parallel()
-	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
-		t.Helper()
-		name := redistest.Key(t)
-		var crowds []*locksuite.Crowd
-		for _, kind := range locksuite.Kinds {
-			crowds = append(crowds, clustered(c, nil).StartCrowd(t, kind, 4, "{"+name+"}"+kind.Name))
-		}
-		for _, crowd := range crowds {
-			crowd.AwaitProgress(10)
-		}
-		owner := c.Owner(t, name)
-		owner.Kill()
-		c.AwaitOwner(t, name, owner)
-		for i, crowd := range crowds {
-			crowd.AwaitProgress(10)
-			v := crowd.Stop()
-			t.Logf("%s: %+v", locksuite.Kinds[i].Name, v)
-			assert.Less(t, v.Longest, 15*time.Second)
-		}
-	})
+// slotsMove moves the slot while workers hold and want the locks in it, there and back.
+func slotsMove(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	name, crowds := startCrowds(t, c)
+	for i := range 6 {
+		to := c.Nodes()[i%3]
+		c.MoveSlot(t, codec.Slot(name), to, func() { time.Sleep(50 * time.Millisecond) })
+		progress(crowds)
+	}
+	for _, crowd := range crowds {
+		assert.Zero(t, crowd.Exclusive().Lost)
+	}
+}
+
+// failedOver makes a replica the master by hand, for which nothing is lost: it must not
+// let two in.
+func failedOver(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	name, crowds := startCrowds(t, c)
+	c.Failover(t, c.Replicas(t, c.Owner(t, name))[0])
+	progress(crowds)
+	for _, crowd := range crowds {
+		crowd.Exclusive()
+	}
+}
+
+// nodeKilled kills a master. What was written last may be lost, so that nobody ever
+// shares a lock cannot be held. That everybody goes on can.
+func nodeKilled(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	name, crowds := startCrowds(t, c)
+	owner := c.Owner(t, name)
+	owner.Kill()
+	c.AwaitOwner(t, name, owner)
+	progress(crowds)
+	for i, crowd := range crowds {
+		v := crowd.Stop()
+		t.Logf("%s: %+v", locksuite.Kinds[i].Name, v)
+		assert.Less(t, v.Longest, 15*time.Second)
+	}
 }
 
 func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {

@@ -9,20 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
-
-// noGoroutinesLeft checks at the end of the test, when its subtests are over. Tests
-// that use it do not run beside others.
-func noGoroutinesLeft(t *testing.T) {
-	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { assert.NoError(t, goleak.Find(before, redistest.IgnoreServers())) })
-}
 
 // over makes the transport over a client that is closed with the test.
 func over(tb testing.TB, client redis.UniversalClient, opts ...Option) transport.Transport {
@@ -67,7 +58,7 @@ func proxied(proxy *redistest.Proxy) transporttest.Harness {
 }
 
 func TestConformsOnOneServer(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
@@ -108,7 +99,7 @@ func failoverOptions(set *redistest.Sentinels, master string, proxy *redistest.P
 }
 
 func TestConformsOnAMasterOfSentinels(t *testing.T) {
-	noGoroutinesLeft(t)
+	t.Parallel()
 	set := redistest.StartSentinels(t, time.Minute)
 	master := set.Master(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {

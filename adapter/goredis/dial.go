@@ -118,7 +118,7 @@ func (d *detacher) detached() net.Conn {
 	if d.conn == nil || !d.conn.gone || d.over {
 		return nil
 	}
-	if err := d.conn.Conn.SetDeadline(time.Time{}); err != nil {
+	if err := d.conn.SetDeadline(time.Time{}); err != nil {
 		return nil
 	}
 	return d.conn.Conn

@@ -88,7 +88,7 @@ func (f *failover) begin() { f.wg.Go(f.watch) }
 // watch runs until Close.
 func (f *failover) watch() {
 	e := newEar()
-	stop := f.Redigo.Listen(helloChannel, e)
+	stop := f.Listen(helloChannel, e)
 	defer func() { stop() }()
 	quiet := time.NewTimer(silence)
 	defer quiet.Stop()
@@ -98,7 +98,7 @@ func (f *failover) watch() {
 			n := e.take()
 			if n.failed != nil {
 				f.deaf(n.failed)
-				stop = f.Redigo.Listen(helloChannel, e)
+				stop = f.Listen(helloChannel, e)
 			}
 			if n.heard {
 				quiet.Reset(silence)

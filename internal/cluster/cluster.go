@@ -140,8 +140,10 @@ func (c *Cluster) survey() {
 func (c *Cluster) Close() error {
 	c.cancel()
 	c.mu.Lock()
-	waiting, nodes := c.waiting, c.nodes
-	subs := c.subs
+	for _, n := range c.nodes {
+		c.wg.Go(n.close) // before mu is let go: another Close may wait at once
+	}
+	waiting, subs := c.waiting, c.subs
 	c.closed, c.waiting, c.subs, c.nodes = true, nil, nil, nil
 	c.mu.Unlock()
 	for _, t := range waiting {
@@ -149,9 +151,6 @@ func (c *Cluster) Close() error {
 	}
 	for s := range subs {
 		s.fail(errClosed)
-	}
-	for _, n := range nodes {
-		c.wg.Go(n.close)
 	}
 	c.wg.Wait()
 	return nil

@@ -130,9 +130,14 @@ func (c *Cluster) informants() []*node {
 			others = append(others, n)
 		}
 	}
-	rand.Shuffle(len(masters), func(i, j int) { masters[i], masters[j] = masters[j], masters[i] })
-	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	shuffle(masters)
+	shuffle(others)
 	return append(masters, others...)
+}
+
+func shuffle(nodes []*node) {
+	//nolint:gosec // spreading load needs no secrets
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
 // finish takes the outcome of a survey in, and lets those go on who wait for one.

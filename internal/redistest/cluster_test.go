@@ -31,7 +31,7 @@ func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
 		require.Equal(t, "OK", c.Do(t, "SET", key, "v"))
 
 		// A slot moves with its keys.
-		other := c.Owner(t, otherSlot(c, t, key))
+		other := c.Owner(t, otherSlot(t, c, key))
 		c.MoveSlot(t, codec.Slot(key), other, func() {
 			require.Equal(t, []byte("v"), c.Do(t, "GET", key), "still where it was")
 			_, err := first.try("GET", "{"+key+"}:none")
@@ -60,7 +60,7 @@ func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
 }
 
 // otherSlot returns a key that another master serves.
-func otherSlot(c *Cluster, t *testing.T, key string) string {
+func otherSlot(t *testing.T, c *Cluster, key string) string {
 	t.Helper()
 	for {
 		if other := Key(t); c.Owner(t, other) != c.Owner(t, key) {

@@ -265,8 +265,9 @@ func coalescing(f *fixture) {
 // stuckListener publishes more than fits into the buffers of a connection.
 func stuckListener(f *fixture) {
 	const messages, size = 3000, 4096
-	tr, channel, other := f.open(), f.name(), f.name()
-	f.subscribe(tr, channel) // never read
+	tr, channel := f.open(), f.name()
+	other := channel + ":other" // of the same slot: heard after what was published before
+	f.subscribe(tr, channel)    // never read
 	reader, elsewhere := f.subscribe(tr, channel), f.subscribe(tr, other)
 	filler := strings.Repeat("x", size)
 	for range messages {
