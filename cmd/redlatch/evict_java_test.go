@@ -18,7 +18,9 @@ import (
 
 const (
 	// evictTries is how many queues of each kind are tried. The next waiter of each has
-	// to get the lock, and all but one of them within nextWithin: a machine may pause.
+	// to get the lock, and the best of them within nextWithin: a machine may pause, and
+	// so may a JVM. Redlatch would find a free lock by itself about once a second, so
+	// two of it have to be that fast.
 	evictTries = 3
 	nextWithin = time.Second
 )
@@ -56,14 +58,18 @@ func (s *scene) testEvict(t *testing.T, release string) {
 	held.dies(t)
 	named(t, "next-ours", ours)
 	named(t, "next-java", java)
-	for what, queues := range map[string][evictTries]*deadHead{"next-ours": ours, "next-java": java} {
+	for _, c := range []struct {
+		what   string
+		queues [evictTries]*deadHead
+		fast   int // how many have to be
+	}{{"next-ours", ours, 2}, {"next-java", java, 1}} {
 		took := make([]time.Duration, evictTries)
-		for i, q := range queues {
-			took[i] = q.evict(t, "evict-"+what, i)
+		for i, q := range c.queues {
+			took[i] = q.evict(t, "evict-"+c.what, i)
 		}
-		t.Logf("Redisson %s, %s: the lock is taken %v after the end of evict", release, what, took)
+		t.Logf("Redisson %s, %s: the lock is taken %v after the end of evict", release, c.what, took)
 		slices.Sort(took)
-		require.Less(t, took[evictTries-2], nextWithin)
+		require.Less(t, took[c.fast-1], nextWithin)
 	}
 	held.evictHeld(t)
 	require.Zero(t, s.evicted.Load(), "the client that waits has taken somebody out by itself")
