@@ -39,7 +39,7 @@ func (d *dedicated) Err() error {
 // Close ends the connection at once. rueidis may need a second to let go of one whose
 // server is silent; [conns.wait] waits for that, nobody else does.
 func (d *dedicated) Close() error {
-	d.end(errClosed)
+	_ = d.end(errClosed)
 	return nil
 }
 
