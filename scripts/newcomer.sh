@@ -272,11 +272,16 @@ reads < <(awk '
 ' "$readme")
 # What goes on until it is interrupted is, figures need not be good ones, and the demos,
 # which have tests, take too long: it is enough that there are such.
+interrupted() {
+	local code=0
+	timeout --signal=INT --preserve-status 2 "$work/bin/redlatch" "$@" || code=$?
+	[ "$code" = 130 ]
+}
 redlatch() {
 	case "$1" in
 	demo) "$work/bin/redlatch" "$@" --help >/dev/null ;;
-	watch) timeout --signal=INT --preserve-status 2 "$work/bin/redlatch" "$@" ;;
-	serve) timeout --signal=INT --preserve-status 2 "$work/bin/redlatch" "$@" --addr 127.0.0.1:0 ;;
+	watch) interrupted "$@" ;;
+	serve) interrupted "$@" --addr 127.0.0.1:0 ;;
 	bench) "$work/bin/redlatch" "$@" --duration 1s ;;
 	*) "$work/bin/redlatch" "$@" ;;
 	esac
