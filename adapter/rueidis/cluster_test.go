@@ -22,6 +22,8 @@ import (
 
 // TestACluster is the tests that share one: each mends what it breaks, and the last
 // one leaves it with a node less.
+//
+//nolint:tparallel // they change the one cluster, one after the other
 func TestACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 1)
@@ -42,6 +44,7 @@ func TestACluster(t *testing.T) {
 }
 
 func publishCommandIsDecided(t *testing.T, _ *redistest.Cluster, client lib.Client) {
+	t.Helper()
 	for sharding, want := range map[transport.Sharding]string{
 		transport.ShardingAuto: "SPUBLISH", transport.ShardingOn: "SPUBLISH", transport.ShardingOff: "PUBLISH",
 	} {
@@ -57,6 +60,7 @@ func publishCommandIsDecided(t *testing.T, _ *redistest.Cluster, client lib.Clie
 }
 
 func bothKindsWake(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	t.Helper()
 	const channels = 1000
 	tr := opened(t, client)
 	var subs [channels]transport.Subscription
@@ -158,6 +162,7 @@ func refusalOrClass(err error) string {
 }
 
 func slotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	t.Helper()
 	const key, channel = "moved:{slots}", "channel:{slots}"
 	tr := opened(t, client)
 	sub := subscribe(t, tr, channel)
@@ -186,10 +191,12 @@ func locksIn(cluster *redistest.Cluster, client lib.Client) locksuite.Deployment
 }
 
 func locksOfBothKinds(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	t.Helper()
 	locksuite.Run(t, locksIn(cluster, client))
 }
 
 func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	t.Helper()
 	for _, kind := range locksuite.Kinds {
 		name := redistest.Key(t)
 		crowd := locksIn(cluster, client).StartCrowd(t, kind, 4, name)
@@ -214,6 +221,7 @@ func move(t *testing.T, cluster *redistest.Cluster, key string) {
 }
 
 func masterIsKilled(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	t.Helper()
 	const key, channel = "killed:{dead}", "channel:{dead}"
 	tr := opened(t, client)
 	sub := subscribe(t, tr, channel)

@@ -32,6 +32,7 @@ type commands struct {
 	replies   []rueidis.RedisResult // the receiver's
 
 	come chan struct{} // the oldest batch may be answered
+	lost <-chan error  // tells of a connection that breaks while nothing is under way; the receiver's
 
 	mu      sync.Mutex // guards what follows
 	flushed []rueidis.Completed
@@ -145,14 +146,30 @@ func (c *commands) Receive() (any, error) {
 		select {
 		case <-c.come:
 		case <-c.closed:
+		case err := <-c.lost:
+			return nil, c.end(orClosed(err))
 		}
 	}
+	c.attend(c.replies[0])
 	reply, err := received(c.replies[0])
 	c.replies = c.replies[1:]
 	if err != nil && !isRefusal(err) {
 		return nil, c.end(err)
 	}
 	return reply, err
+}
+
+// attend has rueidis tell of the connection's end, if r shows that it speaks the newer
+// version of the protocol: the reply to CLIENT INFO does, which is among the first. In
+// the older one rueidis would need another connection for that, so there the end is
+// noticed with the next command.
+func (c *commands) attend(r rueidis.RedisResult) {
+	if c.lost != nil {
+		return
+	}
+	if m, err := r.ToMessage(); err == nil && isVerbatim(&m) {
+		c.lost = c.client.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+	}
 }
 
 // next returns the replies to the oldest batch, nil if it has none yet.

@@ -3,6 +3,7 @@ package rueidis_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -142,11 +143,14 @@ func TestConformsInACluster(t *testing.T) {
 				return fence.Dial(ctx, "tcp", addr)
 			},
 		})
-		reset := each((*redistest.Proxy).Reset)
+		n := &between{fence: fence}
 		return transporttest.Harness{
 			New: func(tb testing.TB) transport.Transport {
 				tb.Helper()
-				return over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+				tr := over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+				n.made = append(n.made, tr)
+				n.connect()
+				return tr
 			},
 			Do: func(tb testing.TB, cmd string, args ...any) any {
 				tb.Helper()
@@ -165,28 +169,63 @@ func TestConformsInACluster(t *testing.T) {
 				}
 				return sum
 			},
-			CutConnections: reset,
-			CutSubscribers: reset,
-			Freeze:         each(func(p *redistest.Proxy) { p.Blackhole() }),
-			Thaw:           each(func(p *redistest.Proxy) { p.Heal() }),
-			HoldReplies: func(testing.TB) func() {
-				fence.Each(func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })
-				return func() { fence.Each(func(p *redistest.Proxy) { p.Heal(redistest.ToClient) }) }
+			CutConnections: func(tb testing.TB) {
+				tb.Helper()
+				n.change(n.dark, (*redistest.Proxy).Reset)(tb)
+			},
+			CutSubscribers: each((*redistest.Proxy).Reset),
+			Freeze:         n.change(true, func(p *redistest.Proxy) { p.Blackhole() }),
+			Thaw:           n.change(false, func(p *redistest.Proxy) { p.Heal() }),
+			HoldReplies: func(tb testing.TB) func() {
+				tb.Helper()
+				n.change(true, func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
+				return func() { n.change(false, func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
 			},
 			HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return fence.Hold(text) },
-			Stop: each(func(p *redistest.Proxy) {
+			Stop: n.change(true, func(p *redistest.Proxy) {
 				p.Refuse(true)
 				p.Reset()
 			}),
-			Start: func(testing.TB) {
+			Start: func(tb testing.TB) {
+				tb.Helper()
 				for _, s := range cluster.Nodes()[:3] {
-					s.Do(t, "SCRIPT", "FLUSH")
+					s.Do(tb, "SCRIPT", "FLUSH")
 				}
-				fence.Each(func(p *redistest.Proxy) { p.Refuse(false) })
+				n.change(false, func(p *redistest.Proxy) { p.Refuse(false) })(tb)
 			},
 			UrgentFirst: true,
 		}
 	})
+}
+
+// between is the network between transports and the nodes of a cluster.
+type between struct {
+	fence *redistest.Fence
+	made  []transport.Transport
+	dark  bool // nobody is answered
+}
+
+// change changes the network. When somebody is answered after that, all transports
+// connect to all masters: the suite knows of one connection for commands, which is
+// there or is not.
+func (n *between) change(dark bool, do func(p *redistest.Proxy)) func(testing.TB) {
+	return func(testing.TB) {
+		n.dark = dark
+		n.fence.Each(do)
+		n.connect()
+	}
+}
+
+func (n *between) connect() {
+	for _, tr := range n.made {
+		for _, key := range []string{"bar", "one", "foo"} { // slots 5061, 9084 and 12182
+			for !n.dark {
+				if _, err := do(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
+					break
+				}
+			}
+		}
+	}
 }
 
 // TestConformsWithSentinel is on one set for all cases: what a case breaks it mends.

@@ -39,7 +39,7 @@ func (d *dedicated) Err() error {
 // Close ends the connection at once. rueidis may need a second to let go of one whose
 // server is silent; [conns.wait] waits for that, nobody else does.
 func (d *dedicated) Close() error {
-	d.end(errClosed)
+	_ = d.end(errClosed)
 	return nil
 }
 
@@ -51,6 +51,25 @@ func (d *dedicated) end(why error) error {
 		d.conns.forget(d)
 	})
 	return d.err
+}
+
+// orClosed returns why rueidis has given a connection up.
+func orClosed(err error) error {
+	if err == nil {
+		return errClosed
+	}
+	return err
+}
+
+// ask sends a command and waits for the reply as long as ctx says. What the server says
+// is no error; an error ends the connection.
+func (d *dedicated) ask(ctx context.Context, command string) (rueidis.RedisResult, error) {
+	stop := context.AfterFunc(ctx, func() { _ = d.end(context.Cause(ctx)) })
+	r := d.client.Do(context.Background(), d.client.B().Arbitrary(command).Blocking())
+	if err := r.NonRedisError(); !stop() || err != nil {
+		return r, d.end(orClosed(err))
+	}
+	return r, nil
 }
 
 // release gives the connection back to rueidis, closed.

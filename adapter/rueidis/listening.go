@@ -54,10 +54,8 @@ var _ redis.ConnWithTimeout = (*listening)(nil)
 // listen makes d a connection that listens. It finds out whether the server answers,
 // for which it waits as long as ctx says.
 func listen(ctx context.Context, d *dedicated) (*listening, error) {
-	stop := context.AfterFunc(ctx, func() { _ = d.end(context.Cause(ctx)) })
-	err := d.client.Do(context.Background(), d.client.B().Arbitrary("PING").Blocking()).NonRedisError()
-	if !stop() || err != nil {
-		return nil, d.end(err)
+	if _, err := d.ask(ctx, "PING"); err != nil {
+		return nil, err
 	}
 	l := &listening{dedicated: d, wake: make(chan struct{}, 1), come: make(chan struct{}, 1)}
 	lost := d.client.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: l.message, OnSubscription: l.subscription})
@@ -99,10 +97,7 @@ func (l *listening) run(lost <-chan error) {
 		select {
 		case <-l.wake:
 		case err := <-lost:
-			if err == nil {
-				err = errClosed
-			}
-			_ = l.end(err)
+			_ = l.end(orClosed(err))
 			return
 		case <-l.closed:
 			return

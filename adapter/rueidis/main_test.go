@@ -9,13 +9,21 @@ import (
 	lib "github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+// TestMain lets rueidis be late with what it closes in its own time, five seconds after.
+func TestMain(m *testing.M) {
+	redistest.Main(m,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*sentinelClient).refreshRetry"),
+	)
+}
 
 // plainly are the options of a client to one server.
 func plainly(addr string) lib.ClientOption {

@@ -146,7 +146,7 @@ func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := plainly(proxy.Addr())
-	opt.ConnWriteTimeout = 200 * time.Millisecond
+	opt.ConnWriteTimeout, opt.Dialer.KeepAlive = 200*time.Millisecond, 100*time.Millisecond
 	tr := opened(t, clientOf(t, opt))
 	key := redistest.Key(t)
 	_, err := do(tr, "INCR", key)

@@ -43,10 +43,17 @@ func plain(m *rueidis.RedisMessage) any {
 		return refusal(err)
 	}
 	text, _ := m.ToString()
-	if !m.IsString() {
-		text = strings.TrimPrefix(text, "txt:") // CLIENT INFO says what kind of text it is
+	if isVerbatim(m) {
+		text = strings.TrimPrefix(text, "txt:")
 	}
 	return []byte(text)
+}
+
+// isVerbatim reports whether m is text that says what kind of text it is, as the newer
+// version of the protocol has it.
+func isVerbatim(m *rueidis.RedisMessage) bool {
+	return !m.IsString() && !m.IsNil() && !m.IsInt64() && !m.IsArray() && !m.IsMap() &&
+		!m.IsBool() && !m.IsFloat64() && m.Error() == nil
 }
 
 func array(elements []rueidis.RedisMessage) []any {

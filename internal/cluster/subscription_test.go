@@ -15,7 +15,8 @@ import (
 )
 
 func TestBothKindsOfMessagesAreHeardWhereTheSlotIs(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
+		t := w.t
 		w.do(func() { w.seeds = []string{one} })
 		sub := w.subscribe(key)
 		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
@@ -36,7 +37,8 @@ func TestBothKindsOfMessagesAreHeardWhereTheSlotIs(t *testing.T) {
 }
 
 func TestAThousandChannelsTakeOneConnectionOfEachKindToANode(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
+		t := w.t
 		subs := make([]transport.Subscription, 1000)
 		for i := range subs {
 			subs[i] = w.subscribe(fmt.Sprint("channel", i))
@@ -52,7 +54,8 @@ func TestAThousandChannelsTakeOneConnectionOfEachKindToANode(t *testing.T) {
 }
 
 func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
+		t := w.t
 		sub := w.subscribe(key)
 		w.move(key, two)
 		w.do(func() {
@@ -73,7 +76,8 @@ func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
 }
 
 func TestAGapIsToldWhenBothLegsAreThereAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
+		t := w.t
 		sub := w.subscribe(key)
 		for range 3 {
 			w.do(func() {
@@ -115,7 +119,8 @@ func TestServersThatKnowOneWayToListenAreListenedToThatWay(t *testing.T) {
 }
 
 func TestAChannelThatIsRefusedTheWayThatIsPublishedFails(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
+		t := w.t
 		w.do(func() { w.lacks = "SSUBSCRIBE" })
 		_, err := w.Subscribe(t.Context(), key)
 		require.True(t, transport.IsCode(err, "ERR"), "%v", err)
@@ -125,7 +130,8 @@ func TestAChannelThatIsRefusedTheWayThatIsPublishedFails(t *testing.T) {
 }
 
 func TestASubscriptionIsNotMadeWhereNobodyAnswersButAnEstablishedOneWaits(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
+		t := w.t
 		sub := w.subscribe(key)
 		w.kill(one)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -141,7 +147,8 @@ func TestASubscriptionIsNotMadeWhereNobodyAnswersButAnEstablishedOneWaits(t *tes
 }
 
 func TestListenersAreCountedOnEveryNodeOfTheirShardEitherWay(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
+		t := w.t
 		const replica = "10.0.0.3:1"
 		w.do(func() {
 			w.add(replica)

@@ -102,5 +102,5 @@ func claim(e entry, l *link) bool {
 	if !e.call.Claim(l.who.name) {
 		return false
 	}
-	return !(e.eval || e.redirected) || !e.call.Abandoned()
+	return !e.eval && !e.redirected || !e.call.Abandoned()
 }
