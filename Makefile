@@ -115,7 +115,7 @@ demo: ## Four processes and one lock, on a server inside the program
 deps: ## What a user's module gets: packages, modules, lines of go.sum
 	scripts/user-deps.sh
 
-newcomer: setup ## Do what docs/quickstart.md says, in an empty folder (needs JDK 17 and Maven)
+newcomer: setup ## Do what the README and docs/quickstart.md say, in an empty folder (needs JDK 17 and Maven)
 	scripts/newcomer.sh
 
 fuzz: ## Each fuzz target for FUZZTIME (10s)

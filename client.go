@@ -92,6 +92,11 @@ func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if set.replicas > 0 {
+		if err := core.NoReplicator(t); err != nil {
+			return nil, fmt.Errorf("redlatch: %w", err)
+		}
+	}
 	return newClient(t, &set), nil
 }
 
@@ -144,6 +149,8 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Hooks:      hooks(set),
 		ServerTime: set.serverTime,
 		Label:      set.label,
+		Replicas:   set.replicas,
+		SyncWait:   set.syncWait,
 	})}
 }
 

@@ -68,6 +68,11 @@ var (
 	// on all of its replicas, and so not who is alive. It is joined with the reason.
 	ErrNotCounted = core.ErrNotCounted
 
+	// ErrNotReplicated says that Lock or TryLock got the lock, and gave it back because
+	// too few replicas had it in time: see [WithReplicaSync]. When the context ended the
+	// wait, or the client was closed, that error is joined with it.
+	ErrNotReplicated = core.ErrNotReplicated
+
 	// ErrBadOwner says that a text is no owner, or an owner is the zero Owner.
 	ErrBadOwner = codec.ErrBadOwner
 

@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -197,4 +198,25 @@ func ExampleWithLabel() {
 
 	fmt.Println(rlock.New(client, "orders:42").Do(context.Background(), ship))
 	// Output: <nil>
+}
+
+// A lock that no replica has would be free after a failover: better not to have it.
+func ExampleWithReplicaSync() {
+	srv, err := embedded.Start() // in a real program: your Redis, with a replica
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+	ctx, url := context.Background(), srv.URL()
+
+	client, err := redlatch.Open(ctx, url, redlatch.WithReplicaSync(1, time.Second))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it ends the program
+	err = rlock.New(client, "orders:42").Do(ctx, ship)
+	fmt.Println(errors.Is(err, redlatch.ErrNotReplicated)) // here there is no replica
+	// Output: true
 }

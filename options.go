@@ -37,6 +37,8 @@ type settings struct {
 	serverTime  bool
 	grace       time.Duration
 	label       string
+	replicas    int
+	syncWait    time.Duration
 }
 
 // Credentials returns the user and password for a new connection. It is called
@@ -176,6 +178,29 @@ func WithServerTime() Option { return func(s *settings) { s.serverTime = true } 
 // does not, one line is logged and nobody is taken out.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
 
+// WithReplicaSync makes Lock and TryLock wait, once they have the lock, until at least so
+// many replicas have it, too, for timeout at most: so a failover to one of those keeps
+// it. When they have it not, the lock is given back, its waiters are woken, and the error
+// is [ErrNotReplicated]. Default 0: no replica is waited for, and nothing is sent for it.
+// It is for plain and fair locks. Redisson's checkLockSyncedSlaves and slavesSyncTimeout,
+// which wait for all replicas and are content with one, in its modes with replicas.
+//
+// It makes failovers safer and not safe: one replica of several may have the lock, and
+// another be promoted, so ask for all of them, or for as many as the failover needs.
+// Re-entries, Resume and renewals do not wait: a replica that falls behind later on, by
+// a whole lease, has lost the lock (min-replicas-to-write on the server answers that).
+// On a master with fewer replicas no lock is ever acquired.
+//
+// It costs one more round trip, and that of the replicas, for each acquisition, on a
+// connection of its own, where all that wait at a time share one WAIT; a caller waits up
+// to twice timeout when others were before it. The time is the hold's: its lease counts
+// from the acquisition, and WithWait and the context end it. It sends EVALSHA and WAIT;
+// the user needs the right to WAIT. timeout is at least 1 ms. The transport of
+// [NewWithTransport] must be a transport.Replicator.
+func WithReplicaSync(replicas int, timeout time.Duration) Option {
+	return func(s *settings) { s.replicas, s.syncWait = replicas, timeout }
+}
+
 // check reports the first setting that makes no sense.
 func (s *settings) check() error {
 	for _, d := range []struct {
@@ -203,6 +228,13 @@ func (s *settings) check() error {
 	}
 	if s.maxWaiters < 0 {
 		return fmt.Errorf("redlatch: a maximum of %d waiters", s.maxWaiters)
+	}
+	if s.replicas < 0 {
+		return fmt.Errorf("redlatch: a sync with %d replicas", s.replicas)
+	}
+	if s.replicas > 0 && (s.syncWait < time.Millisecond || s.syncWait > codec.MaxLease) {
+		return fmt.Errorf("redlatch: a sync with replicas within %v, which is outside %v … %v",
+			s.syncWait, time.Millisecond, codec.MaxLease)
 	}
 	if s.margin >= s.watchdog {
 		return fmt.Errorf("%w: a loss margin of %v leaves nothing of the watchdog timeout of %v",

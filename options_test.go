@@ -28,6 +28,10 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"dial timeout of -1ns":                       redlatch.WithDialTimeout(-1),
 		"poll cap of 0s":                             redlatch.WithPollCap(0),
 		"loss margin of -1ns":                        redlatch.WithLossMargin(-1),
+		"a sync with -1 replicas":                    redlatch.WithReplicaSync(-1, time.Second),
+		"a sync with replicas within 0s":             redlatch.WithReplicaSync(1, 0),
+		"a sync with replicas within 999µs":          redlatch.WithReplicaSync(1, 999*time.Microsecond),
+		"a sync with replicas within 876000h0m1s":    redlatch.WithReplicaSync(1, codec.MaxLease+time.Second),
 		"loss margin of 30s leaves nothing":          redlatch.WithLossMargin(30 * time.Second),
 		"loss margin of 2562047h47m16.854775807s is": redlatch.WithLossMargin(1<<63 - 1),
 	} {
@@ -47,10 +51,17 @@ func TestNilOptionsAndZeroValuesMeanTheDefaults(t *testing.T) {
 	c, err := redlatch.NewWithTransport(&closing{}, nil,
 		redlatch.WithLogger(nil), redlatch.WithClientID(uuid.Nil), redlatch.WithNameMapper(nil),
 		redlatch.WithTLSConfig(nil), redlatch.WithCredentials(nil), redlatch.WithClientName(""),
-		redlatch.WithReplicaDialer(nil))
+		redlatch.WithReplicaDialer(nil), redlatch.WithReplicaSync(0, 0))
 	require.NoError(t, err)
 	require.NotEqual(t, uuid.Nil, c.ID())
 	require.ErrorIs(t, c.Close(), errStuck)
+}
+
+// It would never wait, and nobody would notice.
+func TestReplicaSyncNeedsATransportThatCanWait(t *testing.T) {
+	t.Parallel()
+	_, err := redlatch.NewWithTransport(&closing{}, redlatch.WithReplicaSync(1, time.Second))
+	require.EqualError(t, err, "redlatch: WithReplicaSync needs a transport that is a transport.Replicator, which a *redlatch_test.closing is not")
 }
 
 func TestClientNameShowsInTheServersList(t *testing.T) {

@@ -31,24 +31,43 @@ type Queued struct {
 	Listeners int64
 }
 
-// Inspected decodes the reply of an inspection: the time left, [NoTTL], or
-// [NoKey] when the lock is free; who holds it; and for a fair lock who waits for
-// it. Other replies give an error that wraps [ErrBadReply].
-func Inspected(reply any) (left time.Duration, held []Held, queue []Queued, err error) {
+// Inspection is the reply of an inspection.
+type Inspection struct {
+	// Left is what the lease has left, [NoTTL], or [NoKey] when the lock is free.
+	Left time.Duration
+	// Held is who holds the lock.
+	Held []Held
+	// Queue is who waits for a fair lock, all of them or the part that was asked for.
+	Queue []Queued
+	// Waiting is how many wait for a fair lock.
+	Waiting int64
+}
+
+// Inspected decodes the reply of an inspection. Other replies, such as one of a queue
+// that is shorter than its part, give an error that wraps [ErrBadReply].
+func Inspected(reply any) (Inspection, error) {
+	var in Inspection
 	parts, ok := reply.([]any)
-	if !ok || len(parts) != 2 && len(parts) != 5 {
-		return 0, nil, nil, badReply("inspection", reply)
+	if !ok || len(parts) != 2 && len(parts) != 6 {
+		return in, badReply("inspection", reply)
 	}
-	if left, err = Millis(parts[0]); err != nil {
-		return 0, nil, nil, err
+	var err error
+	if in.Left, err = Millis(parts[0]); err != nil {
+		return Inspection{}, err
 	}
-	if held, err = holders(parts[1]); err != nil {
-		return 0, nil, nil, err
+	if in.Held, err = holders(parts[1]); err != nil {
+		return Inspection{}, err
 	}
-	if len(parts) == 5 {
-		queue, err = waiters(parts[2], parts[3], parts[4])
+	if len(parts) == 2 {
+		return in, nil
 	}
-	return left, held, queue, err
+	if in.Queue, err = waiters(parts[2], parts[3], parts[4]); err != nil {
+		return Inspection{}, err
+	}
+	if in.Waiting, ok = parts[5].(int64); !ok || in.Waiting < int64(len(in.Queue)) {
+		return Inspection{}, badReply("inspection", parts[5])
+	}
+	return in, nil
 }
 
 // holders decodes a lock's fields and values in turn.

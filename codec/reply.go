@@ -71,14 +71,21 @@ func Refused(reply any) Refusal {
 
 // Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once
 // more now, nil that it does not. Other replies give an error that wraps [ErrBadReply].
-func Reentered(reply any) (bool, error) {
-	if reply == nil {
+func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
+
+// Holds decodes the reply of the script that writes a lock once more for its replicas:
+// 1 says that the owner holds the lock, nil that it does not. Other replies give an
+// error that wraps [ErrBadReply].
+func Holds(reply any) (bool, error) { return oneOrNil("replication", reply) }
+
+func oneOrNil(of string, reply any) (bool, error) {
+	switch reply {
+	case int64(1):
+		return true, nil
+	case nil:
 		return false, nil
 	}
-	if reply == int64(1) {
-		return true, nil
-	}
-	return false, badReply("re-entry", reply)
+	return false, badReply(of, reply)
 }
 
 // ReleaseOutcome says what a release did. Its zero value is no outcome.

@@ -92,14 +92,24 @@ func TestReleasedTellsThreeOutcomesApart(t *testing.T) {
 
 func TestReentryIsGrantedByOneAndRefusedByNothing(t *testing.T) {
 	t.Parallel()
-	held, err := Reentered(int64(1))
+	isOneOrNil(t, Reentered)
+}
+
+func TestLockThatIsWrittenOnceMoreIsHeldWithOneAndNotWithNothing(t *testing.T) {
+	t.Parallel()
+	isOneOrNil(t, Holds)
+}
+
+func isOneOrNil(t *testing.T, decode func(any) (bool, error)) {
+	t.Helper()
+	held, err := decode(int64(1))
 	require.NoError(t, err)
 	require.True(t, held)
-	held, err = Reentered(nil)
+	held, err = decode(nil)
 	require.NoError(t, err)
 	require.False(t, held)
 	for _, reply := range append([]any{int64(0), int64(2)}, foreign...) {
-		held, err = Reentered(reply)
+		held, err = decode(reply)
 		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
 		require.False(t, held)
 	}

@@ -54,6 +54,27 @@ func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
 	})
 }
 
+// An address may lead to another server by now, although nothing is broken.
+func TestReconnectMakesTheConnectionAnewAndTellsOfTheGap(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		s.Reconnect() // there is none yet
+		synctest.Wait()
+		require.Empty(t, f.dialTimes())
+		l := mustSubscribe(t, s, "c")
+		for i := range 3 {
+			s.Reconnect()
+			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+			require.Len(t, f.dialTimes(), i+2)
+		}
+		l.Close()
+		synctest.Wait()
+		require.NoError(t, s.Close())
+		s.Reconnect()
+	})
+}
+
 func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {

@@ -39,7 +39,7 @@ func (s *Subscriber) run() {
 			return
 		}
 		lost = true
-		s.cfg.Logger.Warn("pub/sub connection lost", "error", err)
+		s.cfg.Logger.Log(s.ctx, lostLevel(err), "pub/sub connection lost", "error", err)
 		if useful {
 			pause.reset()
 		}
@@ -47,6 +47,14 @@ func (s *Subscriber) run() {
 		s.connectionLost(pause.failures, useful, err)
 		s.cfg.OnLost(err)
 	}
+}
+
+// lostLevel is how loud to tell of a connection that ended because of err.
+func lostLevel(err error) slog.Level {
+	if errors.Is(err, errUnwanted) {
+		return slog.LevelDebug // whoever asked for it has said why
+	}
+	return slog.LevelWarn
 }
 
 // awaitDemand returns true when a channel is wanted, false after Close.

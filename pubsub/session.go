@@ -14,6 +14,9 @@ import (
 // errDead ends a connection on which the server no longer answers.
 var errDead = errors.New("pubsub: no answer from the server")
 
+// errUnwanted ends a connection that works, but perhaps to the wrong server.
+var errUnwanted = errors.New("pubsub: the connection is to be made anew")
+
 // patience is how many times DeadAfter an answer may be overdue while other
 // things still arrive. It ends connections of which one direction is broken, and
 // those that have come out of step.

@@ -126,6 +126,18 @@ func (s *Subscriber) nudge() {
 	}
 }
 
+// Reconnect gives the present connection up, if there is one, and has it made anew, as
+// if it were lost: each listener gets a gap. It is for an address that leads to another
+// server by now. It does not wait.
+func (s *Subscriber) Reconnect() {
+	s.mu.Lock()
+	x := s.session
+	s.mu.Unlock()
+	if x != nil {
+		x.end(errUnwanted)
+	}
+}
+
 // Close ends every listener and every waiting Subscribe with
 // [transport.ErrClosed], closes the connection, and returns when no goroutine of
 // the Subscriber runs any more; a dial under way is cancelled and waited for. It

@@ -2,6 +2,7 @@ package rfairlock_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -43,4 +44,77 @@ func TestInspectShowsTheQueue(t *testing.T) {
 		}
 		require.NoError(t, hold.Unlock())
 	})
+}
+
+// A part of a queue is told as it stands there, also by a user who may do no more than
+// is needed for the whole, and wherever its deadlines are.
+func TestInspectShowsAPartOfTheQueue(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
+		t.Helper()
+		l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
+		queue, timeouts := codec.QueueKey(l.Name()), codec.TimeoutKey(l.Name())
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		for i, owner := range []string{"a", "b", "c", "d", "e", "f"} {
+			srv.Do(t, "RPUSH", queue, owner)
+			if owner != "e" {
+				srv.Do(t, "ZADD", timeouts, due.UnixMilli()+int64(i), owner)
+			}
+		}
+		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // nobody's, and out of order
+		locks := []*rlock.Lock{l}
+		if s, isReal := srv.(*redistest.Server); isReal {
+			s.Do(t, "ACL", append([]any{"SETUSER", "viewer-" + l.Name()}, redistest.Rights(t, "A user that inspects")[2:]...)...)
+			s.Do(t, "ACL", "SETUSER", "viewer-"+l.Name(), "allkeys")
+			locks = append(locks, rfairlock.New(connect(t, s.UserURL("viewer-"+l.Name())), l.Name()))
+		}
+		for _, l := range locks {
+			for _, c := range []struct {
+				first, n int
+				want     string
+			}{
+				{1, 2, "ab"}, {2, 3, "bcd"}, {4, 3, "def"}, {4, 100, "def"}, {1, 6, "abcdef"}, {-7, 0, "a"}, {7, 5, ""},
+				{math.MinInt, math.MaxInt, "abcdef"}, {math.MaxInt, math.MaxInt, ""},
+			} {
+				in, err := l.Inspect(t.Context(), nil, rlock.WithPlaces(c.first, c.n))
+				require.NoError(t, err)
+				require.Equal(t, 6, in.Waiting)
+				told := ""
+				for i, w := range in.Queue {
+					told += w.Text
+					require.Equal(t, max(c.first, 1)+i, w.Position)
+					switch w.Text {
+					case "e":
+						require.Zero(t, w.Deadline)
+					case "b":
+						require.Equal(t, due.Add(time.Minute), w.Deadline)
+					default:
+						require.Equal(t, due.Add(time.Duration(w.Text[0]-'a')*time.Millisecond), w.Deadline)
+					}
+				}
+				require.Equal(t, c.want, told)
+			}
+			in, err := l.Inspect(t.Context())
+			require.NoError(t, err)
+			require.Len(t, in.Queue, 6)
+			require.Equal(t, 6, in.Waiting)
+		}
+	})
+}
+
+func TestInspectingAPartReadsNoMore(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
+	for i := range 2000 {
+		srv.Do(t, "RPUSH", codec.QueueKey(l.Name()), i)
+		srv.Do(t, "ZADD", codec.TimeoutKey(l.Name()), 1000+i, i)
+	}
+	_, err := l.Inspect(t.Context(), rlock.WithPlaces(500, 10))
+	require.NoError(t, err)
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	_, err = l.Inspect(t.Context(), rlock.WithPlaces(500, 10))
+	require.NoError(t, err)
+	stats := srv.CommandStats(t)
+	require.Equal(t, []int64{1, 1, 1, 0}, []int64{stats["lrange"], stats["zrange"], stats["llen"], stats["zscore"]}, "%v", stats)
 }

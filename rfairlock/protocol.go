@@ -94,9 +94,9 @@ func (f *fair) ForceRelease(c *transport.Call) {
 }
 
 // Inspect is part of protocol.Protocol.
-func (f *fair) Inspect(c *transport.Call) {
+func (f *fair) Inspect(c *transport.Call, first, last int64) {
 	c.Script, c.NumKeys = luasrc.FairInspect, 4
-	c.Args = append(c.Args, f.key, f.queue, f.timeouts, f.channel, inspected, f.engine.CountCommand())
+	c.Args = append(c.Args, f.key, f.queue, f.timeouts, f.channel, inspected, f.engine.CountCommand(), first, last)
 }
 
 // inspected is how many waiters' listeners an inspection counts.

@@ -101,6 +101,15 @@ func (a *acquisition) choose(ctx context.Context) (*Hold, error) {
 			return hold, err
 		}
 	}
+	hold, err := a.take(ctx)
+	if err == nil && a.lock.engine.Replicas > 0 {
+		return a.replicated(ctx, hold)
+	}
+	return hold, err
+}
+
+// take takes the lock for an owner that does not hold it here.
+func (a *acquisition) take(ctx context.Context) (*Hold, error) {
 	switch {
 	case a.lock.proto.Queues():
 		return a.queueThere(ctx)

@@ -40,6 +40,9 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	h.tenure.enter(h)
+	if e.Replicas > 0 {
+		h.proof.Store(unproven)
+	}
 	if err := h.live(sent); err != nil {
 		h.tenure.abort(h)
 		return false, err

@@ -28,6 +28,13 @@
 // used again, and what it may have acquired is looked for and freed in the
 // background, until the server has answered for one lease.
 //
+// A client with redlatch.WithReplicaSync goes one step further:
+//
+//	held ──▶ live, and known to nobody ──enough replicas have it──▶ Hold
+//	             │
+//	             └── too few in time, context, WithWait, client closed, or over by
+//	                 itself ──▶ given up like a hold, ErrNotReplicated
+//
 // # The life of a hold
 //
 //	live ──Unlock──────▶ released

@@ -100,7 +100,7 @@ func (l *Lock) Evict(ctx context.Context, owner string, opts ...EvictOption) (*E
 
 func (e *evicting) run(ctx context.Context) (*Eviction, error) {
 	for range maxLooks {
-		before, err := e.lock.look(ctx, "evict")
+		before, err := e.lock.look(ctx, "evict", allPlaces)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func (e *evicting) report(ctx context.Context, before *sight, i int, listened Su
 			break
 		}
 	}
-	after, err := e.lock.look(ctx, "evict")
+	after, err := e.lock.look(ctx, "evict", allPlaces)
 	switch {
 	case err != nil:
 		return done, nil //nolint:nilerr // it is done, and whether somebody was woken is not known

@@ -27,6 +27,9 @@ type Hold struct {
 	placed bool                   // it has stood in a queue on the server
 	tries  bool                   // it never stands in one
 
+	entered bool          // it was counted; guarded by tenure.mu
+	proof   atomic.Uint32 // that replicas have it
+
 	giveUp sync.Once // Unlock, LetExpire or HandOver, whichever comes first
 	result error     // of giveUp
 

@@ -60,12 +60,13 @@ func (l *Lock) Name() string { return l.name }
 //
 // A free lock costs one EVALSHA. While somebody else holds it, Lock listens to
 // the lock's channel and tries again when it is freed, when the holder's lease
-// should be over, and once every poll cap.
+// should be over, and once every poll cap. A client with redlatch.WithReplicaSync then
+// waits for replicas, as long as the wait may be.
 //
 // Errors: ErrNotAcquired with ctx's error when ctx ended the wait, or alone when
 // WithWait's time ran out; ErrNotSent with ctx's error when ctx had ended before,
 // or when Redis could not be reached for one command timeout at the beginning, ErrUncertain when the reply to the first
-// attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease;
+// attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease; ErrNotReplicated;
 // or a *transport.ServerError.
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)

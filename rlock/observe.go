@@ -28,7 +28,7 @@ func (a *acquisition) observed(hold *Hold, err error) {
 func (h *Hold) observeEnd(why *ending) {
 	l := h.tenure.lock
 	tell := l.engine.Hooks.Event
-	if tell == nil || h.since.IsZero() { // it never was live
+	if tell == nil || h.since.IsZero() || h.proof.CompareAndSwap(unproven, overBefore) { // it never was anybody's
 		return
 	}
 	var err error

@@ -71,7 +71,7 @@ func (p *plain) ForceRelease(c *transport.Call) {
 }
 
 // Inspect is part of protocol.Protocol.
-func (p *plain) Inspect(c *transport.Call) {
+func (p *plain) Inspect(c *transport.Call, _, _ int64) {
 	c.Script, c.NumKeys = luasrc.Inspect, 1
 	c.Args = append(c.Args, p.key)
 }

@@ -29,9 +29,15 @@ func (t *tenure) quitShared() {
 	t.lock.engine.Shared.Leave(sharedKey{t.lock.kind(), t.lock.proto.Key(), t.owner})
 }
 
-// drop forgets a hold that came to nothing.
+// drop forgets a hold that came to nothing. One that was entered has left.
 func (h *Hold) drop() {
-	if h != nil && h.tenure.shared {
+	if h == nil || !h.tenure.shared {
+		return
+	}
+	h.tenure.mu.Lock()
+	entered := h.entered
+	h.tenure.mu.Unlock()
+	if !entered {
 		h.tenure.quitShared()
 	}
 }

@@ -61,6 +61,7 @@ func (t *tenure) enter(h *Hold) {
 		t.holds = t.first[:0]
 	}
 	t.holds = append(t.holds, h)
+	h.entered = true
 	if t.shared {
 		t.freed = false // others may come and go
 	}

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Walks through docs/quickstart.md as a newcomer would, in an empty folder, and fails
-# when a step does not do what the page says. The programs are those of the page: the
-# block after a line `path`: is that file.
+# Does what the README tells a newcomer to: goes to docs/quickstart.md, walks through it
+# in an empty folder, and then tries the commands that the README shows. It fails when a
+# step does not do what the page says. The programs are those of the page: the block
+# after a line `path`: is that file. The commands are those of the page, in its order:
+# each is run as it stands there, and none is left out.
 #
-# What differs from the page: the library and the command line are this checkout's,
+# What differs from the pages: the library and the command line are this checkout's,
 # the server listens on a free port, and Maven is asked first to do without a network,
 # since scripts/compat.sh has fetched the jars.
 #
 #   scripts/newcomer.sh          needs Go, a JDK (17 or later), Maven, redis-server
-set -euo pipefail
+set -Eeuo pipefail
 
 cd "$(dirname "$0")/.."
 checkout=$PWD
+readme=$checkout/README.md
 page=$checkout/docs/quickstart.md
 module=github.com/redlatch/redlatch
 server=${REDLATCH_SERVER:-$(command -v redis-server || command -v valkey-server || true)}
@@ -20,6 +23,7 @@ server=${REDLATCH_SERVER:-$(command -v redis-server || command -v valkey-server 
 export GOFLAGS=-buildvcs=false GOWORK=off
 
 work=$(mktemp -d)
+folder=$work/two-workers
 pids=()
 
 # What was started is ended, and nothing else.
@@ -36,10 +40,11 @@ trap cleanup EXIT
 fail() {
 	printf 'newcomer: %s\n' "$*" >&2
 	for file in status refused forced turns.log errors; do
-		if [ -s "$work/$file" ]; then tail -n 12 "$work/$file" >&2; fi
+		if [ -s "$folder/$file" ]; then command tail -n 12 "$folder/$file" >&2; fi
 	done
 	exit 1
 }
+trap 'fail "line $LINENO has failed"' ERR
 
 step() { printf 'newcomer: %3d s  %s\n' "$SECONDS" "$*"; }
 
@@ -53,38 +58,76 @@ soon() {
 	done
 }
 
+# --- The commands of a page, in its order
+
+# reads takes the commands of a page in, one a line.
+reads() {
+	mapfile -t commands
+	[ "${#commands[@]}" -gt 3 ] || fail "the page shows no commands: the check itself is broken"
+}
+
+# does runs the next command of the page, which must be this one. Pairs after it say what
+# readers have to fill in.
+does() {
+	local line=$1
+	shift
+	[ "$line" = "${commands[0]:-}" ] || fail "the page says: ${commands[0]:-nothing more}; here it would be: $line"
+	commands=("${commands[@]:1}")
+	while [ $# -gt 0 ]; do
+		line=${line//"$1"/$2}
+		shift 2
+	done
+	eval "$line"
+}
+
+# began notes a program that a command has begun in the background.
+began() { pids+=("$!"); }
+
+# all_done holds that no command of the page was left out.
+all_done() { [ "${#commands[@]}" = 0 ] || fail "the page has a command that is not tried: ${commands[0]}"; }
+
+# These stand in for what is not as the page has it.
+redis-server() { exec "$server" --port "$port" --bind 127.0.0.1 "$@"; }
+go() {
+	case "$*" in
+	"run $module/cmd/redlatch@latest "*) redlatch "${@:3}" ;;
+	"install $module/cmd/redlatch@latest") command go build -C "$checkout" -o "$work/bin/redlatch" ./cmd/redlatch ;;
+	"get $module")
+		command go mod edit -require "$module@v0.0.0" -replace "$module=$checkout"
+		cp "$checkout/go.sum" .
+		command go mod tidy
+		;;
+	"env GOPATH") printf '%s\n' "$work" ;;
+	*) command go "$@" ;;
+	esac
+}
+mvn() {
+	command mvn --batch-mode --offline "$@" </dev/null >"$folder/errors" 2>&1 ||
+		command mvn --batch-mode "$@" </dev/null >"$folder/errors" 2>&1
+}
+tail() { soon 10 "somebody writes to $2" test -s "$2"; } # what is there is looked at below
+
 # unpack writes every file that the page shows.
 unpack() {
-	awk -v top="$work" '
+	awk -v top="$folder" '
 		/^```/ && file { if (inside) { close(top "/" file); file = "" } inside = !inside; next }
 		inside { print > (top "/" file); next }
 		/^`[a-z]+-worker\/[A-Za-z.]+`:$/ { file = substr($0, 2, length($0) - 3); next }
 		NF { file = "" }
 	' "$page"
+	for file in go-worker/main.go java-worker/Worker.java java-worker/pom.xml; do
+		[ -s "$file" ] || fail "the page has no file $file"
+	done
 }
 
-# told holds that each command of ours that the page shows is run below.
-told() {
-	local line found=0
-	while IFS= read -r line; do
-		found=1
-		line=${line%% <*} # what readers have to fill in
-		line=${line% &}
-		sed '1,/^# --- 1/d' "$checkout/scripts/newcomer.sh" | grep -qF -- "$line" ||
-			fail "the page shows a command that is not tried: $line"
-	done < <(awk '/^```/ { inside = $0 == "```sh" } inside && /^redlatch /' "$page")
-	[ "$found" = 1 ] || fail "the page shows no command: the check itself is broken"
-}
-
-# halt ends a process that is given no chance to clean up.
-halt() { { kill -9 "$1" && wait "$1"; } 2>/dev/null || true; }
+# --- What there is to see
 
 status_has() {
-	redlatch status billing-run >"$work/status" && grep -qE -- "$1" "$work/status"
+	redlatch status billing-run >"$folder/status" 2>>"$folder/errors" && grep -qE -- "$1" "$folder/status"
 }
 
 # owner_of prints the owner in the line of the status before the one that matches.
-owner_of() { grep -B 1 -E -- "$1" "$work/status" | head -n 1 | awk '{ print $2 }'; }
+owner_of() { grep -B 1 -E -- "$1" status | head -n 1 | awk '{ print $2 }'; }
 
 turns() { grep -c "^$1 enters\$" turns.log || true; }
 more() { [ "$(turns "$1")" -ge "$2" ]; }
@@ -110,62 +153,54 @@ excluded() {
 	' turns.log
 }
 
-for program in go java mvn "${server:-redis-server}"; do
-	command -v "$program" >/dev/null || fail "there is no $program here"
+# gone waits for the end of a process that was killed, in silence.
+gone() { { wait "$1" || true; } 2>/dev/null; }
+
+for program in java mvn timeout "${server:-redis-server}"; do
+	type -P "$program" >/dev/null || fail "there is no $program here"
 done
 
+# --- The README sends newcomers to the page
+grep -qF '[Ten minutes with Go and Java](docs/quickstart.md)' "$readme" || fail "the README does not lead to the page"
+reads < <(awk '/^```/ { inside = $0 == "```sh"; next } inside' "$page")
+
 # --- 1. A folder, a server, and the command line
-mkdir -p "$work/go-worker" "$work/java-worker" "$work/bin"
-unpack
-for file in go-worker/main.go java-worker/Worker.java java-worker/pom.xml; do
-	[ -s "$work/$file" ] || fail "the page has no file $file"
-done
-told
-go build -o "$work/bin/redlatch" ./cmd/redlatch
 cd "$work"
-export PATH=$work/bin:$PATH
-touch turns.log
-serve() {
-	local port=$((20000 + RANDOM % 10000))
-	export REDIS_URL=redis://127.0.0.1:$port
-	"$server" --port "$port" --bind 127.0.0.1 --save '' >redis.log &
-	pids+=($!)
-	sleep 0.3
-	kill -0 $! 2>/dev/null && status_has 'is free' # else the port was taken
-}
-soon 10 "a redis-server on a free port" serve 2>errors
+does "mkdir -p two-workers/go-worker two-workers/java-worker && cd two-workers"
+port=$((20000 + RANDOM % 10000))
+while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+does "redis-server --save '' > redis.log &"
+began
+does "export REDIS_URL=redis://localhost:6379"
+REDIS_URL=redis://127.0.0.1:$port
+does "go install $module/cmd/redlatch@latest"
+# shellcheck disable=SC2016 # it is expanded when it is run
+does 'export PATH=$PATH:$(go env GOPATH)/bin'
+[ "$(type -P redlatch)" = "$work/bin/redlatch" ] || fail "the shell finds another redlatch: $(type -P redlatch)"
+soon 10 "a server answers" status_has 'is free'
+unpack
 step "a server at $REDIS_URL"
 
 # --- 2. The Go worker
-cd go-worker
-cat >go.mod <<GOMOD
-module example.com/go-worker
-
-go $(cd "$checkout" && go list -m -f '{{.GoVersion}}')
-
-require $module v0.0.0
-
-replace $module => $checkout
-GOMOD
-cp "$checkout/go.sum" .
-go mod tidy
-go build -o worker .
-cd ..
+does "cd go-worker"
+does "go mod init example.com/go-worker && go get $module" 2>>../errors
+does "go build -o worker ."
+does "cd .."
 step "the Go worker is built"
 
 # --- 3. The Java worker
-cd java-worker
-libs() { mvn --quiet --batch-mode "$@" dependency:copy-dependencies -DoutputDirectory=lib </dev/null; }
-libs --offline >../errors 2>&1 || libs >../errors 2>&1 || fail "Maven does not find the jars"
-cd ..
+does "cd java-worker"
+does "mvn --quiet dependency:copy-dependencies -DoutputDirectory=lib" || fail "Maven does not find the jars"
+does "cd .."
 step "the Java worker has its jars"
 
 # --- 4. Both at once
-go-worker/worker >>turns.log 2>errors &
-pids+=($!)
-java -cp 'java-worker/lib/*' java-worker/Worker.java >>turns.log 2>>errors &
+does "go-worker/worker >> turns.log &" 2>errors
+began
+does "java -cp 'java-worker/lib/*' java-worker/Worker.java >> turns.log &" 2>>errors
+began
 jvm=$!
-pids+=("$jvm")
+does "tail -f turns.log"
 goes_on java 40
 goes_on java
 goes_on go
@@ -173,30 +208,34 @@ excluded || fail "they do not take turns"
 step "they take turns"
 
 # --- 5. Who holds it, who waits
-redlatch run --fair billing-run -- sleep 10 &
+does "redlatch run --fair billing-run -- sleep 10 &"
+began
 run=$!
-pids+=("$run")
 soon 10 "both workers wait" stands_still 2
-redlatch status billing-run >status
-grep -q 'is held' status && grep -q 'subscribed yes, Redlatch since' status &&
-	grep -q 'subscribed yes, Redisson' status || fail "the status does not show both"
+does "redlatch status billing-run" >status
+for what in 'is held' 'subscribed yes, Redlatch since' 'subscribed yes, Redisson'; do
+	grep -q "$what" status || fail "the status does not say: $what"
+done
 redlatch status --json billing-run | grep -q '"client": "redisson"' || fail "the JSON has no waiter of Redisson's"
-redlatch list >listed
+does "redlatch list" >listed
 grep -q billing-run listed || fail "the list does not have the lock"
-kill "$run"
+kill "$run" # so that nobody waits for 10 seconds
 goes_on java
 goes_on go
 step "the queue was seen"
 
 # --- 6. A waiter dies
-redlatch run --fair billing-run -- sleep 10 &
+does "redlatch run --fair billing-run -- sleep 10 &"
+began
 run=$!
-pids+=("$run")
 soon 10 "both workers wait" stands_still 2
-halt "$jvm"
+does "kill -9 <the JVM's process id>" "<the JVM's process id>" "$jvm"
+gone "$jvm"
 soon 10 "the dead waiter has no subscriber" status_has 'subscribed no, Redisson'
+does "redlatch status billing-run" >status
 dead=$(owner_of 'subscribed no, Redisson')
-redlatch evict billing-run "$dead" >evicted || fail "evict leaves $dead where it is"
+does "redlatch evict billing-run <its owner, from the status>" "<its owner, from the status>" "$dead" >evicted ||
+	fail "evict leaves $dead where it is"
 grep -qF "$dead" evicted || fail "evict does not say whom it took out"
 kill "$run"
 goes_on go
@@ -204,20 +243,81 @@ excluded || fail "they did not take turns"
 step "a dead waiter was taken out"
 
 # --- 7. A lock is stuck
-redlatch run --fair --lease 1h billing-run -- sleep 3600 &
+does "redlatch run --fair --lease 1h billing-run -- sleep 3600 &"
+began
 run=$!
-pids+=("$run")
 soon 10 "the Go worker waits" stands_still 1
-halt "$run"
+does "kill -9 <the process id of redlatch>" "<the process id of redlatch>" "$run"
+gone "$run"
 stands_still 1 || fail "the lock of a dead holder is not stuck"
+does "redlatch status billing-run" >status
 dead=$(awk '$1 == "owner" { print $2 }' status)
-redlatch unlock --force --for 3s billing-run >refused 2>&1 && fail "a holder that may be alive lost its lock"
+does "redlatch unlock --force --for 3s billing-run" >refused 2>&1 && fail "a holder that may be alive lost its lock"
 grep -qF "$dead" refused || fail "the refusal does not name $dead"
 stands_still 1 || fail "the lock was taken although that was refused"
-redlatch unlock --force --for 3s --reason 'killed by hand' --dead "$dead" billing-run >forced 2>&1 ||
+does "redlatch unlock --force --for 3s --reason 'killed by hand' --dead <its owner> billing-run" "<its owner>" "$dead" >forced 2>&1 ||
 	fail "the lock of $dead was not taken from it"
 grep -q 'killed by hand' forced || fail "there is no audit line"
 goes_on go
-step "a stuck lock was cleared"
 excluded || fail "they did not take turns"
+all_done
+step "a stuck lock was cleared"
+
+# --- What else the README shows, but for how to build it
+reads < <(awk '
+	/^## Build and test$/ { exit }
+	/^```/ { fenced = !fenced }
+	!fenced && /^    [a-z]/ { sub(/^ +/, ""); print }
+	/^\| `redlatch / { split($0, cell, "`"); print cell[2] }
+' "$readme")
+# What goes on until it is interrupted is, figures need not be good ones, and the demos,
+# which have tests, take too long: it is enough that there are such.
+interrupted() {
+	local code=0
+	timeout --signal=INT --preserve-status 2 "$work/bin/redlatch" "$@" || code=$?
+	[ "$code" = 130 ]
+}
+redlatch() {
+	case "$1" in
+	demo) "$work/bin/redlatch" "$@" --help >/dev/null ;;
+	watch) interrupted "$@" ;;
+	serve) interrupted "$@" --addr 127.0.0.1:0 ;;
+	bench) "$work/bin/redlatch" "$@" --duration 1s ;;
+	*) "$work/bin/redlatch" "$@" ;;
+	esac
+}
+does "go run $module/cmd/redlatch@latest demo"
+cd go-worker
+does "go get $module" 2>>../errors
+cd ..
+does "go install $module/cmd/redlatch@latest"
+does "redlatch demo --fair"
+# shellcheck disable=SC2016 # the name is that of the script
+printf '#!/bin/sh\necho "$0 ran"\n' >job.sh
+chmod +x job.sh
+cp job.sh report.sh
+does "redlatch run --wait 10s nightly-report -- ./report.sh" >ran
+hourly="redlatch run --try --conflict-exit-code 0 --at-least 55m hourly -- ./job.sh"
+does "$hourly" >>ran
+eval "$hourly" >>ran 2>>errors || fail "the second job of the hour is an error"
+[ "$(cat ran)" = $'./report.sh ran\n./job.sh ran' ] || fail "jobs ran: $(cat ran)"
+does "redlatch list" >listed
+grep -q '^hourly ' listed || fail "the list does not have the lock of the hour"
+does "redlatch status NAME" NAME hourly >status
+does "redlatch watch NAME" NAME hourly >watched
+grep -q ' held ' watched || fail "watch does not say who holds the lock"
+dead=$(awk '$1 == "owner" { print $2 }' status)
+does "redlatch evict NAME OWNER" NAME hourly OWNER "$dead" 2>refused && fail "somebody was taken out of a queue that is empty"
+grep -q 'is not in the queue' refused || fail "evict does not say that nobody is queued"
+does "redlatch unlock --force NAME" NAME '--even-if-alive hourly' >forced 2>&1 </dev/null || fail "the lock of the hour was not taken"
+does "redlatch doctor" >examined || fail "doctor finds errors: $(cat examined)"
+does "redlatch bench" >measured
+grep -q ' wake-ups ' measured || fail "bench has no figures"
+does "redlatch run NAME -- COMMAND" NAME hourly COMMAND ./job.sh >ran
+grep -qx './job.sh ran' ran || fail "the lock of the hour was not free"
+does "redlatch completion bash" >completion
+bash -n completion || fail "the completion is no program for a shell"
+does "redlatch serve" >served 2>>errors
+grep -q '^redis://' served || fail "the server does not say where it is"
+all_done
 step "done"

@@ -1,6 +1,9 @@
 package transport
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or
 // []any with these and *ServerError inside) or an error of the package's error
@@ -98,4 +101,21 @@ type Counter interface {
 	// numbers, for a zero would say that somebody is gone who may listen
 	// elsewhere. Without channels nothing is asked.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
+}
+
+// Replicated receives the outcome of a call that replicas were waited for: the reply,
+// how many replicas are known to have what the call wrote, or an error of the package's
+// error contract. As [Done] it must return at once.
+type Replicated func(reply any, replicas int64, err error)
+
+// Replicator is implemented by transports that can wait for replicas.
+type Replicator interface {
+	// Replicate is Start for a call that writes: done runs when so many replicas have
+	// what it wrote, or when timeout is over, and gets how many have it. A replica
+	// counts only when it has acknowledged that write, so the master is asked with
+	// WAIT behind the call and on the same connection, and no other call waits for
+	// that. The call may be sent again when its reply is lost, on another connection,
+	// so it must be one that may run more than once. An error also says that it is not
+	// known how many replicas have what the call wrote, if it ran.
+	Replicate(call *Call, replicas int, timeout time.Duration, done Replicated)
 }

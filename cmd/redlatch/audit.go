@@ -54,7 +54,7 @@ func openAudit(path string) (*auditLog, error) {
 
 // write tells standard error, and the file in one line of JSON.
 func (l *auditLog) write(a *audit) error {
-	fmt.Fprintln(os.Stderr, "redlatch: "+a.String())
+	say(os.Stderr, "%s", a)
 	if l.file == nil {
 		return nil
 	}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/load"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 )
 
 // The bounds of --duration.
@@ -38,7 +35,12 @@ what it gives:
 Compare with the same command elsewhere, not with figures of other programs. A
 server on this machine shares it with the callers. All keys are of the run's
 own, below --prefix, and are gone at its end. It asks before it loads a server
-on another machine, unless --yes is given.`
+on another machine, unless --yes is given.
+
+Exit codes:
+  0      it was measured
+  1      it was not
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 // benchmark is what bench has to tell.
 type benchmark struct {
@@ -71,13 +73,12 @@ func newBench(g *globals) *cobra.Command {
 			if err := mayLoad(srv, yes); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			res, err := load.Run(ctx, srv, prefix, duration)
-			switch {
-			case ctx.Err() != nil:
-				return &exitError{code: runner.Code(os.Interrupt), err: errors.New("interrupted")}
-			case err != nil:
+			var res *load.Result
+			err = untilTold(cmd.Context(), errInterrupted, func(ctx context.Context) (err error) {
+				res, err = load.Run(ctx, srv, prefix, duration)
+				return err
+			})
+			if err != nil {
 				return err
 			}
 			b := &benchmark{Server: srv.String(), Seconds: duration.Seconds(), Result: res}

@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/codec"
 )
 
@@ -17,9 +18,10 @@ type client struct {
 	Started *time.Time `json:"client_started,omitempty"`
 }
 
-// clientOf reads an owner as it stands in Redis.
+// clientOf reads an owner as it stands in Redis, also that of a write lock.
 func clientOf(text string) client {
-	owner, err := codec.ParseOwner(text)
+	bare, _ := listing.Bare(text)
+	owner, err := codec.ParseOwner(bare)
 	switch {
 	case err != nil:
 		return client{Kind: "unknown"}

@@ -39,6 +39,7 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringVar(&g.tls.Key, "tls-key", "", "PEM file of its key")
 	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "name in the server's certificate")
 	f.BoolVar(&g.tls.Insecure, "tls-insecure-skip-verify", false, "accept any certificate")
+	completesFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
 }
 
 // server returns the server that flags and environment name.
@@ -58,7 +59,7 @@ func (g *globals) target() string { return address.Show(g.url()) }
 func (g *globals) settings() (conn.Settings, error) {
 	set := conn.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.redis != "" && conn.HasPassword(g.redis) {
-		fmt.Fprintln(os.Stderr, "redlatch: warning: everybody on this machine can read the password in --redis; "+
+		say(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file for --password-file")
 	}
 	switch {

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -23,25 +24,28 @@ func newDemo(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes contend for a lock while one of them is killed",
-		Long: `Starts four processes that take one lock in turns. Each reads a counter from the
-server, thinks, and writes it back plus one: without a lock they would overwrite
-each other's work. One process is killed while it holds the lock; the others get
-in when its lease is over. At the end the books are checked.
+		Long: `Starts four processes that take one lock in turns. Each reads a counter from
+the server, thinks, and writes it back plus one: without a lock they would
+overwrite each other's work. One process is killed while it holds the lock; the
+others get in when its lease is over. At the end the books are checked.
 
 With --fair, three processes of eight workers each claim numbered jobs from a
 list, under a fair lock. One process is killed while one of its workers holds
 the lock and others are queued. The dead keep their places in the queue until
-their deadlines, or until the living have noticed that nobody listens there: the
-demo keeps both short and shows what they cost. At the end each job must have
-been done once, and nobody who lived may have been overtaken, judged by the
-queue as the server had it when each job was claimed.
+their deadlines, or until the living have noticed that nobody listens there:
+the demo keeps both short and shows what they cost. At the end each job must
+have been done once, and nobody who lived may have been overtaken, judged by
+the queue as the server had it when each job was claimed.
 
-The server is inside this program unless --redis names another; REDIS_URL is not
-looked at. On another server the demo uses keys of its own, redlatch-demo:*, and
-removes them.
+The server is inside this program unless --redis names another; REDIS_URL is
+not looked at. On another server the demo uses keys of its own,
+redlatch-demo:*, and removes them.
 
-The exit code is 0 when the books are right, 1 otherwise: when two were ever
-inside together, when work was lost or done twice, or somebody was overtaken.`,
+Exit codes:
+  0      the books are right
+  1      they are not: two were inside together, work was lost or done twice,
+         or somebody was overtaken; or something failed
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch demo
   redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,
@@ -50,19 +54,20 @@ inside together, when work was lost or done twice, or somebody was overtaken.`,
 			if err := checkDemo(cmd, &opts, fair); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-			defer stop()
 			var err error
 			if opts.Redis, err = demoServer(g); err != nil {
 				return err
 			}
 			opts.Program, opts.Out = runner.Self(), os.Stdout
 			opts.Broken = os.Getenv(brokenEnv) != ""
-			err = demo.Run(ctx, opts)
-			if errors.Is(err, demo.ErrInterrupted) {
-				return &exitError{code: runner.Code(os.Interrupt), err: err}
-			}
-			return err
+			var failed error
+			err = untilTold(cmd.Context(), demo.ErrInterrupted, func(ctx context.Context) error {
+				if err := demo.Run(ctx, opts); !errors.Is(err, demo.ErrInterrupted) {
+					failed = err
+				}
+				return nil
+			}, syscall.SIGHUP)
+			return cmp.Or(failed, err) // books that are wrong, whoever ended it
 		},
 	}
 	f := cmd.Flags()

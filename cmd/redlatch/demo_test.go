@@ -31,6 +31,8 @@ func requireGreen(t *testing.T, got outcome) {
 	require.Regexp(t, takeOverLine, got.stdout)
 	require.Contains(t, got.stdout, "\nOK: ")
 	require.NotContains(t, got.stdout, "\x1b", "an escape sequence, and no terminal")
+	_, summary, _ := strings.Cut(got.stdout, "\n\n")
+	fits(t, summary)
 }
 
 func TestDemoIsGreenOnAServerOfItsOwn(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,9 +29,23 @@ what Redisson's AUTO chooses for sharded pub/sub; the rights of this user, for
 names that begin with --prefix; whether dead waiters can be told; eviction,
 persistence, replicas, keepalive; clock and latency.
 
+Rights are looked at need by need, as docs/operations.md lists them:
+
+  plain      plain locks               labels     WithLabel
+  braces     names with own braces     names      WithClientName
+  fair       fair locks                owners     WithOwner, Resume, UnlockAs
+  clocks     clocks that are apart     inspect    Lock.Inspect, in a program
+  listeners  dead waiters              onlooker   redlatch list, status, watch
+  doubt      replies that were lost    operator   redlatch unlock, evict
+  replicas   WithReplicaSync           viewer     a user for Lock.Inspect alone
+
+What plain locks lack is an error, and what others lack a warning. With --need
+nothing else is looked at, and what is missing is an error; needs of programs
+bring plain along.
+
 Rights are found out by trying: each command is sent in a form that changes
-nothing. What is written, a lock of doctor's own below --prefix, has a time to
-live, and is removed.
+nothing. What cannot be tried is named. What is written, a lock of doctor's own
+below --prefix, has a time to live, and is removed.
 
 Exit codes:
   0  no errors (--strict: and no warnings)
@@ -46,6 +61,7 @@ type diagnosis struct {
 
 func newDoctor(g *globals) *cobra.Command {
 	var prefix string
+	var needs []string
 	var asJSON, strict bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -53,14 +69,18 @@ func newDoctor(g *globals) *cobra.Command {
 		Long:  doctorHelp,
 		Example: `  redlatch doctor
   redlatch doctor --user locks --prefix app:      # the rights of this user
+  redlatch doctor --need fair,listeners --strict  # what a program is there for
   redlatch doctor --strict --json | jq '.findings[] | select(.level != "ok")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkNeeds(cmd, needs); err != nil {
+				return err
+			}
 			srv, err := g.server()
 			if err != nil {
 				return &exitError{code: codeErrors, err: err}
 			}
-			findings, err := doctor.Examine(cmd.Context(), srv, prefix)
+			findings, err := doctor.Examine(cmd.Context(), doctor.Examination{Server: srv, Prefix: prefix, Needs: needs})
 			if err != nil {
 				return &exitError{code: codeErrors, err: err}
 			}
@@ -78,9 +98,24 @@ func newDoctor(g *globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&prefix, "prefix", "", "what the names of the locks begin with")
+	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners\n(default: anything)")
 	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
+	completes(cmd, needFlag, doctor.Needs()...)
 	return cmd
+}
+
+// needFlag is the flag that names what the user is there for.
+const needFlag = "need"
+
+// checkNeeds refuses needs that nobody knows.
+func checkNeeds(cmd *cobra.Command, needs []string) error {
+	known := doctor.Needs()
+	unknown := func(need string) bool { return !slices.Contains(known, need) }
+	if slices.ContainsFunc(needs, unknown) || cmd.Flags().Changed(needFlag) && len(needs) == 0 {
+		return exitf(codeErrors, "--need must be one of %s, or several with commas between", strings.Join(known, ", "))
+	}
+	return nil
 }
 
 // exit makes the exit code.
@@ -98,13 +133,21 @@ func (d *diagnosis) exit(strict bool) error {
 func (d *diagnosis) print(w io.Writer, look ui.Look) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[doctor.Level]int{}
+	idle := false // there may be warnings of what nobody needs
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		counts[f.Level]++
+		idle = idle || f.Level == doctor.Warning && strings.HasSuffix(f.Check, " rights")
 		fmt.Fprint(w, finding(f, look))
 	}
 	fmt.Fprintf(w, "%s, %s\n", countOf(counts[doctor.Error], "error"), countOf(counts[doctor.Warning], "warning"))
+	if idle {
+		fmt.Fprintln(w, needHint)
+	}
 }
+
+// needHint is told where a user lacks what it may have no use for.
+const needHint = "--need plain, or plain,fair and so on, leaves out what this user has no need of"
 
 // countOf counts things in words.
 func countOf(n int, what string) string {
@@ -115,7 +158,7 @@ func countOf(n int, what string) string {
 }
 
 // checkColumn is where a line says what was found.
-const checkColumn = 22
+const checkColumn = 26
 
 // finding shows one, in lines that fit a terminal. What is to be sent is not broken.
 func finding(f *doctor.Finding, look ui.Look) string {
@@ -123,8 +166,8 @@ func finding(f *doctor.Finding, look ui.Look) string {
 	if f.Advice != "" {
 		text += ". " + f.Advice
 	}
-	head := fmt.Sprintf("%-8s %-12s ", f.Level, f.Check)
-	lines := wrapped(text, columns-checkColumn)
+	head := fmt.Sprintf("%-8s %-16s ", f.Level, f.Check)
+	lines := wrapped(text, columns-1-checkColumn) // a full line would make some terminals wrap
 	var b strings.Builder
 	b.WriteString(look.Paint(colourOf(f.Level), head[:8]) + head[8:] + lines[0] + "\n")
 	for _, line := range lines[1:] {

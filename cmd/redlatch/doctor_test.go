@@ -75,7 +75,7 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	got := finish(t, url, "doctor", "--prefix", "app:")
 	require.Equal(t, 2, got.code, got.stderr)
 	fitsButForCommands(t, got.stdout)
-	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 4 warnings\n$`, got.stdout)
+	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 14 warnings\n--need plain, .*\n$`, got.stdout)
 	got = finish(t, url, "doctor", "--prefix", "app:", "--json")
 	require.Equal(t, 2, got.code, got.stderr)
 	diagnosed(t, "doctor-nobody.json", got.stdout)
@@ -98,9 +98,32 @@ func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	}
 }
 
+// Who knows what a program needs is not warned of the rest.
+func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
+	url := s.GiveRights(t, []string{"Plain locks", "The clocks"}, "+info", "+config|get")
+	got := finish(t, url, "doctor", "--prefix", "app:", "--need", "plain", "--need", "clocks", "--strict")
+	require.Equal(t, 0, got.code, got.stdout)
+	diagnosed(t, "doctor-need", got.stdout)
+	got = finish(t, url, "doctor", "--prefix", "app:", "--strict")
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stdout, "    ACL SETUSER locks +hgetall\n")
+	require.Contains(t, got.stdout, " warnings\n"+needHint+"\n")
+	got = finish(t, url, "doctor", "--prefix", "app:", "--need", "clocks,doubt", "--json")
+	require.Equal(t, 2, got.code)
+	diagnosed(t, "doctor-need.json", got.stdout)
+	for _, need := range []string{"", "fair,none", "Plain"} {
+		got = finish(t, nobody(t), "doctor", "--need="+need)
+		require.Equal(t, outcome{2, "", "redlatch: --need must be one of plain, braces, fair, clocks, listeners, doubt, inspect, " +
+			"owners, names, replicas, labels, onlooker, operator, viewer, or several with commas between\n"}, got)
+	}
+}
+
 func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	t.Parallel()
-	f := &doctor.Finding{Check: "clock", Level: doctor.Warning, Found: strings.Repeat("word ", 30)}
+	f := &doctor.Finding{Check: "clock", Level: doctor.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
 	plain := finding(f, ui.Look{})
 	require.NotContains(t, plain, "\x1b")
 	narrow(t, plain)

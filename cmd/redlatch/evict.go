@@ -18,14 +18,14 @@ import (
 const evictHelp = `Takes the waiter OWNER, as redlatch status shows it, out of the queue of the
 fair lock NAME. If the lock is free, the next in the queue is woken.
 
-Redlatch's clients that wait for a lock take the dead out by themselves; this is
-for queues where none of them waits, and for those who cannot wait for that.
+Redlatch's clients that wait for a lock take the dead out by themselves; this
+is for queues where none of them waits, and for those who cannot wait for that.
 
 A waiter that somebody listens for is alive and stays, and so does one of which
 that cannot be found out, unless --even-if-alive is given. One that has no
-subscriber may be about to subscribe, or to reconnect: redlatch status --for 40s
-looks longer. A live waiter that is taken out queues anew, as the last; nobody
-loses a lock by it.
+subscriber may be about to subscribe, or to reconnect: redlatch status --for
+40s looks longer. A live waiter that is taken out queues anew, as the last;
+nobody loses a lock by it.
 
 Exit codes:
   0  OWNER was taken out
@@ -78,7 +78,7 @@ func newEvict(g *globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&anyway, "even-if-alive", false,
-		"take it out although somebody listens for it,\nor although that cannot be found out")
+		"take it out although somebody listens for it, or although that cannot be found out")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -133,7 +133,7 @@ func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
 
 // print tells people.
 func (e *evicted) print(w io.Writer) {
-	fmt.Fprintf(w, "lock %q: a waiter was taken out of the queue\n", e.Name)
+	fmt.Fprintln(w, fitting(w, fmt.Sprintf("lock %q: a waiter was taken out of the queue", e.Name)))
 	fmt.Fprintf(w, "  owner  %s\n", printable(e.Owner))
 	fmt.Fprint(w, hanging("", e.String()+", place "+strconv.Itoa(e.Position)+
 		", subscribed "+e.Subscribed+", deadline "+untilOrSince(e.DeadlineMillis)))

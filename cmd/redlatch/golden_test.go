@@ -29,8 +29,12 @@ func golden(t *testing.T, name, text string, ids ...string) {
 	require.Equal(t, string(want), got)
 }
 
-// javaID stands in golden files for the UUID of a Java client, which is random.
-const javaID = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+// javaID stands in golden files for the UUID of a Java client, which is random, and
+// otherJavaID for that of a second one.
+const (
+	javaID      = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+	otherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
+)
 
 // What differs from run to run beside UUIDs. Blanks that make a column are kept so that
 // the column stays as wide as it was.
@@ -38,14 +42,15 @@ var untidy = []struct {
 	what *regexp.Regexp
 	with func(found string) string
 }{
-	{regexp.MustCompile(`0b8f3a11:\d+(    +)?`), func(s string) string { // threads of Java
+	{regexp.MustCompile(`(0b8f3a11|5a90c7e2):\d+(    +)?`), func(s string) string { // threads of Java
+		thread := s[:len("0b8f3a11:")] + "57"
 		if !strings.HasSuffix(s, " ") {
-			return "0b8f3a11:57"
+			return thread
 		}
-		return fmt.Sprintf("%-*s", len(s), "0b8f3a11:57")
+		return fmt.Sprintf("%-*s", len(s), thread)
 	}},
 	{regexp.MustCompile(`"(at|client_started)": ?"[^"]*"`), func(s string) string { return s[:strings.Index(s, ":")] + `:"TIME"` }},
-	{regexp.MustCompile(`"(ttl_ms|deadline_in_ms)": ?\d+`), func(s string) string { return s[:strings.Index(s, ":")] + ":MS" }},
+	{regexp.MustCompile(`"(ttl_ms|deadline_in_ms|left_ms)": ?[1-9]\d*`), func(s string) string { return s[:strings.Index(s, ":")] + ":MS" }},
 	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d(\.\d\d\d)?`), func(string) string { return "TIME" }},
 	{regexp.MustCompile(`since \S+Z`), func(string) string { return "since TIME" }},
 	{regexp.MustCompile(`(?m)  +\d[\dhms.]*[hms] +[-\d]+$`), rightAligned},
@@ -53,16 +58,23 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
+// note finds what status has to say of a queue. Where its lines end depends on how long
+// the times in it are.
+var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
+
 // tidy replaces what differs from run to run. The ids are those of Java clients.
 func tidy(text string, ids []string) string {
-	for _, id := range ids {
-		text = strings.ReplaceAll(text, id, javaID)
-		text = strings.ReplaceAll(text, id[len(id)-8:], javaID[len(javaID)-8:])
+	for i, id := range ids {
+		as := []string{javaID, otherJavaID}[i]
+		text = strings.ReplaceAll(text, id, as)
+		text = strings.ReplaceAll(text, id[len(id)-8:], as[len(as)-8:])
 	}
 	for _, u := range untidy {
 		text = u.what.ReplaceAllStringFunc(text, u.with)
 	}
-	return text
+	return note.ReplaceAllStringFunc(text, func(s string) string {
+		return hanging("note", strings.TrimPrefix(s, "  note"))
+	})
 }
 
 // fits holds that every line of an output for people fits a terminal.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,11 +16,20 @@ import (
 // javaRelease is the Redisson whose locks the commands are tried on.
 const javaRelease = "4.3.1"
 
-// startJava starts a Java process with Redisson. A machine without it skips the test,
+// javaReleases are those whose dead waiters are taken out: by default those that the
+// comparison with Redisson runs with.
+func javaReleases() []string {
+	if text := os.Getenv("REDLATCH_COMPAT_VERSIONS"); text != "" {
+		return strings.Fields(text)
+	}
+	return []string{"3.17.7", "3.52.0", javaRelease}
+}
+
+// startJava starts a Java process with a Redisson. A machine without it skips the test,
 // where nobody said that it must be there.
-func startJava(t *testing.T) *peer.Peer {
+func startJava(t *testing.T, release string) *peer.Peer {
 	t.Helper()
-	program, err := peer.Find(filepath.Join("..", ".."), javaRelease)
+	program, err := peer.Find(filepath.Join("..", ".."), release)
 	if err != nil {
 		if os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1" {
 			t.Fatal(err)
@@ -39,11 +49,11 @@ type javaClient struct {
 	id   string // its UUID
 }
 
-func newJavaClient(t *testing.T, p *peer.Peer, s redistest.Target) *javaClient {
+func newJavaClient(t *testing.T, p *peer.Peer, s redistest.Target, settings peer.Command) *javaClient {
 	t.Helper()
 	j := &javaClient{peer: p, name: redistest.Key(t)}
 	var hello struct{ ID string }
-	require.NoError(t, j.do(t, peer.Command{"op": "client", "addresses": []string{s.URL()}}).Into(&hello))
+	require.NoError(t, j.do(t, peer.Command{"op": "client", "addresses": []string{s.URL()}}.With(settings)).Into(&hello))
 	j.id = hello.ID
 	t.Cleanup(func() { _, _ = j.begin(peer.Command{"op": "shutdown"}).Wait(2 * soon) })
 	return j

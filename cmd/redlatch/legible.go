@@ -34,3 +34,30 @@ func shorten(text string, most int) string {
 	}
 	return text[:most/2] + "..." + text[len(text)-most/2:]
 }
+
+// unprefixed returns what went wrong without the library's name, which stands before
+// the line once, and nowhere else: not where an error wraps another. What is quoted is
+// somebody's name, and stays.
+func unprefixed(text string) string {
+	var b strings.Builder
+	quoted, begins := false, true
+	for i := 0; i < len(text); {
+		if begins && !quoted && strings.HasPrefix(text[i:], programName) {
+			i += len(programName)
+			continue
+		}
+		c := text[i]
+		switch {
+		case c == '\\' && quoted && i+1 < len(text):
+			b.WriteByte(c)
+			i++
+			c = text[i]
+		case c == '"':
+			quoted = !quoted
+		}
+		b.WriteByte(c)
+		i++
+		begins = c == '\n' || c == ' ' && i > 1 && strings.IndexByte(":;", text[i-2]) >= 0
+	}
+	return b.String()
+}

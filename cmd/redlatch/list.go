@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,19 +40,18 @@ func newList(g *globals) *cobra.Command {
 			if len(args) > 0 {
 				l.pattern = args[0]
 			}
-			if err := l.check(); err != nil {
+			if err := l.check(cmd.Flags().Changed("every")); err != nil {
 				return err
 			}
 			var err error
 			if l.from, err = g.server(); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
+			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.complain)) }
 			if l.watch {
-				return l.again(ctx)
+				do = l.again
 			}
-			return l.once(ctx)
+			return untilTold(cmd.Context(), nil, do)
 		},
 	}
 	f := cmd.Flags()
@@ -62,11 +59,15 @@ func newList(g *globals) *cobra.Command {
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: plain, fair or readwrite")
 	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
 	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
+	completes(cmd, "kind", string(listing.Plain), string(listing.Fair), string(listing.ReadWrite))
 	return cmd
 }
 
-func (l *lister) check() error {
+// check says what is wrong with the flags. everyGiven is whether --every was.
+func (l *lister) check(everyGiven bool) error {
 	switch {
+	case everyGiven && !l.watch:
+		return exitf(1, "--every is how often --watch looks: without --watch there is one look")
 	case l.kind != "" && l.kind != string(listing.Plain) && l.kind != string(listing.Fair) && l.kind != string(listing.ReadWrite):
 		return exitf(1, "--kind must be plain, fair or readwrite")
 	case l.every < 100*time.Millisecond:
@@ -77,13 +78,16 @@ func (l *lister) check() error {
 	return nil
 }
 
-// once lists what there is.
-func (l *lister) once(ctx context.Context) error {
-	bar := newBar(l.complain)
+// once lists what there is, and shows in the bar how far it is. Nothing is written
+// beside the bar: output and bar may be on one terminal, also through other programs.
+func (l *lister) once(ctx context.Context, bar *bar) error {
 	defer bar.clear()
 	if l.json {
 		enc := json.NewEncoder(l.out)
-		return l.scan(ctx, bar, func(lock *listing.Lock) error { return enc.Encode(listedOf(lock)) })
+		return l.scan(ctx, bar, func(lock *listing.Lock) error {
+			bar.clear()
+			return enc.Encode(listedOf(lock))
+		})
 	}
 	t := &table{out: l.out, look: lookOf(l.out), flushing: bar.clear}
 	err := l.scan(ctx, bar, func(lock *listing.Lock) error {
@@ -121,7 +125,7 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	})
 	switch {
 	case ctx.Err() != nil:
-		return &exitError{code: 130} // as a shell says it of who was interrupted
+		return ctx.Err()
 	case err != nil && broken != nil:
 		return broken
 	case err != nil:

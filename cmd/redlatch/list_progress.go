@@ -40,7 +40,7 @@ func (b *bar) show(done float64, locks int) {
 	}
 	said := fmt.Sprintf("%.0f%% of the keys looked at, %d locks", 100*done, locks)
 	if !b.live {
-		fmt.Fprintln(b.out, "redlatch: "+said)
+		say(b.out, "%s", said)
 		b.next = now.Add(noteEvery)
 		return
 	}
@@ -58,5 +58,5 @@ func (b *bar) clear() {
 
 // say tells something besides what was asked for.
 func (l *lister) say(format string, args ...any) {
-	fmt.Fprintf(l.complain, "redlatch: "+format+"\n", args...)
+	say(l.complain, format, args...)
 }

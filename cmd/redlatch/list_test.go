@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/codec"
@@ -59,6 +60,7 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 	}{
 		{s.URL(), "--kind must be plain, fair or readwrite", []string{"--kind", "big"}},
 		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
+		{s.URL(), "--every is how often --watch looks", []string{"--every", "10s"}},
 		{s.URL(), "--watch is for people", []string{"--watch", "--json"}},
 		{nobody(t), "connection refused", nil},
 	} {
@@ -102,7 +104,7 @@ func TestListWatchesUntilItIsInterrupted(t *testing.T) {
 	require.Contains(t, lines, "Redlatch 00000001:7")
 	require.NoError(t, p.cmd.Process.Signal(interrupt))
 	got := p.outcome(soon)
-	require.Equal(t, 0, got.code)
+	require.Equal(t, codeInterrupted, got.code)
 	require.Empty(t, got.stderr)
 }
 
@@ -152,6 +154,33 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 	require.Len(t, lines, 2*page+3, "one heading")
 	require.True(t, strings.HasPrefix(lines[1], fmt.Sprint(9999-page+1)))
 	require.True(t, strings.HasPrefix(lines[page], "9999"))
+}
+
+// The bar and what is listed may be on one terminal.
+func TestNothingIsListedBesideTheBar(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for i := range 3 {
+		s.Do(t, "HSET", fmt.Sprint("job-", i), redisson, 1)
+	}
+	from, err := conn.New(conn.Settings{Address: s.URL()})
+	require.NoError(t, err)
+	for _, asJSON := range []bool{true, false} {
+		var terminal strings.Builder
+		b := &bar{out: &terminal, live: true}
+		l := &lister{from: from, json: asJSON, out: &terminal, complain: &terminal}
+		b.show(0.25, 7)
+		require.NoError(t, l.once(t.Context(), b))
+		shown, bars := "", 0
+		for line := range strings.Lines(terminal.String()) {
+			parts := strings.Split(line, "\r\x1b[K")
+			bars += len(parts) - 1
+			shown += parts[len(parts)-1]
+		}
+		require.Positive(t, bars)
+		require.NotContains(t, shown, "looked at", "it is left on the terminal")
+		require.Equal(t, 3, strings.Count(shown, "job-"))
+	}
 }
 
 func TestProgressIsToldNowAndThen(t *testing.T) {

@@ -16,9 +16,11 @@ import (
 
 // listed is a lock for programs.
 type listed struct {
-	Name    string   `json:"name"`
-	Kind    string   `json:"kind"`
-	Held    bool     `json:"held"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Held bool   `json:"held"`
+	// Mode is what a read/write lock is held for, "read" or "write".
+	Mode    string   `json:"mode,omitempty"`
 	Holders []holder `json:"holders"`
 	// More says that there are holders that are not told.
 	More bool `json:"more_holders,omitempty"`
@@ -38,12 +40,11 @@ type listedNext struct {
 
 func listedOf(l *listing.Lock) *listed {
 	out := &listed{
-		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Holders: []holder{}, More: l.More, Queue: l.Queue,
+		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []holder{}, More: l.More,
+		Queue: l.Queue,
 	}
 	for _, h := range l.Holders {
-		out.Holders = append(out.Holders, holder{
-			Owner: h.Owner, Count: count(h.Count), client: clientOf(h.Owner), Label: h.Label,
-		})
+		out.Holders = append(out.Holders, holderOf(h, l.Kind))
 	}
 	if out.Held && l.TTL >= 0 {
 		ms := l.TTL.Milliseconds()
@@ -65,8 +66,9 @@ type row struct {
 
 // The table's columns make a line of 79, one less than a terminal has.
 const (
-	nameWidth = 22
-	cells     = "%-5s  %-28s %5s %7s %5s"
+	nameWidth   = 22
+	holderWidth = 28
+	cells       = "%-5s  %-28s %5s %7s %5s"
 )
 
 func rowOf(l *listing.Lock) row {
@@ -98,41 +100,39 @@ func rowOf(l *listing.Lock) row {
 	return r
 }
 
-// holdersOf names the first holder, and says how many others there are.
+// holdersOf names the first holder, as far as its column has room, and says how many
+// others there are.
 func holdersOf(l *listing.Lock) string {
-	who := short(l.Holders[0].Owner)
+	others := ""
 	switch n := len(l.Holders) - 1; {
 	case l.More:
-		return who + " +..."
+		others = " +..."
 	case n > 0:
-		return fmt.Sprintf("%s +%d", who, n)
+		others = fmt.Sprintf(" +%d", n)
 	}
-	return who
+	return cut(short(l.Holders[0].Owner), holderWidth-len(others)) + others
 }
 
 // short names an owner in a few characters: what kind of client it is of, and number.
 func short(text string) string {
-	kind := clientOf(strings.TrimSuffix(text, writes))
+	kind := clientOf(text)
 	if kind.Kind == "unknown" {
 		return number(text)
 	}
 	return kind.name() + " " + number(text)
 }
 
-// writes ends the owner of a write lock.
-const writes = ":write"
-
 // number is the end of the UUID of an owner's client, which differs also where clients
 // were made in one moment, and its number.
 func number(text string) string {
-	before, isWriter := strings.CutSuffix(text, writes)
-	owner, err := codec.ParseOwner(before)
+	bare, writes := listing.Bare(text)
+	owner, err := codec.ParseOwner(bare)
 	if err != nil {
 		return printable(cut(text, 24))
 	}
 	id := owner.Client().String()
 	said := fmt.Sprintf("%s:%d", id[len(id)-8:], owner.N())
-	if isWriter {
+	if writes {
 		said += "w"
 	}
 	return said

@@ -66,7 +66,7 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 		require.Equal(t, name, told[len(told)-1]["name"])
 		require.NoError(t, p.cmd.Process.Signal(interrupt))
 		got := p.outcome(soon)
-		require.Equal(t, 0, got.code)
+		require.Equal(t, codeInterrupted, got.code)
 		require.Empty(t, got.stderr)
 	}
 }

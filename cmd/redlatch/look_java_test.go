@@ -12,40 +12,15 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/compat/peer"
-	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// One Java process is enough for all who look at its locks.
-func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a server and a Java machine")
-	}
-	p := startJava(t)
-	newJava := func(t *testing.T, s redistest.Target) *javaClient {
-		t.Helper()
-		return newJavaClient(t, p, s)
-	}
-	t.Run("list and status", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t, newJava)
-		s.furnish(t)
-		t.Run("list", s.testList)
-		t.Run("status", s.testStatus)
-	})
-	t.Run("renewals", func(t *testing.T) {
-		t.Parallel()
-		newScene(t, newJava).testRenewals(t)
-	})
-	t.Run("watch", func(t *testing.T) {
-		t.Parallel()
-		newScene(t, newJava).testWatch(t)
-	})
-	t.Run("watch a fair lock", func(t *testing.T) {
-		t.Parallel()
-		newScene(t, newJava).testWatchFair(t)
-	})
+// testListAndStatus looks at locks of all kinds.
+func (s *scene) testListAndStatus(t *testing.T) {
+	t.Helper()
+	s.furnish(t)
+	t.Run("list", s.testList)
+	t.Run("status", s.testStatus)
 }
 
 func (s *scene) testList(t *testing.T) {
@@ -54,14 +29,13 @@ func (s *scene) testList(t *testing.T) {
 	got := finish(t, s.server.URL(), "list")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Empty(t, got.stderr)
-	fits(t, got.stdout)
-	golden(t, "list", got.stdout, s.java.id)
+	s.show(t, "list", got.stdout)
 
 	got = finish(t, s.server.URL(), "list", "--json")
 	require.Equal(t, 0, got.code, got.stderr)
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	slices.Sort(lines) // they come as they are found
-	golden(t, "list.json", strings.Join(lines, "\n")+"\n", s.java.id)
+	s.show(t, "list.json", strings.Join(lines, "\n")+"\n")
 }
 
 func (s *scene) testStatus(t *testing.T) {
@@ -70,11 +44,10 @@ func (s *scene) testStatus(t *testing.T) {
 	for _, name := range []string{"orders:42", "nightly-report", "billing-run", "stuck", "books"} {
 		got := finish(t, s.server.URL(), "status", name)
 		require.Equal(t, 0, got.code, got.stderr)
-		fits(t, got.stdout)
 		file := "status-" + strings.ReplaceAll(name, ":", "-")
-		golden(t, file, got.stdout, s.java.id)
+		s.show(t, file, got.stdout)
 		got = finish(t, s.server.URL(), "status", "--json", name)
-		golden(t, file+".json", firstFor.ReplaceAllString(got.stdout, `"$1": 1000`), s.java.id)
+		s.show(t, file+".json", firstFor.ReplaceAllString(got.stdout, `"$1": 1000`))
 	}
 }
 
@@ -89,7 +62,7 @@ func (s *scene) testRenewals(t *testing.T) {
 	got := finish(t, s.server.URL(), "status", "--for", "10s", "ours")
 	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.stdout)
 	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, renewed.outcome(2*soon).stdout)
-	require.Regexp(t, `\n  lease  \S+ left, not renewed when that was due: fixed, or the holder is gone\n`,
+	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`,
 		fixed.outcome(2*soon).stdout)
 }
 
@@ -127,35 +100,52 @@ func (s *scene) testWatch(t *testing.T) {
 	s.java.lock(t, "plain", name, 3*time.Second)
 	next() // taken
 	next() // expired
-	text := strings.Join(told, "\n") + "\n"
-	fits(t, text)
-	golden(t, "watch", text, s.java.id)
-	golden(t, "watch.json", strings.Join(lines, "\n")+"\n", s.java.id)
+	s.show(t, "watch", strings.Join(told, "\n")+"\n")
+	s.show(t, "watch.json", strings.Join(lines, "\n")+"\n")
 	require.NoError(t, people.cmd.Process.Signal(interrupt))
-	require.Equal(t, outcome{0, "", ""}, people.outcome(soon))
+	require.Equal(t, outcome{codeInterrupted, "", ""}, people.outcome(soon))
 }
 
 // testWatchFair lets a Java thread wait for a fair lock, and get it.
 func (s *scene) testWatchFair(t *testing.T) {
 	t.Helper()
 	const name = "billing-run"
-	s.java.lock(t, "fair", name, time.Hour)
-	p := start(t, s.server.URL(), "watch", "--for", "60s", "bill*")
-	lines := []string{p.line()} // held
+	s.java.lock(t, "fair", name, 30*time.Minute)
+	people := start(t, s.server.URL(), "watch", "--for", "60s", "bill*")
+	programs := start(t, s.server.URL(), "watch", "--for", "60s", "--json", "bill*")
+	told, lines := []string{people.line()}, []string{programs.line()} // held
 	waiter := s.java.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": "second", "lease": time.Hour.Milliseconds()})
-	lines = append(lines, toEvent(p, "queued")...)
+	told = append(told, toEvent(people, "queued")...)
+	lines = append(lines, toEvent(programs, "queued")...)
 	s.java.unlock(t, "fair", name)
 	_, err := waiter.Wait(soon)
 	require.NoError(t, err)
-	waiting := fmt.Sprintf("Redisson %s:%s", s.java.id[28:], numberOf(t, lines[len(lines)-1]))
-	woken := p.line()
-	require.Contains(t, woken, "woken     "+waiting)
-	require.Contains(t, handedOver(p), waiting)
+	number := numberOf(t, told[len(told)-1])
+	waiting := fmt.Sprintf("Redisson %s:%s", s.java.id[28:], number)
+	told, lines = append(told, people.line()), append(lines, programs.line()) // woken
+	require.Contains(t, told[len(told)-1], "woken     "+waiting)
+	require.Contains(t, handedOver(people), waiting)
+	require.Contains(t, handedOver(programs), s.java.id+":"+number)
 	s.java.do(t, peer.Command{"op": "unlock", "kind": "fair", "name": name, "thread": "second"})
-	lines = append(lines, woken, p.line())
-	text := strings.Join(lines, "\n") + "\n"
-	fits(t, text)
-	golden(t, "watch-fair", text, s.java.id)
+	told, lines = append(told, people.line()), append(lines, programs.line())
+	s.show(t, "watch-fair", strings.Join(told, "\n")+"\n")
+	s.show(t, "watch-fair.json", strings.Join(lines, "\n")+"\n")
+}
+
+// testRun finds locks of either language held.
+func (s *scene) testRun(t *testing.T) {
+	t.Helper()
+	s.java.lock(t, "plain", "nightly-report", time.Hour)
+	_, err := rlock.New(s.client, "orders:42").Lock(t.Context(), rlock.WithLease(time.Hour))
+	require.NoError(t, err)
+	said := ""
+	for _, name := range []string{"nightly-report", "orders:42"} {
+		got := finish(t, s.server.URL(), "run", "--try", name, "--", "echo", "never")
+		require.Equal(t, 124, got.code, got.stderr)
+		require.Empty(t, got.stdout)
+		said += got.stderr
+	}
+	golden(t, "run-held", said)
 }
 
 // numberOf returns the number of the thread that a line is about.

@@ -18,8 +18,8 @@ import (
 
 // These scripts run until a signal ends them; the second one takes SIGKILL.
 const (
-	polite   = `trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.05; done`
-	stubborn = `trap '' TERM; echo up; while :; do sleep 0.05; done`
+	polite   = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
+	stubborn = `trap '' TERM; echo up; sleep 600 & wait`
 )
 
 func TestLossEndsThePoliteWithSIGTERM(t *testing.T) {

@@ -16,6 +16,10 @@ import (
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
 
+// programName stands before what is told of what went wrong. The library's errors begin
+// so, too.
+const programName = "redlatch: "
+
 // exitError is an error with the exit code that it leads to.
 type exitError struct {
 	code int
@@ -50,7 +54,7 @@ func execute(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "redlatch: "+legible(err.Error()))
+	say(os.Stderr, "%s", legible(unprefixed(err.Error())))
 	return code
 }
 
@@ -60,12 +64,16 @@ func newRoot() *cobra.Command {
 		Use:   "redlatch",
 		Short: "Redisson-compatible locks from the shell",
 		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
-for one lock on one Redis or Valkey.`,
-		Example: `  redlatch demo                                  # see it work, no Redis needed
-  redlatch run nightly-report -- ./report.sh     # run a command under a lock
-  redlatch run --try import -- ./import.sh       # ... or not at all if it is held
-  redlatch status nightly-report                 # who holds it, and for how long
-  redlatch doctor                                # is the server good for locks?`,
+for one lock on one Redis or Valkey.
+
+The exit code is 0 when all went well and 1 when not, unless the help of a
+command says otherwise, and 128+n when signal n ended it: 130 for SIGINT
+(Ctrl-C), 143 for SIGTERM.`,
+		Example: `  redlatch demo                                # see it work, no Redis needed
+  redlatch run nightly-report -- ./report.sh   # run a command under a lock
+  redlatch run --try import -- ./import.sh     # or not at all if it is held
+  redlatch status nightly-report               # who holds it, and for how long
+  redlatch doctor                              # is the server good for locks?`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -74,6 +82,7 @@ for one lock on one Redis or Valkey.`,
 	// Flags fit a terminal of 80 columns, too.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	g.register(root)
+	offersNoFiles(root)
 	root.AddCommand(newRun(g), newStatus(g), newEvict(g), newUnlock(g), newDoctor(g), newBench(g), newServe(), newDemo(g), newGuard(), newWorker())
 	root.AddCommand(newList(g), newWatch(g))
 	return root

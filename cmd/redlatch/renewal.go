@@ -40,10 +40,14 @@ type sighting struct {
 // see looks at the lock.
 func see(ctx context.Context, client *redlatch.Client, name string) (sighting, error) {
 	s := sighting{asked: time.Now()}
-	in, err := inspect(ctx, client, name)
+	in, err := inspect(ctx, client, name, counted)
 	s.in, s.answered = in, time.Now()
 	return s, err
 }
+
+// readQueue reports whether the queue of a fair lock was read, too: the user may have no
+// right to that.
+func (s *sighting) readQueue() bool { return s.in.Kind == kindFair }
 
 // roseTo reports whether the time to live was set anew between two sightings: more is
 // left than if it had only run down, for the least time that lies between them.

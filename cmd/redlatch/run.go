@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -49,6 +49,8 @@ func newRun(g *globals) *cobra.Command {
 		Short:   "Run a command under a lock",
 		Long:    runHelp,
 		Example: runExamples,
+
+		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
 				return exitf(runner.CodeFailed, "usage: redlatch %s", cmd.Use)
@@ -83,9 +85,7 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for this long from when it was acquired,\nalso when COMMAND is done sooner")
 	f.StringVar(&o.onLost, "on-lost", onLostTerm, "what becomes of COMMAND when the lock is lost: term, kill\nor ignore")
 	f.IntVar(&o.conflict, "conflict-exit-code", codeConflict, "exit code when the lock was not acquired")
-	// The flag was just added, so this cannot fail.
-	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions(
-		[]cobra.Completion{onLostTerm, onLostKill, onLostIgnore}, cobra.ShellCompDirectiveNoFileComp))
+	completes(cmd, "on-lost", onLostTerm, onLostKill, onLostIgnore)
 }
 
 // check refuses flags that make no sense.
@@ -173,16 +173,16 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
 		return exitf(runner.CodeFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
 	case lost && o.onLost == onLostIgnore:
-		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q was lost while the command ran, which went on without it\n", name)
+		say(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it", name)
 	case lost && o.lease > 0:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: its lease of %v was over, or somebody took it", name, o.lease)
 	case lost:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
 	case unlocked != nil && o.atLeast > 0:
-		fmt.Fprintf(os.Stderr, "redlatch: warning: lock %q: %s\n", name, conn.Reason(unlocked))
+		say(os.Stderr, "warning: lock %q: %s", name, unprefixed(conn.Reason(unlocked)))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
-		fmt.Fprintf(os.Stderr, "redlatch: lock %q could not be freed and is left to its lease: %s\n", name, conn.Reason(unlocked))
+		say(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, unprefixed(conn.Reason(unlocked)))
 	}
 	if end.Code != 0 {
 		return &exitError{code: end.Code}
@@ -200,6 +200,7 @@ func notRun(err error) error {
 
 // held is a lock that was taken.
 type held struct {
+	srv    *conn.Server
 	client *redlatch.Client
 	lock   *rlock.Lock
 	hold   *rlock.Hold
@@ -223,6 +224,9 @@ func (o *runOptions) acquire(ctx context.Context, name string, signals <-chan os
 
 // open connects and takes the lock. Its errors have their exit codes.
 func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
+	if err := codec.ValidateName(name); err != nil {
+		return nil, &exitError{code: runner.CodeFailed, err: err}
+	}
 	srv, err := o.server()
 	if err != nil {
 		return nil, &exitError{code: runner.CodeFailed, err: err}
@@ -240,9 +244,9 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	hold, err := o.take(ctx, lock)
 	if err != nil {
 		_ = client.Close() // the first error tells more
-		return nil, o.notTaken(srv, name, err)
+		return nil, o.notTaken(ctx, srv, name, err)
 	}
-	return &held{client: client, lock: lock, hold: hold, since: time.Now()}, nil
+	return &held{srv: srv, client: client, lock: lock, hold: hold, since: time.Now()}, nil
 }
 
 func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) {
@@ -263,8 +267,9 @@ func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, e
 }
 
 // notTaken makes the exit code and the line of an acquire that failed.
-func (o *runOptions) notTaken(srv *conn.Server, name string, err error) error {
+func (o *runOptions) notTaken(ctx context.Context, srv *conn.Server, name string, err error) error {
 	var at *redlatch.LockError
+	var other *transport.ServerError
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return exitf(o.conflict, "lock %q is held by somebody else, for %v if it is not renewed",
@@ -273,7 +278,11 @@ func (o *runOptions) notTaken(srv *conn.Server, name string, err error) error {
 		return exitf(o.conflict, "lock %q is free, but others are queued for it", name)
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return exitf(o.conflict, "lock %q is held by somebody else", name)
-	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain):
+	case errors.Is(err, redlatch.ErrWrongType):
+		return &exitError{code: runner.CodeFailed, err: wrongType(ctx, srv, name)}
+	case conn.Denied(err):
+		return exitf(runner.CodeFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
+	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &other):
 		return &exitError{code: runner.CodeFailed, err: srv.Problem(err)}
 	}
 	return &exitError{code: runner.CodeFailed, err: err}

@@ -1,10 +1,11 @@
 package main
 
 const runHelp = `Runs COMMAND while holding the lock NAME, and frees the lock when COMMAND has
-ended. Standard input and outputs, and the exit code, are COMMAND's own. SIGINT,
-SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its process
-group, as often as they come. COMMAND finds the lock's name in the variable
-REDLATCH_LOCK and its owner, as redlatch status shows it, in REDLATCH_OWNER.
+ended. Standard input and outputs, and the exit code, are COMMAND's own.
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its
+process group, as often as they come. COMMAND finds the lock's name in the
+variable REDLATCH_LOCK and its owner, as redlatch status shows it, in
+REDLATCH_OWNER.
 
 If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
 anybody else can get the lock; --on-lost kill sends SIGKILL at once, --on-lost
@@ -13,19 +14,19 @@ COMMAND (on Linux with its children, whatever happens, but for those that have
 begun a session of their own; on Windows not).
 Processes that COMMAND leaves running in the background go on without the lock.
 
-With --max-hold COMMAND is ended, as after a loss, when it has held the lock for
-that long. With --at-least the lock stays for that long from when it was
+With --max-hold COMMAND is ended, as after a loss, when it has held the lock
+for that long. With --at-least the lock stays for that long from when it was
 acquired, whatever COMMAND's exit code: a job that many machines start at about
 the same time runs once when that is more than their clocks differ by, and at
 most once per period when it is a little less than the period. redlatch stays
-until then when that is within one lease (--watchdog), and else ends at once and
-leaves the lock to a lease of what remains. A machine that dies leaves it for
-one lease at most.
+until then when that is within one lease (--watchdog), and else ends at once
+and leaves the lock to a lease of what remains. A machine that dies leaves it
+for one lease at most.
 
-With --fair the lock is Redisson's fair lock: those who wait stand in a queue on
-the server, and --try gets a free lock only when nobody is queued. Use --fair
-for all users of a name or for none: the two kinds exclude each other, but
-neither wakes the other's waiters.
+With --fair the lock is Redisson's fair lock: those who wait stand in a queue
+on the server, and --try gets a free lock only when nobody is queued. Use
+--fair for all users of a name or for none: the two kinds exclude each other,
+but neither wakes the other's waiters.
 
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)

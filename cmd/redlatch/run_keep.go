@@ -16,7 +16,11 @@ import (
 func (o *runOptions) giveUp(ctx context.Context, h *held, signals <-chan os.Signal) error {
 	left := o.atLeast - time.Since(h.since)
 	if left <= 0 || h.hold.Err() != nil {
-		return h.hold.Unlock()
+		err := h.hold.Unlock()
+		if conn.Denied(err) {
+			return errors.New(o.why(ctx, h, err))
+		}
+		return err
 	}
 	keep := h.leave
 	if left <= o.watchdog {
@@ -24,7 +28,7 @@ func (o *runOptions) giveUp(ctx context.Context, h *held, signals <-chan os.Sign
 	}
 	if err := keep(ctx, left); err != nil && !errors.Is(err, redlatch.ErrMaxHold) {
 		// A loss at this time is none of the command's.
-		return fmt.Errorf("it may be free before --at-least is over: %s", conn.Reason(err))
+		return fmt.Errorf("it may be free before --at-least is over: %s", o.why(ctx, h, err))
 	}
 	return nil
 }

@@ -159,7 +159,7 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		{"nobody there", nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
 		{"nobody there, held forever", nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "is not of the form redis://"},
-		{"no lock", s.URL(), run(notALock, "--", "true"), "holds something that is no lock"},
+		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: something else uses this name"},
 		{"no name", s.URL(), run("", "--", "true"), "name"},
 		{"no command", s.URL(), run("x", "--"), "usage: redlatch run"},
 		{"no dashes", s.URL(), run("x", "true"), "usage: redlatch run"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/compat/peer"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -23,21 +25,40 @@ var goID = uuid.MustParse("0193e6c0-6f00-7000-8000-0000000000aa")
 
 // scene is a server with locks of a client of Redlatch and of one of Redisson.
 type scene struct {
-	server *redistest.Server
-	client *redlatch.Client
-	java   *javaClient
+	exhibition *exhibition
+	server     *redistest.Server
+	client     *redlatch.Client
+	evicted    atomic.Int64 // how many waiters the client has taken out by itself
+	java       *javaClient
+	ids        []string // of Java's clients
 }
 
 // newScene makes clients of both kinds. Java's process may be that of other scenes.
-func newScene(t *testing.T, newJava func(*testing.T, redistest.Target) *javaClient) *scene {
+func newScene(t *testing.T, e *exhibition, p *peer.Peer) *scene {
 	t.Helper()
-	s := &scene{server: redistest.Start(t)}
+	s := &scene{exhibition: e, server: redistest.Start(t)}
 	var err error
-	s.client, err = redlatch.Open(t.Context(), s.server.URL(), redlatch.WithClientID(goID), redlatch.WithLabel(labelText))
+	s.client, err = redlatch.Open(t.Context(), s.server.URL(), redlatch.WithClientID(goID),
+		redlatch.WithLabel(labelText), redlatch.WithObserver(s))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.client.Close()) })
-	s.java = newJava(t, s.server)
+	s.java = s.newJava(t, p, nil)
 	return s
+}
+
+// Observe is part of redlatch.Observer.
+func (s *scene) Observe(event redlatch.Event) {
+	if _, is := event.(redlatch.Evicted); is {
+		s.evicted.Add(1)
+	}
+}
+
+// newJava makes one more client of Redisson, with settings.
+func (s *scene) newJava(t *testing.T, p *peer.Peer, settings peer.Command) *javaClient {
+	t.Helper()
+	j := newJavaClient(t, p, s.server, settings)
+	s.ids = append(s.ids, j.id)
+	return j
 }
 
 // furnish makes locks of all kinds:

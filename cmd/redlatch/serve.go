@@ -1,10 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,24 +18,31 @@ func newServe() *cobra.Command {
 		Short: "Start an in-memory server for development",
 		Long: `Starts a server that speaks Redis's protocol and keeps everything in memory,
 until it is interrupted. It is for development only: slow, without a password,
-and empty at each start.`,
+and empty at each start.
+
+Exit codes:
+  1      it could not be started
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch serve
   redlatch serve --addr 127.0.0.1:0      # a free port; the URL is printed`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			srv, err := embedded.Start(embedded.WithAddr(addr))
-			if err != nil {
-				return fmt.Errorf("cannot listen on %s: %s", addr, conn.Reason(err))
-			}
-			defer srv.Close()
-			fmt.Println(srv.URL())
-			fmt.Fprintln(os.Stderr, "redlatch: in-memory server, for development only; Ctrl-C ends it")
-			<-ctx.Done()
-			return nil
+			return untilTold(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr) })
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "address to listen on")
 	return cmd
+}
+
+// serve starts the server and ends it with ctx.
+func serve(ctx context.Context, addr string) error {
+	srv, err := embedded.Start(embedded.WithAddr(addr))
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %s", addr, conn.Reason(err))
+	}
+	defer srv.Close()
+	fmt.Println(srv.URL())
+	say(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
+	<-ctx.Done()
+	return nil
 }

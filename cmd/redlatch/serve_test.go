@@ -23,7 +23,7 @@ func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
 	require.Equal(t, "PONG", pong)
 	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 	require.Empty(t, p.rest())
-	require.Equal(t, 0, p.code())
+	require.Equal(t, codeInterrupted, p.code())
 	require.Contains(t, p.stderr.String(), "for development only")
 }
 

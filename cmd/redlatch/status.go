@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
@@ -22,9 +20,12 @@ import (
 // called anything but a lock on its way from one to the next.
 const aMoment = time.Second
 
+// shownWaiters is how many of a queue are shown, unless the user says.
+const shownWaiters = 20
+
 func newStatus(g *globals) *cobra.Command {
 	var asJSON bool
-	var look time.Duration
+	q := question{}
 	cmd := &cobra.Command{
 		Use:     "status NAME",
 		Short:   "Show who holds a lock, and who is queued for it",
@@ -32,11 +33,18 @@ func newStatus(g *globals) *cobra.Command {
 		Example: statusExamples,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if look <= 0 {
+			switch {
+			case q.look <= 0:
 				return exitf(1, "--for must be more than 0s")
+			case q.show < 0:
+				return exitf(1, "--waiters must be how many to show, or 0 for all")
 			}
-			q := question{name: args[0], look: look, lease: cmd.Flags().Changed("for")}
+			q.name, q.lease = args[0], cmd.Flags().Changed("for")
 			s, err := q.ask(cmd.Context(), g)
+			var other *noLock
+			if asJSON && errors.As(err, &other) {
+				_ = printJSON(cmd, other) // the error says it, too
+			}
 			if err != nil {
 				return err
 			}
@@ -48,7 +56,8 @@ func newStatus(g *globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().DurationVar(&look, "for", aMoment, "how long to look, at most, whether the lease is renewed,\n"+
+	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, 0 for all")
+	cmd.Flags().DurationVar(&q.look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+
 		"or a lock taken that is free and has a queue")
 	return cmd
 }
@@ -67,12 +76,18 @@ type question struct {
 	// lease is true when a lock that is held is looked at, too, until its lease is
 	// renewed.
 	lease bool
+	// show is how many of the queue to show, 0 for all.
+	show int
 }
 
-// ask reads the lock, all of it at one moment, and again for as long as there may be
-// more to see, and what stands beside it on the server.
+// ask reads the lock and the first of its queue at one moment, and again for as long as
+// there may be more to see, then the rest of the queue, and what stands beside it on the
+// server.
 func (q *question) ask(ctx context.Context, g *globals) (s *status, err error) {
 	err = reach(ctx, g, q.name, func(srv *conn.Server, client *redlatch.Client) error {
+		if err := glance(ctx, srv, q.name); err != nil {
+			return err
+		}
 		if s, err = q.watch(ctx, client); err == nil {
 			s.lookBeside(ctx, srv)
 		}
@@ -103,8 +118,9 @@ func reach(ctx context.Context, g *globals, name string, do func(*conn.Server, *
 	defer func() { _ = client.Close() }() // it only asked
 	err = do(srv, client)
 	var said *exitError
+	var other *noLock
 	switch {
-	case err == nil, errors.As(err, &said):
+	case err == nil, errors.As(err, &said), errors.As(err, &other):
 		return err
 	case errors.Is(err, redlatch.ErrWrongType):
 		return wrongType(ctx, srv, name)
@@ -112,36 +128,17 @@ func reach(ctx context.Context, g *globals, name string, do func(*conn.Server, *
 	return srv.Problem(err)
 }
 
-// inspect asks for a fair lock, which is a plain one with a queue: that of a plain
-// lock is empty. A user who may not read queues is shown the lock alone.
-func inspect(ctx context.Context, client *redlatch.Client, name string) (*rlock.Inspection, error) {
-	in, err := rfairlock.New(client, name).Inspect(ctx)
+// kindFair is the kind of lock that an inspection which has read the queue is of.
+const kindFair = "fair"
+
+// inspect asks for a fair lock and the first places of its queue. It is a plain one
+// with a queue: that of a plain lock is empty. A user who may not read queues is shown
+// the lock alone.
+func inspect(ctx context.Context, client *redlatch.Client, name string, places int) (*rlock.Inspection, error) {
+	in, err := rfairlock.New(client, name).Inspect(ctx, rlock.WithPlaces(1, places))
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) {
 		return rlock.New(client, name).Inspect(ctx)
 	}
 	return in, err
-}
-
-// wrongType finds out which key holds what it should not.
-func wrongType(ctx context.Context, srv *conn.Server, name string) error {
-	c, err := srv.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // only read from
-	for _, key := range []struct{ name, kind, what string }{
-		{name, "hash", "a lock is a hash"},
-		{codec.QueueKey(name), "list", "the queue of a fair lock is a list"},
-		{codec.TimeoutKey(name), "zset", "the deadlines of a fair lock are a zset"},
-	} {
-		kind, err := redis.String(c.Do("TYPE", key.name))
-		switch {
-		case err != nil:
-			return srv.Problem(err)
-		case kind != "none" && kind != key.kind:
-			return fmt.Errorf("the key %q holds a %s, and %s: something else uses this name", key.name, kind, key.what)
-		}
-	}
-	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it is right again by now
 }

@@ -61,7 +61,7 @@ func (s *status) lease() string {
 	case renewedYes:
 		return said + ", renewed"
 	case renewedNo:
-		return said + ", not renewed when that was due: fixed, or the holder is gone"
+		return said + ", not renewed when due: fixed, or the holder is gone"
 	case renewedUnknown:
 		return fmt.Sprintf("%s, fixed or unknown (--for %s would tell)", said,
 			(renewalDue(left) + lookEvery).Truncate(time.Second))

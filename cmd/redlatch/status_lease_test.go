@@ -66,7 +66,7 @@ func TestStatusLooksUntilTheLeaseIsRenewedIfItIsTold(t *testing.T) {
 	s.Do(t, "HSET", fixed, someOwner, 1)
 	s.Do(t, "PEXPIRE", fixed, 6_000)
 	got = finish(t, s.URL(), "status", "--for", "5s", fixed)
-	require.Regexp(t, `\n  lease  \S+ left, not renewed when that was due: fixed, or the holder is gone\n`, got.stdout)
+	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`, got.stdout)
 }
 
 func TestStatusTellsWhoseClientsAre(t *testing.T) {
@@ -110,7 +110,7 @@ func TestStatusWarnsOfAPlainAndAFairLockOfOneName(t *testing.T) {
 	_, err := redis.ReceiveWithTimeout(c, soon)
 	require.NoError(t, err)
 	got := finish(t, s.URL(), "status", name)
-	require.Contains(t, got.stdout, "\n  mixed  1 connections wait for this name as for a plain lock, ")
+	require.Contains(t, got.stdout, "\n  mixed  1 connection waits for this name as for a plain lock, ")
 	narrow(t, got.stdout[len("lock ")+len(name):])
 	require.Contains(t, finish(t, s.URL(), "status", "--json", name).stdout, `"plain_waiters": 1`)
 }

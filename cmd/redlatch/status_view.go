@@ -7,22 +7,34 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/rlock"
 )
 
 // status is what there is to show of a lock.
 type status struct {
-	Name    string   `json:"name"`
-	Held    bool     `json:"held"`
+	Name string `json:"name"`
+	// Kind is what the lock looks like: "plain", "fair" when somebody is queued for it,
+	// or "readwrite"; empty when it is free and nobody is queued.
+	Kind string `json:"kind,omitempty"`
+	Held bool   `json:"held"`
+	// Mode is what a read/write lock is held for, "read" or "write".
+	Mode    string   `json:"mode,omitempty"`
 	Holders []holder `json:"holders"`
 	// TTLMillis is what the lease has left, nil when the lock is free or has none.
 	TTLMillis *int64 `json:"ttl_ms"`
 	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
 	// although it was due, else "unknown"; "" when there is none.
 	Renewed string `json:"renewed,omitempty"`
-	// Queue is who waits, the next one first; nil when it may not be read.
+	// QueueLength is how many wait, nil when the queue may not be read.
+	QueueLength *int `json:"queue_length"`
+	// Queue is who waits, the next one first, as many as are shown; nil when it may not
+	// be read.
 	Queue []waiter `json:"queue"`
+	// More is what there is to tell of those who are not shown.
+	More *more `json:"more,omitempty"`
 	// Uncounted is why it cannot be told who listens.
 	Uncounted string `json:"counting_error,omitempty"`
 	// Why says why a free lock with a queue is not taken, as far as is known.
@@ -34,12 +46,17 @@ type status struct {
 	PlainWaiters int64 `json:"plain_waiters,omitempty"`
 }
 
-// holder is one field of the lock's hash. Other kinds of locks, and other
-// programs, have other fields: they are shown as they are.
+// holder is who holds a lock.
 type holder struct {
+	// Owner is as it stands in Redis: that of a write lock ends in ":write".
 	Owner string `json:"owner"`
 	Count count  `json:"count"`
 	client
+	// Mode is what it holds a read/write lock for, "read" or "write".
+	Mode string `json:"mode,omitempty"`
+	// LeftMillis is what one who reads has left of its own lease, 0 when that is over;
+	// nil when it has none or it is not known.
+	LeftMillis *int64 `json:"left_ms,omitempty"`
 	// Label is that of the owner's client, empty when it has none.
 	Label string `json:"label,omitempty"`
 }
@@ -70,28 +87,35 @@ func (c count) MarshalJSON() ([]byte, error) {
 }
 
 // statusOf makes a status of what was seen just now.
-func statusOf(in *rlock.Inspection, now time.Time) *status {
-	s := &status{Name: in.Name, Held: in.Held(), Holders: []holder{}}
-	for _, h := range in.Holders {
-		s.Holders = append(s.Holders, holder{Owner: h.Text, Count: count(h.CountText), client: clientOf(h.Text)})
+func statusOf(in *rlock.Inspection, shape *listing.Shape, now time.Time) *status {
+	s := &status{Name: in.Name, Kind: string(shape.Kind), Held: in.Held(), Mode: shape.Mode, Holders: []holder{}}
+	for _, h := range shape.Holders {
+		s.Holders = append(s.Holders, holderOf(h, shape.Kind))
 	}
 	if s.Held && in.TTL >= 0 {
 		left := in.TTL.Milliseconds()
 		s.TTLMillis = &left
 	}
-	if in.Kind != "fair" {
+	if in.Kind != kindFair {
 		return s
 	}
-	s.Queue = []waiter{}
-	for _, q := range in.Queue {
-		w := waiter{Position: q.Position, Owner: q.Text, Subscribed: q.Subscribed.String(), client: clientOf(q.Text)}
-		if !q.Deadline.IsZero() {
-			left := q.Deadline.Sub(now).Milliseconds()
-			w.DeadlineMillis = &left
-		}
-		s.Queue = append(s.Queue, w)
+	s.Queue, s.QueueLength = []waiter{}, &in.Waiting
+	for i := range in.Queue {
+		s.Queue = append(s.Queue, waiterOf(&in.Queue[i], in.Queue[i].Position, now))
+	}
+	if in.Waiting > 0 && shape.Kind != listing.ReadWrite {
+		s.Kind = string(listing.Fair)
 	}
 	return s
+}
+
+func waiterOf(q *rlock.Waiter, place int, now time.Time) waiter {
+	w := waiter{Position: place, Owner: q.Text, Subscribed: q.Subscribed.String(), client: clientOf(q.Text)}
+	if !q.Deadline.IsZero() {
+		left := q.Deadline.Sub(now).Milliseconds()
+		w.DeadlineMillis = &left
+	}
+	return w
 }
 
 // print writes the status for people.
@@ -101,10 +125,14 @@ func (s *status) print(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "lock %q is free\n", s.Name)
 	}
-	for _, h := range s.Holders {
-		fmt.Fprintf(w, "  owner  %s   count %s\n", printable(h.Owner), printable(string(h.Count)))
-		if h.Kind != "unknown" || h.Label != "" {
-			fmt.Fprint(w, hanging("", h.labelled(h.Label)))
+	if s.Mode != "" {
+		fmt.Fprintf(w, "  kind   read/write, held for %s\n", map[string]string{"read": "reading", "write": "writing"}[s.Mode])
+	}
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		fmt.Fprint(w, beside("  owner  "+printable(h.Owner), "count "+printable(string(h.Count))))
+		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
+			fmt.Fprint(w, hanging("", h.who()))
 		}
 	}
 	switch {
@@ -116,6 +144,25 @@ func (s *status) print(w io.Writer) {
 	s.printQueue(w)
 }
 
+// who says what there is to say of a holder beside its owner and count.
+func (h *holder) who() string {
+	said := h.String()
+	switch {
+	case h.Mode == "write":
+		said += ", writes"
+	case h.Mode == "read" && h.LeftMillis == nil:
+		said += ", reads"
+	case h.Mode == "read" && *h.LeftMillis == 0:
+		said += ", reads, its own lease is over"
+	case h.Mode == "read":
+		said += ", reads, " + lasts(*h.LeftMillis) + " left"
+	}
+	if h.Label != "" {
+		said += ", label " + printable(h.Label)
+	}
+	return said
+}
+
 func (s *status) printQueue(w io.Writer) {
 	if s.Queue == nil {
 		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
@@ -123,11 +170,14 @@ func (s *status) printQueue(w io.Writer) {
 	if len(s.Queue) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  queue  %d waiting\n", len(s.Queue))
+	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprintf(w, "  %5d  %s   deadline %s\n", q.Position, printable(q.Owner), untilOrSince(q.DeadlineMillis))
+		fmt.Fprint(w, beside(fmt.Sprintf("  %5d  %s", q.Position, printable(q.Owner)), "deadline "+untilOrSince(q.DeadlineMillis)))
 		fmt.Fprint(w, hanging("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
+	}
+	if s.More != nil {
+		fmt.Fprint(w, hanging("", s.More.String()+" (--waiters 0 shows all)"))
 	}
 	if s.PlainWaiters > 0 {
 		fmt.Fprint(w, hanging("mixed", s.mixed()))
@@ -168,6 +218,15 @@ const (
 	columns = 80 // of a terminal
 	hang    = 9  // of them before what a line says
 )
+
+// beside writes what there is to say of an owner behind it, or below it where that has
+// no room.
+func beside(owner, what string) string {
+	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < columns {
+		return owner + "   " + what + "\n"
+	}
+	return owner + "\n" + hanging("", what)
+}
 
 // hanging writes text under a word, in lines that fit a terminal.
 func hanging(word, text string) string {

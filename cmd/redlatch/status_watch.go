@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// counted is how many of the first in a queue it is told of whether they listen.
+	// counted is how many of the first in a queue are looked at again and again, and
+	// whether they listen.
 	counted = 64
 	// lookEvery is the most time between two looks at a lock that is free.
 	lookEvery = time.Second
@@ -49,15 +50,8 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 	var lease leaseWatch
 	var first time.Time
 	for {
-		seen, err := see(ctx, client, q.name)
+		s, answered, err := q.once(ctx, client, &lease)
 		if err != nil {
-			return nil, err
-		}
-		answered := seen.answered
-		s := statusOf(seen.in, answered)
-		lease.sees(seen)
-		s.Renewed = lease.renewed()
-		if err := s.count(ctx, client); err != nil {
 			return nil, err
 		}
 		waits := !s.Held && len(s.Queue) > 0
@@ -65,7 +59,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 			head.sees(&s.Queue[0], answered, time.Now())
 		}
 		if !waits && !q.waitsForRenewal(s) {
-			return s, nil
+			return s, s.complete(ctx, client, q.show)
 		}
 		if first.IsZero() {
 			first = time.Now()
@@ -75,12 +69,28 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 			if waits {
 				s.explain(&head, answered)
 			}
-			return s, nil
+			return s, s.complete(ctx, client, q.show)
 		}
 		if err := pause(ctx, min(left, q.look/4, lookEvery)); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// once looks at the lock, and returns when that was answered.
+func (q *question) once(ctx context.Context, client *redlatch.Client, lease *leaseWatch) (*status, time.Time, error) {
+	seen, err := see(ctx, client, q.name)
+	if err != nil {
+		return nil, seen.answered, err
+	}
+	shape := shapeOf(seen.in)
+	if shape.Odd != "" {
+		return nil, seen.answered, hashOnly(q.name, shape.Odd)
+	}
+	s := statusOf(seen.in, &shape, seen.answered)
+	lease.sees(seen)
+	s.Renewed = lease.renewed()
+	return s, seen.answered, s.count(ctx, client)
 }
 
 // waitsForRenewal reports whether it was asked for more than is known of the lease.
@@ -91,12 +101,7 @@ func (s *status) count(ctx context.Context, client *redlatch.Client) error {
 	if len(s.Queue) == 0 {
 		return nil
 	}
-	counts, err := rfairlock.New(client, s.Name).Listeners(ctx, s.front()...)
-	if err != nil && !errors.Is(err, redlatch.ErrNotCounted) {
-		return err
-	}
-	s.take(counts, err)
-	return nil
+	return s.countPart(ctx, rfairlock.New(client, s.Name), s.Queue)
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -110,24 +115,24 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// front returns those of whom it is told whether they listen.
-func (s *status) front() []string {
+// front returns the first n in the queue.
+func (s *status) front(n int) []string {
 	var owners []string
-	for _, q := range s.Queue[:min(len(s.Queue), counted)] {
-		owners = append(owners, q.Owner)
+	for i := range s.Queue[:min(len(s.Queue), n)] {
+		owners = append(owners, s.Queue[i].Owner)
 	}
 	return owners
 }
 
-// take takes the numbers of listeners in, or why there are none. Then what the
-// inspection says is from the master alone: who listens there does listen, but who
-// does not may listen elsewhere.
-func (s *status) take(counts []int64, err error) {
+// take takes the numbers of listeners of a part of the queue in, or why there are none.
+// Then what the inspection says is from the master alone: who listens there does listen,
+// but who does not may listen elsewhere.
+func (s *status) take(part []waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = uncounted(err)
 	}
-	for i := range s.Queue {
-		q := &s.Queue[i]
+	for i := range part {
+		q := &part[i]
 		switch {
 		case i < len(counts) && counts[i] > 0:
 			q.Subscribed = rlock.SubscribedYes.String()
@@ -220,7 +225,7 @@ func (s *status) words(w *why) string {
 
 // help says who takes a dead one out.
 func (s *status) help() string {
-	for i := range s.Queue[:min(len(s.Queue), counted)] {
+	for i := range s.Queue {
 		if q := &s.Queue[i]; q.Kind == "redlatch" && q.Subscribed == rlock.SubscribedYes.String() {
 			return fmt.Sprintf(", unless a Redlatch client that waits, as at place %d, takes it out", q.Position)
 		}

@@ -139,11 +139,11 @@ func TestWhoIsNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 		return all
 	}
 	s := queue()
-	s.take(nil, errNobody)
+	s.take(s.Queue, nil, errNobody)
 	require.Equal(t, []string{"yes", "unknown", "unknown"}, told(s))
 	require.Equal(t, "nobody; knows", s.Uncounted)
 	s = queue()
-	s.take([]int64{0, 2}, nil)
+	s.take(s.Queue, []int64{0, 2}, nil)
 	require.Equal(t, []string{"no", "yes", "unknown"}, told(s))
 	require.Empty(t, s.Uncounted)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -64,6 +65,7 @@ func newUnlock(g *globals) *cobra.Command {
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
 	f.DurationVar(&o.look, "for", renewalLook, "how long to look whether the lease is renewed, at most")
 	f.BoolVar(&o.json, "json", false, "print JSON")
+	completesFiles(cmd, "audit-file")
 	return cmd
 }
 
@@ -104,7 +106,7 @@ func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, fi
 		limit = min(limit, renewalDue(first.in.TTL))
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		fmt.Fprintf(os.Stderr, "redlatch: looking for up to %v whether the lease is renewed\n", limit.Round(time.Second))
+		say(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
 	}
 	renewed, last, err := watchRenewal(ctx, client, first, o.look)
 	if err != nil {
@@ -122,11 +124,10 @@ func (o *unlockOptions) refusal(f *forced) error {
 	switch {
 	case len(f.Holders) == 0:
 		return f.isFree()
-	case f.isReadWrite():
+	case f.shape.Kind == listing.ReadWrite:
 		return f.refuse(codeRefused, refusedKind, "lock %q is a read-write lock of Redisson's, which has more keys: it is left alone", f.Name)
-	case f.stranger() != "":
-		return f.refuse(codeRefused, refusedKind, "%q is a hash, and no lock of Redisson's: %s is no owner. It is left alone",
-			f.Name, printable(f.stranger()))
+	case f.shape.Odd != "":
+		return f.refuse(codeRefused, refusedKind, "%q is a hash, and no lock of Redisson's: %s. It is left alone", f.Name, f.shape.Odd)
 	case o.anyway:
 		return nil
 	case f.changed:
@@ -165,12 +166,17 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 		f.Renewed = renewedYes
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
 	}
-	newLock := rlock.New
-	if len(now.in.Queue) > 0 {
-		newLock = rfairlock.New
+	newLock, told := rlock.New, toldAll
+	switch {
+	case !now.readQueue():
+		told = toldPlain
+	case now.in.Waiting > 0:
+		newLock, told = rfairlock.New, toldFirst
 	}
 	held, err := newLock(client, f.Name).ForceUnlock(ctx)
-	f.Taken = held && err == nil
+	if f.Taken = held && err == nil; f.Taken {
+		f.Told = told
+	}
 	return o.record(f, log, err)
 }
 
@@ -196,7 +202,7 @@ func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
 
 // confirm asks a question. Anything but yes is no.
 func confirm(in io.Reader, out io.Writer, question string) bool {
-	fmt.Fprint(out, question+" [y/N] ")
+	fmt.Fprint(out, fitting(out, question+" [y/N] "))
 	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

@@ -3,10 +3,11 @@ package main
 const unlockHelp = `Takes the lock NAME away from whoever holds it and wakes those who wait, as
 Redisson's forceUnlock does; with --force alone only if its holder is known to
 be dead. It shows who would lose the lock, and whether the lease is renewed.
+Who may not read the queue of a fair lock wakes nobody in it: it says so.
 
   alive      the lease is seen to be renewed, as a watchdog does every third of
-             it. It takes up to a third of the lease to see that (10 seconds, as
-             a rule). The lock is not taken.
+             it. It takes up to a third of the lease to see that (10 seconds,
+             as a rule). The lock is not taken.
   not known  nobody renews the lease. Its holder may be dead, cut off from the
              server, or at work under a lease of its own, which nobody renews:
              the server cannot tell these apart. The lock is not taken either.
@@ -19,11 +20,11 @@ of it at its next renewal, a third of its lease later; until then two may be at
 work. One with a lease of its own never learns of it. Mostly it is better to
 wait: the lock of a dead holder is free when its lease is over.
 
-On a terminal it asks before it takes the lock, unless --yes is given. Each lock
-that is taken costs a line on standard error, and in --audit-file a line of
-JSON: who took it, when, from whom, why (--reason). A lock that changes hands
-while it is looked at is left alone, but for the one round trip that the taking
-needs.
+On a terminal it asks before it takes the lock, unless --yes is given. Each
+lock that is taken costs a line on standard error, and in --audit-file a line
+of JSON: who took it, when, from whom, why (--reason). A lock that changes
+hands while it is looked at is left alone, but for the one round trip that the
+taking needs.
 
 Exit codes:
   0  the lock was taken away

@@ -2,41 +2,58 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestUnlockJudgesTheLocksOfRedisson(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a server and a Java machine")
-	}
-	p := startJava(t)
-	s := redistest.Start(t)
-	java := newJavaClient(t, p, s)
-	java.lock(t, "plain", "orders:42", 0)
-	owners, err := redis.Strings(s.Do(t, "HKEYS", "orders:42"), nil)
+// unlockWatchdog is the renewed lease of those who live and die here: short, so that
+// it is soon known whether it is renewed, and long enough to be looked at afterwards.
+const unlockWatchdog = 18 * time.Second
+
+// testUnlock tells the locks of the living from those of a Java process that has died.
+func (s *scene) testUnlock(t *testing.T) {
+	t.Helper()
+	p := startJava(t, javaRelease)
+	doomed := s.newJava(t, p, peer.Command{"watchdog": unlockWatchdog.Milliseconds()})
+	doomed.lock(t, "plain", "orders:42", 0)
+	doomed.lock(t, "plain", "nightly-report", 0)
+	_, err := rlock.New(s.client, "books").Lock(t.Context(), rlock.WithWatchdog(unlockWatchdog))
+	require.NoError(t, err)
+	owners, err := redis.Strings(s.server.Do(t, "HKEYS", "orders:42"), nil)
 	require.NoError(t, err)
 	require.Len(t, owners, 1)
-	require.Equal(t, 124, finish(t, s.URL(), "run", "--try", "orders:42", "--", "echo", "never").code)
+	dead := []string{"unlock", "--force", "--dead", owners[0]}
 
-	got := finish(t, s.URL(), "unlock", "--force", "--dead", owners[0], "orders:42")
-	require.Equal(t, 2, got.code, got.stderr)
-	require.Contains(t, got.stderr, "its holder is alive")
-	fits(t, got.stdout)
-	golden(t, "unlock-alive", got.stdout, java.id)
-	got = finish(t, s.URL(), "unlock", "--force", "--json", "orders:42")
-	require.Equal(t, 2, got.code, got.stderr)
-	golden(t, "unlock-alive.json", got.stdout, java.id)
+	alive := map[string]*program{
+		"unlock-alive":      start(t, s.server.URL(), append(dead, "orders:42")...),
+		"unlock-alive.json": start(t, s.server.URL(), "unlock", "--force", "--json", "orders:42"),
+		"unlock-ours":       start(t, s.server.URL(), "unlock", "--force", "books"),
+		"unlock-ours.json":  start(t, s.server.URL(), "unlock", "--force", "--json", "books"),
+	}
+	for file, p := range alive {
+		got := p.outcome(2 * soon)
+		require.Equal(t, 2, got.code, got.stderr)
+		require.Contains(t, got.stderr, "its holder is alive")
+		s.show(t, file, got.stdout)
+	}
 
 	p.Halt()
-	got = finish(t, s.URL(), "unlock", "--force", "--dead", owners[0], "orders:42")
-	require.Equal(t, 0, got.code, got.stderr)
-	fits(t, got.stdout)
-	golden(t, "unlock-dead", got.stdout, java.id)
-	require.False(t, exists(t, s, "orders:42"))
-	require.Equal(t, 0, finish(t, s.URL(), "run", "--try", "orders:42", "--", "true").code)
+	gone := map[string]*program{
+		"unlock-dead":      start(t, s.server.URL(), append(dead, "orders:42")...),
+		"unlock-dead.json": start(t, s.server.URL(), append(dead, "--json", "nightly-report")...),
+	}
+	for file, p := range gone {
+		got := p.outcome(2 * soon)
+		require.Equal(t, 0, got.code, got.stderr)
+		s.show(t, file, got.stdout)
+	}
+	for _, name := range []string{"orders:42", "nightly-report"} {
+		require.False(t, exists(t, s.server, name))
+		require.Equal(t, 0, finish(t, s.server.URL(), "run", "--try", name, "--", "true").code)
+	}
 }

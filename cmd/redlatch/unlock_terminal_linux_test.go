@@ -2,32 +2,15 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/redlatch/redlatch/internal/redistest"
 )
-
-// openTerminal returns a terminal, and what a user types into it.
-func openTerminal(t *testing.T) (terminal, keys *os.File) {
-	t.Helper()
-	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, keys.Close()) })
-	require.NoError(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, terminal.Close()) })
-	return terminal, keys
-}
 
 func TestUnlockAsksOnATerminalUnlessItIsToldNotTo(t *testing.T) {
 	t.Parallel()

@@ -68,20 +68,20 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 func TestUnlockTakesTheLockOfAHolderThatTheUserKnowsToBeDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := heldBy(t, s, redisson, 6*time.Second)
+	name := heldBy(t, s, redisson, 15*time.Second)
 	got := finish(t, s.URL(), "unlock", "--force", name)
 	require.Equal(t, 2, got.code)
 	oneLine(t, got.stderr)
 	require.Contains(t, got.stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+redisson)
 	require.Contains(t, got.stdout, " left, not renewed when it was due\n")
 
-	s.Do(t, "PEXPIRE", name, 6_000)
+	s.Do(t, "PEXPIRE", name, 15_000)
 	got = finish(t, s.URL(), "unlock", "--force", "--dead", native, name)
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.stderr, "is not held by "+native)
 	require.True(t, exists(t, s, name))
 
-	s.Do(t, "PEXPIRE", name, 6_000)
+	s.Do(t, "PEXPIRE", name, 15_000)
 	got = finish(t, s.URL(), "unlock", "--force", "--dead", redisson, "--reason", "host\nis gone", name)
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, got.stdout, "  taken  those who wait were told\n")
@@ -254,7 +254,9 @@ func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
 func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, fields := range [][]any{{"name", "bob", "age", "7"}, {"name", "bob"}, {redisson, "bob"}, {"bob", "1"}} {
+	for _, fields := range [][]any{
+		{"name", "bob", "age", "7"}, {"name", "bob"}, {redisson, "bob"}, {"bob", "1"}, {redisson, "1", native, "1"},
+	} {
 		name := redistest.Key(t)
 		s.Do(t, "HSET", append([]any{name}, fields...)...)
 		for _, more := range [][]string{{"--even-if-alive"}, {"--for=1s", "--dead", fields[0].(string)}} {

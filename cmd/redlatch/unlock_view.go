@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
-	"github.com/redlatch/redlatch/codec"
 )
 
 // Why a lock was not taken.
@@ -32,9 +29,21 @@ const (
 	outcomeFree  = "free"
 )
 
-// readWriteMode is the field that the hash of a read-write lock has beside those of
-// its owners.
-const readWriteMode = "mode"
+// Who was told that a lock is free. Those who wait for a plain lock listen to one
+// channel; of those in a queue one is told, on a channel of its own.
+const (
+	toldAll   = "all"
+	toldFirst = "first_in_queue"
+	toldPlain = "all_but_queue"
+)
+
+// toldWords are these in words.
+var toldWords = map[string]string{
+	toldAll:   "those who wait were told",
+	toldFirst: "the first in the queue whose deadline is not over was told",
+	toldPlain: "those who wait for the plain lock were told. Whether somebody is queued for it as for a fair one " +
+		"is not known: whoever is was not told, and comes when it asks again by itself",
+}
 
 // forced is what there is to tell of a lock that is to be taken away.
 type forced struct {
@@ -44,13 +53,16 @@ type forced struct {
 	TTLMillis *int64 `json:"ttl_ms"`
 	// Renewed is whether the lease is seen to be renewed: yes, no or unknown.
 	Renewed string `json:"renewed"`
-	// Waiting is how many are in the queue of a fair lock.
-	Waiting int  `json:"waiting"`
+	// Waiting is how many are in the queue of a fair lock, nil when it may not be read.
+	Waiting *int `json:"waiting"`
 	Taken   bool `json:"taken"`
+	// Told is who was told that the lock is free, "" when it was not taken.
+	Told string `json:"told,omitempty"`
 	// Refused is why the lock was not taken.
 	Refused string `json:"refused,omitempty"`
 
 	changed bool // it has another holder than at first
+	shape   listing.Shape
 }
 
 // forcedOwner is who loses the lock.
@@ -62,9 +74,19 @@ type forcedOwner struct {
 }
 
 func forcedOf(s *sighting) *forced {
-	f := &forced{Name: s.in.Name, Holders: []forcedOwner{}, Renewed: renewedUnknown, Waiting: len(s.in.Queue)}
-	for _, h := range s.in.Holders {
-		f.Holders = append(f.Holders, forcedOwner{Owner: h.Text, client: clientOf(h.Text), Count: count(h.CountText)})
+	f := &forced{Name: s.in.Name, Holders: []forcedOwner{}, Renewed: renewedUnknown, shape: shapeOf(s.in)}
+	if s.readQueue() {
+		waiting := s.in.Waiting
+		f.Waiting = &waiting
+	}
+	holders := f.shape.Holders
+	if f.shape.Odd != "" { // what is no lock is shown as it is
+		for _, h := range s.in.Holders {
+			holders = append(holders, listing.Holder{Owner: h.Text, Count: h.CountText})
+		}
+	}
+	for _, h := range holders {
+		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, client: clientOf(h.Owner), Count: count(h.Count)})
 	}
 	if s.in.Held() && s.in.TTL >= 0 {
 		left := s.in.TTL.Milliseconds()
@@ -91,23 +113,6 @@ func (f *forced) lookBeside(ctx context.Context, srv *conn.Server) {
 	for i := range f.Holders {
 		f.Holders[i].Label = labels[f.Holders[i].Owner]
 	}
-}
-
-func (f *forced) isReadWrite() bool {
-	return slices.ContainsFunc(f.Holders, func(o forcedOwner) bool { return o.Owner == readWriteMode })
-}
-
-// stranger returns a field of the hash that is no owner, "" when all are. An owner is
-// a UUID and a number, and has a count.
-func (f *forced) stranger() string {
-	for _, h := range f.Holders {
-		_, badOwner := codec.ParseOwner(h.Owner)
-		_, badCount := strconv.ParseInt(string(h.Count), 10, 64)
-		if badOwner != nil || badCount != nil {
-			return h.Owner
-		}
-	}
-	return ""
 }
 
 // refuse notes why the lock is not taken, and makes the error of it.
@@ -165,7 +170,7 @@ func (o *unlockOptions) tell(cmd *cobra.Command, f *forced) {
 		f.print(cmd.OutOrStdout())
 	}
 	if f.Taken {
-		fmt.Fprintln(cmd.OutOrStdout(), "  taken  those who wait were told")
+		fmt.Fprint(cmd.OutOrStdout(), hanging("taken", toldWords[f.Told]))
 	}
 }
 
@@ -177,11 +182,14 @@ func (f *forced) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "lock %q is held\n", f.Name)
 	for _, h := range f.Holders {
-		fmt.Fprintf(w, "  owner  %s   count %s\n", printable(h.Owner), printable(string(h.Count)))
+		fmt.Fprint(w, beside("  owner  "+printable(h.Owner), "count "+printable(string(h.Count))))
 		fmt.Fprint(w, hanging("", h.labelled(h.Label)))
 	}
 	fmt.Fprintf(w, "  lease  %s\n", f.lease())
-	if f.Waiting > 0 {
-		fmt.Fprintf(w, "  queue  %d waiting\n", f.Waiting)
+	switch {
+	case f.Waiting == nil:
+		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
+	case *f.Waiting > 0:
+		fmt.Fprintf(w, "  queue  %d waiting\n", *f.Waiting)
 	}
 }

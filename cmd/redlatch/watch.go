@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"io"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -42,7 +39,7 @@ func newWatch(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			w.pattern, w.single = args[0], !listing.IsPattern(args[0])
 			w.out, w.complain = cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if w.length < 0 {
+			if w.length <= 0 && cmd.Flags().Changed("for") {
 				return exitf(1, "--for must be more than 0s")
 			}
 			if err := codec.ValidateName(w.pattern); err != nil {
@@ -51,9 +48,7 @@ func newWatch(g *globals) *cobra.Command {
 			if w.srv, err = g.server(); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return w.run(ctx)
+			return untilTold(cmd.Context(), nil, w.run)
 		},
 	}
 	f := cmd.Flags()
@@ -74,6 +69,11 @@ func (w *watcher) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // it only asked
+	if w.single {
+		if err := glance(ctx, w.srv, w.pattern); err != nil {
+			return err
+		}
+	}
 	ears, err := follow.Listen(ctx, w.srv.Dial, w.pattern, w.matches())
 	if err != nil {
 		return w.srv.Problem(err)

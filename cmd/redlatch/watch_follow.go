@@ -9,11 +9,16 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 const (
 	// watched is how many locks are watched at most.
 	watched = 1000
+	// followedPlaces is how many of the first in a queue are followed: what a look costs
+	// the server must not grow with the queue.
+	followedPlaces = 256
 	// forgetAfter is for how long a lock of a pattern is watched that is free.
 	forgetAfter = time.Minute
 )
@@ -34,8 +39,7 @@ type follower struct {
 // followed is a lock that is watched.
 type followed struct {
 	follow.Lock
-	messages int       // since the last look
-	idle     time.Time // since when it is free, zero: it is not
+	idle time.Time // since when it is free, zero: it is not
 }
 
 func newFollower(w *watcher, client *redlatch.Client, side *sideline) *follower {
@@ -68,7 +72,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 					more = false
 				}
 			}
-			f.lookAt(ctx, func(l *followed) bool { return l.messages > 0 })
+			f.lookAt(ctx, func(l *followed) bool { return l.Unseen() })
 		case m := <-found:
 			f.find(ctx, m)
 		case <-next.C:
@@ -126,7 +130,7 @@ func (f *follower) hear(m *follow.Message) {
 		}
 		l = f.locks[m.Name]
 	}
-	l.messages++
+	l.Hear(m)
 	if m.Owner != "" {
 		f.tell(&follow.Event{At: m.At, Name: m.Name, What: follow.Woken, Owner: m.Owner, Lease: -1}, nil)
 	}
@@ -161,7 +165,7 @@ func (f *follower) try(ctx context.Context, l *followed) {
 
 // look looks at a lock and tells what has happened to it.
 func (f *follower) look(ctx context.Context, l *followed) error {
-	in, err := inspect(ctx, f.client, l.Name)
+	in, err := inspect(ctx, f.client, l.Name, followedPlaces)
 	switch {
 	case errors.Is(err, redlatch.ErrWrongType) && !f.single:
 		delete(f.locks, l.Name)
@@ -171,17 +175,15 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	case err != nil:
 		return f.srv.Problem(err)
 	}
-	s := follow.Sight{At: time.Now(), Lease: in.TTL, Messages: l.messages}
-	l.messages = 0
-	for _, h := range in.Holders {
-		if h.Text != readWriteMode { // of several readers it is the first
-			s.Owner, s.Count = h.Text, h.CountText
-			break
-		}
+	shape := shapeOf(in)
+	switch {
+	case shape.Odd != "" && !f.single:
+		delete(f.locks, l.Name)
+		return nil
+	case shape.Odd != "":
+		return hashOnly(l.Name, shape.Odd)
 	}
-	for _, q := range in.Queue {
-		s.Queue = append(s.Queue, q.Text)
-	}
+	s := sightOf(in, &shape)
 	if events := l.Look(s); len(events) > 0 {
 		f.tellAll(ctx, events)
 	}
@@ -192,6 +194,18 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 		l.idle = s.At
 	}
 	return nil
+}
+
+// sightOf is a lock as it was just seen.
+func sightOf(in *rlock.Inspection, shape *listing.Shape) follow.Sight {
+	s := follow.Sight{At: time.Now(), Lease: in.TTL, Waiting: in.Waiting}
+	if len(shape.Holders) > 0 { // of several readers it is the first
+		s.Owner, s.Count = shape.Holders[0].Owner, shape.Holders[0].Count
+	}
+	for _, q := range in.Queue {
+		s.Queue = append(s.Queue, q.Text)
+	}
+	return s
 }
 
 // forget ends the watching of locks that have been free for a while. When they are
@@ -221,10 +235,10 @@ func (f *follower) tell(e *follow.Event, labels map[string]string) {
 		_ = f.enc.Encode(toldOf(e, labels[e.Owner])) // who does not read any more has ended this, too
 		return
 	}
-	fmt.Fprintln(f.out, eventLine(e, labels[e.Owner], !f.single))
+	fmt.Fprintln(f.out, fitting(f.out, eventLine(e, labels[e.Owner], !f.single)))
 }
 
 // say tells something besides what was asked for.
 func (w *watcher) say(format string, args ...any) {
-	fmt.Fprintf(w.complain, "redlatch: "+format+"\n", args...)
+	say(w.complain, format, args...)
 }

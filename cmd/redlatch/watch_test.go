@@ -16,6 +16,9 @@ import (
 
 var interrupt = os.Interrupt
 
+// codeInterrupted is the exit code of whoever interrupt has ended.
+const codeInterrupted = 130
+
 // firstFor finds how long something was looked at.
 var firstFor = regexp.MustCompile(`"(first_for_ms|no_subscriber_for_ms)": \d+`)
 
@@ -81,7 +84,7 @@ func TestWatchTellsWhatHappensToALock(t *testing.T) {
 		s.Do(t, "PUBLISH", codec.OwnerChannel(name, redisson), codec.MessageUnlock)
 		require.Equal(t, redisson, events(p, "woken")[0]["owner"])
 		require.NoError(t, p.cmd.Process.Signal(interrupt))
-		require.Equal(t, 0, p.outcome(soon).code)
+		require.Equal(t, codeInterrupted, p.outcome(soon).code)
 	})
 }
 
@@ -111,6 +114,53 @@ func TestWatchTellsWhoHoldsAReadWriteLock(t *testing.T) {
 	s.Do(t, "HSET", "books", "mode", "read", redisson, 1)
 	e := events(start(t, s.URL(), "watch", "--json", "books"), "held")[0]
 	require.Equal(t, redisson, e["owner"])
+	s.Do(t, "HSET", "ledger", "mode", "write", redisson+":write", 1)
+	e = events(start(t, s.URL(), "watch", "--json", "ledger"), "held")[0]
+	require.Equal(t, redisson+":write", e["owner"])
+	require.Equal(t, "redisson", e["client"])
+}
+
+// A waiter that is called and does not come has not got the lock, and nor has its holder
+// once more.
+func TestWatchTellsOfNoHandOverWhenAWaiterIsCalledInVain(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		s.Do(t, "HSET", name, someOwner, 1)
+		queued(t, s, name, redisson, time.Hour)
+		p := start(t, s.URL(), "watch", "--json", name)
+		events(p, "held")
+		s.Do(t, "PUBLISH", codec.OwnerChannel(name, redisson), codec.MessageUnlock)
+		events(p, "woken")
+		s.Do(t, "HINCRBY", name, someOwner, 1)
+		s.Do(t, "PUBLISH", codec.OwnerChannel(name, redisson), codec.MessageUnlock) // so that it looks at once
+		for _, e := range events(p, "entered") {
+			require.Contains(t, []any{"woken", "entered"}, e["event"])
+		}
+		// Whoever gives a plain lock back tells all who wait.
+		s.Do(t, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
+		e := events(p, "passed")[0]
+		require.Equal(t, someOwner, e["owner"])
+		require.Equal(t, someOwner, e["from"])
+	})
+}
+
+func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	longQueue(t, s, "job", someOwner, 1000)
+	p := start(t, s.URL(), "watch", "--json", "job")
+	require.InDelta(t, 1000, events(p, "held")[0]["queue_length"], 0)
+	s.Do(t, "LREM", codec.QueueKey("job"), 1, longOwner(100)) // those behind come forward
+	told := events(p, "quit")
+	require.Len(t, told, 1)
+	require.Equal(t, longOwner(100), told[0]["owner"])
+	require.InDelta(t, 999, told[0]["queue_length"], 0)
+	s.Do(t, "DEL", codec.QueueKey("job"))
+	s.Do(t, "RPUSH", codec.QueueKey("job"), redisson)
+	events(p, "quit")
 }
 
 func TestWatchOutlivesTheServersAbsence(t *testing.T) {
@@ -127,7 +177,7 @@ func TestWatchOutlivesTheServersAbsence(t *testing.T) {
 	require.Equal(t, redisson, events(p, "taken")[0]["owner"])
 	require.NoError(t, p.cmd.Process.Signal(interrupt))
 	got := p.outcome(soon)
-	require.Equal(t, 0, got.code)
+	require.Equal(t, codeInterrupted, got.code)
 	require.Contains(t, got.stderr, "redlatch: messages may be missed for a while: ")
 	require.Contains(t, got.stderr, "redlatch: messages are heard again\n")
 }
@@ -140,16 +190,20 @@ func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
 	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\d  free      nobody is queued\n$`, got.stdout)
-	require.Equal(t, outcome{1, "", "redlatch: --for must be more than 0s\n"}, finish(t, s.URL(), "watch", "--for", "-1s", "x"))
+	for _, none := range []string{"-1s", "0s"} {
+		require.Equal(t, outcome{1, "", "redlatch: --for must be more than 0s\n"}, finish(t, s.URL(), "watch", "--for", none, "x"))
+	}
 }
 
 func TestWatchSaysWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	notALock := redistest.Key(t)
+	notALock, hash := redistest.Key(t), redistest.Key(t)
 	s.Do(t, "RPUSH", notALock, "text")
+	s.Do(t, "HSET", hash, "name", "Ada")
 	for _, c := range []struct{ url, name, says string }{
 		{s.URL(), notALock, "holds a list, and a lock is a hash"},
+		{s.URL(), hash, "is a hash, but no lock: its field \"name\" is no owner"},
 		{s.URL(), "", "name is empty"},
 		{nobody(t), "x", "connection refused"},
 	} {

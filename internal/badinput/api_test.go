@@ -37,7 +37,8 @@ var functions = map[string]any{
 	"redlatch.WithLossMargin": redlatch.WithLossMargin, "redlatch.WithMaxWaiters": redlatch.WithMaxWaiters,
 	"redlatch.WithNameMapper": redlatch.WithNameMapper, "redlatch.WithObserver": redlatch.WithObserver,
 	"redlatch.WithPollCap": redlatch.WithPollCap, "redlatch.WithReplicaDialer": redlatch.WithReplicaDialer,
-	"redlatch.WithServerTime": redlatch.WithServerTime, "redlatch.WithTLSConfig": redlatch.WithTLSConfig,
+	"redlatch.WithReplicaSync": redlatch.WithReplicaSync,
+	"redlatch.WithServerTime":  redlatch.WithServerTime, "redlatch.WithTLSConfig": redlatch.WithTLSConfig,
 	"redlatch.WithWatchdogTimeout": redlatch.WithWatchdogTimeout,
 	"redlatch.Client.ClockOffset":  (*redlatch.Client).ClockOffset, "redlatch.Client.Close": (*redlatch.Client).Close,
 	"redlatch.Client.ID": (*redlatch.Client).ID, "redlatch.Client.Shutdown": (*redlatch.Client).Shutdown,
@@ -45,8 +46,9 @@ var functions = map[string]any{
 
 	"rlock.New": rlock.New, "rfairlock.New": rfairlock.New,
 	"rlock.EvenIfAlive": rlock.EvenIfAlive, "rlock.WithLease": rlock.WithLease, "rlock.WithMaxHold": rlock.WithMaxHold,
-	"rlock.WithOwner": rlock.WithOwner, "rlock.WithWait": rlock.WithWait, "rlock.WithWatchdog": rlock.WithWatchdog,
-	"rlock.Lock.Do": (*rlock.Lock).Do, "rlock.Lock.Evict": (*rlock.Lock).Evict,
+	"rlock.WithOwner": rlock.WithOwner, "rlock.WithPlaces": rlock.WithPlaces, "rlock.WithWait": rlock.WithWait,
+	"rlock.WithWatchdog": rlock.WithWatchdog,
+	"rlock.Lock.Do":      (*rlock.Lock).Do, "rlock.Lock.Evict": (*rlock.Lock).Evict,
 	"rlock.Lock.ForceUnlock": (*rlock.Lock).ForceUnlock, "rlock.Lock.HoldCount": (*rlock.Lock).HoldCount,
 	"rlock.Lock.Inspect": (*rlock.Lock).Inspect, "rlock.Lock.IsHeldBy": (*rlock.Lock).IsHeldBy,
 	"rlock.Lock.IsLocked": (*rlock.Lock).IsLocked, "rlock.Lock.Listeners": (*rlock.Lock).Listeners,
@@ -61,6 +63,7 @@ var functions = map[string]any{
 
 	"codec.Acquired": codec.Acquired, "codec.Count": codec.Count, "codec.DecodeBeat": codec.DecodeBeat,
 	"codec.DecodeEvicted": codec.DecodeEvicted, "codec.Exists": codec.Exists, "codec.Forced": codec.Forced,
+	"codec.Holds":     codec.Holds,
 	"codec.Inspected": codec.Inspected, "codec.LatchKey": codec.LatchKey, "codec.LeaseMillis": codec.LeaseMillis,
 	"codec.LockChannel": codec.LockChannel, "codec.Millis": codec.Millis, "codec.NewOwner": codec.NewOwner,
 	"codec.Nudged": codec.Nudged, "codec.OwnerChannel": codec.OwnerChannel, "codec.ParseMessage": codec.ParseMessage,
@@ -77,8 +80,8 @@ var functions = map[string]any{
 	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText,
 
 	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,
-	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen,
-	"pubsub.Subscriber.Stats":  (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
+	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen, "pubsub.Subscriber.Reconnect": (*pubsub.Subscriber).Reconnect,
+	"pubsub.Subscriber.Stats": (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
 
 	"transport.IsCode": transport.IsCode, "transport.NewScript": transport.NewScript,
 	"transport.Call.Abandon": (*transport.Call).Abandon, "transport.Call.Abandoned": (*transport.Call).Abandoned,

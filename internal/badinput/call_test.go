@@ -26,7 +26,7 @@ var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrMaxHold, redlatch.ErrHandedOver,
 	redlatch.ErrEntered, redlatch.ErrClosed, redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
 	redlatch.ErrNoQueue, redlatch.ErrNotQueued, redlatch.ErrAlive, redlatch.ErrNotCounted, redlatch.ErrBadOwner,
-	redlatch.ErrBadName, redlatch.ErrBadLease, redlatch.ErrBadWait,
+	redlatch.ErrBadName, redlatch.ErrBadLease, redlatch.ErrBadWait, redlatch.ErrNotReplicated,
 	codec.ErrBadReply, codec.ErrBadMessage, context.Canceled, context.DeadlineExceeded, errDial,
 }
 

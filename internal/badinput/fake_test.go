@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -12,7 +13,7 @@ import (
 // wants.
 func proper(c *transport.Call) any {
 	switch c.Name() {
-	case "reenter", "fair_reenter", "release", "fair_release", "release_shared", "fair_release_shared",
+	case "reenter", "fair_reenter", "replicate", "release", "fair_release", "release_shared", "fair_release_shared",
 		"force_release", "fair_force_release", "fair_nudge":
 		return int64(1)
 	case "renew":
@@ -24,7 +25,7 @@ func proper(c *transport.Call) any {
 	case "inspect":
 		return []any{int64(-2), []any{}}
 	case "fair_inspect":
-		return []any{int64(5000), []any{"holder", "1"}, []any{"first", "second"}, []any{"first", "1", "second", "2"}, []any{int64(0)}}
+		return []any{int64(5000), []any{"holder", "1"}, []any{"first", "second"}, []any{"first", "1", "second", "2"}, []any{int64(0)}, int64(2)}
 	case "fair_heartbeat":
 		return []any{int64(5000), []any{"first", "1", "second", "2"}, []any{}, int64(2)}
 	case "fair_evict":
@@ -98,6 +99,11 @@ func (f *fake) Listeners(_ context.Context, channels ...string) ([]int64, error)
 		counts[0] = 1
 	}
 	return counts, nil
+}
+
+// Replicate is part of transport.Replicator: a replica has whatever is written.
+func (f *fake) Replicate(c *transport.Call, _ int, _ time.Duration, done transport.Replicated) {
+	f.Start(c, func(reply any, err error) { done(reply, 1, err) })
 }
 
 // Close is part of transport.Transport.

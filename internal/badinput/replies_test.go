@@ -45,6 +45,8 @@ var plays = map[string]play{
 	"unlock":            {"release", rlock.New, unlocks},
 	"inner unlock":      {"release", rlock.New, reenters},
 	"re-enter":          {"reenter", rlock.New, reenters},
+	"replicas":          {"replicate", rlock.New, locks},
+	"fair replicas":     {"replicate", rfairlock.New, tries},
 	"renewal":           {"renew", rlock.New, works},
 	"hand over":         {"renew", rlock.New, handsOver},
 	"resume":            {"renew", rlock.New, resumes},
@@ -165,7 +167,7 @@ func (p play) perform(t *testing.T, reply any) (errs []error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{target: p.target, reply: reply}
-		client, err := redlatch.NewWithTransport(f, redlatch.WithServerTime())
+		client, err := redlatch.NewWithTransport(f, redlatch.WithServerTime(), redlatch.WithReplicaSync(1, time.Second))
 		require.NoError(t, err)
 		s := &stage{&world{t: t, client: client}, f}
 		began := time.Now()

@@ -71,6 +71,8 @@ var replies = []any{
 	[]any{int64(math.MaxInt64), "a"}, []any{int64(1), nil, nil, nil}, []any{int64(0), "", "x", int64(1)},
 	[]any{int64(-2), []any{}, []any{}, []any{}, []any{}}, []any{int64(1), []any{"a"}, nil, nil, nil},
 	[]any{int64(5), []any{"a", "x"}, []any{"b"}, []any{"b", "inf"}, []any{"c"}},
+	[]any{int64(-2), []any{}, []any{}, []any{}, []any{}, int64(-1)}, []any{int64(1), []any{"a"}, nil, nil, nil, nil},
+	[]any{int64(5), []any{"a", "x"}, []any{"b"}, []any{"b", "inf"}, []any{"c"}, int64(math.MaxInt64)},
 	[]any{int64(5), []any{"a", "1e400"}, []any{}, int64(-1)}, []any{int64(-2), []any{"a", "inf", "b", "-inf"}, []any{}, int64(2)},
 	[]any{"1", "2"}, []any{"9223372036854775807", "9223372036854775807"}, []any{"master", int64(0), []any{[]any{"", "0"}}},
 	&transport.ServerError{}, &transport.ServerError{Text: strings.Repeat("E", mebibyte)}, errors.New("stray"),

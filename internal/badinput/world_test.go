@@ -150,6 +150,12 @@ func (w *world) use(result any) {
 	case rlock.EvictOption:
 		_, err := rfairlock.New(w.client, w.name()).Evict(w.bounded(), "nobody", r, nil)
 		w.sane(err)
+	case rlock.InspectOption:
+		for _, l := range []*rlock.Lock{rlock.New(w.client, w.name()), rfairlock.New(w.client, w.name())} {
+			in, err := l.Inspect(w.bounded(), nil, r)
+			require.True(w.t, w.sane(err))
+			require.False(w.t, in.Held())
+		}
 	case embedded.Option:
 		if s, err := embedded.Start(r, nil); w.sane(err) {
 			s.Close()

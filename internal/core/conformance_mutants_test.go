@@ -62,6 +62,13 @@ var mutants = map[string]mutant{
 	"counts are in the wrong order":         {in: "optional/Listeners: each channel has its number, in the order asked, and 0 where nobody listens", wrap: counts(backwards)},
 	"a count ignores its context":           {in: "optional/Listeners: an ended context ends it", wrap: counts(heedless)},
 	"only the first channels are counted":   {in: "optional/Listeners: many channels are counted in one go", wrap: counts(firstOnly)},
+	"WAIT on another connection":            {in: "replicas/Replicate: a replica counts when it has the write, and not before", wrap: replicas(elsewhere)},
+	"WAIT on the connection of all":         {in: "replicas/Replicate: nobody else waits for replicas", wrap: replicas(onTheMux)},
+	"WAIT without an end":                   {in: "replicas/Replicate: its time ends the wait, and the call has run", wrap: replicas(forLong)},
+	"one WAIT after the other":              {in: "replicas/Replicate: many calls share the time of one", wrap: oneByOne},
+	"errors are no replicas":                {in: "replicas/Replicate: what the server refuses is an error", wrap: replicas(noErrors)},
+	"calls to replicas cannot be withdrawn": {in: "replicas/Replicate: a withdrawn call never runs", wrap: replicas(copied)},
+	"Close does not end WAIT":               {in: "replicas/Replicate: Close ends it", wrap: replicas(neverClosed)},
 	"slots ignore tags":                     {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOfAll)},
 	"slots are right":                       {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOf), fine: true},
 }
@@ -114,6 +121,7 @@ func TestMutant(t *testing.T) {
 		h.Stop = func(testing.TB) { server.Kill() }
 		h.Start = func(testing.TB) { server.Restart() }
 		h.Forbid = forbid(server)
+		h.Replica = replicaOf(server)
 		h.New = func(testing.TB) transport.Transport { return m.wrap(redigoTo(proxy.Addr())) }
 		h.Patience = 3 * time.Second
 		return h

@@ -30,6 +30,8 @@ type Config struct {
 	Hooks      Hooks               // who is told what happens
 	ServerTime bool                // scripts are told the server's time, not this machine's
 	Label      string              // what people shall recognise the client by; "": nothing
+	Replicas   int                 // how many must have a lock before it is acquired; 0: none is waited for
+	SyncWait   time.Duration       // for how long they are waited for
 	Mapper     codec.NameMapper    // nil: names are keys
 	Logger     *slog.Logger        // required
 }

@@ -22,9 +22,12 @@ var (
 	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
 	ErrAlive       = errors.New("redlatch: waiter is alive")
 	ErrNotCounted  = errors.New("redlatch: who listens cannot be told")
-	ErrClosed      = transport.ErrClosed
-	ErrUncertain   = transport.ErrUncertain
-	ErrNotSent     = transport.ErrNotSent
+
+	ErrNotReplicated = errors.New("redlatch: too few replicas have the lock")
+
+	ErrClosed    = transport.ErrClosed
+	ErrUncertain = transport.ErrUncertain
+	ErrNotSent   = transport.ErrNotSent
 )
 
 // refused lists the error codes with which a server turns a call away before it
@@ -68,7 +71,7 @@ var ErrWaitOver = errors.New("the time to wait ran out")
 // ours are the errors that say something about a call or a hold.
 var ours = []error{
 	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrEntered,
-	ErrWrongType, ErrNoQueue, ErrNotQueued, ErrAlive, ErrNotCounted, ErrClosed, ErrUncertain, ErrNotSent,
+	ErrWrongType, ErrNoQueue, ErrNotQueued, ErrAlive, ErrNotCounted, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
 // EndOf returns why ctx ended: its error, with its cause where that is another.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -41,12 +42,13 @@ type RedigoConfig struct {
 }
 
 // Redigo is the built-in transport: one command connection and one subscription
-// connection to one master, and one to each of its replicas while listeners are
-// counted.
+// connection to one master, one more while replicas are waited for, and one to each of
+// its replicas while listeners are counted.
 type Redigo struct {
 	*mux.Mux
 	sub    *pubsub.Subscriber
 	census *census.Census
+	copies *replication.Batcher
 }
 
 var (
@@ -54,6 +56,7 @@ var (
 	_ transport.Fencer      = (*Redigo)(nil)
 	_ transport.Reconnecter = (*Redigo)(nil)
 	_ transport.Counter     = (*Redigo)(nil)
+	_ transport.Replicator  = (*Redigo)(nil)
 )
 
 // NewRedigo returns a transport that dials on first use.
@@ -66,12 +69,14 @@ func NewRedigo(cfg RedigoConfig) *Redigo {
 	}
 	m := cfg.mux(dial)
 	m.Logger, m.OnReconnect = cfg.Logger, cfg.Hooks.reconnected("commands")
-	r := &Redigo{
-		Mux: mux.New(m),
-		sub: pubsub.New(pubsub.Config{
-			Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
-		}),
-	}
+	sub := pubsub.New(pubsub.Config{
+		Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
+	})
+	m.OnMoved = sub.Reconnect
+	r := &Redigo{Mux: mux.New(m), sub: sub}
+	r.copies = replication.New(replication.Config{
+		Dial: dial, DialTimeout: cfg.DialTimeout, Command: cfg.Command, Replaced: r.Reconnected,
+	})
 	r.census = census.New(census.Config{
 		Master: r.Mux, Replica: cfg.replica(name), Publish: r.PublishCommand(), Command: cfg.Command,
 	})
@@ -168,6 +173,12 @@ func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return r.census.Listeners(ctx, channels...)
 }
 
+// Replicate is part of transport.Replicator. It sends the call and WAIT on a connection
+// of its own, which is made for the first of them and closed after a minute without any.
+func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+	r.copies.Replicate(call, replicas, timeout, done)
+}
+
 // PublishCommand is part of transport.Transport. One master without a cluster
 // always publishes with PUBLISH, as Redisson does.
 func (r *Redigo) PublishCommand() string { return "PUBLISH" }
@@ -176,6 +187,7 @@ func (r *Redigo) PublishCommand() string { return "PUBLISH" }
 func (r *Redigo) Close() error {
 	subErr := r.sub.Close()
 	r.census.Close()
+	r.copies.Close()
 	if err := r.Mux.Close(); err != nil {
 		return err
 	}

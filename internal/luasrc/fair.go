@@ -85,8 +85,10 @@ var FairForceRelease = transport.NewScript("fair_force_release", fairForceReleas
 var FairGiveUp = transport.NewScript("fair_give_up", fairGiveUpText)
 
 // FairInspect reads a fair lock. KEYS: lock, queue, timeouts, channel. ARGV: how
-// many waiters to count the listeners of, subcommand of PUBSUB that counts. Reply:
+// many waiters to count the listeners of, subcommand of PUBSUB that counts, the first
+// and the last place to tell, from 0, -1 for the end of the queue. Reply:
 // an array of the milliseconds that the lock has left, its owners and counts in
-// turn, the queue, the waiters and deadlines in turn, and the listeners of the
-// first waiters as far as they could be counted. It changes nothing.
+// turn, that part of the queue, its waiters and deadlines in turn, the listeners of the
+// first of these waiters as far as they could be counted, and the length of the queue.
+// It changes nothing.
 var FairInspect = transport.NewScript("fair_inspect", fairInspectText)

@@ -22,6 +22,7 @@ var all = map[string]*transport.Script{
 	"reenter.lua":        Reenter,
 	"release_shared.lua": ReleaseShared,
 	"inspect.lua":        Inspect,
+	"replicate.lua":      Replicate,
 
 	"fair_try.lua":            FairTry,
 	"fair_acquire.lua":        FairAcquire,

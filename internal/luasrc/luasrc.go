@@ -21,6 +21,8 @@ var (
 	inspectText string
 	//go:embed release_shared.lua
 	releaseSharedText string
+	//go:embed replicate.lua
+	replicateText string
 )
 
 // Acquire takes a free lock or enters it again. KEYS: lock. ARGV: lease in
@@ -64,3 +66,8 @@ var ReleaseShared = transport.NewScript("release_shared", releaseSharedText)
 // lock has left, −1 for ever, −2 when it is free, and its owners and counts in
 // turn. It changes nothing.
 var Inspect = transport.NewScript("inspect", inspectText)
+
+// Replicate writes a lock once more as it is, so that it can be waited for that
+// replicas have it. KEYS: lock. ARGV: owner. Reply: nil when the owner does not hold
+// the lock, else 1. It changes nothing, and may run late and more than once.
+var Replicate = transport.NewScript("replicate", replicateText)

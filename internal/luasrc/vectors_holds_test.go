@@ -41,6 +41,21 @@ func reenterRefused(l string) []vector {
 	}
 }
 
+func replication(l string) []vector {
+	replicate := func(owner string) vector { return call("replicate for "+owner, Replicate, []string{l}, owner) }
+	const rewrites = "HGET HSET"
+	return []vector{
+		replicate(ownerA).gives(nil, onlyLooks, nothing),
+		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+		replicate(ownerA).gives(int64(1), rewrites, lock(l, 30000, ownerA, "1")),
+		replicate(ownerB).gives(nil, onlyLooks, lock(l, 30000, ownerA, "1")),
+		acquire(l, ownerA, 20000).gives(nil, enters, lock(l, 20000, ownerA, "2")),
+		replicate(ownerA).gives(int64(1), rewrites, lock(l, 20000, ownerA, "2")),
+		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "2")),
+		replicate(ownerA).gives(int64(1), rewrites, lock(l, -1, ownerA, "2")),
+	}
+}
+
 func refusalWithHolder(l string) []vector {
 	tell := func(owner string) vector {
 		v := acquire(l, owner, 30000)

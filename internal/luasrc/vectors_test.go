@@ -42,6 +42,7 @@ var scenarios = []scenario{
 	{"names with braces", bracedNames},
 	{"enter again by target", reenterByTarget},
 	{"enter again never takes or shortens", reenterRefused},
+	{"a lock is written once more as it is", replication},
 	{"a refusal that names the holder", refusalWithHolder},
 	{"inspect", inspection},
 	{"4.2 shared release with latch", sharedRelease},

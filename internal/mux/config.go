@@ -46,6 +46,11 @@ type Config struct {
 	// first, on the goroutine that late replies are handed to. It must return
 	// soon; it may start calls.
 	OnReconnect func()
+
+	// OnMoved, when not nil, runs after each connection made in place of one whose
+	// server had become a replica, as OnReconnect does: what else is connected to the
+	// same address had better connect anew, too.
+	OnMoved func()
 }
 
 func (c Config) withDefaults() Config {
@@ -62,6 +67,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnReconnect == nil {
 		c.OnReconnect = func() {}
+	}
+	if c.OnMoved == nil {
+		c.OnMoved = func() {}
 	}
 	return c
 }

@@ -9,8 +9,11 @@
 //	   ▲   ▲                       │                              │
 //	   │   └── fails: back-off, ───┘                              │
 //	   │       queued calls end not sent                          │
-//	   └───── broken, or its oldest call waits too long: ─────────┘
-//	          calls in flight end uncertain, queued ones stay queued
+//	   ├───── broken, or its oldest call waits too long: ─────────┤
+//	   │      calls in flight end uncertain, queued ones stay queued
+//	   │                                                READONLY  │
+//	   └── the last reply has come, ──────────────── retired ◀────┘
+//	       after a pause
 //
 //	any of them ──Close──▶ closed: in flight ends uncertain, queued ends not sent
 //
@@ -19,6 +22,10 @@
 // breaks; after a failed dial, or a connection that never answered a call, the
 // next one comes after a jittered pause. Calls that arrive during the pause wait
 // for the dial at its end.
+//
+// A server that answers READONLY has become a replica: nothing more is written to it,
+// what is in flight is answered, and the connection is made anew, since the address may
+// lead to the new master by now. While it does not, that is repeated after pauses.
 //
 // # The life of a call
 //

@@ -23,6 +23,10 @@ type link struct {
 	cause error         // why it was given up; set before dead is closed
 	dead  chan struct{} // closed when it is given up
 
+	last sync.Once
+	full chan struct{} // closed when nothing more is to be written: it is dead, or retired
+	news chan struct{} // cap 1: a reply has come to a link that is retired
+
 	readerDone chan struct{} // closed when the reader has ended
 	answered   bool          // it has answered a call; the reader's until readerDone
 }
@@ -36,6 +40,8 @@ func newLink(conn redis.Conn, who identity, more func()) *link {
 		flight:     inflight{more: more},
 		born:       time.Now(),
 		dead:       make(chan struct{}),
+		full:       make(chan struct{}),
+		news:       make(chan struct{}, 1),
 		readerDone: make(chan struct{}),
 	}
 }
@@ -49,17 +55,46 @@ func (l *link) fail(cause error) {
 	l.once.Do(func() {
 		l.cause = cause
 		close(l.dead)
+		l.retire()
 		// It is of no use any more, whatever Close says.
 		_ = l.conn.Close()
 	})
 }
 
-func (l *link) failed() bool {
+func (l *link) failed() bool { return isClosed(l.dead) }
+
+// retire lets the calls in flight be answered, and takes no more.
+func (l *link) retire() { l.last.Do(func() { close(l.full) }) }
+
+// retired reports whether nothing more is to be written.
+func (l *link) retired() bool { return isClosed(l.full) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-l.dead:
+	case <-c:
 		return true
 	default:
 		return false
+	}
+}
+
+// drain waits until all calls in flight are answered, or the link is given up. The
+// writer has stopped.
+func (l *link) drain() {
+	for l.flight.len() > 0 {
+		select {
+		case <-l.news:
+		case <-l.dead:
+			return
+		}
+	}
+}
+
+// tell lets drain look again.
+func (l *link) tell() {
+	select {
+	case l.news <- struct{}{}:
+	default: // it will look anyway
 	}
 }
 

@@ -29,6 +29,8 @@ type Mux struct {
 	// Owned by the run goroutine.
 	backoff   backoff
 	notBefore time.Time // no dial earlier than this
+	moved     bool      // the last connection's server had become a replica
+	told      bool      // of that
 	writer    writer
 }
 

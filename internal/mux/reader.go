@@ -9,6 +9,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
+// errReadOnly means that the server has become a replica: no lock can be taken there,
+// and the address may lead to another server by now.
+var errReadOnly = errors.New("the server is a replica, which takes no writes")
+
 // errUnasked means that requests and replies are out of step: no reply of this
 // connection can be trusted any more.
 var errUnasked = errors.New("the server sent a reply that no call asked for")
@@ -30,7 +34,13 @@ func (m *Mux) read(l *link) {
 			return
 		}
 		l.answered = true
+		if isReadOnly(reply) {
+			l.retire()
+		}
 		m.answer(e, reply)
+		if l.retired() {
+			l.tell()
+		}
 	}
 }
 
@@ -47,6 +57,12 @@ func (m *Mux) answer(e entry, reply any) {
 		e.eval = true
 		m.queue.restore([]entry{e})
 	}
+}
+
+// isReadOnly reports whether a reply says that the server takes no writes.
+func isReadOnly(reply any) bool {
+	sent, failed := reply.(redis.Error)
+	return failed && (&transport.ServerError{Text: string(sent)}).HasCode("READONLY")
 }
 
 // isNoScript goes by the code alone: the text behind it differs from server to

@@ -1,6 +1,7 @@
 package mux
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,10 +62,19 @@ func (m *Mux) serve(l *link) {
 	if m.roster.enter(l) {
 		m.late.do(m.cfg.OnReconnect)
 	}
+	if m.moved {
+		m.moved = false
+		m.late.do(m.cfg.OnMoved)
+	}
 	m.cfg.Logger.Info("redlatch: connected", "conn", l.who.id)
 
 	m.writer.serve(m, l)
 
+	if l.retired() && !l.failed() {
+		m.writer.rest(l)
+		l.drain()
+		l.fail(errReadOnly)
+	}
 	// Without a cause of its own the writer stopped because of Close.
 	l.fail(transport.ErrClosed)
 	<-l.readerDone
@@ -75,17 +85,39 @@ func (m *Mux) serve(l *link) {
 // over ends the calls in flight. Reader and writer have stopped: what is in
 // flight now will never be answered.
 func (m *Mux) over(l *link) {
-	if l.answered {
+	readOnly := errors.Is(l.cause, errReadOnly)
+	if l.answered && (!readOnly || l.age() >= demotedAgain) {
 		m.backoff.reset()
-	} else {
+	}
+	if !l.answered || readOnly {
 		// It let us in and was good for nothing: do not hammer at it.
 		m.notBefore = time.Now().Add(m.backoff.next())
 	}
-	if m.ctx.Err() == nil {
+	switch {
+	case m.ctx.Err() != nil:
+	case readOnly:
+		m.demoted(l)
+	default:
 		m.cfg.Logger.Warn("redlatch: connection lost", "conn", l.who.id, "error", l.cause, "uncertain", l.flight.len())
 	}
 	err := fmt.Errorf("%w: %w", transport.ErrUncertain, l.cause)
 	for e, ok := l.flight.pop(); ok; e, ok = l.flight.pop() {
 		m.finish(e, nil, err)
 	}
+}
+
+// demotedAgain is how long a connection must have served for it to be news that its
+// server takes no writes: while none can be reached that does, the connection is made
+// anew again and again.
+const demotedAgain = 10 * time.Second
+
+// demoted is for a connection whose server takes no writes any more.
+func (m *Mux) demoted(l *link) {
+	m.moved = true
+	log := m.cfg.Logger.Warn
+	if m.told && l.age() < demotedAgain {
+		log = m.cfg.Logger.Debug
+	}
+	m.told = true
+	log("redlatch: the server has become a replica: connecting anew, until the address leads to a master", "conn", l.who.id)
 }

@@ -30,11 +30,11 @@ type writer struct {
 	yielded   bool // since the last flush
 }
 
-// serve writes calls to l until l breaks or the Mux is closed. Calls taken but
-// not written are back in the queue when it returns.
+// serve writes calls to l until l breaks or is retired, or the Mux is closed. Calls
+// taken but not written are back in the queue when it returns.
 func (w *writer) serve(m *Mux, l *link) {
 	w.unflushed, w.yielded = 0, false
-	for !l.failed() {
+	for !l.retired() {
 		calls := m.queue.take(w.batch[:0], l.flight.room())
 		n := w.write(m, l, calls)
 		m.queue.restore(calls[n:])
@@ -48,12 +48,22 @@ func (w *writer) serve(m *Mux, l *link) {
 	}
 }
 
+// rest flushes what was written to a link that takes no more.
+func (w *writer) rest(l *link) {
+	if w.unflushed == 0 {
+		return
+	}
+	if err := l.conn.Flush(); err != nil {
+		l.fail(err)
+	}
+}
+
 // settle is for when there is nothing to write: it yields once, flushes, or
 // waits, whichever is due. It returns false when the Mux was closed or l is dead.
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:
-		return m.queue.wait(l.dead, &l.flight)
+		return m.queue.wait(l.full, &l.flight)
 	case !w.yielded && w.unflushed < flushEvery && l.flight.len() > crowd:
 		w.yielded = true
 		runtime.Gosched()
@@ -74,7 +84,7 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	}
 	now := l.age()
 	for i, e := range calls {
-		if l.failed() {
+		if l.retired() {
 			return i
 		}
 		if !claim(e, l) {
@@ -85,9 +95,12 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 		if e.asking && !w.ask(l, now) {
 			return i
 		}
-		l.flight.push(e)
 		w.unflushed++
-		if err := w.args.send(l.conn, e); err != nil {
+		err := w.args.send(l.conn, e)
+		// Not before: a server that sends more replies than it owes would end a call
+		// that is still read. None that is not flushed to its end can be answered.
+		l.flight.push(e)
+		if err != nil {
 			l.fail(err)
 			return i + 1
 		}

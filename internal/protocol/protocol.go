@@ -74,9 +74,10 @@ type Protocol interface {
 	// it. Reply: 1 when there was a holder, 0 when not.
 	ForceRelease(c *transport.Call)
 
-	// Inspect fills c with the call that reads the lock. Reply: the milliseconds
-	// that the holder has left, and the lock's fields and values in turn.
-	Inspect(c *transport.Call)
+	// Inspect fills c with the call that reads the lock, and, for kinds that queue,
+	// the places from first to last, from 0, -1 for the end of the queue. Reply: see
+	// codec.Inspected.
+	Inspect(c *transport.Call, first, last int64)
 
 	// Channel returns the channel on which the owner's waiter is woken.
 	Channel(a *Acquisition) string

@@ -26,12 +26,13 @@ const (
 // the connection included: a side does not learn that the other is gone while
 // the direction is held.
 type Proxy struct {
-	tb     testing.TB
-	target string
-	addr   string
-	wg     sync.WaitGroup // the accept loop and the links
+	tb   testing.TB
+	addr string
+	port *port          // its own, also while it refuses
+	wg   sync.WaitGroup // the accept loop and the links
 
 	mu           sync.Mutex // guards what follows and the links' queues; never held across I/O
+	target       string
 	listener     net.Listener
 	closed       bool
 	links        map[*link]struct{}
@@ -53,11 +54,10 @@ type cut struct {
 func NewProxy(tb testing.TB, targetAddr string) *Proxy {
 	tb.Helper()
 	p := &Proxy{tb: tb, target: targetAddr, links: map[*link]struct{}{}}
-	l, err := listenBelowOutgoing()
+	l, err := p.settle()
 	if err != nil {
 		tb.Fatalf("redistest: proxy: %v", err)
 	}
-	p.addr = l.Addr().String()
 	p.serve(l)
 	tb.Cleanup(p.Close)
 	return p
@@ -84,6 +84,21 @@ func (p *Proxy) setBlack(on bool, dirs []Direction) {
 			p.black[d] = on
 		}
 	})
+}
+
+// Redirect leads the connections to come to another server. Those there are stay where
+// they are, as behind a name or an address that moves.
+func (p *Proxy) Redirect(targetAddr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = targetAddr
+}
+
+// leadsTo returns the address of the server.
+func (p *Proxy) leadsTo() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
 }
 
 // Latency delays all that goes in the direction from now on by d, and nothing
@@ -128,7 +143,7 @@ func (p *Proxy) Refuse(on bool) {
 	case on && old != nil:
 		closeNow(old)
 	case !on && old == nil && !closed:
-		l, err := listenAgain(p.addr)
+		l, err := p.port.listen()
 		if err != nil {
 			p.tb.Fatalf("redistest: proxy: %v", err)
 		}
@@ -245,30 +260,4 @@ func (p *Proxy) accept(client *net.TCPConn) {
 		delete(p.links, l)
 		p.mu.Unlock()
 	})
-}
-
-// listenBelowOutgoing listens where no outgoing connection can take the port
-// while the proxy refuses connections.
-func listenBelowOutgoing() (net.Listener, error) {
-	var err error
-	for range startAttempts {
-		var l net.Listener
-		l, err = net.Listen("tcp", loopback(freePort()))
-		if err == nil {
-			return l, nil
-		}
-	}
-	return nil, err
-}
-
-// listenAgain listens on a port that was given up a moment ago.
-func listenAgain(addr string) (net.Listener, error) {
-	deadline := time.Now().Add(startTimeout)
-	for {
-		l, err := net.Listen("tcp", addr)
-		if err == nil || time.Now().After(deadline) {
-			return l, err
-		}
-		time.Sleep(10 * time.Millisecond) // taken for the moment
-	}
 }

@@ -54,7 +54,7 @@ func newLink(p *Proxy, client *net.TCPConn, dead <-chan struct{}, kill func()) *
 // Its context is the one that kill ends.
 func (l *link) run(ctx context.Context) {
 	defer l.kill()
-	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.target)
+	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.leadsTo())
 	if err != nil {
 		l.reset(false) // the nearest to the refusal that the server gave
 		return

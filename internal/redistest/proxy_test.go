@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -269,6 +270,26 @@ func dialOther(addr string) error {
 			return err
 		}
 	}
+}
+
+// Else another test's server may come to listen there, and clients find that one.
+func TestNobodyElseCanTakeThePortOfAProxyThatRefuses(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("ports are kept on Linux only")
+	}
+	_, p, _ := through(t)
+	p.Refuse(true)
+	l, err := net.Listen("tcp", p.Addr())
+	if err == nil {
+		require.NoError(t, l.Close())
+	}
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	_, err = reserve(p.Addr())
+	require.ErrorContains(t, err, "address already in use", "nor can another proxy")
+	p.Refuse(false)
+	_, err = dial(t, p.Addr()).Do("PING")
+	require.NoError(t, err)
 }
 
 func TestRefuseRefusesNewConnectionsOnly(t *testing.T) {

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -57,4 +58,35 @@ func (s *Server) Replicas(tb testing.TB) []string {
 		addrs = append(addrs, net.JoinHostPort(at[0], at[1]))
 	}
 	return addrs
+}
+
+// Follow makes the server a replica of the one at addr, which may be a proxy's, and
+// returns when it is in step with it. That master must have had a replica of
+// StartReplica's before.
+func (s *Server) Follow(tb testing.TB, addr string) {
+	tb.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	s.Do(tb, "REPLICAOF", host, port)
+	for limit := time.Now().Add(startTimeout); ; time.Sleep(5 * time.Millisecond) {
+		role, err := redis.Values(s.Do(tb, "ROLE"), nil)
+		if err == nil && len(role) == 5 {
+			at, _ := redis.String(role[1], nil)
+			state, _ := redis.String(role[3], nil)
+			if p, _ := redis.Int(role[2], nil); state == "connected" && net.JoinHostPort(at, strconv.Itoa(p)) == addr {
+				return
+			}
+		}
+		if time.Now().After(limit) {
+			tb.Fatalf("redistest: the replica is not in step with %s after %v: %v\n%s", addr, startTimeout, role, s.logTail())
+		}
+	}
+}
+
+// Lead makes a replica a master.
+func (s *Server) Lead(tb testing.TB) {
+	tb.Helper()
+	s.Do(tb, "REPLICAOF", "NO", "ONE")
 }

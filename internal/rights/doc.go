@@ -1,9 +1,13 @@
-// Package rights holds what the operator's manual says about the rights of users:
-// no right too few, and none too many. It has tests only.
+// Package rights holds what users of the server need the right to: no right too few,
+// and none too many.
 //
-// The manual, docs/operations.md, has a line for each need, such as "Fair locks". For
-// each of them there is a use here, which does with a client all that the line is
-// for, and says what went wrong. A trial makes the manual's user and uses it:
+// There is a [Need] for each thing that a user may be there for, such as fair locks.
+// The operator's manual, docs/operations.md, has a line for each of them, and
+// `redlatch doctor` tries what a user has of each. Both follow the one list here: tests
+// compare the manual with it word by word, and doctor knows no other.
+//
+// The tests do with a client all that a need is for, and say what went wrong. A trial
+// makes the manual's user and uses it:
 //
 //	all lines of the need ──▶ user ──▶ use ──▶ nothing is wrong
 //	one right taken away  ──▶ user ──▶ use ──▶ an error, or a line in the log

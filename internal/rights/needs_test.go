@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/rights"
 )
 
 // need is one of the manual's lines.
@@ -32,6 +34,10 @@ var needs = []need{
 	{
 		title: "Names of connections", below: []string{"Plain locks"}, use: (*trial).hasAName,
 		opts: []redlatch.Option{redlatch.WithClientName("with-a-name")},
+	},
+	{
+		title: "Replicas", below: []string{"Plain locks"}, use: (*trial).waitsForReplicas,
+		opts: []redlatch.Option{redlatch.WithReplicaSync(1, time.Millisecond)},
 	},
 	{title: "A user that inspects", use: (*trial).inspects},
 	{title: "A user that repairs", use: (*trial).repairs},
@@ -93,6 +99,47 @@ func TestEveryLineOfTheManualIsTried(t *testing.T) {
 	for _, n := range needs {
 		require.Contains(t, lines, fmt.Sprintf("\n### %s\n", n.title))
 	}
+}
+
+// What the code goes by is what the manual says, word by word.
+func TestTheManualHasTheLinesOfTheCode(t *testing.T) {
+	t.Parallel()
+	titles := map[string]bool{}
+	for _, n := range rights.All() {
+		words := n.Words("app:")
+		switch {
+		case n.Title != "":
+			titles[n.Title] = true
+			require.Equal(t, lineOf(&n, words), redistest.Rights(t, n.Title), n.Title)
+		case n.ID == rights.Onlooker:
+			_, line, _ := strings.Cut(redistest.Manual(t), "\nACL SETUSER onlooker ")
+			line, _, _ = strings.Cut(line, "```")
+			require.Equal(t, lineOf(&n, words)[2:], anys(strings.Fields(line)))
+		case n.ID == rights.Labels:
+			require.Contains(t, redistest.Manual(t), "`"+strings.Join(words, " ")+"`")
+		default:
+			require.Equal(t, rights.Braces, n.ID, "the manual does not have it")
+		}
+	}
+	for _, n := range needs {
+		require.True(t, titles[n.title], "%s is none of the code's", n.title)
+	}
+}
+
+// lineOf returns the arguments of the ACL command.
+func lineOf(n *rights.Need, words []string) []any {
+	line := []any{"SETUSER", n.User}
+	if !n.Adds() {
+		line = append(line, "reset", "on", ">"+redistest.Password)
+	}
+	return append(line, anys(words)...)
+}
+
+func anys(words []string) (all []any) {
+	for _, word := range words {
+		all = append(all, word)
+	}
+	return all
 }
 
 // Who repairs takes no lock, and who inspects changes nothing.

@@ -94,6 +94,18 @@ func (x *trial) forces(name string) error {
 	return err
 }
 
+// waitsForReplicas takes a lock that a replica shall have. There is none, and to hear
+// that is enough.
+func (x *trial) waitsForReplicas() error {
+	return x.each(func(name string) error {
+		_, err := rlock.New(x.client, name).TryLock(x.Context())
+		if err != nil && strings.Contains(err.Error(), "0 of the 1 asked for") {
+			return nil
+		}
+		return fmt.Errorf("replicas were not waited for: %w", err)
+	})
+}
+
 // fairLocks does all that a fair lock is for.
 func (x *trial) fairLocks() error {
 	return x.each(func(name string) error {

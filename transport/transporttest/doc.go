@@ -36,6 +36,7 @@
 //	HoldReplies      what ran is not taken for what did not
 //	HoldRequest      what may still run is not taken for what never will
 //	Stop             what cannot be sent is not taken for what may have run
+//	Replica          a replica that has not the write is not taken for one that has
 //
 // Names of keys and channels are unique, so one server may serve many cases, as
 // long as a fault strikes only the case that caused it. The suite runs SCRIPT

@@ -59,6 +59,11 @@ type Harness struct {
 	// Forbid takes the right to a command from everybody, Do included.
 	Forbid func(tb testing.TB, cmd string)
 
+	// Replica brings a replica of the server up, in step with it, and returns what stops
+	// the server's writes from reaching it, and lets them go on. It stays connected
+	// meanwhile. It ends with the test.
+	Replica func(tb testing.TB) (stop, goOn func())
+
 	// UrgentFirst says that calls can wait inside the transport for a
 	// connection, so that urgent ones must overtake there. It needs Freeze, and
 	// a New that does not wait for the server.
@@ -94,6 +99,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"gaps", gapCases},
 		{"close", closeCases},
 		{"optional", optionalCases},
+		{"replicas", replicaCases},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

@@ -206,6 +206,11 @@ func TestALockThatLiesFreeInCalmTimesWhileSomebodyWaitsIsFound(t *testing.T) {
 	assert.Empty(t, checks(history(deeds, append(waits, fault)...)), "the calm parts are shorter")
 	waits[1].T = 4 * s
 	assert.Empty(t, checks(history(deeds, waits...)), "who waited has left")
+	waits[0].P = "q"
+	killed := []Record{waits[0], {T: 4 * s, P: "q", Kind: Kill}}
+	assert.Empty(t, checks(history(deeds, killed...)), "who waited was killed")
+	killed[1].T = 9 * s
+	assert.Equal(t, []string{"idle"}, checks(history(deeds, killed...)), "only then")
 }
 
 func TestAHistoryIsReadInPartsAndWithoutItsUnfinishedLine(t *testing.T) {

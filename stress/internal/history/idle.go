@@ -32,7 +32,7 @@ func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 		for _, h := range holds {
 			// An inner unlock frees nothing; neither is one that others outlive.
 			if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
-				i := Idle{Key: key, Span: Span{u.Returned, until(holds, waits[key], u, s.Ended)}}
+				i := Idle{Key: key, Span: Span{u.Returned, s.until(holds, waits[key], u)}}
 				i.Calm = calm(i.Span, s.excuses(key, after))
 				if i.Calm > longest.Calm {
 					longest = i
@@ -52,15 +52,11 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 
 // until is when the lock was taken after an unlock, or nobody wanted it any more
 // who had waited then.
-func until(holds []*Hold, waits []*Made, unlock *Made, end Time) Time {
+func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made) Time {
 	to := Time(0)
 	for _, w := range waits {
-		left := w.Returned
-		if left == 0 {
-			left = end
-		}
 		if w.T < unlock.T {
-			to = max(to, left)
+			to = max(to, s.left(w))
 		}
 	}
 	for _, h := range holds {
@@ -69,6 +65,18 @@ func until(holds []*Hold, waits []*Made, unlock *Made, end Time) Time {
 		}
 	}
 	return max(to, unlock.Returned)
+}
+
+// left is when a call was over: it returned, or its process was killed.
+func (s *Story) left(c *Made) Time {
+	killed, dead := s.Kills[c.P]
+	switch {
+	case c.Returned != 0:
+		return c.Returned
+	case dead:
+		return killed
+	}
+	return s.Ended
 }
 
 // excuses are the stretches that faults may have to do with.

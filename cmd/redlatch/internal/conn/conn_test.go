@@ -84,6 +84,64 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
 }
 
+// Servers word it differently, by itself and within a script.
+func TestDenialsNameTheRight(t *testing.T) {
+	t.Parallel()
+	const script = "4f0bd94a7ab6a9ec2bea6ac9b84f4ab9ed26a6a0"
+	const remedy = "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
+	s := at(t, "redis://h:1")
+	for _, c := range []struct{ text, plain, lacks string }{
+		{
+			"NOPERM User locks has no permissions to run the 'client|info' command",
+			"NOPERM User locks has no permissions to run the 'client|info' command",
+			"The user lacks +client|info. ",
+		},
+		{
+			"NOPERM ACL failure in script: User locks has no permissions to run the 'hset' command script: " + script + ", on @user_script:17.",
+			"NOPERM ACL failure in script: User locks has no permissions to run the 'hset' command",
+			"The user lacks +hset. ",
+		},
+		{
+			"NOPERM No permissions to access a key",
+			"NOPERM No permissions to access a key",
+			"The user may not use this name (see doctor --prefix). ",
+		},
+		{
+			"NOPERM No permissions to access a channel",
+			"NOPERM No permissions to access a channel",
+			"The user may not use this name (see doctor --prefix). ",
+		},
+		{
+			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command script: " + script + ", on @user_script:17.",
+			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command",
+			"The user lacks +hset. ",
+		},
+		{
+			"ERR The user executing the script can't run this command or subcommand script: " + script + ", on @user_script:9.",
+			"ERR The user executing the script can't run this command or subcommand",
+			"",
+		},
+		{
+			"ERR Error running script (call to f_" + script + "): @user_script:9: @user_script: 9: " +
+				"The user executing the script can't run this command or subcommand",
+			"The user executing the script can't run this command or subcommand",
+			"",
+		},
+	} {
+		for _, err := range []error{redis.Error(c.text), fmt.Errorf("lock: %w", &transport.ServerError{Text: c.text})} {
+			require.EqualError(t, s.Problem(err), "Redis at redis://h:1 refuses: "+c.plain+". "+c.lacks+remedy)
+			require.True(t, Denied(err))
+			require.Equal(t, c.plain, Reason(err))
+			require.Equal(t, c.lacks+remedy, Remedy(err))
+			require.Equal(t, "The user lacks +hset +hget. "+remedy, Remedy(err, "+hset", "+hget"))
+		}
+	}
+	require.False(t, Denied(redis.Error("WRONGTYPE Operation against a key")))
+	require.False(t, Denied(io.EOF))
+	require.False(t, Denied(nil))
+	require.Empty(t, Remedy(io.EOF))
+}
+
 func TestNoFormatShowsAPassword(t *testing.T) {
 	t.Parallel()
 	set := Settings{Address: "redis://u:sesame@h:1", User: "open", Password: "sesame"}

@@ -43,21 +43,22 @@ func (s *Server) Problem(err error) error {
 func refusal(err error) (string, bool) {
 	var plain redis.Error
 	if errors.As(err, &plain) {
-		return strings.TrimRight(plain.Error(), "."), true
+		return tidy(plain.Error()), true
 	}
 	var wrapped *transport.ServerError
 	if errors.As(err, &wrapped) {
-		return strings.TrimRight(wrapped.Text, "."), true
+		return tidy(wrapped.Text), true
 	}
 	return "", false
 }
 
 // remedy says what to do about a refusal.
 func remedy(text string) string {
+	if isDenial(text) {
+		return remedyOfDenial(text, nil)
+	}
 	code, _, _ := strings.Cut(text, " ")
 	switch code {
-	case "NOPERM":
-		return "`redlatch doctor` shows which rights are missing."
 	case "NOAUTH":
 		return "Check user and password: --user, and REDIS_PASSWORD or --password-file."
 	case "WRONGPASS":
@@ -101,8 +102,12 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Reason returns the innermost cause of a network error, in few words.
+// Reason returns the innermost cause of an error, in few words: what the server has
+// answered, or what is wrong with the network.
 func Reason(err error) string {
+	if text, refused := refusal(err); refused {
+		return text
+	}
 	var errno syscall.Errno
 	var dns *net.DNSError
 	var timed net.Error

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -157,9 +156,8 @@ func (p *claiming) judge(took time.Duration, cut bool) (summary, wrong []string,
 	wrong = p.ledger.audit(res)
 	summary = p.ledger.summary(res)
 	if len(wrong) == 0 {
-		summary = append(summary, "OK: "+strings.Join([]string{
-			"every job was done once", "nobody was ever inside with somebody else", "and nobody alive was overtaken.",
-		}, ", "))
+		summary = append(summary, "OK: every job was done once, nobody was ever inside with somebody else,",
+			"    and nobody alive was overtaken.")
 	}
 	return summary, wrong, nil
 }

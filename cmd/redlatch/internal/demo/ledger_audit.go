@@ -203,7 +203,7 @@ func (l *ledger) summary(h *harvest) []string {
 		"",
 		row("jobs", "%d, %s", len(h.done), h.verdict()),
 		row("two inside", "%s", never(l.met.count())),
-		row("inversions", "%d in the %d turns for which somebody was queued, by the server's list", inverted, judged),
+		row("inversions", "%d in the %d turns with others queued, by the server's list", inverted, judged),
 		row("waits", "p50 %s, p99 %s", millis(percentile(waits, 50)), millis(percentile(waits, 99))),
 		row("hand-overs", "%d from one worker to another, %.0f a second until the kill", l.handOvers, l.pace()),
 	}
@@ -233,7 +233,7 @@ func (l *ledger) killStory() []string {
 		return lines
 	}
 	return append(lines,
-		row("stall", "%s the longest after the kill; nobody waited longer than %s", seconds(l.longestStall()), seconds(l.longestWait())),
-		row("", "first the dead one's lease of %s, then its places: each until its", short(lease)),
+		row("stall", "%s at most after the kill; nobody waited longer than %s", seconds(l.longestStall()), seconds(l.longestWait())),
+		row("", "the dead one's lease of %s, then its places: each until its", short(lease)),
 		row("", "deadline, or until the others have missed its listener for %s", short(grace)))
 }

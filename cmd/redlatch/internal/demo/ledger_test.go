@@ -148,7 +148,7 @@ func TestDeadCostWhatTheirPlacesLast(t *testing.T) {
 	require.NotContains(t, l.ordinaryWaits(), 3*time.Second, "the wait for the dead is not an ordinary one")
 	text := strings.Join(l.summary(all(4)), "\n")
 	require.Contains(t, text, "kill        process 1 at 0.1 s, holding the lock, 2 places in the queue\n")
-	require.Contains(t, text, "stall       5.00 s the longest after the kill; nobody waited longer than 8.00 s\n")
+	require.Contains(t, text, "stall       5.00 s at most after the kill; nobody waited longer than 8.00 s\n")
 	require.Contains(t, text, "inversions  0 in the 2 turns")
 	h := all(4)
 	h.cut = false

@@ -1,9 +1,7 @@
 package doctor
 
 import (
-	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,112 +14,18 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // examined examines a server and returns the findings by their checks.
-func examined(t *testing.T, url, prefix string) map[string]Finding {
+func examined(t *testing.T, url, prefix string, needs ...string) map[string]Finding {
 	t.Helper()
 	srv, err := conn.New(conn.Settings{Address: url})
 	require.NoError(t, err)
-	findings, err := Examine(t.Context(), srv, prefix)
+	findings, err := Examine(t.Context(), Examination{Server: srv, Prefix: prefix, Needs: needs})
 	require.NoError(t, err)
 	all := map[string]Finding{}
 	for _, f := range findings {
 		all[f.Check] = f
 	}
-	require.Len(t, all, len(checks))
+	require.Len(t, all, len(findings), "two checks of one name")
 	return all
-}
-
-// The rights of a user that lacks nothing, below app:, in the words of ACL SETUSER.
-const (
-	plainCommands = "+eval +evalsha +ping +del +exists +pexpire +pttl +hget +hset +hexists +hincrby +hkeys +hgetall " +
-		"+publish +subscribe +unsubscribe"
-	fairCommands = "+lindex +lpop +rpush +lrange +lrem +zscore +zadd +zrem +zrange +zincrby +time"
-	moreCommands = "+get +set +client|id +client|kill +client|setname +pubsub|numsub +role"
-	whatNames    = "~app:* ~redisson_lock__channel:{app:* &redisson_lock__channel:{app:* " +
-		"~redisson_lock_queue:{app:* ~redisson_lock_timeout:{app:* ~redisson_unlock_latch:{app:*"
-)
-
-// checkOf returns the check that should find that a right is missing, and how bad
-// that is.
-func checkOf(right string) (string, Level) {
-	switch {
-	case strings.Contains(fairCommands, right), strings.Contains(right, "_queue"), strings.Contains(right, "_timeout"):
-		return "fair rights", Warning
-	case strings.Contains(moreCommands, right), strings.Contains(right, "_latch"):
-		return "more rights", OK
-	}
-	return "rights", Error
-}
-
-func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
-	t.Parallel()
-	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
-		"redis": redistest.Start, "valkey": redistest.StartValkey,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t)
-			all := strings.Fields(plainCommands + " " + fairCommands + " " + moreCommands + " " + whatNames)
-			for i, right := range all {
-				user := fmt.Sprint("user", i)
-				s.Do(t, "ACL", "SETUSER", user, "reset", "on", ">password")
-				for _, other := range all {
-					if other != right {
-						s.Do(t, "ACL", "SETUSER", user, other)
-					}
-				}
-				url := "redis://" + user + ":password@" + s.Addr()
-				check, level := checkOf(right)
-				f := examined(t, url, "app:")[check]
-				require.Equal(t, "ACL SETUSER "+user+" "+right, f.Command, "%s: %s", right, f.Found)
-				require.Equal(t, level, f.Level)
-
-				var words []any
-				for _, word := range strings.Fields(f.Command)[1:] {
-					words = append(words, word)
-				}
-				s.Do(t, "ACL", words...)
-				healed := examined(t, url, "app:")
-				for _, check := range []string{"rights", "fair rights", "more rights", "lock", "fair lock", "pub/sub", "counting"} {
-					require.Equal(t, OK, healed[check].Level, "%s: %s", right, healed[check].Found)
-					require.Empty(t, healed[check].Command)
-				}
-			}
-			require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
-		})
-	}
-}
-
-func TestOneLineGivesAUserWithoutRightsAllThatLocksNeed(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "ACL", "SETUSER", "nobody", "reset", "on", ">password")
-	url := "redis://nobody:password@" + s.Addr()
-	found := examined(t, url, "app:")
-	for _, check := range []string{"rights", "fair rights", "more rights"} {
-		var words []any
-		for _, word := range strings.Fields(found[check].Command)[1:] {
-			words = append(words, word)
-		}
-		s.Do(t, "ACL", words...)
-	}
-	for _, check := range []string{"rights", "fair rights", "more rights", "lock", "fair lock", "pub/sub", "counting"} {
-		f := examined(t, url, "app:")[check]
-		require.Equal(t, OK, f.Level, f.Found)
-		require.Empty(t, f.Command, f.Found)
-	}
-}
-
-func TestPatternsTakePrefixesAsTheyAre(t *testing.T) {
-	t.Parallel()
-	for prefix, want := range map[string]string{
-		"":         "redisson_unlock_latch:{*",
-		"app:":     "redisson_unlock_latch:{app:*",
-		"{app}:":   "redisson_unlock_latch:{app}:*",
-		`a*b?c[d]`: `redisson_unlock_latch:{a\*b\?c\[d\]*`,
-	} {
-		e := &exam{prefix: prefix}
-		require.Equal(t, want, e.pattern(latchKey))
-	}
 }
 
 func TestDoctorLooksAtTheSettings(t *testing.T) {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/rights"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // probeLease is for how long a lock of ours stays if we are killed.
@@ -27,39 +28,62 @@ type exam struct {
 	c      redis.Conn
 	client *redlatch.Client
 	prefix string
-	name   string            // of a lock of our own
-	info   map[string]string // nil when it may not be read
+	needs  []string           // that are asked about, nil for all
+	name   string             // of a lock of our own
+	info   map[string]string  // nil when it may not be read
+	tries  map[string]verdict // of words of ACL SETUSER
 }
 
 // check is one check, and what it is called.
 type check struct {
 	name string
 	make func(*exam) Finding
+	of   []string // the needs that it is about, nil for all
 }
 
-// checks are all of them, in the order in which they are told.
-var checks = []check{
-	{"server", (*exam).server},
-	{"scripts", (*exam).scripts},
-	{"lock", (*exam).lock},
-	{"fair lock", (*exam).fairLock},
-	{"pub/sub", (*exam).messages},
-	{"sharded", (*exam).sharded},
-	{"rights", (*exam).plainRights},
-	{"fair rights", (*exam).fairRights},
-	{"more rights", (*exam).moreRights},
-	{"counting", (*exam).counting},
-	{"eviction", (*exam).eviction},
-	{"persistence", (*exam).persistence},
-	{"replicas", (*exam).replicas},
-	{"keepalive", (*exam).keepalive},
-	{"clock", (*exam).clock},
-	{"latency", (*exam).latency},
+// checks returns those to be made, in the order in which they are told.
+func (e *exam) checks() []check {
+	all := []check{
+		{"server", (*exam).server, nil},
+		{"scripts", (*exam).scripts, nil},
+		{"lock", (*exam).lock, []string{rights.Plain}},
+		{"fair lock", (*exam).fairLock, []string{rights.Fair}},
+		{"pub/sub", (*exam).messages, []string{rights.Plain}},
+		{"sharded", (*exam).sharded, []string{rights.Plain}},
+	}
+	for i := range questions {
+		if q := &questions[i]; e.asks(q) {
+			all = append(all, check{q.check, func(e *exam) Finding { return e.rights(q) }, nil})
+		}
+	}
+	all = append(all, []check{
+		{"counting", (*exam).counting, []string{rights.Listeners, rights.Operator, rights.Onlooker}},
+		{"eviction", (*exam).eviction, nil},
+		{"persistence", (*exam).persistence, nil},
+		{"replicas", (*exam).replicas, nil},
+		{"keepalive", (*exam).keepalive, nil},
+		{"clock", (*exam).clock, nil},
+		{"latency", (*exam).latency, nil},
+	}...)
+	return slices.DeleteFunc(all, func(c check) bool { return c.of != nil && !e.has(c.of...) })
 }
 
-// Examine examines a server, for locks whose names begin with prefix. An error says
-// that it could not be reached, or was lost on the way; all else is a finding.
-func Examine(ctx context.Context, srv *conn.Server, prefix string) ([]Finding, error) {
+// Examination is what is to be examined.
+type Examination struct {
+	// Server is the server, as a user of it.
+	Server *conn.Server
+	// Prefix is what the names of the locks begin with.
+	Prefix string
+	// Needs are the IDs of what the user needs for sure, see Needs; what stands on plain
+	// locks brings these along. nil asks about all that users need: only what plain locks
+	// lack is an error then.
+	Needs []string
+}
+
+// Examine examines a server. An error says that it could not be reached, or was lost
+// on the way; all else is a finding.
+func Examine(ctx context.Context, x Examination) ([]Finding, error) {
+	srv := x.Server
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return nil, err
@@ -70,11 +94,12 @@ func Examine(ctx context.Context, srv *conn.Server, prefix string) ([]Finding, e
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // it holds nothing any more
-	e := &exam{ctx: ctx, srv: srv, c: c, client: client, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8]}
+	e := newExam(ctx, srv, c, x.Prefix)
+	e.client, e.needs = client, needed(x.Needs)
 	e.read()
 	defer e.remove()
 	var findings []Finding
-	for _, check := range checks {
+	for _, check := range e.checks() {
 		f := check.make(e)
 		f.Check = check.name
 		findings = append(findings, f)
@@ -83,6 +108,13 @@ func Examine(ctx context.Context, srv *conn.Server, prefix string) ([]Finding, e
 		}
 	}
 	return findings, nil
+}
+
+func newExam(ctx context.Context, srv *conn.Server, c redis.Conn, prefix string) *exam {
+	return &exam{
+		ctx: ctx, srv: srv, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
+		tries: map[string]verdict{},
+	}
 }
 
 // read reads what the server tells of itself.
@@ -115,12 +147,8 @@ func (e *exam) config(name string) (string, bool) {
 	return pair[1], true
 }
 
-// said returns what went wrong, in few words: those of the server, if it has any.
+// said returns what went wrong, in few words.
 func said(err error) string {
-	var refusal *transport.ServerError
-	if errors.As(err, &refusal) {
-		return strings.TrimRight(refusal.Text, ".")
-	}
 	return strings.TrimRight(conn.Reason(err), ".")
 }
 
@@ -137,7 +165,9 @@ func (e *exam) lock() Finding {
 func (e *exam) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	if err != nil {
-		return warning("Plain locks work without it: see the rights below.", "a fair lock cannot be taken and freed: %s", said(err))
+		f := warning("Plain locks work without it: see the rights below.", "a fair lock cannot be taken and freed: %s", said(err))
+		f.Level = e.lacking(rights.Fair)
+		return f
 	}
 	return good("taken and freed in %s", took)
 }

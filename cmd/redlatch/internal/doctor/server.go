@@ -91,16 +91,25 @@ func (e *exam) messages() Finding {
 	return good("a message goes round in %s", time.Since(began).Round(10*time.Microsecond))
 }
 
-// sharded tells what Redisson will do here.
+// sharded tells what Redisson will do here. Its AUTO asks just this, and takes every
+// error for a no.
 func (e *exam) sharded() Finding {
 	_, err := redis.Values(e.c.Do("PUBSUB", "SHARDNUMSUB", "0"))
 	has := "sharded pub/sub works"
-	if err != nil {
+	switch {
+	case denied(err) != deniedNothing:
+		has = "whether there is sharded pub/sub is not known: this user may not ask"
+	case err != nil:
 		has = "no sharded pub/sub"
 	}
 	switch {
 	case !e.isCluster():
 		return good("%s; Redisson uses PUBLISH, as everywhere but in a cluster", has)
+	case denied(err) != deniedNothing:
+		f := warning("Who may ask may choose SPUBLISH, and they do not wake each other: let all users ask, or none.",
+			"%s; so Redisson's AUTO uses PUBLISH as this user", has)
+		f.Command = e.grant([]string{"+pubsub|shardnumsub"})
+		return f
 	case err == nil:
 		return good("%s; Redisson's AUTO uses SPUBLISH, from 3.22 on", has)
 	}
@@ -114,11 +123,12 @@ func (e *exam) counting() Finding {
 	case errors.Is(err, redlatch.ErrNotCounted):
 		why := strings.ReplaceAll(err.Error(), "\n", "; ")
 		if _, after, ok := strings.Cut(why, redlatch.ErrNotCounted.Error()+": "); ok {
-			why = strings.TrimPrefix(after, "redis: ")
+			why = after
 		}
+		why = strings.NewReplacer("redlatch: ", "", "redis: ", "").Replace(why)
 		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", why)
 	case err != nil:
 		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", said(err))
 	}
-	return good("who listens can be counted, so that dead waiters are known")
+	return good("who listens can be counted: dead waiters are known")
 }

@@ -37,38 +37,61 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 		return Sight{At: at(second), Owner: owner, Count: count, Lease: lease}
 	}
 	free := func(second int) Sight { return Sight{At: at(second)} }
-	told := func(s Sight) Sight { s.Messages = 1; return s }
+	all, owner := []Message{{At: at(40)}}, func(names ...string) (called []Message) {
+		for _, name := range names {
+			called = append(called, Message{At: at(40), Owner: name})
+		}
+		return called
+	}
 	with := func(s Sight, queue ...string) Sight { s.Queue = queue; return s }
+	cut := func(s Sight) Sight { s.Waiting = 300; return s }
 	for what, c := range map[string]struct {
 		before, now Sight
+		heard       []Message // between them
 		want        []string
 	}{
-		"nothing":                      {held(0, "a", "1"), held(1, "a", "1"), nil},
-		"still free":                   {free(0), free(1), nil},
-		"taken and freed unseen":       {free(0), told(free(1)), nil},
-		"taken":                        {free(0), held(1, "a", "1"), []string{"taken a x1"}},
-		"passed":                       {held(0, "a", "1"), told(held(1, "b", "1")), []string{"passed b from a x1"}},
-		"passed without a message":     {held(0, "a", "1"), held(1, "b", "1"), []string{"passed b from a x1"}},
-		"freed and taken by the same":  {held(0, "a", "1"), told(held(1, "a", "1")), []string{"passed a from a x1"}},
-		"released":                     {held(0, "a", "1"), told(free(1)), []string{"released a"}},
-		"released when it was over":    {held(0, "a", "1"), told(free(30)), []string{"released a"}},
-		"expired":                      {held(0, "a", "1"), free(30), []string{"expired a"}},
-		"deleted":                      {held(0, "a", "1"), free(29), []string{"gone a"}},
-		"deleted, and never to expire": {Sight{Owner: "a", Count: "1", Lease: -1}, free(1), []string{"gone a"}},
-		"entered":                      {held(0, "a", "1"), held(1, "a", "2"), []string{"entered a x2"}},
-		"left":                         {held(0, "a", "11"), held(1, "a", "9"), []string{"left a x9"}},
-		"queued":                       {with(free(0), "a"), with(free(1), "a", "b", "c"), []string{"queued b at 2", "queued c at 3"}},
-		"quit":                         {with(held(0, "x", "1"), "a", "b"), with(held(1, "x", "1"), "b"), []string{"quit a"}},
+		"nothing":                      {held(0, "a", "1"), held(1, "a", "1"), nil, nil},
+		"still free":                   {free(0), free(1), nil, nil},
+		"taken and freed unseen":       {free(0), free(1), all, nil},
+		"taken":                        {free(0), held(1, "a", "1"), nil, []string{"taken a x1"}},
+		"passed":                       {held(0, "a", "1"), held(1, "b", "1"), all, []string{"passed b from a x1"}},
+		"passed without a message":     {held(0, "a", "1"), held(1, "b", "1"), nil, []string{"passed b from a x1"}},
+		"passed by a call":             {held(0, "a", "1"), held(1, "b", "1"), owner("b"), []string{"passed b from a x1"}},
+		"freed and taken by the same":  {held(0, "a", "1"), held(1, "a", "1"), all, []string{"passed a from a x1"}},
+		"another called in vain":       {held(0, "a", "1"), held(1, "a", "1"), owner("b", "b", "c"), nil},
+		"another called, and entered":  {held(0, "a", "1"), held(1, "a", "2"), owner("b"), []string{"entered a x2"}},
+		"away, and back by a call":     {held(0, "a", "1"), held(1, "a", "1"), owner("a", "b", "a"), []string{"passed a from a x1"}},
+		"released":                     {held(0, "a", "1"), free(1), all, []string{"released a"}},
+		"released to one":              {held(0, "a", "1"), free(1), owner("b"), []string{"released a"}},
+		"released when it was over":    {held(0, "a", "1"), free(30), all, []string{"released a"}},
+		"expired":                      {held(0, "a", "1"), free(30), nil, []string{"expired a"}},
+		"deleted":                      {held(0, "a", "1"), free(29), nil, []string{"gone a"}},
+		"deleted, and never to expire": {Sight{Owner: "a", Count: "1", Lease: -1}, free(1), nil, []string{"gone a"}},
+		"entered":                      {held(0, "a", "1"), held(1, "a", "2"), nil, []string{"entered a x2"}},
+		"left":                         {held(0, "a", "11"), held(1, "a", "9"), nil, []string{"left a x9"}},
+		"queued":                       {with(free(0), "a"), with(free(1), "a", "b", "c"), nil, []string{"queued b at 2", "queued c at 3"}},
+		"quit":                         {with(held(0, "x", "1"), "a", "b"), with(held(1, "x", "1"), "b"), nil, []string{"quit a"}},
 		"the next one got it": {
-			with(held(0, "x", "1"), "a", "b"), told(with(held(1, "a", "1"), "b")), []string{"passed a from x x1"},
+			with(held(0, "x", "1"), "a", "b"), with(held(1, "a", "1"), "b"), all, []string{"passed a from x x1"},
 		},
 		"who has gone may have had it": {
-			with(held(0, "x", "1"), "a", "b", "c"), told(with(held(1, "b", "1"), "c")), []string{"passed b from x x1"},
+			with(held(0, "x", "1"), "a", "b", "c"), with(held(1, "b", "1"), "c"), all, []string{"passed b from x x1"},
+		},
+		"come into sight, and out of it": {
+			cut(with(held(0, "x", "1"), "a", "b")), cut(with(held(1, "x", "1"), "b", "c")), nil, []string{"quit a"},
+		},
+		"come behind what is seen": {
+			with(held(0, "x", "1"), "a"), cut(with(held(1, "x", "1"), "a", "b")), nil, []string{"queued b at 2"},
 		},
 	} {
 		l := &Lock{Name: "job"}
 		l.Look(c.before)
+		for _, m := range c.heard {
+			l.Hear(&m)
+		}
+		require.Equal(t, len(c.heard) > 0, l.Unseen(), what)
 		require.Equal(t, c.want, brief(l.Look(c.now)), what)
+		require.False(t, l.Unseen(), what)
 	}
 }
 
@@ -77,10 +100,49 @@ func TestTheFirstLookTellsHowThingsAre(t *testing.T) {
 	for want, s := range map[string]Sight{
 		"held a x2": {Owner: "a", Count: "2", Queue: []string{"b"}},
 		"free ":     {Queue: []string{"b"}},
-		"released ": {Messages: 1},
 	} {
 		require.Equal(t, []string{want}, brief((&Lock{}).Look(s)))
 	}
+	l := &Lock{}
+	l.Hear(&Message{At: at(1)})
+	require.Equal(t, []string{"released "}, brief(l.Look(Sight{})))
+}
+
+// A message comes on a connection of its own: a look may already have seen what it tells
+// of.
+func TestAMessageThatComesLateIsNoNews(t *testing.T) {
+	t.Parallel()
+	held := func(second int, owner string) Sight {
+		return Sight{At: at(second), Owner: owner, Count: "1", Lease: time.Minute}
+	}
+	for what, c := range map[string]struct {
+		before Sight   // what was seen first
+		heard  Message // after it was seen that "a" has the lock
+		want   []string
+	}{
+		"to all, before the answer to the look":     {held(0, "x"), Message{At: at(1)}, nil},
+		"to all, after it":                          {held(0, "x"), Message{At: at(2)}, []string{"passed a from a x1"}},
+		"to the new owner, after it has passed":     {held(0, "x"), Message{At: at(2), Owner: "a"}, nil},
+		"to the new owner, after it has taken it":   {Sight{At: at(0)}, Message{At: at(2), Owner: "a"}, nil},
+		"to an owner that is not new":               {held(0, "a"), Message{At: at(2), Owner: "a"}, nil},
+		"to an owner that is not new, not at first": {held(0, "a"), Message{At: at(2)}, []string{"passed a from a x1"}},
+	} {
+		l := &Lock{Name: "job"}
+		l.Look(c.before)
+		l.Look(held(1, "a"))
+		l.Hear(&c.heard)
+		require.Equal(t, c.want, brief(l.Look(held(3, "a"))), what)
+		// Whatever was late, it is so once.
+		l.Hear(&Message{At: at(4), Owner: "a"})
+		l.Hear(&Message{At: at(5), Owner: "a"})
+		require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(6, "a"))), what)
+	}
+	l := &Lock{Name: "job"}
+	l.Look(held(0, "x"))
+	l.Hear(&Message{At: at(1), Owner: "a"})
+	l.Look(held(2, "a"))
+	l.Hear(&Message{At: at(3), Owner: "a"})
+	require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(4, "a"))), "it was called before, and so anew")
 }
 
 func TestEventsTellOfTheirMoment(t *testing.T) {
@@ -88,13 +150,16 @@ func TestEventsTellOfTheirMoment(t *testing.T) {
 	l := &Lock{Name: "job"}
 	l.Look(Sight{At: at(0), Owner: "a", Count: "1", Lease: time.Minute})
 	require.False(t, l.Idle())
-	events := l.Look(Sight{At: at(1), Owner: "b", Count: "1", Lease: time.Second, Queue: []string{"c", "d"}, Messages: 7})
+	for range 7 {
+		l.Hear(&Message{At: at(1)})
+	}
+	events := l.Look(Sight{At: at(1), Owner: "b", Count: "1", Lease: time.Second, Queue: []string{"c", "d"}, Waiting: 9})
 	require.Equal(t, Event{
 		At: at(1), Name: "job", What: Passed, Owner: "b", From: "a", Count: "1", Lease: time.Second,
-		Queue: 2, Next: "c", Messages: 7,
+		Queue: 9, Next: "c", Messages: 7,
 	}, events[0])
 	require.Equal(t, Event{
-		At: at(1), Name: "job", What: Queued, Owner: "d", Lease: -1, Place: 2, Queue: 2, Next: "c", Messages: 7,
+		At: at(1), Name: "job", What: Queued, Owner: "d", Lease: -1, Place: 2, Queue: 9, Next: "c", Messages: 7,
 	}, events[2])
 	l.Look(Sight{At: at(2), Queue: []string{"c"}})
 	require.False(t, l.Idle())

@@ -75,7 +75,8 @@ func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	byKey := map[string][]string{}
 	var calls []call
 	for _, text := range owners {
-		owner, err := codec.ParseOwner(strings.TrimSuffix(text, writeSuffix))
+		bare, _ := Bare(text)
+		owner, err := codec.ParseOwner(bare)
 		if err != nil {
 			continue
 		}

@@ -27,4 +27,8 @@
 //
 // A plain lock and a fair one that nobody waits for look alike on the server: a lock
 // is called fair when it has a queue.
+//
+// [ShapeOf] is what says of fields whether they are a lock's, also for those who look at
+// one lock, which [Glance] does without reading all of a hash. [ReadersLeft] asks for
+// the leases of those who read.
 package listing

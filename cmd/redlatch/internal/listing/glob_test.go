@@ -54,6 +54,7 @@ func TestTheServerMatchesAlike(t *testing.T) {
 			names = append(names, names[i]+string(letter))
 		}
 	}
+	names = names[1:] // no lock has an empty name, and Redis finds none by **
 	for _, name := range names {
 		s.Do(t, "SET", name, "x")
 	}

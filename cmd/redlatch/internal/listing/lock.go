@@ -1,7 +1,6 @@
 package listing
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,8 +25,10 @@ const (
 type Lock struct {
 	// Name is the lock's name on the server.
 	Name string
-	// Kind is what kind of lock it looks like.
+	// Kind is what kind of lock it looks like, Mode whether a read/write lock is held
+	// for "read" or for "write".
 	Kind Kind
+	Mode string
 	// Holders are those who hold it, a few of them if they are many; none when it is
 	// free.
 	Holders []Holder
@@ -53,51 +54,6 @@ type Holder struct {
 
 // QueueKey is the key of the lock's queue, if it is a fair one.
 func (l *Lock) QueueKey() string { return codec.QueueKey(l.Name) }
-
-const (
-	// modeField is what a read/write lock has beside its holders.
-	modeField = "mode"
-	// writeSuffix ends the owner of a write lock.
-	writeSuffix = ":write"
-)
-
-// recognise returns the lock that a hash's fields look like, nil for other hashes.
-// With more, these are only some of the fields.
-func recognise(name string, fields [][2]string, more bool) *Lock {
-	lock := &Lock{Name: name, Kind: Plain, More: more}
-	writing := false
-	for _, f := range fields {
-		if f[0] == modeField && (f[1] == "read" || f[1] == "write") {
-			lock.Kind = ReadWrite
-			continue
-		}
-		owner, writes := strings.CutSuffix(f[0], writeSuffix)
-		if !isHolder(owner, f[1]) {
-			return nil
-		}
-		writing = writing || writes
-		lock.Holders = append(lock.Holders, Holder{Owner: f[0], Count: f[1]})
-	}
-	switch {
-	case len(lock.Holders) == 0:
-		return nil
-	case more && lock.Kind == Plain:
-		lock.Kind = ReadWrite // if anything: whether it has a mode is to be asked
-	case lock.Kind == Plain && (len(lock.Holders) > 1 || writing):
-		return nil
-	}
-	return lock
-}
-
-// isHolder reports whether the texts are those of an owner and its count.
-func isHolder(owner, count string) bool {
-	n, err := strconv.ParseInt(count, 10, 64)
-	if err != nil || n <= 0 {
-		return false
-	}
-	_, err = codec.ParseOwner(owner)
-	return err == nil
-}
 
 // queuePrefix is what the keys of queues begin with.
 var queuePrefix = strings.TrimSuffix(codec.QueueKey("{"), "{")

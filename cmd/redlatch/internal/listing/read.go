@@ -113,7 +113,10 @@ func (l *Lock) take(replies []any) bool {
 	case len(l.Holders) == 0:
 		return false // nobody holds it, and nobody waits
 	}
-	return l.Kind != ReadWrite || text(replies[3]) != ""
+	if l.Kind == ReadWrite && l.Mode == "" {
+		l.Mode = text(replies[3])
+	}
+	return l.Kind != ReadWrite || isMode(l.Mode)
 }
 
 // label looks up the labels of those who hold the locks or come next.

@@ -10,9 +10,6 @@ import (
 
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// Code returns the exit code of a program that sig ended.
-func Code(os.Signal) int { return 130 }
-
 // Self returns the path of this program.
 func Self() string {
 	path, err := os.Executable()

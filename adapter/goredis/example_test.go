@@ -1,0 +1,52 @@
+package goredis_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/adapter/goredis"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// ship stands for the work that needs the lock.
+func ship(ctx context.Context) error { return ctx.Err() }
+
+// The client that you have: of one server, of Sentinels (NewFailoverClient) or of a
+// cluster (NewClusterClient).
+func ExampleNew() {
+	ctx := context.Background()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:7000", "localhost:7001"}})
+	defer rdb.Close() //nolint:errcheck // it ends the program
+
+	shipOrders := func() error {
+		t, err := goredis.New(ctx, rdb)
+		if err != nil {
+			return err
+		}
+		client, err := redlatch.NewWithTransport(t)
+		if err != nil {
+			return err
+		}
+		defer client.Close() //nolint:errcheck // ends the transport, and leaves rdb alone
+		return rlock.New(client, "orders:42").Do(ctx, ship)
+	}
+	if err := shipOrders(); err != nil {
+		log.Print(err)
+	}
+}
+
+// For a fleet whose Redisson clients have shardedSubscriptionMode set to OFF.
+func ExampleWithShardedPubSub() {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:7000"}})
+	defer rdb.Close() //nolint:errcheck // it ends the program
+	t, err := goredis.New(context.Background(), rdb, goredis.WithShardedPubSub(transport.ShardingOff))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	log.Print(t.PublishCommand()) // PUBLISH
+}

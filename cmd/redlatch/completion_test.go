@@ -1,0 +1,87 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// How a shell is told whether to offer files.
+const (
+	offersFiles   = ":0\n"
+	offersNothing = ":4\n"
+)
+
+// offered returns what a shell is told to offer for the last of the words.
+func offered(t *testing.T, words ...string) string {
+	t.Helper()
+	var out strings.Builder
+	root := newRoot()
+	root.SetArgs(append([]string{"__complete"}, words...))
+	root.SetOut(&out)
+	root.SetErr(&strings.Builder{})
+	require.NoError(t, root.Execute())
+	return out.String()
+}
+
+// Files are offered where one is meant, and nowhere else.
+func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
+	t.Parallel()
+	files := []string{"password-file", "tls-ca", "tls-cert", "tls-key", "audit-file"}
+	values := map[string]string{
+		"on-lost": "term\nkill\nignore\n",
+		"kind":    "plain\nfair\nreadwrite\n",
+		"need":    "plain\nbraces\nfair\n",
+	}
+	for path, c := range commands(t) {
+		for _, f := range flags(c) {
+			if f.kind == "bool" {
+				continue
+			}
+			said := offered(t, append(strings.Fields(path), "--"+f.name, "")...)
+			switch {
+			case slices.Contains(files, f.name):
+				assert.Equal(t, offersFiles, said, "%s --%s", path, f.name)
+			case values[f.name] != "":
+				assert.True(t, strings.HasPrefix(said, values[f.name]), "%s --%s: %s", path, f.name, said)
+				assert.True(t, strings.HasSuffix(said, offersNothing), "%s --%s: %s", path, f.name, said)
+			default:
+				assert.Equal(t, offersNothing, said, "%s --%s", path, f.name)
+			}
+		}
+	}
+}
+
+func TestShellsOfferNoFilesForNames(t *testing.T) {
+	t.Parallel()
+	for path := range commands(t) {
+		words := append(strings.Fields(path), "")
+		if strings.HasPrefix(path, "completion") {
+			continue // shells
+		}
+		require.Equal(t, offersNothing, offered(t, words...), path)
+	}
+	require.Equal(t, offersNothing, offered(t, "evict", "job", ""))
+}
+
+// After the dashes there is a command of the user's, with arguments of its own.
+func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"run", ""}, offersNothing},
+		{[]string{"run", "--wait", "10s", "job", ""}, "--\n" + offersNothing},
+		{[]string{"run", "job", "--", ""}, offersFiles},
+		{[]string{"run", "job", "--", "cp", ""}, offersFiles},
+		{[]string{"run", "job", "--", "cp", "-"}, offersFiles},
+	} {
+		got := finish(t, nobody(t), append([]string{"__complete"}, c.words...)...)
+		require.Equal(t, 0, got.code)
+		require.Equal(t, c.want, got.stdout, "%q", c.words)
+	}
+}

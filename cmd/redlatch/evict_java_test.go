@@ -1,0 +1,225 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// evictTries is how many queues of each kind are tried. The next waiter of each has
+	// to get the lock, and the best of them within nextWithin: a machine may pause, and
+	// so may a JVM. Redlatch would find a free lock by itself about once a second, so
+	// two of it have to be that fast.
+	evictTries = 3
+	nextWithin = time.Second
+)
+
+// deadHead is a fair lock with a dead thread of Java as the first in its queue.
+type deadHead struct {
+	*scene
+	name  string
+	owner string       // the dead one
+	free  func() error // ends the hold of the lock
+	// next returns when the next in the queue had the lock, by the clock of its own
+	// process, and frees it.
+	next func(t *testing.T) time.Time
+}
+
+// testEvict: a Java process dies while its threads are the first in queues. status names
+// the dead, and evict takes them out: the next in the queue, here or in another Java
+// process, has the lock within a second. Nothing else takes them out: the deadlines of
+// Redisson are minutes away, and so is the end of Redlatch's patience.
+func (s *scene) testEvict(t *testing.T, release string) {
+	t.Helper()
+	p := startJava(t, release)
+	doomed := s.newJava(t, p, nil)
+	var ours, java [evictTries]*deadHead
+	for i := range evictTries {
+		ours[i] = s.queueBehind(t, doomed, fmt.Sprintf("next-ours-%d", i+1), (*deadHead).waitOurs)
+		java[i] = s.queueBehind(t, doomed, fmt.Sprintf("next-java-%d", i+1), (*deadHead).waitJava)
+	}
+	held := s.queueBehind(t, doomed, "held", (*deadHead).waitJava)
+	p.Halt()
+	for _, q := range slices.Concat(ours[:], java[:]) {
+		q.dies(t)
+		require.NoError(t, q.free())
+	}
+	held.dies(t)
+	named(t, "next-ours", ours)
+	named(t, "next-java", java)
+	for _, c := range []struct {
+		what   string
+		queues [evictTries]*deadHead
+		fast   int // how many have to be
+	}{{"next-ours", ours, 2}, {"next-java", java, 1}} {
+		took := make([]time.Duration, evictTries)
+		for i, q := range c.queues {
+			took[i] = q.evict(t, "evict-"+c.what, i)
+		}
+		t.Logf("Redisson %s, %s: the lock is taken %v after the end of evict", release, c.what, took)
+		slices.Sort(took)
+		require.Less(t, took[c.fast-1], nextWithin)
+	}
+	held.evictHeld(t)
+	require.Zero(t, s.evicted.Load(), "the client that waits has taken somebody out by itself")
+}
+
+// queueBehind makes a thread of the doomed process the first in the queue of a lock
+// that is held here, and somebody the next.
+func (s *scene) queueBehind(t *testing.T, doomed *javaClient, name string, next func(*deadHead, *testing.T)) *deadHead {
+	t.Helper()
+	hold, err := rfairlock.New(s.client, name).Lock(t.Context(), rlock.WithLease(time.Hour))
+	require.NoError(t, err)
+	q := &deadHead{scene: s, name: name, free: hold.Unlock}
+	doomed.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": name})
+	q.owner = q.last(t, 1)
+	next(q, t)
+	q.last(t, 2)
+	return q
+}
+
+// last waits until so many are queued, and the last of them listens, and returns it.
+func (q *deadHead) last(t *testing.T, want int) (owner string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		queue := queueOf(t, q.server, q.name)
+		if len(queue) != want {
+			return false
+		}
+		owner = queue[want-1]
+		return q.listens(t, owner)
+	}, 2*soon, pollEvery)
+	return owner
+}
+
+func (q *deadHead) listens(t *testing.T, owner string) bool {
+	t.Helper()
+	counts, err := redis.Values(q.server.Do(t, "PUBSUB", "NUMSUB", codec.OwnerChannel(q.name, owner)), nil)
+	require.NoError(t, err)
+	return counts[1] == int64(1)
+}
+
+// waitOurs lets Redlatch's client wait. It looks for the dead, as it always does.
+func (q *deadHead) waitOurs(t *testing.T) {
+	t.Helper()
+	type grant struct {
+		at   time.Time
+		hold *rlock.Hold
+	}
+	granted := make(chan grant, 1)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		hold, err := rfairlock.New(q.client, q.name).Lock(t.Context())
+		if err == nil {
+			granted <- grant{time.Now(), hold}
+		}
+	}()
+	t.Cleanup(func() { <-over }) // before the client is closed
+	q.next = func(t *testing.T) time.Time {
+		t.Helper()
+		select {
+		case g := <-granted:
+			require.NoError(t, g.hold.Unlock())
+			return g.at
+		case <-time.After(soon):
+			require.FailNow(t, "the next in the queue still waits", q.name)
+			return time.Time{}
+		}
+	}
+}
+
+// waitJava lets a thread wait of a Java process that lives.
+func (q *deadHead) waitJava(t *testing.T) {
+	t.Helper()
+	about := peer.Command{"kind": "fair", "name": q.name, "thread": q.name}
+	call := q.java.begin(about.With(peer.Command{"op": "lock"}))
+	q.next = func(t *testing.T) time.Time {
+		t.Helper()
+		reply, err := call.Wait(soon)
+		require.NoError(t, err, "the next in the queue still waits: %s", q.name)
+		q.java.do(t, about.With(peer.Command{"op": "unlock"}))
+		return reply.Ended()
+	}
+}
+
+// dies holds that the first in the queue is gone, and has left its place behind.
+func (q *deadHead) dies(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !q.listens(t, q.owner) }, soon, pollEvery)
+	require.Equal(t, q.owner, queueOf(t, q.server, q.name)[0])
+}
+
+// named holds that status names the dead.
+func named(t *testing.T, what string, queues [evictTries]*deadHead) {
+	t.Helper()
+	var told [evictTries]*program
+	for i, q := range queues {
+		args := []string{"status", q.name}
+		if i > 0 {
+			args = append(args, "--json")
+		}
+		told[i] = start(t, q.server.URL(), args...)
+	}
+	for i, q := range queues {
+		text := told[i].outcome(2 * soon).stdout
+		if i == 0 {
+			require.Contains(t, words(text), "note the first in the queue, "+q.owner+" (Redisson), has had no subscriber for ")
+			q.show(t, "status-"+what, text)
+			continue
+		}
+		var as queueStatus
+		require.NoError(t, json.Unmarshal([]byte(text), &as))
+		require.Equal(t, whyAbsent, as.Why.Reason)
+		require.Equal(t, q.owner, as.Why.Owner)
+		require.Greater(t, *as.Queue[0].DeadlineMillis, time.Minute.Milliseconds())
+		if i == 1 {
+			q.show(t, "status-"+what+".json", firstFor.ReplaceAllString(text, `"$1": 1000`))
+		}
+	}
+}
+
+// evict takes the dead one out, and returns how long after that the next had the lock.
+func (q *deadHead) evict(t *testing.T, file string, i int) time.Duration {
+	t.Helper()
+	args := []string{"evict", q.name, q.owner}
+	if i == 1 {
+		args, file = append(args, "--json"), file+".json"
+	}
+	require.Equal(t, q.owner, queueOf(t, q.server, q.name)[0])
+	require.False(t, exists(t, q.server, q.name), "the lock was taken although a dead one is first")
+	got := finish(t, q.server.URL(), args...)
+	over := time.Now()
+	require.Equal(t, 0, got.code, got.stderr)
+	took := q.next(t).Sub(over)
+	if i < 2 {
+		q.show(t, file, got.stdout)
+	}
+	return took
+}
+
+// evictHeld takes the dead one out before the lock is free.
+func (q *deadHead) evictHeld(t *testing.T) {
+	t.Helper()
+	got := finish(t, q.server.URL(), "status", q.name)
+	require.Contains(t, got.stdout, "      1  "+q.owner, got.stderr)
+	require.Contains(t, got.stdout, "\n         subscribed no, Redisson\n")
+	got = finish(t, q.server.URL(), "evict", q.name, q.owner)
+	require.Equal(t, 0, got.code, got.stderr)
+	q.show(t, "evict-held", got.stdout)
+	require.NoError(t, q.free())
+	freed := time.Now()
+	took := q.next(t).Sub(freed)
+	t.Logf("after a release %v", took)
+}

@@ -1,0 +1,73 @@
+package listing
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+const (
+	// countedHolds is how many holds of one reader are looked at, and allHolds how many
+	// of all readers of a lock.
+	countedHolds = 64
+	allHolds     = 1024
+)
+
+// readKey is the key of an owner's n-th hold of a read lock, which expires with it.
+func readKey(name, owner string, n int64) string {
+	if !strings.Contains(name, "{") {
+		name = "{" + name + "}"
+	}
+	return fmt.Sprintf("%s:%s:rwlock_timeout:%d", name, owner, n)
+}
+
+// ReadersLeft returns what those who read have left of their leases, by owner: a
+// read/write lock has one lease for all of them, and each hold a key beside it that
+// lasts as long as its own. It is 0 for a reader whose holds are all over, which keeps
+// nobody out any more when the others have gone, and codec.NoTTL for one without a
+// lease. Left out are those who write, who have very many holds or stand behind 1,024
+// of them, and those of whom the user may not know. It sends one PTTL for each hold, all
+// at once. An error says that the connection is broken.
+func ReadersLeft(c redis.Conn, name string, holders []Holder) (map[string]time.Duration, error) {
+	var calls []call
+	var owners []string
+	for _, h := range holders {
+		n, err := strconv.ParseInt(h.Count, 10, 64)
+		if _, writes := Bare(h.Owner); writes || err != nil || n > countedHolds || len(calls) > allHolds {
+			continue
+		}
+		for i := range n {
+			calls = append(calls, command("PTTL", readKey(name, h.Owner, i+1)))
+			owners = append(owners, h.Owner)
+		}
+	}
+	replies, err := ask(c, calls)
+	if err != nil {
+		return nil, err
+	}
+	left := map[string]time.Duration{}
+	for i, reply := range replies {
+		ms, isNumber := reply.(int64)
+		if !isNumber {
+			continue
+		}
+		left[owners[i]] = longer(left[owners[i]], ms)
+	}
+	return left, nil
+}
+
+// longer returns the longer of what was left so far and what a reply to PTTL says.
+func longer(left time.Duration, ms int64) time.Duration {
+	switch {
+	case left == codec.NoTTL || ms == -1:
+		return codec.NoTTL
+	case ms < 0: // it is over
+		return left
+	}
+	return max(left, time.Duration(ms)*time.Millisecond)
+}

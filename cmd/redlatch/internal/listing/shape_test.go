@@ -1,0 +1,108 @@
+package listing
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+func TestAShapeSaysWhyAHashIsNoLock(t *testing.T) {
+	t.Parallel()
+	for says, fields := range map[string][][2]string{
+		"":                             {{java, "1"}},
+		`its field "name" is no owner`: {{java, "1"}, {"name", "Ada"}},
+		`its field "mode" is no owner`: {{"mode", "dark"}, {java, "1"}},
+		"what it has for " + java + " is no count":                            {{java, "secret"}},
+		"what it has for " + java2 + " is no count":                           {{java2, "-1"}},
+		`it has a field "mode" and no owner`:                                  {{"mode", "read"}},
+		`it has several owners, and no field "mode" as a read/write lock has`: {{java, "1"}, {java2, "1"}},
+		`it has the owner of a write lock, and no field "mode"`:               {{java + ":write", "1"}},
+		"it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here": {
+			{"q1w2:" + java + ":lock_count", "1"},
+		},
+	} {
+		s := ShapeOf(fields, false)
+		require.Equal(t, says, s.Odd)
+		require.Equal(t, says != "", s.Kind == "" && s.Holders == nil)
+	}
+	require.Equal(t, Shape{
+		Kind: ReadWrite, Mode: "write", Holders: []Holder{{Owner: java + ":write", Count: "1"}, {Owner: java2, Count: "3"}},
+	}, ShapeOf([][2]string{{java + ":write", "1"}, {"mode", "write"}, {java2, "3"}}, false))
+}
+
+func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		furnish(t, s)
+		s.Do(t, "HSET", "odd-mode", "mode", "dark")
+		for i := range 600 {
+			s.Do(t, "HSET", "odd-mode", codec.NewOwner(uuid.Max, int64(i)).String(), 1)
+		}
+		c := s.Dial(t)
+		for name, want := range map[string]string{
+			"plain": "", "rw": "", "many-readers": "", "list": "", "nothing": "", "key1": "", "stuck": "",
+			"user": "is no owner", "big-map": "is no owner", "many-owners": "owners, and no field", "odd-mode": "",
+		} {
+			odd, err := Glance(c, name)
+			require.NoError(t, err)
+			if name == "odd-mode" {
+				require.NotEmpty(t, odd)
+				continue
+			}
+			if want == "" {
+				require.Empty(t, odd, name)
+			}
+			require.Contains(t, odd, want, name)
+		}
+	})
+	s := redistest.Start(t)
+	furnish(t, s)
+	s.Do(t, "CONFIG", "RESETSTAT")
+	_, err := Glance(s.Dial(t), "big-map")
+	require.NoError(t, err)
+	require.Zero(t, s.CommandStats(t)["hgetall"])
+	c := s.Dial(t)
+	_, err = c.Do("QUIT")
+	require.NoError(t, err)
+	_, err = Glance(c, "plain")
+	require.Error(t, err, "the connection is gone")
+}
+
+func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		for name, prefix := range map[string]string{"books": "{books}", "{eu}books": "{eu}books"} {
+			hold := func(owner string, n int, left time.Duration) {
+				s.Do(t, "SET", fmt.Sprintf("%s:%s:rwlock_timeout:%d", prefix, owner, n), 1)
+				if left > 0 {
+					s.Do(t, "PEXPIRE", fmt.Sprintf("%s:%s:rwlock_timeout:%d", prefix, owner, n), left.Milliseconds())
+				}
+			}
+			forEver := codec.NewOwner(uuid.Max, 1).String()
+			hold(java, 1, time.Minute)
+			hold(java, 2, time.Hour)
+			hold(java, 3, time.Minute)
+			hold(java, 4, 10*time.Hour) // not one of its three
+			hold(forEver, 1, 0)
+			hold(forEver, 2, time.Minute)
+			left, err := ReadersLeft(s.Dial(t), name, []Holder{
+				{Owner: java, Count: "3"}, {Owner: java2, Count: "2"}, {Owner: forEver, Count: "2"}, {Owner: ours, Count: "65"},
+				{Owner: java + ":write", Count: "1"}, {Owner: "nobody", Count: "many"},
+			})
+			require.NoError(t, err)
+			require.InDelta(t, time.Hour, left[java], float64(time.Minute))
+			delete(left, java)
+			require.Equal(t, map[string]time.Duration{java2: 0, forEver: codec.NoTTL}, left)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+)
+
+// ended is the cause of a context that a signal has ended.
+type ended struct{ by os.Signal }
+
+func (e *ended) Error() string { return "ended by " + e.by.String() }
+
+// errInterrupted is told where the end costs the outcome.
+var errInterrupted = errors.New("interrupted")
+
+// untilTold runs a command that goes on until it is told to end. Its context ends with
+// SIGINT, with SIGTERM, or with one of the other signals. The exit code is then 128 and
+// the signal's number, as shells have it, whatever do returned, and say is told; nil is
+// nothing.
+func untilTold(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, append(others, os.Interrupt, syscall.SIGTERM)...)
+	defer signal.Stop(heard)
+	go func() {
+		select {
+		case sig := <-heard:
+			cancel(&ended{by: sig})
+		case <-ctx.Done():
+		}
+	}()
+	err := do(ctx)
+	var e *ended
+	if errors.As(context.Cause(ctx), &e) {
+		return &exitError{code: runner.Code(e.by), err: say}
+	}
+	return err
+}

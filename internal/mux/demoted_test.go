@@ -1,0 +1,133 @@
+package mux_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const readOnly = "-READONLY You can't write against a read only replica.\r\n"
+
+// What is in flight to a server that has become a replica is answered, and nothing is
+// in doubt; what comes later goes to the next connection.
+func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []string{
+		readOnly,
+		"-ERR Error running script (call to f_x): @user_script:1: -READONLY You can't write against a read only replica. \r\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := (&peer{}).answer(map[string]string{"WRITE": silence, "SLOW": silence})
+			cfg := p.config()
+			var again, moved atomic.Int32
+			cfg.OnReconnect, cfg.OnMoved = func() { again.Add(1) }, func() { moved.Add(1) }
+			m := open(t, cfg)
+			write, slow := start(m, command("WRITE")), start(m, command("SLOW"))
+			synctest.Wait()
+			p.say(1, refusal)
+			require.True(t, transport.IsCode(await(t, write).err, "READONLY"))
+			queued := start(m, command("ECHO", "queued"))
+			time.Sleep(5 * time.Second)
+			none(t, queued)
+			require.Equal(t, 1, p.dialled())
+			require.Equal(t, []string{"WRITE", "SLOW"}, p.commands())
+
+			began := time.Now()
+			p.say(1, ok)
+			require.Equal(t, outcome{"OK", nil}, await(t, slow))
+			require.Equal(t, outcome{[]byte("ECHO queued"), nil}, await(t, queued))
+			require.LessOrEqual(t, time.Since(began), 20*time.Millisecond)
+			synctest.Wait()
+			require.EqualValues(t, 1, again.Load())
+			require.EqualValues(t, 1, moved.Load(), "told when there is a new connection")
+
+			p.say(2, hangUp)
+			synctest.Wait()
+			require.NoError(t, do(t, m, command("ECHO", "x")).err)
+			synctest.Wait()
+			require.EqualValues(t, 2, again.Load())
+			require.EqualValues(t, 1, moved.Load(), "a connection that is lost leads nowhere else")
+		})
+	}
+}
+
+func TestReplicaThatStaysOneIsAskedAfterPausesAndToldOfOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"WRITE": readOnly})
+		cfg := p.config()
+		log, logger := redistest.NewJournal()
+		cfg.Logger = logger
+		m := open(t, cfg)
+		refusals := 0
+		for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(time.Millisecond) {
+			require.True(t, transport.IsCode(do(t, m, command("WRITE")).err, "READONLY"))
+			refusals++
+		}
+		require.Greater(t, p.dialled(), 20)
+		require.Less(t, p.dialled(), 60, "after pauses")
+		require.Equal(t, p.dialled(), refusals)
+		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server has become a replica"), 1)
+
+		// Years later, it happens again.
+		p.answer(nil)
+		require.NoError(t, do(t, m, command("WRITE")).err)
+		time.Sleep(time.Minute)
+		p.answer(map[string]string{"WRITE": readOnly})
+		began := time.Now()
+		for range 2 {
+			require.Error(t, do(t, m, command("WRITE")).err)
+		}
+		require.LessOrEqual(t, time.Since(began), 20*time.Millisecond, "the pauses begin anew")
+		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server has become a replica"), 2)
+		require.Empty(t, log.Lines("connection lost"), "none was")
+	})
+}
+
+func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"WRITE": readOnly, "HANG": silence})
+		m := open(t, p.config())
+		require.NoError(t, m.Connect(t.Context()))
+		began := time.Now()
+		hung := make([]<-chan outcome, 2)
+		require.NoError(t, do(t, m, command("ECHO", "x")).err)
+		write := start(m, command("WRITE"))
+		for i := range hung {
+			hung[i] = start(m, command("HANG"))
+		}
+		require.Error(t, await(t, write).err)
+		for _, came := range hung {
+			// Either it was sent before, or it went to the next connection.
+			require.ErrorIs(t, await(t, came).err, transport.ErrUncertain)
+		}
+		require.LessOrEqual(t, time.Since(began), 21*time.Second)
+		require.NoError(t, do(t, m, command("ECHO", "x")).err)
+	})
+}
+
+func TestCloseEndsCallsOfAServerThatBecameAReplica(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"WRITE": silence, "HANG": silence})
+		m := open(t, p.config())
+		write, hung := start(m, command("WRITE")), start(m, command("HANG"))
+		synctest.Wait()
+		p.say(1, readOnly)
+		require.Error(t, await(t, write).err)
+		queued := start(m, command("ECHO", "x"))
+		began := time.Now()
+		require.NoError(t, m.Close())
+		assert.Zero(t, time.Since(began))
+		assert.ErrorIs(t, await(t, hung).err, transport.ErrUncertain)
+		assert.ErrorIs(t, await(t, queued).err, transport.ErrNotSent)
+	})
+}

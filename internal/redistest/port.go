@@ -1,0 +1,37 @@
+package redistest
+
+import (
+	"context"
+	"net"
+)
+
+// port is a port of the loopback interface that stays its owner's while nobody listens
+// on it: else another test's server could take it, and clients that were to be refused
+// would find that one.
+type port struct {
+	addr    string
+	config  net.ListenConfig
+	release func() // others may have it
+}
+
+// listen listens on the port. Only one listener may be open at a time.
+func (p *port) listen() (net.Listener, error) {
+	return p.config.Listen(context.Background(), "tcp", p.addr)
+}
+
+// settle takes a port for the proxy, where no outgoing connection can take it while
+// the proxy refuses connections, and listens on it.
+func (p *Proxy) settle() (l net.Listener, err error) {
+	for range startAttempts {
+		if p.port, err = reserve(loopback(freePort())); err != nil {
+			continue // somebody has it
+		}
+		if l, err = p.port.listen(); err == nil {
+			p.addr = p.port.addr
+			p.tb.Cleanup(p.port.release) // after Close
+			return l, nil
+		}
+		p.port.release()
+	}
+	return nil, err
+}

@@ -1,0 +1,55 @@
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// reserve binds a socket to the address, on which nobody ever listens. At first it
+// shares with nobody, so that it fails when the port is taken; then with those that
+// ask to share, as its own listener does and no server.
+func reserve(addr string) (*port, error) {
+	tcp, err := net.ResolveTCPAddr("tcp4", addr)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	to := &unix.SockaddrInet4{Port: tcp.Port, Addr: [4]byte(tcp.IP.To4())}
+	err = os.NewSyscallError("bind", unix.Bind(fd, to))
+	if err == nil {
+		err = share(fd)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", addr, errorAfterClose(fd, err))
+	}
+	return &port{
+		addr:    addr,
+		config:  net.ListenConfig{Control: shareRaw},
+		release: sync.OnceFunc(func() { _ = unix.Close(fd) }), // a socket that was never used
+	}, nil
+}
+
+func share(fd int) error {
+	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+}
+
+func shareRaw(_, _ string, c syscall.RawConn) error {
+	var failed error
+	if err := c.Control(func(fd uintptr) { failed = share(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+func errorAfterClose(fd int, err error) error {
+	_ = unix.Close(fd) // a socket that was never used
+	return err
+}

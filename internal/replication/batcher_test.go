@@ -1,0 +1,335 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b := opened(t, p.dial)
+		require.Empty(t, p.dialled(), "nothing is dialled before somebody asks")
+		require.Equal(t, "OK", has(t, b, set("a"), time.Second, 1))
+		require.EqualValues(t, 1, has(t, b, eval("b"), time.Second, 1))
+		require.EqualValues(t, 1, has(t, b, eval("c"), time.Second, 1))
+		require.Equal(t, []string{
+			"SET a v", "WAIT 1 1000",
+			"EVAL " + script.Text() + " 1 b v", "WAIT 1 1000",
+			"EVALSHA " + script.SHA() + " 1 c v", "WAIT 1 1000",
+		}, p.commands())
+		require.Len(t, p.dialled(), 1)
+	})
+}
+
+// While one batch waits the next one gathers: its time has begun, and the last of its
+// calls is given all of its own.
+func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		b := opened(t, p.dial)
+		first := start(b, set("first"), time.Second)
+		synctest.Wait()
+		var rest []chan outcome
+		for range 3 {
+			time.Sleep(100 * time.Millisecond)
+			rest = append(rest, start(b, set("later"), time.Second))
+		}
+		time.Sleep(700 * time.Millisecond)
+		p.say(":0\r\n") // the first has waited for a second
+		require.Zero(t, await(t, first).have)
+		synctest.Wait()
+		require.Equal(t, []string{"SET first v", "WAIT 1 1000", "SET later v", "SET later v", "SET later v", "WAIT 1 300"}, p.commands())
+		p.say(":1\r\n")
+		for _, came := range rest {
+			require.Equal(t, outcome{"OK", 1, nil}, await(t, came))
+		}
+		time.Sleep(2 * time.Second)
+		late := start(b, set("late"), 100*time.Microsecond)
+		synctest.Wait()
+		require.Equal(t, []string{"SET late v", "WAIT 1 1"}, p.commands(), "no WAIT without an end")
+		p.say(":1\r\n")
+		require.EqualValues(t, 1, await(t, late).have)
+	})
+}
+
+func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b := opened(t, p.dial)
+		calls := make([]*transport.Call, 2*batchMax+2)
+		for i := range calls {
+			calls[i] = set("k")
+		}
+		for _, came := range together(b, time.Second, calls...) {
+			require.EqualValues(t, 1, await(t, came).have)
+		}
+		seen := p.commands()
+		require.Len(t, seen, len(calls)+3)
+		require.Equal(t, "WAIT 1 1000", seen[batchMax])
+	})
+}
+
+func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b := opened(t, p.dial)
+		has(t, b, eval("a"), time.Second, 1)
+		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "EVAL": ":2\r\n", "SET": "+OK\r\n", "WAIT": ":1\r\n"})
+		p.commands()
+		all := together(b, time.Second, eval("b"), set("c"))
+		require.Equal(t, outcome{int64(2), 1, nil}, await(t, all[0]))
+		require.Equal(t, outcome{"OK", 1, nil}, await(t, all[1]))
+		require.Equal(t, []string{
+			"EVALSHA " + script.SHA() + " 1 b v", "SET c v", "WAIT 1 1000",
+			"EVAL " + script.Text() + " 1 b v", "WAIT 1 1000",
+		}, p.commands(), "only that one once more, and a WAIT for it")
+		p.says(map[string]string{"EVAL": failure("NOSCRIPT"), "EVALSHA": failure("NOSCRIPT"), "WAIT": ":1\r\n"})
+		require.True(t, transport.IsCode(await(t, start(b, eval("d"), time.Second)).err, "NOSCRIPT"), "a server that never knows is not asked for ever")
+	})
+}
+
+func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("WRONGTYPE"), "WAIT": ":1\r\n"})
+		b := opened(t, p.dial)
+		all := together(b, time.Second, set("a"), &transport.Call{Command: "HSET"}, set("b"))
+		require.EqualValues(t, 1, await(t, all[0]).have)
+		require.True(t, transport.IsCode(await(t, all[1]).err, "WRONGTYPE"))
+		require.EqualValues(t, 1, await(t, all[2]).have)
+
+		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": failure("NOPERM")})
+		require.True(t, transport.IsCode(await(t, start(b, set("a"), time.Second)).err, "NOPERM"))
+		require.Len(t, p.dialled(), 1, "the connection is good")
+		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": "+many\r\n"})
+		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrUncertain)
+	})
+}
+
+func TestConnectionThatBrokeWhileNobodyLookedCostsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b := opened(t, p.dial)
+		has(t, b, set("a"), time.Second, 1)
+		p.cut()
+		has(t, b, set("b"), time.Second, 1)
+		require.Len(t, p.dialled(), 2)
+	})
+}
+
+func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(nil)
+		b := opened(t, p.dial)
+		began := time.Now()
+		o := await(t, start(b, set("a"), time.Second))
+		require.ErrorIs(t, o.err, transport.ErrUncertain)
+		require.ErrorContains(t, o.err, "no reply within 4s")
+		require.Equal(t, time.Second+command, time.Since(began), "what WAIT may take, and an answer")
+		require.Len(t, p.dialled(), 1, "a connection that was new is not tried again")
+	})
+}
+
+func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("connection refused")
+		p := serving()
+		p.refuse(refused)
+		b := opened(t, p.dial)
+		for range 10 {
+			o := await(t, start(b, set("a"), time.Second))
+			require.ErrorIs(t, o.err, transport.ErrNotSent)
+			require.ErrorIs(t, o.err, refused)
+		}
+		dials := p.dialled()
+		for i, most := 1, pauseMin; i < len(dials); i, most = i+1, min(2*most, pauseMax) {
+			pause := dials[i].Sub(dials[i-1])
+			require.LessOrEqual(t, pause, most)
+			require.GreaterOrEqual(t, pause, most/2)
+		}
+		p.refuse(nil)
+		has(t, b, set("a"), time.Second, 1)
+		p.cut()
+		p.refuse(refused)
+		began := time.Now()
+		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrNotSent)
+		require.Zero(t, time.Since(began), "it has worked since")
+	})
+}
+
+func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"SET": failure("READONLY"), "WAIT": ":0\r\n"})
+		b := opened(t, p.dial)
+		for range 5 {
+			require.True(t, transport.IsCode(await(t, start(b, set("a"), time.Second)).err, "READONLY"))
+		}
+		dials := p.dialled()
+		require.Len(t, dials, 5)
+		for i := 1; i < len(dials); i++ {
+			require.GreaterOrEqual(t, dials[i].Sub(dials[i-1]), pauseMin/2, "not without a pause")
+		}
+		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": ":1\r\n"})
+		has(t, b, set("a"), time.Second, 1)
+		has(t, b, set("a"), time.Second, 1)
+		require.Len(t, p.dialled(), 6)
+	})
+}
+
+func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		replaced := make(chan struct{})
+		b := New(Config{
+			Dial: p.dial, DialTimeout: time.Second, Command: command,
+			Replaced: func() <-chan struct{} { return replaced },
+		})
+		defer b.Close()
+		has(t, b, set("a"), time.Second, 1)
+		has(t, b, set("a"), time.Second, 1)
+		require.Len(t, p.dialled(), 1)
+		old := replaced
+		replaced = make(chan struct{})
+		close(old)
+		has(t, b, set("a"), time.Second, 1)
+		has(t, b, set("a"), time.Second, 1)
+		require.Len(t, p.dialled(), 2)
+	})
+}
+
+func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b := opened(t, p.dial)
+		has(t, b, set("a"), time.Second, 1)
+		time.Sleep(idleTime - time.Second)
+		has(t, b, set("a"), time.Second, 1)
+		time.Sleep(idleTime - time.Second)
+		require.Equal(t, 1, p.open())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 0, p.open())
+		has(t, b, set("a"), time.Second, 1)
+		require.Len(t, p.dialled(), 2)
+	})
+}
+
+func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		b := opened(t, p.dial)
+		first := start(b, set("first"), time.Second)
+		synctest.Wait()
+		call := set("queued")
+		queued := start(b, call, time.Second)
+		require.True(t, call.Abandon())
+		p.say(":1\r\n")
+		require.EqualValues(t, 1, await(t, first).have)
+		require.ErrorIs(t, await(t, queued).err, transport.ErrNotSent)
+		require.NotContains(t, strings.Join(p.commands(), "\n"), "queued")
+
+		call = set("left")
+		left := start(b, call, time.Second)
+		synctest.Wait()
+		require.False(t, call.Abandon())
+		p.cut()
+		require.ErrorIs(t, await(t, left).err, transport.ErrUncertain)
+		synctest.Wait()
+		require.Equal(t, []string{"SET left v", "WAIT 1 1000"}, p.commands(), "it was sent once, and nobody waits for it any more")
+	})
+}
+
+func TestCloseEndsAllCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(nil)
+		b := opened(t, p.dial)
+		sent := start(b, set("sent"), time.Hour)
+		synctest.Wait()
+		queued := start(b, set("queued"), time.Hour)
+		b.Close()
+		b.Close()
+		o := await(t, sent)
+		require.ErrorIs(t, o.err, transport.ErrUncertain)
+		require.ErrorIs(t, o.err, transport.ErrClosed)
+		for _, came := range []chan outcome{queued, start(b, set("late"), time.Second)} {
+			o := await(t, came)
+			require.ErrorIs(t, o.err, transport.ErrNotSent)
+			require.ErrorIs(t, o.err, transport.ErrClosed)
+		}
+	})
+}
+
+func TestCloseEndsADialAndAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := opened(t, func(ctx context.Context) (redis.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		dialling := start(slow, set("a"), time.Second)
+		synctest.Wait()
+		slow.Close()
+		require.ErrorIs(t, await(t, dialling).err, transport.ErrClosed)
+
+		broken := opened(t, func(context.Context) (redis.Conn, error) { return nil, errors.New("broken") })
+		for range 8 {
+			await(t, start(broken, set("a"), time.Second))
+		}
+		paused := start(broken, set("a"), time.Second)
+		synctest.Wait()
+		began := time.Now()
+		broken.Close()
+		require.ErrorIs(t, await(t, paused).err, transport.ErrClosed)
+		require.Zero(t, time.Since(began))
+		New(Config{}).Close()
+	})
+}
+
+func TestDialsHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := opened(t, func(ctx context.Context) (redis.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		began := time.Now()
+		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, context.DeadlineExceeded)
+		require.Equal(t, 5*time.Second, time.Since(began))
+
+		p := serving()
+		odd := opened(t, func(ctx context.Context) (redis.Conn, error) {
+			conn, err := p.dial(ctx)
+			return struct{ redis.Conn }{conn}, err
+		})
+		require.ErrorIs(t, await(t, start(odd, set("a"), time.Second)).err, errNoTimeouts)
+		synctest.Wait()
+		require.Zero(t, p.open())
+	})
+}

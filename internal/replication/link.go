@@ -1,0 +1,208 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// request is a call on its way.
+type request struct {
+	call     *transport.Call
+	replicas int
+	until    time.Time // when its time is over
+	done     transport.Replicated
+	eval     bool // the server did not know the script: send its text
+
+	reply   any   // of the exchange
+	refusal error // what the server said instead
+}
+
+// endAll ends calls of which nothing else is known.
+func endAll(batch []*request, err error) {
+	for _, r := range batch {
+		r.done(nil, 0, err)
+	}
+}
+
+// link is the connection. It belongs to one goroutine.
+type link struct {
+	conn     redis.Conn
+	stop     func() bool                  // ends the watch for Close
+	known    map[*transport.Script]string // the digests of scripts that the server was sent on it
+	readOnly bool                         // the server has said so
+}
+
+// newLink makes a link of conn, which ends with ctx.
+func newLink(ctx context.Context, conn redis.Conn) (*link, error) {
+	if _, ok := conn.(redis.ConnWithTimeout); !ok {
+		if conn != nil {
+			_ = conn.Close() // it is of no use
+		}
+		return nil, errNoTimeouts
+	}
+	return &link{
+		conn:  conn,
+		stop:  context.AfterFunc(ctx, func() { _ = conn.Close() }),
+		known: map[*transport.Script]string{},
+	}, nil
+}
+
+func (l *link) close() {
+	l.stop()
+	_ = l.conn.Close() // broken already, or of no use any more
+}
+
+// exchange sends calls and a WAIT behind them, and ends those that were answered. It
+// returns the ones whose script the server did not know. After an error nothing is
+// known of any, none has ended, and the connection is of no use.
+func (l *link) exchange(batch []*request, command time.Duration) (again []*request, err error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	replicas, wait := demand(batch)
+	// The connection knows no other end: neither reads nor writes have a bound.
+	silence := time.AfterFunc(wait+command, func() { _ = l.conn.Close() })
+	defer silence.Stop()
+	if err := l.write(batch, replicas, wait); err != nil {
+		return nil, err
+	}
+	for _, r := range batch {
+		if r.reply, r.refusal, err = l.receive(); err != nil {
+			return nil, silent(err, wait+command, silence)
+		}
+	}
+	reply, refusal, err := l.receive()
+	if err != nil {
+		return nil, silent(err, wait+command, silence)
+	}
+	have, ok := reply.(int64)
+	if !ok && refusal == nil {
+		return nil, fmt.Errorf("unexpected reply to WAIT: %T", reply)
+	}
+	for _, r := range batch {
+		if r.unknown() {
+			r.eval = true
+			again = append(again, r)
+			continue
+		}
+		r.end(have, refusal)
+	}
+	return again, nil
+}
+
+// withdraw ends the calls that were taken back, and returns the others.
+func withdraw(batch []*request) []*request {
+	sent := make([]*request, 0, len(batch))
+	for _, r := range batch {
+		switch {
+		case r.call.Abandoned(): // on an earlier connection
+			r.done(nil, 0, transport.ErrUncertain)
+		case r.call.Claim(0):
+			sent = append(sent, r)
+		default:
+			r.done(nil, 0, transport.ErrNotSent)
+		}
+	}
+	return sent
+}
+
+// demand returns what calls wait for: the most replicas, and the longest time. WAIT
+// takes 0 for no end, so it is a millisecond at least.
+func demand(batch []*request) (replicas int, wait time.Duration) {
+	now := time.Now()
+	for _, r := range batch {
+		replicas = max(replicas, r.replicas)
+		wait = max(wait, r.until.Sub(now))
+	}
+	return replicas, max(wait.Truncate(time.Millisecond), time.Millisecond)
+}
+
+func (l *link) write(batch []*request, replicas int, wait time.Duration) error {
+	for _, r := range batch {
+		if err := l.send(r); err != nil {
+			return err
+		}
+	}
+	if err := l.conn.Send("WAIT", replicas, wait.Milliseconds()); err != nil {
+		return err
+	}
+	return l.conn.Flush()
+}
+
+// send writes one call. A script's text goes first on each connection, so that a new
+// server does not cost a WAIT for nothing.
+func (l *link) send(r *request) error {
+	c := r.call
+	if c.Script == nil {
+		return l.conn.Send(c.Command, c.Args...)
+	}
+	command, script := "EVALSHA", l.known[c.Script]
+	if script == "" || r.eval {
+		l.known[c.Script] = c.Script.SHA()
+		command, script = "EVAL", c.Script.Text()
+	}
+	args := make([]any, 0, 2+len(c.Args))
+	return l.conn.Send(command, append(append(args, script, c.NumKeys), c.Args...)...)
+}
+
+// receive returns the next reply: what the server said, or how it refused.
+func (l *link) receive() (reply any, refusal, err error) {
+	reply, err = wire.Receive(l.conn, 0)
+	var sent redis.Error
+	switch {
+	case err == nil:
+		return plain(reply), nil, nil
+	case !errors.As(err, &sent):
+		return nil, nil, err
+	}
+	se := &transport.ServerError{Text: string(sent)}
+	l.readOnly = l.readOnly || se.HasCode("READONLY")
+	return nil, se, nil
+}
+
+// plain replaces redigo's errors inside an array by the transport's.
+func plain(reply any) any {
+	switch r := reply.(type) {
+	case []any:
+		for i := range r {
+			r[i] = plain(r[i])
+		}
+	case redis.Error:
+		return &transport.ServerError{Text: string(r)}
+	}
+	return reply
+}
+
+// silent makes the error of a connection that was given up say why.
+func silent(err error, limit time.Duration, timer *time.Timer) error {
+	if timer.Stop() {
+		return err
+	}
+	return fmt.Errorf("no reply within %v", limit)
+}
+
+// unknown reports whether the server did not know the script, for the first time.
+func (r *request) unknown() bool {
+	var se *transport.ServerError
+	return !r.eval && r.call.Script != nil && errors.As(r.refusal, &se) && strings.HasPrefix(se.Text, "NOSCRIPT")
+}
+
+// end ends a call that was answered, with what the server said of replicas.
+func (r *request) end(have int64, refusal error) {
+	if r.refusal != nil {
+		refusal = r.refusal
+	}
+	if refusal != nil {
+		r.done(nil, 0, refusal)
+		return
+	}
+	r.done(r.reply, have, nil)
+}

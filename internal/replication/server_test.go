@@ -1,0 +1,74 @@
+package replication
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// cutAfter is how long is waited for a replica that is cut off.
+const cutAfter = 300 * time.Millisecond
+
+// withReplica is a master, and what its replica is reached through.
+func withReplica(t *testing.T) (*redistest.Server, *redistest.Proxy) {
+	t.Helper()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	link := redistest.NewProxy(t, master.Addr())
+	replica.Follow(t, link.Addr())
+	return master, link
+}
+
+func dialling(s *redistest.Server) func(context.Context) (redis.Conn, error) {
+	return func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }
+}
+
+// A replica that is cut off has all that was written before, and counts for nothing:
+// what matters is the last write of the connection that asks.
+func TestReplicaCountsOnlyWhenItHasTheWrite(t *testing.T) {
+	t.Parallel()
+	master, link := withReplica(t)
+	b := opened(t, dialling(master))
+	require.EqualValues(t, 1, has(t, b, eval("a"), patience, 1))
+	require.EqualValues(t, 1, has(t, b, eval("b"), patience, 1), "by its digest")
+	master.Do(t, "SCRIPT", "FLUSH")
+	require.EqualValues(t, 1, has(t, b, eval("c"), patience, 1))
+
+	link.Blackhole()
+	began := time.Now()
+	require.EqualValues(t, 1, has(t, b, eval("d"), cutAfter, 0))
+	require.GreaterOrEqual(t, time.Since(began), cutAfter)
+	has(t, b, set("e"), cutAfter, 0)
+	master.KillClients(t, "normal")
+	has(t, b, set("f"), cutAfter, 0)
+	link.Heal()
+	has(t, b, set("g"), patience, 1)
+}
+
+func TestMasterWithoutReplicasHasNone(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	b := opened(t, dialling(master))
+	began := time.Now()
+	has(t, b, set("a"), cutAfter, 0)
+	require.GreaterOrEqual(t, time.Since(began), cutAfter, "one may come")
+	master.Do(t, "HSET", "h", "f", "v")
+	o := await(t, start(b, set("h"), cutAfter))
+	require.NoError(t, o.err, "SET replaces it")
+	o = await(t, start(b, &transport.Call{Command: "LPUSH", Args: []any{"h", "v"}}, cutAfter))
+	require.True(t, transport.IsCode(o.err, "WRONGTYPE"))
+	b.Close()
+	require.Eventually(t, func() bool {
+		list, err := redis.String(master.Do(t, "CLIENT", "LIST"), nil)
+		return err == nil && !strings.Contains(list, "cmd=wait")
+	}, patience, time.Millisecond, "nothing is left on the server")
+}

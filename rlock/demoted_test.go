@@ -1,0 +1,74 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// An old master that has become a replica keeps its connections, and the address leads
+// to the new one: a virtual address, a proxy, a name. Who writes there is told, and goes
+// over, without anybody's help; so do those who listen. Holders keep what has survived,
+// and learn of the rest.
+func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	address := redistest.NewProxy(t, master.Addr())
+	const lease = 2 * shortLease
+	log, logged := newJournal()
+	client := connect(t, address.URL(), redlatch.WithWatchdogTimeout(lease), logged, noPoll())
+	survives := take(t, rlock.New(client, "survives"))
+	until(t, soon, "the replica has it", func() bool { return locked(t, replica, "survives") })
+	const heldByHand = "held"
+
+	replica.Lead(t)
+	holdByHand(t, replica, heldByHand, unheard)
+	holdByHand(t, master, heldByHand, unheard)
+	lost := take(t, rlock.New(client, "lost"))
+	waiting := await(t.Context(), rlock.New(client, heldByHand))
+	awaitWaiters(t, master, heldByHand)
+	address.Redirect(replica.Addr())
+	replica.Do(t, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	master.Follow(t, replica.Addr())
+	before := address.Connections()
+
+	hold := take(t, rlock.New(client, "new"))
+	require.NoError(t, hold.Err())
+	require.True(t, locked(t, replica, "new"))
+	until(t, soon, "nobody is left behind", func() bool {
+		return len(master.Channels(t)) == 0 && listeners(t, replica, heldByHand) == 1
+	})
+	require.Equal(t, before, address.Connections(), "one for one")
+	freeByHand(t, replica, heldByHand)
+	require.NoError(t, waiting.acquired(t, soon).Unlock())
+
+	awaitClosed(t, lost.Context(t.Context()).Done(), lease/3+slack, "the loss")
+	require.ErrorIs(t, lost.Err(), redlatch.ErrLost)
+	awaitRenewal(t, replica, "survives")
+	require.NoError(t, survives.Unlock())
+	require.NoError(t, hold.Unlock())
+	require.Equal(t, 1, log.count("has become a replica", "level=WARN"))
+	require.Zero(t, log.count("connection lost"))
+}
+
+// An address that goes on leading to the replica is asked again and again, but never
+// without a pause, and callers hear why nothing can be written.
+func TestReplicaThatStaysOneIsNotDialledWithoutPauses(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	client := connect(t, replica.URL(), redlatch.WithCommandTimeout(time.Second))
+	_, err := rlock.New(client, "job").TryLock(t.Context())
+	require.Error(t, err)
+	require.ErrorContains(t, err, "READONLY")
+	require.Less(t, replica.CommandStats(t)["client|id"], int64(20), "connections made")
+
+	replica.Lead(t)
+	require.NoError(t, take(t, rlock.New(client, "job")).Unlock())
+}

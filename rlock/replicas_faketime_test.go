@@ -1,0 +1,239 @@
+package rlock_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// The tests of this file run on fake time, with replicas that answer when they are told.
+
+// copying is a transport to a server with a replica, which the test plays.
+type copying struct {
+	transport.Transport
+
+	mu    sync.Mutex // guards what follows
+	after time.Duration
+	have  int64
+	away  bool
+}
+
+// Start is part of transport.Transport.
+func (c *copying) Start(call *transport.Call, done transport.Done) {
+	c.mu.Lock()
+	away := c.away
+	c.mu.Unlock()
+	if away {
+		done(nil, transport.ErrNotSent)
+		return
+	}
+	c.Transport.Start(call, done)
+}
+
+// Replicate is part of transport.Replicator.
+func (c *copying) Replicate(call *transport.Call, _ int, timeout time.Duration, done transport.Replicated) {
+	c.mu.Lock()
+	after, have := min(c.after, timeout), c.have
+	if c.after > timeout {
+		have = 0
+	}
+	c.mu.Unlock()
+	c.Transport.Start(call, func(reply any, err error) {
+		time.AfterFunc(after, func() { done(reply, have, err) })
+	})
+}
+
+// answers sets after what time how many replicas have a lock.
+func (c *copying) answers(after time.Duration, have int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.after, c.have = after, have
+}
+
+// isAway sets whether calls are refused.
+func (c *copying) isAway(away bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = away
+}
+
+// copied is a client with such a transport, inside a bubble.
+func copied(t *testing.T, timeout time.Duration, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client, *copying) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	c := &copying{Transport: redigoTransport(srv), have: 1}
+	client, err := redlatch.NewWithTransport(c, append(opts, redlatch.WithReplicaSync(1, timeout))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return srv, client, c
+}
+
+// The time in which replicas are waited for is the hold's.
+func TestLeaseCountsFromTheAcquireAndNotFromItsReplicas(t *testing.T) {
+	for kind, lock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, replica := copied(t, 10*time.Second)
+				replica.answers(4*time.Second, 1)
+				began := time.Now()
+				hold := take(t, lock(client, "job"), rlock.WithLease(20*time.Second))
+				require.Equal(t, 4*time.Second, time.Since(began))
+				require.Equal(t, 15*time.Second, hold.Remaining(), "20 s, less the margin and the wait")
+				require.Equal(t, 16*time.Second, ttl(t, srv, "job"), "it was not prolonged")
+				require.NoError(t, hold.Unlock())
+			})
+		})
+	}
+}
+
+func TestHoldIsRenewedWhileItsReplicasAreWaitedFor(t *testing.T) {
+	for kind, lock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, replica := copied(t, time.Minute)
+				replica.answers(50*time.Second, 1)
+				hold := take(t, lock(client, "job"), rlock.WithWatchdog(3*time.Second))
+				require.NoError(t, hold.Err())
+				require.Greater(t, ttl(t, srv, "job"), 1900*time.Millisecond)
+				require.NoError(t, hold.Unlock())
+			})
+		})
+	}
+}
+
+func TestHoldThatIsOverBeforeItsReplicasHaveItIsNobodys(t *testing.T) {
+	for kind, lock := range kinds {
+		for what, opt := range map[string]rlock.Option{
+			"lease": rlock.WithLease(2 * time.Second), "maximum": rlock.WithMaxHold(2 * time.Second), "taken": rlock.WithWatchdog(3 * time.Second),
+		} {
+			t.Run(kind+" "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := &witness{}
+					var opts []redlatch.Option
+					if kind == "fair" {
+						opts = append(opts, redlatch.WithObserver(w)) // and without one it is the same
+					}
+					srv, client, replica := copied(t, 10*time.Second, opts...)
+					replica.answers(4*time.Second, 1)
+					tried := await(t.Context(), lock(client, "job"), opt)
+					synctest.Wait()
+					if what == "taken" {
+						srv.Do(t, "DEL", "job")
+					}
+					err := tried.failed(t, time.Minute)
+					require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+					require.NotErrorIs(t, err, redlatch.ErrLost, "nobody had it")
+					synctest.Wait()
+					require.Empty(t, keysLike(t, srv, "*"))
+					require.Empty(t, endings(w), "nobody was told that it began")
+					replica.answers(0, 1)
+					require.NoError(t, take(t, lock(client, "job")).Unlock())
+				})
+			})
+		}
+	}
+}
+
+// endings returns what an observer was told of holds.
+func endings(w *witness) (told []redlatch.Event) {
+	for _, e := range w.since() {
+		switch e.(type) {
+		case redlatch.Ended, redlatch.Released, redlatch.Acquired:
+			told = append(told, e)
+		}
+	}
+	return told
+}
+
+func TestObserverIsToldOnlyOfWhatItsReplicasHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		_, client, replica := copied(t, time.Second, redlatch.WithObserver(w))
+		replica.answers(time.Hour, 1)
+		l := rlock.New(client, "job")
+		_, err := l.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+		require.Equal(t, []redlatch.Event{
+			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: time.Second, Attempts: 1, Err: err},
+		}, w.since())
+		replica.answers(0, 1)
+		hold := take(t, l)
+		require.NoError(t, hold.Unlock())
+		require.Len(t, endings(w), 3)
+	})
+}
+
+// The callers of one process stand in line while one of them waits for replicas, and
+// the turn goes on whatever comes of it.
+func TestTurnGoesOnWhenReplicasDoNotHaveALock(t *testing.T) {
+	for kind, lock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, replica := copied(t, time.Second, noPoll())
+				replica.answers(time.Hour, 1)
+				began := time.Now()
+				var all []*waiter
+				for range 5 {
+					all = append(all, await(t.Context(), lock(client, "job")))
+				}
+				for _, w := range all {
+					require.ErrorIs(t, w.failed(t, time.Minute), redlatch.ErrNotReplicated)
+				}
+				require.Less(t, time.Since(began), 6*time.Second, "one after the other, and nobody slept")
+				synctest.Wait()
+				require.Empty(t, keysLike(t, srv, "*"))
+			})
+		})
+	}
+}
+
+// What is left of an acquisition that came to nothing is given back while Redis is away.
+func TestLockIsGivenBackWhenRedisIsAwayMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, replica := copied(t, time.Second)
+		replica.answers(500*time.Millisecond, 0)
+		tried := await(t.Context(), rlock.New(client, "job"))
+		synctest.Wait()
+		require.True(t, locked(t, srv, "job"))
+		replica.isAway(true)
+		err := tried.failed(t, time.Minute)
+		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+		time.Sleep(10 * time.Second)
+		require.True(t, locked(t, srv, "job"))
+		replica.isAway(false)
+		time.Sleep(2 * time.Second)
+		require.Empty(t, keysLike(t, srv, "*"))
+	})
+}
+
+func TestOwnerGivenIsForgottenOnceHoweverItsAcquireEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, replica := copied(t, time.Second)
+		traveller, err := codec.ParseOwner(foreignOwner)
+		require.NoError(t, err)
+		l := rlock.New(client, "job")
+		// A lease that another hold of the owner counts on is not shortened: the two
+		// know of each other, also after one that came to nothing.
+		long := take(t, l, rlock.WithOwner(traveller), rlock.WithLease(time.Minute))
+		for range 3 {
+			replica.answers(time.Hour, 1)
+			_, err = l.TryLock(t.Context(), rlock.WithOwner(traveller))
+			require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+		}
+		replica.answers(0, 1)
+		short := take(t, l, rlock.WithOwner(traveller), rlock.WithLease(5*time.Second))
+		require.NoError(t, short.Unlock())
+		require.Greater(t, ttl(t, srv, "job"), 50*time.Second)
+		require.NoError(t, long.Unlock())
+	})
+}
