@@ -71,7 +71,8 @@ func bothKindsWake(t *testing.T, cluster *redistest.Cluster, client lib.Client) 
 	wg.Wait()
 	for i, sub := range subs {
 		command := []string{"PUBLISH", "SPUBLISH"}[i%2]
-		cluster.Do(t, command, fmt.Sprint("channel", i), command)
+		_, err := do(tr, command, fmt.Sprint("channel", i), command)
+		require.NoError(t, err)
 		assert.Equal(t, transport.Event{Payload: command}, event(t, sub))
 	}
 	for _, s := range cluster.Nodes() {
