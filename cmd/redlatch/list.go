@@ -25,6 +25,7 @@ type lister struct {
 
 	out      io.Writer
 	complain io.Writer
+	unread   int // hashes that the last look could not look into
 }
 
 func newList(g *globals) *cobra.Command {
@@ -96,7 +97,11 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 	})
 	t.flush()
 	bar.clear()
-	if err == nil && t.told == 0 {
+	switch {
+	case err != nil || t.told > 0:
+	case l.unread > 0:
+		l.say("no locks that this user may see%s", l.matching())
+	default:
 		l.say("no locks here%s", l.matching())
 	}
 	return err
@@ -131,7 +136,7 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	case err != nil:
 		return l.from.Problem(err)
 	}
-	if unread.Keys > 0 {
+	if l.unread = unread.Keys; l.unread > 0 {
 		bar.clear()
 		l.say("%d hashes were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
 	}

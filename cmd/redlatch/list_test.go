@@ -85,6 +85,10 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	require.NotContains(t, got.stdout, "secret")
 	oneLine(t, got.stderr)
 	require.Contains(t, got.stderr, "1 hashes were not looked into: this user may not read them (NOPERM")
+	got = finish(t, url, "list", "sec*")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "\nredlatch: no locks that this user may see that match sec*\n")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
 	got = finish(t, url, "list")

@@ -230,5 +230,8 @@ func (s *status) help() string {
 			return fmt.Sprintf(", unless a Redlatch client that waits, as at place %d, takes it out", q.Position)
 		}
 	}
+	if s.length() > len(s.Queue) {
+		return fmt.Sprintf("; among the first %d no Redlatch client is seen that would take it out: `redlatch evict` does", len(s.Queue))
+	}
 	return "; no Redlatch client is seen to wait that would take it out: `redlatch evict` does"
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -83,7 +82,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 			return err
 		}
 		f := forcedOf(&first)
-		if first.in.Held() && !o.anyway {
+		if first.in.Held() && !o.anyway && f.kind() == "" {
 			f, first, err = o.examine(ctx, client, first)
 			if err != nil {
 				return err
@@ -121,13 +120,12 @@ func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, fi
 
 // refusal says why the lock is not taken, nil when it may be.
 func (o *unlockOptions) refusal(f *forced) error {
+	if why := f.kind(); why != "" {
+		return f.refuse(codeRefused, refusedKind, "%s. It is left alone", why)
+	}
 	switch {
 	case len(f.Holders) == 0:
 		return f.isFree()
-	case f.shape.Kind == listing.ReadWrite:
-		return f.refuse(codeRefused, refusedKind, "lock %q is a read-write lock of Redisson's, which has more keys: it is left alone", f.Name)
-	case f.shape.Odd != "":
-		return f.refuse(codeRefused, refusedKind, "%q is a hash, and no lock of Redisson's: %s. It is left alone", f.Name, f.shape.Odd)
 	case o.anyway:
 		return nil
 	case f.changed:

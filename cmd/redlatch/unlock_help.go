@@ -1,9 +1,10 @@
 package main
 
 const unlockHelp = `Takes the lock NAME away from whoever holds it and wakes those who wait, as
-Redisson's forceUnlock does; with --force alone only if its holder is known to
-be dead. It shows who would lose the lock, and whether the lease is renewed.
-Who may not read the queue of a fair lock wakes nobody in it: it says so.
+Redisson's forceUnlock does, if you say that its holder is dead: --force alone
+shows who would lose the lock, and whether the lease is renewed. Read/write
+locks of Redisson are left alone. Who may not read the queue of a fair lock
+wakes nobody in it: it says so.
 
   alive      the lease is seen to be renewed, as a watchdog does every third of
              it. It takes up to a third of the lease to see that (10 seconds,

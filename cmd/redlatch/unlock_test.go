@@ -264,6 +264,7 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 			require.Equal(t, 2, got.code, got.stderr)
 			oneLine(t, got.stderr)
 			require.Contains(t, got.stderr, "is a hash, and no lock of Redisson's")
+			require.Empty(t, got.stdout, "what it holds is nobody's business")
 			require.True(t, exists(t, s, name))
 		}
 	}

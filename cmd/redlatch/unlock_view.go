@@ -79,13 +79,7 @@ func forcedOf(s *sighting) *forced {
 		waiting := s.in.Waiting
 		f.Waiting = &waiting
 	}
-	holders := f.shape.Holders
-	if f.shape.Odd != "" { // what is no lock is shown as it is
-		for _, h := range s.in.Holders {
-			holders = append(holders, listing.Holder{Owner: h.Text, Count: h.CountText})
-		}
-	}
-	for _, h := range holders {
+	for _, h := range f.shape.Holders {
 		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, client: clientOf(h.Owner), Count: count(h.Count)})
 	}
 	if s.in.Held() && s.in.TTL >= 0 {
@@ -119,6 +113,18 @@ func (f *forced) lookBeside(ctx context.Context, srv *conn.Server) {
 func (f *forced) refuse(code int, why, format string, args ...any) error {
 	f.Refused = why
 	return exitf(code, format, args...)
+}
+
+// kind says why this is nothing to take, whoever holds it, "" when it is a lock like
+// others.
+func (f *forced) kind() string {
+	switch {
+	case f.shape.Odd != "":
+		return fmt.Sprintf("%q is a hash, and no lock of Redisson's: %s", f.Name, f.shape.Odd)
+	case f.shape.Kind == listing.ReadWrite:
+		return fmt.Sprintf("lock %q is a read-write lock of Redisson's, which has more keys", f.Name)
+	}
+	return ""
 }
 
 // isFree notes that there is nothing to take.
@@ -166,7 +172,7 @@ func (o *unlockOptions) tell(cmd *cobra.Command, f *forced) {
 		_ = printJSON(cmd, f) // an output that is gone has nobody to tell
 		return
 	}
-	if !o.shown {
+	if !o.shown && f.shape.Odd == "" { // what a hash of something else has is nobody's business here
 		f.print(cmd.OutOrStdout())
 	}
 	if f.Taken {

@@ -107,5 +107,16 @@ func (n *Need) Words(prefix string) []string {
 			words = append(words, n.Patterns[i].Word(prefix))
 		}
 	}
+	return withoutCovered(words)
+}
+
+// withoutCovered leaves out the patterns that one of all keys, or of all channels, has
+// besides: Redis refuses a line that has both.
+func withoutCovered(words []string) []string {
+	for _, all := range []string{"~*", "&*"} {
+		if slices.Contains(words, all) {
+			words = slices.DeleteFunc(words, func(w string) bool { return w[0] == all[0] && w != all })
+		}
+	}
 	return words
 }

@@ -156,3 +156,18 @@ func TestUsersThatInspectAndRepairTakeNoLock(t *testing.T) {
 		require.Error(t, try(t, s, redistest.Rights(t, "A user that inspects"), look))
 	})
 }
+
+// Redis refuses a line that adds a pattern to one of all.
+func TestALineForAllNamesIsOneThatTheServerTakes(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		for _, n := range rights.All() {
+			args := []any{"SETUSER", "of-" + n.ID}
+			for _, word := range n.Words("") {
+				args = append(args, word)
+			}
+			require.Equal(t, "OK", s.Do(t, "ACL", args...), n.ID)
+		}
+	})
+}
