@@ -80,8 +80,8 @@ vuln: ## Look for known vulnerabilities in what is used (needs the internet: a d
 stress: setup ## Break servers, networks and processes for DURATION (10m) and judge what their clients saw (SEED: repeat a schedule)
 	cd stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
 
-adapters: setup ## Vet, lint and test the transports over go-redis and rueidis
-	scripts/adapters-check.sh
+adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (RUN: some tests)
+	RUN="$(RUN)" scripts/adapters-check.sh
 
 stress-check: ## Vet, lint and test the nemesis run's checker itself
 	scripts/module-check.sh stress

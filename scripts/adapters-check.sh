@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Vets, lints and tests the adapters, modules of their own: all of them, or the named
-# ones: scripts/adapters-check.sh goredis.
+# ones: scripts/adapters-check.sh goredis. RUN picks tests, as go test -run does.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -16,5 +16,5 @@ fi
 for name in "$@"; do
 	scripts/module-check.sh "adapter/$name"
 	# Many at once: most of what they do is to wait for servers that have failed.
-	(cd "adapter/$name" && go test -race -count=1 -parallel 16 -timeout 5m ./...)
+	(cd "adapter/$name" && go test -race -count=1 -parallel 16 -timeout 5m -run "${RUN:-.}" ./...)
 done
