@@ -3,6 +3,7 @@ package goredis
 import (
 	"sync"
 
+	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/pubsub"
 )
 
@@ -12,7 +13,7 @@ type ear struct {
 	wake chan struct{} // cap 1: there is news
 
 	mu   sync.Mutex // guards what follows
-	said claims
+	said sentinel.Said
 	news news
 }
 
@@ -26,7 +27,7 @@ type news struct {
 
 var _ pubsub.Sink = (*ear)(nil)
 
-func newEar() *ear { return &ear{wake: make(chan struct{}, 1), said: claims{}} }
+func newEar() *ear { return &ear{wake: make(chan struct{}, 1), said: sentinel.Said{}} }
 
 // take returns what is new.
 func (e *ear) take() news {
@@ -52,17 +53,17 @@ func (*ear) Acked(bool) {}
 
 // Message is part of pubsub.Sink.
 func (e *ear) Message(payload string) {
-	c, ok := parseHello(payload)
+	c, ok := sentinel.Parse(payload)
 	if !ok {
 		return
 	}
 	e.note(func(n *news) {
 		n.heard = true
-		switch first, switched := e.said.take(c); {
+		switch first, switched := e.said.Take(c); {
 		case first:
 			n.first = true
 		case switched:
-			n.switched = c.addr
+			n.switched = c.Addr
 		}
 	})
 }

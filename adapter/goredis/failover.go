@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -88,7 +89,7 @@ func (f *failover) begin() { f.wg.Go(f.watch) }
 // watch runs until Close.
 func (f *failover) watch() {
 	e := newEar()
-	stop := f.Listen(helloChannel, e)
+	stop := f.Listen(sentinel.Channel, e)
 	defer func() { stop() }()
 	quiet := time.NewTimer(silence)
 	defer quiet.Stop()
@@ -98,7 +99,7 @@ func (f *failover) watch() {
 			n := e.take()
 			if n.failed != nil {
 				f.deaf(n.failed)
-				stop = f.Listen(helloChannel, e)
+				stop = f.Listen(sentinel.Channel, e)
 			}
 			if n.heard {
 				quiet.Reset(silence)
@@ -131,7 +132,7 @@ func (f *failover) deaf(err error) {
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
 		f.refused.Do(func() {
 			f.logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
-				"channel", helloChannel, "error", err)
+				"channel", sentinel.Channel, "error", err)
 		})
 	}
 	if f.pause(askEvery) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -67,7 +68,7 @@ func (p *pair) says(t *testing.T, on, master int, epoch int64) int64 {
 	t.Helper()
 	host, port, err := net.SplitHostPort(p.servers[master].Addr())
 	require.NoError(t, err)
-	n, isNumber := p.servers[on].Do(t, "PUBLISH", helloChannel,
+	n, isNumber := p.servers[on].Do(t, "PUBLISH", sentinel.Channel,
 		fmt.Sprintf("127.0.0.1,26379,id,%d,mymaster,%s,%s,%d", epoch, host, port, epoch)).(int64)
 	require.True(t, isNumber)
 	return n
@@ -147,7 +148,7 @@ func TestOldWordsMoveNobody(t *testing.T) {
 	for range 20 {
 		p.says(t, 0, 1, 6)
 		p.says(t, 0, 0, 7)
-		p.servers[0].Do(t, "PUBLISH", helloChannel, "no,such,message")
+		p.servers[0].Do(t, "PUBLISH", sentinel.Channel, "no,such,message")
 	}
 	require.Equal(t, 0, p.at(t))
 	require.Equal(t, dials, p.dials.Load(), "nobody was asked")
@@ -185,18 +186,4 @@ func TestSentinelsThatCannotBeHeardAreAsked(t *testing.T) {
 	p.named.Store(1)
 	p.movesTo(t, 1, askEvery+2*time.Second)
 	require.Contains(t, p.logged.String(), "cannot be heard")
-}
-
-func TestHelloOfASentinel(t *testing.T) {
-	t.Parallel()
-	c, ok := parseHello("127.0.0.1,26379,cafe,3,mymaster,10.0.0.7,6379,2")
-	require.True(t, ok)
-	require.Equal(t, claim{name: "mymaster", addr: "10.0.0.7:6379", epoch: 2}, c)
-	c, ok = parseHello("::1,26379,cafe,3,m,fe80::1,6379,2")
-	require.True(t, ok)
-	require.Equal(t, "[fe80::1]:6379", c.addr)
-	for _, text := range []string{"", "0", ",,,,,,,", "a,b,c,d,e,f,g", "a,b,c,d,e,f,g,h,1", "a,b,c,d,e,f,g,x"} {
-		_, ok := parseHello(text)
-		require.False(t, ok, text)
-	}
 }

@@ -1,43 +1,17 @@
 package rueidis
 
 import (
-	"net"
-	"strconv"
-	"strings"
 	"sync"
+
+	"github.com/redlatch/redlatch/internal/sentinel"
 )
-
-// helloChannel is where every Sentinel says, on the master and on all replicas, every
-// two seconds and at once when something has changed, who it takes for the master.
-const helloChannel = "__sentinel__:hello"
-
-// claim is who a Sentinel takes for the master.
-type claim struct {
-	name  string // of the master, as the Sentinels call it
-	addr  string // host:port
-	epoch int64  // grows with every switch
-}
-
-// parseHello reads a Sentinel's message: its own address, port, id and epoch, and then
-// the master's name, address, port and epoch.
-func parseHello(payload string) (claim, bool) {
-	parts := strings.Split(payload, ",")
-	if len(parts) != 8 {
-		return claim{}, false
-	}
-	epoch, err := strconv.ParseInt(parts[7], 10, 64)
-	if err != nil {
-		return claim{}, false
-	}
-	return claim{name: parts[4], addr: net.JoinHostPort(parts[5], parts[6]), epoch: epoch}, true
-}
 
 // claims are what the Sentinels have said. It is the pubsub.Sink that hears them.
 type claims struct {
 	wake chan struct{}
 
 	mu     sync.Mutex // guards what follows
-	last   map[string]claim
+	last   sentinel.Said
 	turned string // the master that was named in place of another, "" if none was
 	err    error
 	warned bool
@@ -48,21 +22,17 @@ func (*claims) Acked(bool) {}
 
 // Message is part of pubsub.Sink.
 func (cs *claims) Message(payload string) {
-	c, ok := parseHello(payload)
+	c, ok := sentinel.Parse(payload)
 	if !ok {
 		return
 	}
 	cs.mu.Lock()
-	last, known := cs.last[c.name]
-	switched := known && c.epoch > last.epoch && c.addr != last.addr
-	if !known || c.epoch >= last.epoch {
-		if cs.last == nil {
-			cs.last = map[string]claim{}
-		}
-		cs.last[c.name] = c
+	if cs.last == nil {
+		cs.last = sentinel.Said{}
 	}
+	_, switched := cs.last.Take(c)
 	if switched {
-		cs.turned = c.addr
+		cs.turned = c.Addr
 	}
 	cs.mu.Unlock()
 	if switched {

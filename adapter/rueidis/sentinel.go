@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -91,7 +92,7 @@ func (w *watch) run(r *core.Redigo) {
 		case <-w.quit:
 			return
 		case <-again.C:
-			stop = r.Listen(helloChannel, &w.said)
+			stop = r.Listen(sentinel.Channel, &w.said)
 		case <-ticker.C:
 		case <-barred:
 			w.pardon()
@@ -154,7 +155,7 @@ func (w *watch) named() string {
 func (w *watch) deaf(err error) {
 	if transport.IsCode(err, "NOPERM") && w.said.told() {
 		w.logger.Warn("redlatch: the Sentinels' messages cannot be heard: a switch of masters is noticed when the client notices it",
-			"channel", helloChannel, "error", err)
+			"channel", sentinel.Channel, "error", err)
 	}
 }
 
