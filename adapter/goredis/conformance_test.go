@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -34,27 +35,12 @@ func reckless(addr string) *redis.Options {
 
 // proxied is what a proxy can do whatever server is behind it.
 func proxied(proxy *redistest.Proxy) transporttest.Harness {
-	reset := func(testing.TB) { proxy.Reset() }
-	return transporttest.Harness{
-		CutConnections: reset,
-		CutSubscribers: reset,
-		Freeze:         func(testing.TB) { proxy.Blackhole() },
-		Thaw:           func(testing.TB) { proxy.Heal() },
-		HoldReplies: func(testing.TB) func() {
-			proxy.Blackhole(redistest.ToClient)
-			return func() { proxy.Heal(redistest.ToClient) }
-		},
-		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) {
-			proxy.KeepHalfDead(true)
-			held := proxy.HoldMatching(redistest.ToServer, text)
-			return held.Seen(), held.Release
-		},
-		Stop: func(testing.TB) {
-			proxy.Refuse(true)
-			proxy.Reset()
-		},
-		UrgentFirst: true,
+	h := breakable.Harness(proxy)
+	h.Stop = func(testing.TB) {
+		proxy.Refuse(true)
+		proxy.Reset()
 	}
+	return h
 }
 
 func TestConformsOnOneServer(t *testing.T) {

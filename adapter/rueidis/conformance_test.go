@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -21,27 +22,12 @@ import (
 func proxied(t *testing.T, proxy *redistest.Proxy, opt lib.ClientOption) transporttest.Harness {
 	t.Helper()
 	client := clientOf(t, opt)
-	reset := func(testing.TB) { proxy.Reset() }
-	return transporttest.Harness{
-		New: func(tb testing.TB) transport.Transport {
-			tb.Helper()
-			return over(tb, client)
-		},
-		CutConnections: reset,
-		CutSubscribers: reset,
-		Freeze:         func(testing.TB) { proxy.Blackhole() },
-		Thaw:           func(testing.TB) { proxy.Heal() },
-		HoldReplies: func(testing.TB) func() {
-			proxy.Blackhole(redistest.ToClient)
-			return func() { proxy.Heal(redistest.ToClient) }
-		},
-		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) {
-			proxy.KeepHalfDead(true)
-			held := proxy.HoldMatching(redistest.ToServer, text)
-			return held.Seen(), held.Release
-		},
-		UrgentFirst: true,
+	h := breakable.Harness(proxy)
+	h.New = func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, client)
 	}
+	return h
 }
 
 func forbid(server *redistest.Server) func(testing.TB, string) {

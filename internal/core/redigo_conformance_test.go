@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -69,24 +70,9 @@ func replicaOf(server *redistest.Server) func(testing.TB) (func(), func()) {
 
 // proxied is what a proxy can do whatever server is behind it.
 func proxied(proxy *redistest.Proxy) transporttest.Harness {
-	reset := func(testing.TB) { proxy.Reset() }
-	return transporttest.Harness{
-		New:            newRedigoTo(proxy.Addr()),
-		CutConnections: reset,
-		CutSubscribers: reset,
-		Freeze:         func(testing.TB) { proxy.Blackhole() },
-		Thaw:           func(testing.TB) { proxy.Heal() },
-		HoldReplies: func(testing.TB) func() {
-			proxy.Blackhole(redistest.ToClient)
-			return func() { proxy.Heal(redistest.ToClient) }
-		},
-		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) {
-			proxy.KeepHalfDead(true)
-			held := proxy.HoldMatching(redistest.ToServer, text)
-			return held.Seen(), held.Release
-		},
-		UrgentFirst: true,
-	}
+	h := breakable.Harness(proxy)
+	h.New = newRedigoTo(proxy.Addr())
+	return h
 }
 
 func TestRedigoConformsBehindABreakableNetwork(t *testing.T) {
