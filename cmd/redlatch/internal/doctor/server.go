@@ -36,7 +36,8 @@ func (e *exam) server() Finding {
 	case e.info["redis_mode"] == "sentinel":
 		return bad("Name the master that it watches.", "%s, a sentinel, which has no locks", what)
 	case e.isCluster():
-		return bad("Use a server of its own for locks.", "%s, part of a cluster, where Redlatch does not work yet", what)
+		return bad("Name a server of its own here. Programs reach clusters through the adapters.",
+			"%s, part of a cluster, where this tool does not work yet", what)
 	case e.info["role"] == "slave":
 		return bad("Name the master.", "%s, a replica, where no lock can be taken", what)
 	case err == nil && kind == "Redis" && major < leastMajor:
