@@ -45,3 +45,15 @@ func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T
 	require.NoError(t, next.Err())
 	require.NoError(t, next.Unlock())
 }
+
+// The next renewal would be ten seconds away.
+func TestU8HolderLearnsAtOnceThatAServerHasComeBackWithoutItsLock(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, server.URL(), redlatch.WithWatchdogTimeout(30*time.Second))
+	hold := take(t, rlock.New(client, redistest.Key(t)))
+	server.Kill()
+	server.Restart()
+	awaitClosed(t, hold.Context(t.Context()).Done(), 4*slack, "the loss")
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+}

@@ -68,17 +68,70 @@ func WithReplyLimit(d time.Duration) Option { return func(s *settings) { s.reply
 // makes one, or waits until one of its pool (BlockingPoolSize) is free. Default 5 s.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
-// WithServerClient sets how a server is reached that the client does not lead to: dial
-// makes a client to the server at addr, host:port, which the transport closes. In a
-// cluster it is not needed. Elsewhere there are two uses:
+// WithClientOption tells the options that client was made with, of which a client does
+// not speak itself. With them the transport can reach servers that the client does not
+// lead to, over a client of its own for each. In a cluster that is not needed.
+// Elsewhere there are two uses:
 //
+//   - When Sentinel has named another master, the transport goes there at once. Without
+//     this option it drops its connections to the former master all the same, and then
+//     waits, connected to nobody, until the client has turned: five seconds, in a
+//     failover that was measured.
 //   - The check that tells dead waiters of fair locks from live ones has to ask every
 //     node on which somebody may listen. Without this option it works only as long as
 //     the master has no replicas.
-//   - When Sentinel has named another master, the transport goes there at once. Without
-//     this option it waits, connected to nobody, until the client has turned there.
 //
+// Of opt the address, and all that concerns Sentinels, replicas and caches, is left out.
 // Default: none.
+func WithClientOption(opt rueidis.ClientOption) Option {
+	return func(s *settings) {
+		s.server = func(ctx context.Context, addr string) (rueidis.Client, error) {
+			return reach(ctx, serverOption(opt, addr))
+		}
+	}
+}
+
+// WithServerClient is [WithClientOption] for servers that are reached in another way
+// than the client's: dial makes a client to the server at addr, host:port, which the
+// transport closes. Of the two options the last one counts. Default: none.
 func WithServerClient(dial func(ctx context.Context, addr string) (rueidis.Client, error)) Option {
 	return func(s *settings) { s.server = dial }
+}
+
+// serverOption returns the options of a client to the one server at addr, made of those
+// of a client that leads elsewhere.
+func serverOption(opt rueidis.ClientOption, addr string) rueidis.ClientOption {
+	opt.InitAddress, opt.ForceSingleClient = []string{addr}, true
+	opt.Sentinel, opt.Standalone, opt.ClusterOption = rueidis.SentinelOption{}, rueidis.StandaloneOption{}, rueidis.ClusterOption{}
+	opt.ReplicaOnly, opt.SendToReplicas = false, nil
+	opt.ReplicaSelector, opt.ReadNodeSelector = nil, nil //nolint:staticcheck // an old name, but one that users may have
+	opt.DisableCache, opt.OnInvalidations, opt.NewCacheStoreFn = true, nil, nil
+	opt.PipelineMultiplex = -1 // one connection: it takes those that it uses besides
+	return opt
+}
+
+// reach makes a client, for which rueidis dials and cannot be stopped: one that comes
+// when ctx has ended is closed.
+func reach(ctx context.Context, opt rueidis.ClientOption) (rueidis.Client, error) {
+	type outcome struct {
+		client rueidis.Client
+		err    error
+	}
+	came := make(chan outcome)
+	go func() {
+		client, err := rueidis.NewClient(opt)
+		select {
+		case came <- outcome{client, err}:
+		case <-ctx.Done():
+			if err == nil {
+				client.Close()
+			}
+		}
+	}()
+	select {
+	case o := <-came:
+		return o.client, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("rueidis: no connection to %s: %w", opt.InitAddress[0], context.Cause(ctx))
+	}
 }

@@ -37,6 +37,7 @@ type Cluster struct {
 	byTag    map[int64]*node
 	tags     int64
 	news     chan struct{} // closed when a connection, or the owner of a slot, is replaced
+	lost     chan struct{} // closed when a connection to a master is lost, or a master is none any more
 	lacks    [kinds]bool   // the servers do not know this way to listen
 }
 
@@ -59,6 +60,7 @@ func New(cfg Config) *Cluster {
 		nodes:    map[string]*node{},
 		byTag:    map[int64]*node{},
 		news:     make(chan struct{}),
+		lost:     make(chan struct{}),
 	}
 	c.moves.wake = make(chan struct{}, 1)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -102,6 +104,28 @@ func (c *Cluster) reconnected(n *node) {
 func (c *Cluster) announceLocked() {
 	close(c.news)
 	c.news = make(chan struct{})
+}
+
+// Lost returns a channel that is closed when a connection to a master was lost, or a
+// master has ceased to be one: its locks may be gone. Ask again for the one after.
+func (c *Cluster) Lost() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
+// disconnected closes the channel of Lost, if n is a master.
+func (c *Cluster) disconnected(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n.left.IsZero() {
+		c.doubtLocked()
+	}
+}
+
+func (c *Cluster) doubtLocked() {
+	close(c.lost)
+	c.lost = make(chan struct{})
 }
 
 // Fence is part of transport.Fencer; see mux.Mux.Fence.

@@ -81,6 +81,7 @@ func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
 		},
 		Tag: tag, ReplyLimit: c.cfg.ReplyLimit, DialTimeout: c.cfg.DialTimeout,
 		Logger: c.cfg.Logger.With("node", n.addr), OnReconnect: func() { c.reconnected(n) },
+		OnLost: func() { c.disconnected(n) },
 	})
 }
 

@@ -80,6 +80,9 @@ func (m *Mux) serve(l *link) {
 	<-l.readerDone
 	m.roster.leave()
 	m.over(l)
+	if m.ctx.Err() == nil {
+		m.late.do(m.cfg.OnLost)
+	}
 }
 
 // over ends the calls in flight. Reader and writer have stopped: what is in

@@ -1,0 +1,49 @@
+package rueidis_test
+
+import (
+	"testing"
+
+	lib "github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/locksuite"
+	"github.com/redlatch/redlatch/internal/locksuite/failover"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// named makes a transport to a cluster over a client whose connections have a name.
+func named(tb testing.TB, c *redistest.Cluster, name string) transport.Transport {
+	tb.Helper()
+	return over(tb, clientOf(tb, lib.ClientOption{InitAddress: c.Addrs(), ClientName: name}))
+}
+
+func unnamed(tb testing.TB, c *redistest.Cluster) transport.Transport {
+	tb.Helper()
+	return named(tb, c, "")
+}
+
+func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T) {
+	t.Parallel()
+	locksuite.ManyWaiters(t, named)
+}
+
+//nolint:tparallel,paralleltest // ManyHolds decides
+func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
+	locksuite.ManyHolds(t, unnamed)
+}
+
+// TestFailoverTable replaces masters under locks; see package failover.
+//
+//nolint:tparallel // Run decides
+func TestFailoverTable(t *testing.T) {
+	failover.Run(t, failover.Adapter{
+		Name:    "rueidis",
+		Cluster: unnamed,
+		Sentinels: func(tb testing.TB, set *redistest.Sentinels) transport.Transport {
+			tb.Helper()
+			opt := sentinels(set)
+			return over(tb, clientOf(tb, opt), rueidis.WithClientOption(opt))
+		},
+	})
+}

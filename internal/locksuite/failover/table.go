@@ -1,0 +1,102 @@
+package failover
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+const (
+	// downAfter is how long Sentinels wait for a master that is silent.
+	downAfter = time.Second
+	// pauseBound, toldBound and servedBound are what the figures are held to, far above
+	// what they are on an idle machine. Nothing may come later than the lease.
+	pauseBound, toldBound, servedBound = 15 * time.Second, 15 * time.Second, 5 * time.Second
+)
+
+// Run tries each failure in a cluster and with Sentinels, and holds that every holder
+// is told, and that everybody who waits gets in, on Redis and on Valkey in turn. With
+// REDLATCH_FAILOVER=full it does so on both, with five times as many locks and one after
+// the other, and logs the table of docs/topologies.md.
+func Run(t *testing.T, a Adapter) {
+	t.Helper()
+	full := os.Getenv("REDLATCH_FAILOVER") == "full"
+	kinds := []servers{{"Redis", nil}, {"Valkey", []redistest.Option{redistest.WithBinary(redistest.ValkeyBinary(t))}}}
+	locks := 50
+	if !full {
+		t.Parallel()
+		locks = 10
+	}
+	rows := &table{}
+	for i, deployment := range []string{"cluster", "Sentinel"} {
+		for j, f := range failures {
+			for k, s := range kinds {
+				if !full && (i+j+k)%2 != 0 {
+					continue
+				}
+				what := deployment + ", " + f.name
+				t.Run(what+", "+s.name, func(t *testing.T) {
+					if !full {
+						t.Parallel()
+					}
+					figures := f.on(t, s, a, deployment, locks)
+					figures.hold(t)
+					rows.add(t, figures.row(what, s.name, a.Name))
+				})
+			}
+		}
+	}
+	if full {
+		t.Log("\n" + columns + "\n" + strings.Join(rows.rows, "\n"))
+	}
+}
+
+// servers is a kind of servers.
+type servers struct {
+	name string
+	opts []redistest.Option
+}
+
+// table gathers rows.
+type table struct {
+	mu   sync.Mutex // guards rows
+	rows []string
+}
+
+func (tab *table) add(t *testing.T, row string) {
+	t.Helper()
+	t.Log(row)
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	tab.rows = append(tab.rows, row)
+}
+
+// on tries the failure on servers of its own.
+func (f failure) on(t *testing.T, s servers, a Adapter, deployment string, locks int) Figures {
+	t.Helper()
+	tag := "{" + redistest.Key(t) + "}"
+	if deployment == "Sentinel" {
+		return f.try(t, withSentinels{a, redistest.StartSentinels(t, downAfter, s.opts...)}, locks, tag)
+	}
+	return f.try(t, inCluster{a, redistest.StartCluster(t, 3, 1, s.opts...), tag}, locks, tag)
+}
+
+// hold holds what must be so whatever has failed.
+func (f Figures) hold(t *testing.T) {
+	t.Helper()
+	assert.Equal(t, f.Locks, f.Kept, "a lock that replicas had was lost")
+	assert.Equal(t, f.Lost, f.Told, "the holder of a lock that was lost has not been told")
+	assert.Equal(t, f.Waiters, f.Served, "somebody waits still")
+	assert.Less(t, f.Pause, pauseBound)
+	assert.Less(t, f.ToldAfter, toldBound)
+	assert.Less(t, f.Slowest, servedBound)
+	if f.Lost == 0 {
+		assert.Zero(t, f.Twice, "two had a lock at once though none was lost")
+	}
+}
