@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/internal/locksuite"
-	"github.com/redlatch/redlatch/internal/locksuite/failover"
+	"github.com/redlatch/redlatch/internal/locksuite/failovers"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -48,11 +48,11 @@ func TestLocksOnAMasterOfSentinels(t *testing.T) {
 	locksuite.Run(t, sentineled(redistest.StartSentinels(t, time.Minute)))
 }
 
-// TestFailoverTable replaces masters under locks; see package failover.
+// TestFailoverTable replaces masters under locks; see package failovers.
 //
 //nolint:tparallel // Run decides
 func TestFailoverTable(t *testing.T) {
-	failover.Run(t, failover.Adapter{
+	failovers.Run(t, failovers.Adapter{
 		Name: "go-redis",
 		Cluster: func(tb testing.TB, c *redistest.Cluster) transport.Transport {
 			tb.Helper()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/locksuite"
-	"github.com/redlatch/redlatch/internal/locksuite/failover"
+	"github.com/redlatch/redlatch/internal/locksuite/failovers"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -33,11 +33,11 @@ func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
 	locksuite.ManyHolds(t, unnamed)
 }
 
-// TestFailoverTable replaces masters under locks; see package failover.
+// TestFailoverTable replaces masters under locks; see package failovers.
 //
 //nolint:tparallel // Run decides
 func TestFailoverTable(t *testing.T) {
-	failover.Run(t, failover.Adapter{
+	failovers.Run(t, failovers.Adapter{
 		Name:    "rueidis",
 		Cluster: unnamed,
 		Sentinels: func(tb testing.TB, set *redistest.Sentinels) transport.Transport {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	lib "github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 

@@ -22,8 +22,9 @@
 //
 // A survey asks the nodes (CLUSTER SLOTS), one after the other in short order, until
 // one answers. There is one when a call, a subscription or a connection shows that
-// what is known is not so any more, and at most one in a tenth of a second; there is
-// none on a timer. While a node that should be there cannot be reached, the calls to
+// what is known is not so any more, or a master owes replies for a sixth of the reply
+// limit, and at most one in a tenth of a second; there is none on a timer. The
+// connections to a node that owes replies, and has been replaced, are given up. While a node that should be there cannot be reached, the calls to
 // it and its subscribers' attempts to connect bring about one after the other, until
 // another node serves its slots.
 //

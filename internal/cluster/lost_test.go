@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
 )
 
 // A lock may be gone with the connection over which it was taken, and with the master.
@@ -43,4 +45,26 @@ func requireOpen(t *testing.T, c <-chan struct{}, why string) {
 		require.Fail(t, "it was told", why)
 	default:
 	}
+}
+
+// A master that stands still closes no connection.
+func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.requireIncr(key, 1)
+		w.do(func() { w.servers[one].silent = true })
+		came := make(chan error, 1)
+		began := time.Now()
+		w.Start(&transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
+		time.Sleep(1500 * time.Millisecond)
+		w.do(func() {
+			for slot := range w.owner {
+				w.owner[slot] = two
+			}
+		})
+		time.Sleep(time.Second) // the silence is looked into each second
+		w.requireIncr(key, 3)   // the silent one has added one
+		require.ErrorIs(t, <-came, transport.ErrUncertain)
+		require.LessOrEqual(t, time.Since(began), 3*time.Second+time.Millisecond, "the reply limit is six")
+	})
 }

@@ -81,8 +81,20 @@ func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
 		},
 		Tag: tag, ReplyLimit: c.cfg.ReplyLimit, DialTimeout: c.cfg.DialTimeout,
 		Logger: c.cfg.Logger.With("node", n.addr), OnReconnect: func() { c.reconnected(n) },
-		OnLost: func() { c.disconnected(n) },
+		OnLost: func() { c.disconnected(n) }, Gone: func() bool { return c.replaced(n) },
 	})
+}
+
+// replaced reports whether n, which owes replies, is no master any more. While it is one,
+// it has that looked into: what is called from now on may have another.
+func (c *Cluster) replaced(n *node) bool {
+	c.mu.Lock()
+	former := !n.left.IsZero()
+	c.mu.Unlock()
+	if !former {
+		c.survey()
+	}
+	return former
 }
 
 // subscriber returns what listens on n, mu held.

@@ -58,7 +58,7 @@ func (m *Mux) dialFailed(err error) {
 // serve uses l until it breaks or the Mux is closed, and ends what is in flight.
 func (m *Mux) serve(l *link) {
 	m.wg.Go(func() { m.read(l) })
-	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit) })
+	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit, m.cfg.Gone) })
 	if m.roster.enter(l) {
 		m.late.do(m.cfg.OnReconnect)
 	}

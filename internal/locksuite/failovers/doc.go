@@ -1,4 +1,4 @@
-// Package failover replaces the master under locks, in each way in which that happens,
+// Package failovers replaces the master under locks, in each way in which that happens,
 // and measures what became of their holders and of those who wait. Both adapters are
 // put through it by the same code, and its figures are those of docs/topologies.md.
 //
@@ -21,4 +21,4 @@
 // holder hears it from the new master. That is counted, not forbidden. What answers it is
 // redlatch.WithReplicaSync, which does not grant such a lock, and a token that the resource
 // checks.
-package failover
+package failovers

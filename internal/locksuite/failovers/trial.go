@@ -1,4 +1,4 @@
-package failover
+package failovers
 
 import (
 	"context"
@@ -68,11 +68,11 @@ type pair struct {
 
 // trial is one failure, tried once.
 type trial struct {
-	t       *testing.T
-	place   place
-	loses   bool // what no replica has is lost
-	ctx     context.Context //nolint:containedctx // ends with the trial
-	wg      sync.WaitGroup
+	t     *testing.T
+	place place
+	loses bool            // what no replica has is lost
+	ctx   context.Context //nolint:containedctx // ends with the trial
+	wg    sync.WaitGroup
 
 	holders, waiters *redlatch.Client
 	kept, lost       []*pair
