@@ -138,19 +138,27 @@ func TestALeaseThatIsAddedAfterADoubtIsRenewedIfItWasGrantedBefore(t *testing.T)
 	})
 }
 
-// While nobody can be reached, renewals keep to their pauses, whatever else breaks.
-func TestADoubtDoesNotHastenWhatIsBeingTriedAgain(t *testing.T) {
+// Another master has come up, perhaps.
+func TestADoubtCutsThePausesBetweenRenewalsThatFailShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("down") }}
+		start := time.Now()
+		s := &server{answer: func(int, *Lease) (bool, error) {
+			if time.Since(start) < 6*time.Second {
+				return false, errors.New("down")
+			}
+			return false, nil
+		}}
 		w, d := newDoubtingLoop(s)
 		defer w.Close()
-		hold(w, 30*time.Second, false)
+		h := hold(w, 30*time.Second, false)
 		time.Sleep(time.Second)
-		for range 100 {
-			d.raise()
-			time.Sleep(100 * time.Millisecond)
-		}
+		d.raise()
+		time.Sleep(5*time.Second + 10*time.Millisecond)
 		synctest.Wait()
-		require.Less(t, s.calls, 18)
+		require.Zero(t, h.times, "it pauses")
+		d.raise()
+		synctest.Wait()
+		require.Equal(t, 6*time.Second+10*time.Millisecond, h.at.Sub(start))
+		require.Less(t, s.calls, 15)
 	})
 }

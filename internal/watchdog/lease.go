@@ -123,10 +123,13 @@ func (l *Lease) renewed(sent time.Time, margin time.Duration) {
 // hasten makes the lease due at once, if it was confirmed last to a call that was sent
 // before doubted. The loop's mu is held, and the caller mends the schedule.
 func (l *Lease) hasten(doubted time.Time) {
-	if !l.renewable() || l.retry > 0 || !l.sent.Before(doubted) || !l.next.After(doubted) {
+	if !l.renewable() || !l.sent.Before(doubted) || !l.next.After(doubted) {
 		return
 	}
-	l.due, l.next = l.next, doubted
+	if l.retry == 0 {
+		l.due = l.next
+	}
+	l.next = doubted
 }
 
 // following returns when a lease is due that was renewed by a call sent at sent. One

@@ -2,13 +2,15 @@ package failovers
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Figures are what came of a failure.
 type Figures struct {
-	// Pause is the longest time that nobody acquired the lock of a crowd.
-	Pause time.Duration
+	// Pauses are the longest times that nobody acquired the lock of a crowd: that of each of
+	// locksuite.Kinds.
+	Pauses []time.Duration
 	// Locks is how many the replicas had, and Kept how many of their holders have kept them.
 	Locks, Kept int
 	// Lost is how many locks no replica had that took over, Told how many of their holders
@@ -32,7 +34,7 @@ func (tr *trial) figures() Figures {
 	f := Figures{Locks: len(tr.kept), Waiters: len(tr.kept) + len(tr.lost)}
 	for _, c := range tr.crowds {
 		v := c.Stop()
-		f.Pause = max(f.Pause, v.Longest)
+		f.Pauses = append(f.Pauses, v.Longest)
 		f.Twice += v.Twice
 		tr.t.Logf("crowd: %d taken, %d lost, %d twice, longest pause %v, told %v", v.Taken, v.Lost, v.Twice, round(v.Longest), v.Errors)
 	}
@@ -99,7 +101,7 @@ func (f *Figures) told(p *pair, struck time.Time) {
 }
 
 // columns is the head of the table.
-const columns = "| the master | servers | with | nobody acquired for | locks that replicas had: kept | that none had: holders told | after the failure | two at once | for at most | who waited: served | after the lock was free |\n" +
+const columns = "| the master | servers | with | nobody acquired for: plain, fair | locks that replicas had: kept | that none had: holders told | after the failure | two at once | for at most | who waited: served | after the lock was free |\n" +
 	"|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 
 // row is a line of it.
@@ -111,8 +113,12 @@ func (f Figures) row(what, servers, adapter string) string {
 	if f.Overlap > 0 {
 		overlap = seconds(f.Overlap)
 	}
+	pauses := make([]string, len(f.Pauses))
+	for i, p := range f.Pauses {
+		pauses[i] = seconds(p)
+	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %d of %d | %s | %s | %d | %s | %d of %d | %s |",
-		what, servers, adapter, seconds(f.Pause), f.Kept, f.Locks, told, after, f.Twice, overlap, f.Served, f.Waiters, seconds(f.Slowest))
+		what, servers, adapter, strings.Join(pauses, ", "), f.Kept, f.Locks, told, after, f.Twice, overlap, f.Served, f.Waiters, seconds(f.Slowest))
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -97,12 +97,18 @@ func inStep(tb testing.TB, p place) {
 	}
 }
 
+// mayCutOff are the options of servers for [cutOff].
+func mayCutOff() redistest.Option { return redistest.WithArgs("--enable-debug-command", "local") }
+
 // cutOff ends the replication for good: what is written from now on only the master has.
-// The replicas may not follow it again, but whoever takes its place.
+// The replicas come back, are told that the master's history is another than theirs, and
+// wait for all of it, which the master puts off. That costs neither side anything.
 func cutOff(tb testing.TB, p place) {
 	tb.Helper()
 	master, _ := p.master(tb)
-	master.Do(tb, "ACL", "SETUSER", "default", "-psync", "-sync")
+	master.Do(tb, "CONFIG", "SET", "repl-diskless-sync", "yes")
+	master.Do(tb, "CONFIG", "SET", "repl-diskless-sync-delay", "3600")
+	master.Do(tb, "DEBUG", "CHANGE-REPL-ID")
 	master.KillClients(tb, "replica")
 	require.Eventually(tb, func() bool { return len(master.Replicas(tb)) == 0 }, soon, 5*time.Millisecond, "a replica is not cut off")
 }
