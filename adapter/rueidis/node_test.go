@@ -103,3 +103,19 @@ func TestAServerThatSaysNothingIsNotWaitedFor(t *testing.T) {
 	require.ErrorContains(t, err, mute.Addr().String())
 	require.Nil(t, client)
 }
+
+// standing is a client that asks a node which stands still.
+type standing struct{ knowing }
+
+func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {
+	<-ctx.Done()
+	return r
+}
+
+func TestANodeThatStandsStillDoesNotHoldUpTheSearchForAnother(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	_, err := nodeOf(t.Context(), &standing{}, "new:1", "06S")
+	require.ErrorIs(t, err, errUnknownNode)
+	require.Less(t, time.Since(began), 5*time.Second)
+}

@@ -26,7 +26,7 @@ const actedWithin = 1500 * time.Millisecond
 // goes on working, and takes writes that are lost.
 func TestASwitchOfMastersIsActedOn(t *testing.T) {
 	t.Parallel()
-	const password = "of the servers alone"
+	const password = "servers-alone"
 	redis := func(*testing.T) []redistest.Option { return []redistest.Option{redistest.WithPassword(password)} }
 	valkey := func(t *testing.T) []redistest.Option {
 		t.Helper()
