@@ -12,8 +12,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// soon is far more than anything takes that is waited for.
-const soon = time.Minute
+const (
+	// soon is far more than anything takes that is waited for.
+	soon = time.Minute
+	// heard is how long Sentinels may take to be heard for the first time: they say
+	// every two seconds who is master.
+	heard = 2500 * time.Millisecond
+)
 
 // Adapter makes the transports that are tried.
 type Adapter struct {
@@ -35,6 +40,8 @@ type place interface {
 	// replica has everything.
 	failover(tb testing.TB)
 	careful() bool
+	// settled returns when all is ready for a failure.
+	settled(tb testing.TB)
 }
 
 // inCluster is a cluster, of which the shard that serves tag is broken.
@@ -63,6 +70,8 @@ func (p inCluster) failover(tb testing.TB) {
 
 func (inCluster) careful() bool { return true }
 
+func (inCluster) settled(testing.TB) {}
+
 // withSentinels is a master, its replicas and their Sentinels.
 type withSentinels struct {
 	adapter Adapter
@@ -86,6 +95,19 @@ func (p withSentinels) failover(tb testing.TB) {
 }
 
 func (withSentinels) careful() bool { return false }
+
+// settled waits until the Sentinels may have been heard by everybody, and until none of them
+// has stopped working for half a minute because this machine was too busy (TILT).
+func (p withSentinels) settled(tb testing.TB) {
+	tb.Helper()
+	time.Sleep(heard)
+	for _, s := range p.set.Sentinels() {
+		require.Eventually(tb, func() bool {
+			info, _ := s.Do(tb, "INFO", "sentinel").([]byte)
+			return strings.Contains(string(info), "sentinel_tilt:0")
+		}, soon, 100*time.Millisecond, "a Sentinel does nothing: the machine is too busy")
+	}
+}
 
 // inStep waits until the replicas have all keys of the master.
 func inStep(tb testing.TB, p place) {

@@ -17,13 +17,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-const (
-	// lease is that of the holders, the default.
-	lease = 30 * time.Second
-	// heard is how long Sentinels may take to be heard for the first time: they say
-	// every two seconds who is master.
-	heard = 2500 * time.Millisecond
-)
+// lease is that of the holders, the default.
+const lease = 30 * time.Second
 
 // failure is a way in which a master is replaced.
 type failure struct {
@@ -101,8 +96,7 @@ func (f failure) try(t *testing.T, p place, locks int, tag string) Figures {
 		tr.crowds = append(tr.crowds, d.StartCrowd(t, kind, 3, tag+kind.Name))
 	}
 	tr.progress(10)
-	time.Sleep(heard)
-
+	p.settled(t)
 	tr.struck = time.Now()
 	after := f.strike(t, p)
 	tr.recover()
