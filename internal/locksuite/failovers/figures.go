@@ -121,6 +121,11 @@ func (f Figures) row(what, servers, adapter string) string {
 		what, servers, adapter, strings.Join(pauses, ", "), f.Kept, f.Locks, told, after, f.Twice, overlap, f.Served, f.Waiters, seconds(f.Slowest))
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+func seconds(d time.Duration) string {
+	if d < 50*time.Millisecond {
+		return "< 0.1 s"
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
 
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
