@@ -21,7 +21,6 @@ func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T)
 	locksuite.ManyWaiters(t, named)
 }
 
-//nolint:tparallel,paralleltest // ManyHolds decides
 func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
 	locksuite.ManyHolds(t, func(tb testing.TB, c *redistest.Cluster) transport.Transport {
 		tb.Helper()

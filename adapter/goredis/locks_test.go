@@ -49,8 +49,6 @@ func TestLocksOnAMasterOfSentinels(t *testing.T) {
 }
 
 // TestFailoverTable replaces masters under locks; see package failovers.
-//
-//nolint:tparallel // Run decides
 func TestFailoverTable(t *testing.T) {
 	failovers.Run(t, failovers.Adapter{
 		Name: "go-redis",

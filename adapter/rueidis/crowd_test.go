@@ -28,14 +28,11 @@ func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T)
 	locksuite.ManyWaiters(t, named)
 }
 
-//nolint:tparallel,paralleltest // ManyHolds decides
 func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
 	locksuite.ManyHolds(t, unnamed)
 }
 
 // TestFailoverTable replaces masters under locks; see package failovers.
-//
-//nolint:tparallel // Run decides
 func TestFailoverTable(t *testing.T) {
 	failovers.Run(t, failovers.Adapter{
 		Name:    "rueidis",

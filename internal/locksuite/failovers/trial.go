@@ -17,30 +17,28 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// lease is that of the holders, the default.
-const lease = 30 * time.Second
-
 // failure is a way in which a master is replaced.
 type failure struct {
 	name    string
 	planned bool
+	silent  bool // connections stay, and nobody answers
 	strike  func(tb testing.TB, p place) (after func())
 }
 
 // failures are those that are tried.
 var failures = []failure{
-	{"by hand", true, func(tb testing.TB, p place) func() {
+	{"by hand", true, false, func(tb testing.TB, p place) func() {
 		tb.Helper()
 		p.failover(tb)
 		return func() {}
 	}},
-	{"killed", false, func(tb testing.TB, p place) func() {
+	{"killed", false, false, func(tb testing.TB, p place) func() {
 		tb.Helper()
 		master, _ := p.master(tb)
 		master.Kill()
 		return func() {}
 	}},
-	{"frozen", false, func(tb testing.TB, p place) func() {
+	{"frozen", false, true, func(tb testing.TB, p place) func() {
 		tb.Helper()
 		master, _ := p.master(tb)
 		master.Pause()
@@ -75,22 +73,28 @@ type trial struct {
 	struck           time.Time
 }
 
-// try breaks p under so many locks that survive and so many that do not.
-func (f failure) try(t *testing.T, p place, locks int, tag string) Figures {
+// size is how large a trial is.
+type size struct {
+	locks int           // that survive, and as many that do not
+	lease time.Duration // of their holders
+}
+
+// try breaks p under locks whose names begin with tag.
+func (f failure) try(t *testing.T, p place, s size, tag string) Figures {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := locksuite.Deployment{New: p.open}
 	tr := &trial{
 		t: t, place: p, loses: !f.planned || !p.careful(), ctx: ctx,
-		holders: d.Client(t, redlatch.WithWatchdogTimeout(lease)), waiters: d.Client(t),
+		holders: d.Client(t, redlatch.WithWatchdogTimeout(s.lease)), waiters: d.Client(t),
 	}
 	t.Cleanup(func() { cancel(); tr.wg.Wait() })
-	tr.kept = tr.take(locks, tag+"kept")
+	tr.kept = tr.take(s.locks, tag+"kept")
 	inStep(t, p)
 	if tr.loses {
 		cutOff(t, p)
 	}
-	tr.lost = tr.take(locks, tag+"lost")
+	tr.lost = tr.take(s.locks, tag+"lost")
 	tr.queue()
 	for _, kind := range locksuite.Kinds {
 		tr.crowds = append(tr.crowds, d.StartCrowd(t, kind, 3, tag+kind.Name))
