@@ -49,6 +49,7 @@ func TestConformsBehindABreakableNetwork(t *testing.T) {
 		h.Stop = func(testing.TB) { server.Kill() }
 		h.Start = func(testing.TB) { server.Restart() }
 		h.Forbid = forbid(server)
+		h.Replica = breakable.Replica(server)
 		return h
 	})
 }
