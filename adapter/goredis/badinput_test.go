@@ -40,7 +40,7 @@ func TestExportedFunctionsStandBadInput(t *testing.T) {
 	}
 }
 
-func TestEveryExportedFunctionIsTriedWithBadInput(t *testing.T) {
+func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
 	t.Parallel()
 	names := badinput.Exported(t, ".")
 	for name := range names {

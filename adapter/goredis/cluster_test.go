@@ -131,7 +131,11 @@ func (f *fence) connectAll() {
 
 func TestConformsInACluster(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, 1)
+	clusterKinds(t, conformsIn)
+}
+
+func conformsIn(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()

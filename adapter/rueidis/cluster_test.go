@@ -26,7 +26,11 @@ import (
 //nolint:tparallel // they change the one cluster, one after the other
 func TestACluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, 1)
+	clusterKinds(t, storyOf)
+}
+
+func storyOf(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})
 	for _, c := range []struct {
 		name string

@@ -2,6 +2,7 @@ package locksuite
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,6 +40,12 @@ func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	d.refuse(t, r)
 }
 
+// client is one whose commands a busy machine may keep waiting.
+func (d Deployment) client(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	return d.Client(t, append(opts, redlatch.WithCommandTimeout(soon/2))...)
+}
+
 // stats returns how often the masters ran a command since it was last reset.
 func (r Replicas) stats(t *testing.T, command string) (n int64) {
 	t.Helper()
@@ -55,10 +62,13 @@ func (r Replicas) reset(t *testing.T) {
 	}
 }
 
-func (r Replicas) connections(t *testing.T) (n int) {
+// waiting returns how many connections to the masters are there to wait for replicas.
+func (r Replicas) waiting(t *testing.T) (n int) {
 	t.Helper()
 	for _, s := range r.Masters {
-		n += s.Clients(t)
+		list, isText := s.Do(t, "CLIENT", "LIST").([]byte)
+		require.True(t, isText)
+		n += strings.Count(string(list), " cmd=wait ")
 	}
 	return n
 }
@@ -76,7 +86,7 @@ func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 func (d Deployment) askNobody(t *testing.T, r Replicas) {
 	t.Helper()
 	name := redistest.Key(t)
-	lax, syncing := d.Client(t), d.Client(t, redlatch.WithReplicaSync(r.Each, soon))
+	lax, syncing := d.client(t), d.client(t, redlatch.WithReplicaSync(r.Each, soon))
 	r.reset(t)
 	for _, kind := range Kinds {
 		take(t, kind, lax, name)
@@ -89,22 +99,19 @@ func (d Deployment) askNobody(t *testing.T, r Replicas) {
 			require.LessOrEqual(t, stats["info"], int64(2), "ours")
 		}
 	}
-	take(t, Kinds[0], syncing, name)
-	require.EqualValues(t, 1, r.stats(t, "wait"))
-	before := r.connections(t)
-	time.Sleep(missing) // others, that listen, may come
-	before = max(before, r.connections(t))
+	require.Zero(t, r.waiting(t))
 	for _, kind := range Kinds {
 		take(t, kind, syncing, name)
 	}
-	require.LessOrEqual(t, r.connections(t), before, "it is the same connection each time")
+	require.EqualValues(t, 2, r.stats(t, "wait"))
+	require.Equal(t, 1, r.waiting(t), "it is the same connection each time")
 }
 
 // shareWaits has many locks of one slot acquired at once.
 func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 	t.Helper()
 	const many = 100
-	c, name := d.Client(t, redlatch.WithReplicaSync(r.Each, soon)), redistest.Key(t)
+	c, name := d.client(t, redlatch.WithReplicaSync(r.Each, soon)), redistest.Key(t)
 	take(t, Kinds[0], c, name)
 	r.reset(t)
 	var wg sync.WaitGroup
@@ -130,8 +137,8 @@ func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 // refuse freezes all replicas: nobody may be told that he has the lock.
 func (d Deployment) refuse(t *testing.T, r Replicas) {
 	t.Helper()
-	syncing, lax := d.Client(t, redlatch.WithReplicaSync(r.Each, missing)), d.Client(t)
-	patient := d.Client(t, redlatch.WithReplicaSync(r.Each, soon))
+	syncing, lax := d.client(t, redlatch.WithReplicaSync(r.Each, missing)), d.client(t)
+	patient := d.client(t, redlatch.WithReplicaSync(r.Each, soon))
 	name := redistest.Key(t)
 	for _, c := range []*redlatch.Client{patient, lax} {
 		take(t, Kinds[0], c, name)
