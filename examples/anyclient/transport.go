@@ -16,12 +16,13 @@ import (
 
 const most, patience = 64, 6 * time.Second // connections; for a dial, or a reply
 
-// Conn is a connection of your client's. Do sends a command once, never again, and waits
-// for the reply: nil, int64, string, []byte or []any. What the server refuses is a
-// *transport.ServerError, inside of an array, too; any other error means that the
-// connection is broken. Close ends it, and a Do that waits.
+// Conn is a connection of your client's.
 type Conn interface {
+	// Do sends a command once, never again, and waits for the reply: nil, int64, string,
+	// []byte or []any. What the server refuses is a *transport.ServerError, inside of an
+	// array, too; any other error means that the connection is broken.
 	Do(command string, args ...any) (any, error)
+	// Close ends the connection, and a Do that waits.
 	Close() error
 }
 
