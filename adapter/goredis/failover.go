@@ -59,14 +59,19 @@ func newFailover(r *core.Redigo, m *master, logger *slog.Logger) *failover {
 func (f *failover) Start(call *transport.Call, done transport.Done) {
 	f.once.Do(f.begin)
 	f.Redigo.Start(call, func(reply any, err error) {
-		if err != nil && transport.IsCode(err, "READONLY") {
-			select {
-			case f.suspect <- struct{}{}:
-			default: // it is suspected already
-			}
-		}
+		f.heedRefusal(err)
 		done(reply, err)
 	})
+}
+
+// heedRefusal looks who is master when a server says that it is none.
+func (f *failover) heedRefusal(err error) {
+	if err != nil && transport.IsCode(err, "READONLY") {
+		select {
+		case f.suspect <- struct{}{}:
+		default: // it is suspected already
+		}
+	}
 }
 
 // Subscribe is part of transport.Transport.

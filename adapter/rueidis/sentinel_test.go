@@ -167,5 +167,6 @@ func TestLocksWithSentinel(t *testing.T) {
 		tb.Helper()
 		return over(tb, client, rueidis.WithClientOption(sentinels(set)))
 	}
+	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
 	locksuite.Run(t, d)
 }
