@@ -53,8 +53,8 @@
 // __sentinel__:hello of all servers, every two seconds and at once after a switch.
 // Redlatch listens there, and when another master is named, or a server answers READONLY,
 // or no Sentinel was heard for 2.5 s, it asks, through go-redis, who is master now, and
-// drops its connections to any other server at once. Holders of locks that the new master
-// does not know are told with the next renewal.
+// drops its connections to any other server at once. Then all holds are renewed, so that
+// holders of locks that the new master does not know are told as soon as it is reached.
 //
 //	connected ──word of another master, READONLY, silence──▶ ask ──same──▶ connected
 //	    ▲                                                     │

@@ -34,6 +34,8 @@ type Adapter struct {
 type place interface {
 	// open returns a new transport.
 	open(tb testing.TB) transport.Transport
+	// prefix is what the names of all locks begin with.
+	prefix() string
 	// master returns the master of all locks that are tried, and its replicas.
 	master(tb testing.TB) (*redistest.Server, []*redistest.Server)
 	// failover replaces the master by hand, and careful reports whether that waits until a
@@ -55,6 +57,8 @@ func (p inCluster) open(tb testing.TB) transport.Transport {
 	tb.Helper()
 	return p.adapter.Cluster(tb, p.cluster)
 }
+
+func (p inCluster) prefix() string { return "{" + p.tag + "}" }
 
 func (p inCluster) master(tb testing.TB) (*redistest.Server, []*redistest.Server) {
 	tb.Helper()
@@ -82,6 +86,8 @@ func (p withSentinels) open(tb testing.TB) transport.Transport {
 	tb.Helper()
 	return p.adapter.Sentinels(tb, p.set)
 }
+
+func (withSentinels) prefix() string { return "" }
 
 func (p withSentinels) master(tb testing.TB) (*redistest.Server, []*redistest.Server) {
 	tb.Helper()

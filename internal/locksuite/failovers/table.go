@@ -32,7 +32,6 @@ const (
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
-	kinds := []servers{{"Redis", nil}, {"Valkey", []redistest.Option{redistest.WithBinary(redistest.ValkeyBinary(t))}}}
 	each := size{50, 30 * time.Second}
 	if !full {
 		t.Parallel()
@@ -41,17 +40,17 @@ func Run(t *testing.T, a Adapter) {
 	rows := &table{}
 	for i, deployment := range []string{"cluster", "Sentinel"} {
 		for j, f := range failures {
-			for k, s := range kinds {
+			for k, servers := range []string{"Redis", "Valkey"} {
 				if !full && (i+j+k)%2 != 0 {
 					continue
 				}
-				t.Run(deployment+", "+f.name+", "+s.name, func(t *testing.T) {
+				t.Run(deployment+", "+f.name+", "+servers, func(t *testing.T) {
 					if !full {
 						t.Parallel()
 					}
-					figures := f.on(t, s, a, deployment, each)
+					figures := f.try(t, a.start(t, deployment, servers), each)
 					figures.hold(t, f.toldWithin(deployment, each))
-					rows.add(t, figures.row(deployment+", "+f.name, s.name, a.Name))
+					rows.add(t, figures.row(deployment+", "+f.name, servers, a.Name))
 				})
 			}
 		}
@@ -69,12 +68,6 @@ func (f failure) toldWithin(deployment string, s size) time.Duration {
 	return toldBound
 }
 
-// servers is a kind of servers.
-type servers struct {
-	name string
-	opts []redistest.Option
-}
-
 // table gathers rows.
 type table struct {
 	mu   sync.Mutex // guards rows
@@ -89,15 +82,17 @@ func (tab *table) add(t *testing.T, row string) {
 	tab.rows = append(tab.rows, row)
 }
 
-// on tries the failure on servers of its own.
-func (f failure) on(t *testing.T, s servers, a Adapter, deployment string, of size) Figures {
+// start starts servers of a kind, for one failure.
+func (a Adapter) start(t *testing.T, deployment, servers string) place {
 	t.Helper()
-	tag := "{" + redistest.Key(t) + "}"
-	opts := append([]redistest.Option{mayCutOff()}, s.opts...)
-	if deployment == "Sentinel" {
-		return f.try(t, withSentinels{a, redistest.StartSentinels(t, downAfter, opts...)}, of, tag)
+	opts := []redistest.Option{mayCutOff()}
+	if servers == "Valkey" {
+		opts = append(opts, redistest.WithBinary(redistest.ValkeyBinary(t)))
 	}
-	return f.try(t, inCluster{a, redistest.StartCluster(t, 3, 1, opts...), tag}, of, tag)
+	if deployment == "Sentinel" {
+		return withSentinels{a, redistest.StartSentinels(t, downAfter, opts...)}
+	}
+	return inCluster{a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t)}
 }
 
 // hold holds what must be so whatever has failed, holders told within a time.

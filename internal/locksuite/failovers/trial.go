@@ -79,8 +79,8 @@ type size struct {
 	lease time.Duration // of their holders
 }
 
-// try breaks p under locks whose names begin with tag.
-func (f failure) try(t *testing.T, p place, s size, tag string) Figures {
+// try breaks p under locks.
+func (f failure) try(t *testing.T, p place, s size) Figures {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := locksuite.Deployment{New: p.open}
@@ -89,15 +89,15 @@ func (f failure) try(t *testing.T, p place, s size, tag string) Figures {
 		holders: d.Client(t, redlatch.WithWatchdogTimeout(s.lease)), waiters: d.Client(t),
 	}
 	t.Cleanup(func() { cancel(); tr.wg.Wait() })
-	tr.kept = tr.take(s.locks, tag+"kept")
+	tr.kept = tr.take(s.locks, p.prefix()+"kept")
 	inStep(t, p)
 	if tr.loses {
 		cutOff(t, p)
 	}
-	tr.lost = tr.take(s.locks, tag+"lost")
+	tr.lost = tr.take(s.locks, p.prefix()+"lost")
 	tr.queue()
 	for _, kind := range locksuite.Kinds {
-		tr.crowds = append(tr.crowds, d.StartCrowd(t, kind, 3, tag+kind.Name))
+		tr.crowds = append(tr.crowds, d.StartCrowd(t, kind, 3, p.prefix()+kind.Name))
 	}
 	tr.progress(10)
 	p.settled(t)
