@@ -17,8 +17,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-type serverClient = func(ctx context.Context, addr string) (lib.Client, error)
-
 // badInput are the exported functions, and what tries each with values that its types
 // permit and nobody wants. Options are tried with New.
 var badInput = map[string]func(t *testing.T){
