@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
@@ -22,14 +23,16 @@ import (
 // permit and nobody wants. Options are tried with New.
 var badInput = map[string]func(t *testing.T){
 	"goredis.New":        badClients,
-	"goredis.WithLogger": func(t *testing.T) { t.Helper(); options(t, WithLogger, nil, new(slog.Logger)) },
+	"goredis.WithLogger": func(t *testing.T) { t.Helper(); options(t, WithLogger, nil, nil, new(slog.Logger)) },
 	"goredis.WithReplyLimit": func(t *testing.T) {
 		t.Helper()
-		options(t, WithReplyLimit, 0, -1, 1, leastReplyLimit-1, leastReplyLimit, time.Hour, time.Hour+1, math.MaxInt64, math.MinInt64)
+		options(t, WithReplyLimit,
+			[]time.Duration{0, -1, 1, leastReplyLimit - 1, time.Hour + 1, math.MaxInt64, math.MinInt64}, leastReplyLimit, time.Hour)
 	},
 	"goredis.WithShardedPubSub": func(t *testing.T) {
 		t.Helper()
-		options(t, WithShardedPubSub, transport.ShardingOn, transport.ShardingOff, transport.ShardingOff+1, transport.Sharding(255))
+		options(t, WithShardedPubSub,
+			[]transport.Sharding{transport.ShardingOff + 1, 255}, transport.ShardingOn, transport.ShardingOff)
 	},
 }
 
@@ -51,25 +54,25 @@ func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
 	}
 }
 
-// options tries an option with values that are refused, or do no harm.
-func options[T any](t *testing.T, option func(T) Option, values ...T) {
+// options tries an option with values that are refused, and with others, which do no harm.
+func options[T any](t *testing.T, option func(T) Option, refused []T, harmless ...T) {
 	t.Helper()
-	server := redistest.Shared(t)
-	for _, value := range values {
-		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t).Addr()})
+	for i, value := range refused {
 		tr, err := New(t.Context(), client, nil, option(value), nil)
-		if err != nil {
-			assert.ErrorContains(t, err, "goredis: ", "%v", value)
-			assert.Less(t, len(err.Error()), 200)
-			assert.Nil(t, tr)
-		} else {
-			reply, err := ask(tr, "ECHO", "it works")
-			assert.NoError(t, err, "%v", value)
-			assert.Equal(t, []byte("it works"), reply)
-			assert.NoError(t, tr.Close())
-		}
-		assert.NoError(t, client.Close())
+		assert.ErrorContains(t, err, "goredis: ", "value %d", i)
+		assert.Less(t, len(fmt.Sprint(err)), 200)
+		assert.Nil(t, tr)
 	}
+	for i, value := range harmless {
+		tr, err := New(t.Context(), client, nil, option(value), nil)
+		require.NoError(t, err, "value %d", i)
+		reply, err := ask(tr, "ECHO", "it works")
+		assert.NoError(t, err, "value %d", i)
+		assert.Equal(t, []byte("it works"), reply)
+		assert.NoError(t, tr.Close())
+	}
+	assert.NoError(t, client.Close())
 }
 
 // badClients are of no use, or of none any more. What one is told has a class and comes

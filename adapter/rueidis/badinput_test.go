@@ -2,6 +2,7 @@ package rueidis_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"testing"
@@ -17,25 +18,24 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-type serverClient = func(ctx context.Context, addr string) (lib.Client, error)
-
 // badInput are the exported functions, and what tries each with values that its types
 // permit and nobody wants. Options are tried with New.
 var badInput = map[string]func(t *testing.T){
 	"rueidis.New":        badClients,
-	"rueidis.WithLogger": func(t *testing.T) { t.Helper(); options(t, rueidis.WithLogger, nil, new(slog.Logger)) },
+	"rueidis.WithLogger": func(t *testing.T) { t.Helper(); options(t, rueidis.WithLogger, nil, nil, new(slog.Logger)) },
 	"rueidis.WithReplyLimit": func(t *testing.T) {
 		t.Helper()
-		options(t, rueidis.WithReplyLimit, 0, -1, 1, 499*time.Millisecond, 500*time.Millisecond, time.Hour, time.Hour+1,
-			math.MaxInt64, math.MinInt64)
+		options(t, rueidis.WithReplyLimit,
+			[]time.Duration{0, -1, 1, 500*time.Millisecond - 1, time.Hour + 1, math.MaxInt64, math.MinInt64}, 500*time.Millisecond, time.Hour)
 	},
 	"rueidis.WithDialTimeout": func(t *testing.T) {
 		t.Helper()
-		options(t, rueidis.WithDialTimeout, 0, -1, math.MinInt64, time.Second, math.MaxInt64)
+		options(t, rueidis.WithDialTimeout, []time.Duration{0, -1, math.MinInt64}, time.Second, math.MaxInt64)
 	},
 	"rueidis.WithShardedPubSub": func(t *testing.T) {
 		t.Helper()
-		options(t, rueidis.WithShardedPubSub, transport.ShardingOn, transport.ShardingOff, transport.ShardingOff+1, transport.Sharding(255))
+		options(t, rueidis.WithShardedPubSub,
+			[]transport.Sharding{transport.ShardingOff + 1, 255}, transport.ShardingOn, transport.ShardingOff)
 	},
 	"rueidis.WithClientOption": func(t *testing.T) {
 		t.Helper()
@@ -43,7 +43,7 @@ var badInput = map[string]func(t *testing.T){
 	},
 	"rueidis.WithServerClient": func(t *testing.T) {
 		t.Helper()
-		options(t, rueidis.WithServerClient, nil, noClient)
+		options(t, rueidis.WithServerClient, nil, nil, noClient)
 		noClientIsAnError(t)
 	},
 }
@@ -68,18 +68,19 @@ func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
 	}
 }
 
-// options tries an option with values that are refused, or do no harm.
-func options[T any](t *testing.T, option func(T) rueidis.Option, values ...T) {
+// options tries an option with values that are refused, and with others, which do no harm.
+func options[T any](t *testing.T, option func(T) rueidis.Option, refused []T, harmless ...T) {
 	t.Helper()
 	client := clientOf(t, plainly(redistest.Shared(t).Addr()))
-	for i, value := range values {
+	for i, value := range refused {
 		tr, err := rueidis.New(t.Context(), client, nil, option(value), nil)
-		if err != nil {
-			assert.ErrorContains(t, err, "rueidis: ", "value %d", i)
-			assert.Less(t, len(err.Error()), 200)
-			assert.Nil(t, tr)
-			continue
-		}
+		assert.ErrorContains(t, err, "rueidis: ", "value %d", i)
+		assert.Less(t, len(fmt.Sprint(err)), 200)
+		assert.Nil(t, tr)
+	}
+	for i, value := range harmless {
+		tr, err := rueidis.New(t.Context(), client, nil, option(value), nil)
+		require.NoError(t, err, "value %d", i)
 		reply, err := do(tr, "ECHO", "it works")
 		assert.NoError(t, err, "value %d", i)
 		assert.Equal(t, []byte("it works"), reply)

@@ -20,15 +20,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestACluster is the tests that share one: each mends what it breaks, and the last
-// one leaves it with a node less.
-//
-//nolint:tparallel // they change the one cluster, one after the other
 func TestACluster(t *testing.T) {
 	t.Parallel()
 	clusterKinds(t, storyOf)
 }
 
+// storyOf is the tests that share a cluster: each mends what it breaks, and the last one
+// leaves it with a node less.
 func storyOf(t *testing.T, cluster *redistest.Cluster) {
 	t.Helper()
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})

@@ -3,6 +3,7 @@ package replication
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -217,6 +218,8 @@ func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
 		has(t, b, set("a"), time.Second, 1)
 		has(t, b, set("a"), time.Second, 1)
 		require.Len(t, p.dialled(), 2)
+		once := []string{"SET a v", "WAIT 1 1000"}
+		require.Equal(t, slices.Repeat(once, 4), p.commands(), "nothing was sent on the old one any more")
 	})
 }
 
