@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
@@ -172,7 +173,7 @@ func TestSentinelsThatAreSilentAreAsked(t *testing.T) {
 	p := newPair(t)
 	require.Equal(t, 0, p.at(t))
 	p.named.Store(1)
-	p.movesTo(t, 1, silence+askEvery+2*time.Second)
+	p.movesTo(t, 1, failover.Silence+failover.AskEvery+2*time.Second)
 }
 
 func TestSentinelsThatCannotBeHeardAreAsked(t *testing.T) {
@@ -182,8 +183,8 @@ func TestSentinelsThatCannotBeHeardAreAsked(t *testing.T) {
 		s.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&mine:*")
 	}
 	require.Equal(t, 0, p.at(t))
-	time.Sleep(askEvery + askEvery/2)
+	time.Sleep(failover.AskEvery + failover.AskEvery/2)
 	p.named.Store(1)
-	p.movesTo(t, 1, askEvery+2*time.Second)
+	p.movesTo(t, 1, failover.AskEvery+2*time.Second)
 	require.Contains(t, p.logged.String(), "cannot be heard")
 }
