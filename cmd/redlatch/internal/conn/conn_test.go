@@ -235,7 +235,7 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	client, err := at(t, srv.URL()).Open(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
-	client, err = at(t, srv.URL()).New()
+	client, err = at(t, srv.URL()).New(t.Context())
 	require.NoError(t, err)
 	_, err = client.ClockOffset(t.Context())
 	require.NoError(t, err)
