@@ -1,6 +1,8 @@
 package goredis
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 // opened returns clients that open an address, without go-redis: the suite is here
@@ -36,4 +39,35 @@ func TestLocksOfAMasterOfSentinelsThatWasOpened(t *testing.T) {
 	d := sentineled(set)
 	d.Open = opened("redis-sentinel://" + set.Addrs()[2] + "/" + redistest.MasterName)
 	locksuite.Run(t, d)
+}
+
+// The old master works on: a client that only asked when something is wrong would stay.
+func TestASwitchIsActedOnByClientsThatOpenedTheAddress(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t, 5*time.Second)
+	client := opened("redis-sentinel://"+set.Addrs()[1]+"/"+redistest.MasterName)(t, redlatch.WithClientName("opened"))
+	defer func() { require.NoError(t, client.Close()) }()
+	former := set.Master(t)
+	hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context())
+	require.NoError(t, err)
+	require.True(t, connected(t, former))
+	wait := set.WatchSwitch(t)
+	set.Failover(t)
+	told := wait()
+	require.Eventually(t, func() bool { return !connected(t, former) }, 10*time.Second, 5*time.Millisecond)
+	late := time.Since(told.At)
+	t.Logf("the connections to the former master were gone %v after the first +switch-master", late.Round(time.Millisecond))
+	require.Less(t, late, actedWithin)
+	now := set.AwaitMaster(t, former)
+	_ = hold.Unlock() // whether it survived is a matter of luck
+	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
+	require.True(t, connected(t, now))
+}
+
+// connected reports whether the client that opened the address is connected to a server.
+func connected(t *testing.T, srv *redistest.Server) bool {
+	t.Helper()
+	list, isText := srv.Do(t, "CLIENT", "LIST").([]byte)
+	require.True(t, isText)
+	return strings.Contains(string(list), "name=opened ")
 }

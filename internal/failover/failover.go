@@ -133,8 +133,8 @@ func (f *Failover) heed(n news) {
 	switch {
 	case n.switched != "":
 		f.settle(n.switched)
-	case n.first:
-		f.check() // it may have been switched since the connections were made
+	case n.first != "":
+		f.settle(n.first) // it may have been switched since the connections were made
 	}
 }
 

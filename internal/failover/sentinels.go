@@ -48,8 +48,8 @@ type word struct {
 // Master returns the address, host:port, of the master that the Sentinels name. All are
 // asked at once, and of those that answer within a quarter of a second of the first the
 // one counts that has heard of the latest switch: a Sentinel that is cut off from the
-// others names the former master for as long as it is. It sends SENTINEL MASTER and
-// SENTINEL SENTINELS.
+// others names the former master for as long as it is. It sends SENTINEL MASTER, SENTINEL
+// GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	addrs := s.known()
 	came := make(chan word, len(addrs))
@@ -121,15 +121,22 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 		stop()
 		_ = conn.Close() // it has answered, or is broken
 	}()
-	at, err := redis.StringMap(conn.Do("SENTINEL", "MASTER", s.name))
+	// The epoch first: an address that is newer than it does no harm. Beside the epoch
+	// stands the address, too, but during a switch it is that of the former master.
+	known, err := redis.StringMap(conn.Do("SENTINEL", "MASTER", s.name))
+	if err != nil {
+		w.err = err
+		return w
+	}
+	w.epoch, _ = strconv.ParseInt(known["config-epoch"], 10, 64) // 0 for what is no number
+	at, err := redis.Strings(conn.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.name))
 	switch {
 	case err != nil:
 		w.err = err
-	case at["ip"] == "" || at["port"] == "":
-		w.err = fmt.Errorf("%w to SENTINEL MASTER", codec.ErrBadReply)
+	case len(at) != 2 || at[0] == "" || at[1] == "":
+		w.err = fmt.Errorf("%w to SENTINEL GET-MASTER-ADDR-BY-NAME", codec.ErrBadReply)
 	default:
-		w.master = net.JoinHostPort(at["ip"], at["port"])
-		w.epoch, _ = strconv.ParseInt(at["config-epoch"], 10, 64) // 0 for what is no number
+		w.master = net.JoinHostPort(at[0], at[1])
 		w.others = othersOf(conn.Do("SENTINEL", "SENTINELS", s.name))
 	}
 	return w
