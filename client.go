@@ -54,8 +54,8 @@ type Client struct {
 // ctx bounds the connecting alone. An error wraps ErrNotSent when the server
 // could not be reached. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
 // CLIENT ID where they apply; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster,
-// SENTINEL MASTER and SENTINEL SENTINELS to Sentinels, and SUBSCRIBE __sentinel__:hello
-// to their master.
+// SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE
+// __sentinel__:hello to their master.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	core.NeedContext(ctx)
 	set, err := configure(opts)

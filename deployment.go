@@ -19,9 +19,6 @@ type nodeDialer = func(ctx context.Context, addr string) (redis.Conn, error)
 // deployed returns the transport to the cluster, or to the master that Sentinels name,
 // at rawURL, which has answered.
 func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Transport, error) {
-	if len(rawURL) > maxAddress {
-		return nil, fmt.Errorf("redlatch: an address of %d bytes", len(rawURL))
-	}
 	d, err := address.ParseDeployment(rawURL)
 	switch {
 	case err != nil:

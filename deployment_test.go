@@ -148,7 +148,7 @@ func TestAddressesOfDeploymentsThatMakeNoSenseAreRefusedWithoutDialling(t *testi
 		"redis-cluster://":                               "lacks a host",
 		"redis-cluster://a,,b":                           "lacks a host",
 		"redis-cluster://a:x":                            "is not a URL",
-		"redis-cluster://u:hun/ter@a,b":                  "must be escaped",
+		"redis-cluster://u:12/ter@a,b":                   "must be escaped",
 		"redis-cluster://u:hun#ter@a,b":                  "is not a URL",
 		"redis-cluster://u:hunter:a:1,b":                 "is not a URL",
 		"redis-cluster://a,b/1":                          "no database but 0",
@@ -170,7 +170,7 @@ func TestAddressesOfDeploymentsThatMakeNoSenseAreRefusedWithoutDialling(t *testi
 		_, err := redlatch.Open(t.Context(), address)
 		require.ErrorContains(t, err, want, "%q", address)
 		require.NotErrorIs(t, err, redlatch.ErrNotSent, "nothing was tried")
-		require.NotContains(t, err.Error(), "ter:")
+		require.NotContains(t, err.Error(), "ter@")
 		require.Less(t, len(err.Error()), 300)
 	}
 	for _, address := range []string{"redis-cluster://127.0.0.1:1", "redis-sentinel://127.0.0.1:1/m"} {

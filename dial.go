@@ -36,7 +36,7 @@ func redigoTransport(dial dialFunc, set *settings) *core.Redigo {
 
 // dialer returns the function that makes connections to rawURL.
 func (s *settings) dialer(rawURL string) (dialFunc, error) {
-	if len(rawURL) > maxAddress {
+	if len(rawURL) > address.Longest {
 		return nil, fmt.Errorf("redlatch: an address of %d bytes", len(rawURL))
 	}
 	u, err := url.Parse(rawURL)
@@ -220,6 +220,3 @@ func (h *hangUp) now() {
 		_ = conn.Close() // the dial that used it fails, and reports that
 	}
 }
-
-// maxAddress is more than any address needs: what the system says of it repeats it.
-const maxAddress = 4096

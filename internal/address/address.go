@@ -14,6 +14,9 @@ const (
 	hidden = "the given address"
 	// most bounds how much of an address is shown, in bytes.
 	most = 200
+	// Longest is more bytes than any address needs: what the system says of it repeats
+	// it.
+	Longest = 4096
 )
 
 // Show returns what may be shown of an address, 203 bytes at most.

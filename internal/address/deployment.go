@@ -3,6 +3,7 @@ package address
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -62,6 +63,9 @@ func IsDeployment(raw string) bool {
 // ParseDeployment takes an address apart for which IsDeployment is true. Its errors
 // repeat nothing of it: what was mistyped may be a part of the password.
 func ParseDeployment(raw string) (*Deployment, error) {
+	if len(raw) > Longest {
+		return nil, fmt.Errorf("an address of %d bytes", len(raw))
+	}
 	scheme, rest, _ := strings.Cut(raw, "://")
 	kind := deployments[strings.ToLower(scheme)]
 	authority, tail := rest, ""
