@@ -46,7 +46,11 @@ func (r *reconnects) Observe(event redlatch.Event) {
 // TestOpenTakesTheAddressOfACluster is one story: clusters are dear.
 func TestOpenTakesTheAddressOfACluster(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, 0)
+	onACluster(t, redistest.StartCluster(t, 3, 0))
+}
+
+func onACluster(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
 	t.Run("locks", func(t *testing.T) {
 		address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // nobody is at the first
 		requireShared(t, dialled(t, address), dialled(t, address))
@@ -107,7 +111,11 @@ func TestOpenTakesTheAddressOfAClusterWithUsersAndTLS(t *testing.T) {
 // TestOpenTakesTheAddressOfSentinels is one story: sets of Sentinels are dear.
 func TestOpenTakesTheAddressOfSentinels(t *testing.T) {
 	t.Parallel()
-	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
+	ofSentinels(t, redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t")))
+}
+
+func ofSentinels(t *testing.T, set *redistest.Sentinels) {
+	t.Helper()
 	one := "redis-sentinel://:s3cr+t@" + set.Addrs()[0] + "/" + redistest.MasterName
 	t.Run("locks", func(t *testing.T) { requireShared(t, dialled(t, one), dialled(t, one)) })
 	t.Run("a database of its own", func(t *testing.T) { requireLocksIn(t, set.Master(t), dialled(t, one+"/3"), 3) })

@@ -56,7 +56,12 @@ func (s *spread) ok(t *testing.T, args ...string) string {
 // TestCommandsOnACluster is one story: clusters are dear.
 func TestCommandsOnACluster(t *testing.T) {
 	t.Parallel()
-	s := newSpread(t)
+	newSpread(t).story(t)
+}
+
+// story goes through the commands, one after the other.
+func (s *spread) story(t *testing.T) {
+	t.Helper()
 	t.Run("list", s.list)
 	t.Run("status", s.status)
 	t.Run("evict", s.evict)

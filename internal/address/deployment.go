@@ -21,7 +21,7 @@ const (
 const (
 	optSharding         = "sharded_pubsub"
 	optSentinelUser     = "sentinel_user"
-	optSentinelPassword = "sentinel_password" //nolint:gosec // what it is called, not what it is
+	optSentinelPassword = "sentinel_password"
 )
 
 // deployments are the schemes of several servers that are one to their users.
