@@ -46,42 +46,44 @@ func (r *reconnects) Observe(event redlatch.Event) {
 // TestOpenTakesTheAddressOfACluster is one story: clusters are dear.
 func TestOpenTakesTheAddressOfACluster(t *testing.T) {
 	t.Parallel()
-	onACluster(t, redistest.StartCluster(t, 3, 0))
+	c := redistest.StartCluster(t, 3, 0)
+	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // nobody is at the first
+	requireShared(t, dialled(t, address), dialled(t, address))
+	requirePublishedAsTheAddressSays(t, c)
+	requireNamesAndNews(t, c)
 }
 
-func onACluster(t *testing.T, c *redistest.Cluster) {
+func requirePublishedAsTheAddressSays(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
-	t.Run("locks", func(t *testing.T) {
-		address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // nobody is at the first
-		requireShared(t, dialled(t, address), dialled(t, address))
-	})
-	t.Run("messages go as the address says", func(t *testing.T) {
-		for option, command := range map[string]string{
-			"": "spublish", "?sharded_pubsub=auto": "spublish", "?sharded_pubsub=on": "spublish", "?sharded_pubsub=off": "publish",
-		} {
-			lock := rlock.New(dialled(t, "redis-cluster://"+c.Addrs()[0]+"/0"+option), redistest.Key(t))
-			owner := c.Owner(t, lock.Name())
-			before := owner.CommandStats(t)[command]
-			require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
-			require.Equal(t, before+1, owner.CommandStats(t)[command], option)
-		}
-	})
-	t.Run("connections have names, and those in place of others are told of", func(t *testing.T) {
-		seen := &reconnects{}
-		client := dialled(t, "redis-cluster://"+c.Addrs()[2], redlatch.WithClientName("billing"), redlatch.WithObserver(seen))
-		lock := rlock.New(client, redistest.Key(t))
-		_, err := lock.IsLocked(t.Context())
-		require.NoError(t, err)
+	for option, command := range map[string]string{
+		"": "spublish", "?sharded_pubsub=auto": "spublish", "?sharded_pubsub=on": "spublish", "?sharded_pubsub=off": "publish",
+	} {
+		lock := rlock.New(dialled(t, "redis-cluster://"+c.Addrs()[0]+"/0"+option), redistest.Key(t))
 		owner := c.Owner(t, lock.Name())
-		list, isText := owner.Do(t, "CLIENT", "LIST").([]byte)
-		require.True(t, isText)
-		require.Contains(t, string(list), "name=billing ")
-		owner.KillClients(t, "normal")
-		require.Eventually(t, func() bool {
-			_, err := lock.IsLocked(t.Context())
-			return err == nil && seen.commands.Load() > 0
-		}, 20*time.Second, 5*time.Millisecond)
-	})
+		before := owner.CommandStats(t)[command]
+		require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
+		require.Equal(t, before+1, owner.CommandStats(t)[command], option)
+	}
+}
+
+// requireNamesAndNews holds that connections have names, and that those in place of
+// others are told of.
+func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	seen := &reconnects{}
+	client := dialled(t, "redis-cluster://"+c.Addrs()[2], redlatch.WithClientName("billing"), redlatch.WithObserver(seen))
+	lock := rlock.New(client, redistest.Key(t))
+	_, err := lock.IsLocked(t.Context())
+	require.NoError(t, err)
+	owner := c.Owner(t, lock.Name())
+	list, isText := owner.Do(t, "CLIENT", "LIST").([]byte)
+	require.True(t, isText)
+	require.Contains(t, string(list), "name=billing ")
+	owner.KillClients(t, "normal")
+	require.Eventually(t, func() bool {
+		_, err := lock.IsLocked(t.Context())
+		return err == nil && seen.commands.Load() > 0
+	}, 20*time.Second, 5*time.Millisecond)
 }
 
 func TestOpenTakesTheAddressOfAClusterWithUsersAndTLS(t *testing.T) {
@@ -111,22 +113,16 @@ func TestOpenTakesTheAddressOfAClusterWithUsersAndTLS(t *testing.T) {
 // TestOpenTakesTheAddressOfSentinels is one story: sets of Sentinels are dear.
 func TestOpenTakesTheAddressOfSentinels(t *testing.T) {
 	t.Parallel()
-	ofSentinels(t, redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t")))
-}
-
-func ofSentinels(t *testing.T, set *redistest.Sentinels) {
-	t.Helper()
+	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
 	one := "redis-sentinel://:s3cr+t@" + set.Addrs()[0] + "/" + redistest.MasterName
-	t.Run("locks", func(t *testing.T) { requireShared(t, dialled(t, one), dialled(t, one)) })
-	t.Run("a database of its own", func(t *testing.T) { requireLocksIn(t, set.Master(t), dialled(t, one+"/3"), 3) })
-	t.Run("who is nobody's master", func(t *testing.T) {
-		_, err := redlatch.Open(t.Context(), "redis-sentinel://:s3cr+t@"+set.Addrs()[0]+"/other")
-		require.ErrorIs(t, err, redlatch.ErrNotSent)
-		require.ErrorContains(t, err, "connect to redis-sentinel://"+set.Addrs()[0]+"/other: ")
-		require.ErrorContains(t, err, "No such master with that name")
-		require.NotContains(t, err.Error(), "s3cr")
-	})
-	t.Run("the master is another, and the Sentinel that was named is gone", func(t *testing.T) { masterAnother(t, set, one) })
+	requireShared(t, dialled(t, one), dialled(t, one))
+	requireLocksIn(t, set.Master(t), dialled(t, one+"/3"), 3)
+	_, err := redlatch.Open(t.Context(), "redis-sentinel://:s3cr+t@"+set.Addrs()[0]+"/other")
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorContains(t, err, "connect to redis-sentinel://"+set.Addrs()[0]+"/other: ")
+	require.ErrorContains(t, err, "No such master with that name")
+	require.NotContains(t, err.Error(), "s3cr")
+	masterAnother(t, set, one)
 }
 
 // masterAnother lets the Sentinels name another master while one of them is gone.

@@ -56,31 +56,23 @@ func (s *spread) ok(t *testing.T, args ...string) string {
 // TestCommandsOnACluster is one story: clusters are dear.
 func TestCommandsOnACluster(t *testing.T) {
 	t.Parallel()
-	newSpread(t).story(t)
-}
-
-// story goes through the commands, one after the other.
-func (s *spread) story(t *testing.T) {
-	t.Helper()
-	t.Run("list", s.list)
-	t.Run("status", s.status)
-	t.Run("evict", s.evict)
-	t.Run("unlock", s.unlock)
-	t.Run("watch", s.watch)
-	t.Run("watch of a pattern", s.watchPattern)
-	t.Run("doctor", s.doctor)
-	t.Run("bench", func(t *testing.T) {
-		require.Contains(t, s.ok(t, "bench", "--duration", "1s"), s.url[:len("redis-cluster://")])
-	})
-	t.Run("demo", func(t *testing.T) {
-		got := finish(t, s.url, "demo", "--redis", s.url)
-		require.Equal(t, 1, got.code)
-		require.Contains(t, got.stderr, "the demo has one server")
-	})
-	t.Run("run", s.run)
+	s := newSpread(t)
+	s.list(t)
+	s.status(t)
+	s.evict(t)
+	s.unlock(t)
+	s.watch(t)
+	s.watchPattern(t)
+	s.doctor(t)
+	require.Contains(t, s.ok(t, "bench", "--duration", "1s"), "redis-cluster://")
+	got := finish(t, s.url, "demo", "--redis", s.url)
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "the demo has one server")
+	s.run(t)
 }
 
 func (s *spread) list(t *testing.T) {
+	t.Helper()
 	text := s.ok(t, "list")
 	for _, name := range s.names {
 		require.Contains(t, text, name)
@@ -90,6 +82,7 @@ func (s *spread) list(t *testing.T) {
 }
 
 func (s *spread) status(t *testing.T) {
+	t.Helper()
 	for _, name := range s.names {
 		text := s.ok(t, "status", name)
 		require.Contains(t, text, s.id)
@@ -107,6 +100,7 @@ func (s *spread) status(t *testing.T) {
 
 // evict takes a dead waiter out, and tells of one that waits as for a plain lock.
 func (s *spread) evict(t *testing.T) {
+	t.Helper()
 	name, dead := s.names[2], s.id+":999"
 	s.c.DoAt(t, name, "RPUSH", codec.QueueKey(name), dead)
 	s.c.DoAt(t, name, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Minute).UnixMilli(), dead)
@@ -116,12 +110,14 @@ func (s *spread) evict(t *testing.T) {
 }
 
 func (s *spread) unlock(t *testing.T) {
+	t.Helper()
 	s.ok(t, "unlock", "--force", "--even-if-alive", "--yes", s.names[2])
 	require.Equal(t, any(int64(0)), s.c.DoAt(t, s.names[2], "EXISTS", s.names[2]))
 }
 
 // watch hears what is published for the shard of a lock alone.
 func (s *spread) watch(t *testing.T) {
+	t.Helper()
 	name := redistest.Key(t)
 	p := start(t, s.url, "watch", "--json", name)
 	toEvent(p, `"event":"free"`)
@@ -133,6 +129,7 @@ func (s *spread) watch(t *testing.T) {
 }
 
 func (s *spread) watchPattern(t *testing.T) {
+	t.Helper()
 	p := start(t, s.url, "watch", s.names[0]+"*")
 	toEvent(p, "held")
 	require.NoError(t, p.cmd.Process.Signal(interrupt))
@@ -152,6 +149,7 @@ func (s *spread) lockFor(t *testing.T, name string, d time.Duration) {
 }
 
 func (s *spread) doctor(t *testing.T) {
+	t.Helper()
 	odd := s.c.Nodes()[1]
 	odd.Do(t, "CONFIG", "SET", "tcp-keepalive", 0)
 	var d struct {
@@ -180,6 +178,7 @@ func (s *spread) doctor(t *testing.T) {
 // run lets one in at a time, and ends the command when the master of the lock is gone.
 // It comes last: the cluster has lost a third of its slots.
 func (s *spread) run(t *testing.T) {
+	t.Helper()
 	name := redistest.Key(t)
 	p := start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", stubborn)
 	require.Equal(t, "up", p.line())
