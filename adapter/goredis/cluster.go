@@ -15,6 +15,9 @@ import (
 // errNoCluster is for clients whose nodes are not in a cluster.
 var errNoCluster = errors.New("goredis: a ClusterClient with ClusterSlots of its own, as NewFailoverClusterClient makes, is in no Redis Cluster: use NewFailoverClient")
 
+// errNoClient is for a NewClient of the user's that does not do what it is there for.
+var errNoClient = errors.New("goredis: the ClusterClient's NewClient has made no client")
+
 // newCluster makes the transport to a cluster.
 func newCluster(ctx context.Context, c *redis.ClusterClient, set *settings) (transport.Transport, error) {
 	opt := c.Options()
@@ -53,6 +56,9 @@ type nodes struct {
 // user's NewClient included, is made and asked for its settings: that costs no I/O.
 func (n *nodes) dial(ctx context.Context, addr, _ string) (redigo.Conn, error) {
 	node := n.options.NewClient(n.settings(addr))
+	if node == nil {
+		return nil, errNoClient
+	}
 	opt := *node.Options()
 	_ = node.Close() // it has nothing
 	conn, err := connect(ctx, opt)

@@ -22,7 +22,8 @@
 //
 // There is one connection for commands and one for subscriptions to the master; in a
 // cluster one for commands and one for each of SUBSCRIBE and SSUBSCRIBE to each node that
-// is used, however many locks there are. They come on top of the client's pool. What the
+// is used, however many locks there are; with redlatch.WithReplicaSync there is one more
+// to each master that is used. They come on top of the client's pool. What the
 // client's options say of pools, retries, read timeouts, limiters and caches has no
 // effect on them, nor have hooks. A provider of streaming credentials is asked for each
 // new connection; one that there is keeps the credentials that it was made with.

@@ -45,7 +45,10 @@ func sentineled(set *redistest.Sentinels) locksuite.Deployment {
 
 func TestLocksOnAMasterOfSentinels(t *testing.T) {
 	t.Parallel()
-	locksuite.Run(t, sentineled(redistest.StartSentinels(t, time.Minute)))
+	set := redistest.StartSentinels(t, time.Minute)
+	d := sentineled(set)
+	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
+	locksuite.Run(t, d)
 }
 
 // A fail-over may lose locks, since replicas are written to late: that nobody ever

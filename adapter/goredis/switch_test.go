@@ -174,6 +174,26 @@ func TestAServerThatIsReadOnlyIsLeft(t *testing.T) {
 	}, 8*time.Second, 50*time.Millisecond)
 }
 
+func TestAServerThatIsReadOnlyWhereReplicasAreWaitedForIsLeft(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.begun(t, 1)
+	write := func() error {
+		came := make(chan error, 1)
+		call := &transport.Call{Command: "SET", NumKeys: 1, Args: []any{redistest.Key(t), "v"}}
+		p.tr.(transport.Replicator).Replicate(call, 1, time.Millisecond, func(_ any, _ int64, err error) { came <- err })
+		return <-came
+	}
+	require.NoError(t, write())
+	p.named.Store(1)
+	host, port, err := net.SplitHostPort(p.servers[1].Addr())
+	require.NoError(t, err)
+	p.servers[0].Do(t, "REPLICAOF", host, port)
+	err = write()
+	require.True(t, transport.IsCode(err, "READONLY"), "%v", err)
+	p.movesTo(t, 1, 2*time.Second)
+}
+
 func TestSentinelsThatAreSilentAreAsked(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

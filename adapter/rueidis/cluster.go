@@ -36,6 +36,7 @@ var (
 	_ transport.Slotter     = (*clustered)(nil)
 	_ transport.Reconnecter = (*clustered)(nil)
 	_ transport.Counter     = (*clustered)(nil)
+	_ transport.Replicator  = (*clustered)(nil)
 )
 
 func newClustered(ctx context.Context, client rueidis.Client, set *settings) (*clustered, error) {

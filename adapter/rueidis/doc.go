@@ -22,7 +22,8 @@
 //
 // There is one connection for commands to each master, and one for each way of
 // listening (SUBSCRIBE, and in a cluster SSUBSCRIBE), however many locks and waiters
-// there are. They count towards BlockingPoolSize, which has to leave room for three
+// there are; with redlatch.WithReplicaSync there is one more, on which replicas are
+// waited for. They count towards BlockingPoolSize, which has to leave room for four
 // connections to each node. What else the client does is done on other connections,
 // and holds up no renewal.
 //

@@ -23,8 +23,12 @@ type settings struct {
 	server      func(ctx context.Context, addr string) (rueidis.Client, error)
 }
 
-// leastReplyLimit is less than which no server can be relied on to answer.
-const leastReplyLimit = 500 * time.Millisecond
+// leastReplyLimit is less than which no server can be relied on to answer, and
+// mostReplyLimit more than anybody can have meant.
+const (
+	leastReplyLimit = 500 * time.Millisecond
+	mostReplyLimit  = time.Hour
+)
 
 func configure(opts []Option) (settings, error) {
 	s := settings{logger: slog.New(slog.DiscardHandler), replyLimit: 6 * time.Second, dialTimeout: 5 * time.Second}
@@ -36,6 +40,8 @@ func configure(opts []Option) (settings, error) {
 	switch {
 	case s.replyLimit < leastReplyLimit:
 		return s, fmt.Errorf("rueidis: a reply limit of %v is less than %v", s.replyLimit, leastReplyLimit)
+	case s.replyLimit > mostReplyLimit:
+		return s, fmt.Errorf("rueidis: a reply limit of %v is more than %v", s.replyLimit, mostReplyLimit)
 	case s.dialTimeout <= 0:
 		return s, fmt.Errorf("rueidis: a dial timeout of %v leaves no time", s.dialTimeout)
 	case s.sharding > transport.ShardingOff:
@@ -44,10 +50,11 @@ func configure(opts []Option) (settings, error) {
 	return s, nil
 }
 
-// WithLogger sets where connections made and lost are logged. Default: nowhere.
+// WithLogger sets where connections made and lost are logged. Default: nowhere. The zero
+// Logger, which logs nowhere, changes nothing.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
-		if l != nil {
+		if l != nil && l.Handler() != nil {
 			s.logger = l
 		}
 	}
@@ -61,7 +68,7 @@ func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings)
 // WithReplyLimit sets how long a connection may owe a reply, while none comes to any
 // other call on it, until it is given up and made anew. It takes the place of the
 // client's ConnWriteTimeout, and should be twice redlatch.WithCommandTimeout, but no
-// more than a quarter of the shortest lease. Default 6 s, at least 500 ms.
+// more than a quarter of the shortest lease. Default 6 s; from 500 ms to an hour.
 func WithReplyLimit(d time.Duration) Option { return func(s *settings) { s.replyLimit = d } }
 
 // WithDialTimeout bounds the wait for a connection from the rueidis client, which
@@ -78,7 +85,18 @@ func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dial
 //   - When Sentinel has named another master, the transport goes there at once. Without
 //     this option it waits, connected to nobody, until the client has turned there.
 //
-// Default: none.
+// Default: none. A dial that returns neither a client nor an error has failed.
 func WithServerClient(dial func(ctx context.Context, addr string) (rueidis.Client, error)) Option {
-	return func(s *settings) { s.server = dial }
+	if dial == nil {
+		return func(s *settings) { s.server = nil }
+	}
+	return func(s *settings) {
+		s.server = func(ctx context.Context, addr string) (rueidis.Client, error) {
+			client, err := dial(ctx, addr)
+			if err == nil && client == nil {
+				err = fmt.Errorf("rueidis: WithServerClient's function has made no client to %s", addr)
+			}
+			return client, err
+		}
+	}
 }

@@ -121,6 +121,7 @@ func TestLocksWithSentinel(t *testing.T) {
 		tb.Helper()
 		return over(tb, client, rueidis.WithServerClient(direct))
 	}
+	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
 	locksuite.Run(t, d)
 }
 

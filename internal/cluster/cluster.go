@@ -46,6 +46,7 @@ var (
 	_ transport.Slotter     = (*Cluster)(nil)
 	_ transport.Reconnecter = (*Cluster)(nil)
 	_ transport.Counter     = (*Cluster)(nil)
+	_ transport.Replicator  = (*Cluster)(nil)
 )
 
 // New returns a transport that connects on first use. It panics when cfg lacks
@@ -68,11 +69,7 @@ func New(cfg Config) *Cluster {
 // Start is part of transport.Transport. The call goes to the master of its first key's
 // slot, or to any master when it has no keys.
 func (c *Cluster) Start(call *transport.Call, done transport.Done) {
-	t := &trip{c: c, call: call, done: done, slot: -1}
-	if call.NumKeys > 0 {
-		t.slot = codec.Slot(call.Key(0))
-	}
-	t.depart()
+	c.newTrip(call, done).depart()
 }
 
 // PublishCommand is part of transport.Transport: what Config said.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/pubsub"
 )
 
@@ -51,6 +52,7 @@ type node struct {
 	left    time.Time // when it ceased to be a master; zero: it is one
 	subs    [kinds]*pubsub.Subscriber
 	counts  [kinds]*census.Census
+	copies  *replication.Batcher // nil: replicas were never waited for
 }
 
 // node returns the node at addr, mu held.
@@ -107,6 +109,9 @@ func (n *node) close() {
 		if n.counts[k] != nil {
 			n.counts[k].Close()
 		}
+	}
+	if n.copies != nil {
+		n.copies.Close()
 	}
 	_ = n.mux.Close() // always nil
 }

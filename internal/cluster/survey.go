@@ -227,7 +227,7 @@ func (c *Cluster) release() (failed []*trip) {
 			continue
 		}
 		t.board(n)
-		n.mux.Start(t.call, t.arrived)
+		t.send()
 	}
 	return failed
 }

@@ -71,14 +71,19 @@ func New(cfg Config) *Failover {
 func (f *Failover) Start(call *transport.Call, done transport.Done) {
 	f.once.Do(f.begin)
 	f.Redigo.Start(call, func(reply any, err error) {
-		if err != nil && transport.IsCode(err, "READONLY") {
-			select {
-			case f.suspect <- struct{}{}:
-			default: // it is suspected already
-			}
-		}
+		f.heedRefusal(err)
 		done(reply, err)
 	})
+}
+
+// heedRefusal looks who is master when a server says that it is none.
+func (f *Failover) heedRefusal(err error) {
+	if err != nil && transport.IsCode(err, "READONLY") {
+		select {
+		case f.suspect <- struct{}{}:
+		default: // it is suspected already
+		}
+	}
 }
 
 // Subscribe is part of transport.Transport.

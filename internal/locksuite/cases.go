@@ -188,7 +188,7 @@ func givingUp(t *testing.T, s suite) {
 func closing(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t)
-	c := s.client(t)
+	c := s.opened(t)
 	hold, err := l.Lock(within(t))
 	require.NoError(t, err)
 	came := lockLater(within(t), s.kind.New(c, l.Name()))

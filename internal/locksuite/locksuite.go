@@ -48,13 +48,13 @@ var Kinds = []Kind{{"plain", rlock.New}, {"fair", rfairlock.New}}
 // Client returns a client on a transport of its own, which is closed with the test.
 func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
-	c := d.client(tb, opts...)
+	c := d.opened(tb, opts...)
 	tb.Cleanup(func() { assert.NoError(tb, c.Close()) })
 	return c
 }
 
-// client returns a client that the test closes.
-func (d Deployment) client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
+// opened returns a client that the test closes.
+func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
 	if d.Open != nil {
 		return d.Open(tb, opts...)

@@ -172,7 +172,7 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 		p.cut()
 		p.refuse(refused)
 		began := time.Now()
-		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrNotSent)
+		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrUncertain, "it was sent on the connection that is cut")
 		require.Zero(t, time.Since(began), "it has worked since")
 	})
 }
