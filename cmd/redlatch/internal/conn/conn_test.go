@@ -245,6 +245,8 @@ func TestWhyADeploymentCannotBeReachedIsTold(t *testing.T) {
 	s := at(t, "redis-sentinel://"+at(t, srv.URL()).Place()+"/m")
 	_, err = s.Masters(t.Context())
 	require.ErrorContains(t, err, "refuses: ERR unknown command")
+	require.ErrorContains(t, err, "It is no Sentinel")
+	require.ErrorContains(t, s.Problem(redis.Error("MOVED 7 h:1")), "name it with redis-cluster://")
 	require.ErrorContains(t, s.Problem(redis.Error("ERR No such master with that name")), "Name the master as its Sentinels do")
 	require.ErrorContains(t, s.Problem(redis.Error("ERR This instance has cluster support disabled")), "name it with redis://")
 }

@@ -61,6 +61,10 @@ func remedy(text string) string {
 	switch {
 	case strings.Contains(text, "No such master"):
 		return "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."
+	case strings.Contains(text, "SENTINEL") && strings.Contains(text, "unknown command"):
+		return "It is no Sentinel: these have a port of their own, 26379 as a rule."
+	case code == "MOVED" || code == "CROSSSLOT":
+		return "It is a node of a cluster: name it with redis-cluster:// in --redis or REDIS_URL."
 	case strings.Contains(text, "cluster support disabled"):
 		return "It is in no cluster: name it with redis:// in --redis or REDIS_URL."
 	}
