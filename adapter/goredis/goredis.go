@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -66,7 +67,7 @@ func newSingle(c *redis.Client, set *settings) transport.Transport {
 	if c.Options().Addr != failoverAddr {
 		return r
 	}
-	return newFailover(r, m, set.logger)
+	return failover.New(failover.Config{Redigo: r, Live: &m.live, Present: m.present, Logger: set.logger})
 }
 
 // dialTimeout bounds what it takes to make a connection, of which d is the first part.
@@ -77,7 +78,7 @@ func dialTimeout(d time.Duration) time.Duration { return max(d, time.Second) }
 type master struct {
 	options redis.Options // a copy
 	write   time.Duration // bound on one write
-	live    live
+	live    failover.Live
 }
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
@@ -85,7 +86,7 @@ func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redigo.NewConn(m.live.add(conn), 0, m.write), nil
+	return redigo.NewConn(m.live.Add(conn, conn.RemoteAddr().String()), 0, m.write), nil
 }
 
 // dialReplica connects to a replica. Dialers of clients of Sentinels lead to the

@@ -92,10 +92,23 @@ func (c *Cluster) Reconnected() <-chan struct{} {
 // those that are only asked who is.
 func (c *Cluster) reconnected(n *node) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n.left.IsZero() {
+	master := n.left.IsZero()
+	if master {
 		c.announceLocked()
 	}
+	c.mu.Unlock()
+	if master && c.cfg.Reconnected != nil {
+		c.cfg.Reconnected("commands")
+	}
+}
+
+// listensAgain returns what tells of connections that listen, nil when nobody wants to
+// know.
+func (c *Cluster) listensAgain() func() {
+	if c.cfg.Reconnected == nil {
+		return nil
+	}
+	return func() { c.cfg.Reconnected("subscriptions") }
 }
 
 func (c *Cluster) announceLocked() {

@@ -107,7 +107,7 @@ func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
 				return c.cfg.DialPubSub(ctx, n.addr, n.key())
 			},
 			Sharded: k == sharded, DialTimeout: c.cfg.DialTimeout, Logger: c.cfg.Logger.With("node", n.addr),
-			OnLost: func(error) { c.deaf(n, k) },
+			OnLost: func(error) { c.deaf(n, k) }, OnReconnect: c.listensAgain(),
 		})
 	}
 	return n.subs[k]
