@@ -24,8 +24,9 @@ OUT      ?= docs/performance
 NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
+WAKEUPS  ?= 150
 
-.PHONY: adapters bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters mixed bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +83,12 @@ stress: setup ## Break servers, networks and processes for DURATION (10m) and ju
 
 adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (RUN: some tests)
 	RUN="$(RUN)" scripts/adapters-check.sh
+
+# One test at a time: what is measured wants the machine for itself.
+mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters; any two meet WAKEUPS (150) times on each kind of lock (needs JDK 17 and Maven)
+	scripts/compat.sh $(COMPAT)
+	cd itest && REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
+		$(GO) test -count=1 -v -parallel 1 -timeout 60m ./mixed
 
 stress-check: ## Vet, lint and test the nemesis run's checker itself
 	scripts/module-check.sh stress

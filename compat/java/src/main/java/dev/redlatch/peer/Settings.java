@@ -36,6 +36,32 @@ final class Settings {
         }
     }
 
+    /** Calls a setter of one enum with the constant of this name. False when this release has none. */
+    static boolean set(Object config, String setter, String constant) {
+        for (Method method : config.getClass().getMethods()) {
+            Class<?>[] types = method.getParameterTypes();
+            if (!method.getName().equals(setter) || types.length != 1 || !types[0].isEnum()) {
+                continue;
+            }
+            for (Object value : types[0].getEnumConstants()) {
+                if (((Enum<?>) value).name().equals(constant)) {
+                    return call(method, config, value);
+                }
+            }
+            throw new IllegalArgumentException(setter + " knows no " + constant);
+        }
+        return false;
+    }
+
+    private static boolean call(Method setter, Object config, Object value) {
+        try {
+            setter.invoke(config, value);
+            return true;
+        } catch (IllegalAccessException | InvocationTargetException e) {
+            throw new IllegalStateException(setter.getName(), e);
+        }
+    }
+
     /**
      * Sets a name mapper that puts a prefix in front. Redisson 4 moved both the
      * interface and the setter: whichever of the two objects has one is used.
@@ -49,12 +75,7 @@ final class Settings {
             if (!setter.getName().equals("setNameMapper") || setter.isBridge()) {
                 continue;
             }
-            try {
-                setter.invoke(target, mapper(setter.getParameterTypes()[0], prefix));
-                return true;
-            } catch (IllegalAccessException | InvocationTargetException e) {
-                throw new IllegalStateException("setNameMapper", e);
-            }
+            return call(setter, target, mapper(setter.getParameterTypes()[0], prefix));
         }
         return false;
     }
