@@ -1,6 +1,7 @@
 package mixed
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,10 +16,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestBothLanguagesShareLocksWhileAClusterChanges has workers of both languages take
-// locks in one slot while the slot moves and while its master is killed. A slot that
-// moves costs nothing: never two at once. A fail-over may lose what was written last, so
-// that is not held then. That everybody goes on is, each time.
+// TestBothLanguagesShareLocksWhileAClusterChanges moves slots under waiters, and then has
+// workers of both languages take locks in one slot while it moves and while its master
+// is killed. A slot that moves costs nothing: never two at once. A fail-over may lose
+// what was written last, so that is not held then. That everybody goes on is, each time.
 //
 //nolint:tparallel // a Java machine and a cluster for each release are enough at a time
 func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
@@ -29,39 +30,96 @@ func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
 	releases := programs(t)
 	for _, program := range releases {
 		t.Run(program.Version, func(t *testing.T) {
-			java := startJava(t, program)
 			c := redistest.StartCluster(t, 3, 1)
-			name := redistest.Key(t)
-			workers := both(t, java, c, name)
-
-			all := start(t, workers)
-			all.progress(3)
-			for i := range 3 {
-				c.MoveSlot(t, codec.Slot(name), c.Nodes()[i], func() { time.Sleep(50 * time.Millisecond) })
-				t.Logf("a slot has moved: everybody had three turns after %v", all.progress(3).Round(time.Millisecond))
-			}
-			assert.Zero(t, all.stop("slots that move"), "two had a lock at once")
-
-			all = start(t, workers)
-			all.progress(3)
-			owner := c.Owner(t, name)
-			began := time.Now()
-			owner.Kill()
-			c.AwaitOwner(t, name, owner)
-			t.Logf("a master was killed: another one after %v", time.Since(began).Round(time.Millisecond))
-			t.Logf("everybody had three turns after another %v", all.progress(3).Round(time.Millisecond))
-			all.stop("a master that is killed")
+			p := watched(t, &place{title: "replicas", sharded: true, cluster: c})
+			java := startJava(t, program)
+			p.slotsMoveUnderWaiters(t, java)
+			// Redisson cannot subscribe any more, with AUTO, after a slot has moved in which it
+			// listened: each move costs its waiters their subscriptionTimeout, and more.
+			p.slotMovesUnderWorkers(t, java, transport.ShardingOff, 2)
+			p.slotMovesUnderWorkers(t, java, transport.ShardingAuto, 1)
+			p.masterIsKilled(t, java)
 		})
 	}
 }
 
-// both makes workers of four clients, two of each language, for two locks of each kind
-// in name's slot.
-func both(t *testing.T, java *peer.Peer, c *redistest.Cluster, name string) (all []worker) {
+// slotMovesUnderWorkers moves the slot of the locks that workers take, so many times.
+func (p *place) slotMovesUnderWorkers(t *testing.T, java *peer.Peer, mode transport.Sharding, times int) {
 	t.Helper()
-	often := peer.Command{"scan": 1000} // Redisson looks who serves what every five seconds
-	ours := []*goParty{overGoRedis(t, c, transport.ShardingAuto), overRueidis(t, c, transport.ShardingAuto)}
-	theirs := []*javaParty{connect(t, java, c, "AUTO", often), connect(t, java, c, "AUTO", often)}
+	name := redistest.Key(t)
+	all := start(t, p.workers(t, java, mode, name))
+	all.progress()
+	for range times {
+		p.move(t, name)
+		t.Logf("%v: a slot has moved: everybody had a lock within %v", mode, all.progress())
+	}
+	assert.Zero(t, all.stop(fmt.Sprintf("%v: slots that move", mode)), "two had a lock at once")
+}
+
+// masterIsKilled kills the master of the locks that workers take.
+func (p *place) masterIsKilled(t *testing.T, java *peer.Peer) {
+	t.Helper()
+	name := redistest.Key(t)
+	all := start(t, p.workers(t, java, transport.ShardingAuto, name))
+	all.progress()
+	owner := p.cluster.Owner(t, name)
+	began := time.Now()
+	owner.Kill()
+	p.cluster.AwaitOwner(t, name, owner)
+	t.Logf("a master was killed: another one after %v", time.Since(began).Round(time.Millisecond))
+	t.Logf("everybody had a lock within another %v", all.progress())
+	all.stop("a master that is killed")
+}
+
+// often makes Redisson look each second who serves what, and not every five: for so long
+// its calls do not find a slot that has moved.
+var often = peer.Command{"scan": 1000}
+
+// slotsMoveUnderWaiters moves the slot of a lock while one library waits for it and the
+// other holds it. Redlatch must be woken all the same. What Redisson does is told, and
+// that it has the lock when the lease is over at the latest.
+func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
+	t.Helper()
+	var met []sleeper
+	for _, mode := range []transport.Sharding{transport.ShardingAuto, transport.ShardingOff} {
+		ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), often)
+		l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}
+		met = append(met, p.meet(t, theirs, ours, l, 0, func() { p.move(t, l.name) }))
+		l.name = redistest.Key(t)
+		met = append(met, p.meet(t, ours, theirs, l, movedLease, func() { p.move(t, l.name) }))
+	}
+	for _, s := range met {
+		got := await(t, s.came, s.String())
+		got.free(t)
+		t.Logf("%s after the slot has moved: %v", s, got.at.Sub(s.freed).Round(time.Millisecond))
+		if s.waits.library() == "Redlatch" {
+			require.Less(t, got.at.Sub(s.free), wakeBound, "not woken: %s", s)
+			continue
+		}
+		require.Less(t, got.at.Sub(s.began), movedLease+wakeBound, "asleep after the lease: %s", s)
+	}
+}
+
+// movedLease is the lease of locks that Redisson waits for while their slots move.
+const movedLease = 5 * time.Second
+
+// move moves a lock's slot to another node.
+func (p *place) move(t *testing.T, name string) {
+	t.Helper()
+	to := p.cluster.Nodes()[0]
+	if p.cluster.Owner(t, name) == to {
+		to = p.cluster.Nodes()[1]
+	}
+	p.cluster.MoveSlot(t, codec.Slot(name), to, nil)
+}
+
+// workers makes workers of four clients, two of each library, for two locks of each kind
+// in name's slot.
+func (p *place) workers(t *testing.T, java *peer.Peer, mode transport.Sharding, name string) (all []worker) {
+	t.Helper()
+	quick := often.With(peer.Command{"subscription": 2000}) // Redisson waits 7.5 seconds
+	ours := []*goParty{overGoRedis(t, p.cluster, mode), overRueidis(t, p.cluster, mode)}
+	theirs := []*javaParty{connect(t, java, p.cluster, mode.String(), quick), connect(t, java, p.cluster, mode.String(), quick)}
 	release, err := oracle.ParseRelease(java.Version)
 	require.NoError(t, err)
 	kinds := locksuite.Kinds

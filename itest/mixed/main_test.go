@@ -22,7 +22,7 @@ const (
 	// who has the time.
 	defaultReleases = "4.3.1"
 	// defaultWakeUps is how often two parties meet, with each kind of lock.
-	defaultWakeUps = 5
+	defaultWakeUps = 4
 	// atMost bounds what is waited for. It is no claim about speed.
 	atMost = 30 * time.Second
 )

@@ -106,7 +106,7 @@ func (p *place) silence(t *testing.T) func(t *testing.T) {
 		t.Helper()
 		got := await(t, came, "the lock has vanished")
 		got.free(t)
-		assert.Less(t, got.at.Sub(gone), pollCap+wakeBound/2)
+		assert.Less(t, got.at.Sub(gone), pollCap+atMost/10)
 	}
 }
 

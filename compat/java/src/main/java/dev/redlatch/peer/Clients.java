@@ -55,10 +55,10 @@ final class Clients {
 
     /**
      * Makes a client. Fields: mode ("single", "cluster"), addresses, and, in
-     * milliseconds, watchdog, fairWait, timeout; prefix for the name mapper. For a
-     * cluster also sharded, its shardedSubscriptionMode, and scan, how often in
-     * milliseconds it asks who serves what. Replies its id and the settings that
-     * this release does not have.
+     * milliseconds, watchdog, fairWait, timeout, subscription (a timeout, too);
+     * prefix for the name mapper. For a cluster also sharded, its
+     * shardedSubscriptionMode, and scan, how often in milliseconds it asks who
+     * serves what. Replies its id and the settings that this release does not have.
      */
     private Object open(Request r) {
         List<String> unknown = new ArrayList<>();
@@ -78,6 +78,10 @@ final class Clients {
         };
         if (r.has("timeout")) {
             servers.setTimeout((int) r.number("timeout"));
+        }
+        if (r.has("subscription")
+                && !Settings.set(servers, "setSubscriptionTimeout", (int) r.number("subscription"))) {
+            unknown.add("subscription");
         }
         if (r.has("prefix") && !Settings.setNamePrefix(config, servers, r.text("prefix"))) {
             unknown.add("prefix");

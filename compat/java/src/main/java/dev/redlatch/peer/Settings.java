@@ -26,13 +26,19 @@ final class Settings {
 
     /** Calls a setter of one long. False when this release has none. */
     static boolean set(Object config, String setter, long value) {
+        return set(config, setter, long.class, value);
+    }
+
+    /** Calls a setter of one int. False when this release has none. */
+    static boolean set(Object config, String setter, int value) {
+        return set(config, setter, int.class, value);
+    }
+
+    private static boolean set(Object config, String setter, Class<?> type, Object value) {
         try {
-            config.getClass().getMethod(setter, long.class).invoke(config, value);
-            return true;
+            return call(config.getClass().getMethod(setter, type), config, value);
         } catch (NoSuchMethodException e) {
             return false;
-        } catch (IllegalAccessException | InvocationTargetException e) {
-            throw new IllegalStateException(setter, e);
         }
     }
 
