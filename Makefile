@@ -24,7 +24,7 @@ OUT      ?= docs/performance
 NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
-WAKEUPS  ?= 150
+WAKEUPS  ?= 100
 
 .PHONY: adapters mixed bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
@@ -85,7 +85,7 @@ adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (
 	RUN="$(RUN)" scripts/adapters-check.sh
 
 # One test at a time: what is measured wants the machine for itself.
-mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters; any two meet WAKEUPS (150) times on each kind of lock (needs JDK 17 and Maven)
+mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters; any two meet WAKEUPS (100) times on each kind of lock (needs JDK 17 and Maven)
 	scripts/compat.sh $(COMPAT)
 	cd itest && REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
 		$(GO) test -count=1 -v -parallel 1 -timeout 60m ./mixed

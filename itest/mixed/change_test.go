@@ -36,7 +36,7 @@ func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
 			p.slotsMoveUnderWaiters(t, java)
 			// Redisson cannot subscribe any more, with AUTO, after a slot has moved in which it
 			// listened: each move costs its waiters their subscriptionTimeout, and more.
-			p.slotMovesUnderWorkers(t, java, transport.ShardingOff, 2)
+			p.slotMovesUnderWorkers(t, java, transport.ShardingOff, 3)
 			p.slotMovesUnderWorkers(t, java, transport.ShardingAuto, 1)
 			p.masterIsKilled(t, java)
 		})
@@ -50,7 +50,7 @@ func (p *place) slotMovesUnderWorkers(t *testing.T, java *peer.Peer, mode transp
 	all := start(t, p.workers(t, java, mode, name))
 	all.progress()
 	for range times {
-		p.move(t, name)
+		p.move(t, name, func() { time.Sleep(50 * time.Millisecond) }) // both nodes serve it
 		t.Logf("%v: a slot has moved: everybody had a lock within %v", mode, all.progress())
 	}
 	assert.Zero(t, all.stop(fmt.Sprintf("%v: slots that move", mode)), "two had a lock at once")
@@ -84,9 +84,9 @@ func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 	for _, mode := range []transport.Sharding{transport.ShardingAuto, transport.ShardingOff} {
 		ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), often)
 		l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}
-		met = append(met, p.meet(t, theirs, ours, l, 0, func() { p.move(t, l.name) }))
+		met = append(met, p.meet(t, theirs, ours, l, 0, func() { p.move(t, l.name, nil) }))
 		l.name = redistest.Key(t)
-		met = append(met, p.meet(t, ours, theirs, l, movedLease, func() { p.move(t, l.name) }))
+		met = append(met, p.meet(t, ours, theirs, l, movedLease, func() { p.move(t, l.name, nil) }))
 	}
 	for _, s := range met {
 		got := await(t, s.came, s.String())
@@ -103,14 +103,14 @@ func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 // movedLease is the lease of locks that Redisson waits for while their slots move.
 const movedLease = 5 * time.Second
 
-// move moves a lock's slot to another node.
-func (p *place) move(t *testing.T, name string) {
+// move moves a lock's slot to another node, see redistest.Cluster.MoveSlot.
+func (p *place) move(t *testing.T, name string, between func()) {
 	t.Helper()
 	to := p.cluster.Nodes()[0]
 	if p.cluster.Owner(t, name) == to {
 		to = p.cluster.Nodes()[1]
 	}
-	p.cluster.MoveSlot(t, codec.Slot(name), to, nil)
+	p.cluster.MoveSlot(t, codec.Slot(name), to, between)
 }
 
 // workers makes workers of four clients, two of each library, for two locks of each kind
