@@ -20,8 +20,6 @@ import (
 // workers of both languages take locks in one slot while it moves and while its master
 // is killed. A slot that moves costs nothing: never two at once. A fail-over may lose
 // what was written last, so that is not held then. That everybody goes on is, each time.
-//
-//nolint:tparallel // a Java machine and a cluster for each release are enough at a time
 func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and a Java machine")

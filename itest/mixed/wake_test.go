@@ -19,8 +19,6 @@ import (
 // TestU15WaitersOfBothLanguagesAreWokenInACluster has every party free locks that every
 // other waits for. Whoever listens as the other publishes is woken, each time; whoever
 // does not sleeps until the lease is over that it knows of.
-//
-//nolint:tparallel // what is measured wants the machine for itself
 func TestU15WaitersOfBothLanguagesAreWokenInACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and a Java machine")
