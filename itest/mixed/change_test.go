@@ -52,6 +52,12 @@ func (p *place) slotMovesUnderWorkers(t *testing.T, java *peer.Peer, mode transp
 		t.Logf("%v: a slot has moved: everybody had a lock within %v", mode, all.progress())
 	}
 	assert.Zero(t, all.stop(fmt.Sprintf("%v: slots that move", mode)), "two had a lock at once")
+	// A Redisson that is started now listens where the slot is.
+	ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), often)
+	l := target{kind: locksuite.Kinds[0], name: "{" + name + "}afterwards"}
+	if theirs.mode != "" {
+		p.meet(t, ours, theirs, l, 0).woken(t)
+	}
 }
 
 // masterIsKilled kills the master of the locks that workers take.
