@@ -25,7 +25,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters itest bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ stress: setup ## Break servers, networks and processes for DURATION (10m) and ju
 
 adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (RUN: some tests)
 	RUN="$(RUN)" scripts/adapters-check.sh
+
+itest: setup ## The suites for every server, in containers where Docker is, else on what is installed (RUN: some)
+	RUN="$(RUN)" scripts/itest-check.sh
 
 stress-check: ## Vet, lint and test the nemesis run's checker itself
 	scripts/module-check.sh stress

@@ -13,7 +13,7 @@ module=github.com/redlatch/redlatch
 allowed='github.com/gomodule/redigo github.com/google/uuid'
 max_sum_lines=40
 # What adapters and tests in nested modules need, and nobody else gets.
-nested='github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/'
+nested='github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/ github\.com/moby/ github\.com/docker/'
 
 fail() {
 	printf 'user-deps: %s\n' "$*" >&2

@@ -33,17 +33,20 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 // skipped, unless CI=true or a program is named: then it fails.
 func ValkeyBinary(tb testing.TB) string {
 	tb.Helper()
-	name := os.Getenv(valkeyEnv)
-	path, err := findValkey(name)
+	path, err := FindValkey()
 	switch {
 	case err == nil:
-	case testing.Short() || name == "" && os.Getenv("CI") != "true":
+	case testing.Short() || os.Getenv(valkeyEnv) == "" && os.Getenv("CI") != "true":
 		tb.Skipf("NOT RUN ON VALKEY: %v", err)
 	default:
 		tb.Fatalf("redistest: %v", err)
 	}
 	return path
 }
+
+// FindValkey returns the path that ValkeyBinary does, without a test that needs it, or an
+// error that says what to do.
+func FindValkey() (path string, err error) { return findValkey(os.Getenv(valkeyEnv)) }
 
 // findValkey returns the program's path. Links are kept as they are: the program
 // is one that looks at its own name.
