@@ -74,6 +74,7 @@ func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harne
 		sharding = transport.ShardingOn
 	}
 	h := network.Harness(flush)
+	h.Patience = patience
 	open := over.onCluster(t, cluster{addrs: c.Addrs(), dial: fence.Dial, sharding: sharding})
 	h.New = func(tb testing.TB) transport.Transport {
 		tb.Helper()

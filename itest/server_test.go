@@ -2,6 +2,7 @@ package itest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
@@ -9,6 +10,9 @@ import (
 	"github.com/redlatch/redlatch/itest/servers"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
+
+// patience is for machines that many suites, and containers, keep busy.
+const patience = 2 * time.Minute
 
 func TestOnOneServer(t *testing.T) {
 	t.Parallel()
@@ -48,7 +52,7 @@ func onServer(t *testing.T, over library, server *servers.Server) transporttest.
 	proxy := redistest.NewProxy(t, server.Addr)
 	h := breakable.Harness(proxy)
 	h.New = over.onServer(t, proxy.Addr(), seen.User)
-	h.Do, h.Forbid = seen.Do, seen.Forbid
+	h.Do, h.Forbid, h.Patience = seen.Do, seen.Forbid, patience
 	h.Stop = func(testing.TB) {
 		proxy.Refuse(true)
 		proxy.Reset()

@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# Vets and lints the module of the suites on real servers of several kinds, and runs
-# them: in containers where Docker is, else on what is installed. RUN picks some, as
-# go test -run does; REDLATCH_ITEST=docker or local says on what.
+# Vets and lints the module of the suites for every server, and runs them: in containers
+# where Docker is, else on what is installed. RUN picks some, as go test -run does;
+# REDLATCH_ITEST=docker or local says on what.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 scripts/module-check.sh itest
 cd itest
-go test -count=1 -timeout 2m ./servers
+# Without the race detector, which runs over the same code in make test and in make
+# adapters: what differs here is the servers.
+go test -count=1 -timeout 2m ./servers &
+servers=$!
 # In the folder and not by its name: else go test keeps to itself what they run on.
 # Many at once: most of what they do is to wait.
-go test ${RACE:+-race} -count=1 -parallel 16 -timeout 15m -run "${RUN:-.}"
+go test -count=1 -parallel 16 -timeout 15m -run "${RUN:-.}"
+wait "$servers"

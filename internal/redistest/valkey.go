@@ -33,10 +33,11 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 // skipped, unless CI=true or a program is named: then it fails.
 func ValkeyBinary(tb testing.TB) string {
 	tb.Helper()
-	path, err := FindValkey()
+	name := os.Getenv(valkeyEnv)
+	path, err := findValkey(name)
 	switch {
 	case err == nil:
-	case testing.Short() || os.Getenv(valkeyEnv) == "" && os.Getenv("CI") != "true":
+	case testing.Short() || name == "" && os.Getenv("CI") != "true":
 		tb.Skipf("NOT RUN ON VALKEY: %v", err)
 	default:
 		tb.Fatalf("redistest: %v", err)

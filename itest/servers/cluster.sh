@@ -59,7 +59,9 @@ give_up() {
 	exit 1
 }
 
-answers() { [ "$(ask "$1" PING)" = PONG ]; }
+# listens is the case when a node has its port. Its log is read, since whoever else may
+# have the port need not answer.
+listens() { grep -q 'Ready to accept connections' "$dir/$1/log"; }
 
 # settled is the case when a node knows all others, and it and its replicas are in step.
 settled() {
@@ -70,18 +72,20 @@ settled() {
 	ask "$1" INFO replication | grep -Eq "master_link_status:up|connected_slaves:$replicas"
 }
 
+# With so long a node timeout nobody takes a node for dead that merely waits for a busy
+# machine: slots stay where they are.
 for port in "$@"; do
 	mkdir "$dir/$port"
 	"$server" --port "$port" --bind "$bind" --protected-mode no \
 		--dir "$dir/$port" --save '' --appendonly no --daemonize no \
-		--cluster-enabled yes --cluster-announce-ip 127.0.0.1 --cluster-node-timeout 5000 \
+		--cluster-enabled yes --cluster-announce-ip 127.0.0.1 --cluster-node-timeout 60000 \
 		--repl-diskless-sync-delay 0 >"$dir/$port/log" 2>&1 &
 	pids="$pids $!"
 done
 
 addresses=
 for port in "$@"; do
-	wait_for answers "$port"
+	wait_for listens "$port"
 	addresses="$addresses 127.0.0.1:$port"
 done
 # shellcheck disable=SC2086 # one word for each address
