@@ -10,8 +10,9 @@ cd itest
 # Without the race detector, which runs over the same code in make test and in make
 # adapters: what differs here is the servers.
 go test -count=1 -timeout 2m ./servers &
-servers=$!
+servers=$! failed=0
 # In the folder and not by its name: else go test keeps to itself what they run on.
 # Many at once: most of what they do is to wait.
-go test -count=1 -parallel 16 -timeout 15m -run "${RUN:-.}"
-wait "$servers"
+go test -count=1 -parallel 16 -timeout 15m -run "${RUN:-.}" || failed=1
+wait "$servers" || failed=1
+exit $failed

@@ -31,6 +31,7 @@ func TestAClusterThatNamesOtherAddressesIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "sends clients to 127.0.0.1:")
 }
 
+//nolint:tparallel // the subtest is over before what follows
 func TestAClusterEndsWithWhoeverStartedIt(t *testing.T) {
 	t.Parallel()
 	var addrs []string
