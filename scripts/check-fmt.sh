@@ -28,9 +28,9 @@ if [ -n "$odd" ]; then
 	exit 1
 fi
 
-list 'scripts/*.sh' .ci/run | xargs -0 -r -n 1 bash -n
+list '*.sh' .ci/run | xargs -0 -r -n 1 bash -n
 if command -v shellcheck >/dev/null; then
-	list 'scripts/*.sh' .ci/run | xargs -0 -r shellcheck
+	list '*.sh' .ci/run | xargs -0 -r shellcheck
 else
 	echo "check-fmt: shellcheck is not installed, shell scripts were only parsed" >&2
 fi

@@ -17,9 +17,19 @@ type Fence struct {
 // NewFence starts a proxy in front of each server. They end with the test.
 func NewFence(tb testing.TB, servers ...*Server) *Fence {
 	tb.Helper()
+	addrs := make([]string, len(servers))
+	for i, s := range servers {
+		addrs[i] = s.Addr()
+	}
+	return NewFenceAt(tb, addrs...)
+}
+
+// NewFenceAt is NewFence for servers that somebody else has started, at addrs, host:port.
+func NewFenceAt(tb testing.TB, addrs ...string) *Fence {
+	tb.Helper()
 	f := &Fence{proxies: map[string]*Proxy{}}
-	for _, s := range servers {
-		f.proxies[s.Addr()] = NewProxy(tb, s.Addr())
+	for _, addr := range addrs {
+		f.proxies[addr] = NewProxy(tb, addr)
 	}
 	return f
 }

@@ -66,6 +66,14 @@ func newConfig(opts []Option) config {
 	return c
 }
 
+// FindServer returns the path of the program that Start starts, without a test that
+// needs it, or an error that says what to do.
+func FindServer() (path string, err error) {
+	cfg := newConfig(nil)
+	err = cfg.findBinary()
+	return cfg.binary, err
+}
+
 // findBinary resolves the program's name. Links are kept as they are:
 // valkey-server may be a link to a program that looks at its own name.
 func (c *config) findBinary() error {
@@ -86,6 +94,10 @@ func (c *config) findBinary() error {
 	return fmt.Errorf("no server to test with: none of %q was found; run `make setup`, or set %s to the path of a redis-server or valkey-server",
 		names, serverEnv)
 }
+
+// FreePort returns a port of the loopback interface that nobody listens on, 0 if there
+// is none.
+func FreePort() int { return freePort() }
 
 // freePort returns a port nobody listens on. It is below the range that systems
 // give to outgoing connections, so that none of those takes it before the

@@ -45,6 +45,10 @@ func ValkeyBinary(tb testing.TB) string {
 	return path
 }
 
+// FindValkey returns the path that ValkeyBinary does, without a test that needs it, or an
+// error that says what to do.
+func FindValkey() (path string, err error) { return findValkey(os.Getenv(valkeyEnv)) }
+
 // findValkey returns the program's path. Links are kept as they are: the program
 // is one that looks at its own name.
 func findValkey(name string) (string, error) {

@@ -1,0 +1,118 @@
+package itest
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"testing"
+	"time"
+
+	redigo "github.com/gomodule/redigo/redis"
+	goredislib "github.com/redis/go-redis/v9"
+	rueidislib "github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/adapter/goredis"
+	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// maker makes transports that nobody else uses, over one client.
+type maker func(tb testing.TB) transport.Transport
+
+// library is a client library that transports are made over. Its functions make a client,
+// which ends with the test and must not be closed before, and need the server for that.
+type library struct {
+	name string
+	// onServer leads to the server at addr, as a user whose password is the name, "" for
+	// the default user.
+	onServer func(tb testing.TB, addr, user string) maker
+	// onCluster leads to a cluster; nil where the library knows none.
+	onCluster func(tb testing.TB, at cluster) maker
+}
+
+// cluster is how a client gets to one.
+type cluster struct {
+	addrs    []string
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
+	sharding transport.Sharding
+}
+
+var libraries = []library{
+	{name: "redigo", onServer: redigoTo},
+	{name: "go-redis", onServer: goRedisTo, onCluster: goRedisIn},
+	{name: "rueidis", onServer: rueidisTo, onCluster: rueidisIn},
+}
+
+// opened makes a transport in good time.
+func opened(tb testing.TB, open func(ctx context.Context) (transport.Transport, error)) transport.Transport {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	defer cancel()
+	tr, err := open(ctx)
+	require.NoError(tb, err)
+	return tr
+}
+
+func redigoTo(_ testing.TB, addr, user string) maker {
+	return func(testing.TB) transport.Transport {
+		return core.NewRedigo(core.RedigoConfig{
+			Dial: func(ctx context.Context) (redigo.Conn, error) {
+				return redigo.DialContext(ctx, "tcp", addr,
+					redigo.DialWriteTimeout(3*time.Second), redigo.DialUsername(user), redigo.DialPassword(user))
+			},
+			Command: 3 * time.Second, Lease: 30 * time.Second, DialTimeout: 5 * time.Second,
+		})
+	}
+}
+
+func overGoRedis(tb testing.TB, c goredislib.UniversalClient, opts ...goredis.Option) maker {
+	tb.Helper()
+	tb.Cleanup(func() { assert.NoError(tb, c.Close(), "a transport must not close it") })
+	return func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return opened(tb, func(ctx context.Context) (transport.Transport, error) { return goredis.New(ctx, c, opts...) })
+	}
+}
+
+func goRedisTo(tb testing.TB, addr, user string) maker {
+	tb.Helper()
+	return overGoRedis(tb, goredislib.NewClient(&goredislib.Options{Addr: addr, Username: user, Password: user}))
+}
+
+func goRedisIn(tb testing.TB, at cluster) maker {
+	tb.Helper()
+	c := goredislib.NewClusterClient(&goredislib.ClusterOptions{Addrs: at.addrs, Dialer: at.dial})
+	return overGoRedis(tb, c, goredis.WithShardedPubSub(at.sharding))
+}
+
+func overRueidis(tb testing.TB, options rueidislib.ClientOption, opts ...rueidis.Option) maker {
+	tb.Helper()
+	c, err := rueidislib.NewClient(options)
+	require.NoError(tb, err)
+	tb.Cleanup(c.Close)
+	return func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return opened(tb, func(ctx context.Context) (transport.Transport, error) { return rueidis.New(ctx, c, opts...) })
+	}
+}
+
+func rueidisTo(tb testing.TB, addr, user string) maker {
+	tb.Helper()
+	return overRueidis(tb, rueidislib.ClientOption{
+		InitAddress: []string{addr}, ForceSingleClient: true, Username: user, Password: user,
+	})
+}
+
+func rueidisIn(tb testing.TB, at cluster) maker {
+	tb.Helper()
+	options := rueidislib.ClientOption{InitAddress: at.addrs}
+	if at.dial != nil {
+		options.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return at.dial(ctx, "tcp", addr)
+		}
+	}
+	return overRueidis(tb, options, rueidis.WithShardedPubSub(at.sharding))
+}

@@ -1,0 +1,66 @@
+package itest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/locksuite"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
+	"github.com/redlatch/redlatch/itest/servers"
+	"github.com/redlatch/redlatch/transport/transporttest"
+)
+
+// patience is for machines that many suites, and containers, keep busy.
+const patience = 2 * time.Minute
+
+func TestOnOneServer(t *testing.T) {
+	t.Parallel()
+	each(t, plan.Servers, func(t *testing.T, kind servers.Kind) {
+		t.Helper()
+		server := kind.Start(t)
+		t.Logf("on %s", server.Version)
+		for _, over := range libraries {
+			t.Run("locks over "+over.name, func(t *testing.T) {
+				t.Parallel()
+				locksuite.Run(t, locksuite.Deployment{
+					New: over.onServer(t, server.Addr, ""),
+					Do: func(tb testing.TB, _, cmd string, args ...any) any {
+						tb.Helper()
+						return server.Do(tb, cmd, args...)
+					},
+					Publish: []string{"PUBLISH"},
+				})
+			})
+			t.Run("conformance over "+over.name, func(t *testing.T) {
+				t.Parallel()
+				transporttest.Run(t, func(t *testing.T) transporttest.Harness {
+					t.Helper()
+					t.Parallel()
+					return onServer(t, over, server)
+				})
+			})
+		}
+	})
+}
+
+// onServer is the network between a case and the server, and a user of its own: what a
+// case forbids concerns it alone.
+func onServer(t *testing.T, over library, server *servers.Server) transporttest.Harness {
+	t.Helper()
+	seen := server.As(t, redistest.Key(t))
+	proxy := redistest.NewProxy(t, server.Addr)
+	h := breakable.Harness(proxy)
+	h.New = over.onServer(t, proxy.Addr(), seen.User)
+	h.Do, h.Forbid, h.Patience = seen.Do, seen.Forbid, patience
+	h.Stop = func(testing.TB) {
+		proxy.Refuse(true)
+		proxy.Reset()
+	}
+	h.Start = func(tb testing.TB) {
+		tb.Helper()
+		server.Do(tb, "SCRIPT", "FLUSH") // as if it had been started again
+		proxy.Refuse(false)
+	}
+	return h
+}
