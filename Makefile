@@ -26,7 +26,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,12 @@ stress: setup ## Break servers, networks and processes for DURATION (10m) and ju
 
 adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (RUN: some tests)
 	RUN="$(RUN)" scripts/adapters-check.sh
+
+# One adapter after the other, and one failure after the other: they are timed.
+failover: setup ## Replace masters under locks in every way, with each adapter, and print the table of docs/topologies.md (ten quiet minutes)
+	for a in goredis rueidis; do \
+		(cd adapter/$$a && REDLATCH_FAILOVER=full $(GO) test -count=1 -v -timeout 20m -run '^TestFailoverTable$$' .) || exit 1; \
+	done
 
 stress-check: ## Vet, lint and test the nemesis run's checker itself
 	scripts/module-check.sh stress

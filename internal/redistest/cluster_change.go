@@ -48,13 +48,24 @@ func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server 
 	var owner *Server
 	c.await(tb, "somebody else serves the key", func() bool {
 		owner = c.Owner(tb, key)
-		if owner == former {
-			return false
-		}
-		_, err := owner.try("EXISTS", key)
-		return err == nil
+		return owner != former && c.agree(key, owner)
 	})
 	return owner
+}
+
+// agree reports whether owner serves key and all others that answer lead there. One
+// that has not heard of a master's election yet says CLUSTERDOWN.
+func (c *Cluster) agree(key string, owner *Server) bool {
+	for _, s := range c.nodes {
+		if !answers(s) {
+			continue
+		}
+		_, err := s.try("EXISTS", key)
+		if _, addr := redirection(err); err != nil && addr != owner.Addr() {
+			return false
+		}
+	}
+	return answers(owner)
 }
 
 // MoveSlot moves a slot with its keys to another master while both serve it, as
