@@ -39,7 +39,7 @@ var badInput = map[string]func(t *testing.T){
 	},
 	"rueidis.WithClientOption": func(t *testing.T) {
 		t.Helper()
-		options(t, rueidis.WithClientOption, lib.ClientOption{}, lib.ClientOption{PipelineMultiplex: 255, RingScaleEachConn: -1})
+		options(t, rueidis.WithClientOption, nil, lib.ClientOption{}, lib.ClientOption{PipelineMultiplex: 255, RingScaleEachConn: -1})
 	},
 	"rueidis.WithServerClient": func(t *testing.T) {
 		t.Helper()
