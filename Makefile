@@ -6,6 +6,7 @@ GO       ?= go
 COUNT    ?= 20
 FUZZTIME ?= 10s
 COMPAT   ?= 3.17.7 3.52.0 4.3.1
+WAKEUPS  ?= 100
 RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1
 MUTANTS  ?=
 HOURS    ?= 400
@@ -25,7 +26,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters itest bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +44,17 @@ compat: setup ## Compare with Redisson itself, releases COMPAT (needs JDK 17 and
 	scripts/compat.sh $(COMPAT)
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
 		$(GO) test -race -v -timeout 20m -run 'TestRedissonAndRedlatchShareLocks' .
+
+.PHONY: mixed mixed-check
+
+# One test at a time: what is measured wants the machine for itself.
+mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters: WAKEUPS (100) for any two (needs JDK 17 and Maven)
+	scripts/compat.sh $(COMPAT)
+	cd itest && REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
+		$(GO) test -count=1 -v -parallel 1 -timeout 60m ./mixed
+
+mixed-check: setup ## The same in short, with the newest Redisson that scripts/compat.sh has built
+	cd itest && $(GO) test -race -count=1 -timeout 5m ./mixed
 
 vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/compat
 	scripts/compat.sh $(RELEASES)
@@ -85,6 +97,12 @@ adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (
 
 itest: setup ## The suites for every server, in containers where Docker is, else on what is installed (RUN: some)
 	RUN="$(RUN)" scripts/itest-check.sh
+
+# One adapter after the other, and one failure after the other: they are timed.
+failover: setup ## Replace masters under locks in every way, with each adapter, and print the table of docs/topologies.md (ten quiet minutes)
+	for a in goredis rueidis; do \
+		(cd adapter/$$a && REDLATCH_FAILOVER=full $(GO) test -count=1 -v -timeout 20m -run '^TestFailoverTable$$' .) || exit 1; \
+	done
 
 stress-check: ## Vet, lint and test the nemesis run's checker itself
 	scripts/module-check.sh stress

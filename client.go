@@ -26,7 +26,7 @@ func init() {
 
 // Client is a connection to Redis, an identity, and a lifetime. Locks are made
 // from it with rlock.New and rfairlock.New and share its two connections, however
-// many they are. While it is counted who listens, there is one to each replica, too.
+// many they are; in a cluster, its three to each master that is used. While it is counted who listens, there is one to each replica, too.
 // A Client is safe for concurrent use; a process needs one for each Redis.
 type Client struct {
 	engine *core.Engine
@@ -39,28 +39,58 @@ type Client struct {
 //	rediss://[[user]:password@]host[:port][/db]     (TLS)
 //	unix://[[user]:password@]/path/to/socket[?db=n]
 //
+// and for a cluster, of which some nodes are named, and for a master that Sentinels
+// name, with rediss for TLS,
+//
+//	redis-cluster://[[user]:password@]host[:port][,host[:port]...][?sharded_pubsub=auto]
+//	redis-sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]
+//
+// User and password are those of the servers. Those of the Sentinels are the options
+// ?sentinel_user=u&sentinel_password=p; TLS is spoken with both. How messages are
+// published in a cluster is auto, on or off, as [transport.Sharding] has it, and must be
+// the same in the whole fleet. For a go-redis or rueidis client that you have there are
+// adapters, see [NewWithTransport].
+//
 // ctx bounds the connecting alone. An error wraps ErrNotSent when the server
 // could not be reached. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
-// CLIENT ID where they apply.
+// CLIENT ID where they apply; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster,
+// SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE
+// __sentinel__:hello to their master.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	core.NeedContext(ctx)
 	set, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
-	dial, err := set.dialer(url)
+	t, err := set.open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	if set.dialReplica == nil {
-		set.dialReplica = set.replicaDialer(url)
-	}
-	t := redigoTransport(dial, &set)
-	if err := t.Connect(ctx); err != nil {
-		_ = t.Close() // the error that matters is why it could not connect
-		return nil, fmt.Errorf("redlatch: connect to %s: %w", address.Show(url), err)
+	if err := set.mayUse(t); err != nil {
+		_ = t.Close() // nothing was done with it
+		return nil, err
 	}
 	return newClient(t, &set), nil
+}
+
+// open returns the transport to what is at url, which has answered.
+func (s *settings) open(ctx context.Context, url string) (transport.Transport, error) {
+	if address.IsDeployment(url) {
+		return s.deployed(ctx, url)
+	}
+	dial, err := s.dialer(url)
+	if err != nil {
+		return nil, err
+	}
+	if s.dialReplica == nil {
+		s.dialReplica = s.replicaDialer(url)
+	}
+	t := redigoTransport(dial, s)
+	if err := t.Connect(ctx); err != nil {
+		_ = t.Close() // the error that matters is why it could not connect
+		return nil, notConnected(url, err)
+	}
+	return t, nil
 }
 
 // New returns a client that makes its connections with dial, which may be the
@@ -92,12 +122,20 @@ func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if set.replicas > 0 {
-		if err := core.NoReplicator(t); err != nil {
-			return nil, fmt.Errorf("redlatch: %w", err)
-		}
+	if err := set.mayUse(t); err != nil {
+		return nil, err
 	}
 	return newClient(t, &set), nil
+}
+
+// mayUse says why a transport cannot do what the settings ask for.
+func (s *settings) mayUse(t transport.Transport) error {
+	if s.replicas > 0 {
+		if err := core.NoReplicator(t); err != nil {
+			return fmt.Errorf("redlatch: %w", err)
+		}
+	}
+	return nil
 }
 
 // PoolDialer returns the dial function of pool, for [New]. It does not use the

@@ -36,7 +36,7 @@ func redigoTransport(dial dialFunc, set *settings) *core.Redigo {
 
 // dialer returns the function that makes connections to rawURL.
 func (s *settings) dialer(rawURL string) (dialFunc, error) {
-	if len(rawURL) > maxAddress {
+	if len(rawURL) > address.Longest {
 		return nil, fmt.Errorf("redlatch: an address of %d bytes", len(rawURL))
 	}
 	u, err := url.Parse(rawURL)
@@ -59,7 +59,7 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 	case "unix":
 		return s.unixDialer(u)
 	}
-	return nil, fmt.Errorf("redlatch: %s: the scheme must be redis, rediss or unix", address.Show(rawURL))
+	return nil, fmt.Errorf("redlatch: %s: the scheme must be redis, rediss or unix, or one with -cluster or -sentinel", address.Show(rawURL))
 }
 
 // replicaDialer returns the function that makes connections to the replicas of the
@@ -80,7 +80,7 @@ func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (r
 			// The parser's error would quote the password.
 			return nil, fmt.Errorf("redlatch: a replica cannot be at %s", codec.Quote(addr))
 		}
-		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+		return s.withOptions(way{secure: secure}, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 			return redis.DialURLContext(ctx, replica.String(), opts...)
 		})(ctx)
 	}
@@ -100,7 +100,7 @@ func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 	if s.credentials != nil {
 		target.User = nil
 	}
-	return s.withOptions(u.Scheme == "rediss", func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+	return s.withOptions(way{secure: u.Scheme == "rediss"}, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		return redis.DialURLContext(ctx, target.String(), opts...)
 	}), nil
 }
@@ -119,7 +119,7 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	}
 	password, _ := u.User.Password()
 	user := u.User.Username()
-	return s.withOptions(false, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+	return s.withOptions(way{}, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		opts = append([]redis.DialOption{
 			redis.DialDatabase(db), redis.DialUsername(user), redis.DialPassword(password),
 		}, opts...)
@@ -127,20 +127,25 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	}), nil
 }
 
-// withOptions adds the settings that every connection has, which speaks TLS if it is
-// secure. The read timeout is for the handshake: the executor and the subscriber read with bounds of their
-// own. redigo heeds ctx until the connection stands; hangUp heeds it until the
-// handshake is over, too.
-func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
+// way is how a connection is made.
+type way struct {
+	secure  bool                         // it speaks TLS
+	through func(conn net.Conn) net.Conn // if not nil, what it is used through
+}
+
+// withOptions adds the settings that every connection has. The read timeout is for the
+// handshake: the executor and the subscriber read with bounds of their own. redigo heeds
+// ctx until the connection stands; hangUp heeds it until the handshake is over, too.
+func (s *settings) withOptions(w way, dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
 	return func(ctx context.Context) (redis.Conn, error) {
 		h := &hangUp{}
 		defer context.AfterFunc(ctx, h.now)()
 		reach := h.dial(s.dialTimeout)
-		if secure {
+		if w.secure {
 			reach = s.secure(reach)
 		}
 		opts := []redis.DialOption{
-			redis.DialContextFunc(guarded(reach)),
+			redis.DialContextFunc(guarded(reach, w.through)),
 			redis.DialReadTimeout(s.dialTimeout),
 			redis.DialWriteTimeout(s.command),
 		}
@@ -164,14 +169,19 @@ func badDatabase(u *url.URL, text string) error {
 	return fmt.Errorf("redlatch: %s: %s is no database number", address.ShowURL(u), codec.Quote(text))
 }
 
-// guarded adds to reach, TLS and all, a bound on what the server may announce.
-func guarded(reach reachFunc) reachFunc {
+// guarded adds to reach, TLS and all, a bound on what the server may announce, and
+// above it through, unless it is nil.
+func guarded(reach reachFunc, through func(net.Conn) net.Conn) reachFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := reach(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return wire.Guard(conn), nil
+		conn = wire.Guard(conn)
+		if through != nil {
+			conn = through(conn)
+		}
+		return conn, nil
 	}
 }
 
@@ -210,6 +220,3 @@ func (h *hangUp) now() {
 		_ = conn.Close() // the dial that used it fails, and reports that
 	}
 }
-
-// maxAddress is more than any address needs: what the system says of it repeats it.
-const maxAddress = 4096

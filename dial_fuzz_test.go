@@ -17,6 +17,8 @@ func FuzzAddress(f *testing.F) {
 		"redis://user:sesame@localhost:6379/1", "rediss://:sesame@[::1]:6379", "unix://u:sesame@/run/redis.sock?db=2", "redis:sesame",
 		"redis://sesame@host", "redis://:ses%zz@host", "redis://:sesame@host/x", "unix://:sesame@/s?db=-1", "", "\x00", "redis://h:99999999999/9223372036854775808",
 		"redis://u:p@\xff", "redis://[fe80::1%25en0]:6379", "REDIS://host", "redis://host/1/2", "unix:///" + strings.Repeat("a", 300),
+		"redis-cluster://user:sesame@a:1,b,[::1]:2/0?sharded_pubsub=off", "rediss-sentinel://:sesame@a,b/m/2?sentinel_user=u&sentinel_password=sesame",
+		"redis-cluster://user:sesame,a", "redis-sentinel://a/sesame@m", "redis-sentinel://", "redis-sentinel://a/%zz?%",
 	} {
 		f.Add(text, "sesame")
 	}
@@ -25,6 +27,9 @@ func FuzzAddress(f *testing.F) {
 		require.NoError(t, err)
 		dial, err := set.dialer(text)
 		require.Equal(t, err == nil, dial != nil)
+		if address.IsDeployment(text) {
+			requireWhole(t, text)
+		}
 		shown := address.Show(text)
 		if err != nil {
 			shown += " " + err.Error()
@@ -40,4 +45,21 @@ func FuzzAddress(f *testing.F) {
 			require.NotContains(t, address.Show(hidden)+err.Error(), secret)
 		}
 	})
+}
+
+// requireWhole holds that the address of a deployment is the same when it is put together
+// again, or is refused.
+func requireWhole(t *testing.T, text string) {
+	t.Helper()
+	d, err := address.ParseDeployment(text)
+	if err != nil {
+		require.Less(t, len(err.Error()), 200)
+		return
+	}
+	again, err := address.ParseDeployment(d.Full())
+	require.NoError(t, err, "%q", text)
+	require.Equal(t, d, again)
+	if d.Password != "" && !strings.Contains(text, "@"+d.Password) {
+		require.NotContains(t, d.String(), ":"+d.Password+"@")
+	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Of the 45 scenarios, these wait for kinds of locks and of servers that are not here.
 var laterScenarios = map[int]string{
-	12: "fencing tokens", 15: "clusters", 44: "clusters", 45: "locks of several names",
+	12: "fencing tokens", 45: "locks of several names",
 }
 
 // Each scenario has a row with a test, or with the reason why it does not apply. That

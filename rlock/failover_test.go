@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
@@ -44,4 +45,16 @@ func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T
 	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, replica, l.Name()))
 	require.NoError(t, next.Err())
 	require.NoError(t, next.Unlock())
+}
+
+// The next renewal would be ten seconds away.
+func TestU8HolderLearnsAtOnceThatAServerHasComeBackWithoutItsLock(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, server.URL(), redlatch.WithWatchdogTimeout(30*time.Second))
+	hold := take(t, rlock.New(client, redistest.Key(t)))
+	server.Kill()
+	server.Restart()
+	awaitClosed(t, hold.Context(t.Context()).Done(), 4*slack, "the loss")
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 }

@@ -3,8 +3,8 @@
 // Everything Redlatch asks of a server goes through [Transport]: start a call,
 // subscribe to a channel, name the publish command, close. The built-in
 // transport speaks to one Redis or Valkey server through redigo; others can be
-// written over any client in about a hundred lines and checked with the suite
-// in transporttest.
+// written over any client in about a hundred lines (docs/transport.md,
+// examples/anyclient) and checked with the suite in transporttest.
 //
 // # The life of a call
 //

@@ -3,7 +3,6 @@ package goredis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
@@ -16,6 +15,9 @@ import (
 // errNoCluster is for clients whose nodes are not in a cluster.
 var errNoCluster = errors.New("goredis: a ClusterClient with ClusterSlots of its own, as NewFailoverClusterClient makes, is in no Redis Cluster: use NewFailoverClient")
 
+// errNoClient is for a NewClient of the user's that does not do what it is there for.
+var errNoClient = errors.New("goredis: the ClusterClient's NewClient has made no client")
+
 // newCluster makes the transport to a cluster.
 func newCluster(ctx context.Context, c *redis.ClusterClient, set *settings) (transport.Transport, error) {
 	opt := c.Options()
@@ -23,7 +25,11 @@ func newCluster(ctx context.Context, c *redis.ClusterClient, set *settings) (tra
 		return nil, errNoCluster
 	}
 	n := &nodes{options: opt, write: set.replyLimit / 2}
-	publish, err := n.publishCommand(ctx, set.sharding)
+	asker := cluster.Asker{
+		Nodes: opt.Addrs, DialTimeout: dialTimeout(opt.DialTimeout), Reply: set.replyLimit,
+		Dial: func(ctx context.Context, addr string) (redigo.Conn, error) { return n.dial(ctx, addr, "") },
+	}
+	publish, err := asker.PublishCommand(ctx, set.sharding)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +56,9 @@ type nodes struct {
 // user's NewClient included, is made and asked for its settings: that costs no I/O.
 func (n *nodes) dial(ctx context.Context, addr, _ string) (redigo.Conn, error) {
 	node := n.options.NewClient(n.settings(addr))
+	if node == nil {
+		return nil, errNoClient
+	}
 	opt := *node.Options()
 	_ = node.Close() // it has nothing
 	conn, err := connect(ctx, opt)
@@ -73,48 +82,4 @@ func (n *nodes) settings(addr string) *redis.Options {
 		DisableIdentity:              o.DisableIdentity || o.DisableIndentity, //nolint:staticcheck // an old name, but one that users may have
 		IdentitySuffix:               o.IdentitySuffix,
 	})
-}
-
-// publishCommand decides between PUBLISH and SPUBLISH, for which it may have to ask a
-// node: the first that can be reached, as Redisson does.
-func (n *nodes) publishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
-	var conn redigo.Conn
-	if mode == transport.ShardingAuto {
-		var err error
-		if conn, err = n.first(ctx); err != nil {
-			return "", fmt.Errorf("%w: no node of the cluster can be reached: %w", transport.ErrNotSent, err)
-		}
-		defer func() { _ = conn.Close() }() // it has answered
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*n.write)
-	defer cancel()
-	return mode.PublishCommand(func() error {
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		_, err := conn.Do("PUBSUB", "SHARDNUMSUB", "0")
-		var refusal redigo.Error
-		switch {
-		case errors.As(err, &refusal):
-			return &transport.ServerError{Text: string(refusal)}
-		case err != nil && ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", transport.ErrUncertain, context.Cause(ctx))
-		case err != nil:
-			return fmt.Errorf("%w: %w", transport.ErrUncertain, err)
-		}
-		return nil
-	})
-}
-
-// first connects to the first node that can be reached.
-func (n *nodes) first(ctx context.Context) (redigo.Conn, error) {
-	errs := []error{}
-	for _, addr := range n.options.Addrs {
-		ctx, cancel := context.WithTimeout(ctx, dialTimeout(n.options.DialTimeout))
-		conn, err := n.dial(ctx, addr, "")
-		cancel()
-		if err == nil {
-			return conn, nil
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
-	}
-	return nil, errors.Join(errs...)
 }

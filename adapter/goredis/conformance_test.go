@@ -58,6 +58,7 @@ func TestConformsOnOneServer(t *testing.T) {
 		h.Do = server.Do
 		h.Stop = func(testing.TB) { server.Kill() }
 		h.Start = func(testing.TB) { server.Restart() }
+		h.Replica = breakable.Replica(server)
 		h.Forbid = func(tb testing.TB, cmd string) {
 			tb.Helper()
 			server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)

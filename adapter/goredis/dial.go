@@ -20,6 +20,9 @@ type reachFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 // errReady is how go-redis is told that a connection is Redlatch's from here on.
 var errReady = errors.New("goredis: the connection is ready")
 
+// errNoConn is for a Dialer of the user's that does not do what it is there for.
+var errNoConn = errors.New("the client's Dialer has made no connection")
+
 // handshake returns go-redis's settings for the making of one connection that is
 // then taken away from it. What they say of pools, retries and caches is left out.
 func handshake(opt redis.Options) *redis.Options {
@@ -81,6 +84,9 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 	conn, err := d.reach(ctx, network, addr)
 	if err != nil {
 		return nil, err
+	}
+	if conn == nil {
+		return nil, errNoConn
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

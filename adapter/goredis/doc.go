@@ -22,7 +22,8 @@
 //
 // There is one connection for commands and one for subscriptions to the master; in a
 // cluster one for commands and one for each of SUBSCRIBE and SSUBSCRIBE to each node that
-// is used, however many locks there are. They come on top of the client's pool. What the
+// is used, however many locks there are; with redlatch.WithReplicaSync there is one more
+// to each master that is used. They come on top of the client's pool. What the
 // client's options say of pools, retries, read timeouts, limiters and caches has no
 // effect on them, nor have hooks. A provider of streaming credentials is asked for each
 // new connection; one that there is keeps the credentials that it was made with.
@@ -52,8 +53,8 @@
 // __sentinel__:hello of all servers, every two seconds and at once after a switch.
 // Redlatch listens there, and when another master is named, or a server answers READONLY,
 // or no Sentinel was heard for 2.5 s, it asks, through go-redis, who is master now, and
-// drops its connections to any other server at once. Holders of locks that the new master
-// does not know are told with the next renewal.
+// drops its connections to any other server at once. Then all holds are renewed, so that
+// holders of locks that the new master does not know are told as soon as it is reached.
 //
 //	connected ──word of another master, READONLY, silence──▶ ask ──same──▶ connected
 //	    ▲                                                     │

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -26,7 +27,8 @@ const failoverAddr = "FailoverClient"
 // are first needed; see the package comment. The client is never closed, and must not
 // be closed before the transport is. In a cluster New asks one node how it publishes,
 // unless [WithShardedPubSub] tells: ctx bounds that, and an error then wraps
-// transport.ErrNotSent when no node could be asked. It sends PUBSUB SHARDNUMSUB.
+// transport.ErrNotSent when no node could be asked. It sends PUBSUB SHARDNUMSUB. It
+// panics when ctx is nil, and when client was made by no constructor of go-redis.
 func New(ctx context.Context, client redis.UniversalClient, opts ...Option) (transport.Transport, error) {
 	if ctx == nil {
 		panic("goredis: nil Context")
@@ -65,7 +67,7 @@ func newSingle(c *redis.Client, set *settings) transport.Transport {
 	if c.Options().Addr != failoverAddr {
 		return r
 	}
-	return newFailover(r, m, set.logger)
+	return failover.New(failover.Config{Redigo: r, Live: &m.live, Present: m.present, Logger: set.logger})
 }
 
 // dialTimeout bounds what it takes to make a connection, of which d is the first part.
@@ -76,7 +78,7 @@ func dialTimeout(d time.Duration) time.Duration { return max(d, time.Second) }
 type master struct {
 	options redis.Options // a copy
 	write   time.Duration // bound on one write
-	live    live
+	live    failover.Live
 }
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
@@ -84,7 +86,7 @@ func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redigo.NewConn(m.live.add(conn), 0, m.write), nil
+	return redigo.NewConn(m.live.Add(conn, conn.RemoteAddr().String()), 0, m.write), nil
 }
 
 // dialReplica connects to a replica. Dialers of clients of Sentinels lead to the
@@ -108,6 +110,9 @@ func (m *master) present(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if conn == nil {
+		return "", errNoConn
+	}
 	addr := conn.RemoteAddr().String()
 	return addr, conn.Close()
 }
@@ -121,8 +126,12 @@ type settings struct {
 	replyLimit time.Duration
 }
 
-// leastReplyLimit is less than which no server can be relied on to answer.
-const leastReplyLimit = 500 * time.Millisecond
+// leastReplyLimit is less than which no server can be relied on to answer, and
+// mostReplyLimit more than anybody can have meant.
+const (
+	leastReplyLimit = 500 * time.Millisecond
+	mostReplyLimit  = time.Hour
+)
 
 func configure(opts []Option) (settings, error) {
 	set := settings{logger: slog.New(slog.DiscardHandler), replyLimit: 6 * time.Second}
@@ -131,19 +140,22 @@ func configure(opts []Option) (settings, error) {
 			o(&set)
 		}
 	}
-	if set.replyLimit < leastReplyLimit {
+	switch {
+	case set.replyLimit < leastReplyLimit:
 		return set, fmt.Errorf("goredis: a reply limit of %v is less than %v", set.replyLimit, leastReplyLimit)
-	}
-	if set.sharding > transport.ShardingOff {
+	case set.replyLimit > mostReplyLimit:
+		return set, fmt.Errorf("goredis: a reply limit of %v is more than %v", set.replyLimit, mostReplyLimit)
+	case set.sharding > transport.ShardingOff:
 		return set, fmt.Errorf("goredis: there is no %v", set.sharding)
 	}
 	return set, nil
 }
 
-// WithLogger sets where connections made and lost are logged. Default: nowhere.
+// WithLogger sets where connections made and lost are logged. Default: nowhere. The zero
+// Logger, which logs nowhere, changes nothing.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
-		if l != nil {
+		if l != nil && l.Handler() != nil {
 			s.logger = l
 		}
 	}
@@ -157,5 +169,5 @@ func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings)
 // WithReplyLimit sets how long a connection may owe a reply, while none comes to any
 // other call on it, until it is given up and made anew. It takes the place of the
 // client's ReadTimeout, and should be twice redlatch.WithCommandTimeout, but no more
-// than a quarter of the shortest lease. Default 6 s, at least 500 ms.
+// than a quarter of the shortest lease. Default 6 s; from 500 ms to an hour.
 func WithReplyLimit(d time.Duration) Option { return func(s *settings) { s.replyLimit = d } }

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/locksuite"
+	"github.com/redlatch/redlatch/internal/locksuite/failovers"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -45,26 +45,23 @@ func sentineled(set *redistest.Sentinels) locksuite.Deployment {
 
 func TestLocksOnAMasterOfSentinels(t *testing.T) {
 	t.Parallel()
-	locksuite.Run(t, sentineled(redistest.StartSentinels(t, time.Minute)))
+	set := redistest.StartSentinels(t, time.Minute)
+	d := sentineled(set)
+	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
+	locksuite.Run(t, d)
 }
 
-// A fail-over may lose locks, since replicas are written to late: that nobody ever
-// shares one cannot be held. That everybody goes on can.
-func TestLocksGoOnAfterTheMasterIsKilled(t *testing.T) {
-	t.Parallel()
-	set := redistest.StartSentinels(t, time.Second)
-	var crowds []*locksuite.Crowd
-	for _, kind := range locksuite.Kinds {
-		crowds = append(crowds, sentineled(set).StartCrowd(t, kind, 4, redistest.Key(t), redistest.Key(t)))
-	}
-	progress(crowds)
-	master := set.Master(t)
-	master.Kill()
-	set.AwaitMaster(t, master)
-	progress(crowds)
-	for i, crowd := range crowds {
-		v := crowd.Stop()
-		t.Logf("%s: %+v", locksuite.Kinds[i].Name, v)
-		require.Less(t, v.Longest, 15*time.Second)
-	}
+// TestFailoverTable replaces masters under locks; see package failovers.
+func TestFailoverTable(t *testing.T) {
+	failovers.Run(t, failovers.Adapter{
+		Name: "go-redis",
+		Cluster: func(tb testing.TB, c *redistest.Cluster) transport.Transport {
+			tb.Helper()
+			return named(tb, c, "")
+		},
+		Sentinels: func(tb testing.TB, set *redistest.Sentinels) transport.Transport {
+			tb.Helper()
+			return over(tb, redis.NewFailoverClient(failoverOptions(set, "", nil)))
+		},
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -88,4 +89,48 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())
 	require.Panics(t, func() { _, _ = New(nil, client) }) //nolint:staticcheck // the mistake
+}
+
+// U34 and U4 with a client whose options would repeat commands and wait for ever.
+func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	locksuite.Deployment{
+		New: func(tb testing.TB) transport.Transport {
+			tb.Helper()
+			return over(tb, redis.NewClient(reckless(proxy.Addr())))
+		},
+		Do: func(tb testing.TB, _, cmd string, args ...any) any {
+			tb.Helper()
+			return server.Do(tb, cmd, args...)
+		},
+		Publish: []string{"PUBLISH"},
+	}.LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
+		proxy.Reset()
+		proxy.Heal()
+	})
+}
+
+// TestSilenceEndsCallsWhateverTheClientWaitsFor is on a client that would wait for ever.
+func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
+	opt := reckless(proxy.Addr())
+	opt.DialTimeout = time.Second
+	tr := over(t, redis.NewClient(opt), WithReplyLimit(time.Second))
+	key := redistest.Key(t)
+	_, err := ask(tr, "INCR", key)
+	require.NoError(t, err)
+	proxy.Blackhole()
+	began := time.Now()
+	_, err = ask(tr, "INCR", key)
+	require.ErrorIs(t, err, transport.ErrUncertain)
+	_, err = ask(tr, "INCR", key)
+	require.ErrorIs(t, err, transport.ErrNotSent)
+	require.Less(t, time.Since(began), 10*time.Second)
+	began = time.Now()
+	require.NoError(t, tr.Close())
+	require.Less(t, time.Since(began), 5*time.Second)
+	proxy.Heal()
 }

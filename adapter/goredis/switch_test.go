@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
@@ -158,11 +159,37 @@ func TestAServerThatIsReadOnlyIsLeft(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.begun(t, 1)
-	p.named.Store(1)
 	host, port, err := net.SplitHostPort(p.servers[1].Addr())
 	require.NoError(t, err)
 	p.servers[0].Do(t, "REPLICAOF", host, port)
 	_, err = ask(p.tr, "SET", redistest.Key(t), "v")
+	require.True(t, transport.IsCode(err, "READONLY"), "%v", err)
+	// Whoever connects anew now is led to the former master still, and asks again until
+	// that changes, however healthy the Sentinels sound.
+	time.Sleep(100 * time.Millisecond)
+	p.named.Store(1)
+	require.Eventually(t, func() bool {
+		p.says(t, 0, 0, 1)
+		return p.at(t) == 1
+	}, 8*time.Second, 50*time.Millisecond)
+}
+
+func TestAServerThatIsReadOnlyWhereReplicasAreWaitedForIsLeft(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.begun(t, 1)
+	write := func() error {
+		came := make(chan error, 1)
+		call := &transport.Call{Command: "SET", NumKeys: 1, Args: []any{redistest.Key(t), "v"}}
+		p.tr.(transport.Replicator).Replicate(call, 1, time.Millisecond, func(_ any, _ int64, err error) { came <- err })
+		return <-came
+	}
+	require.NoError(t, write())
+	p.named.Store(1)
+	host, port, err := net.SplitHostPort(p.servers[1].Addr())
+	require.NoError(t, err)
+	p.servers[0].Do(t, "REPLICAOF", host, port)
+	err = write()
 	require.True(t, transport.IsCode(err, "READONLY"), "%v", err)
 	p.movesTo(t, 1, 2*time.Second)
 }
@@ -172,7 +199,7 @@ func TestSentinelsThatAreSilentAreAsked(t *testing.T) {
 	p := newPair(t)
 	require.Equal(t, 0, p.at(t))
 	p.named.Store(1)
-	p.movesTo(t, 1, silence+askEvery+2*time.Second)
+	p.movesTo(t, 1, failover.Silence+failover.AskEvery+2*time.Second)
 }
 
 func TestSentinelsThatCannotBeHeardAreAsked(t *testing.T) {
@@ -182,8 +209,8 @@ func TestSentinelsThatCannotBeHeardAreAsked(t *testing.T) {
 		s.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&mine:*")
 	}
 	require.Equal(t, 0, p.at(t))
-	time.Sleep(askEvery + askEvery/2)
+	time.Sleep(failover.AskEvery + failover.AskEvery/2)
 	p.named.Store(1)
-	p.movesTo(t, 1, askEvery+2*time.Second)
+	p.movesTo(t, 1, failover.AskEvery+2*time.Second)
 	require.Contains(t, p.logged.String(), "cannot be heard")
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/redis/rueidis"
@@ -36,6 +37,7 @@ var (
 	_ transport.Slotter     = (*clustered)(nil)
 	_ transport.Reconnecter = (*clustered)(nil)
 	_ transport.Counter     = (*clustered)(nil)
+	_ transport.Replicator  = (*clustered)(nil)
 )
 
 func newClustered(ctx context.Context, client rueidis.Client, set *settings) (*clustered, error) {
@@ -94,13 +96,24 @@ func nodeOf(ctx context.Context, client rueidis.Client, addr, key string) (rueid
 		return node, nil
 	}
 	if key != "" {
-		_ = client.Do(ctx, client.B().Arbitrary("EVALSHA", noScript, "1").Keys(key).Build()).Error()
+		hint(ctx, client, client.B().Arbitrary("EVALSHA", noScript, "1").Keys(key).Build())
 	}
 	if node := client.Nodes()[addr]; node != nil {
 		return node, nil
 	}
-	_ = client.Do(ctx, client.B().Arbitrary("EVAL", tryAgain, "0").Build()).Error()
+	hint(ctx, client, client.B().Arbitrary("EVAL", tryAgain, "0").Build())
 	return nil, fmt.Errorf("%w: %s", errUnknownNode, addr)
+}
+
+// hinted bounds one question that a client learns from. Whom it asks may be the node that
+// stands still, and that another has replaced.
+const hinted = 300 * time.Millisecond
+
+// hint lets client learn from a server's answer.
+func hint(ctx context.Context, client rueidis.Client, question rueidis.Completed) {
+	ctx, cancel := context.WithTimeout(ctx, hinted)
+	defer cancel()
+	_ = client.Do(ctx, question).Error() // always one
 }
 
 var errUnknownNode = errors.New("the rueidis client does not know the node yet")

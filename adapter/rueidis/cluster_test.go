@@ -20,13 +20,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// TestACluster is the tests that share one: each mends what it breaks, and the last
-// one leaves it with a node less.
-//
-//nolint:tparallel // they change the one cluster, one after the other
 func TestACluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, 1)
+	clusterKinds(t, storyOf)
+}
+
+// storyOf is the tests that share a cluster: each mends what it breaks, and the last one
+// leaves it with a node less.
+func storyOf(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	client := clientOf(t, lib.ClientOption{InitAddress: cluster.Addrs()[:1]})
 	for _, c := range []struct {
 		name string
@@ -35,6 +37,7 @@ func TestACluster(t *testing.T) {
 		{"the publish command is decided as Redisson does", publishCommandIsDecided},
 		{"messages of both kinds wake, of a thousand channels over two connections to a node", bothKindsWake},
 		{"locks of both kinds are what they are on one server", locksOfBothKinds},
+		{"locks wait for replicas", locksWaitForReplicas},
 		{"no call runs twice while slots move", slotsMove},
 		{"locks go on while their slots move", locksWhileSlotsMove},
 		{"a master that is killed is replaced, and its subscriptions move", masterIsKilled},
@@ -196,6 +199,14 @@ func locksOfBothKinds(t *testing.T, cluster *redistest.Cluster, client lib.Clien
 	locksuite.Run(t, locksIn(cluster, client))
 }
 
+func locksWaitForReplicas(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
+	t.Helper()
+	locksIn(cluster, client).WaitsForReplicas(t, locksuite.Replicas{
+		Masters: cluster.Nodes()[:3], Servers: cluster.Nodes()[3:], Each: 1,
+		Move: func(tb testing.TB, name string) { tb.Helper(); move(tb, cluster, name) },
+	})
+}
+
 func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
 	t.Helper()
 	for _, kind := range locksuite.Kinds {
@@ -212,13 +223,13 @@ func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Cl
 }
 
 // move moves the slot of key to another master.
-func move(t *testing.T, cluster *redistest.Cluster, key string) {
-	t.Helper()
-	from, to := cluster.Owner(t, key), cluster.Nodes()[0]
+func move(tb testing.TB, cluster *redistest.Cluster, key string) {
+	tb.Helper()
+	from, to := cluster.Owner(tb, key), cluster.Nodes()[0]
 	if to == from {
 		to = cluster.Nodes()[1]
 	}
-	cluster.MoveSlot(t, codec.Slot(key), to, func() { <-time.After(50 * time.Millisecond) })
+	cluster.MoveSlot(tb, codec.Slot(key), to, func() { <-time.After(50 * time.Millisecond) })
 }
 
 func masterIsKilled(t *testing.T, cluster *redistest.Cluster, client lib.Client) {

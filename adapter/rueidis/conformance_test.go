@@ -49,6 +49,7 @@ func TestConformsBehindABreakableNetwork(t *testing.T) {
 		h.Stop = func(testing.TB) { server.Kill() }
 		h.Start = func(testing.TB) { server.Restart() }
 		h.Forbid = forbid(server)
+		h.Replica = breakable.Replica(server)
 		return h
 	})
 }
@@ -111,11 +112,24 @@ func TestConformsInTheOldProtocol(t *testing.T) {
 	})
 }
 
-// TestConformsInACluster has one cluster for all cases, and a network of its own for
-// each.
 func TestConformsInACluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, 1)
+	clusterKinds(t, conformsIn)
+}
+
+// clusterKinds runs body on a cluster of each kind of server.
+func clusterKinds(t *testing.T, body func(t *testing.T, c *redistest.Cluster)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, redistest.StartCluster(t, 3, 1)) })
+	t.Run("valkey", func(t *testing.T) {
+		t.Parallel()
+		body(t, redistest.StartCluster(t, 3, 1, redistest.WithBinary(redistest.ValkeyBinary(t))))
+	})
+}
+
+// conformsIn has one cluster for all cases, and a network of its own for each.
+func conformsIn(t *testing.T, cluster *redistest.Cluster) {
+	t.Helper()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()

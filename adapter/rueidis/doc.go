@@ -22,7 +22,8 @@
 //
 // There is one connection for commands to each master, and one for each way of
 // listening (SUBSCRIBE, and in a cluster SSUBSCRIBE), however many locks and waiters
-// there are. They count towards BlockingPoolSize, which has to leave room for three
+// there are; with redlatch.WithReplicaSync there is one more, on which replicas are
+// waited for. They count towards BlockingPoolSize, which has to leave room for four
 // connections to each node. What else the client does is done on other connections,
 // and holds up no renewal.
 //
@@ -54,13 +55,19 @@
 //
 // # Sentinel
 //
-// rueidis listens to +switch-master on one Sentinel at a time, and turns to the new
-// master when it hears of it. Connections that were taken from it stay with the old
-// master, so the transport looks, ten times a second and without asking anybody, which
-// master the client turns to, and drops its connections when that is another. A
-// Sentinel that is cut off from the others tells of nothing: set
-// SentinelOption.TopologyRefreshInterval, a second is fine, so that rueidis asks as
-// well.
+// A master that was replaced goes on working for seconds: who keeps a connection to it
+// takes locks that nobody else sees. The transport hears what all Sentinels say of the
+// master on the servers themselves (__sentinel__:hello, which needs the right
+// &__sentinel__:hello), and looks, ten times a second and without asking anybody, which
+// master the client turns to. When another is named, it drops its connections at once.
+//
+//	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithClientOption(option))
+//
+// With [WithClientOption] it goes straight to the new master. Without, it waits for the
+// client to turn there, which may be seconds later: rueidis listens to +switch-master on
+// one Sentinel, and the one that leads a failover says so last. A Sentinel that is cut
+// off says nothing at all. So set SentinelOption.TopologyRefreshInterval, a second is
+// fine, for the client's own sake in any case.
 //
 // # Cluster
 //

@@ -42,27 +42,49 @@ func ExampleNew() {
 	}
 }
 
-// What a client with Sentinels is best made with.
-func ExampleWithServerClient() {
+// What a client with Sentinels, and the transport over it, are best made with.
+func ExampleWithClientOption() {
 	ctx := context.Background()
-	rdb, err := rueidis.NewClient(rueidis.ClientOption{
+	option := rueidis.ClientOption{
 		InitAddress: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
 		Sentinel: rueidis.SentinelOption{
 			MasterSet:               "mymaster",
 			TopologyRefreshInterval: time.Second, // a Sentinel that is cut off tells of nothing
 		},
+	}
+	rdb, err := rueidis.NewClient(option)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rdb.Close()
+
+	// The transport reaches a new master before rdb does, and replicas, on which it counts
+	// listeners, so that dead waiters of fair locks are told from live ones.
+	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithClientOption(option))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = t.Close() }()
+}
+
+// Servers that are reached in another way than the client's.
+func ExampleWithServerClient() {
+	ctx := context.Background()
+	rdb, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{"sentinel-1:26379"},
+		Sentinel:    rueidis.SentinelOption{MasterSet: "mymaster"},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer rdb.Close()
 
-	// Listeners are counted on replicas, too, so that dead waiters of fair locks are
-	// told from live ones.
-	replica := func(_ context.Context, addr string) (rueidis.Client, error) {
-		return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true})
+	server := func(_ context.Context, addr string) (rueidis.Client, error) {
+		return rueidis.NewClient(rueidis.ClientOption{
+			InitAddress: []string{addr}, ForceSingleClient: true, Username: "locks", Password: "secret",
+		})
 	}
-	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithServerClient(replica))
+	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithServerClient(server))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,7 +2,10 @@ package rueidis
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"testing"
+	"time"
 
 	lib "github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
@@ -66,3 +69,53 @@ func TestRefusalsHaveTheirCodeBack(t *testing.T) {
 type said1 string
 
 func (s said1) Error() string { return string(s) }
+
+func TestOptionsOfAServerAreTheClientsButForWhereTheyLead(t *testing.T) {
+	t.Parallel()
+	conf := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: "redis"}
+	of := lib.ClientOption{
+		InitAddress: []string{"sentinel:26379"}, Username: "u", Password: "p", ClientName: "n", SelectDB: 3, TLSConfig: conf,
+		Sentinel:       lib.SentinelOption{MasterSet: "mymaster", Password: "of the Sentinels"},
+		SendToReplicas: func(lib.Completed) bool { return true }, ReplicaOnly: true,
+	}
+	opt := serverOption(of, "server:6379")
+	assert.Equal(t, []string{"server:6379"}, opt.InitAddress)
+	assert.True(t, opt.ForceSingleClient)
+	assert.Equal(t, []any{"u", "p", "n", 3, conf}, []any{opt.Username, opt.Password, opt.ClientName, opt.SelectDB, opt.TLSConfig})
+	assert.Zero(t, opt.Sentinel)
+	assert.Nil(t, opt.SendToReplicas)
+	assert.False(t, opt.ReplicaOnly)
+	assert.Equal(t, "sentinel:26379", of.InitAddress[0], "the caller's own")
+}
+
+// TestAServerThatSaysNothingIsNotWaitedFor is about rueidis's dials, which no context
+// ends.
+func TestAServerThatSaysNothingIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = mute.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	opt := serverOption(lib.ClientOption{Dialer: net.Dialer{Timeout: 2 * time.Second}}, mute.Addr().String())
+	client, err := reach(ctx, opt)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, mute.Addr().String())
+	require.Nil(t, client)
+}
+
+// standing is a client that asks a node which stands still.
+type standing struct{ knowing }
+
+func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {
+	<-ctx.Done()
+	return r
+}
+
+func TestANodeThatStandsStillDoesNotHoldUpTheSearchForAnother(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	_, err := nodeOf(t.Context(), &standing{}, "new:1", "06S")
+	require.ErrorIs(t, err, errUnknownNode)
+	require.Less(t, time.Since(began), 5*time.Second)
+}

@@ -193,3 +193,18 @@ func TestARefusedChannelIsToldFromOthers(t *testing.T) {
 		}
 	}
 }
+
+// U34 and U4 with a client whose options would wait for an hour, and repeat what was
+// under way on a connection whose time is over.
+func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	opt := plainly(proxy.Addr())
+	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.ConnLifetime = time.Hour, -1, 200*time.Millisecond
+	client := clientOf(t, opt)
+	deployment(client, onOne(server), "PUBLISH").LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
+		proxy.Reset()
+		proxy.Heal()
+	})
+}

@@ -19,8 +19,12 @@ import (
 // closed. It never closes client, which must stay open until then.
 //
 // To a cluster New sends PUBSUB SHARDNUMSUB, unless [WithShardedPubSub] decides, and
-// returns an error when nobody answers before ctx ends. Otherwise it does no I/O.
+// returns an error when nobody answers before ctx ends. Otherwise it does no I/O. It
+// panics when ctx is nil.
 func New(ctx context.Context, client rueidis.Client, opts ...Option) (transport.Transport, error) {
+	if ctx == nil {
+		panic("rueidis: nil Context")
+	}
 	if client == nil {
 		return nil, errors.New("rueidis: New needs a client")
 	}
@@ -56,6 +60,7 @@ var (
 	_ transport.Fencer      = (*single)(nil)
 	_ transport.Reconnecter = (*single)(nil)
 	_ transport.Counter     = (*single)(nil)
+	_ transport.Replicator  = (*single)(nil)
 )
 
 func newSingle(client rueidis.Client, set *settings, sentinel bool) *single {

@@ -41,7 +41,7 @@ var errLags = errors.New("rueidis: Sentinel has named another master, to which t
 //	with the client's master ──a Sentinel names another, or the client turns──▶ drop
 //	          ▲                                                                  │
 //	          │                 ┌── straight to the one that is named, if that ◀─┤
-//	          └── client turns ─┤   is possible (WithServerClient)               │
+//	          └── client turns ─┤   is possible (WithClientOption)               │
 //	                            └── nowhere ◀────────────────────────────────────┘
 type watch struct {
 	client rueidis.Client

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	lib "github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,46 +18,91 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
+// actedWithin is the bound on how long after the first +switch-master a transport goes
+// on with the former master, and how soon it works with the new one.
+const actedWithin = 1500 * time.Millisecond
+
 // TestASwitchOfMastersIsActedOn lets Sentinel name another master while the old one
 // goes on working, and takes writes that are lost.
 func TestASwitchOfMastersIsActedOn(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]rueidis.Option{
-		"at once":                      {rueidis.WithServerClient(direct)},
-		"when the client has followed": nil,
+	const password = "servers-alone"
+	redis := func(*testing.T) []redistest.Option { return []redistest.Option{redistest.WithPassword(password)} }
+	valkey := func(t *testing.T) []redistest.Option {
+		t.Helper()
+		return []redistest.Option{redistest.WithPassword(password), redistest.WithBinary(redistest.ValkeyBinary(t))}
+	}
+	for _, c := range []struct {
+		name    string
+		servers func(t *testing.T) []redistest.Option
+		asks    time.Duration // the client's own interval
+		opts    func(client lib.ClientOption) []rueidis.Option
+		within  time.Duration // until it works with the new master; 0: when the client has turned
+	}{
+		{"with the client's options, redis", redis, 0, clientsOwn, actedWithin},
+		{"with the client's options, valkey", valkey, 0, clientsOwn, actedWithin},
+		{"with a client for each server", nil, 0, func(lib.ClientOption) []rueidis.Option {
+			return []rueidis.Option{rueidis.WithServerClient(direct)}
+		}, actedWithin},
+		{"with a client that asks every second", nil, time.Second, nil, actedWithin + time.Second},
+		{"when the client has followed", nil, 0, nil, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			set := redistest.StartSentinels(t, 2*time.Second)
-			tr := opened(t, clientOf(t, sentinels(set)), opts...)
-			sub := subscribe(t, tr, "channel")
-			w := writeOn(tr)
-			told := set.WatchSwitch(t)
-			// The Sentinels must have been heard once, which they are every two seconds.
-			<-time.After(2500 * time.Millisecond)
-			set.Failover(t)
-			sw := told()
-			require.True(t, event(t, sub).Gap)
-			heard := time.Since(sw.At)
-			require.Eventually(t, func() bool {
-				first, _ := w.on(sw.To)
-				return !first.IsZero()
-			}, 20*time.Second, 5*time.Millisecond)
-			w.stop()
-			moved, _ := w.on(sw.To)
-			_, left := w.on(sw.From)
-			t.Logf("after +switch-master: last write on the old master %v, first on the new %v, gap %v",
-				left.Sub(sw.At).Round(time.Millisecond), moved.Sub(sw.At).Round(time.Millisecond), heard.Round(time.Millisecond))
-			assert.Less(t, left.Sub(sw.At), 1500*time.Millisecond, "it went on writing to the old master")
-			if opts != nil {
-				assert.Less(t, moved.Sub(sw.At), 1500*time.Millisecond)
-				assert.Less(t, heard, 1500*time.Millisecond)
+			var servers []redistest.Option
+			if c.servers != nil {
+				servers = c.servers(t)
 			}
-			set.Do(t, "PUBLISH", "channel", "there")
-			for e := event(t, sub); e.Payload != "there"; {
-				e = event(t, sub)
+			set := redistest.StartSentinels(t, 2*time.Second, servers...)
+			opt := sentinels(set)
+			if c.servers != nil {
+				opt.Password = password
 			}
+			opt.Sentinel.TopologyRefreshInterval = c.asks
+			var opts []rueidis.Option
+			if c.opts != nil {
+				opts = c.opts(opt)
+			}
+			switched(t, set, opened(t, clientOf(t, opt), opts...), c.within)
 		})
+	}
+}
+
+// clientsOwn tells the options of the client.
+func clientsOwn(client lib.ClientOption) []rueidis.Option {
+	return []rueidis.Option{rueidis.WithClientOption(client)}
+}
+
+// switched has the Sentinels make another server the master, and holds that tr does not
+// write to the old one afterwards, and writes to the new one within the time given, if any.
+func switched(t *testing.T, set *redistest.Sentinels, tr transport.Transport, within time.Duration) {
+	t.Helper()
+	sub := subscribe(t, tr, "channel")
+	w := writeOn(tr)
+	told := set.WatchSwitch(t)
+	// The Sentinels must have been heard once, which they are every two seconds.
+	<-time.After(2500 * time.Millisecond)
+	set.Failover(t)
+	sw := told()
+	require.True(t, event(t, sub).Gap)
+	heard := time.Since(sw.At)
+	require.Eventually(t, func() bool {
+		first, _ := w.on(sw.To)
+		return !first.IsZero()
+	}, 20*time.Second, 5*time.Millisecond)
+	w.stop()
+	moved, _ := w.on(sw.To)
+	_, left := w.on(sw.From)
+	t.Logf("after +switch-master: last write on the old master %v, first on the new %v, gap %v",
+		left.Sub(sw.At).Round(time.Millisecond), moved.Sub(sw.At).Round(time.Millisecond), heard.Round(time.Millisecond))
+	assert.Less(t, left.Sub(sw.At), actedWithin, "it went on writing to the old master")
+	if within > 0 {
+		assert.Less(t, moved.Sub(sw.At), within)
+		assert.Less(t, heard, within)
+	}
+	set.Do(t, "PUBLISH", "channel", "there")
+	for e := event(t, sub); e.Payload != "there"; {
+		e = event(t, sub)
 	}
 }
 
@@ -119,30 +165,8 @@ func TestLocksWithSentinel(t *testing.T) {
 	d := deployment(client, onOne(set), "PUBLISH")
 	d.New = func(tb testing.TB) transport.Transport {
 		tb.Helper()
-		return over(tb, client, rueidis.WithServerClient(direct))
+		return over(tb, client, rueidis.WithClientOption(sentinels(set)))
 	}
+	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
 	locksuite.Run(t, d)
-}
-
-func TestLocksGoOnAfterTheMasterIsKilled(t *testing.T) {
-	t.Parallel()
-	set := redistest.StartSentinels(t, time.Second)
-	client := clientOf(t, sentinels(set))
-	d := deployment(client, onOne(set), "PUBLISH")
-	var crowds []*locksuite.Crowd
-	for _, kind := range locksuite.Kinds {
-		crowds = append(crowds, d.StartCrowd(t, kind, 4, redistest.Key(t)))
-	}
-	for _, crowd := range crowds {
-		crowd.AwaitProgress(10)
-	}
-	master := set.Master(t)
-	master.Kill()
-	set.AwaitMaster(t, master)
-	for i, crowd := range crowds {
-		crowd.AwaitProgress(10)
-		v := crowd.Stop()
-		t.Logf("%s: %+v", locksuite.Kinds[i].Name, v)
-		assert.Less(t, v.Longest, 15*time.Second)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func newBench(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := mayLoad(srv, yes); err != nil {
+			if err := mayLoad(cmd.Context(), srv, yes); err != nil {
 				return err
 			}
 			var res *load.Result
@@ -97,9 +98,16 @@ func newBench(g *globals) *cobra.Command {
 	return cmd
 }
 
-// mayLoad asks whether a server on another machine may be loaded.
-func mayLoad(srv *conn.Server, yes bool) error {
-	if yes || isHere(srv.Host()) {
+// mayLoad asks whether servers on other machines may be loaded.
+func mayLoad(ctx context.Context, srv *conn.Server, yes bool) error {
+	if yes {
+		return nil
+	}
+	masters, err := srv.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(masters, func(s *conn.Server) bool { return !isHere(s.Host()) }) {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {

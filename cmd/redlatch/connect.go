@@ -30,7 +30,7 @@ type globals struct {
 func (g *globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.redis, "redis", "",
-		"server: redis://host[:port][/db], rediss:// or unix:///path (default: the variable REDIS_URL, else "+defaultRedis+")")
+		"server: redis://host[:port][/db], rediss:// or unix:///path,\nredis-cluster://host[:port],... or redis-sentinel://host[:port],.../master\n(default: the variable REDIS_URL, else "+defaultRedis+")")
 	f.StringVar(&g.user, "user", "", "user; the password is in REDIS_PASSWORD")
 	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
 	f.BoolVar(&g.tls.On, "tls", false, "encrypt, as rediss:// does")
@@ -58,7 +58,7 @@ func (g *globals) target() string { return address.Show(g.url()) }
 // once in a program's life, since it may warn.
 func (g *globals) settings() (conn.Settings, error) {
 	set := conn.Settings{Address: g.url(), User: g.user, TLS: g.tls}
-	if g.redis != "" && conn.HasPassword(g.redis) {
+	if g.redis != "" && conn.Shows(g.redis) {
 		say(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file for --password-file")
 	}

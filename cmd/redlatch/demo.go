@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+	"github.com/redlatch/redlatch/internal/address"
 )
 
 // brokenEnv makes the demo's workers skip the lock.
@@ -83,7 +84,11 @@ func demoServer(g *globals) (conn.Settings, error) {
 	if g.redis == "" {
 		return conn.Settings{}, nil
 	}
-	return g.settings()
+	set, err := g.settings()
+	if err == nil && address.IsDeployment(set.Address) {
+		return conn.Settings{}, exitf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
+	}
+	return set, err
 }
 
 // checkDemo refuses flags that make no sense, and sets what they mean.

@@ -107,34 +107,22 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 	return err
 }
 
-// scan looks at the server once.
+// scan looks at all masters once.
 func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) error) error {
-	c, err := l.from.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // only read from
 	n := 0
-	var broken error // what found said: not the server's problem
-	unread, err := listing.Run(ctx, listing.Request{
-		Conn: c, Pattern: l.pattern,
+	unread, err := lookThrough(ctx, l.from, listing.Request{
+		Pattern: l.pattern,
 		Found: func(lock *listing.Lock) error {
 			if l.kind != "" && string(lock.Kind) != l.kind {
 				return nil
 			}
 			n++
-			broken = found(lock)
-			return broken
+			return found(lock)
 		},
 		Progress: func(done float64) { bar.show(done, n) },
 	})
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil && broken != nil:
-		return broken
-	case err != nil:
-		return l.from.Problem(err)
+	if err != nil {
+		return err
 	}
 	if l.unread = unread.Keys; l.unread > 0 {
 		bar.clear()

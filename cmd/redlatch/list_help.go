@@ -14,8 +14,9 @@ one of these. Quote it, or the shell takes it for files.
   QUEUE   how many are queued
 
 Locks have no mark on the server, so all its keys are gone through, a thousand
-at a time and with short commands: the server serves others in between. What is
-taken or freed meanwhile may be shown or not. Up to 1,000 locks are sorted by
+at a time and with short commands: the server serves others in between. Of a
+cluster it is one master after the other. What is taken or freed meanwhile may
+be shown or not. Up to 1,000 locks are sorted by
 name; more come in sorted pages of as many. --json prints them as they are
 found.
 

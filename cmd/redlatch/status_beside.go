@@ -40,10 +40,7 @@ func (s *status) lookBeside(ctx context.Context, srv *conn.Server) {
 		return
 	}
 	// Whoever waits for a fair lock listens to a channel of its own, not to this.
-	reply, err := redis.Values(c.Do("PUBSUB", "NUMSUB", codec.LockChannel(s.Name)))
-	if err == nil && len(reply) == 2 {
-		s.PlainWaiters, _ = redis.Int64(reply[1], nil) // 0 for other replies
-	}
+	s.PlainWaiters, _ = conn.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that cannot be told
 }
 
 // lookAtReaders finds out what each who reads has left of its lease.

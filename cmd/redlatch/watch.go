@@ -74,22 +74,45 @@ func (w *watcher) run(ctx context.Context) error {
 			return err
 		}
 	}
-	ears, err := follow.Listen(ctx, w.srv.Dial, w.pattern, w.matches())
-	if err != nil {
-		return w.srv.Problem(err)
-	}
-	side := &sideline{dial: w.srv.Dial}
-	defer side.close()
-	found := make(chan discovery)
 	inner, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	helpers.Go(func() { ears.Run(inner) })
+	heard, posts, err := w.listen(inner, &helpers)
+	if err != nil {
+		return err
+	}
+	if posts != nil {
+		defer func() { _ = posts.Close() }() // they only listened
+	}
+	side := &sideline{dial: w.srv.Dial}
+	defer side.close()
+	found := make(chan discovery)
 	if !w.single {
 		helpers.Go(func() { w.find(inner, found) })
 	}
-	return newFollower(w, client, side).run(ctx, ears.Heard, found)
+	f := newFollower(w, client, side)
+	f.posts = posts
+	return f.run(inner, heard, found)
+}
+
+// listen begins to listen to the channels of the locks: by patterns, or in a cluster at
+// posts, which the follower sends where there are locks.
+func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, *follow.Posts, error) {
+	if w.srv.IsCluster() {
+		t, err := w.srv.Cluster(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		posts := follow.NewPosts(t)
+		return posts.Heard, posts, nil
+	}
+	ears, err := follow.Listen(ctx, w.srv.Dial, w.pattern, w.matches())
+	if err != nil {
+		return nil, nil, w.srv.Problem(err)
+	}
+	helpers.Go(func() { ears.Run(ctx) })
+	return ears.Heard, nil, nil
 }
 
 // matches returns what says whether a name is meant. Two names may have one channel.
@@ -132,24 +155,11 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 
 // search looks for locks once.
 func (w *watcher) search(ctx context.Context, tell func(name string)) error {
-	c, err := w.srv.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	// The connection knows nothing of ctx: closing it ends what is under way.
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer func() {
-		stop()
-		_ = c.Close() // only read from
-	}()
-	_, err = listing.Run(ctx, listing.Request{Conn: c, Pattern: w.pattern, Found: func(l *listing.Lock) error {
+	_, err := lookThrough(ctx, w.srv, listing.Request{Pattern: w.pattern, Found: func(l *listing.Lock) error {
 		tell(l.Name)
 		return nil
 	}})
-	if err != nil {
-		return w.srv.Problem(err)
-	}
-	return nil
+	return err
 }
 
 // sideline is a connection for what stands beside locks. It is for one goroutine.

@@ -28,6 +28,7 @@ type follower struct {
 	*watcher
 	client *redlatch.Client
 	side   *sideline
+	posts  *follow.Posts // where messages are heard in a cluster, nil elsewhere
 	enc    *json.Encoder
 
 	locks  map[string]*followed
@@ -54,6 +55,7 @@ func newFollower(w *watcher, client *redlatch.Client, side *sideline) *follower 
 func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <-chan discovery) error {
 	if f.single {
 		f.add(f.pattern)
+		f.listen(ctx, f.pattern, nil) // before the look, so that nothing is missed between
 		if err := f.look(ctx, f.locks[f.pattern]); err != nil {
 			return err
 		}
@@ -108,6 +110,21 @@ func (f *follower) add(name string) bool {
 	}
 	f.locks[name] = &followed{Lock: follow.Lock{Name: name}}
 	return true
+}
+
+// listen listens for a lock whose queue was seen.
+func (f *follower) listen(ctx context.Context, name string, queue []string) {
+	if f.posts != nil {
+		f.posts.Follow(ctx, name, queue)
+	}
+}
+
+// drop ends the watching of a lock.
+func (f *follower) drop(name string) {
+	delete(f.locks, name)
+	if f.posts != nil {
+		f.posts.Forget(name)
+	}
 }
 
 // hear takes a message in.
@@ -168,7 +185,7 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	in, err := inspect(ctx, f.client, l.Name, followedPlaces)
 	switch {
 	case errors.Is(err, redlatch.ErrWrongType) && !f.single:
-		delete(f.locks, l.Name)
+		f.drop(l.Name)
 		return nil
 	case errors.Is(err, redlatch.ErrWrongType):
 		return wrongType(ctx, f.srv, l.Name)
@@ -178,12 +195,13 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	shape := shapeOf(in)
 	switch {
 	case shape.Odd != "" && !f.single:
-		delete(f.locks, l.Name)
+		f.drop(l.Name)
 		return nil
 	case shape.Odd != "":
 		return hashOnly(l.Name, shape.Odd)
 	}
 	s := sightOf(in, &shape)
+	f.listen(ctx, l.Name, s.Queue)
 	if events := l.Look(s); len(events) > 0 {
 		f.tellAll(ctx, events)
 	}
@@ -213,7 +231,7 @@ func sightOf(in *rlock.Inspection, shape *listing.Shape) follow.Sight {
 func (f *follower) forget(now time.Time) {
 	for name, l := range f.locks {
 		if !f.single && !l.idle.IsZero() && now.Sub(l.idle) > forgetAfter {
-			delete(f.locks, name)
+			f.drop(name)
 		}
 	}
 }

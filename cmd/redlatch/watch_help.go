@@ -24,6 +24,10 @@ found by a message, or by a search of the keys every ten seconds. At most 1,000
 are watched. Of a queue the first 256 are followed: of one that is longer it is
 not told who comes. Of a read/write lock it follows the first that holds it.
 
+In a cluster the channels of the locks that are watched are listened to, since
+no pattern covers messages of shards: there new locks that match a pattern are
+found by the search alone.
+
 Exit codes:
   0      the time of --for is over
   1      something failed

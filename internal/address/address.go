@@ -1,6 +1,7 @@
 // Package address says what may be shown of a server's address, which has a password
 // in it as a rule: the scheme, the host and the path of one that is well formed, and
-// nothing at all of any other. It is pure.
+// nothing at all of any other. It takes the addresses of clusters and of Sentinels apart,
+// which have several hosts and so are no URLs. It is pure.
 package address
 
 import (
@@ -13,10 +14,20 @@ const (
 	hidden = "the given address"
 	// most bounds how much of an address is shown, in bytes.
 	most = 200
+	// Longest is more bytes than any address needs: what the system says of it repeats
+	// it.
+	Longest = 4096
 )
 
 // Show returns what may be shown of an address, 203 bytes at most.
 func Show(rawURL string) string {
+	if IsDeployment(rawURL) {
+		d, err := ParseDeployment(rawURL)
+		if err != nil {
+			return hidden
+		}
+		return cut(d.String())
+	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return hidden
@@ -24,15 +35,19 @@ func Show(rawURL string) string {
 	return ShowURL(u)
 }
 
-// ShowURL is [Show] for an address that was taken apart.
+// ShowURL is [Show] for the address of one server that was taken apart.
 func ShowURL(u *url.URL) string {
 	known := u.Scheme == "unix" || (u.Scheme == "redis" || u.Scheme == "rediss") && u.Host != ""
 	if !known || u.Opaque != "" || Misplaced(u) {
 		return hidden
 	}
-	text := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	return cut((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
+}
+
+// cut shortens an address. It is escaped: any byte is a place to cut at.
+func cut(text string) string {
 	if len(text) > most {
-		return text[:most] + "..." // it is escaped: any byte is a place to cut at
+		return text[:most] + "..."
 	}
 	return text
 }

@@ -1,9 +1,7 @@
 package badinput_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/badinput"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -155,38 +154,7 @@ func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	for _, pkg := range packages {
-		files, err := filepath.Glob(filepath.Join("..", "..", pkg, "*.go"))
-		require.NoError(t, err)
-		for _, path := range files {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
-			for _, d := range file.Decls {
-				if f, isFunc := d.(*ast.FuncDecl); isFunc && f.Name.IsExported() {
-					if name := qualified(f); name != "" {
-						names[file.Name.Name+"."+name] = true
-					}
-				}
-			}
-		}
+		maps.Copy(names, badinput.Exported(t, filepath.Join("..", "..", pkg)))
 	}
 	return names
-}
-
-// qualified returns Type.Method or Func, "" for methods of types that nobody sees.
-func qualified(f *ast.FuncDecl) string {
-	if f.Recv == nil {
-		return f.Name.Name
-	}
-	of := f.Recv.List[0].Type
-	if star, isPointer := of.(*ast.StarExpr); isPointer {
-		of = star.X
-	}
-	name, isName := of.(*ast.Ident)
-	if !isName || !name.IsExported() {
-		return ""
-	}
-	return name.Name + "." + f.Name.Name
 }

@@ -37,6 +37,7 @@ type Cluster struct {
 	byTag    map[int64]*node
 	tags     int64
 	news     chan struct{} // closed when a connection, or the owner of a slot, is replaced
+	lost     chan struct{} // closed when a connection to a master is lost, or a master is none any more
 	lacks    [kinds]bool   // the servers do not know this way to listen
 }
 
@@ -46,6 +47,7 @@ var (
 	_ transport.Slotter     = (*Cluster)(nil)
 	_ transport.Reconnecter = (*Cluster)(nil)
 	_ transport.Counter     = (*Cluster)(nil)
+	_ transport.Replicator  = (*Cluster)(nil)
 )
 
 // New returns a transport that connects on first use. It panics when cfg lacks
@@ -59,6 +61,7 @@ func New(cfg Config) *Cluster {
 		nodes:    map[string]*node{},
 		byTag:    map[int64]*node{},
 		news:     make(chan struct{}),
+		lost:     make(chan struct{}),
 	}
 	c.moves.wake = make(chan struct{}, 1)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -68,11 +71,7 @@ func New(cfg Config) *Cluster {
 // Start is part of transport.Transport. The call goes to the master of its first key's
 // slot, or to any master when it has no keys.
 func (c *Cluster) Start(call *transport.Call, done transport.Done) {
-	t := &trip{c: c, call: call, done: done, slot: -1}
-	if call.NumKeys > 0 {
-		t.slot = codec.Slot(call.Key(0))
-	}
-	t.depart()
+	c.newTrip(call, done).depart()
 }
 
 // PublishCommand is part of transport.Transport: what Config said.
@@ -93,15 +92,50 @@ func (c *Cluster) Reconnected() <-chan struct{} {
 // those that are only asked who is.
 func (c *Cluster) reconnected(n *node) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n.left.IsZero() {
+	master := n.left.IsZero()
+	if master {
 		c.announceLocked()
 	}
+	c.mu.Unlock()
+	if master && c.cfg.Reconnected != nil {
+		c.cfg.Reconnected("commands")
+	}
+}
+
+// listensAgain returns what tells of connections that listen, nil when nobody wants to
+// know.
+func (c *Cluster) listensAgain() func() {
+	if c.cfg.Reconnected == nil {
+		return nil
+	}
+	return func() { c.cfg.Reconnected("subscriptions") }
 }
 
 func (c *Cluster) announceLocked() {
 	close(c.news)
 	c.news = make(chan struct{})
+}
+
+// Lost returns a channel that is closed when a connection to a master was lost, or a
+// master has ceased to be one: its locks may be gone. Ask again for the one after.
+func (c *Cluster) Lost() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
+// disconnected closes the channel of Lost, if n is a master.
+func (c *Cluster) disconnected(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n.left.IsZero() {
+		c.doubtLocked()
+	}
+}
+
+func (c *Cluster) doubtLocked() {
+	close(c.lost)
+	c.lost = make(chan struct{})
 }
 
 // Fence is part of transport.Fencer; see mux.Mux.Fence.

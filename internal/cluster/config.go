@@ -37,6 +37,10 @@ type Config struct {
 	// DialTimeout bounds one dial. Default 5 s.
 	DialTimeout time.Duration
 
+	// Reconnected, if not nil, is told "commands" or "subscriptions" when such a
+	// connection to a master was made in place of a lost one.
+	Reconnected func(connection string)
+
 	// Logger is told of connections, of slots that move and of what is refused.
 	// Default: silence.
 	Logger *slog.Logger

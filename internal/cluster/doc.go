@@ -18,12 +18,17 @@
 // node says that cannot serve now (TRYAGAIN while a slot moves, CLUSTERDOWN, LOADING,
 // READONLY) goes to the caller, who knows how long it is worth trying.
 //
+// A call that replicas are waited for goes the same way, to the node's Batcher (package
+// replication) in place of its mux. When another node serves the slot by the time that
+// replicas have answered, none of them counts: they are a former master's.
+//
 // # Surveys
 //
 // A survey asks the nodes (CLUSTER SLOTS), one after the other in short order, until
 // one answers. There is one when a call, a subscription or a connection shows that
-// what is known is not so any more, and at most one in a tenth of a second; there is
-// none on a timer. While a node that should be there cannot be reached, the calls to
+// what is known is not so any more, or a master owes replies for a sixth of the reply
+// limit, and at most one in a tenth of a second; there is none on a timer. The
+// connections to a node that owes replies, and has been replaced, are given up. While a node that should be there cannot be reached, the calls to
 // it and its subscribers' attempts to connect bring about one after the other, until
 // another node serves its slots.
 //
@@ -49,7 +54,7 @@
 //   - The mover, a goroutine, moves subscriptions: it attaches and detaches legs, which
 //     nobody may do who was called by a subscriber.
 //   - Each master has a mux, at most two subscribers and, once somebody was counted,
-//     two censuses. They end with the first survey a minute after the node has ceased
+//     two censuses, and one Batcher once replicas were waited for. They end with the first survey a minute after the node has ceased
 //     to be a master, if nothing is under way there, or with the cluster.
 //
 // Cluster.mu guards the table of slots, the nodes and the set of subscriptions; each

@@ -51,6 +51,8 @@ type server struct {
 	asking   map[string]string // of a key: where this server sends a call (ASK)
 	replicas []string
 	subs     map[string][]net.Conn // by kind and channel
+	acks     int                   // replicas that have what was written
+	hold     chan struct{}         // WAIT is answered when it is closed; nil: at once
 }
 
 // newWorld makes a cluster of masters that share the slots.
@@ -134,6 +136,7 @@ func (s *server) serve(c net.Conn) {
 		if err != nil {
 			return
 		}
+		s.await(words[0])
 		s.w.mu.Lock()
 		reply := s.answer(c, words, asking)
 		silent := s.silent
@@ -146,6 +149,16 @@ func (s *server) serve(c net.Conn) {
 		if _, err := io.WriteString(c, reply); err != nil {
 			return
 		}
+	}
+}
+
+// await holds a WAIT up.
+func (s *server) await(command string) {
+	var hold chan struct{}
+	s.w.do(func() { hold = s.hold })
+	if command == "WAIT" && hold != nil {
+		s.w.do(func() { s.asked = append(s.asked, "WAIT begun") })
+		<-hold
 	}
 }
 
@@ -198,6 +211,8 @@ func (s *server) answer(c net.Conn, words []string, asking bool) string {
 		}
 		s.w.values[words[1]]++
 		return fmt.Sprintf(":%d\r\n", s.w.values[words[1]])
+	case "WAIT":
+		return fmt.Sprintf(":%d\r\n", s.acks)
 	case "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE":
 		return s.listen(c, strings.ToLower(words[0]), words[1])
 	case "PUBSUB":

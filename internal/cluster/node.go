@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/pubsub"
 )
 
@@ -51,6 +52,7 @@ type node struct {
 	left    time.Time // when it ceased to be a master; zero: it is one
 	subs    [kinds]*pubsub.Subscriber
 	counts  [kinds]*census.Census
+	copies  *replication.Batcher // nil: replicas were never waited for
 }
 
 // node returns the node at addr, mu held.
@@ -81,7 +83,20 @@ func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
 		},
 		Tag: tag, ReplyLimit: c.cfg.ReplyLimit, DialTimeout: c.cfg.DialTimeout,
 		Logger: c.cfg.Logger.With("node", n.addr), OnReconnect: func() { c.reconnected(n) },
+		OnLost: func() { c.disconnected(n) }, Gone: func() bool { return c.replaced(n) },
 	})
+}
+
+// replaced reports whether n, which owes replies, is no master any more. While it is one,
+// it has that looked into: what is called from now on may have another.
+func (c *Cluster) replaced(n *node) bool {
+	c.mu.Lock()
+	former := !n.left.IsZero()
+	c.mu.Unlock()
+	if !former {
+		c.survey()
+	}
+	return former
 }
 
 // subscriber returns what listens on n, mu held.
@@ -92,7 +107,7 @@ func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
 				return c.cfg.DialPubSub(ctx, n.addr, n.key())
 			},
 			Sharded: k == sharded, DialTimeout: c.cfg.DialTimeout, Logger: c.cfg.Logger.With("node", n.addr),
-			OnLost: func(error) { c.deaf(n, k) },
+			OnLost: func(error) { c.deaf(n, k) }, OnReconnect: c.listensAgain(),
 		})
 	}
 	return n.subs[k]
@@ -107,6 +122,9 @@ func (n *node) close() {
 		if n.counts[k] != nil {
 			n.counts[k].Close()
 		}
+	}
+	if n.copies != nil {
+		n.copies.Close()
 	}
 	_ = n.mux.Close() // always nil
 }

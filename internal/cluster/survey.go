@@ -191,7 +191,7 @@ func (c *Cluster) install(spans []span) {
 			table[slot] = n
 		}
 	}
-	now, moved := time.Now(), false
+	now, moved, fewer := time.Now(), false, false
 	for slot, n := range table {
 		moved = moved || c.table[slot] != nil && c.table[slot] != n
 	}
@@ -201,10 +201,13 @@ func (c *Cluster) install(spans []span) {
 		case master:
 			n.left = never
 		case n.left.IsZero():
-			n.left = now
+			n.left, fewer = now, true
 		}
 	}
 	c.table, c.replicas = table, replicas
+	if fewer {
+		c.doubtLocked()
+	}
 	if moved {
 		c.announceLocked()
 		c.cfg.Logger.Info("redlatch: slots of the cluster have moved")
@@ -227,7 +230,7 @@ func (c *Cluster) release() (failed []*trip) {
 			continue
 		}
 		t.board(n)
-		n.mux.Start(t.call, t.arrived)
+		t.send()
 	}
 	return failed
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -14,9 +15,21 @@ type trip struct {
 	c    *Cluster
 	call *transport.Call
 	done transport.Done
-	slot int // -1: any node will do
+	sync *syncing // nil: replicas are not waited for
+	slot int      // -1: any node will do
 	hops int
 	node *node // where it is
+	// asking is true where the slot is only on its way to the node.
+	asking bool
+}
+
+// newTrip prepares a call for its way.
+func (c *Cluster) newTrip(call *transport.Call, done transport.Done) *trip {
+	t := &trip{c: c, call: call, done: done, slot: -1}
+	if call.NumKeys > 0 {
+		t.slot = codec.Slot(call.Key(0))
+	}
+	return t
 }
 
 // depart sends the call where its slot is served, or has it wait for a survey.
@@ -38,16 +51,31 @@ func (t *trip) depart() {
 	}
 	t.board(n)
 	c.mu.Unlock()
-	n.mux.Start(t.call, t.arrived)
+	t.send()
 }
 
 // board counts the call in at n, mu held.
 func (t *trip) board(n *node) {
 	n.pending++
 	t.node = n
+	if t.sync != nil {
+		t.c.copiesOn(n)
+	}
 	if t.slot >= 0 && n.hint.Load() == nil {
 		key := t.call.Key(0)
 		n.hint.Store(&key)
+	}
+}
+
+// send hands the call to the node that it has boarded.
+func (t *trip) send() {
+	switch {
+	case t.sync != nil:
+		t.sync.send(t)
+	case t.hops > 0:
+		t.node.mux.Redirect(t.call, t.arrived, t.asking)
+	default:
+		t.node.mux.Start(t.call, t.arrived)
 	}
 }
 
@@ -104,12 +132,13 @@ func (t *trip) redirect(r redirection, why error) {
 	if !r.asking {
 		c.settle(r.slot, n)
 	}
+	t.asking = r.asking
 	t.board(n)
 	c.mu.Unlock()
 	if !r.asking {
 		c.survey() // where one slot has gone, others may have
 	}
-	n.mux.Redirect(t.call, t.arrived, r.asking)
+	t.send()
 }
 
 // settle notes that n serves slot, mu held.

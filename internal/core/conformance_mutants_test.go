@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/core"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -121,7 +122,7 @@ func TestMutant(t *testing.T) {
 		h.Stop = func(testing.TB) { server.Kill() }
 		h.Start = func(testing.TB) { server.Restart() }
 		h.Forbid = forbid(server)
-		h.Replica = replicaOf(server)
+		h.Replica = breakable.Replica(server)
 		h.New = func(testing.TB) transport.Transport { return m.wrap(redigoTo(proxy.Addr())) }
 		h.Patience = 3 * time.Second
 		return h

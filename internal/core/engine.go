@@ -90,6 +90,7 @@ func New(cfg Config) *Engine {
 		Renew:  e.renew,
 		Group:  e.group(),
 		Margin: e.LossMargin,
+		Doubt:  e.doubted,
 		Lost:   ErrLost,
 		Max:    ErrMaxHold,
 		Closed: ErrClosed,

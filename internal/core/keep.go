@@ -280,6 +280,16 @@ func (k *keeping) complain(what string, err error) {
 	k.failing[what] = err != nil
 }
 
+// doubted returns a channel that is closed when the server may have forgotten locks: a
+// connection was lost, or another server is the master. Of a transport that tells only
+// when a connection was replaced it is that, nil of one that tells nothing.
+func (e *Engine) doubted() <-chan struct{} {
+	if t, ok := e.Transport.(interface{ Lost() <-chan struct{} }); ok {
+		return t.Lost()
+	}
+	return e.reconnected()
+}
+
 // reconnected returns a channel that is closed when a command connection was made
 // in place of a lost one, nil where the transport does not tell.
 func (e *Engine) reconnected() <-chan struct{} {

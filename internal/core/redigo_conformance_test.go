@@ -51,21 +51,8 @@ func behindProxy(t *testing.T) transporttest.Harness {
 	h.Stop = func(testing.TB) { server.Kill() }
 	h.Start = func(testing.TB) { server.Restart() }
 	h.Forbid = forbid(server)
-	h.Replica = replicaOf(server)
+	h.Replica = breakable.Replica(server)
 	return h
-}
-
-// replicaOf makes replicas that can be cut off.
-func replicaOf(server *redistest.Server) func(testing.TB) (func(), func()) {
-	return func(tb testing.TB) (stop, goOn func()) {
-		tb.Helper()
-		replica := redistest.StartReplica(tb, server)
-		// What the server sends replicas of its own accord is behind what they lack.
-		server.Do(tb, "CONFIG", "SET", "repl-ping-replica-period", "3600")
-		link := redistest.NewProxy(tb, server.Addr())
-		replica.Follow(tb, link.Addr())
-		return func() { link.Blackhole() }, func() { link.Heal() }
-	}
 }
 
 // proxied is what a proxy can do whatever server is behind it.

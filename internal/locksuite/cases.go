@@ -188,8 +188,7 @@ func givingUp(t *testing.T, s suite) {
 func closing(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t)
-	c, err := redlatch.NewWithTransport(s.New(t))
-	require.NoError(t, err)
+	c := s.opened(t)
 	hold, err := l.Lock(within(t))
 	require.NoError(t, err)
 	came := lockLater(within(t), s.kind.New(c, l.Name()))

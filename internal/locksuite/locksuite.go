@@ -24,6 +24,8 @@ const soon = 30 * time.Second
 type Deployment struct {
 	// New returns a transport that nobody else uses. Its client closes it.
 	New func(tb testing.TB) transport.Transport
+	// Open returns a client that nobody else uses. It takes the place of New.
+	Open func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client
 	// Do runs one command on the master that serves key, over a connection that is
 	// not a transport's, and returns what redigo would.
 	Do func(tb testing.TB, key, cmd string, args ...any) any
@@ -46,9 +48,19 @@ var Kinds = []Kind{{"plain", rlock.New}, {"fair", rfairlock.New}}
 // Client returns a client on a transport of its own, which is closed with the test.
 func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
+	c := d.opened(tb, opts...)
+	tb.Cleanup(func() { assert.NoError(tb, c.Close()) })
+	return c
+}
+
+// opened returns a client that the test closes.
+func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
+	tb.Helper()
+	if d.Open != nil {
+		return d.Open(tb, opts...)
+	}
 	c, err := redlatch.NewWithTransport(d.New(tb), opts...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { assert.NoError(tb, c.Close()) })
 	return c
 }
 

@@ -241,3 +241,29 @@ func TestReconnectIsToldAfterEachConnectionButTheFirst(t *testing.T) {
 		}
 	})
 }
+
+func TestALostConnectionIsToldAtOnceAndByItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Int32
+		p := (&peer{}).answer(map[string]string{"BREAK": hangUp})
+		cfg := p.config()
+		cfg.OnLost = func() { told.Add(1) }
+		m := open(t, cfg)
+		for i := range int32(3) {
+			require.NoError(t, m.Connect(t.Context()))
+			lost := m.Lost()
+			synctest.Wait()
+			require.Equal(t, i, told.Load())
+			require.Error(t, do(t, m, command("BREAK")).err)
+			<-lost // nobody connects again
+			synctest.Wait()
+			require.Equal(t, i+1, told.Load())
+		}
+		lost := m.Lost()
+		require.NoError(t, m.Connect(t.Context()))
+		require.NoError(t, m.Close())
+		<-lost
+		require.EqualValues(t, 3, told.Load(), "its end is no loss")
+	})
+}

@@ -47,6 +47,15 @@ type Config struct {
 	// soon; it may start calls.
 	OnReconnect func()
 
+	// Gone, when not nil, is asked while the oldest call waits, each sixth of ReplyLimit,
+	// whether the server has been replaced: then the connection is given up. It must
+	// return at once.
+	Gone func() bool
+
+	// OnLost, when not nil, runs when a connection has ended, Close apart, as OnReconnect
+	// does: Lost for who does not wait.
+	OnLost func()
+
 	// OnMoved, when not nil, runs after each connection made in place of one whose
 	// server had become a replica, as OnReconnect does: what else is connected to the
 	// same address had better connect anew, too.
@@ -67,6 +76,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnReconnect == nil {
 		c.OnReconnect = func() {}
+	}
+	if c.OnLost == nil {
+		c.OnLost = func() {}
 	}
 	if c.OnMoved == nil {
 		c.OnMoved = func() {}

@@ -98,13 +98,22 @@ func (l *link) tell() {
 	}
 }
 
+// looks is how often, while the oldest call waits for the limit, it is asked whether that
+// is still worth it.
+const looks = 6
+
 // guard gives the connection up when its oldest call has waited for limit, and no
 // reply has come to any call for so long, or when the Mux is closed: a server that
 // answers late is not dead, and another connection to it would not be faster. It is
 // the only timer of all calls: after each look it sleeps until the oldest call of that
-// moment, or one put in flight later, could be due.
-func (l *link) guard(closed <-chan struct{}, limit time.Duration) {
-	t := time.NewTimer(limit)
+// moment, or one put in flight later, could be due. Gone, if not nil, is asked on the
+// way whether the server is of no use anyway.
+func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bool) {
+	step := limit
+	if gone != nil {
+		step = limit / looks
+	}
+	t := time.NewTimer(step)
 	defer t.Stop()
 	for {
 		select {
@@ -115,14 +124,25 @@ func (l *link) guard(closed <-chan struct{}, limit time.Duration) {
 			return
 		case <-t.C:
 		}
-		left := limit
-		if at, ok := l.flight.oldest(); ok {
-			left = max(at, time.Duration(l.heard.Load())) + limit - l.age()
-		}
-		if left <= 0 {
+		waited := l.waited()
+		if waited >= limit {
 			l.fail(fmt.Errorf("no reply within %v", limit))
 			return
 		}
-		t.Reset(left)
+		if waited >= step && gone() {
+			l.fail(fmt.Errorf("no reply within %v, and the server has been replaced", waited.Round(time.Millisecond)))
+			return
+		}
+		t.Reset(min(limit-waited, step-waited%step))
 	}
+}
+
+// waited returns for how long the oldest call has waited while no reply came, 0 when there
+// is none.
+func (l *link) waited() time.Duration {
+	at, ok := l.flight.oldest()
+	if !ok {
+		return 0
+	}
+	return max(0, l.age()-max(at, time.Duration(l.heard.Load())))
 }

@@ -82,6 +82,10 @@ func (m *Mux) Connect(ctx context.Context) error {
 // it.
 func (m *Mux) Reconnected() <-chan struct{} { return m.roster.next() }
 
+// Lost returns a channel that is closed when a connection has ended, for whatever
+// reason. Ask again for the one after. The Mux makes another with the next call.
+func (m *Mux) Lost() <-chan struct{} { return m.roster.nextLost() }
+
 // Close ends the connection and waits until nothing of the Mux runs any more.
 // Calls in flight end with transport.ErrUncertain, queued ones with
 // transport.ErrNotSent, both together with transport.ErrClosed. It always returns

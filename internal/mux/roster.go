@@ -23,9 +23,10 @@ type roster struct {
 	made        int        // connections so far
 	past        []identity // the latest rosterSize of them, the present one included
 	reconnected chan struct{}
+	lost        chan struct{}
 }
 
-func (r *roster) init() { r.reconnected = make(chan struct{}) }
+func (r *roster) init() { r.reconnected, r.lost = make(chan struct{}), make(chan struct{}) }
 
 // enter makes l the present connection and reports whether there were others
 // before it.
@@ -48,8 +49,17 @@ func (r *roster) enter(l *link) (again bool) {
 // leave says that there is no connection any more.
 func (r *roster) leave() {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.current = nil
-	r.mu.Unlock()
+	close(r.lost)
+	r.lost = make(chan struct{})
+}
+
+// nextLost returns a channel that is closed when a connection is lost.
+func (r *roster) nextLost() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
 }
 
 func (r *roster) next() <-chan struct{} {

@@ -58,7 +58,7 @@ func (m *Mux) dialFailed(err error) {
 // serve uses l until it breaks or the Mux is closed, and ends what is in flight.
 func (m *Mux) serve(l *link) {
 	m.wg.Go(func() { m.read(l) })
-	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit) })
+	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit, m.cfg.Gone) })
 	if m.roster.enter(l) {
 		m.late.do(m.cfg.OnReconnect)
 	}
@@ -80,6 +80,9 @@ func (m *Mux) serve(l *link) {
 	<-l.readerDone
 	m.roster.leave()
 	m.over(l)
+	if m.ctx.Err() == nil {
+		m.late.do(m.cfg.OnLost)
+	}
 }
 
 // over ends the calls in flight. Reader and writer have stopped: what is in

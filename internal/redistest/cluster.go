@@ -41,7 +41,7 @@ type Cluster struct {
 // this test, and returns when every node serves its slots and every replica is in
 // step, after about three seconds. It ends with the test. Options are those of
 // Start; WithBinary(ValkeyBinary(tb)) makes it one of Valkey. It needs Redis 7 or
-// Valkey, and ends the test as Start does.
+// Valkey, or WithRedis6, and ends the test as Start does.
 func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster {
 	tb.Helper()
 	common := []Option{WithArgs(
@@ -54,6 +54,9 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 		// The port that nodes talk on is 10000 above the other unless it is given,
 		// and there may be one that systems use for outgoing connections.
 		bus := WithArgs("--cluster-port", strconv.Itoa(freePort()))
+		if newConfig(opts).redis6 {
+			bus = WithArgs()
+		}
 		c.nodes = append(c.nodes, Start(tb, append(append([]Option{bus}, common...), opts...)...))
 	}
 	c.introduce(tb)
@@ -100,7 +103,11 @@ func (c *Cluster) introduce(tb testing.TB) {
 func (c *Cluster) shareOut(tb testing.TB, masters int) {
 	tb.Helper()
 	for i, s := range c.nodes[:masters] {
-		s.Do(tb, "CLUSTER", "ADDSLOTSRANGE", clusterSlots*i/masters, clusterSlots*(i+1)/masters-1)
+		part := []any{"ADDSLOTS"} // Redis 6 knows no ADDSLOTSRANGE
+		for slot := clusterSlots * i / masters; slot < clusterSlots*(i+1)/masters; slot++ {
+			part = append(part, slot)
+		}
+		s.Do(tb, "CLUSTER", part...)
 	}
 }
 

@@ -25,6 +25,7 @@ type config struct {
 	port       int
 	unixSocket bool
 	password   string
+	redis6     bool   // it takes no port of its own for the talk of a cluster's nodes
 	sentinel   string // the configuration of a Sentinel; "": the server is none
 }
 
@@ -32,6 +33,12 @@ type config struct {
 // The default is the environment variable REDLATCH_SERVER, else redis-server,
 // else valkey-server.
 func WithBinary(nameOrPath string) Option { return func(c *config) { c.binary = nameOrPath } }
+
+// WithRedis6 sets the server program to one of Redis 6, a name to be found in PATH or a
+// path, which StartCluster must know.
+func WithRedis6(nameOrPath string) Option {
+	return func(c *config) { c.binary, c.redis6 = nameOrPath, true }
+}
 
 // WithArgs adds arguments to the server's command line, such as "--maxmemory",
 // "2mb". Later arguments override earlier ones and the package's own.

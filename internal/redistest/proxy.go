@@ -238,19 +238,20 @@ func (p *Proxy) serve(l net.Listener) {
 			if err != nil {
 				return
 			}
-			p.accept(c.(*net.TCPConn))
+			p.accept(c.(*net.TCPConn), l)
 		}
 	})
 }
 
-// accept gives a client its link, which runs until both sides are done.
-func (p *Proxy) accept(client *net.TCPConn) {
+// accept gives a client that came by from its link, which runs until both sides are
+// done.
+func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 	ctx, kill := context.WithCancel(context.Background())
 	l := newLink(p, client, ctx.Done(), kill)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		l.reset(false) // the proxy is going, and so is this
+	if p.listener != from {
+		l.reset(false) // Refuse or Close came between: it is none of the links that they saw
 		return
 	}
 	p.links[l] = struct{}{}

@@ -309,6 +309,30 @@ func TestRefuseRefusesNewConnectionsOnly(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestAConnectionBetweenRefuseAndResetIsRefused(t *testing.T) {
+	t.Parallel()
+	_, p, _ := through(t)
+	here, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = here.Close() })
+	client, err := net.Dial("tcp", here.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	accepted, err := here.Accept()
+	require.NoError(t, err)
+
+	p.mu.Lock()
+	from := p.listener
+	p.mu.Unlock()
+	p.Refuse(true)
+	p.Reset()
+	p.accept(accepted.(*net.TCPConn), from) // as the loop does that was about to
+	require.Zero(t, p.linkCount())
+	require.NoError(t, client.SetReadDeadline(time.Now().Add(soon)))
+	_, err = client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
 func TestCutReplyAfterStrikesOnceInTheMiddleOfAReply(t *testing.T) {
 	t.Parallel()
 	s, p, key := through(t)

@@ -73,11 +73,22 @@ func New(cfg Config) *Batcher {
 // Replicate is that of transport.Replicator. done runs on the Batcher's goroutine, or
 // on the caller's when the Batcher is closed.
 func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
-	r := &request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done}
+	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done})
+}
+
+// Redirect is Replicate for a call that another server of a cluster has refused and
+// sent here, so that it has not run. With asking the server is told so (ASKING, directly
+// before the call): it does not own the call's slot yet. When the caller has left, the
+// call is not sent, and ends with transport.ErrNotSent.
+func (b *Batcher) Redirect(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated, asking bool) {
+	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})
+}
+
+func (b *Batcher) add(r *request) {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		done(nil, 0, errClosed)
+		r.done(nil, 0, errClosed)
 		return
 	}
 	b.queue = append(b.queue, r)
@@ -143,28 +154,44 @@ func (b *Batcher) take() []*request {
 }
 
 // serve sends calls until each has ended. A connection that broke may have been of no
-// use for long: then they are sent once more, on a new one.
+// use for long: then they are sent once more, on a new one. So they are when the
+// client's other connection was replaced meanwhile: what replicas of a former master
+// have is no promise.
 func (b *Batcher) serve(batch []*request) {
 	for len(batch) > 0 {
 		fresh, err := b.connect()
 		if err != nil {
-			endAll(batch, fmt.Errorf("%w: %w", transport.ErrNotSent, err))
+			endUnsent(batch, err)
 			return
 		}
-		batch = withdraw(batch)
-		again, err := b.link.exchange(batch, b.cfg.Command)
+		left, v, err := b.link.exchange(withdraw(batch), b.cfg.Command)
 		switch {
+		case err == nil && b.outdated():
+			b.hangUp()
+			batch = unproven(left)
 		case err == nil:
-			batch = again
+			batch = settle(left, v)
 			b.judge()
 		case fresh || b.ctx.Err() != nil:
 			b.hangUp()
 			b.useless()
-			endAll(batch, uncertain(b.ctx, err))
+			endAll(left, uncertain(b.ctx, err))
 			return
 		default:
 			b.hangUp()
+			batch = left
 		}
+	}
+}
+
+// outdated reports whether another connection to the master was made in place of a lost
+// one since this one was.
+func (b *Batcher) outdated() bool {
+	select {
+	case <-b.replaced:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -188,10 +215,8 @@ func uncertain(ctx context.Context, err error) error {
 // connect sees to it that there is a connection, and reports whether it was made just
 // now.
 func (b *Batcher) connect() (fresh bool, err error) {
-	select {
-	case <-b.replaced:
+	if b.outdated() {
 		b.hangUp()
-	default:
 	}
 	if b.link != nil {
 		return false, nil

@@ -3,6 +3,7 @@ package replication
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -172,7 +173,7 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 		p.cut()
 		p.refuse(refused)
 		began := time.Now()
-		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrNotSent)
+		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrUncertain, "it was sent on the connection that is cut")
 		require.Zero(t, time.Since(began), "it has worked since")
 	})
 }
@@ -217,6 +218,8 @@ func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
 		has(t, b, set("a"), time.Second, 1)
 		has(t, b, set("a"), time.Second, 1)
 		require.Len(t, p.dialled(), 2)
+		once := []string{"SET a v", "WAIT 1 1000"}
+		require.Equal(t, slices.Repeat(once, 4), p.commands(), "nothing was sent on the old one any more")
 	})
 }
 

@@ -8,10 +8,16 @@
 // # The life of a call
 //
 //	Replicate ─▶ queue ─▶ batch: the calls ─ WAIT ─▶ replies, one number ─▶ done
-//	               ▲                                    │
+//	               ▲                          │         │
+//	               │                          └ refused: done at once
 //	               ├── NOSCRIPT: again, as EVAL ────────┤
-//	               └── the connection broke, and it ────┘
-//	                   was not made for this batch
+//	               ├── the connection broke, and it ────┤
+//	               │   was not made for this batch      │
+//	               └── the client has left the server ──┘
+//	                   meanwhile, and there is time
+//
+// A call that is refused does not wait for replicas: in a cluster it goes to another
+// node (MOVED, ASK), which has a Batcher of its own.
 //
 // While one batch waits the next one gathers, so that any number of calls share one
 // WAIT. What is queued has waited as well: no replica that could not acknowledge the
@@ -27,9 +33,11 @@
 //	                                                was replaced ──▶ none
 //
 // The last two are for an address that leads to another server after a failover: the
-// connection goes where the client's other ones go. What a call says of the server that
-// it came to is for the caller to judge: one that writes a lock again finds out whether
-// the lock is there.
+// connection goes where the client's other ones go. What replicas have said of a server
+// that the client has left is no promise: when it left while they were waited for, the
+// calls are sent once more, or end with no replica known. What a call says of the server
+// that it came to is for the caller to judge: one that writes a lock again finds out
+// whether the lock is there.
 //
 // # Who owns what
 //

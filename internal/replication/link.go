@@ -19,6 +19,8 @@ type request struct {
 	replicas int
 	until    time.Time // when its time is over
 	done     transport.Replicated
+	asking   bool // the server does not own the call's slot yet, and is told so (ASKING)
+	sent     bool // by this Batcher
 	eval     bool // the server did not know the script: send its text
 
 	reply   any   // of the exchange
@@ -29,6 +31,18 @@ type request struct {
 func endAll(batch []*request, err error) {
 	for _, r := range batch {
 		r.done(nil, 0, err)
+	}
+}
+
+// endUnsent ends calls for which there is no connection. Some may have been sent on an
+// earlier one.
+func endUnsent(batch []*request, err error) {
+	for _, r := range batch {
+		class := transport.ErrNotSent
+		if r.sent {
+			class = transport.ErrUncertain
+		}
+		r.done(nil, 0, fmt.Errorf("%w: %w", class, err))
 	}
 }
 
@@ -60,42 +74,77 @@ func (l *link) close() {
 	_ = l.conn.Close() // broken already, or of no use any more
 }
 
-// exchange sends calls and a WAIT behind them, and ends those that were answered. It
-// returns the ones whose script the server did not know. After an error nothing is
-// known of any, none has ended, and the connection is of no use.
-func (l *link) exchange(batch []*request, command time.Duration) (again []*request, err error) {
+// verdict is what the server said of replicas, or why it did not.
+type verdict struct {
+	have    int64
+	refusal error
+}
+
+// exchange sends calls and a WAIT behind them. Calls that the server refuses end at
+// once: whoever knows another server need not wait here. It returns the others, which
+// have not ended: after an error nothing is known of them, and the connection is of no
+// use; else they were answered, or their script was not known.
+func (l *link) exchange(batch []*request, command time.Duration) (left []*request, v verdict, err error) {
 	if len(batch) == 0 {
-		return nil, nil
+		return nil, v, nil
 	}
 	replicas, wait := demand(batch)
 	// The connection knows no other end: neither reads nor writes have a bound.
 	silence := time.AfterFunc(wait+command, func() { _ = l.conn.Close() })
 	defer silence.Stop()
 	if err := l.write(batch, replicas, wait); err != nil {
-		return nil, err
+		return batch, v, err
 	}
-	for _, r := range batch {
-		if r.reply, r.refusal, err = l.receive(); err != nil {
-			return nil, silent(err, wait+command, silence)
+	for i, r := range batch {
+		if err := l.answer(r); err != nil {
+			return append(left, batch[i:]...), v, silent(err, wait+command, silence)
 		}
+		if r.refusal != nil && !r.unknown() {
+			r.done(nil, 0, r.refusal)
+			continue
+		}
+		left = append(left, r)
 	}
 	reply, refusal, err := l.receive()
 	if err != nil {
-		return nil, silent(err, wait+command, silence)
+		return left, v, silent(err, wait+command, silence)
 	}
 	have, ok := reply.(int64)
 	if !ok && refusal == nil {
-		return nil, fmt.Errorf("unexpected reply to WAIT: %T", reply)
+		return left, v, fmt.Errorf("unexpected reply to WAIT: %T", reply)
 	}
+	return left, verdict{have, refusal}, nil
+}
+
+// settle ends calls that were answered, and returns those whose script the server did
+// not know.
+func settle(batch []*request, v verdict) (again []*request) {
 	for _, r := range batch {
-		if r.unknown() {
+		switch {
+		case r.refusal != nil:
 			r.eval = true
 			again = append(again, r)
+		case v.refusal != nil:
+			r.done(nil, 0, v.refusal)
+		default:
+			r.done(r.reply, v.have, nil)
+		}
+	}
+	return again
+}
+
+// unproven ends those calls whose time is over, since no replica is known that has
+// them, and returns the others.
+func unproven(batch []*request) (again []*request) {
+	now := time.Now()
+	for _, r := range batch {
+		if r.refusal == nil && !now.Before(r.until) {
+			r.done(r.reply, 0, nil)
 			continue
 		}
-		r.end(have, refusal)
+		again = append(again, r)
 	}
-	return again, nil
+	return again
 }
 
 // withdraw ends the calls that were taken back, and returns the others.
@@ -103,9 +152,10 @@ func withdraw(batch []*request) []*request {
 	sent := make([]*request, 0, len(batch))
 	for _, r := range batch {
 		switch {
-		case r.call.Abandoned(): // on an earlier connection
+		case r.call.Abandoned() && r.sent: // on an earlier connection
 			r.done(nil, 0, transport.ErrUncertain)
-		case r.call.Claim(0):
+		case !r.call.Abandoned() && r.call.Claim(0):
+			r.sent = true
 			sent = append(sent, r)
 		default:
 			r.done(nil, 0, transport.ErrNotSent)
@@ -127,6 +177,11 @@ func demand(batch []*request) (replicas int, wait time.Duration) {
 
 func (l *link) write(batch []*request, replicas int, wait time.Duration) error {
 	for _, r := range batch {
+		if r.asking {
+			if err := l.conn.Send("ASKING"); err != nil {
+				return err
+			}
+		}
 		if err := l.send(r); err != nil {
 			return err
 		}
@@ -151,6 +206,18 @@ func (l *link) send(r *request) error {
 	}
 	args := make([]any, 0, 2+len(c.Args))
 	return l.conn.Send(command, append(append(args, script, c.NumKeys), c.Args...)...)
+}
+
+// answer takes in what the server said to a call. If it refused ASKING, it refuses the
+// call, too.
+func (l *link) answer(r *request) (err error) {
+	if r.asking {
+		if _, _, err := l.receive(); err != nil {
+			return err
+		}
+	}
+	r.reply, r.refusal, err = l.receive()
+	return err
 }
 
 // receive returns the next reply: what the server said, or how it refused.
@@ -193,16 +260,4 @@ func silent(err error, limit time.Duration, timer *time.Timer) error {
 func (r *request) unknown() bool {
 	var se *transport.ServerError
 	return !r.eval && r.call.Script != nil && errors.As(r.refusal, &se) && strings.HasPrefix(se.Text, "NOSCRIPT")
-}
-
-// end ends a call that was answered, with what the server said of replicas.
-func (r *request) end(have int64, refusal error) {
-	if r.refusal != nil {
-		refusal = r.refusal
-	}
-	if refusal != nil {
-		r.done(nil, 0, refusal)
-		return
-	}
-	r.done(r.reply, have, nil)
 }

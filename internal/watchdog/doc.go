@@ -5,7 +5,7 @@
 //
 //	            ┌────────── renewed, or failed with time left ─────────┐
 //	            ▼                                                      │
-//	Add ──▶ watched ──a third of the lease has passed──▶ renewing ─────┤
+//	Add ──▶ watched ──a third of the lease, or a doubt──▶ renewing ────┤
 //	            │                                            │         │
 //	            │ deadline                          server says "gone" │
 //	            ▼                                            ▼         │
@@ -22,6 +22,11 @@
 // Renewals go out in batches, one script for up to [BatchSize] locks, and are
 // retried with a growing pause until the deadline: one failed renewal, or ten,
 // costs nothing as long as one succeeds in time.
+//
+// A doubt is that a connection was lost, or another server has become the master: the
+// locks may have been forgotten, as in a failover. Then all leases are renewed at once,
+// so that holders learn of it now and not a third of a lease later. That happens once a
+// second at most, and each lease goes back to its own time afterwards.
 //
 // [Loop.Remove] takes a lease out before its lock is released. A renewal that is
 // on its way at that moment is harmless on the server, which tests ownership

@@ -42,7 +42,9 @@ type Lease struct {
 	max      clock.Deadline // of Max; set by Hold
 
 	// Guarded by Loop.mu.
+	sent    time.Time // when the call was sent that the server confirmed the lease to last
 	next    time.Time // when the loop looks at the lease again
+	due     time.Time // when it would have been renewed, were it not for a doubt; zero: there was none
 	retry   time.Duration
 	index   int
 	pending bool // a renewal is in flight
@@ -101,6 +103,7 @@ func (l *Lease) Final() time.Time {
 func (l *Lease) Hold(sent time.Time, margin time.Duration) bool {
 	l.deadline.Store(clock.After(sent, l.TTL-margin))
 	l.max = clock.After(sent, l.Max)
+	l.sent = sent
 	l.next = l.Ends()
 	if due := sent.Add(l.TTL / 3); !l.Fixed && due.Before(l.next) {
 		l.next = due
@@ -115,6 +118,29 @@ func (l *Lease) renewed(sent time.Time, margin time.Duration) {
 		return
 	}
 	l.deadline.Store(clock.After(sent, l.TTL-margin))
+}
+
+// hasten makes the lease due at once, if it was confirmed last to a call that was sent
+// before doubted. The loop's mu is held, and the caller mends the schedule.
+func (l *Lease) hasten(doubted time.Time) {
+	if !l.renewable() || !l.sent.Before(doubted) || !l.next.After(doubted) {
+		return
+	}
+	if l.retry == 0 {
+		l.due = l.next
+	}
+	l.next = doubted
+}
+
+// following returns when a lease is due that was renewed by a call sent at sent. One
+// that was hastened keeps its time: else all would be due at once from then on.
+func (l *Lease) following(sent time.Time) time.Time {
+	due, next := l.due, sent.Add(l.TTL/3)
+	l.due = time.Time{}
+	if due.After(sent) && due.Before(next) {
+		return due
+	}
+	return next
 }
 
 // schedule is a heap of leases by the time at which they need attention.

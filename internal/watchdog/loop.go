@@ -17,7 +17,7 @@ const (
 	retryMax = time.Second
 )
 
-// Config says what a loop works with. Every field is required.
+// Config says what a loop works with. Every field is required but those that may be nil.
 type Config struct {
 	// Renew sends one renewal script for the batch's leases and passes on its
 	// reply: an error, or for each lease whether the server still has it. done
@@ -27,6 +27,10 @@ type Config struct {
 	Group func(l *Lease) int
 	// Margin returns the loss margin of a lease.
 	Margin func(lease time.Duration) time.Duration
+	// Doubt, if not nil, returns a channel that is closed when the server may not have
+	// the locks any more that it said it has: a connection was lost, another server is
+	// the master. All leases are renewed then, without waiting for their time.
+	Doubt func() <-chan struct{}
 	// Lost is the cause that a lost lease ends with, Max the one when Lease.Max
 	// has passed, Closed the one when the loop is closed over it.
 	Lost, Max, Closed error
@@ -41,7 +45,11 @@ type Loop struct {
 	wake chan struct{} // one slot: look at the schedule or the results again
 	quit chan struct{}
 	done sync.WaitGroup
-	last time.Time // of the goroutine: when it ticked last
+
+	// Of the goroutine.
+	last    time.Time       // when it ticked last
+	recheck time.Time       // when all leases are to be renewed at once; zero: never
+	doubt   <-chan struct{} // the next doubt; set by New, so that none is missed
 
 	// mu guards what follows. It is never held while a call is started or a
 	// holder is told.
@@ -53,7 +61,8 @@ type Loop struct {
 	started bool
 	refuses bool // Drain has begun
 	closed  bool
-	cut     int // leases that Close ended
+	cut     int       // leases that Close ended
+	doubted time.Time // what the server said to calls sent before is not relied on
 }
 
 // result is the outcome of one renewal script.
@@ -66,7 +75,16 @@ type result struct {
 
 // New returns a loop that has nothing to do yet.
 func New(cfg Config) *Loop {
-	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	w := &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	w.await()
+	return w
+}
+
+// await waits for another doubt. What happens before that was another one.
+func (w *Loop) await() {
+	if w.cfg.Doubt != nil {
+		w.doubt = w.cfg.Doubt()
+	}
 }
 
 // Add watches a lease whose [Lease.Hold] was called. It returns false when the
@@ -82,6 +100,7 @@ func (w *Loop) Add(l *Lease) bool {
 		w.done.Go(w.run)
 	}
 	l.watched = true
+	l.hasten(w.doubted)
 	heap.Push(&w.sched, l)
 	if w.armed.IsZero() || l.next.Before(w.armed) {
 		w.armed = l.next
@@ -199,6 +218,9 @@ func (w *Loop) run() {
 		select {
 		case <-w.wake:
 		case <-timer.C:
+		case <-w.doubt:
+			w.await()
+			w.suspect(time.Now())
 		case <-w.quit:
 			return
 		}

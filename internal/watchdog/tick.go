@@ -9,10 +9,18 @@ import (
 // notices soon after it wakes: its timers stood still with the monotonic clock.
 const lookout = time.Second
 
+// rechecks is the least time from one renewal of all leases, on account of a doubt, to
+// the next: connections may come and go.
+const rechecks = time.Second
+
 // tick does what is due at now and returns when to look again.
 func (w *Loop) tick(now time.Time) time.Time {
 	if w.jumped(now) {
 		w.sweep(now)
+	}
+	if !w.recheck.IsZero() && !now.Before(w.recheck) {
+		w.recheck = time.Time{}
+		w.hasten(now)
 	}
 	over, due := w.collect(now)
 	for _, l := range over {
@@ -29,8 +37,35 @@ func (w *Loop) tick(now time.Time) time.Time {
 		if limit := now.Add(lookout); limit.Before(w.armed) {
 			w.armed = limit
 		}
+		if !w.recheck.IsZero() && w.recheck.Before(w.armed) {
+			w.armed = w.recheck
+		}
 	}
 	return w.armed
+}
+
+// suspect has all leases renewed soon, for a doubt that came up at now.
+func (w *Loop) suspect(now time.Time) {
+	if !w.recheck.IsZero() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.recheck = w.doubted.Add(rechecks)
+	if w.recheck.Before(now) {
+		w.recheck = now
+	}
+}
+
+// hasten makes all leases due that have not been confirmed since now.
+func (w *Loop) hasten(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.doubted = now
+	for _, l := range w.sched {
+		l.hasten(now)
+	}
+	heap.Init(&w.sched)
 }
 
 // tell lets the holder of a lease that is over know.
@@ -178,8 +213,10 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 			w.reschedule(l, now.Add(l.retry))
 		case r.held[i]:
 			l.renewed(r.sent, w.cfg.Margin(l.TTL))
-			l.retry = 0
-			w.reschedule(l, r.sent.Add(l.TTL/3))
+			l.retry, l.sent = 0, r.sent
+			l.next = l.following(r.sent)
+			l.hasten(w.doubted)
+			w.reschedule(l, l.next)
 		default:
 			w.drop(l)
 			lost = append(lost, l)

@@ -61,16 +61,29 @@ func openWorkshops(ctx context.Context, root, tmp string, n int) ([]*workshop, e
 	return all, nil
 }
 
-// lend lets the tests of a copy find the servers that make setup has fetched.
+// lent is what git ignores and tests need: the servers that make setup has fetched,
+// and the Redisson peer that scripts/compat.sh has built.
+var lent = []string{".servers", "compat/java/target"}
+
+// lend lets the tests of a copy find what is lent, as far as it is there.
 func lend(root, dir string) error {
-	servers, err := filepath.Abs(filepath.Join(root, ".servers"))
-	if err != nil {
-		return err
+	for _, name := range lent {
+		from, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(from); os.IsNotExist(err) {
+			continue
+		}
+		to := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := os.Symlink(from, to); err != nil {
+			return err
+		}
 	}
-	if _, err := os.Stat(servers); os.IsNotExist(err) {
-		return nil
-	}
-	return os.Symlink(servers, filepath.Join(dir, ".servers"))
+	return nil
 }
 
 // copyFile copies a regular file; others, and those deleted but still tracked,

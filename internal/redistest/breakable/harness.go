@@ -30,3 +30,17 @@ func Harness(proxy *redistest.Proxy) transporttest.Harness {
 		UrgentFirst: true,
 	}
 }
+
+// Replica returns the harness's Replica for a server: it makes replicas that can be cut
+// off.
+func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
+	return func(tb testing.TB) (stop, goOn func()) {
+		tb.Helper()
+		replica := redistest.StartReplica(tb, server)
+		// What the server sends replicas of its own accord is behind what they lack.
+		server.Do(tb, "CONFIG", "SET", "repl-ping-replica-period", "3600")
+		link := redistest.NewProxy(tb, server.Addr())
+		replica.Follow(tb, link.Addr())
+		return func() { link.Blackhole() }, func() { link.Heal() }
+	}
+}

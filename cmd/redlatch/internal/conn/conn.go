@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ const timeout = 5 * time.Second
 
 // errAddress says what an address looks like.
 var errAddress = errors.New("the address in --redis or REDIS_URL is not of the form " +
-	"redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, or unix:///path/to/socket")
+	"redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, unix:///path/to/socket, " +
+	"redis-cluster://host[:port],host[:port] or redis-sentinel://host[:port],host[:port]/master")
 
 // Check returns an error that names no part of the address if it cannot be the
 // address of a server.
@@ -38,6 +40,10 @@ func Check(rawURL string) error {
 
 // HasPassword reports whether an address has a password in it.
 func HasPassword(rawURL string) bool {
+	if address.IsDeployment(rawURL) {
+		d, err := address.ParseDeployment(rawURL)
+		return err == nil && d.Password != ""
+	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return false
@@ -52,8 +58,21 @@ func (s *Server) String() string { return address.Show(s.address) }
 // GoString returns what String does, so that no format shows a password.
 func (s *Server) GoString() string { return s.String() }
 
-// Host returns the name or address of the server's machine, "" for a unix socket.
+// Shows reports whether an address has any password in it, that of Sentinels included.
+func Shows(rawURL string) bool {
+	if address.IsDeployment(rawURL) {
+		d, err := address.ParseDeployment(rawURL)
+		return err == nil && d.Password+d.SentinelPassword != ""
+	}
+	return HasPassword(rawURL)
+}
+
+// Host returns the name or address of the server's machine, "" for a unix socket and a
+// deployment, whose Masters have one.
 func (s *Server) Host() string {
+	if s.many != nil {
+		return ""
+	}
 	u, err := url.Parse(s.address)
 	if err != nil {
 		return ""
@@ -63,6 +82,9 @@ func (s *Server) Host() string {
 
 // User returns who connects, "default" when the address does not say.
 func (s *Server) User() string {
+	if s.many != nil {
+		return cmp.Or(s.many.User, "default")
+	}
 	if u, err := url.Parse(s.address); err == nil && u.User.Username() != "" {
 		return u.User.Username()
 	}
@@ -81,8 +103,12 @@ func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.C
 	return client, nil
 }
 
-// New returns a client that connects when it is first used, see redlatch.New.
-func (s *Server) New(opts ...redlatch.Option) (*redlatch.Client, error) {
+// New returns a client that connects when it is first used, see redlatch.New; that of a
+// deployment connects at once, as Open does.
+func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
+	if s.many != nil {
+		return s.Open(ctx, opts...)
+	}
 	replica := func(ctx context.Context, addr string) (redis.Conn, error) { return s.replica(addr).dial(ctx) }
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
@@ -100,8 +126,9 @@ func (s *Server) replica(addr string) *Server {
 	return &Server{address: u.String(), tls: s.tls}
 }
 
-// Dial makes one connection. ctx bounds the connecting alone; replies are waited for
-// 5 s. Its errors are those of Problem.
+// Dial makes one connection: to the server, to the master that Sentinels name now, or
+// one to a cluster on which commands find their nodes, and that cannot listen. ctx bounds
+// the connecting alone; replies are waited for 5 s. Its errors are those of Problem.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -111,6 +138,9 @@ func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 }
 
 func (s *Server) dial(ctx context.Context) (redis.Conn, error) {
+	if s.many != nil {
+		return s.dialDeployment(ctx)
+	}
 	opts := []redis.DialOption{
 		redis.DialConnectTimeout(timeout),
 		redis.DialTLSHandshakeTimeout(timeout),

@@ -182,6 +182,77 @@ func TestReplicasAreReachedAsTheirMaster(t *testing.T) {
 	require.Same(t, s.tls, s.replica("r:9").tls)
 }
 
+func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		set         Settings
+		shown, full string
+	}{
+		{Settings{Address: "redis-cluster://a,b:7"}, "redis-cluster://a:6379,b:7", "redis-cluster://a:6379,b:7"},
+		{
+			Settings{Address: "redis-cluster://u:p@a", Password: "sesame"}, "redis-cluster://a:6379", "redis-cluster://u:sesame@a:6379",
+		},
+		{
+			Settings{Address: "redis-sentinel://a/m/2?sentinel_password=x", User: "v", Password: "sesame", TLS: TLS{On: true}},
+			"rediss-sentinel://a:26379/m/2", "rediss-sentinel://v:sesame@a:26379/m/2?sentinel_password=x",
+		},
+	} {
+		s := server(t, c.set)
+		require.Equal(t, c.shown, s.String())
+		require.Equal(t, c.full, s.address)
+		require.Equal(t, c.set.TLS.On, s.tls != nil)
+	}
+	s := at(t, "rediss-sentinel://u:p%40@a/m/2")
+	require.Equal(t, "u", s.User())
+	require.Equal(t, "rediss://u:p%40@h:1/2", s.node("h:1").address)
+	require.Equal(t, "h:1", s.node("h:1").Place())
+	require.Equal(t, "rediss-sentinel://a:26379/m/2", s.Place())
+	require.False(t, s.IsCluster())
+	require.True(t, HasPassword(s.address))
+	sentinels := "redis-sentinel://a/m?sentinel_password=x"
+	require.False(t, HasPassword(sentinels), "REDIS_PASSWORD is that of the servers")
+	require.True(t, Shows(sentinels))
+	require.False(t, Shows("redis-cluster://u@a"))
+	for _, bad := range []string{"redis-sentinel://u:sesame@a", "redis-cluster://u:sesame@a/3", "redis-cluster://u:ses/ame@a"} {
+		_, err := New(Settings{Address: bad})
+		require.ErrorContains(t, err, "--redis or REDIS_URL: ")
+		require.NotContains(t, err.Error(), "ame@")
+	}
+	_, err := New(Settings{Address: "redis-cluster://a", User: "v"})
+	require.ErrorContains(t, err, "--user needs a password")
+}
+
+func TestWhyADeploymentCannotBeReachedIsTold(t *testing.T) {
+	t.Parallel()
+	for address, says := range map[string]string{
+		"redis-cluster://:sesame@127.0.0.1:1,127.0.0.1:2": "cannot reach Redis at redis-cluster://127.0.0.1:1,127.0.0.1:2: connection refused. Name nodes of a cluster",
+		"redis-sentinel://:sesame@127.0.0.1:1/m":          "cannot reach Redis at redis-sentinel://127.0.0.1:1/m: connection refused. Name Sentinels",
+	} {
+		s := at(t, address)
+		for what, err := range map[string]error{
+			"Dial":    second(s.Dial(t.Context())),
+			"Masters": second(s.Masters(t.Context())),
+			"Open":    second(s.Open(t.Context())),
+			"New":     second(s.New(t.Context())),
+		} {
+			require.ErrorContains(t, err, says, what)
+			require.NotContains(t, err.Error(), "sesame")
+		}
+	}
+	srv, err := embedded.Start()
+	require.NoError(t, err)
+	defer srv.Close()
+	s := at(t, "redis-sentinel://"+at(t, srv.URL()).Place()+"/m")
+	_, err = s.Masters(t.Context())
+	require.ErrorContains(t, err, "refuses: ERR unknown command")
+	require.ErrorContains(t, err, "It is no Sentinel")
+	require.ErrorContains(t, s.Problem(redis.Error("MOVED 7 h:1")), "name it with redis-cluster://")
+	require.ErrorContains(t, s.Problem(redis.Error("ERR No such master with that name")), "Name the master as its Sentinels do")
+	require.ErrorContains(t, s.Problem(redis.Error("ERR This instance has cluster support disabled")), "name it with redis://")
+}
+
+func second[T any](_ T, err error) error { return err }
+
 func TestAnyTLSFlagEncrypts(t *testing.T) {
 	t.Parallel()
 	for _, set := range []TLS{{On: true}, {ServerName: "n"}, {Insecure: true}} {
@@ -235,7 +306,7 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	client, err := at(t, srv.URL()).Open(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
-	client, err = at(t, srv.URL()).New()
+	client, err = at(t, srv.URL()).New(t.Context())
 	require.NoError(t, err)
 	_, err = client.ClockOffset(t.Context())
 	require.NoError(t, err)

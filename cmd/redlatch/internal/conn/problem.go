@@ -58,6 +58,16 @@ func remedy(text string) string {
 		return remedyOfDenial(text, nil)
 	}
 	code, _, _ := strings.Cut(text, " ")
+	switch {
+	case strings.Contains(text, "No such master"):
+		return "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."
+	case strings.Contains(text, "SENTINEL") && strings.Contains(text, "unknown command"):
+		return "It is no Sentinel: these have a port of their own, 26379 as a rule."
+	case code == "MOVED" || code == "CROSSSLOT":
+		return "It is a node of a cluster: name it with redis-cluster:// in --redis or REDIS_URL."
+	case strings.Contains(text, "cluster support disabled"):
+		return "It is in no cluster: name it with redis:// in --redis or REDIS_URL."
+	}
 	switch code {
 	case "NOAUTH":
 		return "Check user and password: --user, and REDIS_PASSWORD or --password-file."
@@ -86,14 +96,22 @@ func (s *Server) advice(err error) string {
 	case s.isNameless() && hungUp(err):
 		return "If it wants a certificate of its clients, give it one with --tls-cert and --tls-key."
 	}
+	switch {
+	case s.IsCluster():
+		return "Name nodes of a cluster in --redis or REDIS_URL: redis-cluster://host:port,host:port."
+	case s.IsDeployment():
+		return "Name Sentinels in --redis or REDIS_URL, and the master as they do: redis-sentinel://host:port,host:port/master."
+	}
 	return "Start one, or set --redis or REDIS_URL; `redlatch serve` starts one for development."
 }
 
-func (s *Server) isPlain() bool { return strings.HasPrefix(s.address, "redis:") }
+func (s *Server) isPlain() bool {
+	return strings.HasPrefix(s.address, "redis:") || strings.HasPrefix(s.address, "redis-")
+}
 
 // isNameless reports whether TLS is spoken without a certificate of our own.
 func (s *Server) isNameless() bool {
-	return strings.HasPrefix(s.address, "rediss:") && (s.tls == nil || len(s.tls.Certificates) == 0)
+	return strings.HasPrefix(s.address, "rediss") && (s.tls == nil || len(s.tls.Certificates) == 0)
 }
 
 // hungUp reports whether the server ended the connection, which may be before what

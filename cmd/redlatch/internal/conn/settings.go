@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -14,7 +15,7 @@ import (
 // Settings is how to reach a server, as flags and environment say it. What is left
 // empty is as the address says.
 type Settings struct {
-	// Address is the server's URL: redis://, rediss:// or unix://, see
+	// Address is the server's URL, or that of a cluster or of Sentinels, see
 	// redlatch.Open.
 	Address string `json:"address"`
 	// User and Password are who connects, before what the address says.
@@ -50,14 +51,18 @@ func (s Settings) GoString() string { return s.String() }
 
 // Server is a server that can be connected to. It is safe for concurrent use.
 type Server struct {
-	address string      // complete, with user and password
-	tls     *tls.Config // nil: none, or the usual one of rediss://
+	address string              // complete, with user and password
+	tls     *tls.Config         // nil: none, or the usual one of rediss://
+	many    *address.Deployment // nil: it is one server
 }
 
 // New returns the server that set describes. It reads the files that set names, and
 // sends nothing. Its errors name no part of the address: one that was mistyped may
 // hold a password where no parser would look for it.
 func New(set Settings) (*Server, error) {
+	if address.IsDeployment(set.Address) {
+		return newDeployment(set)
+	}
 	if err := Check(set.Address); err != nil {
 		return nil, err
 	}
@@ -84,22 +89,23 @@ func New(set Settings) (*Server, error) {
 
 // identify puts user and password into the address.
 func (s Settings) identify(u *url.URL) error {
-	user, password := u.User.Username(), s.Password
-	if s.User != "" {
-		user = s.User
-	}
-	if password == "" {
-		password, _ = u.User.Password()
-	}
-	switch {
-	case password != "":
+	password, _ := u.User.Password()
+	user, password, err := s.identity(u.User.Username(), password)
+	if password != "" {
 		u.User = url.UserPassword(user, password)
-	case s.User != "":
+	}
+	return err
+}
+
+// identity returns who connects, where the address says user and password.
+func (s Settings) identity(user, password string) (string, string, error) {
+	user, password = cmp.Or(s.User, user), cmp.Or(s.Password, password)
+	if password == "" && s.User != "" {
 		// Without a password nothing would be said of the user either.
-		return errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
+		return "", "", errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
 			"(any, for a user with nopass)")
 	}
-	return nil
+	return user, password, nil
 }
 
 // config reads the files.

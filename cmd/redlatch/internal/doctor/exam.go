@@ -21,17 +21,18 @@ import (
 // probeLease is for how long a lock of ours stays if we are killed.
 const probeLease = 10 * time.Second
 
-// exam is one examination.
+// exam is the examination of one server, which may be a master of a cluster.
 type exam struct {
-	ctx    context.Context //nolint:containedctx // that of the whole examination, which checks share
-	srv    *conn.Server
-	c      redis.Conn
-	client *redlatch.Client
-	prefix string
-	needs  []string           // that are asked about, nil for all
-	name   string             // of a lock of our own
-	info   map[string]string  // nil when it may not be read
-	tries  map[string]verdict // of words of ACL SETUSER
+	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
+	srv     *conn.Server
+	c       redis.Conn
+	client  *redlatch.Client
+	prefix  string
+	needs   []string           // that are asked about, nil for all
+	name    string             // of a lock of our own
+	info    map[string]string  // nil when it may not be read
+	tries   map[string]verdict // of words of ACL SETUSER
+	masters int                // of the cluster that was named, 0 for one server
 }
 
 // check is one check, and what it is called.
@@ -39,38 +40,39 @@ type check struct {
 	name string
 	make func(*exam) Finding
 	of   []string // the needs that it is about, nil for all
+	once bool     // it is about the cluster, and not about each of its masters
 }
 
 // checks returns those to be made, in the order in which they are told.
 func (e *exam) checks() []check {
 	all := []check{
-		{"server", (*exam).server, nil},
-		{"scripts", (*exam).scripts, nil},
-		{"lock", (*exam).lock, []string{rights.Plain}},
-		{"fair lock", (*exam).fairLock, []string{rights.Fair}},
-		{"pub/sub", (*exam).messages, []string{rights.Plain}},
-		{"sharded", (*exam).sharded, []string{rights.Plain}},
+		{name: "server", make: (*exam).server},
+		{name: "scripts", make: (*exam).scripts},
+		{name: "lock", make: (*exam).lock, of: []string{rights.Plain}, once: true},
+		{name: "fair lock", make: (*exam).fairLock, of: []string{rights.Fair}, once: true},
+		{name: "pub/sub", make: (*exam).messages, of: []string{rights.Plain}},
+		{name: "sharded", make: (*exam).sharded, of: []string{rights.Plain}},
 	}
 	for i := range questions {
 		if q := &questions[i]; e.asks(q) {
-			all = append(all, check{q.check, func(e *exam) Finding { return e.rights(q) }, nil})
+			all = append(all, check{name: q.check, make: func(e *exam) Finding { return e.rights(q) }})
 		}
 	}
 	all = append(all, []check{
-		{"counting", (*exam).counting, []string{rights.Listeners, rights.Operator, rights.Onlooker}},
-		{"eviction", (*exam).eviction, nil},
-		{"persistence", (*exam).persistence, nil},
-		{"replicas", (*exam).replicas, nil},
-		{"keepalive", (*exam).keepalive, nil},
-		{"clock", (*exam).clock, nil},
-		{"latency", (*exam).latency, nil},
+		{name: "counting", make: (*exam).counting, of: []string{rights.Listeners, rights.Operator, rights.Onlooker}, once: true},
+		{name: "eviction", make: (*exam).eviction},
+		{name: "persistence", make: (*exam).persistence},
+		{name: "replicas", make: (*exam).replicas},
+		{name: "keepalive", make: (*exam).keepalive},
+		{name: "clock", make: (*exam).clock},
+		{name: "latency", make: (*exam).latency},
 	}...)
 	return slices.DeleteFunc(all, func(c check) bool { return c.of != nil && !e.has(c.of...) })
 }
 
 // Examination is what is to be examined.
 type Examination struct {
-	// Server is the server, as a user of it.
+	// Server is the server, as a user of it; of a deployment all masters are examined.
 	Server *conn.Server
 	// Prefix is what the names of the locks begin with.
 	Prefix string
@@ -83,31 +85,65 @@ type Examination struct {
 // Examine examines a server. An error says that it could not be reached, or was lost
 // on the way; all else is a finding.
 func Examine(ctx context.Context, x Examination) ([]Finding, error) {
-	srv := x.Server
-	c, err := srv.Dial(ctx)
+	masters, err := x.Server.Masters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.Close() }() // nothing is buffered
-	client, err := srv.New(redlatch.WithServerTime())
+	client, err := x.Server.New(ctx, redlatch.WithServerTime())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // it holds nothing any more
-	e := newExam(ctx, srv, c, x.Prefix)
-	e.client, e.needs = client, needed(x.Needs)
-	e.read()
-	defer e.remove()
-	var findings []Finding
-	for _, check := range e.checks() {
-		f := check.make(e)
-		f.Check = check.name
-		findings = append(findings, f)
-		if err := errors.Join(ctx.Err(), c.Err()); err != nil {
-			return nil, srv.Problem(err)
+	var exams []*exam
+	for _, srv := range masters {
+		c, err := srv.Dial(ctx)
+		if err != nil {
+			return nil, err
 		}
+		defer func() { _ = c.Close() }() // nothing is buffered
+		e := newExam(ctx, srv, c, x.Prefix)
+		if x.Server.IsCluster() {
+			e.masters = len(masters)
+		}
+		e.client, e.needs = client, needed(x.Needs)
+		e.read()
+		defer e.remove()
+		exams = append(exams, e)
+	}
+	var findings []Finding
+	for _, check := range exams[0].checks() {
+		f, err := check.at(exams)
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, f)
 	}
 	return findings, nil
+}
+
+// at makes the check, at each master unless once will do, and returns the worst finding.
+func (c *check) at(exams []*exam) (Finding, error) {
+	if c.once {
+		exams = exams[:1]
+	}
+	var worst Finding
+	var at *exam
+	alike := true
+	for _, e := range exams {
+		f := c.make(e)
+		if err := errors.Join(e.ctx.Err(), e.c.Err()); err != nil {
+			return f, e.srv.Problem(err)
+		}
+		alike = alike && (at == nil || f == worst)
+		if at == nil || f.Level > worst.Level {
+			worst, at = f, e
+		}
+	}
+	if !alike {
+		worst.Found = at.srv.Place() + ": " + worst.Found
+	}
+	worst.Check = c.name
+	return worst, nil
 }
 
 func newExam(ctx context.Context, srv *conn.Server, c redis.Conn, prefix string) *exam {

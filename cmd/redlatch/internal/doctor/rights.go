@@ -41,17 +41,36 @@ func (e *exam) rights(q *question) Finding {
 }
 
 // Lacks tries what a user has of needs, for locks whose names begin with prefix, and
-// returns what it lacks, in the words of ACL SETUSER. What could not be tried is not
-// among it. An error says that the server was not reached.
+// returns what it lacks on any master, in the words of ACL SETUSER. What could not be
+// tried is not among it. An error says that a master was not reached.
 func Lacks(ctx context.Context, srv *conn.Server, prefix string, needs ...string) ([]string, error) {
-	c, err := srv.Dial(ctx)
+	masters, err := srv.Masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, master := range masters {
+		lacks, err := lacksAt(ctx, master, prefix, needs)
+		if err != nil {
+			return nil, err
+		}
+		for _, word := range lacks {
+			if !slices.Contains(all, word) {
+				all = append(all, word)
+			}
+		}
+	}
+	return all, nil
+}
+
+func lacksAt(ctx context.Context, master *conn.Server, prefix string, needs []string) (all []string, err error) {
+	c, err := master.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
-	e := newExam(ctx, srv, c, prefix)
+	e := newExam(ctx, master, c, prefix)
 	defer e.remove()
-	var all []string
 	for _, id := range needs {
 		lacks, _ := e.tried(rights.Of(id))
 		all = append(all, lacks...)

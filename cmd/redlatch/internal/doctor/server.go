@@ -35,13 +35,17 @@ func (e *exam) server() Finding {
 	switch {
 	case e.info["redis_mode"] == "sentinel":
 		return bad("Name the master that it watches.", "%s, a sentinel, which has no locks", what)
-	case e.isCluster():
-		return bad("Name a server of its own here. Programs reach clusters through the adapters.",
-			"%s, part of a cluster, where this tool does not work yet", what)
+	case e.isCluster() && e.masters == 0:
+		return bad("Name the cluster: redis-cluster:// and the same host and port.", "%s, part of a cluster", what)
+	case !e.isCluster() && e.masters > 0:
+		return bad("Name it with redis:// in place of redis-cluster://.", "%s, which is part of no cluster", what)
 	case e.info["role"] == "slave":
 		return bad("Name the master.", "%s, a replica, where no lock can be taken", what)
 	case err == nil && kind == "Redis" && major < leastMajor:
 		return bad("Redlatch needs Redis 6.0 or later, or Valkey.", "%s is too old", what)
+	}
+	if e.masters > 0 {
+		return good("%s, one of %d masters of a cluster", what, e.masters)
 	}
 	return good("%s, a master of its own", what)
 }

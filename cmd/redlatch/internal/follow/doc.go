@@ -29,5 +29,6 @@
 // last look are counted. Of a long queue the first places are seen: who comes behind
 // them is not told of.
 //
-// [Lock] decides and does no I/O. [Ears] hears the messages.
+// [Lock] decides and does no I/O. [Ears] hears the messages of one server, [Posts] those
+// of a cluster, where no pattern covers them.
 package follow

@@ -128,7 +128,7 @@ func (s *scan) label(locks []*Lock) error {
 		}
 		owners = append(owners, l.Next)
 	}
-	labels, err := Labels(s.Conn, owners)
+	labels, err := Labels(s.Labels, owners)
 	if err != nil {
 		return err
 	}

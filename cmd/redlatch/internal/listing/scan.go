@@ -25,6 +25,8 @@ const (
 type Request struct {
 	// Conn is used by nobody else meanwhile.
 	Conn redis.Conn
+	// Labels is where labels are looked up, nil for Conn. It is used by nobody else.
+	Labels redis.Conn
 	// Pattern is what names must match, "" for all.
 	Pattern string
 	// Found is told of each lock. An error of it ends the scan.
@@ -58,6 +60,9 @@ func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {
 		s.Pattern = "*"
+	}
+	if s.Labels == nil {
+		s.Labels = s.Conn
 	}
 	err := s.pass(ctx, s.Pattern, "hash", s.held)
 	if err == nil {

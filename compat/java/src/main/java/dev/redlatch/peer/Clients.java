@@ -55,8 +55,10 @@ final class Clients {
 
     /**
      * Makes a client. Fields: mode ("single", "cluster"), addresses, and, in
-     * milliseconds, watchdog, fairWait, timeout; prefix for the name mapper.
-     * Replies its id and the settings that this release does not have.
+     * milliseconds, watchdog, fairWait, timeout, subscription (a timeout, too);
+     * prefix for the name mapper. For a cluster also sharded, its
+     * shardedSubscriptionMode, and scan, how often in milliseconds it asks who
+     * serves what. Replies its id and the settings that this release does not have.
      */
     private Object open(Request r) {
         List<String> unknown = new ArrayList<>();
@@ -71,11 +73,15 @@ final class Clients {
         }
         BaseConfig<?> servers = switch (r.text("mode", "single")) {
             case "single" -> single(config, r);
-            case "cluster" -> cluster(config, r);
+            case "cluster" -> cluster(config, r, unknown);
             default -> throw new IllegalArgumentException("unknown mode " + r.text("mode"));
         };
         if (r.has("timeout")) {
             servers.setTimeout((int) r.number("timeout"));
+        }
+        if (r.has("subscription")
+                && !Settings.set(servers, "setSubscriptionTimeout", (int) r.number("subscription"))) {
+            unknown.add("subscription");
         }
         if (r.has("prefix") && !Settings.setNamePrefix(config, servers, r.text("prefix"))) {
             unknown.add("prefix");
@@ -97,11 +103,17 @@ final class Clients {
         return server;
     }
 
-    private static BaseConfig<?> cluster(Config config, Request r) {
+    private static BaseConfig<?> cluster(Config config, Request r, List<String> unknown) {
         ClusterServersConfig servers = config.useClusterServers();
         servers.addNodeAddress(r.texts("addresses").toArray(new String[0]));
         servers.setMasterConnectionMinimumIdleSize(1);
         servers.setSlaveConnectionMinimumIdleSize(1);
+        if (r.has("scan")) {
+            servers.setScanInterval((int) r.number("scan"));
+        }
+        if (r.has("sharded") && !Settings.set(servers, "setShardedSubscriptionMode", r.text("sharded"))) {
+            unknown.add("sharded");
+        }
         return servers;
     }
 

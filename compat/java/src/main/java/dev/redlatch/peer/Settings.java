@@ -26,13 +26,45 @@ final class Settings {
 
     /** Calls a setter of one long. False when this release has none. */
     static boolean set(Object config, String setter, long value) {
+        return set(config, setter, long.class, value);
+    }
+
+    /** Calls a setter of one int. False when this release has none. */
+    static boolean set(Object config, String setter, int value) {
+        return set(config, setter, int.class, value);
+    }
+
+    private static boolean set(Object config, String setter, Class<?> type, Object value) {
         try {
-            config.getClass().getMethod(setter, long.class).invoke(config, value);
-            return true;
+            return call(config.getClass().getMethod(setter, type), config, value);
         } catch (NoSuchMethodException e) {
             return false;
+        }
+    }
+
+    /** Calls a setter of one enum with the constant of this name. False when this release has none. */
+    static boolean set(Object config, String setter, String constant) {
+        for (Method method : config.getClass().getMethods()) {
+            Class<?>[] types = method.getParameterTypes();
+            if (!method.getName().equals(setter) || types.length != 1 || !types[0].isEnum()) {
+                continue;
+            }
+            for (Object value : types[0].getEnumConstants()) {
+                if (((Enum<?>) value).name().equals(constant)) {
+                    return call(method, config, value);
+                }
+            }
+            throw new IllegalArgumentException(setter + " knows no " + constant);
+        }
+        return false;
+    }
+
+    private static boolean call(Method setter, Object config, Object value) {
+        try {
+            setter.invoke(config, value);
+            return true;
         } catch (IllegalAccessException | InvocationTargetException e) {
-            throw new IllegalStateException(setter, e);
+            throw new IllegalStateException(setter.getName(), e);
         }
     }
 
@@ -49,12 +81,7 @@ final class Settings {
             if (!setter.getName().equals("setNameMapper") || setter.isBridge()) {
                 continue;
             }
-            try {
-                setter.invoke(target, mapper(setter.getParameterTypes()[0], prefix));
-                return true;
-            } catch (IllegalAccessException | InvocationTargetException e) {
-                throw new IllegalStateException("setNameMapper", e);
-            }
+            return call(setter, target, mapper(setter.getParameterTypes()[0], prefix));
         }
         return false;
     }

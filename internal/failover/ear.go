@@ -1,4 +1,4 @@
-package goredis
+package failover
 
 import (
 	"sync"
@@ -20,7 +20,7 @@ type ear struct {
 // news is what was heard since somebody last asked.
 type news struct {
 	heard    bool   // anything
-	first    bool   // a master was named for the first time
+	first    string // the address of the master that was named for the first time
 	switched string // the address of the master that was named instead of another
 	failed   error  // nothing will be heard any more
 }
@@ -61,7 +61,7 @@ func (e *ear) Message(payload string) {
 		n.heard = true
 		switch first, switched := e.said.Take(c); {
 		case first:
-			n.first = true
+			n.first = c.Addr
 		case switched:
 			n.switched = c.Addr
 		}

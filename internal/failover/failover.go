@@ -1,4 +1,4 @@
-package goredis
+package failover
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// silence is how long no Sentinel may be heard before they are asked.
-	silence = 2500 * time.Millisecond
-	// askEvery is how often they are asked while none is heard.
-	askEvery = time.Second
+	// Silence is how long no Sentinel may be heard before they are asked.
+	Silence = 2500 * time.Millisecond
+	// AskEvery is how often they are asked while none is heard.
+	AskEvery = time.Second
 	// askBound bounds one question.
 	askBound = 3 * time.Second
 	// doubtful is how long Sentinels may go on naming the old master after one of them
@@ -26,13 +26,24 @@ const (
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
-// failover is the transport to a master that Sentinels may replace. A connection to a
+// Config says what is watched. All fields are required.
+type Config struct {
+	// Redigo is the transport to the master. Its connections to the master are in Live.
+	Redigo *core.Redigo
+	// Live is the connections to the master that there are.
+	Live *Live
+	// Present returns who is master now, by the name that its connections have in Live.
+	Present func(ctx context.Context) (addr string, err error)
+	// Logger is told of switches.
+	Logger *slog.Logger
+}
+
+// Failover is the transport to a master that Sentinels may replace. A connection to a
 // former master works, and takes locks that nobody else sees, for as long as it is
-// not closed: so it watches who is master.
-type failover struct {
+// not closed: so it watches who is master. It is safe for concurrent use.
+type Failover struct {
 	*core.Redigo
-	master *master
-	logger *slog.Logger
+	cfg Config
 
 	ctx     context.Context //nolint:containedctx // ends with Close
 	cancel  context.CancelFunc
@@ -43,40 +54,46 @@ type failover struct {
 }
 
 var (
-	_ transport.Transport   = (*failover)(nil)
-	_ transport.Fencer      = (*failover)(nil)
-	_ transport.Reconnecter = (*failover)(nil)
-	_ transport.Counter     = (*failover)(nil)
+	_ transport.Transport   = (*Failover)(nil)
+	_ transport.Fencer      = (*Failover)(nil)
+	_ transport.Reconnecter = (*Failover)(nil)
+	_ transport.Counter     = (*Failover)(nil)
 )
 
-func newFailover(r *core.Redigo, m *master, logger *slog.Logger) *failover {
-	f := &failover{Redigo: r, master: m, logger: logger, suspect: make(chan struct{}, 1)}
+// New returns a transport that connects, and begins to watch, on first use.
+func New(cfg Config) *Failover {
+	f := &Failover{Redigo: cfg.Redigo, cfg: cfg, suspect: make(chan struct{}, 1)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
 
 // Start is part of transport.Transport.
-func (f *failover) Start(call *transport.Call, done transport.Done) {
+func (f *Failover) Start(call *transport.Call, done transport.Done) {
 	f.once.Do(f.begin)
 	f.Redigo.Start(call, func(reply any, err error) {
-		if err != nil && transport.IsCode(err, "READONLY") {
-			select {
-			case f.suspect <- struct{}{}:
-			default: // it is suspected already
-			}
-		}
+		f.heedRefusal(err)
 		done(reply, err)
 	})
 }
 
+// heedRefusal looks who is master when a server says that it is none.
+func (f *Failover) heedRefusal(err error) {
+	if err != nil && transport.IsCode(err, "READONLY") {
+		select {
+		case f.suspect <- struct{}{}:
+		default: // it is suspected already
+		}
+	}
+}
+
 // Subscribe is part of transport.Transport.
-func (f *failover) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+func (f *Failover) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	f.once.Do(f.begin)
 	return f.Redigo.Subscribe(ctx, channel)
 }
 
 // Close is part of transport.Transport.
-func (f *failover) Close() error {
+func (f *Failover) Close() error {
 	f.once.Do(func() {}) // it never begins now
 	f.cancel()
 	err := f.Redigo.Close()
@@ -84,14 +101,14 @@ func (f *failover) Close() error {
 	return err
 }
 
-func (f *failover) begin() { f.wg.Go(f.watch) }
+func (f *Failover) begin() { f.wg.Go(f.watch) }
 
 // watch runs until Close.
-func (f *failover) watch() {
+func (f *Failover) watch() {
 	e := newEar()
 	stop := f.Listen(sentinel.Channel, e)
 	defer func() { stop() }()
-	quiet := time.NewTimer(silence)
+	quiet := time.NewTimer(Silence)
 	defer quiet.Stop()
 	for {
 		select {
@@ -102,14 +119,14 @@ func (f *failover) watch() {
 				stop = f.Listen(sentinel.Channel, e)
 			}
 			if n.heard {
-				quiet.Reset(silence)
+				quiet.Reset(Silence)
 			}
 			f.heed(n)
 		case <-f.suspect:
 			f.settle("")
 		case <-quiet.C:
 			f.check()
-			quiet.Reset(askEvery)
+			quiet.Reset(AskEvery)
 		case <-f.ctx.Done():
 			return
 		}
@@ -117,40 +134,40 @@ func (f *failover) watch() {
 }
 
 // heed does what Sentinels' words call for.
-func (f *failover) heed(n news) {
+func (f *Failover) heed(n news) {
 	switch {
 	case n.switched != "":
 		f.settle(n.switched)
-	case n.first:
-		f.check() // it may have been switched since the connections were made
+	case n.first != "":
+		f.settle(n.first) // it may have been switched since the connections were made
 	}
 }
 
 // deaf asks, for want of a subscription, once, after a pause.
-func (f *failover) deaf(err error) {
+func (f *Failover) deaf(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
 		f.refused.Do(func() {
-			f.logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
+			f.cfg.Logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
 				"channel", sentinel.Channel, "error", err)
 		})
 	}
-	if f.pause(askEvery) {
+	if f.pause(AskEvery) {
 		f.check()
 	}
 }
 
 // settle asks until connections to a former master have been cut, and those that were
-// made instead lead to the one that is named now. The Sentinels that go-redis asks may
-// not know yet. If a Sentinel says that addr is the master's, and all connections lead
+// made instead lead to the one that is named now. The Sentinels that are asked may not
+// know yet. If a Sentinel says that addr is the master's, and all connections lead
 // there, that is enough; but it may call it otherwise than we do. So it gives up after
 // a while.
-func (f *failover) settle(addr string) {
+func (f *Failover) settle(addr string) {
 	pause, cut := retryMin, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
 		now, some := f.check()
 		cut = cut || some
-		if cut && f.master.live.leadTo(now) || f.master.live.leadTo(addr) {
+		if cut && f.cfg.Live.leadTo(now) || f.cfg.Live.leadTo(addr) {
 			return
 		}
 		if !f.pause(pause) {
@@ -162,23 +179,23 @@ func (f *failover) settle(addr string) {
 
 // check asks who is master, cuts the connections that lead elsewhere, and reports
 // whether there were any. Addr is "" when nobody is named just now.
-func (f *failover) check() (addr string, cut bool) {
+func (f *Failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()
-	addr, err := f.master.present(ctx)
+	addr, err := f.cfg.Present(ctx)
 	if err != nil {
 		return "", false
 	}
-	n := f.master.live.cut(addr)
+	n := f.cfg.Live.cut(addr)
 	if n > 0 {
-		f.logger.Warn("redlatch: another server is master now, connections to the former one are cut",
+		f.cfg.Logger.Warn("redlatch: another server is master now, connections to the former one are cut",
 			"master", addr, "connections", n)
 	}
 	return addr, n > 0
 }
 
 // pause returns false when the transport was closed meanwhile.
-func (f *failover) pause(d time.Duration) bool {
+func (f *Failover) pause(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

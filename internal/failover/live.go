@@ -1,12 +1,13 @@
-package goredis
+package failover
 
 import (
 	"net"
 	"sync"
 )
 
-// live is the connections to the master that there are.
-type live struct {
+// Live is the connections to the master that there are. The zero value has none. It is
+// safe for concurrent use.
+type Live struct {
 	mu    sync.Mutex // guards conns
 	conns map[*liveConn]struct{}
 }
@@ -14,12 +15,14 @@ type live struct {
 // liveConn is one of them, until it is closed.
 type liveConn struct {
 	net.Conn
-	of *live
+	addr string
+	of   *Live
 }
 
-// add puts conn among them.
-func (l *live) add(conn net.Conn) net.Conn {
-	c := &liveConn{conn, l}
+// Add puts conn, which leads to the server that Config.Present calls addr, among them,
+// and returns what is to be used in its place: until that is closed it is one of them.
+func (l *Live) Add(conn net.Conn, addr string) net.Conn {
+	c := &liveConn{conn, addr, l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conns == nil {
@@ -38,14 +41,14 @@ func (c *liveConn) Close() error {
 }
 
 // leadTo reports whether there are connections and all lead to addr.
-func (l *live) leadTo(addr string) bool {
+func (l *Live) leadTo(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.conns) > 0 && len(l.elsewhere(addr)) == 0
 }
 
 // cut ends the connections that lead elsewhere than to addr, and returns how many.
-func (l *live) cut(addr string) int {
+func (l *Live) cut(addr string) int {
 	l.mu.Lock()
 	astray := l.elsewhere(addr)
 	l.mu.Unlock()
@@ -56,9 +59,9 @@ func (l *live) cut(addr string) int {
 }
 
 // elsewhere returns the connections that do not lead to addr, mu held.
-func (l *live) elsewhere(addr string) (astray []*liveConn) {
+func (l *Live) elsewhere(addr string) (astray []*liveConn) {
 	for c := range l.conns {
-		if c.RemoteAddr().String() != addr {
+		if c.addr != addr {
 			astray = append(astray, c)
 		}
 	}

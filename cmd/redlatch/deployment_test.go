@@ -1,0 +1,225 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// spread are locks with labelled holders on each master of a cluster.
+type spread struct {
+	c     *redistest.Cluster
+	url   string
+	names []string // of locks that are held, one on each master
+	id    string   // of the client that has them
+}
+
+func newSpread(t *testing.T) *spread {
+	t.Helper()
+	c := redistest.StartCluster(t, 3, 0)
+	s := &spread{c: c, url: "redis-cluster://" + c.Addrs()[0] + "," + c.Addrs()[1]}
+	client, err := redlatch.Open(t.Context(), s.url, redlatch.WithLabel("billing-7"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s.id = client.ID().String()
+	for at := map[*redistest.Server]bool{}; len(at) < 3; {
+		name := redistest.Key(t)
+		if at[c.Owner(t, name)] {
+			continue
+		}
+		at[c.Owner(t, name)] = true
+		_, err := rlock.New(client, name).Lock(t.Context())
+		require.NoError(t, err)
+		s.names = append(s.names, name)
+	}
+	return s
+}
+
+// ok runs redlatch on the cluster, to an end without errors.
+func (s *spread) ok(t *testing.T, args ...string) string {
+	t.Helper()
+	got := finish(t, s.url, args...)
+	require.Equal(t, 0, got.code, "%v: %s", args, got.stderr)
+	return got.stdout
+}
+
+// TestCommandsOnACluster is one story: clusters are dear.
+func TestCommandsOnACluster(t *testing.T) {
+	t.Parallel()
+	s := newSpread(t)
+	s.list(t)
+	s.status(t)
+	s.evict(t)
+	s.unlock(t)
+	s.watch(t)
+	s.watchPattern(t)
+	s.doctor(t)
+	require.Contains(t, s.ok(t, "bench", "--duration", "1s"), "redis-cluster://")
+	got := finish(t, s.url, "demo", "--redis", s.url)
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "the demo has one server")
+	s.run(t)
+}
+
+func (s *spread) list(t *testing.T) {
+	t.Helper()
+	text := s.ok(t, "list")
+	for _, name := range s.names {
+		require.Contains(t, text, name)
+	}
+	require.Equal(t, 3, strings.Count(text, "billing-7"), "labels are on other nodes than locks: %s", text)
+	require.Equal(t, 1, strings.Count(s.ok(t, "list", "--json", s.names[1]), "\n"))
+}
+
+func (s *spread) status(t *testing.T) {
+	t.Helper()
+	for _, name := range s.names {
+		text := s.ok(t, "status", name)
+		require.Contains(t, text, s.id)
+		require.Contains(t, text, "billing-7")
+	}
+	got := finish(t, s.url, "status", redistest.Key(t)+"}x{")
+	require.Equal(t, 1, got.code)
+	oneLine(t, got.stderr)
+	text := redistest.Key(t)
+	s.c.DoAt(t, text, "SET", text, "no lock")
+	got = finish(t, s.url, "status", text)
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "holds a string")
+}
+
+// evict takes a dead waiter out, and tells of one that waits as for a plain lock.
+func (s *spread) evict(t *testing.T) {
+	t.Helper()
+	name, dead := s.names[2], s.id+":999"
+	s.c.DoAt(t, name, "RPUSH", codec.QueueKey(name), dead)
+	s.c.DoAt(t, name, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Minute).UnixMilli(), dead)
+	require.Contains(t, s.ok(t, "status", name), dead)
+	require.Contains(t, s.ok(t, "evict", name, dead), "a waiter was taken out of the queue")
+	require.Equal(t, any(int64(0)), s.c.DoAt(t, name, "EXISTS", codec.QueueKey(name)))
+}
+
+func (s *spread) unlock(t *testing.T) {
+	t.Helper()
+	s.ok(t, "unlock", "--force", "--even-if-alive", "--yes", s.names[2])
+	require.Equal(t, any(int64(0)), s.c.DoAt(t, s.names[2], "EXISTS", s.names[2]))
+}
+
+// watch hears what is published for the shard of a lock alone.
+func (s *spread) watch(t *testing.T) {
+	t.Helper()
+	name := redistest.Key(t)
+	p := start(t, s.url, "watch", "--json", name)
+	toEvent(p, `"event":"free"`)
+	s.lockFor(t, name, 1500*time.Millisecond)
+	toEvent(p, `"event":"taken"`)
+	require.Contains(t, p.line(), `"event":"released"`, "a message said so")
+	require.NoError(t, p.cmd.Process.Signal(interrupt))
+	require.Equal(t, codeInterrupted, p.code())
+}
+
+func (s *spread) watchPattern(t *testing.T) {
+	t.Helper()
+	p := start(t, s.url, "watch", s.names[0]+"*")
+	toEvent(p, "held")
+	require.NoError(t, p.cmd.Process.Signal(interrupt))
+	require.Equal(t, codeInterrupted, p.code())
+}
+
+// lockFor has a lock for so long.
+func (s *spread) lockFor(t *testing.T, name string, d time.Duration) {
+	t.Helper()
+	client, err := redlatch.Open(t.Context(), s.url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	hold, err := rlock.New(client, name).Lock(t.Context())
+	require.NoError(t, err)
+	time.Sleep(d)
+	require.NoError(t, hold.Unlock())
+}
+
+func (s *spread) doctor(t *testing.T) {
+	t.Helper()
+	odd := s.c.Nodes()[1]
+	odd.Do(t, "CONFIG", "SET", "tcp-keepalive", 0)
+	var d struct {
+		Server   string
+		Findings []struct{ Check, Level, Found string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.ok(t, "doctor", "--json")), &d))
+	require.Equal(t, s.url, d.Server)
+	found := map[string]string{}
+	for _, f := range d.Findings {
+		require.NotEqual(t, "error", f.Level, "%+v", f)
+		require.NotEqual(t, "unknown", f.Level, "%+v", f)
+		found[f.Check] = f.Found
+	}
+	require.Contains(t, found["server"], "one of 3 masters of a cluster")
+	require.Contains(t, found["sharded"], "SPUBLISH")
+	require.Contains(t, found["keepalive"], odd.Addr()+": off")
+	require.Contains(t, found["plain rights"], "user default has all that plain locks need")
+	require.NotContains(t, found["eviction"], "127.0.0.1", "it is the same everywhere")
+
+	got := finish(t, odd.URL(), "doctor")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, strings.Join(strings.Fields(got.stdout), " "), "Name the cluster: redis-cluster://")
+}
+
+// run lets one in at a time, and ends the command when the master of the lock is gone.
+// It comes last: the cluster has lost a third of its slots.
+func (s *spread) run(t *testing.T) {
+	t.Helper()
+	name := redistest.Key(t)
+	p := start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", stubborn)
+	require.Equal(t, "up", p.line())
+	got := finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
+	require.Equal(t, codeConflict, got.code)
+	require.Empty(t, got.stdout)
+	s.c.Owner(t, name).Kill()
+	require.Empty(t, p.rest())
+	require.Equal(t, 125, p.code())
+	require.Contains(t, p.stderr.String(), "was lost")
+}
+
+// TestCommandsOnAMasterOfSentinels is one story: sets of Sentinels are dear.
+func TestCommandsOnAMasterOfSentinels(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t, 20*time.Second)
+	url := "redis-sentinel://" + strings.Join(set.Addrs(), ",") + "/" + redistest.MasterName
+	name := redistest.Key(t)
+	p := start(t, url, "run", "--at-least", "1ms", name, "--", "sh", "-c", polite)
+	require.Equal(t, "up", p.line())
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"run", "--try", name, "--", "echo"}, codeConflict, "is held by somebody else"},
+		{[]string{"status", name}, 0, name},
+		{[]string{"list"}, 0, name},
+		{[]string{"watch", "--for", "1s", name}, 0, "held"},
+		{[]string{"watch", "--for", "1s", "*"}, 0, name},
+		{[]string{"doctor"}, 0, "a master of its own"},
+		{[]string{"bench", "--duration", "1s"}, 0, "hand-overs"},
+		{[]string{"unlock", "--force", "--even-if-alive", "--yes", name}, 0, name},
+	} {
+		got := finish(t, url, c.args...)
+		require.Equal(t, c.code, got.code, "%v: %s", c.args, got.stderr)
+		require.Contains(t, got.stdout+got.stderr, c.says, c.args)
+	}
+	require.Equal(t, "term", p.line(), "it has lost the lock")
+	got := finish(t, url+"s", "status", name)
+	require.Equal(t, 1, got.code)
+	oneLine(t, got.stderr)
+	require.Contains(t, got.stderr, "No such master with that name. Name the master as its Sentinels do")
+}

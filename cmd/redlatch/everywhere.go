@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+)
+
+// lookThrough finds the locks on all masters, one master after the other, as r says;
+// its connections are made here. Its errors are Found's, and those of conn.Server.Problem.
+func lookThrough(ctx context.Context, srv *conn.Server, r listing.Request) (listing.Unread, error) {
+	var unread listing.Unread
+	masters, err := srv.Masters(ctx)
+	if err != nil {
+		return unread, err
+	}
+	if srv.IsCluster() {
+		// The label of a client may be on another node than its lock.
+		labels, err := srv.Dial(ctx)
+		if err != nil {
+			return unread, err
+		}
+		defer func() { _ = labels.Close() }() // only read from
+		r.Labels = labels
+	}
+	progress := r.Progress
+	for i, master := range masters {
+		r.Progress = func(done float64) {
+			if progress != nil {
+				progress((float64(i) + done) / float64(len(masters)))
+			}
+		}
+		some, err := lookAt(ctx, master, r)
+		if unread.Keys += some.Keys; some.Why != nil {
+			unread.Why = some.Why
+		}
+		if err != nil {
+			return unread, err
+		}
+	}
+	return unread, nil
+}
+
+// lookAt finds the locks on one master.
+func lookAt(ctx context.Context, master *conn.Server, r listing.Request) (listing.Unread, error) {
+	c, err := master.Dial(ctx)
+	if err != nil {
+		return listing.Unread{}, err
+	}
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
+	var broken error // what Found said: not the server's problem
+	found := r.Found
+	r.Conn, r.Found = c, func(l *listing.Lock) error {
+		broken = found(l)
+		return broken
+	}
+	unread, err := listing.Run(ctx, r)
+	switch {
+	case ctx.Err() != nil:
+		return unread, ctx.Err()
+	case broken != nil:
+		return unread, broken
+	case err != nil:
+		return unread, master.Problem(err)
+	}
+	return unread, nil
+}

@@ -1,0 +1,208 @@
+package redlatch_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// requireShared holds that two clients take turns, woken by each other, with both kinds
+// of locks.
+func requireShared(t *testing.T, one, other *redlatch.Client) {
+	t.Helper()
+	for _, newLock := range []func(*redlatch.Client, string) *rlock.Lock{rlock.New, rfairlock.New} {
+		name := redistest.Key(t)
+		hold, err := newLock(one, name).Lock(t.Context())
+		require.NoError(t, err)
+		came := make(chan error, 1)
+		go func() {
+			came <- newLock(other, name).Do(t.Context(), func(context.Context) error { return nil })
+		}()
+		_, err = newLock(other, name).TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, <-came)
+	}
+}
+
+// reconnects counts the connections that an observer is told of.
+type reconnects struct{ commands atomic.Int64 }
+
+func (r *reconnects) Observe(event redlatch.Event) {
+	if e, ok := event.(redlatch.Reconnected); ok && e.Connection == "commands" {
+		r.commands.Add(1)
+	}
+}
+
+// TestOpenTakesTheAddressOfACluster is one story: clusters are dear.
+func TestOpenTakesTheAddressOfACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, 0)
+	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // nobody is at the first
+	requireShared(t, dialled(t, address), dialled(t, address))
+	requirePublishedAsTheAddressSays(t, c)
+	requireNamesAndNews(t, c)
+}
+
+func requirePublishedAsTheAddressSays(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	for option, command := range map[string]string{
+		"": "spublish", "?sharded_pubsub=auto": "spublish", "?sharded_pubsub=on": "spublish", "?sharded_pubsub=off": "publish",
+	} {
+		lock := rlock.New(dialled(t, "redis-cluster://"+c.Addrs()[0]+"/0"+option), redistest.Key(t))
+		owner := c.Owner(t, lock.Name())
+		before := owner.CommandStats(t)[command]
+		require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
+		require.Equal(t, before+1, owner.CommandStats(t)[command], option)
+	}
+}
+
+// requireNamesAndNews holds that connections have names, and that those in place of
+// others are told of.
+func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	seen := &reconnects{}
+	client := dialled(t, "redis-cluster://"+c.Addrs()[2], redlatch.WithClientName("billing"), redlatch.WithObserver(seen))
+	lock := rlock.New(client, redistest.Key(t))
+	_, err := lock.IsLocked(t.Context())
+	require.NoError(t, err)
+	owner := c.Owner(t, lock.Name())
+	list, isText := owner.Do(t, "CLIENT", "LIST").([]byte)
+	require.True(t, isText)
+	require.Contains(t, string(list), "name=billing ")
+	owner.KillClients(t, "normal")
+	require.Eventually(t, func() bool {
+		_, err := lock.IsLocked(t.Context())
+		return err == nil && seen.commands.Load() > 0
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+func TestOpenTakesTheAddressOfAClusterWithUsersAndTLS(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	srv, addr := tlsServer(t, a, nil, "--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1",
+		"--user", "app", "on", ">s3cr+t", "~*", "&*", "+@all")
+	srv.Do(t, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	require.Eventually(t, func() bool {
+		info, isText := srv.Do(t, "CLUSTER", "INFO").([]byte)
+		return isText && strings.Contains(string(info), "cluster_state:ok")
+	}, 20*time.Second, 10*time.Millisecond)
+	trust := redlatch.WithTLSConfig(a.trusting())
+	client := dialled(t, "rediss-cluster://app:s3cr+t@"+addr, trust)
+	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
+	list, isText := srv.Do(t, "CLIENT", "LIST").([]byte)
+	require.True(t, isText)
+	require.Contains(t, string(list), "user=app ")
+	_, err := redlatch.Open(t.Context(), "rediss-cluster://app:wrong@"+addr, trust)
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorContains(t, err, "WRONGPASS")
+	require.NotContains(t, err.Error(), "wrong@")
+	_, err = redlatch.Open(t.Context(), "rediss-cluster://app:s3cr+t@"+addr)
+	require.ErrorContains(t, err, "certificate")
+}
+
+// TestOpenTakesTheAddressOfSentinels is one story: sets of Sentinels are dear.
+func TestOpenTakesTheAddressOfSentinels(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
+	one := "redis-sentinel://:s3cr+t@" + set.Addrs()[0] + "/" + redistest.MasterName
+	requireShared(t, dialled(t, one), dialled(t, one))
+	requireLocksIn(t, set.Master(t), dialled(t, one+"/3"), 3)
+	_, err := redlatch.Open(t.Context(), "redis-sentinel://:s3cr+t@"+set.Addrs()[0]+"/other")
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorContains(t, err, "connect to redis-sentinel://"+set.Addrs()[0]+"/other: ")
+	require.ErrorContains(t, err, "No such master with that name")
+	require.NotContains(t, err.Error(), "s3cr")
+	masterAnother(t, set, one)
+}
+
+// masterAnother lets the Sentinels name another master while one of them is gone.
+func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
+	t.Helper()
+	client := dialled(t, address, redlatch.WithWatchdogTimeout(6*time.Second))
+	former, lock := set.Master(t), rlock.New(client, redistest.Key(t))
+	hold, err := lock.Lock(t.Context())
+	require.NoError(t, err)
+	wait := set.WatchSwitch(t)
+	set.Sentinels()[0].Kill()
+	former.Kill()
+	told := wait()
+	now := set.AwaitMaster(t, former)
+	require.Eventually(t, func() bool {
+		_, err := lock.IsLocked(t.Context())
+		return err == nil && now.Clients(t) > 0
+	}, 20*time.Second, 5*time.Millisecond, "it asks the Sentinels that it has heard of")
+	t.Logf("there %v after the first +switch-master", time.Since(told.At).Round(time.Millisecond))
+	_ = hold.Unlock() // whether it survived is a matter of luck
+	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
+}
+
+func TestAddressesOfDeploymentsThatMakeNoSenseAreRefusedWithoutDialling(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"redis-cluster://":                               "lacks a host",
+		"redis-cluster://a,,b":                           "lacks a host",
+		"redis-cluster://a:x":                            "is not a URL",
+		"redis-cluster://u:12/ter@a,b":                   "must be escaped",
+		"redis-cluster://u:hun#ter@a,b":                  "is not a URL",
+		"redis-cluster://u:hunter:a:1,b":                 "is not a URL",
+		"redis-cluster://a,b/1":                          "no database but 0",
+		"redis-cluster://a?sharded_pubsub=maybe":         "must be auto, on or off",
+		"redis-cluster://a?sentinel_user=x":              "an option that is not sharded_pubsub",
+		"redis-cluster://a?%zz":                          "options in the address cannot be read",
+		"redis-sentinel://a,b":                           "names no master",
+		"redis-sentinel://a,b/":                          "names no master",
+		"redis-sentinel://a/m/x":                         "the database in the address is no number",
+		"redis-sentinel://a/m/-1":                        "the database in the address is no number",
+		"redis-sentinel://a/m/1/2":                       "/master or /master/database",
+		"redis-sentinel://a/m%20m":                       "/master or /master/database",
+		"redis-sentinel://a/m?password=x":                "neither sentinel_user nor sentinel_password",
+		"redis-sentinel://a/m?sentinel_user=x":           "needs sentinel_password",
+		"redis-cluster://a/" + strings.Repeat("0", 5000): "an address of",
+		"rediss-cluster:a":                               "the scheme must be",
+		"redis-clusters://a":                             "the scheme must be",
+	} {
+		_, err := redlatch.Open(t.Context(), address)
+		require.ErrorContains(t, err, want, "%q", address)
+		require.NotErrorIs(t, err, redlatch.ErrNotSent, "nothing was tried")
+		require.NotContains(t, err.Error(), "ter@")
+		require.Less(t, len(err.Error()), 300)
+	}
+	for _, address := range []string{"redis-cluster://127.0.0.1:1", "redis-sentinel://127.0.0.1:1/m"} {
+		_, err := redlatch.Open(t.Context(), address, redlatch.WithTLSConfig(newAuthority(t).trusting()))
+		require.ErrorContains(t, err, "WithTLSConfig needs an address with the scheme rediss-cluster or rediss-sentinel")
+	}
+}
+
+func TestWhyADeploymentCannotBeReachedIsToldWithoutThePassword(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for address, want := range map[string]string{
+		"redis-cluster://:hunter2@127.0.0.1:1,127.0.0.1:2":                                "connection refused",
+		"redis-cluster://:hunter2@127.0.0.1:1?sharded_pubsub=on":                          "connection refused",
+		"redis-cluster://" + srv.Addr() + "/":                                             "cluster support disabled",
+		"redis-sentinel://127.0.0.1:1/m?sentinel_password=hunter2":                        "connection refused",
+		"redis-sentinel://" + srv.Addr() + "/m":                                           "unknown command",
+		"redis-sentinel://" + srv.Addr() + "/m?sentinel_user=u&sentinel_password=hunter2": "WRONGPASS",
+	} {
+		began := time.Now()
+		_, err := redlatch.Open(t.Context(), address)
+		require.ErrorIs(t, err, redlatch.ErrNotSent, address)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "redlatch: connect to redis")
+		require.NotContains(t, err.Error(), "hunter2")
+		require.Less(t, time.Since(began), 10*time.Second)
+	}
+	_, err := redlatch.Open(t.Context(), "redis-cluster://:"+"hunter2@"+srv.Addr())
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "hunter2")
+}

@@ -1,0 +1,94 @@
+package anyclient
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
+	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// redigoConn is what makes a client's connection a Conn. The client is redigo here.
+type redigoConn struct{ redis.Conn }
+
+// Do is part of Conn.
+func (c redigoConn) Do(command string, args ...any) (any, error) {
+	reply, err := c.Conn.Do(command, args...)
+	var refusal redis.Error
+	if errors.As(err, &refusal) {
+		return nil, &transport.ServerError{Text: string(refusal)}
+	}
+	return plain(reply), err
+}
+
+// plain replaces the client's errors inside an array by the transport's.
+func plain(reply any) any {
+	switch r := reply.(type) {
+	case []any:
+		for i := range r {
+			r[i] = plain(r[i])
+		}
+	case redis.Error:
+		return &transport.ServerError{Text: string(r)}
+	}
+	return reply
+}
+
+// over makes the transport to the server at addr.
+func over(addr string) *Transport {
+	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", addr) }
+	return New(func(ctx context.Context) (Conn, error) {
+		conn, err := dial(ctx)
+		return redigoConn{conn}, err
+	}, pubsub.Config{Dial: dial})
+}
+
+func TestAnyClientsTransportConforms(t *testing.T) {
+	t.Parallel()
+	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
+		t.Helper()
+		t.Parallel()
+		server := redistest.Start(t)
+		proxy := redistest.NewProxy(t, server.Addr())
+		h := breakable.Harness(proxy)
+		h.New = func(testing.TB) transport.Transport { return over(proxy.Addr()) }
+		h.Do = server.Do
+		h.Stop = func(testing.TB) {
+			proxy.Refuse(true)
+			proxy.Reset()
+			server.Kill()
+		}
+		h.Start = func(testing.TB) {
+			server.Restart()
+			proxy.Refuse(false)
+		}
+		return h
+	})
+}
+
+// docs/transport.md says so. What stands before the first constant is imports.
+func TestTheTransportIsAHundredLinesOfCode(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("transport.go")
+	require.NoError(t, err)
+	_, body, found := strings.Cut(string(text), "\nconst ")
+	require.True(t, found)
+	code := 1
+	for line := range strings.Lines(body) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			code++
+		}
+	}
+	require.LessOrEqual(t, code, 100)
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// A lock may be gone with the connection over which it was taken, and with the master.
+func TestLostConnectionsAndMastersAreTold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.requireIncr(key, 1)
+		lost := w.Lost()
+		w.move(key, two)
+		w.requireIncr(key, 2)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		requireOpen(t, lost, "one slot of many has moved, with its locks")
+
+		w.do(func() {
+			for slot := range w.owner {
+				w.owner[slot] = two
+			}
+		})
+		w.survey()
+		<-lost // a master has none of its slots any more
+		lost = w.Lost()
+		w.kill(one)
+		synctest.Wait()
+		requireOpen(t, lost, "nothing is kept there")
+		w.kill(two)
+		<-lost
+	})
+}
+
+func requireOpen(t *testing.T, c <-chan struct{}, why string) {
+	t.Helper()
+	select {
+	case <-c:
+		require.Fail(t, "it was told", why)
+	default:
+	}
+}
+
+// A master that stands still closes no connection.
+func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.requireIncr(key, 1)
+		w.do(func() { w.servers[one].silent = true })
+		came := make(chan error, 1)
+		began := time.Now()
+		w.Start(&transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
+		time.Sleep(1500 * time.Millisecond)
+		w.do(func() {
+			for slot := range w.owner {
+				w.owner[slot] = two
+			}
+		})
+		time.Sleep(time.Second) // the silence is looked into each second
+		w.requireIncr(key, 3)   // the silent one has added one
+		require.ErrorIs(t, <-came, transport.ErrUncertain)
+		require.LessOrEqual(t, time.Since(began), 3*time.Second+time.Millisecond, "the reply limit is six")
+	})
+}

@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// copied is the outcome of a call that replicas were waited for.
+type copied struct {
+	reply any
+	have  int64
+	err   error
+}
+
+// replicate starts INCR. The channel has room for an outcome too many, so that one
+// shows.
+func (w *world) replicate(key string, timeout time.Duration) <-chan copied {
+	came := make(chan copied, 2)
+	w.Replicate(incr(key), 1, timeout, func(reply any, have int64, err error) { came <- copied{reply, have, err} })
+	return came
+}
+
+func incr(key string) *transport.Call {
+	return &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}
+}
+
+func (w *world) awaitCopied(came <-chan copied) copied {
+	w.t.Helper()
+	select {
+	case o := <-came:
+		return o
+	case <-time.After(time.Minute):
+		require.Fail(w.t, "no outcome")
+		return copied{}
+	}
+}
+
+// asked returns what a node was asked, and how many connections to it there are.
+func (w *world) asked(addr string) (commands []string, conns int) {
+	w.do(func() { commands, conns = slices.Clone(w.servers[addr].asked), len(w.servers[addr].conns) })
+	return commands, conns
+}
+
+func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 3 })
+		w.requireIncr(key, 1)
+		w.requireIncr("{foo}", 1)
+		_, before := w.asked(one)
+		require.Equal(t, 1, before, "one connection, while nobody asks for more")
+		require.Equal(t, copied{int64(2), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		require.Equal(t, copied{int64(3), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		asked, conns := w.asked(one)
+		assert.Equal(t, []string{"INCR", "WAIT", "INCR", "WAIT"}, asked[len(asked)-4:])
+		assert.Equal(t, 2, conns, "one more for all of them")
+		asked, conns = w.asked(two)
+		assert.NotContains(t, asked, "WAIT")
+		assert.Equal(t, 1, conns)
+		require.Equal(t, copied{int64(2), 3, nil}, w.awaitCopied(w.replicate("{foo}", time.Second)))
+	})
+}
+
+func TestCallsToOneNodeShareAWait(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		hold := make(chan struct{})
+		w.do(func() { w.servers[one].hold, w.servers[one].acks, w.servers[two].acks = hold, 1, 1 })
+		first := w.replicate(key, time.Minute)
+		synctest.Wait()
+		var all []<-chan copied
+		for range 50 {
+			all = append(all, w.replicate(key, time.Minute))
+		}
+		require.Equal(t, copied{int64(1), 1, nil}, w.awaitCopied(w.replicate("{foo}", time.Minute)), "another node's")
+		require.Empty(t, first)
+		close(hold)
+		for _, came := range append(all, first) {
+			o := w.awaitCopied(came)
+			require.NoError(t, o.err)
+			require.EqualValues(t, 1, o.have)
+		}
+		asked, _ := w.asked(one)
+		assert.Equal(t, 51, count(asked, "INCR"))
+		assert.Equal(t, 2, count(asked, "WAIT"))
+	})
+}
+
+// The node that the slot has left has no replicas, and makes its WAIT last.
+func TestAReplicatedCallFollowsItsSlotAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.requireIncr(key, 1)
+		w.do(func() { w.servers[one].hold, w.servers[two].acks = make(chan struct{}), 2 })
+		w.move(key, two)
+		began := time.Now()
+		require.Equal(t, copied{int64(2), 2, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		require.Zero(t, time.Since(began))
+		close(w.servers[one].hold)
+	})
+}
+
+func TestAReplicatedCallOfASlotOnItsWayIsAskedForWhereItIs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.requireIncr(key, 1)
+		w.do(func() { w.servers[one].asking[key], w.servers[two].acks = two, 2 })
+		require.Equal(t, copied{int64(2), 2, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		asked, _ := w.asked(two)
+		require.Equal(t, []string{"ASKING", "INCR", "WAIT"}, asked[len(asked)-3:])
+	})
+}
+
+// What replicas of a node have that does not serve the slot any more is no promise.
+func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		hold := make(chan struct{})
+		w.do(func() { w.servers[one].hold, w.servers[one].acks = hold, 1 })
+		came := w.replicate(key, time.Second)
+		synctest.Wait()
+		asked, _ := w.asked(one)
+		require.Contains(t, asked, "WAIT begun")
+		w.move(key, two)
+		w.requireIncr(key, 2) // somebody else finds out
+		close(hold)
+		require.Equal(t, copied{int64(1), 0, nil}, w.awaitCopied(came))
+	})
+}
+
+func TestReplicasOfADeadNodeAreNobodysAndThoseOfTheNextOneCount(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 1 })
+		require.EqualValues(t, 1, w.awaitCopied(w.replicate(key, time.Second)).have)
+		w.kill(one)
+		synctest.Wait()
+		o := w.awaitCopied(w.replicate(key, time.Second))
+		require.Error(t, o.err)
+		require.Zero(t, o.have)
+		w.do(func() {
+			for slot := range w.owner {
+				w.owner[slot] = two
+			}
+		})
+		w.survey()
+		time.Sleep(time.Second)
+		require.Equal(t, copied{int64(2), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+	})
+}
+
+func TestCloseEndsTheWaitForReplicas(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		hold := make(chan struct{})
+		w.do(func() { w.servers[one].hold = hold })
+		waiting := w.replicate(key, time.Hour)
+		synctest.Wait()
+		behind := w.replicate(key, time.Hour)
+		require.NoError(t, w.Close())
+		require.ErrorIs(t, w.awaitCopied(waiting).err, transport.ErrUncertain)
+		for _, came := range []<-chan copied{behind, w.replicate(key, time.Second)} {
+			o := w.awaitCopied(came)
+			require.ErrorIs(t, o.err, transport.ErrNotSent)
+			require.ErrorIs(t, o.err, transport.ErrClosed)
+		}
+		close(hold)
+	})
+}
+
+func TestTheConnectionThatWaitsForReplicasEndsWithItsNode(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		hold := make(chan struct{})
+		w.do(func() { w.servers[one].hold = hold })
+		came := w.replicate(key, time.Hour)
+		synctest.Wait()
+		w.do(func() {
+			for slot := range w.owner {
+				w.owner[slot] = two
+			}
+		})
+		w.requireIncr(key, 2)
+		for range 3 {
+			time.Sleep(formerTime)
+			w.survey()
+		}
+		require.Empty(t, came, "it is waited for still")
+		close(hold)
+		require.Zero(t, w.awaitCopied(came).have)
+		time.Sleep(formerTime)
+		w.survey()
+		synctest.Wait()
+		_, conns := w.asked(one)
+		require.Zero(t, conns)
+	})
+}

@@ -1,0 +1,158 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+const (
+	// hurry is how long the other Sentinels are waited for when one has answered.
+	hurry = 250 * time.Millisecond
+	// knownMost is how many Sentinels are asked at most.
+	knownMost = 32
+)
+
+// Sentinels asks Sentinels who is master. It is safe for concurrent use.
+type Sentinels struct {
+	name string
+	dial func(ctx context.Context, addr string) (redis.Conn, error)
+
+	mu    sync.Mutex // guards addrs; not held across I/O
+	addrs []string
+}
+
+// NewSentinels returns what asks the Sentinels at addrs, host:port, and the others that
+// these know of, about the master that they call name. Dial makes a connection to one.
+func NewSentinels(name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error)) *Sentinels {
+	return &Sentinels{name: name, dial: dial, addrs: slices.Clone(addrs)}
+}
+
+// word is what one Sentinel has answered.
+type word struct {
+	from, master string
+	epoch        int64
+	others       []string
+	err          error
+}
+
+// Master returns the address, host:port, of the master that the Sentinels name. All are
+// asked at once, and of those that answer within a quarter of a second of the first the
+// one counts that has heard of the latest switch: a Sentinel that is cut off from the
+// others names the former master for as long as it is. It sends SENTINEL MASTER, SENTINEL
+// GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
+func (s *Sentinels) Master(ctx context.Context) (string, error) {
+	addrs := s.known()
+	came := make(chan word, len(addrs))
+	var asking sync.WaitGroup
+	defer asking.Wait() // which cancel makes short
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, addr := range addrs {
+		asking.Go(func() { came <- s.ask(ctx, addr) })
+	}
+	var best word
+	var errs []error
+	var late <-chan time.Time // nil, which is never, until one has answered
+	for range addrs {
+		select {
+		case w := <-came:
+			switch {
+			case w.err != nil:
+				errs = append(errs, fmt.Errorf("sentinel %s: %w", w.from, w.err))
+				continue
+			case best.master == "" || w.epoch > best.epoch:
+				best = w
+			}
+			s.learn(w.others)
+			if late == nil {
+				late = time.After(hurry)
+			}
+		case <-late:
+			return best.master, nil
+		case <-ctx.Done():
+			return "", errors.Join(append(errs, context.Cause(ctx))...)
+		}
+	}
+	if best.master == "" {
+		return "", errors.Join(errs...)
+	}
+	return best.master, nil
+}
+
+// known returns whom to ask.
+func (s *Sentinels) known() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.addrs)
+}
+
+// learn takes in whom a Sentinel knows.
+func (s *Sentinels) learn(others []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, addr := range others {
+		if len(s.addrs) < knownMost && !slices.Contains(s.addrs, addr) {
+			s.addrs = append(s.addrs, addr)
+		}
+	}
+}
+
+// ask asks one Sentinel.
+func (s *Sentinels) ask(ctx context.Context, addr string) word {
+	w := word{from: addr}
+	conn, err := s.dial(ctx, addr)
+	if err != nil {
+		w.err = err
+		return w
+	}
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer func() {
+		stop()
+		_ = conn.Close() // it has answered, or is broken
+	}()
+	// The epoch first: an address that is newer than it does no harm. Beside the epoch
+	// stands the address, too, but during a switch it is that of the former master.
+	known, err := redis.StringMap(conn.Do("SENTINEL", "MASTER", s.name))
+	if err != nil {
+		w.err = err
+		return w
+	}
+	w.epoch, _ = strconv.ParseInt(known["config-epoch"], 10, 64) // 0 for what is no number
+	at, err := redis.Strings(conn.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.name))
+	switch {
+	case err != nil:
+		w.err = err
+	case len(at) != 2 || at[0] == "" || at[1] == "":
+		w.err = fmt.Errorf("%w to SENTINEL GET-MASTER-ADDR-BY-NAME", codec.ErrBadReply)
+	default:
+		w.master = net.JoinHostPort(at[0], at[1])
+		w.others = othersOf(conn.Do("SENTINEL", "SENTINELS", s.name))
+	}
+	return w
+}
+
+// othersOf reads the reply to SENTINEL SENTINELS. Who does not say has named nobody.
+func othersOf(reply any, _ error) (addrs []string) {
+	all, err := redis.Values(reply, nil)
+	if err != nil {
+		return nil
+	}
+	for _, one := range all {
+		fields, err := redis.StringMap(one, nil)
+		if err == nil && fields["ip"] != "" && fields["port"] != "" {
+			addrs = append(addrs, net.JoinHostPort(fields["ip"], fields["port"]))
+		}
+	}
+	return addrs
+}

@@ -1,0 +1,110 @@
+package failovers
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+const (
+	// downAfter is how long Sentinels wait for a master that is silent.
+	downAfter = time.Second
+	// pauseBound, toldBound and servedBound are what the figures are held to, far above
+	// what they are on an idle machine. Holders have to be told before their next renewal
+	// would tell them.
+	// A node of a cluster that stands still is found out by who calls it: waiters of a fair
+	// lock do after their poll cap, ten seconds.
+	pauseBound, toldBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
+)
+
+// Run tries each failure in a cluster and with Sentinels, and holds that every holder
+// is told, and that everybody who waits gets in, on Redis and on Valkey in turn. With
+// REDLATCH_FAILOVER=full it does so on both, with five times as many locks and one after
+// the other, and logs the table of docs/topologies.md; then leases are the default, else
+// twice as long, so that a holder who learns of a loss from its next renewal is late.
+func Run(t *testing.T, a Adapter) {
+	t.Helper()
+	full := os.Getenv("REDLATCH_FAILOVER") == "full"
+	each := size{50, 30 * time.Second}
+	if !full {
+		t.Parallel()
+		each = size{10, 60 * time.Second}
+	}
+	rows := &table{}
+	for i, deployment := range []string{"cluster", "Sentinel"} {
+		for j, f := range failures {
+			for k, servers := range []string{"Redis", "Valkey"} {
+				if !full && (i+j+k)%2 != 0 {
+					continue
+				}
+				t.Run(deployment+", "+f.name+", "+servers, func(t *testing.T) {
+					if !full {
+						t.Parallel()
+					}
+					figures := f.try(t, a.start(t, deployment, servers), each)
+					figures.hold(t, f.toldWithin(deployment, each))
+					rows.add(t, figures.row(deployment+", "+f.name, servers, a.Name))
+				})
+			}
+		}
+	}
+	if full {
+		t.Log("\n" + columns + "\n" + strings.Join(rows.rows, "\n"))
+	}
+}
+
+// toldWithin bounds the time until the last holder is told.
+func (f failure) toldWithin(deployment string, s size) time.Duration {
+	if f.silent && deployment == "cluster" {
+		return toldBound + s.lease/3 // its renewal finds out
+	}
+	return toldBound
+}
+
+// table gathers rows.
+type table struct {
+	mu   sync.Mutex // guards rows
+	rows []string
+}
+
+func (tab *table) add(t *testing.T, row string) {
+	t.Helper()
+	t.Log(row)
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	tab.rows = append(tab.rows, row)
+}
+
+// start starts servers of a kind, for one failure.
+func (a Adapter) start(t *testing.T, deployment, servers string) place {
+	t.Helper()
+	opts := []redistest.Option{mayCutOff()}
+	if servers == "Valkey" {
+		opts = append(opts, redistest.WithBinary(redistest.ValkeyBinary(t)))
+	}
+	if deployment == "Sentinel" {
+		return withSentinels{a, redistest.StartSentinels(t, downAfter, opts...)}
+	}
+	return inCluster{a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t)}
+}
+
+// hold holds what must be so whatever has failed, holders told within a time.
+func (f Figures) hold(t *testing.T, told time.Duration) {
+	t.Helper()
+	assert.Equal(t, f.Locks, f.Kept, "a lock that replicas had was lost")
+	assert.Equal(t, f.Lost, f.Told, "the holder of a lock that was lost has not been told")
+	assert.Equal(t, f.Waiters, f.Served, "somebody waits still")
+	assert.Less(t, slices.Max(f.Pauses), pauseBound)
+	assert.Less(t, f.ToldAfter, told)
+	assert.Less(t, f.Slowest, servedBound)
+	if f.Lost == 0 {
+		assert.Zero(t, f.Twice, "two had a lock at once though none was lost")
+	}
+}

@@ -1,0 +1,170 @@
+package locksuite
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// missing is how long replicas are waited for that are frozen.
+const missing = 300 * time.Millisecond
+
+// Replicas are those of a deployment.
+type Replicas struct {
+	// Masters are the servers that locks may be on.
+	Masters []*redistest.Server
+	// Servers are all replicas.
+	Servers []*redistest.Server
+	// Each is how many each master has.
+	Each int
+	// Watched says that others, Sentinels, ask the masters INFO.
+	Watched bool
+	// Move moves a lock to another master. Nil: there is none.
+	Move func(tb testing.TB, name string)
+}
+
+// WaitsForReplicas holds what redlatch.WithReplicaSync promises. It freezes the
+// replicas for a second or two, and needs the deployment for itself.
+func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
+	t.Helper()
+	d.askNobody(t, r)
+	d.shareWaits(t, r)
+	d.refuse(t, r)
+}
+
+// client is one whose commands a busy machine may keep waiting.
+func (d Deployment) client(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	return d.Client(t, append(opts, redlatch.WithCommandTimeout(soon/2))...)
+}
+
+// stats returns how often the masters ran a command since it was last reset.
+func (r Replicas) stats(t *testing.T, command string) (n int64) {
+	t.Helper()
+	for _, s := range r.Masters {
+		n += s.CommandStats(t)[command] // which asks INFO itself, afterwards
+	}
+	return n
+}
+
+func (r Replicas) reset(t *testing.T) {
+	t.Helper()
+	for _, s := range r.Masters {
+		s.Do(t, "CONFIG", "RESETSTAT")
+	}
+}
+
+// waiting returns how many connections to the masters are there to wait for replicas.
+func (r Replicas) waiting(t *testing.T) (n int) {
+	t.Helper()
+	for _, s := range r.Masters {
+		list, isText := s.Do(t, "CLIENT", "LIST").([]byte)
+		require.True(t, isText)
+		n += strings.Count(string(list), " cmd=wait ")
+	}
+	return n
+}
+
+// take takes a lock and gives it back.
+func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
+	t.Helper()
+	hold, err := kind.New(c, name).TryLock(within(t))
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock())
+}
+
+// askNobody is without the option: no replica is waited for, no server asked what it is,
+// and no connection made for that.
+func (d Deployment) askNobody(t *testing.T, r Replicas) {
+	t.Helper()
+	name := redistest.Key(t)
+	lax, syncing := d.client(t), d.client(t, redlatch.WithReplicaSync(r.Each, soon))
+	r.reset(t)
+	for _, kind := range Kinds {
+		take(t, kind, lax, name)
+	}
+	require.Positive(t, r.stats(t, "evalsha")+r.stats(t, "eval"), "the statistics were not read: the check itself is broken")
+	for _, s := range r.Masters {
+		stats := s.CommandStats(t)
+		require.Zero(t, stats["wait"])
+		if !r.Watched {
+			require.LessOrEqual(t, stats["info"], int64(2), "ours")
+		}
+	}
+	require.Zero(t, r.waiting(t))
+	for _, kind := range Kinds {
+		take(t, kind, syncing, name)
+	}
+	require.EqualValues(t, 2, r.stats(t, "wait"))
+	require.Equal(t, 1, r.waiting(t), "it is the same connection each time")
+}
+
+// shareWaits has many locks of one slot acquired at once.
+func (d Deployment) shareWaits(t *testing.T, r Replicas) {
+	t.Helper()
+	const many = 100
+	c, name := d.client(t, redlatch.WithReplicaSync(r.Each, soon)), redistest.Key(t)
+	take(t, Kinds[0], c, name)
+	r.reset(t)
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			hold, err := Kinds[i%2].New(c, fmt.Sprintf("{%s}-%d", name, i)).TryLock(within(t))
+			if assert.NoError(t, err) {
+				assert.NoError(t, hold.Unlock())
+			}
+		})
+	}
+	wg.Wait()
+	waits := r.stats(t, "wait")
+	t.Logf("%d locks, %d WAITs", many, waits)
+	require.Positive(t, waits)
+	require.Less(t, waits, int64(many/2))
+	if r.Move != nil {
+		r.Move(t, name)
+		take(t, Kinds[0], c, name)
+	}
+}
+
+// refuse freezes all replicas: nobody may be told that he has the lock.
+func (d Deployment) refuse(t *testing.T, r Replicas) {
+	t.Helper()
+	syncing, lax := d.client(t, redlatch.WithReplicaSync(r.Each, missing)), d.client(t)
+	patient := d.client(t, redlatch.WithReplicaSync(r.Each, soon))
+	name := redistest.Key(t)
+	for _, c := range []*redlatch.Client{patient, lax} {
+		take(t, Kinds[0], c, name)
+	}
+	kept, err := Kinds[0].New(patient, name+"-kept").TryLock(within(t))
+	require.NoError(t, err)
+	for _, s := range r.Servers {
+		s.Pause()
+	}
+	for _, kind := range Kinds {
+		lock := kind.New(syncing, name)
+		_, err := lock.TryLock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+		require.ErrorContains(t, err, fmt.Sprintf("%q", name))
+		held, err := kind.New(lax, name).IsLocked(within(t))
+		require.NoError(t, err)
+		require.False(t, held, "it was given back before the error was returned")
+		take(t, kind, lax, name)
+	}
+	_, err = Kinds[0].New(syncing, name).Lock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated, "Lock does not try again either")
+	for _, s := range r.Servers {
+		s.Resume()
+	}
+	require.NoError(t, kept.Unlock(), "who has it keeps it")
+	for _, kind := range Kinds {
+		take(t, kind, patient, name)
+	}
+}

@@ -1,0 +1,131 @@
+package replication
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// redirect starts a call that another server has sent here.
+func redirect(b *Batcher, call *transport.Call, asking bool) chan outcome {
+	came := make(chan outcome, 2)
+	b.Redirect(call, 1, time.Second, func(reply any, have int64, err error) { came <- outcome{reply, have, err} }, asking)
+	return came
+}
+
+func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"ASKING": "+OK\r\n", "SET": "+OK\r\n", "EVAL": ":1\r\n", "WAIT": ":1\r\n"})
+		b := opened(t, p.dial)
+		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("a"), true)))
+		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("b"), false)))
+		require.Equal(t, []string{"ASKING", "SET a v", "WAIT 1 1000", "SET b v", "WAIT 1 1000"}, p.commands())
+
+		p.says(map[string]string{
+			"ASKING": failure("NOPERM"), "EVAL": failure("MOVED"), "EVALSHA": failure("NOSCRIPT"), "SET": "+OK\r\n", "WAIT": ":1\r\n",
+		})
+		require.True(t, transport.IsCode(await(t, redirect(b, eval("a"), true)).err, "MOVED"), "what is said of the call counts")
+		require.Equal(t, outcome{"OK", 1, nil}, await(t, start(b, set("a"), time.Second)), "each reply is its own call's")
+	})
+}
+
+func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b := opened(t, p.dial)
+		call := set("a")
+		require.True(t, call.Claim(0), "somewhere else")
+		require.False(t, call.Abandon())
+		require.ErrorIs(t, await(t, redirect(b, call, false)).err, transport.ErrNotSent)
+		require.Empty(t, p.commands())
+	})
+}
+
+// Whoever is sent elsewhere need not wait for replicas here, which may be none.
+func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("MOVED"), "WAIT": silence})
+		b := opened(t, p.dial)
+		all := together(b, time.Second, &transport.Call{Command: "HSET"}, set("a"))
+		synctest.Wait()
+		require.Len(t, all[0], 1)
+		require.True(t, transport.IsCode(await(t, all[0]).err, "MOVED"))
+		require.Empty(t, all[1])
+		p.cut()
+		require.ErrorIs(t, await(t, all[1]).err, transport.ErrUncertain)
+		require.Empty(t, all[0], "it has ended once")
+	})
+}
+
+// replacing is a Batcher whose client's other connection can be replaced.
+func replacing(t *testing.T, p *peer) (b *Batcher, replace func()) {
+	t.Helper()
+	replaced := make(chan struct{})
+	b = New(Config{
+		Dial: func(ctx context.Context) (redis.Conn, error) { return p.dial(ctx) }, DialTimeout: time.Second, Command: command,
+		Replaced: func() <-chan struct{} { p.mu.Lock(); defer p.mu.Unlock(); return replaced },
+	})
+	t.Cleanup(b.Close)
+	return b, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		close(replaced)
+		replaced = make(chan struct{})
+	}
+}
+
+// What was waited for on a server from which the client has gone since may be missing
+// on the one that it has gone to.
+func TestReplicasAreWaitedForAnewWhenTheClientHasGoneElsewhereMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		b, replace := replacing(t, p)
+		came := start(b, set("a"), time.Second)
+		synctest.Wait()
+		replace()
+		p.say(":1\r\n")
+		synctest.Wait()
+		require.Empty(t, came)
+		require.Len(t, p.dialled(), 2)
+		p.say(":2\r\n")
+		require.Equal(t, outcome{"OK", 2, nil}, await(t, came))
+
+		came = start(b, set("b"), time.Second)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		replace()
+		p.say(":1\r\n")
+		require.Equal(t, outcome{"OK", 0, nil}, await(t, came), "there is no time for another WAIT, and no promise")
+	})
+}
+
+func TestACallThatMayHaveRunIsUncertainWhenThereIsNoOtherConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		b, replace := replacing(t, p)
+		sent := start(b, set("a"), time.Second)
+		synctest.Wait()
+		p.refuse(context.DeadlineExceeded)
+		replace()
+		p.say(":1\r\n")
+		o := await(t, sent)
+		require.ErrorIs(t, o.err, transport.ErrUncertain)
+		require.NotErrorIs(t, o.err, transport.ErrNotSent)
+		require.Zero(t, o.have)
+	})
+}

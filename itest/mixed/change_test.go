@@ -1,0 +1,158 @@
+package mixed
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/compat/oracle"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/locksuite"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// TestBothLanguagesShareLocksWhileAClusterChanges moves slots under waiters, and then has
+// workers of both languages take locks in one slot while it moves and while its master
+// is killed. A slot that moves costs nothing: never two at once. A fail-over may lose
+// what was written last, so that is not held then. That everybody goes on is, each time.
+func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers and a Java machine")
+	}
+	t.Parallel()
+	releases := programs(t)
+	for _, program := range releases {
+		t.Run(program.Version, func(t *testing.T) {
+			c := redistest.StartCluster(t, 3, 1)
+			p := watched(t, &place{title: "replicas", sharded: true, cluster: c})
+			java := startJava(t, program)
+			p.slotsMoveUnderWaiters(t, java)
+			// Redisson cannot subscribe any more, with AUTO, after a slot has moved in which it
+			// listened: each move costs its waiters their subscriptionTimeout, and more.
+			p.slotMovesUnderWorkers(t, java, transport.ShardingOff, 3)
+			p.slotMovesUnderWorkers(t, java, transport.ShardingAuto, 1)
+			p.masterIsKilled(t, java)
+		})
+	}
+}
+
+// slotMovesUnderWorkers moves the slot of the locks that workers take, so many times.
+func (p *place) slotMovesUnderWorkers(t *testing.T, java *peer.Peer, mode transport.Sharding, times int) {
+	t.Helper()
+	name := redistest.Key(t)
+	all := start(t, p.workers(t, java, mode, name))
+	all.progress()
+	for range times {
+		p.move(t, name, func() { time.Sleep(50 * time.Millisecond) }) // both nodes serve it
+		t.Logf("%v: a slot has moved: everybody had a lock within %v", mode, all.progress())
+	}
+	assert.Zero(t, all.stop(fmt.Sprintf("%v: slots that move", mode)), "two had a lock at once")
+	// A Redisson that is started now listens where the slot is.
+	ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), often)
+	l := target{kind: locksuite.Kinds[0], name: "{" + name + "}afterwards"}
+	if theirs.mode != "" {
+		p.meet(t, ours, theirs, l, 0).woken(t)
+	}
+}
+
+// masterIsKilled kills the master of the locks that workers take.
+func (p *place) masterIsKilled(t *testing.T, java *peer.Peer) {
+	t.Helper()
+	name := redistest.Key(t)
+	all := start(t, p.workers(t, java, transport.ShardingAuto, name))
+	all.progress()
+	owner := p.cluster.Owner(t, name)
+	began := time.Now()
+	owner.Kill()
+	p.cluster.AwaitOwner(t, name, owner)
+	t.Logf("a master was killed: another one after %v", time.Since(began).Round(time.Millisecond))
+	t.Logf("everybody had a lock within another %v", all.progress())
+	all.stop("a master that is killed")
+}
+
+// often makes Redisson look each second who serves what, and not every five: for so long
+// its calls do not find a slot that has moved.
+var often = peer.Command{"scan": 1000}
+
+// slotsMoveUnderWaiters moves the slot of a lock while one library waits for it and the
+// other holds it. Redlatch must be woken all the same. What Redisson does is told, and
+// that it has the lock when the lease is over at the latest.
+func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
+	t.Helper()
+	var met []sleeper
+	for _, mode := range []transport.Sharding{transport.ShardingAuto, transport.ShardingOff} {
+		ours, theirs := overGoRedis(t, p.cluster, mode), connect(t, java, p.cluster, mode.String(), often)
+		l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}
+		met = append(met, p.meet(t, theirs, ours, l, 0, func() { p.move(t, l.name, nil) }))
+		l.name = redistest.Key(t)
+		met = append(met, p.meet(t, ours, theirs, l, movedLease, func() { p.move(t, l.name, nil) }))
+	}
+	for _, s := range met {
+		got := await(t, s.came, s.String())
+		got.free(t)
+		t.Logf("%s after the slot has moved: %v", s, got.at.Sub(s.freed).Round(time.Millisecond))
+		if s.waits.library() == "Redlatch" {
+			require.Less(t, got.at.Sub(s.free), wakeBound, "not woken: %s", s)
+			continue
+		}
+		require.Less(t, got.at.Sub(s.began), movedLease+wakeBound, "asleep after the lease: %s", s)
+	}
+}
+
+// movedLease is the lease of locks that Redisson waits for while their slots move.
+const movedLease = 5 * time.Second
+
+// move moves a lock's slot to another node, see redistest.Cluster.MoveSlot.
+func (p *place) move(t *testing.T, name string, between func()) {
+	t.Helper()
+	to := p.cluster.Nodes()[0]
+	if p.cluster.Owner(t, name) == to {
+		to = p.cluster.Nodes()[1]
+	}
+	p.cluster.MoveSlot(t, codec.Slot(name), to, between)
+}
+
+// workers makes workers of four clients, two of each library, for two locks of each kind
+// in name's slot.
+func (p *place) workers(t *testing.T, java *peer.Peer, mode transport.Sharding, name string) (all []worker) {
+	t.Helper()
+	quick := often.With(peer.Command{"subscription": 2000}) // Redisson waits 7.5 seconds
+	ours := []*goParty{overGoRedis(t, p.cluster, mode), overRueidis(t, p.cluster, mode)}
+	theirs := []*javaParty{connect(t, java, p.cluster, mode.String(), quick), connect(t, java, p.cluster, mode.String(), quick)}
+	release, err := oracle.ParseRelease(java.Version)
+	require.NoError(t, err)
+	kinds := locksuite.Kinds
+	if !release.TellsQueuedLeft() {
+		kinds = kinds[:1] // its fair waiters may sleep for ever when a holder dies
+	}
+	for _, kind := range kinds {
+		for _, which := range []string{"-a", "-b"} {
+			l := target{kind: kind, name: "{" + name + "}" + kind.Name + which}
+			for _, g := range ours {
+				all = append(all, goWorker(g, l))
+			}
+			for _, j := range theirs {
+				all = append(all, javaWorker(j, l))
+			}
+		}
+	}
+	return all
+}
+
+func TestTheJudgeSeesTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	at := func(ms int) time.Time {
+		return time.UnixMilli(1_700_000_000_000).Add(time.Duration(ms) * time.Millisecond)
+	}
+	long, inside, next, after := turn{"long", at(0), at(9)}, turn{"inside", at(2), at(3)}, turn{"next", at(8), at(12)}, turn{"after", at(12), at(20)}
+	require.Empty(t, overlaps(nil))
+	require.Empty(t, overlaps([]turn{after, long}))
+	require.Empty(t, overlaps([]turn{after, next}), "one ends when the other begins")
+	require.Len(t, overlaps([]turn{inside, long}), 1)
+	require.Len(t, overlaps([]turn{after, next, inside, long}), 2, "the long one, and not the last, is compared with")
+}

@@ -1,0 +1,217 @@
+package mixed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// turnLease is the lease of a worker's locks, and so how long one may sleep that was
+	// told of nothing.
+	turnLease = 3 * time.Second
+	// turnTime is how long a worker has a lock.
+	turnTime = 3 * time.Millisecond
+	// pause is how long a worker is content after a turn. Locks must be free now and then,
+	// or who was told of nothing, and looks when a lease is over, never finds a plain one so.
+	pause = 20 * time.Millisecond
+)
+
+// turn is a time in which a worker had a lock, by the machine's clock.
+type turn struct {
+	who      string
+	from, to time.Time
+}
+
+// worker takes one lock again and again.
+type worker struct {
+	who     string
+	library string
+	lock    string
+	// once takes the lock, has it for a moment, and frees it. The turn counts if it began,
+	// error or not.
+	once func(ctx context.Context) (turn, error)
+}
+
+// goWorker works with a Redlatch client.
+func goWorker(g *goParty, l target) worker {
+	w := worker{who: g.title() + ", " + l.name, library: g.library(), lock: l.name}
+	w.once = func(ctx context.Context) (turn, error) {
+		hold, err := g.lock(l).Lock(ctx, rlock.WithLease(turnLease))
+		if err != nil {
+			return turn{}, err
+		}
+		had := turn{who: w.who, from: time.Now()}
+		select {
+		case <-time.After(turnTime):
+		case <-hold.Context(context.Background()).Done():
+		}
+		had.to = time.Now()
+		return had, hold.Unlock()
+	}
+	return w
+}
+
+// javaWorker works with a Redisson client, on a thread of its own. Redisson is not told of
+// a loss: its turns end with the lease at the latest. It tries again and again, because a
+// lock() of it that was told of nothing may not return at all.
+func javaWorker(j *javaParty, l target) worker {
+	l.thread = "-" + l.name
+	try := peer.Command{"op": "tryLock", "wait": turnLease.Milliseconds(), "lease": turnLease.Milliseconds()}
+	w := worker{who: j.title() + ", " + j.client + ", " + l.name, library: j.library(), lock: l.name}
+	w.once = func(context.Context) (turn, error) {
+		locked, err := j.begin(l, try).Wait(2 * atMost)
+		if err == nil && string(locked.Value) != "true" {
+			err = redlatch.ErrNotAcquired
+		}
+		if err != nil {
+			return turn{}, err
+		}
+		<-time.After(turnTime)
+		freed, err := j.begin(l, peer.Command{"op": "unlock"}).Wait(2 * atMost)
+		had := turn{who: w.who, from: locked.Ended(), to: locked.Ended().Add(turnLease)}
+		if began := freed.Began(); !began.After(had.to) {
+			had.to = began
+		}
+		return had, err
+	}
+	return w
+}
+
+// crowd is workers that take locks until they are stopped.
+type crowd struct {
+	t      *testing.T
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex        // guards what follows
+	turns  map[string][]turn // by lock
+	count  map[string]int    // turns by worker
+	last   map[string]time.Time
+	pauses map[string]time.Duration // the longest between two turns of a worker, by library
+	errs   map[string]int           // what workers were told, and how often
+}
+
+// start lets workers work until the crowd is stopped, or the test is over.
+func start(t *testing.T, workers []worker) *crowd {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &crowd{
+		t: t, cancel: cancel, turns: map[string][]turn{}, count: map[string]int{},
+		last: map[string]time.Time{}, pauses: map[string]time.Duration{}, errs: map[string]int{},
+	}
+	for _, w := range workers {
+		c.count[w.who], c.last[w.who] = 0, time.Now()
+		c.wg.Go(func() { c.work(ctx, w) })
+	}
+	t.Cleanup(cancel)
+	return c
+}
+
+func (c *crowd) work(ctx context.Context, w worker) {
+	for ctx.Err() == nil {
+		had, err := w.once(ctx)
+		c.note(w, had, err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (c *crowd) note(w worker, had turn, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		c.errs[w.library+": "+class(err)]++
+	}
+	if had.from.IsZero() {
+		return
+	}
+	c.turns[w.lock] = append(c.turns[w.lock], had)
+	c.count[w.who]++
+	c.pauses[w.library] = max(c.pauses[w.library], had.from.Sub(c.last[w.who]))
+	c.last[w.who] = had.from
+}
+
+// class is what kind of error it is.
+func class(err error) string {
+	var thrown *peer.Exception
+	if errors.As(err, &thrown) {
+		return thrown.Class
+	}
+	for _, known := range []error{redlatch.ErrNotSent, redlatch.ErrUncertain, redlatch.ErrLost, redlatch.ErrNotHeld, redlatch.ErrNotAcquired} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return err.Error()
+}
+
+// progress waits until each worker has had its lock once more, and returns how long that
+// took.
+func (c *crowd) progress() time.Duration {
+	c.t.Helper()
+	began := time.Now()
+	c.mu.Lock()
+	before := maps.Clone(c.count)
+	c.mu.Unlock()
+	require.EventuallyWithT(c.t, func(ct *assert.CollectT) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for who, had := range c.count {
+			assert.Greater(ct, had, before[who], "%s does not get on", who)
+		}
+	}, 2*atMost, 5*time.Millisecond)
+	return time.Since(began).Round(time.Millisecond)
+}
+
+// stop ends the work and returns how often two workers had a lock at once.
+func (c *crowd) stop(what string) int {
+	c.t.Helper()
+	c.cancel()
+	done := make(chan struct{})
+	go func() { c.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(3 * atMost):
+		require.FailNow(c.t, "a call does not end", what)
+	}
+	twice, sum := 0, 0
+	for lock, turns := range c.turns {
+		for _, example := range overlaps(turns) {
+			c.t.Logf("%s: %s was had twice: %s", what, lock, example)
+			twice++
+		}
+		sum += len(turns)
+	}
+	c.t.Logf("%s: %d turns, two at once %d times, longest pause of a worker %v, told %v", what, sum, twice, c.pauses, c.errs)
+	return twice
+}
+
+// overlaps tells of each turn that began before an earlier one was over.
+func overlaps(turns []turn) (examples []string) {
+	sorted := slices.SortedFunc(slices.Values(turns), func(a, b turn) int { return a.from.Compare(b.from) })
+	var before turn // that which ended last
+	for _, x := range sorted {
+		if x.from.Before(before.to) {
+			examples = append(examples, fmt.Sprintf("%s, until %v, %s, from %v", before.who, before.to, x.who, x.from))
+		}
+		if x.to.After(before.to) {
+			before = x
+		}
+	}
+	return examples
+}

@@ -1,0 +1,94 @@
+package mixed
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	goredislib "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+const (
+	// defaultReleases is the newest of Redisson's that is supported: the others are for
+	// who has the time.
+	defaultReleases = "4.3.1"
+	// defaultWakeUps is how often two parties meet, with each kind of lock.
+	defaultWakeUps = 4
+	// atMost bounds what is waited for. It is no claim about speed.
+	atMost = 30 * time.Second
+)
+
+// TestMain keeps go-redis from telling of each connection that a test breaks, and lets
+// rueidis be late with what it closes in its own time, five seconds after.
+func TestMain(m *testing.M) {
+	goredislib.SetLogger(quiet{})
+	redistest.Main(m,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+	)
+}
+
+// quiet logs nothing.
+type quiet struct{}
+
+// Printf is part of go-redis's logger.
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// programs finds the peers of the releases to try. A machine without them skips the
+// test, where nobody said that they must be there.
+func programs(t *testing.T) []peer.Program {
+	t.Helper()
+	releases := os.Getenv("REDLATCH_COMPAT_VERSIONS")
+	if releases == "" {
+		releases = defaultReleases
+	}
+	var all []peer.Program
+	for _, release := range strings.Fields(releases) {
+		program, err := peer.Find(filepath.Join("..", ".."), release)
+		if err != nil && (os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1") {
+			t.Fatal(err)
+		}
+		if err != nil {
+			t.Skipf("NOT TRIED BESIDE REDISSON %s IN A CLUSTER: %v", release, err)
+		}
+		all = append(all, program)
+	}
+	require.NotEmpty(t, all, "REDLATCH_COMPAT_VERSIONS names no release")
+	return all
+}
+
+// wakeUps returns how often two parties are to meet.
+func wakeUps(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("REDLATCH_WAKEUPS")
+	if text == "" {
+		return defaultWakeUps
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "REDLATCH_WAKEUPS")
+	require.Positive(t, n, "REDLATCH_WAKEUPS")
+	return n
+}
+
+// startJava starts a peer that ends with the test.
+func startJava(t *testing.T, program peer.Program) *peer.Peer {
+	t.Helper()
+	p, err := peer.Start(program)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		p.Close()
+		if t.Failed() {
+			t.Logf("the Redisson peer's complaints:\n%s", p.Complaints())
+		}
+	})
+	return p
+}
