@@ -23,6 +23,11 @@ var errReady = errors.New("goredis: the connection is ready")
 // errNoConn is for a Dialer of the user's that does not do what it is there for.
 var errNoConn = errors.New("the client's Dialer has made no connection")
 
+// errTooLate is for a dial that took longer than anybody waited. It must be an error of
+// its own: go-redis's context of the dial need not have ended, and with neither a
+// connection nor an error it panics.
+var errTooLate = errors.New("the connection came too late")
+
 // handshake returns go-redis's settings for the making of one connection that is
 // then taken away from it. What they say of pools, retries and caches is left out.
 func handshake(opt redis.Options) *redis.Options {
@@ -92,7 +97,7 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 	defer d.mu.Unlock()
 	if d.over {
 		_ = conn.Close() // the dial took longer than anybody waited
-		return nil, context.Cause(ctx)
+		return nil, errTooLate
 	}
 	// The bound on what a server may announce has to see the first byte.
 	d.conn = &heldConn{Conn: wire.Guard(conn)}

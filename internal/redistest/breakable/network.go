@@ -3,11 +3,15 @@ package breakable
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
+
+// masters has a key for each of three masters: slots 5061, 9084 and 12182.
+var masters = []string{"bar", "one", "foo"}
 
 // Network is what stands between the transports of one case and the nodes of a cluster
 // of three masters, who share out the slots in equal parts. It is for one goroutine.
@@ -32,10 +36,29 @@ func (n *Network) Add(tr transport.Transport) transport.Transport {
 // connect has all transports connect, unless nobody is answered.
 func (n *Network) connect() {
 	for _, tr := range n.made {
-		for _, key := range []string{"bar", "one", "foo"} { // slots 5061, 9084 and 12182
+		for _, key := range masters {
 			for !n.dark {
 				if err := get(tr, key); err == nil || errors.Is(err, transport.ErrClosed) {
 					break
+				}
+			}
+		}
+	}
+}
+
+// miss waits until all transports have noticed that no master takes connections: the suite
+// waits until one call is not sent, which says nothing of the connections to others.
+func (n *Network) miss(tb testing.TB) {
+	tb.Helper()
+	for _, tr := range n.made {
+		for _, key := range masters {
+			for limit := time.Now().Add(time.Minute); ; {
+				err := get(tr, key)
+				if errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrClosed) {
+					break
+				}
+				if time.Now().After(limit) {
+					tb.Fatalf("breakable: the nodes are down, and GET %s ends with %v", key, err)
 				}
 			}
 		}
@@ -78,10 +101,14 @@ func (n *Network) Harness(flush func(tb testing.TB)) transporttest.Harness {
 			return func() { n.change(false, func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
 		},
 		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return n.fence.Hold(text) },
-		Stop: n.change(true, func(p *redistest.Proxy) {
-			p.Refuse(true)
-			p.Reset()
-		}),
+		Stop: func(tb testing.TB) {
+			tb.Helper()
+			n.change(true, func(p *redistest.Proxy) {
+				p.Refuse(true)
+				p.Reset()
+			})(tb)
+			n.miss(tb)
+		},
 		Start: func(tb testing.TB) {
 			tb.Helper()
 			flush(tb)
