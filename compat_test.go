@@ -39,6 +39,7 @@ type compat struct {
 
 // TestRedissonAndRedlatchShareLocks runs everything against live Redissons.
 func TestRedissonAndRedlatchShareLocks(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs servers and a Java machine")
 	}
