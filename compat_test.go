@@ -137,7 +137,12 @@ func connectTo(t *testing.T, p *peer.Peer, url string, fields peer.Command) *jav
 }
 
 func (j *java) begin(c peer.Command) *peer.Call {
-	return j.peer.Go(peer.Command{"client": j.client, "thread": j.client}.With(c))
+	// Threads of its own: one of the same name, of another test, may be waiting.
+	thread := j.client
+	if name, ok := c["thread"]; ok {
+		thread += " " + fmt.Sprint(name)
+	}
+	return j.peer.Go(peer.Command{"client": j.client}.With(c).With(peer.Command{"thread": thread}))
 }
 
 // do runs a command and demands that nothing is thrown.
