@@ -34,9 +34,8 @@ help: ## List the targets
 setup: ## Make sure there are a redis-server and a valkey-server to test against (gets them if it can)
 	@scripts/redis-server.sh setup
 
-# Several at once on each processor: most of what they do is to wait.
 test: setup ## All tests with the race detector, against a real server
-	$(GO) test -race -count=1 -timeout 15m -parallel 6 ./...
+	$(GO) test -race -count=1 -timeout 15m ./...
 
 test-short: ## Only the tests that need no Redis server
 	$(GO) test -short -timeout 5m ./...
