@@ -115,7 +115,21 @@ func (r *run) measure(srv *conn.Server, res *Result) (err error) {
 	if res.HandOvers, err = r.handOvers(); err != nil {
 		return err
 	}
-	res.WakeUp, err = r.wakeUps(awhile + perTrip*time.Duration(res.Trip.P50))
+	if res.WakeUp, err = r.wakeUps(awhile + perTrip*time.Duration(res.Trip.P50)); err != nil {
+		return err
+	}
+	return r.answers(srv)
+}
+
+// answers finds out whether the server is still there: callers whose time is over while
+// they wait for it do not say.
+func (r *run) answers(srv *conn.Server) error {
+	c, err := srv.Dial(r.ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing is buffered
+	_, err = c.Do("PING")
 	return err
 }
 
