@@ -50,9 +50,6 @@ below --prefix, has a time to live, and is removed.
 Of a cluster each master is examined. Where they differ the worst finding is
 told, with the address that it is of.
 
-Of a cluster each master is examined. Where they differ the worst is told of,
-with its address.
-
 Exit codes:
   0  no errors (--strict: and no warnings)
   1  warnings, with --strict
