@@ -283,7 +283,7 @@ func TestGapsPutEvictionsOff(t *testing.T) {
 		th, _, _, s := kept(t, 10*time.Second)
 		defer s.Leave()
 		for range 20 {
-			time.Sleep(heartbeat)
+			time.Sleep(heartbeat - time.Millisecond) // before, and not as, the next one is due
 			s.Gap()
 		}
 		require.Zero(t, th.count("EVICT"))
@@ -295,7 +295,7 @@ func TestNewConnectionsPutEvictionsOff(t *testing.T) {
 		th, _, _, s := kept(t, 10*time.Second)
 		defer s.Leave()
 		for range 20 {
-			time.Sleep(heartbeat)
+			time.Sleep(heartbeat - time.Millisecond) // before, and not as, the next one is due
 			th.set(func() { close(th.back); th.back = make(chan struct{}) })
 		}
 		require.Zero(t, th.count("EVICT"))
