@@ -20,6 +20,7 @@ type settings struct {
 	rounds    int
 	what, who string
 	out, java string
+	profiles  string
 	scale     float64
 	levels    int
 }
@@ -32,6 +33,7 @@ func flags(args []string) (settings, error) {
 	f.StringVar(&s.who, "who", "", "only contestants whose name this regular expression matches")
 	f.StringVar(&s.out, "out", "docs/performance", "folder to write to")
 	f.StringVar(&s.java, "java", "", "class path of the Java contestant; none leaves it out")
+	f.StringVar(&s.profiles, "profiles", "", "folder for profiles of the Go contestants; their figures suffer a little")
 	f.Float64Var(&s.scale, "scale", 1, "multiplies the time of each measurement")
 	f.IntVar(&s.levels, "levels", 0, "leave out sizes above this; 0 for none")
 	if err := f.Parse(args); err != nil {
@@ -53,7 +55,7 @@ func runAll(args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Log: os.Stderr}
+	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Profiles: s.profiles, Log: os.Stderr}
 	for i, e := range entrants {
 		if e.Contestant.Java && !e.Contestant.Fair {
 			r.Mate = &entrants[i]

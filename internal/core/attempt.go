@@ -38,14 +38,23 @@ type Attempt struct {
 	engine *Engine
 	ghost  Ghost
 	state  atomic.Uint32
-	result chan outcome
+	result chan outcome   // room for the outcome and an alarm
 	done   transport.Done // bound once: a method value costs an allocation
-	timer  *time.Timer
+	closes bool           // it ends when the client closes
+
+	// Of the engine's timeouts.
+	prev, next *Attempt
+	due        time.Duration
+	listed     bool
+	alarmed    bool // an alarm was sent that nobody has received; while not listed, the runner's
 }
 
+// outcome is what the transport says of a call, or an alarm: its time is over, or the
+// client closes.
 type outcome struct {
 	reply any
 	err   error
+	alarm bool
 }
 
 // errNotYet says that a call was not sent in its time. It says nothing of why.
@@ -62,8 +71,7 @@ func (e *Engine) Attempt() *Attempt {
 	if a, ok := e.attempts.Get().(*Attempt); ok {
 		return a
 	}
-	a := &Attempt{engine: e, result: make(chan outcome, 1), timer: time.NewTimer(time.Hour)}
-	a.timer.Stop()
+	a := &Attempt{engine: e, result: make(chan outcome, 2)}
 	a.done = a.complete
 	return a
 }
@@ -85,54 +93,84 @@ func (a *Attempt) Free() {
 // used after Run.
 func (a *Attempt) Run(ctx context.Context, ghost Ghost) (any, error) {
 	a.ghost = ghost
-	return a.run(ctx, a.engine.Command, a.engine.Closing())
+	a.closes = true
+	return a.run(ctx, a.engine.Command, nil)
 }
 
 // RunFor is Run for calls that may be repeated and that go on while the client
 // closes: bound is all that ends the wait.
 func (a *Attempt) RunFor(bound time.Duration, ghost Ghost) (any, error) {
 	a.ghost = ghost
+	a.closes = false
 	return a.run(context.Background(), bound, nil)
 }
 
 // run has the first half of bound for the sending, and all of it for the reply: in a
 // crowd, what would be sent at the last moment would be answered too late, and be in
-// doubt.
-func (a *Attempt) run(ctx context.Context, bound time.Duration, closing <-chan struct{}) (any, error) {
+// doubt. It ends with stop, too.
+func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan struct{}) (any, error) {
 	rest := bound / 2
-	a.timer.Reset(bound - rest)
+	a.engine.timeouts.add(a, bound-rest)
 	a.engine.Transport.Start(&a.Call, a.done)
 	if a.Sent != nil {
 		a.Sent.Started()
 	}
 	for {
-		var why error
-		select {
-		case out := <-a.result:
+		out, why := a.await(ctx, stop)
+		switch {
+		case why != nil:
+		case !out.alarm:
 			return a.finish(out)
-		case <-ctx.Done():
-			why = EndOf(ctx)
-		case <-closing:
+		case a.closes && a.engine.IsClosing():
 			why = ErrClosed
-		case <-a.timer.C:
-			switch {
-			case a.Call.Withdraw():
-				why = fmt.Errorf("%w within %v", errNotYet, (bound - bound/2).Round(time.Millisecond))
-			case rest > 0:
-				a.timer.Reset(rest)
-				rest = 0
-				continue
-			default:
-				why = fmt.Errorf("no reply within %v", bound.Round(time.Millisecond))
-			}
+		case a.Call.Withdraw():
+			why = fmt.Errorf("%w within %v", errNotYet, (bound - bound/2).Round(time.Millisecond))
+		case rest > 0:
+			a.engine.timeouts.add(a, rest)
+			rest = 0
+			continue
+		default:
+			why = fmt.Errorf("no reply within %v", bound.Round(time.Millisecond))
 		}
 		return a.leave(why)
 	}
 }
 
+// await returns what comes first: the outcome, an alarm, or the end of ctx or stop.
+func (a *Attempt) await(ctx context.Context, stop <-chan struct{}) (out outcome, ended error) {
+	select {
+	case out = <-a.result:
+		if out.alarm {
+			a.alarmed = false // this was the one
+		}
+		return out, nil
+	case <-ctx.Done():
+		return out, EndOf(ctx)
+	case <-stop:
+		return out, ErrClosed
+	}
+}
+
+// rest ends the attempt's timeout. An alarm that has come too late is received, with the
+// outcome if that has come before.
+func (a *Attempt) rest() (out outcome, came bool) {
+	if !a.engine.timeouts.remove(a) {
+		return out, false
+	}
+	for a.alarmed {
+		next := <-a.result
+		if next.alarm {
+			a.alarmed = false
+		} else {
+			out, came = next, true
+		}
+	}
+	return out, came
+}
+
 // finish ends an attempt whose outcome was waited for.
 func (a *Attempt) finish(out outcome) (any, error) {
-	a.timer.Stop()
+	a.rest()
 	switch {
 	case out.err == nil || a.ghost == nil || !isUncertain(out.err):
 		a.Free()
@@ -145,12 +183,15 @@ func (a *Attempt) finish(out outcome) (any, error) {
 // leave ends the wait for an attempt that has no outcome yet. The order matters:
 // once the state says left, complete may free the attempt at any moment.
 func (a *Attempt) leave(why error) (any, error) {
-	a.timer.Stop()
+	out, came := a.rest()
 	withdrawn := a.Call.Abandon()
 	a.engine.ghosts.add(1)
 	if !a.state.CompareAndSwap(attemptAwaited, attemptLeft) {
 		a.engine.ghosts.add(-1)
-		reply, err := a.finish(<-a.result)
+		if !came {
+			out = <-a.result
+		}
+		reply, err := a.finish(out)
 		if err != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
@@ -165,7 +206,7 @@ func (a *Attempt) leave(why error) (any, error) {
 // complete is the call's done. It runs once for every attempt.
 func (a *Attempt) complete(reply any, err error) {
 	if a.state.CompareAndSwap(attemptAwaited, attemptAnswered) {
-		a.result <- outcome{reply, err}
+		a.result <- outcome{reply: reply, err: err}
 		return
 	}
 	e := a.engine

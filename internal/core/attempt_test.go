@@ -93,7 +93,7 @@ var waitEnds = []struct {
 }{
 	{"context", func(_ *Engine, cancel context.CancelCauseFunc) { cancel(errReason) }, errReason},
 	{"timeout", func(*Engine, context.CancelCauseFunc) { time.Sleep(testCommand) }, nil},
-	{"close", func(e *Engine, _ context.CancelCauseFunc) { e.refuse() }, ErrClosed},
+	{"close", func(e *Engine, _ context.CancelCauseFunc) { e.beginClosing() }, ErrClosed},
 }
 
 // outcomes that come when nobody waits any more.
@@ -204,7 +204,7 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		e, _ := engineOver(t, f)
-		e.refuse()
+		e.beginClosing()
 		a := e.Attempt()
 		a.Call.Command = "TEST"
 		began := time.Now()

@@ -63,6 +63,7 @@ type Engine struct {
 
 	departures departures
 	attempts   sync.Pool     // of *Attempt
+	timeouts   timeouts      // of attempts
 	label      *label.Keeper // nil: there is no label
 
 	closing context.Context    //nolint:containedctx // ends first: nothing new begins, waiters leave
@@ -158,7 +159,7 @@ func (e *Engine) Open(ctx context.Context) (context.Context, context.CancelFunc)
 // Leases are left to run out. It may be called more than once.
 func (e *Engine) Close() error {
 	e.closer.Do(func() {
-		e.refuse()
+		e.beginClosing()
 		e.Watchdog.Close()
 		e.label.Stop()
 		e.spares.close()
@@ -177,11 +178,18 @@ func (e *Engine) Close() error {
 	return e.err
 }
 
+// beginClosing lets nothing new begin, and ends what waits. It may be called more than
+// once.
+func (e *Engine) beginClosing() {
+	e.refuse()
+	e.timeouts.close()
+}
+
 // Shutdown refuses new work, waits until no lease is watched, or ctx ends, and
 // closes. What is granted from now on is given back.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	NeedContext(ctx)
-	e.refuse()
+	e.beginClosing()
 	e.Watchdog.Drain(ctx)
 	err := e.Close()
 	left := e.Watchdog.Cut()

@@ -99,7 +99,7 @@ func TestWaitForReplicasHasFourEnds(t *testing.T) {
 	}{
 		"context": {func(_ *Engine, cancel context.CancelCauseFunc) { cancel(why) }, 0, []error{context.Canceled, why}},
 		"wait":    {func(_ *Engine, cancel context.CancelCauseFunc) { cancel(ErrWaitOver) }, 0, []error{ErrWaitOver}},
-		"close":   {func(e *Engine, _ context.CancelCauseFunc) { e.refuse() }, 0, []error{ErrClosed}},
+		"close":   {func(e *Engine, _ context.CancelCauseFunc) { e.beginClosing() }, 0, []error{ErrClosed}},
 		"silence": {func(*Engine, context.CancelCauseFunc) {}, 2*time.Second + testCommand, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestRetryGivesUpAfterOneCommandTimeoutWithTheLastError(t *testing.T) {
 func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
 	for name, end := range map[string]func(e *Engine, cancel func()){
 		"context": func(_ *Engine, cancel func()) { cancel() },
-		"close":   func(e *Engine, _ func()) { e.refuse() },
+		"close":   func(e *Engine, _ func()) { e.beginClosing() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package wire reads what a server sends, and does not trust it.
+// Package wire reads what a server sends, and does not trust it, at little cost.
 //
 // A Redis reply says how long it is before it comes: so many bytes, so many
 // elements, and elements within elements. The client library makes room for what is
@@ -22,6 +22,11 @@
 // room for it. The error wraps [ErrLimit], and the connection is of no use any more.
 // The limits are far above what any lock needs; a message of more than 32 MiB would
 // cost a subscriber its connection on a server with default settings, too.
+//
+// # Deadlines
+//
+// [Lazy] stands below the guard and keeps the client library from moving deadlines
+// that need not be moved.
 //
 // # Connections of others
 //

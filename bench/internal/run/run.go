@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -54,6 +55,8 @@ type Runner struct {
 	// Swap lets them take turns backwards in every other round, so that neither of two
 	// always comes after the same.
 	Swap bool
+	// Profiles is the folder for profiles of Go workers; none are made if it is empty.
+	Profiles string
 	// Log is told what goes on.
 	Log io.Writer
 
@@ -150,6 +153,7 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
 	if err == nil {
 		for i := range parties {
 			parties[i].spec = r.spec(c, parties[i], s.Level, server.Addr())
+			parties[i].spec.Profile = r.profile(*s, parties[i], i)
 		}
 		var all []work.Values
 		var w host.Work
@@ -179,6 +183,14 @@ func (r *Runner) spec(c Case, p party, level int, addr string) work.Spec {
 		spec.Warmup += jvmWarmup.Milliseconds()
 	}
 	return spec
+}
+
+// profile returns where the i-th party of a measurement leaves its profile.
+func (r *Runner) profile(s Sample, p party, i int) string {
+	if r.Profiles == "" || p.entrant.Contestant.Java {
+		return ""
+	}
+	return filepath.Join(r.Profiles, fmt.Sprintf("%s-%s-%d-%s-%d.%d.pprof", s.Case, s.Place, s.Level, s.Entrant, s.Round, i))
 }
 
 // parties returns the workers of a measurement: new ones, but JVMs are kept.

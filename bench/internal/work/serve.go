@@ -55,8 +55,15 @@ func (s server) measure(ctx context.Context, spec Spec) error {
 	if err := s.order(orderGo); err != nil {
 		return errors.Join(err, j.close())
 	}
+	profiled, err := profile(spec.Profile)
+	if err != nil {
+		return errors.Join(err, j.close())
+	}
 	j.begin()
 	time.Sleep(spec.duration())
+	if err := profiled(); err != nil {
+		return errors.Join(err, j.close())
+	}
 	if err := s.out.Encode(Event{Event: EventMeasured, Values: j.end().known()}); err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ type Spec struct {
 	// Warmup and Duration are milliseconds.
 	Warmup   int64 `json:"warmup"`
 	Duration int64 `json:"duration"`
+	// Profile is the file for a profile of the processor's time; none if it is empty.
+	Profile string `json:"profile,omitempty"`
 }
 
 func (s Spec) warmup() time.Duration   { return time.Duration(s.Warmup) * time.Millisecond }
