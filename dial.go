@@ -147,7 +147,6 @@ func (s *settings) withOptions(w way, dial func(context.Context, []redis.DialOpt
 		opts := []redis.DialOption{
 			redis.DialContextFunc(s.guarded(reach, w.through)),
 			redis.DialReadTimeout(s.dialTimeout),
-			redis.DialWriteTimeout(s.command),
 		}
 		if s.credentials != nil {
 			user, password, err := s.credentials(ctx)
@@ -169,15 +168,15 @@ func badDatabase(u *url.URL, text string) error {
 	return fmt.Errorf("redlatch: %s: %s is no database number", address.ShowURL(u), codec.Quote(text))
 }
 
-// guarded adds to reach, TLS and all, a bound on what the server may announce and
-// deadlines that cost little, and above it through, unless it is nil.
+// guarded adds to reach, TLS and all, bounds on what the server may announce and on
+// each write, and above it through, unless it is nil.
 func (s *settings) guarded(reach reachFunc, through func(net.Conn) net.Conn) reachFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := reach(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		conn = wire.Guard(wire.Lazy(conn, s.command))
+		conn = wire.Guard(wire.Bounded(conn, s.command))
 		if through != nil {
 			conn = through(conn)
 		}

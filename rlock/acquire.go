@@ -172,10 +172,13 @@ func (a *acquisition) open(ctx context.Context) (bool, error) {
 		}
 	}
 	var held bool
-	began := time.Now()
+	began := a.began
+	if a.waited {
+		began = time.Now()
+	}
 	first, cancel := a.first(ctx)
 	defer cancel()
-	err := e.Retry(ctx, func() (err error) {
+	err := e.RetrySince(ctx, began, func() (err error) {
 		held, err = a.attempt(first)
 		return err
 	})

@@ -141,10 +141,14 @@ func (h *Hold) Owner() codec.Owner {
 // It asks the clocks and not the server, so it costs nothing and is right at the
 // first instruction after the machine was suspended.
 func (h *Hold) Err() error {
+	return h.errAt(time.Now())
+}
+
+func (h *Hold) errAt(now time.Time) error {
 	if end := h.ended.Load(); end != nil {
 		return end.cause
 	}
-	switch h.lease.Over(time.Now()) {
+	switch h.lease.Over(now) {
 	case watchdog.EndLease:
 		h.lose()
 	case watchdog.EndMax:
@@ -198,7 +202,7 @@ func (h *Hold) leaveIt(op string, end *ending, then func() error) error {
 	err := redlatch.ErrNotHeld
 	h.giveUp.Do(func() {
 		t.lock.engine.Watchdog.Remove(&h.lease)
-		err = h.finish(end)
+		err = h.finish(end, time.Now())
 		h.result = t.lock.wrap(op, t.owner, err)
 		t.leave(h)
 		t.passOn(false)
@@ -211,8 +215,8 @@ var errUnsettled = fmt.Errorf("%w: an earlier re-entry or unlock is not settled 
 
 // finish ends a live hold because its holder gives it up. It returns why it had
 // ended before, if it had.
-func (h *Hold) finish(why *ending) error {
-	if err := h.Err(); err != nil {
+func (h *Hold) finish(why *ending, now time.Time) error {
+	if err := h.errAt(now); err != nil {
 		return err
 	}
 	if !h.end(why) {

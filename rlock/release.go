@@ -31,9 +31,9 @@ import (
 func (h *Hold) Unlock() error {
 	h.giveUp.Do(func() {
 		t := h.tenure
-		began := time.Now()
-		h.result = t.lock.wrap("unlock", t.owner, h.unlock())
-		h.observeRelease(began)
+		now := time.Now()
+		h.result = t.lock.wrap("unlock", t.owner, h.unlock(now))
+		h.observeRelease(now)
 		h.leaveSpare()
 	})
 	return h.result
@@ -41,14 +41,14 @@ func (h *Hold) Unlock() error {
 
 // unlock is the first Unlock. The order is watchdog, life, server: a renewal
 // that ran after the release would report a loss.
-func (h *Hold) unlock() error {
+func (h *Hold) unlock(now time.Time) error {
 	t := h.tenure
 	e := t.lock.engine
 	e.Join()
 	defer e.Leave()
 	e.Watchdog.Remove(&h.lease)
-	bound := min(e.Command, h.lease.Deadline().Remaining(time.Now()))
-	ended := h.finish(endGiven)
+	bound := min(e.Command, h.lease.Deadline().Remaining(now))
+	ended := h.finish(endGiven, now)
 	if ended != nil && !errors.Is(ended, redlatch.ErrMaxHold) {
 		return ended
 	}
@@ -174,7 +174,7 @@ func requestID() string {
 // persist runs a release until the server answers, for bound at most.
 func (t *tenure) persist(bound time.Duration, sent core.Follower, fill func(*transport.Call)) error {
 	e := t.lock.engine
-	began := time.Now()
+	began, rest := time.Now(), bound
 	var pause core.Backoff
 	var sentBefore bool
 	for {
@@ -182,7 +182,7 @@ func (t *tenure) persist(bound time.Duration, sent core.Follower, fill func(*tra
 		fill(&at.Call)
 		at.Sent = sent
 		sent = nil
-		out, err := released(at.RunFor(bound-time.Since(began), (*stray)(t)))
+		out, err := released(at.RunFor(rest, (*stray)(t)))
 		if err != nil || out != codec.Free {
 			t.stained.Store(true)
 		}
@@ -201,6 +201,7 @@ func (t *tenure) persist(bound time.Duration, sent core.Follower, fill func(*tra
 		if time.Since(began)+d >= bound || !e.Wait(d) {
 			return err
 		}
+		rest = bound - time.Since(began)
 	}
 }
 

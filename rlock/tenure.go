@@ -102,13 +102,18 @@ func (t *tenure) expires(h *Hold, at clock.Deadline) {
 func (t *tenure) setFloor() {
 	var floor clock.Deadline
 	var least time.Duration
-	now := time.Now()
+	var now time.Time // asked for by fixed holds only
 	for _, h := range t.holds {
 		switch {
 		case h.ended.Load() != nil:
+			continue
 		case !h.lease.Fixed:
 			least = max(least, h.lease.TTL)
-		case h.expiry.Remaining(now) > floor.Remaining(now):
+			continue
+		case now.IsZero():
+			now = time.Now()
+		}
+		if h.expiry.Remaining(now) > floor.Remaining(now) {
 			floor = h.expiry
 		}
 	}

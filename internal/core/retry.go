@@ -21,7 +21,11 @@ func (b *Backoff) Next() time.Duration {
 // not run and may succeed later. It gives up after one command timeout, when ctx
 // ends, and when the client closes, with the last error that gives a reason.
 func (e *Engine) Retry(ctx context.Context, do func() error) error {
-	began := time.Now()
+	return e.RetrySince(ctx, time.Now(), do)
+}
+
+// RetrySince is Retry for what began at began.
+func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() error) error {
 	var pause Backoff
 	var reason error
 	for {

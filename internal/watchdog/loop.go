@@ -56,6 +56,7 @@ type Loop struct {
 	mu      sync.Mutex
 	sched   schedule
 	armed   time.Time // when the goroutine wakes by itself; zero: not at all
+	added   bool      // a lease was, since it woke
 	results []result
 	empty   chan struct{} // closed when the schedule is empty; nil: nobody waits
 	started bool
@@ -99,7 +100,7 @@ func (w *Loop) Add(l *Lease) bool {
 		w.started = true
 		w.done.Go(w.run)
 	}
-	l.watched = true
+	l.watched, w.added = true, true
 	l.hasten(w.doubted)
 	heap.Push(&w.sched, l)
 	if w.armed.IsZero() || l.next.Before(w.armed) {

@@ -31,17 +31,27 @@ func (w *Loop) tick(now time.Time) time.Time {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.armed = time.Time{}
-	if len(w.sched) > 0 {
+	w.arm(now)
+	return w.armed
+}
+
+// arm sets when to look again, mu held. Leases that are gone as soon as they come do
+// not wake the goroutine each: it looks again for those that come next.
+func (w *Loop) arm(now time.Time) {
+	added := w.added
+	w.armed, w.added = time.Time{}, false
+	switch limit := now.Add(lookout); {
+	case len(w.sched) > 0:
 		w.armed = w.sched[0].next
-		if limit := now.Add(lookout); limit.Before(w.armed) {
+		if limit.Before(w.armed) {
 			w.armed = limit
 		}
 		if !w.recheck.IsZero() && w.recheck.Before(w.armed) {
 			w.armed = w.recheck
 		}
+	case added:
+		w.armed = limit
 	}
-	return w.armed
 }
 
 // suspect has all leases renewed soon, for a doubt that came up at now.

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +15,10 @@ import (
 type deadlines struct {
 	net.Conn        // never used
 	reads, writes   int
-	readBy, wroteBy time.Time
+	readBy, writeBy time.Time
 }
+
+func (d *deadlines) Write(p []byte) (int, error) { return len(p), nil }
 
 func (d *deadlines) SetReadDeadline(t time.Time) error {
 	d.reads++
@@ -25,44 +28,45 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 
 func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	d.writes++
-	d.wroteBy = t
+	d.writeBy = t
 	return nil
 }
 
-func (d *deadlines) SetDeadline(t time.Time) error {
-	d.readBy, d.wroteBy = t, t
-	return nil
+func TestEachWriteHasThreeQuartersOfItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under := &deadlines{}
+		const bound = 4 * time.Second
+		conn := wire.Bounded(under, bound)
+		for range 3001 {
+			n, err := conn.Write([]byte("all"))
+			require.NoError(t, err)
+			require.Equal(t, 3, n)
+			left := time.Until(under.writeBy)
+			require.GreaterOrEqual(t, left, bound*3/4)
+			require.LessOrEqual(t, left, bound)
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, 3, under.writes, "and no more deadlines are set than that takes")
+		time.Sleep(time.Hour)
+		_, err := conn.Write([]byte("late"))
+		require.NoError(t, err)
+		require.Equal(t, bound, time.Until(under.writeBy), "after a pause, too")
+	})
 }
 
-func TestDeadlinesAreMovedWhenThatMatters(t *testing.T) {
+func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 	under := &deadlines{}
-	const bound = 4 * time.Second
-	conn := wire.Lazy(under, bound)
-	start := time.Now()
-	var asked time.Time
-	for passed := time.Duration(0); passed <= 3*time.Second; passed += time.Millisecond {
-		asked = start.Add(passed + bound)
-		require.NoError(t, conn.SetWriteDeadline(asked))
-		require.NoError(t, conn.SetReadDeadline(time.Time{}))
-		require.Less(t, asked.Sub(under.wroteBy), bound/4, "a write has three quarters of its time")
+	conn := wire.Bounded(under, time.Second)
+	soon := time.Now().Add(time.Second)
+	require.NoError(t, conn.SetReadDeadline(time.Time{}))
+	require.Zero(t, under.reads, "there is none")
+	for i := range 3 {
+		require.NoError(t, conn.SetReadDeadline(soon.Add(time.Duration(i))))
+		require.Equal(t, soon.Add(time.Duration(i)), under.readBy)
 	}
-	require.Equal(t, 4, under.writes)
-	require.Equal(t, 1, under.reads, "what is not known is set")
-
-	require.NoError(t, conn.SetReadDeadline(start))
-	require.NoError(t, conn.SetReadDeadline(start.Add(time.Millisecond)))
-	require.Equal(t, start.Add(time.Millisecond), under.readBy, "reads end on time")
-	require.NoError(t, conn.SetReadDeadline(time.Time{}))
-	require.True(t, under.readBy.IsZero(), "and are freed of it")
-
-	require.NoError(t, conn.SetWriteDeadline(asked.Add(-time.Millisecond)))
-	require.Equal(t, asked.Add(-time.Millisecond), under.wroteBy, "an earlier one is set")
-	require.NoError(t, conn.SetWriteDeadline(time.Time{}))
-	require.True(t, under.wroteBy.IsZero(), "none is, too")
-
-	require.NoError(t, conn.SetDeadline(start))
-	require.NoError(t, conn.SetReadDeadline(time.Time{}))
-	require.True(t, under.readBy.IsZero(), "what both were set to is not forgotten")
-	require.NoError(t, conn.SetWriteDeadline(start.Add(bound)))
-	require.Equal(t, start.Add(bound), under.wroteBy)
+	for range 3 {
+		require.NoError(t, conn.SetReadDeadline(time.Time{}))
+		require.True(t, under.readBy.IsZero())
+	}
+	require.Equal(t, 4, under.reads)
 }

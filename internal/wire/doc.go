@@ -25,8 +25,8 @@
 //
 // # Deadlines
 //
-// [Lazy] stands below the guard and keeps the client library from moving deadlines
-// that need not be moved.
+// [Bounded] stands below the guard, bounds writes itself, and keeps the client library
+// from setting deadlines that are set already.
 //
 // # Connections of others
 //
