@@ -45,12 +45,19 @@ end
 if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, owner)
-    local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
-    for i = 1, #moved, 2 do
-        moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
+    local waiting = redis.call('ZRANGE', timeouts, 0, -1)
+    local moved = #waiting > 4
+    if moved then
+        for i = 1, #waiting, 1000 do
+            local added = redis.pcall('SADD', lock, unpack(waiting, i, math.min(i + 999, #waiting)))
+            moved = moved and type(added) == 'number'
+        end
+        local union = moved and redis.pcall('ZUNIONSTORE', timeouts, 2, timeouts, lock, 'WEIGHTS', 1, -wait)
+        moved = type(union) == 'number'
+        redis.call('DEL', lock)
     end
-    for i = 1, #moved, 1000 do
-        redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))
+    for i = 1, moved and 0 or #waiting do
+        redis.call('ZINCRBY', timeouts, -wait, waiting[i])
     end
     redis.call('HSET', lock, owner, 1)
     redis.call('PEXPIRE', lock, lease)

@@ -36,7 +36,7 @@ func (f *telling) sitAll(all []seat) {
 // on a stack.
 func takeMovesMany(f *telling) {
 	for _, take := range []func(owner string, now, wait int64) *telling{f.try, f.acquire} {
-		for _, n := range []int64{499, 500, 501, 1000, 4500} {
+		for _, n := range []int64{3, 4, 5, 999, 1000, 1001, 9000} {
 			f.sitAll(append([]seat{{ownerA1, t0 + 5}}, line(n, t0+10)...))
 			take(ownerA1, t0, fairWait).gives(nil)
 			f.leaves(f.heldBy(ownerA1, "1"), f.seats(line(n, t0+10-fairWait)...))

@@ -46,7 +46,7 @@ var needs = []Need{
 	},
 	{
 		ID: Fair, Title: "Fair locks", User: "locks",
-		Commands: strings.Fields("lindex lpop rpush lrange lrem zscore zadd zrem zrange zincrby"),
+		Commands: strings.Fields("lindex lpop rpush lrange lrem zscore zadd zrem zrange zincrby sadd zunionstore"),
 		Patterns: []Pattern{queues, timeouts},
 	},
 	// The manual gives it with the lines that make a user.

@@ -123,12 +123,31 @@ func (x *trial) fairLocks() error {
 			return errors.Join(err, inner.Unlock(), hold.Unlock())
 		}
 		return errors.Join(x.leaves(l, "in order"), x.leaves(l, "later", "sooner"),
-			inner.Unlock(), hold.Unlock(), w.unlock())
+			inner.Unlock(), hold.Unlock(), w.unlock(), x.movesUp(l))
 	}, func(name string) error {
 		x.heldByHand(name)
 		_, err := rfairlock.New(x.client, name).ForceUnlock(x.Context())
 		return err
 	})
+}
+
+// movesUp takes the lock from before others, who are put there and taken away by hand,
+// and wants their deadlines to be moved at once.
+func (x *trial) movesUp(l *rlock.Lock) error {
+	key, deadline := codec.TimeoutKey(l.Name()), time.Now().Add(time.Hour).UnixMilli()
+	for i := range int64(5) {
+		x.server.Do(x, "ZADD", key, deadline+i, fmt.Sprint("waiter ", i))
+	}
+	defer x.server.Do(x, "DEL", key)
+	before := x.server.CommandStats(x)["zincrby"]
+	hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
+	if err != nil {
+		return err
+	}
+	if n := x.server.CommandStats(x)["zincrby"] - before; n > 0 {
+		err = fmt.Errorf("%d deadlines were moved one by one", n)
+	}
+	return errors.Join(err, hold.Unlock())
 }
 
 // queues makes a caller queue behind others.

@@ -335,3 +335,31 @@ func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
 	require.Equal(t, []*Lease{&h.lease}, lost)
 	require.Empty(t, due)
 }
+
+func TestLeasesThatAreGoneAtOnceDoNotWakeTheLoopEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLoop(&server{answer: alwaysHeld})
+		defer w.Close()
+		ticks := map[time.Time]bool{}
+		begin := time.Now()
+		for range 30_000 {
+			h := hold(w, 30*time.Second, false)
+			synctest.Wait()
+			ticks[w.last] = true
+			require.True(t, w.Remove(&h.lease))
+			time.Sleep(time.Millisecond)
+		}
+		require.LessOrEqual(t, len(ticks), 2+int(time.Since(begin)/lookout), "once a second")
+		time.Sleep(2 * lookout)
+		synctest.Wait()
+		last := w.last
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, last, w.last, "and not at all when none come any more")
+
+		h := hold(w, 30*time.Second, true)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Equal(t, errLost, h.cause, "the next one is watched")
+	})
+}

@@ -51,6 +51,7 @@ func (e *exam) trials() map[string][]any {
 		"zrem":           {"ZREM", timeouts, "m"},
 		"zrange":         {"ZRANGE", timeouts, 0, 0},
 		"zincrby":        {"ZINCRBY", timeouts, "none", "m"},
+		"zunionstore":    {"ZUNIONSTORE", timeouts, 0, timeouts},
 		"get":            {"GET", latch},
 		"set":            {"SET", latch, "0", "PX", 0},
 		"getrange":       {"GETRANGE", latch, 0, 0},
@@ -70,7 +71,9 @@ func (e *exam) trials() map[string][]any {
 func (e *exam) command(name string) verdict {
 	switch name {
 	case "rpush":
-		return e.push()
+		return e.grow("RPUSH", codec.QueueKey(e.name), "LPOP")
+	case "sadd":
+		return e.grow("SADD", e.name, "PEXPIRE", 1)
 	case "subscribe", "unsubscribe", "psubscribe":
 		return e.onListening(func(c redis.Conn) verdict {
 			_, err := c.Do(strings.ToUpper(name), e.anyChannel(name))
@@ -99,19 +102,19 @@ func (e *exam) anyChannel(command string) string {
 	return codec.LockChannel(e.name)
 }
 
-// push tries RPUSH, the one that no argument keeps from changing something: by asking
-// the server, or where it can be undone.
-func (e *exam) push() verdict {
-	queue := codec.QueueKey(e.name)
-	if said, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), "RPUSH", queue, "v")); err == nil {
+// grow tries a command that no argument keeps from changing something: by asking the
+// server, or where it can be undone.
+func (e *exam) grow(command, key, undo string, how ...any) verdict {
+	undone := append([]any{undo, key}, how...)
+	if said, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), command, key, "v")); err == nil {
 		return ruled(redis.Error(said), deniedCommand)
 	}
-	if ruled(e.try([]any{"DEL", queue}), deniedCommand) == refused && ruled(e.try([]any{"LPOP", queue}), deniedCommand) == refused {
+	if ruled(e.try([]any{"DEL", key}), deniedCommand) == refused && ruled(e.try(undone), deniedCommand) == refused {
 		return untold
 	}
-	err := e.try([]any{"RPUSH", queue, "v"})
-	_ = e.try([]any{"LPOP", queue})
-	_ = e.try([]any{"DEL", queue})
+	err := e.try([]any{command, key, "v"})
+	_ = e.try(undone)
+	_ = e.try([]any{"DEL", key})
 	return ruled(err, deniedCommand)
 }
 
