@@ -33,7 +33,7 @@ func fairTakes(all ...*transport.Script) []mutant {
 		inEach("leaves itself in the queue", "    redis.call('LPOP', queue)\n    redis.call('ZREM', timeouts, owner)",
 			"    redis.call('ZREM', timeouts, owner)", all...),
 		inEach("leaves its deadline", "    redis.call('ZREM', timeouts, owner)\n", "", all...),
-		inEach("forgets to bring the deadlines forward", "moved[i + 1] - wait", "moved[i + 1]", all...),
+		inEach("forgets to bring the deadlines forward", "'ZINCRBY', timeouts, -wait", "'ZINCRBY', timeouts, 0", all...),
 		inEach("brings a deadline too few forward", "'ZRANGE', timeouts, 0, -1", "'ZRANGE', timeouts, 1, -1", all...),
 		inEach("sets no lease", "    redis.call('HSET', lock, owner, 1)\n    redis.call('PEXPIRE', lock, lease)\n",
 			"    redis.call('HSET', lock, owner, 1)\n", all...),

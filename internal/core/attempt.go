@@ -80,7 +80,7 @@ func (e *Engine) Attempt() *Attempt {
 // itself; a ghost frees what it was given.
 func (a *Attempt) Free() {
 	a.Call.Reset()
-	a.ghost, a.Sent = nil, nil
+	a.ghost, a.Sent, a.closes = nil, nil, false
 	a.state.Store(attemptAwaited)
 	a.engine.attempts.Put(a)
 }
@@ -101,7 +101,6 @@ func (a *Attempt) Run(ctx context.Context, ghost Ghost) (any, error) {
 // closes: bound is all that ends the wait.
 func (a *Attempt) RunFor(bound time.Duration, ghost Ghost) (any, error) {
 	a.ghost = ghost
-	a.closes = false
 	return a.run(context.Background(), bound, nil)
 }
 
