@@ -80,6 +80,9 @@ func runAll(args []string) error {
 			return err
 		}
 	}
+	if t := report.Targets(entrants, samples); len(t.Rows) > 0 {
+		fmt.Println(t.Text())
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -50,7 +51,7 @@ func (m *Mux) answer(e entry, reply any) {
 	sent, failed := reply.(redis.Error)
 	switch {
 	case !failed:
-		m.finish(e, plain(reply), nil)
+		m.finish(e, wire.Plain(reply), nil)
 	case !isNoScript(sent) || e.call.Script == nil || e.eval:
 		m.finish(e, nil, &transport.ServerError{Text: string(sent)})
 	default:
@@ -69,17 +70,4 @@ func isReadOnly(reply any) bool {
 // server.
 func isNoScript(e redis.Error) bool {
 	return e == "NOSCRIPT" || strings.HasPrefix(string(e), "NOSCRIPT ")
-}
-
-// plain replaces redigo's errors inside an array by the transport's.
-func plain(reply any) any {
-	switch r := reply.(type) {
-	case []any:
-		for i := range r {
-			r[i] = plain(r[i])
-		}
-	case redis.Error:
-		return &transport.ServerError{Text: string(r)}
-	}
-	return reply
 }

@@ -226,26 +226,13 @@ func (l *link) receive() (reply any, refusal, err error) {
 	var sent redis.Error
 	switch {
 	case err == nil:
-		return plain(reply), nil, nil
+		return wire.Plain(reply), nil, nil
 	case !errors.As(err, &sent):
 		return nil, nil, err
 	}
 	se := &transport.ServerError{Text: string(sent)}
 	l.readOnly = l.readOnly || se.HasCode("READONLY")
 	return nil, se, nil
-}
-
-// plain replaces redigo's errors inside an array by the transport's.
-func plain(reply any) any {
-	switch r := reply.(type) {
-	case []any:
-		for i := range r {
-			r[i] = plain(r[i])
-		}
-	case redis.Error:
-		return &transport.ServerError{Text: string(r)}
-	}
-	return reply
 }
 
 // silent makes the error of a connection that was given up say why.

@@ -33,4 +33,6 @@
 // Connections that callers bring are not guarded: their sockets are not ours to
 // wrap. There [Receive] still keeps a length that no memory could hold from ending
 // the process.
+//
+// [Plain] makes of what was read what callers of a transport see.
 package wire

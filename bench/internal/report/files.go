@@ -42,6 +42,10 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 	var text, markdown strings.Builder
 	text.WriteString(env.String() + "\n")
 	markdown.WriteString(env.String() + "\n")
+	if t := Targets(entrants, samples); len(t.Rows) > 0 {
+		text.WriteString("\n" + t.Text())
+		markdown.WriteString("\n" + t.Markdown())
+	}
 	for _, c := range cases {
 		for _, t := range Tables(c, entrants, samples) {
 			text.WriteString("\n" + t.Text())
