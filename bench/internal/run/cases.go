@@ -114,7 +114,7 @@ func Cases() []Case {
 		{
 			ID: "d", Title: "Wake-up: from the unlock to the other's return", Level: "waiters",
 			Levels: []int{1}, Places: everywhere, Fits: waits,
-			Figures: []Figure{p50, p99, longest, requests, redisCPU},
+			Figures: []Figure{p50, p99, longest, {work.Whole, "p50 from the call µs", false}, requests, redisCPU},
 			spec:    work.Spec{Kind: work.Wakeup, Warmup: 300, Duration: 1500},
 		},
 	}, restful()...)

@@ -45,7 +45,7 @@ func TestRedissonDoesTheSameWork(t *testing.T) {
 	want := map[work.Kind][]string{
 		work.Pairs:    {work.Rate, work.P50, work.P99, work.CPU},
 		work.Turns:    {work.Rate, work.P50, work.Longest, work.Luckiest},
-		work.Wakeup:   {work.Rate, work.P50},
+		work.Wakeup:   {work.Rate, work.P50, work.Whole},
 		work.Idle:     {work.Goroutines, work.Connections},
 		work.Watchdog: {work.Count},
 	}

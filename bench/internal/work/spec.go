@@ -78,6 +78,8 @@ const (
 	P50     = "p50"
 	P99     = "p99"
 	Longest = "longest"
+	// Whole is the P50 of a wake-up from the unlock's call, and not from its return.
+	Whole = "whole"
 	// Allocs are heap allocations per count, CPU the process's processor time.
 	Allocs = "allocs"
 	CPU    = "client_cpu"

@@ -22,7 +22,8 @@ type wakeups struct {
 	done     chan struct{}
 	failed   failure
 	counting atomic.Bool
-	times    stats.Histogram
+	times    stats.Histogram // from the unlock's return
+	whole    stats.Histogram // from its call
 	since    usage
 }
 
@@ -65,6 +66,7 @@ func (w *wakeups) pass(ctx context.Context) error {
 			result <- got{h, time.Now(), err}
 		}()
 		time.Sleep(settle)
+		called := time.Now()
 		if err := held.Unlock(); err != nil {
 			w.cancel()
 			<-result
@@ -77,6 +79,7 @@ func (w *wakeups) pass(ctx context.Context) error {
 		}
 		if w.counting.Load() {
 			w.times.Add(g.at.Sub(freed)) // not before: see Histogram.Add
+			w.whole.Add(g.at.Sub(called))
 		}
 		held = g.held
 	}
@@ -91,7 +94,7 @@ func (w *wakeups) end() Values {
 	w.counting.Store(false)
 	v := w.since.per(float64(w.times.Count()))
 	v[P50], v[P99] = micros(w.times.Quantile(0.5)), micros(w.times.Quantile(0.99))
-	v[Longest] = micros(w.times.Max())
+	v[Longest], v[Whole] = micros(w.times.Max()), micros(w.whole.Quantile(0.5))
 	return v
 }
 

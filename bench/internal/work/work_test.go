@@ -82,7 +82,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 	for kind, want := range map[work.Kind][]string{
 		work.Pairs:    {work.Rate, work.P50, work.P99, work.Allocs, work.CPU},
 		work.Turns:    {work.Rate, work.P50, work.Longest, work.Luckiest, work.Unluckiest},
-		work.Wakeup:   {work.Rate, work.P50},
+		work.Wakeup:   {work.Rate, work.P50, work.Whole},
 		work.Idle:     {work.Heap, work.Goroutines, work.Connections},
 		work.Watchdog: {work.Count},
 	} {
