@@ -26,7 +26,8 @@ func init() {
 
 // Client is a connection to Redis, an identity, and a lifetime. Locks are made
 // from it with rlock.New and rfairlock.New and share its two connections, however
-// many they are; in a cluster, its three to each master that is used. While it is counted who listens, there is one to each replica, too.
+// many they are; in a cluster, its three to each master that is used. While it is
+// counted who listens, there is one to each replica, too.
 // A Client is safe for concurrent use; a process needs one for each Redis.
 type Client struct {
 	engine *core.Engine

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -164,7 +165,7 @@ func (q *fairQueues) release(t *testing.T, each, dead int, bound time.Duration) 
 // in each queue, and returns what ends them.
 func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 	t.Helper()
-	doomed := connect(t, startPeer(t, q.program), q.server, nil)
+	doomed := connect(t, peertest.Start(t, q.program), q.server, nil)
 	for _, name := range q.names {
 		doomed.begin(fair(peer.Command{"op": "lock", "name": name, "thread": name}))
 	}

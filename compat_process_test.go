@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -156,7 +157,7 @@ func (c *compat) startJava(shared *peer.Peer) begin {
 		t.Helper()
 		p := shared
 		if p == nil {
-			p = startPeer(t, c.program)
+			p = peertest.Start(t, c.program)
 		}
 		return &javaMember{java: connectTo(t, p, url, peer.Command{"watchdog": watchdogMS}), name: name}
 	}

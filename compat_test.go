@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/compat/oracle"
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -50,8 +51,8 @@ func TestRedissonAndRedlatchShareLocks(t *testing.T) {
 			t.Parallel() // most of what they do is to wait for leases to end
 			release, err := oracle.ParseRelease(text)
 			require.NoError(t, err)
-			c := &compat{release: release, program: findPeer(t, text), table: table}
-			c.peer = startPeer(t, c.program)
+			program := peertest.Find(t, ".", text, "NOT COMPARED WITH REDISSON "+text)
+			c := &compat{release: release, program: program, peer: peertest.Start(t, program), table: table}
 			t.Run("scripts", c.testScripts)
 			t.Run("wake-up", c.testWakeUp)
 			t.Run("fleet", c.testFleet)
@@ -78,34 +79,6 @@ func supported(t *testing.T) []oracle.Release {
 		all = append(all, r)
 	}
 	return all
-}
-
-// findPeer finds the Java program. A machine without it skips the test, where
-// nobody said that it must be there.
-func findPeer(t *testing.T, release string) peer.Program {
-	t.Helper()
-	program, err := peer.Find(".", release)
-	if err == nil {
-		return program
-	}
-	if os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1" {
-		t.Fatal(err)
-	}
-	t.Skipf("NOT COMPARED WITH REDISSON %s: %v", release, err)
-	return program
-}
-
-func startPeer(t *testing.T, program peer.Program) *peer.Peer {
-	t.Helper()
-	p, err := peer.Start(program)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		p.Close()
-		if t.Failed() {
-			t.Logf("the Redisson peer's complaints:\n%s", p.Complaints())
-		}
-	})
-	return p
 }
 
 // java is a Redisson client in a Java process.

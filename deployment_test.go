@@ -125,6 +125,22 @@ func TestOpenTakesTheAddressOfSentinels(t *testing.T) {
 	masterAnother(t, set, one)
 }
 
+func TestOpenTakesTheAddressOfSentinelsWithTLS(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	_, master := tlsServer(t, a, nil)
+	speak, sentinel := speakingTLS(t, a, nil)
+	redistest.StartSentinel(t, master, speak, redistest.WithArgs("--tls-replication", "yes"))
+	place := "-sentinel://" + sentinel + "/" + redistest.MasterName
+	trust := redlatch.WithTLSConfig(a.trusting())
+	requireShared(t, dialled(t, "rediss"+place, trust), dialled(t, "rediss"+place, trust))
+	_, err := redlatch.Open(t.Context(), "rediss"+place)
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorContains(t, err, "certificate")
+	_, err = redlatch.Open(t.Context(), "redis"+place)
+	require.ErrorIs(t, err, redlatch.ErrNotSent, "plain text to a TLS port")
+}
+
 // masterAnother lets the Sentinels name another master while one of them is gone.
 func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
 	t.Helper()

@@ -23,13 +23,17 @@ import (
 // a, and with more arguments.
 func tlsServer(t *testing.T, a *authority, change func(c *x509.Certificate), args ...string) (srv *redistest.Server, address string) {
 	t.Helper()
+	speak, address := speakingTLS(t, a, change)
+	return redistest.Start(t, speak, redistest.WithArgs(args...)), address
+}
+
+// speakingTLS lets a server speak TLS on a second port, at address.
+func speakingTLS(t *testing.T, a *authority, change func(c *x509.Certificate)) (speak redistest.Option, address string) {
+	t.Helper()
 	cert, key := a.issue(t, change)
 	port := strconv.Itoa(unusedPort(t))
-	srv = redistest.Start(t, redistest.WithArgs(append([]string{
-		"--tls-port", port,
-		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", a.file, "--tls-auth-clients", "no",
-	}, args...)...))
-	return srv, net.JoinHostPort("127.0.0.1", port)
+	return redistest.WithArgs("--tls-port", port, "--tls-auth-clients", "no",
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", a.file), net.JoinHostPort("127.0.0.1", port)
 }
 
 // unusedPort is one that outgoing connections do not get.

@@ -122,8 +122,9 @@ func WithLabel(text string) Option { return func(s *settings) { s.label = text }
 
 // WithTLSConfig sets the TLS configuration of rediss:// connections, and of those of
 // clusters and Sentinels with rediss: other authorities, a certificate of the client's
-// own. Default: the system's roots, the host that is dialled as server name. With an address of another scheme it is an error,
-// and it has no effect on dial functions and transports that the caller brings.
+// own. Default: the system's roots, the host that is dialled as server name. With an
+// address of another scheme it is an error, and it has no effect on dial functions and
+// transports that the caller brings.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
 // WithCredentials sets where user and password come from, instead of the URL. Those of

@@ -3,7 +3,6 @@ package stress
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/stress/internal/history"
 	"github.com/redlatch/redlatch/stress/internal/worker"
 )
@@ -39,10 +39,7 @@ type redisson struct {
 // Redisson, where nobody said that it must be there.
 func findJava(t *testing.T) (program peer.Program, ok bool) {
 	t.Helper()
-	program, err := peer.Find("..", release)
-	if err != nil && (os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1") {
-		t.Fatal(err)
-	}
+	program, err := peertest.Look(t, "..", release)
 	if err != nil {
 		t.Logf("NO REDISSON TAKES PART: %v", err)
 	}
@@ -52,19 +49,12 @@ func findJava(t *testing.T) (program peer.Program, ok bool) {
 // startJava starts a Java process that reaches the locks as the others do.
 func (c *campaign) startJava(t *testing.T) *redisson {
 	t.Helper()
-	p, err := peer.Start(*c.plan.java)
-	require.NoError(t, err)
-	r := &redisson{peer: p, log: c.log, keys: c.plan.keys, seed: c.plan.seed, ledger: &redis.Pool{
+	r := &redisson{log: c.log, keys: c.plan.keys, seed: c.plan.seed, ledger: &redis.Pool{
 		MaxIdle: javaThreads, Dial: func() (redis.Conn, error) { return redis.DialURL(c.ledger.URL()) },
 	}}
-	t.Cleanup(func() {
-		p.Close()
-		_ = r.ledger.Close()
-		if t.Failed() {
-			t.Logf("Redisson's complaints:\n%s", p.Complaints())
-		}
-	})
-	_, err = p.Go(peer.Command{
+	t.Cleanup(func() { _ = r.ledger.Close() }) // after the process, whose callers write there
+	r.peer = peertest.Start(t, *c.plan.java)
+	_, err := r.peer.Go(peer.Command{
 		"op": "client", "client": "c", "thread": "main", "addresses": []string{c.proxy.URL()},
 		"watchdog": c.plan.keys[0].Lease.Milliseconds(),
 	}).Wait(javaBound)

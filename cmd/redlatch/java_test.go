@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -25,21 +26,11 @@ func javaReleases() []string {
 	return []string{"3.17.7", "3.52.0", javaRelease}
 }
 
-// startJava starts a Java process with a Redisson. A machine without it skips the test,
-// where nobody said that it must be there.
+// startJava starts a Java process with a Redisson, which ends with the test.
 func startJava(t *testing.T, release string) *peer.Peer {
 	t.Helper()
-	program, err := peer.Find(filepath.Join("..", ".."), release)
-	if err != nil {
-		if os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1" {
-			t.Fatal(err)
-		}
-		t.Skipf("NOT TRIED ON LOCKS OF REDISSON: %v", err)
-	}
-	p, err := peer.Start(program)
-	require.NoError(t, err)
-	t.Cleanup(p.Close)
-	return p
+	program := peertest.Find(t, filepath.Join("..", ".."), release, "NOT TRIED ON LOCKS OF REDISSON")
+	return peertest.Start(t, program)
 }
 
 // javaClient is a Redisson client.

@@ -28,9 +28,10 @@
 // one answers. There is one when a call, a subscription or a connection shows that
 // what is known is not so any more, or a master owes replies for a sixth of the reply
 // limit, and at most one in a tenth of a second; there is none on a timer. The
-// connections to a node that owes replies, and has been replaced, are given up. While a node that should be there cannot be reached, the calls to
-// it and its subscribers' attempts to connect bring about one after the other, until
-// another node serves its slots.
+// connections to a node that owes replies, and has been replaced, are given up. While a
+// node that should be there cannot be reached, the calls to it and its subscribers'
+// attempts to connect bring about one after the other, until another node serves its
+// slots.
 //
 // # The life of a subscription
 //
@@ -54,8 +55,9 @@
 //   - The mover, a goroutine, moves subscriptions: it attaches and detaches legs, which
 //     nobody may do who was called by a subscriber.
 //   - Each master has a mux, at most two subscribers and, once somebody was counted,
-//     two censuses, and one Batcher once replicas were waited for. They end with the first survey a minute after the node has ceased
-//     to be a master, if nothing is under way there, or with the cluster.
+//     two censuses, and one Batcher once replicas were waited for. They end with the
+//     first survey a minute after the node has ceased to be a master, if nothing is
+//     under way there, or with the cluster.
 //
 // Cluster.mu guards the table of slots, the nodes and the set of subscriptions; each
 // subscription has a mutex of its own, below it. Neither is held across I/O, nor while

@@ -14,8 +14,8 @@ import (
 type Ghost interface {
 	// Haunt is called exactly once for an attempt whose Run returned an error
 	// that wraps ErrUncertain: with the reply if it came after all, else with
-	// the error, which may say in the end that nothing was run. It runs on any goroutine, must not block, and owns the attempt
-	// from then on.
+	// the error, which may say in the end that nothing was run. It runs on any
+	// goroutine, must not block, and owns the attempt from then on.
 	Haunt(a *Attempt, reply any, err error)
 }
 

@@ -54,6 +54,19 @@ func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sen
 	return set
 }
 
+// StartSentinel starts one Sentinel for this test, which watches the master at addr,
+// host:port, and decides about it alone. Nothing waits until it has reached that master:
+// it names it from the start.
+func StartSentinel(tb testing.TB, addr string, opts ...Option) *Server {
+	tb.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	conf := fmt.Sprintf("sentinel monitor %s %s %s 1\n", MasterName, host, port)
+	return Start(tb, append([]Option{func(c *config) { c.sentinel = conf }}, opts...)...)
+}
+
 // sentinelConf returns a Sentinel's configuration. It is a file, which the Sentinel
 // writes to.
 func sentinelConf(master *Server, downAfter time.Duration) string {
@@ -79,7 +92,8 @@ func (s *Server) sentinelLine() ([]string, error) {
 			return nil, err
 		}
 	}
-	return []string{path, "--sentinel", "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--daemonize", "no"}, nil
+	args := []string{path, "--sentinel", "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--daemonize", "no"}
+	return append(args, s.cfg.args...), nil
 }
 
 // Addrs returns the addresses of the Sentinels, host:port.

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/compat/oracle"
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -30,7 +31,7 @@ func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
 		t.Run(program.Version, func(t *testing.T) {
 			c := redistest.StartCluster(t, 3, 1)
 			p := watched(t, &place{title: "replicas", sharded: true, cluster: c})
-			java := startJava(t, program)
+			java := peertest.Start(t, program)
 			p.slotsMoveUnderWaiters(t, java)
 			// Redisson cannot subscribe any more, with AUTO, after a slot has moved in which it
 			// listened: each move costs its waiters their subscriptionTimeout, and more.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -53,14 +54,8 @@ func programs(t *testing.T) []peer.Program {
 	}
 	var all []peer.Program
 	for _, release := range strings.Fields(releases) {
-		program, err := peer.Find(filepath.Join("..", ".."), release)
-		if err != nil && (os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1") {
-			t.Fatal(err)
-		}
-		if err != nil {
-			t.Skipf("NOT TRIED BESIDE REDISSON %s IN A CLUSTER: %v", release, err)
-		}
-		all = append(all, program)
+		loss := "NOT TRIED BESIDE REDISSON " + release + " IN A CLUSTER"
+		all = append(all, peertest.Find(t, filepath.Join("..", ".."), release, loss))
 	}
 	require.NotEmpty(t, all, "REDLATCH_COMPAT_VERSIONS names no release")
 	return all
@@ -77,18 +72,4 @@ func wakeUps(t *testing.T) int {
 	require.NoError(t, err, "REDLATCH_WAKEUPS")
 	require.Positive(t, n, "REDLATCH_WAKEUPS")
 	return n
-}
-
-// startJava starts a peer that ends with the test.
-func startJava(t *testing.T, program peer.Program) *peer.Peer {
-	t.Helper()
-	p, err := peer.Start(program)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		p.Close()
-		if t.Failed() {
-			t.Logf("the Redisson peer's complaints:\n%s", p.Complaints())
-		}
-	})
-	return p
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/compat/peertest"
 	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -29,7 +30,7 @@ func TestU15WaitersOfBothLanguagesAreWokenInACluster(t *testing.T) {
 	took := &figures{}
 	for _, program := range releases {
 		t.Run(program.Version, func(t *testing.T) {
-			java := startJava(t, program)
+			java := peertest.Start(t, program)
 			for _, p := range places {
 				t.Run(strings.ReplaceAll(p.title, "/", "-"), func(t *testing.T) { p.meetAll(t, java, n, took) })
 			}
