@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -100,6 +101,21 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 		_, err := s.Do("FLUSHALL")
 		require.NoError(t, err)
 	}
+	require.NoError(t, w.end())
+	require.NoError(t, <-w.done)
+}
+
+// It is not parallel: there is one profile at a time.
+func TestWorkerLeavesAProfileWhereItIsAskedTo(t *testing.T) {
+	s := startServer(t)
+	w := startWorker(t)
+	spec := work.Spec{Kind: work.Pairs, Contestant: "redlatch", Addr: s.Addr(), Key: "k", Goroutines: 2, Duration: 50}
+	w.measure(t, spec)
+	spec.Profile = filepath.Join(t.TempDir(), "pairs.pprof")
+	w.measure(t, spec)
+	info, err := os.Stat(spec.Profile)
+	require.NoError(t, err)
+	assert.Positive(t, info.Size())
 	require.NoError(t, w.end())
 	require.NoError(t, <-w.done)
 }
