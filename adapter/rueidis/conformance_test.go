@@ -3,7 +3,6 @@ package rueidis_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"testing"
 	"time"
@@ -134,98 +133,17 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 		t.Helper()
 		t.Parallel()
 		fence := redistest.NewFence(t, cluster.Nodes()...)
-		each := func(do func(p *redistest.Proxy)) func(testing.TB) {
-			return func(testing.TB) { fence.Each(do) }
-		}
 		client := clientOf(t, lib.ClientOption{
 			InitAddress: cluster.Addrs(),
 			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				return fence.Dial(ctx, "tcp", addr)
 			},
 		})
-		n := &between{fence: fence}
-		return transporttest.Harness{
-			New: func(tb testing.TB) transport.Transport {
-				tb.Helper()
-				tr := over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
-				n.made = append(n.made, tr)
-				n.connect()
-				return tr
-			},
-			Do: func(tb testing.TB, cmd string, args ...any) any {
-				tb.Helper()
-				if cmd != "SCRIPT" {
-					return cluster.Do(tb, cmd, args...)
-				}
-				for _, s := range cluster.Nodes()[:3] {
-					s.Do(tb, cmd, args...)
-				}
-				return nil
-			},
-			Subscribers: func(tb testing.TB, channel string) (sum int64) {
-				tb.Helper()
-				for _, ask := range []string{"NUMSUB", "SHARDNUMSUB"} {
-					sum += cluster.DoAt(tb, channel, "PUBSUB", ask, channel).([]any)[1].(int64)
-				}
-				return sum
-			},
-			CutConnections: func(tb testing.TB) {
-				tb.Helper()
-				n.change(n.dark, (*redistest.Proxy).Reset)(tb)
-			},
-			CutSubscribers: each((*redistest.Proxy).Reset),
-			Freeze:         n.change(true, func(p *redistest.Proxy) { p.Blackhole() }),
-			Thaw:           n.change(false, func(p *redistest.Proxy) { p.Heal() }),
-			HoldReplies: func(tb testing.TB) func() {
-				tb.Helper()
-				n.change(true, func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
-				return func() { n.change(false, func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
-			},
-			HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return fence.Hold(text) },
-			Stop: n.change(true, func(p *redistest.Proxy) {
-				p.Refuse(true)
-				p.Reset()
-			}),
-			Start: func(tb testing.TB) {
-				tb.Helper()
-				for _, s := range cluster.Nodes()[:3] {
-					s.Do(tb, "SCRIPT", "FLUSH")
-				}
-				n.change(false, func(p *redistest.Proxy) { p.Refuse(false) })(tb)
-			},
-			UrgentFirst: true,
-		}
+		return breakable.Cluster(cluster, fence, func(tb testing.TB) transport.Transport {
+			tb.Helper()
+			return over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+		})
 	})
-}
-
-// between is the network between transports and the nodes of a cluster.
-type between struct {
-	fence *redistest.Fence
-	made  []transport.Transport
-	dark  bool // nobody is answered
-}
-
-// change changes the network. When somebody is answered after that, all transports
-// connect to all masters: the suite knows of one connection for commands, which is
-// there or is not.
-func (n *between) change(dark bool, do func(p *redistest.Proxy)) func(testing.TB) {
-	return func(testing.TB) {
-		n.dark = dark
-		n.fence.Each(do)
-		n.connect()
-	}
-}
-
-func (n *between) connect() {
-	for _, tr := range n.made {
-		for _, key := range []string{"bar", "one", "foo"} { // slots 5061, 9084 and 12182
-			for !n.dark {
-				if _, err := do(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
-					break
-				}
-			}
-		}
-	}
 }
 
 // TestConformsWithSentinel is on one set for all cases: what a case breaks it mends.
