@@ -16,16 +16,6 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// clusterKinds runs body on a cluster of each kind of server.
-func clusterKinds(t *testing.T, body func(t *testing.T, c *redistest.Cluster)) {
-	t.Helper()
-	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, redistest.StartCluster(t, 3, 1)) })
-	t.Run("valkey", func(t *testing.T) {
-		t.Parallel()
-		body(t, redistest.StartCluster(t, 3, 1, redistest.WithBinary(redistest.ValkeyBinary(t))))
-	})
-}
-
 // clustered is a deployment of a cluster.
 func clustered(c *redistest.Cluster, publish []string, opts ...Option) locksuite.Deployment {
 	return locksuite.Deployment{
@@ -41,7 +31,7 @@ func clustered(c *redistest.Cluster, publish []string, opts ...Option) locksuite
 // TestLocksInACluster is one story for each kind of server: clusters are dear.
 func TestLocksInACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
+	redistest.EachCluster(t, func(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
 		t.Run("at rest", func(t *testing.T) { locksuite.Run(t, clustered(c, []string{"SPUBLISH", "PUBLISH"})) })
 		t.Run("replicas are waited for", func(t *testing.T) {
@@ -62,7 +52,7 @@ func TestLocksInAClusterWithoutShardedPubSub(t *testing.T) {
 
 func TestConformsInACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, conformsIn)
+	redistest.EachCluster(t, conformsIn)
 }
 
 // conformsIn has one cluster for all cases, and a network of its own for each.

@@ -22,7 +22,7 @@ import (
 
 func TestACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, storyOf)
+	redistest.EachCluster(t, storyOf)
 }
 
 // storyOf is the tests that share a cluster: each mends what it breaks, and the last one

@@ -113,17 +113,7 @@ func TestConformsInTheOldProtocol(t *testing.T) {
 
 func TestConformsInACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, conformsIn)
-}
-
-// clusterKinds runs body on a cluster of each kind of server.
-func clusterKinds(t *testing.T, body func(t *testing.T, c *redistest.Cluster)) {
-	t.Helper()
-	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, redistest.StartCluster(t, 3, 1)) })
-	t.Run("valkey", func(t *testing.T) {
-		t.Parallel()
-		body(t, redistest.StartCluster(t, 3, 1, redistest.WithBinary(redistest.ValkeyBinary(t))))
-	})
+	redistest.EachCluster(t, conformsIn)
 }
 
 // conformsIn has one cluster for all cases, and a network of its own for each.
