@@ -53,14 +53,6 @@ func onServer(t *testing.T, over library, server *servers.Server) transporttest.
 	h := breakable.Harness(proxy)
 	h.New = over.onServer(t, proxy.Addr(), seen.User)
 	h.Do, h.Forbid, h.Patience = seen.Do, seen.Forbid, patience
-	h.Stop = func(testing.TB) {
-		proxy.Refuse(true)
-		proxy.Reset()
-	}
-	h.Start = func(tb testing.TB) {
-		tb.Helper()
-		server.Do(tb, "SCRIPT", "FLUSH") // as if it had been started again
-		proxy.Refuse(false)
-	}
+	h.Stop, h.Start = breakable.Outage(proxy, server.Do, "SCRIPT", "FLUSH")
 	return h
 }

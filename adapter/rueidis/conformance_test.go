@@ -16,24 +16,16 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// proxied is what a proxy can do whatever server is behind it. All transports of a
-// case are over one client, which none of them closes.
-func proxied(t *testing.T, proxy *redistest.Proxy, opt lib.ClientOption) transporttest.Harness {
+// overOne adds New to h: all transports of a case are over one client, which none of them
+// closes.
+func overOne(t *testing.T, opt lib.ClientOption, h transporttest.Harness) transporttest.Harness {
 	t.Helper()
 	client := clientOf(t, opt)
-	h := breakable.Harness(proxy)
 	h.New = func(tb testing.TB) transport.Transport {
 		tb.Helper()
 		return over(tb, client)
 	}
 	return h
-}
-
-func forbid(server *redistest.Server) func(testing.TB, string) {
-	return func(tb testing.TB, cmd string) {
-		tb.Helper()
-		server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)
-	}
 }
 
 func TestConformsBehindABreakableNetwork(t *testing.T) {
@@ -43,13 +35,7 @@ func TestConformsBehindABreakableNetwork(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
 		proxy := redistest.NewProxy(t, server.Addr())
-		h := proxied(t, proxy, plainly(proxy.Addr()))
-		h.Do = server.Do
-		h.Stop = func(testing.TB) { server.Kill() }
-		h.Start = func(testing.TB) { server.Restart() }
-		h.Forbid = forbid(server)
-		h.Replica = breakable.Replica(server)
-		return h
+		return overOne(t, plainly(proxy.Addr()), breakable.Behind(proxy, server))
 	})
 }
 
@@ -59,28 +45,7 @@ func TestConformsOnAValkeyThatIsKilledAndFrozen(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		server := redistest.StartValkey(t)
-		client := clientOf(t, plainly(server.Addr()))
-		kill := func(kind string) func(testing.TB) {
-			return func(tb testing.TB) {
-				tb.Helper()
-				server.KillClients(tb, kind)
-			}
-		}
-		return transporttest.Harness{
-			New: func(tb testing.TB) transport.Transport {
-				tb.Helper()
-				return over(tb, client)
-			},
-			Do:             server.Do,
-			CutConnections: kill("normal"),
-			CutSubscribers: kill("pubsub"),
-			Freeze:         func(testing.TB) { server.Pause() },
-			Thaw:           func(testing.TB) { server.Resume() },
-			Stop:           func(testing.TB) { server.Shutdown() },
-			Start:          func(testing.TB) { server.Restart() },
-			Forbid:         forbid(server),
-			UrgentFirst:    true,
-		}
+		return overOne(t, plainly(server.Addr()), breakable.Alone(server))
 	})
 }
 
@@ -95,19 +60,11 @@ func TestConformsInTheOldProtocol(t *testing.T) {
 		proxy := redistest.NewProxy(t, server.Addr())
 		opt := plainly(proxy.Addr())
 		opt.AlwaysRESP2, opt.DisableCache, opt.DisableRetry, opt.AlwaysPipelining = true, true, true, true
-		h := proxied(t, proxy, opt)
+		h := breakable.Harness(proxy)
 		h.Do = server.Do
 		h.CutSubscribers = func(testing.TB) { server.DropSubscribers() }
-		h.Stop = func(testing.TB) {
-			proxy.Refuse(true)
-			proxy.Reset()
-		}
-		h.Start = func(tb testing.TB) {
-			tb.Helper()
-			server.Do(tb, "FLUSHALL")
-			proxy.Refuse(false)
-		}
-		return h
+		h.Stop, h.Start = breakable.Outage(proxy, server.Do, "FLUSHALL")
+		return overOne(t, opt, h)
 	})
 }
 
@@ -156,7 +113,7 @@ func TestConformsWithSentinel(t *testing.T) {
 			Thaw:           func(testing.TB) { master.Resume() },
 			Forbid: func(tb testing.TB, cmd string) {
 				tb.Helper()
-				forbid(master)(tb, cmd)
+				breakable.Forbid(master)(tb, cmd)
 				tb.Cleanup(func() { master.Do(tb, "ACL", "SETUSER", "default", "+"+cmd) })
 			},
 		}

@@ -34,7 +34,7 @@ func (n *network) connect() {
 	for _, tr := range n.made {
 		for _, key := range masters {
 			for !n.dark {
-				if err := get(tr, key); err == nil || errors.Is(err, transport.ErrClosed) {
+				if err := run(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
 					break
 				}
 			}
@@ -49,7 +49,7 @@ func (n *network) miss(tb testing.TB) {
 	for _, tr := range n.made {
 		for _, key := range masters {
 			for limit := time.Now().Add(time.Minute); ; {
-				err := get(tr, key)
+				err := run(tr, "GET", key)
 				if errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrClosed) {
 					break
 				}
@@ -61,10 +61,10 @@ func (n *network) miss(tb testing.TB) {
 	}
 }
 
-// get runs GET.
-func get(tr transport.Transport, key string) error {
+// run runs a command with one key and no more.
+func run(tr transport.Transport, cmd, key string) error {
 	came := make(chan error, 1)
-	tr.Start(&transport.Call{Command: "GET", NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
+	tr.Start(&transport.Call{Command: cmd, NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
 	return <-came
 }
 
