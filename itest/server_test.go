@@ -23,14 +23,7 @@ func TestOnOneServer(t *testing.T) {
 		for _, over := range libraries {
 			t.Run("locks over "+over.name, func(t *testing.T) {
 				t.Parallel()
-				locksuite.Run(t, locksuite.Deployment{
-					New: over.onServer(t, server.Addr, ""),
-					Do: func(tb testing.TB, _, cmd string, args ...any) any {
-						tb.Helper()
-						return server.Do(tb, cmd, args...)
-					},
-					Publish: []string{"PUBLISH"},
-				})
+				locksuite.Run(t, locksuite.OnServer(server, over.onServer(t, server.Addr, "")))
 			})
 			t.Run("conformance over "+over.name, func(t *testing.T) {
 				t.Parallel()

@@ -35,10 +35,7 @@ func TestLocksInACluster(t *testing.T) {
 		t.Helper()
 		t.Run("at rest", func(t *testing.T) { locksuite.Run(t, clustered(c, []string{"SPUBLISH", "PUBLISH"})) })
 		t.Run("replicas are waited for", func(t *testing.T) {
-			clustered(c, nil).WaitsForReplicas(t, locksuite.Replicas{
-				Masters: c.Nodes()[:3], Servers: c.Nodes()[3:], Each: 1,
-				Move: func(tb testing.TB, name string) { tb.Helper(); elsewhere(tb, c, name) },
-			})
+			clustered(c, nil).WaitsForReplicas(t, locksuite.ReplicasOf(c))
 		})
 		t.Run("slots move", func(t *testing.T) { slotsMove(t, c) })
 	})
@@ -87,16 +84,6 @@ func progress(crowds []*locksuite.Crowd) {
 	for _, crowd := range crowds {
 		crowd.AwaitProgress(10)
 	}
-}
-
-// elsewhere moves the slot of name to another master.
-func elsewhere(tb testing.TB, c *redistest.Cluster, name string) {
-	tb.Helper()
-	to := c.Nodes()[0]
-	if to == c.Owner(tb, name) {
-		to = c.Nodes()[1]
-	}
-	c.MoveSlot(tb, codec.Slot(name), to, nil)
 }
 
 // slotsMove moves the slot while workers hold and want the locks in it, there and back.

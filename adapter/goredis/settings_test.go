@@ -97,17 +97,10 @@ func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server.Addr())
-	locksuite.Deployment{
-		New: func(tb testing.TB) transport.Transport {
-			tb.Helper()
-			return over(tb, redis.NewClient(reckless(proxy.Addr())))
-		},
-		Do: func(tb testing.TB, _, cmd string, args ...any) any {
-			tb.Helper()
-			return server.Do(tb, cmd, args...)
-		},
-		Publish: []string{"PUBLISH"},
-	}.LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
+	locksuite.OnServer(server, func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, redis.NewClient(reckless(proxy.Addr())))
+	}).LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
 		proxy.Reset()
 		proxy.Heal()
 	})

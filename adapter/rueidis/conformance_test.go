@@ -20,11 +20,7 @@ import (
 // closes.
 func overOne(t *testing.T, opt lib.ClientOption, h transporttest.Harness) transporttest.Harness {
 	t.Helper()
-	client := clientOf(t, opt)
-	h.New = func(tb testing.TB) transport.Transport {
-		tb.Helper()
-		return over(tb, client)
-	}
+	h.New = sharing(clientOf(t, opt))
 	return h
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
@@ -188,8 +189,7 @@ func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr())
 	opt := plainly(proxy.Addr())
 	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.ConnLifetime = time.Hour, -1, 200*time.Millisecond
-	client := clientOf(t, opt)
-	deployment(client, onOne(server), "PUBLISH").LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
+	locksuite.OnServer(server, sharing(clientOf(t, opt))).LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
 		proxy.Reset()
 		proxy.Heal()
 	})
