@@ -1,10 +1,8 @@
 package itest
 
 import (
-	"fmt"
 	"testing"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/locksuite"
@@ -61,50 +59,16 @@ func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deploym
 func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harness {
 	t.Helper()
 	fence := redistest.NewFenceAt(t, c.Addrs()...)
-	network := breakable.NewNetwork(fence)
-	flush := func(tb testing.TB) {
-		tb.Helper()
-		for _, master := range c.Masters {
-			master.Do(tb, "SCRIPT", "FLUSH")
-		}
-	}
 	// Said, and not found out: nobody has to be asked.
 	sharding := transport.ShardingOff
 	if c.Sharded {
 		sharding = transport.ShardingOn
 	}
-	h := network.Harness(flush)
+	nodes := breakable.Nodes{Do: c.Do, Sharded: c.Sharded}
+	for _, master := range c.Masters {
+		nodes.OnMaster = append(nodes.OnMaster, master.Do)
+	}
+	h := nodes.Harness(fence, over.onCluster(t, cluster{addrs: c.Addrs(), dial: fence.Dial, sharding: sharding}))
 	h.Patience = patience
-	open := over.onCluster(t, cluster{addrs: c.Addrs(), dial: fence.Dial, sharding: sharding})
-	h.New = func(tb testing.TB) transport.Transport {
-		tb.Helper()
-		return network.Add(open(tb))
-	}
-	h.Do = func(tb testing.TB, cmd string, args ...any) any {
-		tb.Helper()
-		if cmd == "SCRIPT" {
-			flush(tb)
-			return nil
-		}
-		return c.Do(tb, fmt.Sprint(args[0]), cmd, args...)
-	}
-	h.Subscribers = func(tb testing.TB, channel string) int64 { tb.Helper(); return subscribers(tb, c, channel) }
 	return h
-}
-
-// subscribers returns how many listen to a channel at the master of its slot.
-func subscribers(tb testing.TB, c *servers.Cluster, channel string) (sum int64) {
-	tb.Helper()
-	asks := []string{"NUMSUB"}
-	if c.Sharded {
-		asks = append(asks, "SHARDNUMSUB")
-	}
-	for _, ask := range asks {
-		pair, err := redis.Values(c.Do(tb, channel, "PUBSUB", ask, channel), nil)
-		require.NoError(tb, err)
-		n, err := redis.Int64(pair[1], nil)
-		require.NoError(tb, err)
-		sum += n
-	}
-	return sum
 }

@@ -23,14 +23,7 @@ func TestOnOneServer(t *testing.T) {
 		for _, over := range libraries {
 			t.Run("locks over "+over.name, func(t *testing.T) {
 				t.Parallel()
-				locksuite.Run(t, locksuite.Deployment{
-					New: over.onServer(t, server.Addr, ""),
-					Do: func(tb testing.TB, _, cmd string, args ...any) any {
-						tb.Helper()
-						return server.Do(tb, cmd, args...)
-					},
-					Publish: []string{"PUBLISH"},
-				})
+				locksuite.Run(t, locksuite.OnServer(server, over.onServer(t, server.Addr, "")))
 			})
 			t.Run("conformance over "+over.name, func(t *testing.T) {
 				t.Parallel()
@@ -53,14 +46,6 @@ func onServer(t *testing.T, over library, server *servers.Server) transporttest.
 	h := breakable.Harness(proxy)
 	h.New = over.onServer(t, proxy.Addr(), seen.User)
 	h.Do, h.Forbid, h.Patience = seen.Do, seen.Forbid, patience
-	h.Stop = func(testing.TB) {
-		proxy.Refuse(true)
-		proxy.Reset()
-	}
-	h.Start = func(tb testing.TB) {
-		tb.Helper()
-		server.Do(tb, "SCRIPT", "FLUSH") // as if it had been started again
-		proxy.Refuse(false)
-	}
+	h.Stop, h.Start = breakable.Outage(proxy, server.Do, "SCRIPT", "FLUSH")
 	return h
 }

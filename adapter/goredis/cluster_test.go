@@ -1,12 +1,9 @@
 package goredis
 
 import (
-	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,19 +11,10 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
-
-// clusterKinds runs body on a cluster of each kind of server.
-func clusterKinds(t *testing.T, body func(t *testing.T, c *redistest.Cluster)) {
-	t.Helper()
-	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, redistest.StartCluster(t, 3, 1)) })
-	t.Run("valkey", func(t *testing.T) {
-		t.Parallel()
-		body(t, redistest.StartCluster(t, 3, 1, redistest.WithBinary(redistest.ValkeyBinary(t))))
-	})
-}
 
 // clustered is a deployment of a cluster.
 func clustered(c *redistest.Cluster, publish []string, opts ...Option) locksuite.Deployment {
@@ -43,14 +31,11 @@ func clustered(c *redistest.Cluster, publish []string, opts ...Option) locksuite
 // TestLocksInACluster is one story for each kind of server: clusters are dear.
 func TestLocksInACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, func(t *testing.T, c *redistest.Cluster) {
+	redistest.EachCluster(t, func(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
 		t.Run("at rest", func(t *testing.T) { locksuite.Run(t, clustered(c, []string{"SPUBLISH", "PUBLISH"})) })
 		t.Run("replicas are waited for", func(t *testing.T) {
-			clustered(c, nil).WaitsForReplicas(t, locksuite.Replicas{
-				Masters: c.Nodes()[:3], Servers: c.Nodes()[3:], Each: 1,
-				Move: func(tb testing.TB, name string) { tb.Helper(); elsewhere(tb, c, name) },
-			})
+			clustered(c, nil).WaitsForReplicas(t, locksuite.ReplicasOf(c))
 		})
 		t.Run("slots move", func(t *testing.T) { slotsMove(t, c) })
 	})
@@ -62,126 +47,24 @@ func TestLocksInAClusterWithoutShardedPubSub(t *testing.T) {
 	locksuite.Run(t, clustered(c, []string{"PUBLISH"}))
 }
 
-// fence is a network in front of the nodes of a cluster.
-type fence struct {
-	*redistest.Fence
-	made []transport.Transport // through it
-	dark atomic.Bool           // nobody is answered
-}
-
-// each makes a fault of what is done to every proxy.
-func (f *fence) each(do func(p *redistest.Proxy)) func(testing.TB) {
-	return func(testing.TB) { f.Each(do) }
-}
-
-func (f *fence) harness() transporttest.Harness {
-	reset := f.each((*redistest.Proxy).Reset)
-	return transporttest.Harness{
-		CutConnections: reset,
-		CutSubscribers: reset,
-		Freeze: func(tb testing.TB) {
-			tb.Helper()
-			f.dark.Store(true)
-			f.each(func(p *redistest.Proxy) { p.Blackhole() })(tb)
-		},
-		Thaw: func(tb testing.TB) {
-			tb.Helper()
-			f.each(func(p *redistest.Proxy) { p.Heal() })(tb)
-			f.dark.Store(false)
-			f.connectAll()
-		},
-		HoldReplies: func(tb testing.TB) func() {
-			tb.Helper()
-			f.dark.Store(true)
-			f.each(func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
-			return func() {
-				f.each(func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb)
-				f.dark.Store(false)
-				f.connectAll()
-			}
-		},
-		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return f.Hold(text) },
-		Stop: func(tb testing.TB) {
-			tb.Helper()
-			f.dark.Store(true)
-			f.each(func(p *redistest.Proxy) {
-				p.Refuse(true)
-				p.Reset()
-			})(tb)
-		},
-		UrgentFirst: true,
-	}
-}
-
-// connectAll makes the transports connect to all masters, unless nobody is answered: the
-// suite knows of one connection for commands, which is there or is not.
-func (f *fence) connectAll() {
-	for _, tr := range f.made {
-		for _, key := range []string{"bar", "one", "foo"} { // slots 5061, 9084 and 12182
-			for !f.dark.Load() {
-				if _, err := ask(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
-					break
-				}
-			}
-		}
-	}
-}
-
 func TestConformsInACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, conformsIn)
+	redistest.EachCluster(t, conformsIn)
 }
 
+// conformsIn has one cluster for all cases, and a network of its own for each.
 func conformsIn(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
-		f := &fence{Fence: redistest.NewFence(t, c.Nodes()...)}
-		h := f.harness()
-		h.CutConnections = func(tb testing.TB) {
+		fence := redistest.NewFence(t, c.Nodes()...)
+		return breakable.Cluster(c, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			f.each((*redistest.Proxy).Reset)(tb)
-			f.connectAll()
-		}
-		h.New = func(tb testing.TB) transport.Transport {
-			tb.Helper()
-			tr := over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
-				Addrs: c.Addrs(), Dialer: f.Dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
+			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
+				Addrs: c.Addrs(), Dialer: fence.Dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
 			}), WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
-			f.made = append(f.made, tr)
-			f.connectAll()
-			return tr
-		}
-		h.Do = func(tb testing.TB, cmd string, args ...any) any {
-			tb.Helper()
-			if cmd != "SCRIPT" {
-				return c.Do(tb, cmd, args...)
-			}
-			for _, s := range c.Nodes()[:3] {
-				s.Do(tb, cmd, args...)
-			}
-			return nil
-		}
-		h.Subscribers = func(tb testing.TB, channel string) (sum int64) {
-			tb.Helper()
-			for _, ask := range []string{"NUMSUB", "SHARDNUMSUB"} {
-				pair, err := redis.Values(c.DoAt(tb, channel, "PUBSUB", ask, channel), nil)
-				require.NoError(tb, err)
-				n, err := redis.Int64(pair[1], nil)
-				require.NoError(tb, err)
-				sum += n
-			}
-			return sum
-		}
-		h.Start = func(tb testing.TB) {
-			tb.Helper()
-			h.Do(tb, "SCRIPT", "FLUSH")
-			f.each(func(p *redistest.Proxy) { p.Refuse(false) })(tb)
-			f.dark.Store(false)
-			f.connectAll()
-		}
-		return h
+		})
 	})
 }
 
@@ -201,16 +84,6 @@ func progress(crowds []*locksuite.Crowd) {
 	for _, crowd := range crowds {
 		crowd.AwaitProgress(10)
 	}
-}
-
-// elsewhere moves the slot of name to another master.
-func elsewhere(tb testing.TB, c *redistest.Cluster, name string) {
-	tb.Helper()
-	to := c.Nodes()[0]
-	if to == c.Owner(tb, name) {
-		to = c.Nodes()[1]
-	}
-	c.MoveSlot(tb, codec.Slot(name), to, nil)
 }
 
 // slotsMove moves the slot while workers hold and want the locks in it, there and back.

@@ -33,16 +33,6 @@ func reckless(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1, MaxActiveConns: 1, PipelinePoolSize: -1}
 }
 
-// proxied is what a proxy can do whatever server is behind it.
-func proxied(proxy *redistest.Proxy) transporttest.Harness {
-	h := breakable.Harness(proxy)
-	h.Stop = func(testing.TB) {
-		proxy.Refuse(true)
-		proxy.Reset()
-	}
-	return h
-}
-
 func TestConformsOnOneServer(t *testing.T) {
 	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -50,18 +40,10 @@ func TestConformsOnOneServer(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
 		proxy := redistest.NewProxy(t, server.Addr())
-		h := proxied(proxy)
+		h := breakable.Behind(proxy, server)
 		h.New = func(tb testing.TB) transport.Transport {
 			tb.Helper()
 			return over(tb, redis.NewClient(reckless(proxy.Addr())))
-		}
-		h.Do = server.Do
-		h.Stop = func(testing.TB) { server.Kill() }
-		h.Start = func(testing.TB) { server.Restart() }
-		h.Replica = breakable.Replica(server)
-		h.Forbid = func(tb testing.TB, cmd string) {
-			tb.Helper()
-			server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)
 		}
 		return h
 	})
@@ -93,17 +75,13 @@ func TestConformsOnAMasterOfSentinels(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		proxy := redistest.NewProxy(t, master.Addr())
-		h := proxied(proxy)
+		h := breakable.Harness(proxy)
 		h.New = func(tb testing.TB) transport.Transport {
 			tb.Helper()
 			return over(tb, redis.NewFailoverClient(failoverOptions(set, master.Addr(), proxy)))
 		}
 		h.Do = master.Do
-		h.Start = func(tb testing.TB) {
-			tb.Helper()
-			master.Do(tb, "SCRIPT", "FLUSH")
-			proxy.Refuse(false)
-		}
+		h.Stop, h.Start = breakable.Outage(proxy, master.Do, "SCRIPT", "FLUSH")
 		return h
 	})
 }

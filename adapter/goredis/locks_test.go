@@ -15,32 +15,18 @@ import (
 func TestLocksOnOneServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	locksuite.Run(t, locksuite.Deployment{
-		New: func(tb testing.TB) transport.Transport {
-			tb.Helper()
-			return over(tb, redis.NewClient(reckless(server.Addr())))
-		},
-		Do: func(tb testing.TB, _, cmd string, args ...any) any {
-			tb.Helper()
-			return server.Do(tb, cmd, args...)
-		},
-		Publish: []string{"PUBLISH"},
-	})
+	locksuite.Run(t, locksuite.OnServer(server, func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, redis.NewClient(reckless(server.Addr())))
+	}))
 }
 
 // sentineled is a deployment of what Sentinels watch.
 func sentineled(set *redistest.Sentinels) locksuite.Deployment {
-	return locksuite.Deployment{
-		New: func(tb testing.TB) transport.Transport {
-			tb.Helper()
-			return over(tb, redis.NewFailoverClient(failoverOptions(set, "", nil)))
-		},
-		Do: func(tb testing.TB, _, cmd string, args ...any) any {
-			tb.Helper()
-			return set.Do(tb, cmd, args...)
-		},
-		Publish: []string{"PUBLISH"},
-	}
+	return locksuite.OnServer(set, func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, redis.NewFailoverClient(failoverOptions(set, "", nil)))
+	})
 }
 
 func TestLocksOnAMasterOfSentinels(t *testing.T) {

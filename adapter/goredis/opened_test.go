@@ -30,10 +30,7 @@ func TestLocksInAClusterThatWasOpened(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 1)
 	d := clustered(c, []string{"SPUBLISH", "PUBLISH"})
 	d.Open = opened("redis-cluster://" + c.Addrs()[0] + "," + c.Addrs()[1])
-	d.WaitsForReplicas(t, locksuite.Replicas{
-		Masters: c.Nodes()[:3], Servers: c.Nodes()[3:], Each: 1,
-		Move: func(tb testing.TB, name string) { tb.Helper(); elsewhere(tb, c, name) },
-	})
+	d.WaitsForReplicas(t, locksuite.ReplicasOf(c))
 	locksuite.Run(t, d)
 }
 

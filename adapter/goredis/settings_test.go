@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -96,17 +97,10 @@ func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server.Addr())
-	locksuite.Deployment{
-		New: func(tb testing.TB) transport.Transport {
-			tb.Helper()
-			return over(tb, redis.NewClient(reckless(proxy.Addr())))
-		},
-		Do: func(tb testing.TB, _, cmd string, args ...any) any {
-			tb.Helper()
-			return server.Do(tb, cmd, args...)
-		},
-		Publish: []string{"PUBLISH"},
-	}.LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
+	locksuite.OnServer(server, func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, redis.NewClient(reckless(proxy.Addr())))
+	}).LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
 		proxy.Reset()
 		proxy.Heal()
 	})
@@ -118,19 +112,5 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := reckless(proxy.Addr())
 	opt.DialTimeout = time.Second
-	tr := over(t, redis.NewClient(opt), WithReplyLimit(time.Second))
-	key := redistest.Key(t)
-	_, err := ask(tr, "INCR", key)
-	require.NoError(t, err)
-	proxy.Blackhole()
-	began := time.Now()
-	_, err = ask(tr, "INCR", key)
-	require.ErrorIs(t, err, transport.ErrUncertain)
-	_, err = ask(tr, "INCR", key)
-	require.ErrorIs(t, err, transport.ErrNotSent)
-	require.Less(t, time.Since(began), 10*time.Second)
-	began = time.Now()
-	require.NoError(t, tr.Close())
-	require.Less(t, time.Since(began), 5*time.Second)
-	proxy.Heal()
+	breakable.Silence(t, proxy, over(t, redis.NewClient(opt), WithReplyLimit(time.Second)))
 }

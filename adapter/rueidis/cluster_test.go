@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -22,7 +21,7 @@ import (
 
 func TestACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, storyOf)
+	redistest.EachCluster(t, storyOf)
 }
 
 // storyOf is the tests that share a cluster: each mends what it breaks, and the last one
@@ -172,7 +171,7 @@ func slotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
 	sub := subscribe(t, tr, channel)
 	l := loadOn(t, tr, key)
 	for range 3 {
-		move(t, cluster, key)
+		locksuite.MoveAway(t, cluster, key)
 		require.True(t, event(t, sub).Gap)
 		cluster.Do(t, "SPUBLISH", channel, "SPUBLISH")
 		for e := event(t, sub); e.Payload != "SPUBLISH"; {
@@ -191,7 +190,7 @@ func slotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
 
 // locksIn is the cluster for locks.
 func locksIn(cluster *redistest.Cluster, client lib.Client) locksuite.Deployment {
-	return deployment(client, cluster.DoAt, "SPUBLISH", "PUBLISH")
+	return locksuite.Deployment{New: sharing(client), Do: cluster.DoAt, Publish: []string{"SPUBLISH", "PUBLISH"}}
 }
 
 func locksOfBothKinds(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
@@ -201,10 +200,7 @@ func locksOfBothKinds(t *testing.T, cluster *redistest.Cluster, client lib.Clien
 
 func locksWaitForReplicas(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
 	t.Helper()
-	locksIn(cluster, client).WaitsForReplicas(t, locksuite.Replicas{
-		Masters: cluster.Nodes()[:3], Servers: cluster.Nodes()[3:], Each: 1,
-		Move: func(tb testing.TB, name string) { tb.Helper(); move(tb, cluster, name) },
-	})
+	locksIn(cluster, client).WaitsForReplicas(t, locksuite.ReplicasOf(cluster))
 }
 
 func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Client) {
@@ -214,22 +210,12 @@ func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Cl
 		crowd := locksIn(cluster, client).StartCrowd(t, kind, 4, name)
 		crowd.AwaitProgress(10)
 		for range 2 {
-			move(t, cluster, name)
+			locksuite.MoveAway(t, cluster, name)
 			crowd.AwaitProgress(10)
 		}
 		v := crowd.Exclusive()
 		assert.Zero(t, v.Lost, kind.Name)
 	}
-}
-
-// move moves the slot of key to another master.
-func move(tb testing.TB, cluster *redistest.Cluster, key string) {
-	tb.Helper()
-	from, to := cluster.Owner(tb, key), cluster.Nodes()[0]
-	if to == from {
-		to = cluster.Nodes()[1]
-	}
-	cluster.MoveSlot(tb, codec.Slot(key), to, func() { <-time.After(50 * time.Millisecond) })
 }
 
 func masterIsKilled(t *testing.T, cluster *redistest.Cluster, client lib.Client) {

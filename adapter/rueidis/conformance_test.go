@@ -3,7 +3,6 @@ package rueidis_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"testing"
 	"time"
@@ -17,24 +16,12 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// proxied is what a proxy can do whatever server is behind it. All transports of a
-// case are over one client, which none of them closes.
-func proxied(t *testing.T, proxy *redistest.Proxy, opt lib.ClientOption) transporttest.Harness {
+// overOne adds New to h: all transports of a case are over one client, which none of them
+// closes.
+func overOne(t *testing.T, opt lib.ClientOption, h transporttest.Harness) transporttest.Harness {
 	t.Helper()
-	client := clientOf(t, opt)
-	h := breakable.Harness(proxy)
-	h.New = func(tb testing.TB) transport.Transport {
-		tb.Helper()
-		return over(tb, client)
-	}
+	h.New = sharing(clientOf(t, opt))
 	return h
-}
-
-func forbid(server *redistest.Server) func(testing.TB, string) {
-	return func(tb testing.TB, cmd string) {
-		tb.Helper()
-		server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)
-	}
 }
 
 func TestConformsBehindABreakableNetwork(t *testing.T) {
@@ -44,13 +31,7 @@ func TestConformsBehindABreakableNetwork(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
 		proxy := redistest.NewProxy(t, server.Addr())
-		h := proxied(t, proxy, plainly(proxy.Addr()))
-		h.Do = server.Do
-		h.Stop = func(testing.TB) { server.Kill() }
-		h.Start = func(testing.TB) { server.Restart() }
-		h.Forbid = forbid(server)
-		h.Replica = breakable.Replica(server)
-		return h
+		return overOne(t, plainly(proxy.Addr()), breakable.Behind(proxy, server))
 	})
 }
 
@@ -60,28 +41,7 @@ func TestConformsOnAValkeyThatIsKilledAndFrozen(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		server := redistest.StartValkey(t)
-		client := clientOf(t, plainly(server.Addr()))
-		kill := func(kind string) func(testing.TB) {
-			return func(tb testing.TB) {
-				tb.Helper()
-				server.KillClients(tb, kind)
-			}
-		}
-		return transporttest.Harness{
-			New: func(tb testing.TB) transport.Transport {
-				tb.Helper()
-				return over(tb, client)
-			},
-			Do:             server.Do,
-			CutConnections: kill("normal"),
-			CutSubscribers: kill("pubsub"),
-			Freeze:         func(testing.TB) { server.Pause() },
-			Thaw:           func(testing.TB) { server.Resume() },
-			Stop:           func(testing.TB) { server.Shutdown() },
-			Start:          func(testing.TB) { server.Restart() },
-			Forbid:         forbid(server),
-			UrgentFirst:    true,
-		}
+		return overOne(t, plainly(server.Addr()), breakable.Alone(server))
 	})
 }
 
@@ -96,35 +56,17 @@ func TestConformsInTheOldProtocol(t *testing.T) {
 		proxy := redistest.NewProxy(t, server.Addr())
 		opt := plainly(proxy.Addr())
 		opt.AlwaysRESP2, opt.DisableCache, opt.DisableRetry, opt.AlwaysPipelining = true, true, true, true
-		h := proxied(t, proxy, opt)
+		h := breakable.Harness(proxy)
 		h.Do = server.Do
 		h.CutSubscribers = func(testing.TB) { server.DropSubscribers() }
-		h.Stop = func(testing.TB) {
-			proxy.Refuse(true)
-			proxy.Reset()
-		}
-		h.Start = func(tb testing.TB) {
-			tb.Helper()
-			server.Do(tb, "FLUSHALL")
-			proxy.Refuse(false)
-		}
-		return h
+		h.Stop, h.Start = breakable.Outage(proxy, server.Do, "FLUSHALL")
+		return overOne(t, opt, h)
 	})
 }
 
 func TestConformsInACluster(t *testing.T) {
 	t.Parallel()
-	clusterKinds(t, conformsIn)
-}
-
-// clusterKinds runs body on a cluster of each kind of server.
-func clusterKinds(t *testing.T, body func(t *testing.T, c *redistest.Cluster)) {
-	t.Helper()
-	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, redistest.StartCluster(t, 3, 1)) })
-	t.Run("valkey", func(t *testing.T) {
-		t.Parallel()
-		body(t, redistest.StartCluster(t, 3, 1, redistest.WithBinary(redistest.ValkeyBinary(t))))
-	})
+	redistest.EachCluster(t, conformsIn)
 }
 
 // conformsIn has one cluster for all cases, and a network of its own for each.
@@ -134,98 +76,17 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 		t.Helper()
 		t.Parallel()
 		fence := redistest.NewFence(t, cluster.Nodes()...)
-		each := func(do func(p *redistest.Proxy)) func(testing.TB) {
-			return func(testing.TB) { fence.Each(do) }
-		}
 		client := clientOf(t, lib.ClientOption{
 			InitAddress: cluster.Addrs(),
 			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				return fence.Dial(ctx, "tcp", addr)
 			},
 		})
-		n := &between{fence: fence}
-		return transporttest.Harness{
-			New: func(tb testing.TB) transport.Transport {
-				tb.Helper()
-				tr := over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
-				n.made = append(n.made, tr)
-				n.connect()
-				return tr
-			},
-			Do: func(tb testing.TB, cmd string, args ...any) any {
-				tb.Helper()
-				if cmd != "SCRIPT" {
-					return cluster.Do(tb, cmd, args...)
-				}
-				for _, s := range cluster.Nodes()[:3] {
-					s.Do(tb, cmd, args...)
-				}
-				return nil
-			},
-			Subscribers: func(tb testing.TB, channel string) (sum int64) {
-				tb.Helper()
-				for _, ask := range []string{"NUMSUB", "SHARDNUMSUB"} {
-					sum += cluster.DoAt(tb, channel, "PUBSUB", ask, channel).([]any)[1].(int64)
-				}
-				return sum
-			},
-			CutConnections: func(tb testing.TB) {
-				tb.Helper()
-				n.change(n.dark, (*redistest.Proxy).Reset)(tb)
-			},
-			CutSubscribers: each((*redistest.Proxy).Reset),
-			Freeze:         n.change(true, func(p *redistest.Proxy) { p.Blackhole() }),
-			Thaw:           n.change(false, func(p *redistest.Proxy) { p.Heal() }),
-			HoldReplies: func(tb testing.TB) func() {
-				tb.Helper()
-				n.change(true, func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
-				return func() { n.change(false, func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
-			},
-			HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return fence.Hold(text) },
-			Stop: n.change(true, func(p *redistest.Proxy) {
-				p.Refuse(true)
-				p.Reset()
-			}),
-			Start: func(tb testing.TB) {
-				tb.Helper()
-				for _, s := range cluster.Nodes()[:3] {
-					s.Do(tb, "SCRIPT", "FLUSH")
-				}
-				n.change(false, func(p *redistest.Proxy) { p.Refuse(false) })(tb)
-			},
-			UrgentFirst: true,
-		}
+		return breakable.Cluster(cluster, fence, func(tb testing.TB) transport.Transport {
+			tb.Helper()
+			return over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+		})
 	})
-}
-
-// between is the network between transports and the nodes of a cluster.
-type between struct {
-	fence *redistest.Fence
-	made  []transport.Transport
-	dark  bool // nobody is answered
-}
-
-// change changes the network. When somebody is answered after that, all transports
-// connect to all masters: the suite knows of one connection for commands, which is
-// there or is not.
-func (n *between) change(dark bool, do func(p *redistest.Proxy)) func(testing.TB) {
-	return func(testing.TB) {
-		n.dark = dark
-		n.fence.Each(do)
-		n.connect()
-	}
-}
-
-func (n *between) connect() {
-	for _, tr := range n.made {
-		for _, key := range []string{"bar", "one", "foo"} { // slots 5061, 9084 and 12182
-			for !n.dark {
-				if _, err := do(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
-					break
-				}
-			}
-		}
-	}
 }
 
 // TestConformsWithSentinel is on one set for all cases: what a case breaks it mends.
@@ -248,7 +109,7 @@ func TestConformsWithSentinel(t *testing.T) {
 			Thaw:           func(testing.TB) { master.Resume() },
 			Forbid: func(tb testing.TB, cmd string) {
 				tb.Helper()
-				forbid(master)(tb, cmd)
+				breakable.Forbid(master)(tb, cmd)
 				tb.Cleanup(func() { master.Do(tb, "ACL", "SETUSER", "default", "+"+cmd) })
 			},
 		}

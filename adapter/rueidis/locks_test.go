@@ -10,29 +10,16 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// deployment is a client's, and what runs a command where a key is.
-func deployment(client lib.Client, do func(tb testing.TB, key, cmd string, args ...any) any, publish ...string) locksuite.Deployment {
-	return locksuite.Deployment{
-		New: func(tb testing.TB) transport.Transport {
-			tb.Helper()
-			return over(tb, client)
-		},
-		Do: do, Publish: publish,
-	}
-}
-
-// onOne is Do on one server.
-func onOne(s interface {
-	Do(tb testing.TB, cmd string, args ...any) any
-}) func(tb testing.TB, key, cmd string, args ...any) any {
-	return func(tb testing.TB, _, cmd string, args ...any) any {
+// sharing returns what makes transports over client.
+func sharing(client lib.Client) func(testing.TB) transport.Transport {
+	return func(tb testing.TB) transport.Transport {
 		tb.Helper()
-		return s.Do(tb, cmd, args...)
+		return over(tb, client)
 	}
 }
 
 func TestLocksOnOneServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	locksuite.Run(t, deployment(clientOf(t, plainly(server.Addr())), onOne(server), "PUBLISH"))
+	locksuite.Run(t, locksuite.OnServer(server, sharing(clientOf(t, plainly(server.Addr())))))
 }

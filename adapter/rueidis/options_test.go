@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/locksuite"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -72,22 +74,7 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := plainly(proxy.Addr())
 	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.Dialer.Timeout = time.Hour, -1, 5*time.Second
-	client := clientOf(t, opt)
-	tr := opened(t, client, rueidis.WithReplyLimit(time.Second), rueidis.WithDialTimeout(time.Second))
-	key := redistest.Key(t)
-	_, err := do(tr, "INCR", key)
-	require.NoError(t, err)
-	proxy.Blackhole()
-	began := time.Now()
-	_, err = do(tr, "INCR", key)
-	require.ErrorIs(t, err, transport.ErrUncertain)
-	_, err = do(tr, "INCR", key)
-	require.ErrorIs(t, err, transport.ErrNotSent)
-	assert.Less(t, time.Since(began), 10*time.Second)
-	began = time.Now()
-	require.NoError(t, tr.Close())
-	assert.Less(t, time.Since(began), 5*time.Second, "Close waits for rueidis to let go")
-	proxy.Heal()
+	breakable.Silence(t, proxy, over(t, clientOf(t, opt), rueidis.WithReplyLimit(time.Second), rueidis.WithDialTimeout(time.Second)))
 }
 
 // TestTheClientIsLeftAsItWas uses it before, beside and after a transport.
@@ -202,8 +189,7 @@ func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr())
 	opt := plainly(proxy.Addr())
 	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.ConnLifetime = time.Hour, -1, 200*time.Millisecond
-	client := clientOf(t, opt)
-	deployment(client, onOne(server), "PUBLISH").LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
+	locksuite.OnServer(server, sharing(clientOf(t, opt))).LeavesInTime(t, func() { proxy.Blackhole(redistest.ToClient) }, func() {
 		proxy.Reset()
 		proxy.Heal()
 	})

@@ -162,11 +162,10 @@ func TestLocksWithSentinel(t *testing.T) {
 	t.Parallel()
 	set := redistest.StartSentinels(t, time.Minute, redistest.WithBinary(redistest.ValkeyBinary(t)))
 	client := clientOf(t, sentinels(set))
-	d := deployment(client, onOne(set), "PUBLISH")
-	d.New = func(tb testing.TB) transport.Transport {
+	d := locksuite.OnServer(set, func(tb testing.TB) transport.Transport {
 		tb.Helper()
 		return over(tb, client, rueidis.WithClientOption(sentinels(set)))
-	}
+	})
 	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
 	locksuite.Run(t, d)
 }

@@ -117,12 +117,7 @@ func TestMutant(t *testing.T) {
 		t.Helper()
 		server := redistest.Start(t)
 		proxy := redistest.NewProxy(t, server.Addr())
-		h := proxied(proxy)
-		h.Do = server.Do
-		h.Stop = func(testing.TB) { server.Kill() }
-		h.Start = func(testing.TB) { server.Restart() }
-		h.Forbid = forbid(server)
-		h.Replica = breakable.Replica(server)
+		h := breakable.Behind(proxy, server)
 		h.New = func(testing.TB) transport.Transport { return m.wrap(redigoTo(proxy.Addr())) }
 		h.Patience = 3 * time.Second
 		return h

@@ -46,18 +46,8 @@ func behindProxy(t *testing.T) transporttest.Harness {
 	t.Helper()
 	t.Parallel()
 	server := redistest.Start(t)
-	h := proxied(redistest.NewProxy(t, server.Addr()))
-	h.Do = server.Do
-	h.Stop = func(testing.TB) { server.Kill() }
-	h.Start = func(testing.TB) { server.Restart() }
-	h.Forbid = forbid(server)
-	h.Replica = breakable.Replica(server)
-	return h
-}
-
-// proxied is what a proxy can do whatever server is behind it.
-func proxied(proxy *redistest.Proxy) transporttest.Harness {
-	h := breakable.Harness(proxy)
+	proxy := redistest.NewProxy(t, server.Addr())
+	h := breakable.Behind(proxy, server)
 	h.New = newRedigoTo(proxy.Addr())
 	return h
 }
@@ -67,38 +57,15 @@ func TestRedigoConformsBehindABreakableNetwork(t *testing.T) {
 	transporttest.Run(t, behindProxy)
 }
 
-func kill(server *redistest.Server, kind string) func(testing.TB) {
-	return func(tb testing.TB) {
-		tb.Helper()
-		server.KillClients(tb, kind)
-	}
-}
-
-func forbid(server *redistest.Server) func(testing.TB, string) {
-	return func(tb testing.TB, cmd string) {
-		tb.Helper()
-		server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)
-	}
-}
-
 func TestRedigoConformsOnAServerThatIsKilledAndFrozen(t *testing.T) {
 	noGoroutinesLeft(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
 		server := redistest.Start(t)
-		return transporttest.Harness{
-			New:            newRedigoTo(server.Addr()),
-			Do:             server.Do,
-			CutConnections: kill(server, "normal"),
-			CutSubscribers: kill(server, "pubsub"),
-			Freeze:         func(testing.TB) { server.Pause() },
-			Thaw:           func(testing.TB) { server.Resume() },
-			Stop:           func(testing.TB) { server.Shutdown() },
-			Start:          func(testing.TB) { server.Restart() },
-			Forbid:         forbid(server),
-			UrgentFirst:    true,
-		}
+		h := breakable.Alone(server)
+		h.New = newRedigoTo(server.Addr())
+		return h
 	})
 }
 
@@ -109,18 +76,10 @@ func TestRedigoConformsOnTheEmbeddedServer(t *testing.T) {
 		t.Parallel()
 		server := redistest.Mini(t)
 		proxy := redistest.NewProxy(t, server.Addr())
-		h := proxied(proxy)
-		h.Do = server.Do
+		h := breakable.Harness(proxy)
+		h.New, h.Do = newRedigoTo(proxy.Addr()), server.Do
 		h.CutSubscribers = func(testing.TB) { server.DropSubscribers() }
-		h.Stop = func(testing.TB) {
-			proxy.Refuse(true)
-			proxy.Reset()
-		}
-		h.Start = func(tb testing.TB) {
-			tb.Helper()
-			server.Do(tb, "FLUSHALL")
-			proxy.Refuse(false)
-		}
+		h.Stop, h.Start = breakable.Outage(proxy, server.Do, "FLUSHALL")
 		return h
 	})
 }

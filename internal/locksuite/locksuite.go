@@ -34,6 +34,21 @@ type Deployment struct {
 	Publish []string
 }
 
+// OnServer is the deployment of one server, or of one master at a time.
+func OnServer(s interface {
+	Do(tb testing.TB, cmd string, args ...any) any
+}, open func(tb testing.TB) transport.Transport,
+) Deployment {
+	return Deployment{
+		New: open,
+		Do: func(tb testing.TB, _, cmd string, args ...any) any {
+			tb.Helper()
+			return s.Do(tb, cmd, args...)
+		},
+		Publish: []string{"PUBLISH"},
+	}
+}
+
 // Kind is a kind of lock.
 type Kind struct {
 	// Name is "plain" or "fair".

@@ -21,20 +21,13 @@ func TestLocksOnTheBuiltInTransport(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		locksuite.Run(t, locksuite.Deployment{
-			New: func(testing.TB) transport.Transport {
-				return core.NewRedigo(core.RedigoConfig{
-					Dial: func(ctx context.Context) (redis.Conn, error) {
-						return redis.DialContext(ctx, "tcp", target.Addr(), redis.DialWriteTimeout(3*time.Second))
-					},
-					Command: 3 * time.Second, Lease: 30 * time.Second, DialTimeout: 5 * time.Second,
-				})
-			},
-			Do: func(tb testing.TB, _, cmd string, args ...any) any {
-				tb.Helper()
-				return target.Do(tb, cmd, args...)
-			},
-			Publish: []string{"PUBLISH"},
-		})
+		locksuite.Run(t, locksuite.OnServer(target, func(testing.TB) transport.Transport {
+			return core.NewRedigo(core.RedigoConfig{
+				Dial: func(ctx context.Context) (redis.Conn, error) {
+					return redis.DialContext(ctx, "tcp", target.Addr(), redis.DialWriteTimeout(3*time.Second))
+				},
+				Command: 3 * time.Second, Lease: 30 * time.Second, DialTimeout: 5 * time.Second,
+			})
+		}))
 	})
 }

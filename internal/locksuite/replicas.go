@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -29,6 +30,25 @@ type Replicas struct {
 	Watched bool
 	// Move moves a lock to another master. Nil: there is none.
 	Move func(tb testing.TB, name string)
+}
+
+// ReplicasOf returns those of a cluster of three masters with a replica each.
+func ReplicasOf(c *redistest.Cluster) Replicas {
+	nodes := c.Nodes()
+	return Replicas{
+		Masters: nodes[:3], Servers: nodes[3:], Each: 1,
+		Move: func(tb testing.TB, name string) { tb.Helper(); MoveAway(tb, c, name) },
+	}
+}
+
+// MoveAway moves the slot of a name to another master, which takes a while.
+func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
+	tb.Helper()
+	to := c.Nodes()[0]
+	if to == c.Owner(tb, name) {
+		to = c.Nodes()[1]
+	}
+	c.MoveSlot(tb, codec.Slot(name), to, func() { time.Sleep(50 * time.Millisecond) })
 }
 
 // WaitsForReplicas holds what redlatch.WithReplicaSync promises. It freezes the

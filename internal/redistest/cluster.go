@@ -84,6 +84,17 @@ func WithoutShardedPubSub() Option {
 	)
 }
 
+// EachCluster runs body, with other tests beside it, on a cluster of Redis and on one of
+// Valkey: three masters, each with a replica.
+func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, StartCluster(t, 3, 1)) })
+	t.Run("valkey", func(t *testing.T) {
+		t.Parallel()
+		body(t, StartCluster(t, 3, 1, WithBinary(ValkeyBinary(t))))
+	})
+}
+
 // introduce makes every node known to every other, which saves the time that
 // rumours take.
 func (c *Cluster) introduce(tb testing.TB) {

@@ -1,0 +1,29 @@
+package breakable
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Silence checks that calls end when a server says nothing, whatever the client that tr is
+// over would wait for. The reply limit and the dial timeout of tr are a second; it leads
+// through the proxy, and is closed.
+func Silence(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
+	t.Helper()
+	key := redistest.Key(t)
+	require.NoError(t, run(tr, "INCR", key))
+	proxy.Blackhole()
+	began := time.Now()
+	require.ErrorIs(t, run(tr, "INCR", key), transport.ErrUncertain)
+	require.ErrorIs(t, run(tr, "INCR", key), transport.ErrNotSent)
+	require.Less(t, time.Since(began), 10*time.Second)
+	began = time.Now()
+	require.NoError(t, tr.Close())
+	require.Less(t, time.Since(began), 5*time.Second, "Close waits for the client to let go")
+	proxy.Heal()
+}
