@@ -52,9 +52,13 @@ if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
             local added = redis.pcall('SADD', lock, unpack(waiting, i, math.min(i + 999, #waiting)))
             moved = moved and type(added) == 'number'
         end
+        local expires = redis.call('PTTL', timeouts)
         local union = moved and redis.pcall('ZUNIONSTORE', timeouts, 2, timeouts, lock, 'WEIGHTS', 1, -wait)
         moved = type(union) == 'number'
         redis.call('DEL', lock)
+        if expires >= 0 then
+            redis.call('PEXPIRE', timeouts, expires)
+        end
     end
     for i = 1, moved and 0 or #waiting do
         redis.call('ZINCRBY', timeouts, -wait, waiting[i])

@@ -44,6 +44,9 @@ func TestDeadlinesOfManyMoveAtOnce(t *testing.T) {
 					server.Do(t, "RPUSH", queue, fmt.Sprint("w", i))
 					server.Do(t, "ZADD", timeouts, t0+10*int64(i), fmt.Sprint("w", i))
 				}
+				if lacks == "" {
+					server.Do(t, "PEXPIRE", timeouts, 1_000_000)
+				}
 				server.Do(t, "CONFIG", "RESETSTAT")
 				reply, err := conn.Do("EVAL", script.text, 3, "l", queue, timeouts, t0-1, "w0", 300_000, 30_000)
 				require.NoError(t, err)
@@ -55,6 +58,13 @@ func TestDeadlinesOfManyMoveAtOnce(t *testing.T) {
 				}
 				require.Equal(t, want, stats[counts])
 
+				left, ok := server.Do(t, "PTTL", timeouts).(int64)
+				require.True(t, ok)
+				if lacks == "" {
+					require.InDelta(t, 970_000, left, 30_000, "nobody sees to it but who had it expire")
+				} else {
+					require.Equal(t, int64(-1), left)
+				}
 				require.Equal(t, "hash", server.Do(t, "TYPE", "l"))
 				held, err := redis.StringMap(server.Do(t, "HGETALL", "l"), nil)
 				require.NoError(t, err)

@@ -51,6 +51,7 @@ var fairMutations = slices.Concat(
 	each(takeOrEnter, "'WEIGHTS', 1, -wait", "'WEIGHTS', 1, wait"),
 	each(takeOrEnter, "timeouts, 2, timeouts, lock", "timeouts, 2, lock, timeouts"),
 	each(takeOrEnter, "        redis.call('DEL', lock)\n", ""),
+	each(takeOrEnter, "if expires >= 0 then", "if expires < 0 then"),
 	each(takeOrEnter, "'ZINCRBY', timeouts, -wait", "'ZINCRBY', timeouts, wait"),
 	each(takeOrEnter, "        redis.call('ZINCRBY', timeouts, -wait, waiting[i])\n", ""),
 	each(takeOrEnter, "for i = 1, moved and 0 or #waiting do", "for i = 1, #waiting do"),

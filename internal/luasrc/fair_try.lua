@@ -5,7 +5,8 @@
 -- of all others, which its wait had put off, come that much sooner. That is most
 -- of what a long queue costs. So many are moved at once: in a union of sets the
 -- members of a plain one count 1, times a weight, and the lock's key, which is free,
--- has those members for that moment. Who may not do that moves them one by one.
+-- has those members for that moment. A union never expires, so that is put right.
+-- Who may not do that moves them one by one.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
@@ -47,9 +48,13 @@ if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
             local added = redis.pcall('SADD', lock, unpack(waiting, i, math.min(i + 999, #waiting)))
             moved = moved and type(added) == 'number'
         end
+        local expires = redis.call('PTTL', timeouts)
         local union = moved and redis.pcall('ZUNIONSTORE', timeouts, 2, timeouts, lock, 'WEIGHTS', 1, -wait)
         moved = type(union) == 'number'
         redis.call('DEL', lock)
+        if expires >= 0 then
+            redis.call('PEXPIRE', timeouts, expires)
+        end
     end
     for i = 1, moved and 0 or #waiting do
         redis.call('ZINCRBY', timeouts, -wait, waiting[i])
