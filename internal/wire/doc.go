@@ -23,6 +23,8 @@
 // The limits are far above what any lock needs; a message of more than 32 MiB would
 // cost a subscriber its connection on a server with default settings, too.
 //
+// [Plain] makes of what was read what callers of a transport see.
+//
 // # Deadlines
 //
 // [Bounded] stands below the guard, bounds writes itself, and keeps the client library
@@ -33,6 +35,4 @@
 // Connections that callers bring are not guarded: their sockets are not ours to
 // wrap. There [Receive] still keeps a length that no memory could hold from ending
 // the process.
-//
-// [Plain] makes of what was read what callers of a transport see.
 package wire

@@ -46,10 +46,12 @@ var rivals = []struct {
 	title string
 	is    func(contest.Contestant) bool
 }{
-	{"best Go peer", func(c contest.Contestant) bool { return c.Role == contest.Peer && !c.Java }},
+	{bestPeer, goPeer},
 	{"Redisson", func(c contest.Contestant) bool { return c.Java }},
 	{"limit", func(c contest.Contestant) bool { return c.Role == contest.Limit }},
 }
+
+func goPeer(c contest.Contestant) bool { return c.Role == contest.Peer && !c.Java }
 
 func table(c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample) Table {
 	t := Table{Title: fmt.Sprintf("%s. %s (%s)", c.ID, c.Title, placed(place)), Head: []string{c.Level, "client"}}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/run"
 	"github.com/redlatch/redlatch/bench/internal/stats"
@@ -189,9 +188,7 @@ func (f figure) values(entrants []run.Entrant, samples []run.Sample) []float64 {
 	g := group(entrants, here, f.level)
 	who := f.who
 	if who == bestPeer {
-		who = g.best(run.Figure{Name: f.name, More: true}, func(c contest.Contestant) bool {
-			return c.Role == contest.Peer && !c.Java
-		})
+		who = g.best(run.Figure{Name: f.name, More: true}, goPeer)
 	}
 	return g.values(who, f.name)
 }
