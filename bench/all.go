@@ -8,12 +8,17 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/report"
 	"github.com/redlatch/redlatch/bench/internal/run"
 )
+
+// allowed is which share of the processors' time the host may have while something is
+// measured: one tick of the system's clock or two.
+const allowed = 0.03
 
 // settings are the flags of run.
 type settings struct {
@@ -23,6 +28,7 @@ type settings struct {
 	profiles  string
 	scale     float64
 	levels    int
+	patience  time.Duration
 }
 
 func flags(args []string) (settings, error) {
@@ -36,6 +42,7 @@ func flags(args []string) (settings, error) {
 	f.StringVar(&s.profiles, "profiles", "", "folder for profiles of the Go contestants; their figures suffer a little")
 	f.Float64Var(&s.scale, "scale", 1, "multiplies the time of each measurement")
 	f.IntVar(&s.levels, "levels", 0, "leave out sizes above this; 0 for none")
+	f.DurationVar(&s.patience, "patience", 15*time.Minute, "how long to measure again what the machine's host disturbs, in all")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
@@ -55,7 +62,7 @@ func runAll(args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Profiles: s.profiles, Log: os.Stderr}
+	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Allowed: allowed, Patience: s.patience, Profiles: s.profiles, Log: os.Stderr}
 	for i, e := range entrants {
 		if e.Contestant.Java && !e.Contestant.Fair {
 			r.Mate = &entrants[i]

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/report"
@@ -41,7 +42,7 @@ func runQuick(args []string) error {
 		if err != nil {
 			return err
 		}
-		r := &run.Runner{Rounds: *rounds, Swap: true, Log: os.Stderr, Entrants: []run.Entrant{
+		r := &run.Runner{Rounds: *rounds, Swap: true, Allowed: allowed, Patience: 20 * time.Second, Log: os.Stderr, Entrants: []run.Entrant{
 			{Label: treeLabel, Contestant: c, Command: []string{self, "worker"}},
 			{Label: baseLabel, Contestant: c, Command: []string{*base, "worker"}},
 		}}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/stolen"
 )
 
 // Info is what the server says of its work since it was started.
@@ -19,6 +21,8 @@ type Info struct {
 	Clients int
 	// Version is that of the server.
 	Version string
+	// Host is what the host of this machine has taken of its processors.
+	Host stolen.Count
 
 	commands map[string]command
 	pid      int
@@ -38,6 +42,7 @@ func (s *Server) Info() (Info, error) {
 	}
 	info := parseInfo(text)
 	info.At = now
+	info.Host, _ = stolen.Read() // where nobody counts nothing is taken
 	if len(info.commands) == 0 && info.pid == 0 {
 		return Info{}, fmt.Errorf("INFO says nothing: %.80q", text)
 	}
@@ -102,12 +107,14 @@ type Work struct {
 	Requests float64
 	// Busy is said above.
 	Busy time.Duration
+	// Stolen is which share of all processors' time the machine's host had.
+	Stolen float64
 }
 
 // Since returns the work done since earlier, counting as requests the commands that
 // sends names: scripts must not call those.
 func (i Info) Since(earlier Info, sends []string) Work {
-	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU}
+	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.Host.Since(earlier.Host)}
 	for _, name := range sends {
 		now, before := i.commands[name], earlier.commands[name]
 		w.Requests += now.calls - before.calls

@@ -32,6 +32,22 @@ func (e Environment) String() string {
 		e.Revision, e.Go, e.System, e.Processors, e.Server, e.Rounds, e.Java)
 }
 
+// Disturbances returns what the machine's host did to the figures, as a sentence.
+func Disturbances(samples []run.Sample) string {
+	var again, disturbed int
+	var stolen float64
+	for _, s := range samples {
+		again += s.Again
+		stolen += s.Stolen
+		if s.Disturbed {
+			disturbed++
+		}
+	}
+	return fmt.Sprintf("The host of the machine had %.1f %% of the processors' time. For that reason "+
+		"measurements were made again %d times; %d of %d stand although they were disturbed.",
+		100*stolen/max(float64(len(samples)), 1), again, disturbed, len(samples))
+}
+
 // Write writes everything about a run into folder, which is made: results.json,
 // tables.txt, tables.md and the plots.
 func Write(folder string, env Environment, cases []run.Case, entrants []run.Entrant, samples []run.Sample) error {
@@ -40,8 +56,9 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 		return err
 	}
 	var text, markdown strings.Builder
-	text.WriteString(env.String() + "\n")
-	markdown.WriteString(env.String() + "\n")
+	for _, b := range []*strings.Builder{&text, &markdown} {
+		b.WriteString(env.String() + "\n" + Disturbances(samples) + "\n")
+	}
 	if t := Targets(entrants, samples); len(t.Rows) > 0 {
 		text.WriteString("\n" + t.Text())
 		markdown.WriteString("\n" + t.Markdown())

@@ -40,7 +40,16 @@ type Sample struct {
 	Values work.Values `json:"values,omitempty"`
 	// Error says why there are none.
 	Error string `json:"error,omitempty"`
+	// Stolen is which share of the processors' time the host had meanwhile.
+	Stolen float64 `json:"stolen,omitempty"`
+	// Disturbed says that this was more than the run allows.
+	Disturbed bool `json:"disturbed,omitempty"`
+	// Again is how often it was measured before, and thrown away for that reason.
+	Again int `json:"again,omitempty"`
 }
+
+// mostAgain is how often something is measured again at most.
+const mostAgain = 8
 
 // Runner carries cases out. Its fields are set before its first use.
 type Runner struct {
@@ -55,6 +64,11 @@ type Runner struct {
 	// Swap lets them take turns backwards in every other round, so that neither of two
 	// always comes after the same.
 	Swap bool
+	// Allowed is which share of the processors' time the machine's host may have during
+	// a measurement that is not disturbed. Patience is how long the run may become by
+	// measuring again what is; after that it stands, and is told.
+	Allowed  float64
+	Patience time.Duration
 	// Profiles is the folder for profiles of Go workers; none are made if it is empty.
 	Profiles string
 	// Log is told what goes on.
@@ -119,8 +133,7 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 					continue
 				}
 				s := Sample{Case: c.ID, Place: place, Level: level, Round: round + 1, Entrant: e.Label}
-				r.sample(&s, c, e, server)
-				samples = append(samples, s)
+				samples = append(samples, r.patiently(s, c, e, server))
 			}
 		}
 	}
@@ -146,6 +159,20 @@ func (c Case) fits(who contest.Contestant, level int) bool {
 	return c.Fits(who) && (most == 0 || level <= most)
 }
 
+// patiently measures what e does, and again while the host disturbs it.
+func (r *Runner) patiently(blank Sample, c Case, e Entrant, server *host.Server) Sample {
+	for {
+		s, began := blank, time.Now()
+		r.sample(&s, c, e, server)
+		if !s.Disturbed || s.Again == mostAgain || r.Patience <= 0 {
+			return s
+		}
+		r.say("the host had %.0f %% of the processors' time: once more\n", 100*s.Stolen)
+		r.Patience -= time.Since(began)
+		blank.Again++
+	}
+}
+
 // sample fills s with what e does.
 func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
 	r.runs++
@@ -158,6 +185,7 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
 		var all []work.Values
 		var w host.Work
 		if all, w, err = measure(server, parties); err == nil {
+			s.Stolen, s.Disturbed = w.Stolen, w.Stolen > r.Allowed
 			s.Values = combine(parties, all, w)
 		}
 	}

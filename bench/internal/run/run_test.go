@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -117,6 +118,32 @@ func TestWhoFailsIsToldAndTheOthersGoOn(t *testing.T) {
 	assert.Contains(t, samples[1].Error, "nobody")
 	assert.Empty(t, samples[2].Error)
 	assert.Contains(t, log.String(), "dead")
+}
+
+// A machine that allows less than nothing is disturbed always.
+func TestWhatTheHostDisturbsIsMeasuredAgainWhilePatienceLasts(t *testing.T) {
+	t.Parallel()
+	needsServer(t)
+	for patience, again := range map[time.Duration]int{0: 0, time.Nanosecond: 1, time.Hour: 8} {
+		r := &run.Runner{
+			Entrants: []run.Entrant{entrant(t, "raw-one")}, Rounds: 1, Scale: 0.02, Log: io.Discard,
+			Allowed: -1, Patience: patience,
+		}
+		samples, err := r.Run(chosen(t, "a", 1))
+		require.NoError(t, err)
+		require.Len(t, samples, 1)
+		assert.Equal(t, again, samples[0].Again)
+		assert.True(t, samples[0].Disturbed, "it is told")
+		assert.NotEmpty(t, samples[0].Values)
+	}
+	r := &run.Runner{
+		Entrants: []run.Entrant{entrant(t, "raw-one")}, Rounds: 1, Scale: 0.02, Log: io.Discard,
+		Allowed: 1, Patience: time.Hour,
+	}
+	samples, err := r.Run(chosen(t, "a", 1))
+	require.NoError(t, err)
+	assert.Zero(t, samples[0].Again)
+	assert.False(t, samples[0].Disturbed)
 }
 
 func TestMixedCaseNeedsAMate(t *testing.T) {
