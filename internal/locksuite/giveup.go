@@ -14,7 +14,7 @@ import (
 // the lock; the acquire has run once and no more; and what it took is given back.
 func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
 	t.Helper()
-	const deadline = 500 * time.Millisecond
+	const deadline = 2 * time.Second
 	for _, kind := range Kinds {
 		s := suite{Deployment: d, kind: kind}
 		l := s.lock(t)
