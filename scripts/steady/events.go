@@ -29,11 +29,6 @@ type failure struct {
 
 func (f failure) String() string { return f.pkg + " " + f.test }
 
-// races reports whether what it printed is more than being late.
-func (f failure) races() bool {
-	return strings.Contains(f.output, "DATA RACE") || strings.Contains(f.output, "panic:")
-}
-
 // outcome is what came of one `go test`.
 type outcome struct {
 	failures []failure
@@ -43,22 +38,28 @@ type outcome struct {
 	broken []string
 }
 
-// running is a test that has not ended, or a package: that has no test.
+// running is a test that has not ended.
 type running struct {
 	from   time.Time
 	output strings.Builder
 }
 
-// reader follows the events of one `go test`.
-type reader struct {
-	out     io.Writer
-	tests   map[string]map[string]*running // by package, then top-level test; "" is the package
-	outcome outcome
+// progress is how far a package has come.
+type progress struct {
+	running map[string]*running // top-level tests
+	failed  int
+	own     strings.Builder // what it printed itself
+	rest    strings.Builder // what tests printed that have not failed
 }
 
-func newReader(out io.Writer) *reader {
-	return &reader{out: out, tests: map[string]map[string]*running{}}
+// reader follows the events of one `go test`.
+type reader struct {
+	out      io.Writer
+	packages map[string]*progress
+	outcome  outcome
 }
+
+func newReader(out io.Writer) *reader { return &reader{out: out, packages: map[string]*progress{}} }
 
 // read takes all events in. It prints a line for each package, as `go test` does, and
 // keeps what failing tests printed.
@@ -81,69 +82,78 @@ func (r *reader) take(e event) {
 		r.say("%s", e.Output)
 		return
 	}
-	top, _, inner := strings.Cut(e.Test, "/")
-	known := r.tests[e.Package]
-	if known == nil {
-		known = map[string]*running{}
-		r.tests[e.Package] = known
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &progress{running: map[string]*running{}}
+		r.packages[e.Package] = p
 	}
-	test := known[top]
-	if test == nil {
-		test = &running{from: e.Time}
-		known[top] = test
-	}
-	switch e.Action {
-	case "output":
-		if strings.HasPrefix(e.Output, "=== ") {
-			return // who begins and who goes on
-		}
+	over := e.Action == "pass" || e.Action == "skip" || e.Action == "fail"
+	switch name, _, inner := strings.Cut(e.Test, "/"); {
+	case strings.HasPrefix(e.Output, "=== "): // who begins and who goes on
+	case name == "" && over:
+		r.over(e, p)
+		delete(r.packages, e.Package)
+	case name == "":
+		p.own.WriteString(e.Output)
+	case over && inner: // its top-level test tells
+	default:
+		test := p.test(name, e.Time)
 		test.output.WriteString(e.Output)
-	case "pass", "skip", "fail":
-		switch {
-		case inner: // its top-level test tells
-		case top == "":
-			r.over(e, test.output.String())
-			delete(r.tests, e.Package)
-		default:
-			r.ended(e, top, test)
-			delete(known, top)
+		if over {
+			r.ended(e, p, test)
+			delete(p.running, name)
 		}
 	}
+}
+
+// test returns the test of a name, which may begin with this.
+func (p *progress) test(name string, now time.Time) *running {
+	test := p.running[name]
+	if test == nil {
+		test = &running{from: now}
+		p.running[name] = test
+	}
+	return test
 }
 
 // ended takes in how a top-level test has ended.
-func (r *reader) ended(e event, name string, test *running) {
-	if e.Action == "pass" {
+func (r *reader) ended(e event, p *progress, test *running) {
+	switch e.Action {
+	case "fail":
+		p.failed++
+		r.outcome.failures = append(r.outcome.failures, failure{
+			pkg: e.Package, test: e.Test, from: test.from, to: e.Time, output: test.output.String(),
+		})
+		return
+	case "pass":
 		r.outcome.passed++
 	}
-	if e.Action != "fail" {
-		return
-	}
-	r.outcome.failures = append(r.outcome.failures, failure{
-		pkg: e.Package, test: name, from: test.from, to: e.Time, output: test.output.String(),
-	})
+	// The last words of a program that is ended are counted as those of any test.
+	p.rest.WriteString(test.output.String())
 }
 
 // over takes in how a package has ended.
-func (r *reader) over(e event, output string) {
+func (r *reader) over(e event, p *progress) {
 	if e.Action != "fail" {
-		r.say("%s", strings.Replace("\n"+output, "\nPASS\n", "\n", 1)[1:])
+		r.say("%s", strings.Replace("\n"+p.own.String(), "\nPASS\n", "\n", 1)[1:])
 		return
 	}
-	mine := slices.DeleteFunc(slices.Clone(r.outcome.failures), func(f failure) bool { return f.pkg != e.Package })
-	cut := slices.ContainsFunc(strings.Split(output, "\n"), func(line string) bool {
-		return strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") ||
-			strings.Contains(line, "DATA RACE") || strings.Contains(line, "testing: ")
+	if p.failed > 0 && len(p.running) == 0 && e.FailedBuild == "" && !worse(p.own.String()+p.rest.String()) {
+		r.say("steady: %d tests of %s have failed\n", p.failed, e.Package)
+		return
+	}
+	r.say("%s%s", p.rest.String(), p.own.String())
+	for _, test := range p.running {
+		r.say("%s", test.output.String())
+	}
+	r.outcome.broken = append(r.outcome.broken, e.Package)
+}
+
+// worse reports whether a text tells of more than of tests that are late.
+func worse(text string) bool {
+	return slices.ContainsFunc([]string{"DATA RACE", "panic:", "fatal error:", "testing: "}, func(word string) bool {
+		return strings.Contains(text, word)
 	})
-	unfinished := len(r.tests[e.Package]) > 1 // besides the package itself
-	if len(mine) == 0 || cut || unfinished || e.FailedBuild != "" {
-		for _, test := range r.tests[e.Package] {
-			r.say("%s", test.output.String())
-		}
-		r.outcome.broken = append(r.outcome.broken, e.Package)
-		return
-	}
-	r.say("steady: %d tests of %s have failed\n", len(mine), e.Package)
 }
 
 // say tells what goes on; whether anybody reads it is none of its business.

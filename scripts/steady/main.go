@@ -64,7 +64,7 @@ func (s *steady) run(args []string) bool {
 // judge tells the failures that the host may have caused from all others.
 func (s *steady) judge(all []failure) (excused, real []failure) {
 	for _, f := range all {
-		if !f.races() && s.disturbed(f) {
+		if !worse(f.output) && s.disturbed(f) {
 			excused = append(excused, f)
 		} else {
 			real = append(real, f)
@@ -106,7 +106,7 @@ func (s *steady) passes(args []string, f failure) (failure, bool) {
 			return f, got.passed == inARow
 		}
 		f = got.failures[0]
-		if f.races() || !s.disturbed(f) {
+		if worse(f.output) || !s.disturbed(f) {
 			return f, false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,19 @@ func TestRaces(t *testing.T) { t.Fatal("WARNING: DATA RACE") }
 	"panics/panics_test.go": `package panics
 import "testing"
 func TestPanics(t *testing.T) { panic("oh") }
+`,
+	"killed/killed_test.go": `package killed
+import ("fmt"; "os"; "testing"; "time")
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	t.Run("inner", func(t *testing.T) {
+		t.Parallel()
+		time.Sleep(time.Millisecond)
+		fmt.Println("last words")
+		os.Exit(2)
+	})
+}
+func TestFine(t *testing.T) { t.Parallel() }
 `,
 	"leaks/leaks_test.go": `package leaks
 import ("os"; "testing")
@@ -112,12 +126,13 @@ func TestWhatTheHostDisturbedRunsAgainAndIsTold(t *testing.T) {
 
 func TestWhatIsNoMatterOfTimeIsRedOnAnyMachine(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"second", "always", "races", "panics", "leaks", "broken", "hangs", "missing"} {
+	for _, name := range []string{"second", "always", "races", "panics", "killed", "leaks", "broken", "hangs", "missing"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, out := on(t, 0.3)
 			assert.False(t, s.run([]string{"-count=1", "-timeout=2s", "./fine", "./" + name}))
 			assert.Contains(t, out.String(), "FAIL")
+			assert.Equal(t, name == "killed", strings.Contains(out.String(), "last words"))
 			assert.NotContains(t, out.String(), "in a row")
 		})
 	}
