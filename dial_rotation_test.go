@@ -89,6 +89,8 @@ func TestRotatedPasswordCostsNoHoldAndNoWaiter(t *testing.T) {
 			last = r.hold.Remaining()
 			return last > before
 		}, soon, time.Millisecond, "a renewal")
+		// The other connection must be there, too, before its password changes again.
+		require.Eventually(t, func() bool { return len(r.Channels(t)) == 1 }, soon, time.Millisecond)
 	}
 	r.finish(t)
 	require.NoError(t, r.ctx.Err())
