@@ -18,8 +18,6 @@ const (
 	courtesyTimes = 20
 	courtesyMin   = 2 * time.Millisecond
 	courtesyMax   = 20 * time.Millisecond
-	// longBurst bounds a burst that makes up for turns that others had.
-	longBurst = 100 * time.Millisecond
 )
 
 // Line is the queue of one process for one lock. Whoever has the turn is the
@@ -40,10 +38,8 @@ type Line struct {
 	first, last *Place
 	sub         transport.Subscription // kept while there is a line
 	state       LineState
-	ahead       int // hand-overs here that others have not had as many turns for, less than 0 when they had more
+	ahead       int // hand-overs here that others have not had as many turns for
 	aheadSince  time.Time
-	run         int // hand-overs here in a row
-	runSince    time.Time
 	others      int // how many there are, as far as is known
 	theirs      int // turns that they had, fewer than there are of them
 }
@@ -121,7 +117,7 @@ func (l *Line) put() {
 	defer l.lines.mu.Unlock()
 	if l.refs--; l.refs == 0 {
 		delete(l.lines.byID, l.id)
-		l.state, l.ahead, l.run, l.others, l.theirs = LineState{}, 0, 0, 0, 0
+		l.state, l.ahead, l.others, l.theirs = LineState{}, 0, 0, 0
 		l.lines.free.Put(l)
 	}
 }
@@ -203,7 +199,7 @@ func (l *Line) Pass(held bool) {
 			p.Passed, p.Courtesy = true, l.handOver()
 		}
 	} else {
-		l.busy, l.ahead, l.run = false, 0, 0
+		l.busy, l.ahead = false, 0
 		idle, l.sub = l.sub, nil
 		l.state = LineState{}
 	}
@@ -225,21 +221,13 @@ func (l *Line) handOver() Courtesy {
 	if l.ahead == 0 {
 		l.aheadSince = now
 	}
-	if l.run == 0 {
-		l.runSince = now
-	}
 	l.ahead++
-	l.run++
-	turns, took, most := l.ahead, now.Sub(l.aheadSince), burstTime
-	if turns <= 0 { // others had more, but nobody shall wait for long
-		turns, took, most = 1, now.Sub(l.runSince), longBurst
-	}
-	if l.ahead < burstMax && took < most {
+	took := now.Sub(l.aheadSince)
+	if l.ahead < burstMax && took < burstTime {
 		return Courtesy{}
 	}
-	each := took / time.Duration(max(l.ahead, l.run, 1))
-	c := Courtesy{turns, min(max(courtesyTimes*each, courtesyMin), courtesyMax)}
-	l.ahead, l.run = min(l.ahead, 0), 0
+	c := Courtesy{l.ahead, min(max(courtesyTimes*took/time.Duration(l.ahead), courtesyMin), courtesyMax)}
+	l.ahead = 0
 	return c
 }
 
@@ -258,14 +246,12 @@ func (l *Line) Granted(owner codec.Owner) {
 }
 
 // Refused says that an attempt found the lock held by somebody else, who has ttl
-// left: one of the others has a turn. What they have more than this line, it makes up
-// for with a longer burst: others may ask again at once after each of their turns, as
-// Redisson does, and so win more often than those who have to wake up first.
+// left: one of the others has a turn.
 func (l *Line) Refused(holder codec.Owner, ttl time.Duration) {
 	l.mu.Lock()
-	l.state, l.run = LineState{Known: true, Holder: holder, TTL: ttl}, 0
+	l.state = LineState{Known: true, Holder: holder, TTL: ttl}
 	if l.theirs++; l.theirs >= l.others {
-		l.theirs, l.ahead = 0, max(-burstMax, l.ahead-1)
+		l.theirs, l.ahead = 0, max(0, l.ahead-1)
 	}
 	l.mu.Unlock()
 }

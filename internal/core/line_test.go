@@ -245,43 +245,11 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 			}
 			_, first = handOvers(l, e, burstMax, 0, true)
 			require.Equal(t, burstMax-5, first, "%d others: half as many turns", others)
-			for range refusals {
-				turnedAway(l)
-			}
-			_, first = handOvers(l, e, 2*burstMax, 0, true)
-			require.Equal(t, burstMax+5, first, "%d others: five turns more than were made up for", others)
-			handOvers(l, e, 1, burstTime, true) // up to the courtesy, which leaves nothing over
-			for range 10 * burstMax * max(1, others) {
-				turnedAway(l)
-			}
-			_, first = handOvers(l, e, 3*burstMax, 0, true)
-			require.Equal(t, 2*burstMax, first, "%d others: as many turns as they like", others)
 			l.Pass(true)
 			requireNoLine(t, e)
-			fresh := &Line{lines: l.lines, id: l.id, aheadSince: l.aheadSince, runSince: l.runSince}
+			fresh := &Line{lines: l.lines, id: l.id, aheadSince: l.aheadSince}
 			require.Equal(t, fresh, l, "what is used again")
 		}
-	})
-}
-
-// What others had more than this line makes its bursts longer by number, not by time.
-func TestNobodyWaitsForLongBecauseOthersHadMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newLines()
-		l, _ := enter(e)
-		for range burstMax {
-			turnedAway(l)
-		}
-		asked, first := handOvers(l, e, 12, longBurst/5, true)
-		require.Len(t, asked, 2)
-		require.Equal(t, 5+1, first) // the first has not taken any time yet
-		require.Equal(t, Courtesy{Turns: 1, Patience: courtesyMax}, asked[0])
-		turnedAway(l)
-		asked, first = handOvers(l, e, 6, longBurst/5, true)
-		require.Len(t, asked, 1)
-		require.Equal(t, 6, first, "counted from where others had a turn")
-		l.Pass(true)
-		requireNoLine(t, e)
 	})
 }
 
