@@ -26,7 +26,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: steady adapters itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,12 +34,8 @@ help: ## List the targets
 setup: ## Make sure there are a redis-server and a valkey-server to test against (gets them if it can)
 	@scripts/redis-server.sh setup
 
-# Go test, and again what failed while a host took the processors away.
-steady:
-	@$(GO) build -o bin/steady ./scripts/steady
-
-test: setup steady ## All tests with the race detector, against a real server
-	bin/steady -race -count=1 -timeout=15m ./...
+test: setup ## All tests with the race detector, against a real server
+	$(GO) test -race -count=1 -timeout 15m ./...
 
 test-short: ## Only the tests that need no Redis server
 	$(GO) test -short -timeout 5m ./...
@@ -57,8 +53,8 @@ mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters: WAKEUPS 
 	cd itest && REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
 		$(GO) test -count=1 -v -parallel 1 -timeout 60m ./mixed
 
-mixed-check: setup steady ## The same in short, with the newest Redisson that scripts/compat.sh has built
-	cd itest && ../bin/steady -race -count=1 -timeout=5m ./mixed
+mixed-check: setup ## The same in short, with the newest Redisson that scripts/compat.sh has built
+	cd itest && $(GO) test -race -count=1 -timeout 5m ./mixed
 
 vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/compat
 	scripts/compat.sh $(RELEASES)
@@ -108,9 +104,9 @@ failover: setup ## Replace masters under locks in every way, with each adapter, 
 itest: setup ## The suites for every server, in containers where Docker is, else on what is installed (RUN: some)
 	RUN="$(RUN)" scripts/itest-check.sh
 
-stress-check: steady ## Vet, lint and test the nemesis run's checker itself
+stress-check: ## Vet, lint and test the nemesis run's checker itself
 	scripts/module-check.sh stress
-	cd stress && ../bin/steady -race -short -count=1 -timeout=2m ./...
+	cd stress && $(GO) test -race -short -count=1 -timeout 2m ./...
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...
@@ -151,9 +147,9 @@ trials: setup ## What must never fail about redlatch run, TRIALS (200) times
 		-run '^(TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires|TestKillingRedlatchKillsTheCommandAndItsChildren)$$' \
 		./cmd/redlatch
 
-soak: setup steady ## All tests COUNT (20) times with the race detector
+soak: setup ## All tests COUNT (20) times with the race detector
 	for i in $$(seq $(COUNT)); do \
-		echo "run $$i of $(COUNT)"; bin/steady -race -count=1 -timeout=15m ./... || exit 1; \
+		echo "run $$i of $(COUNT)"; $(GO) test -race -count=1 -timeout 15m ./... || exit 1; \
 	done
 
 clean: ## Remove what the other targets made here

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlatch/redlatch/internal/stolen"
 )
 
 // Info is what the server says of its work since it was started.
@@ -21,11 +19,10 @@ type Info struct {
 	Clients int
 	// Version is that of the server.
 	Version string
-	// Host is what the host of this machine has taken of its processors.
-	Host stolen.Count
 
 	commands map[string]command
 	pid      int
+	machine  machine
 }
 
 type command struct {
@@ -42,7 +39,7 @@ func (s *Server) Info() (Info, error) {
 	}
 	info := parseInfo(text)
 	info.At = now
-	info.Host, _ = stolen.Read() // where nobody counts nothing is taken
+	info.machine = readMachine()
 	if len(info.commands) == 0 && info.pid == 0 {
 		return Info{}, fmt.Errorf("INFO says nothing: %.80q", text)
 	}
@@ -114,7 +111,7 @@ type Work struct {
 // Since returns the work done since earlier, counting as requests the commands that
 // sends names: scripts must not call those.
 func (i Info) Since(earlier Info, sends []string) Work {
-	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.Host.Since(earlier.Host)}
+	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.machine.since(earlier.machine)}
 	for _, name := range sends {
 		now, before := i.commands[name], earlier.commands[name]
 		w.Requests += now.calls - before.calls
