@@ -20,6 +20,10 @@ import (
 // soon is far more than anything takes that is waited for.
 const soon = 30 * time.Second
 
+// givenBack bounds how long something may be left on a server that answers: long before
+// the end of a lease would have taken it away.
+const givenBack = 10 * time.Second
+
 // Deployment is what the suite runs on.
 type Deployment struct {
 	// New returns a transport that nobody else uses. Its client closes it.
@@ -150,7 +154,7 @@ func (s suite) free(t *testing.T, name string) {
 			}
 		}
 		return true
-	}, soon, 5*time.Millisecond, "%s is left on the server", name)
+	}, givenBack, 5*time.Millisecond, "%s is left on the server", name)
 }
 
 // listening waits until so many wait, and listen: on a plain lock one for each client.
