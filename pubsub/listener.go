@@ -62,12 +62,16 @@ func (l *listener) establish() {
 	close(l.ready)
 }
 
-// offer never blocks: a full slot holds a wake-up already.
+// offer never blocks: a full slot holds a wake-up already, and counts this one. Nobody
+// else sends, so that what was taken out has room again.
 func (l *listener) offer(e transport.Event) {
 	select {
-	case l.events <- e:
+	case first := <-l.events:
+		first.Merged++
+		e = first
 	default:
 	}
+	l.events <- e
 }
 
 // message passes a message on.

@@ -145,8 +145,26 @@ func TestU27AStuckListenerCostsNobodyAWakeUp(t *testing.T) {
 	server.Do(t, "PUBLISH", "d", "last")
 	wg.Wait()
 	require.Len(t, stuck.Events(), 1)
-	require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, stuck))
+	require.Equal(t, "0", awaitEvent(t, stuck).Payload)
 	require.EqualValues(t, 1, s.Stats().Dials, "the connection kept up")
+}
+
+func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := subscriberTo(t, configFor(server.Addr()))
+	both := subscribeAll(t, s, 2, func(i int) string { return []string{"counted", "after"}[i] })
+	counted, after := both[0], both[1]
+	c := server.Dial(t)
+	for _, n := range []int{1, 2, 1000} {
+		for i := range n {
+			require.NoError(t, c.Send("PUBLISH", "counted", i))
+		}
+		_, err := c.Do("PUBLISH", "after", "")
+		require.NoError(t, err)
+		awaitEvent(t, after) // then all others have come
+		require.Equal(t, transport.Event{Payload: "0", Merged: n - 1}, awaitEvent(t, counted))
+	}
 }
 
 func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsTold(t *testing.T) {

@@ -24,8 +24,9 @@ type mute struct {
 	transport.Transport
 	transport.Counter
 
-	ctx  context.Context // of all that take the lock
-	late *atomic.Int64   // calls that were begun when it had ended
+	ctx    context.Context // of all that take the lock
+	late   *atomic.Int64   // calls that were begun when it had ended
+	bundle int             // so many messages make one event
 }
 
 // Start is part of transport.Transport.
@@ -40,12 +41,65 @@ func (m mute) Start(call *transport.Call, done transport.Done) {
 // nothing.
 func (mute) PublishCommand() string { return "EXISTS" }
 
-func muted(ctx context.Context, t *testing.T, srv *redistest.MiniServer) (*redlatch.Client, *atomic.Int64) {
+// Subscribe is part of transport.Transport.
+func (m mute) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	sub, err := m.Transport.Subscribe(ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	b := &bundled{sub, make(chan transport.Event, 1), make(chan struct{}), sync.Once{}}
+	go b.run(m.bundle)
+	return b, nil
+}
+
+// bundled is a subscription whose listener comes to read only when several messages
+// have come.
+type bundled struct {
+	transport.Subscription
+
+	events chan transport.Event
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Events is part of transport.Subscription.
+func (b *bundled) Events() <-chan transport.Event { return b.events }
+
+// Close is part of transport.Subscription.
+func (b *bundled) Close() {
+	b.once.Do(func() { close(b.closed) })
+	b.Subscription.Close()
+}
+
+func (b *bundled) run(n int) {
+	had := 0
+	for {
+		select {
+		case e, works := <-b.Subscription.Events():
+			if !works {
+				close(b.events)
+				return
+			}
+			if had += 1 + e.Merged; had < n {
+				continue
+			}
+			e.Merged, had = had-1, 0
+			select {
+			case b.events <- e:
+			default:
+			}
+		case <-b.closed:
+			return
+		}
+	}
+}
+
+func muted(ctx context.Context, t *testing.T, srv *redistest.MiniServer, bundle int) (*redlatch.Client, *atomic.Int64) {
 	t.Helper()
 	tr := redigoTransport(srv)
 	counter, ok := tr.(transport.Counter)
 	require.True(t, ok)
-	m := mute{tr, counter, ctx, &atomic.Int64{}}
+	m := mute{tr, counter, ctx, &atomic.Int64{}, bundle}
 	client, err := redlatch.NewWithTransport(m)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
@@ -73,12 +127,14 @@ func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 	})
 }
 
-// announce says n times, once a millisecond, that the lock was freed, as if others
-// had taken it.
-func announce(t *testing.T, srv *redistest.MiniServer, name string, n int) {
+// announce says n times, so many each millisecond, that the lock was freed, as if
+// others had taken it.
+func announce(t *testing.T, srv *redistest.MiniServer, name string, n, each int) {
 	t.Helper()
-	for range n {
-		time.Sleep(time.Millisecond) // fake
+	for i := range n {
+		if i%each == 0 {
+			time.Sleep(time.Millisecond) // fake
+		}
 		srv.Do(t, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
 	}
 }
@@ -89,12 +145,14 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 		others       int
 		milliseconds int
 		turns        int   // of the others
+		bundle       int   // of turns in a millisecond, which make one event
 		least, most  int64 // turns here: as many as each of the others, and a burst now and then
 	}{
-		{"one other", 1, 320, 320, 310, 500},
-		{"four others", 4, 320, 320, 75, 160},
-		{"one other that does not come in", 1, 40, 0, 600, 1000},
-		{"four others that do not come in", 4, 40, 0, 600, 1000},
+		{"one other", 1, 320, 320, 1, 310, 500},
+		{"four others", 4, 320, 320, 1, 75, 160},
+		{"four others whose turns are told together", 4, 320, 4 * 320, 4, 310, 500},
+		{"one other that does not come in", 1, 40, 0, 1, 600, 1000},
+		{"four others that do not come in", 4, 40, 0, 1, 600, 1000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,7 +160,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 				// A little longer, so that nothing else happens when it ends.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(c.milliseconds)*time.Millisecond+time.Microsecond)
 				defer cancel()
-				client, late := muted(ctx, t, srv)
+				client, late := muted(ctx, t, srv, c.bundle)
 				l := rlock.New(client, "lock")
 				for range c.others {
 					listen(t, srv, l.Name())
@@ -119,7 +177,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 						}
 					})
 				}
-				announce(t, srv, l.Name(), c.turns)
+				announce(t, srv, l.Name(), c.turns, c.bundle)
 				wg.Wait()
 				require.GreaterOrEqual(t, n.Load(), c.least)
 				require.LessOrEqual(t, n.Load(), c.most)

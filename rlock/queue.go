@@ -222,12 +222,13 @@ func (a *acquisition) countOthers(ctx context.Context) int {
 func (a *acquisition) awaitTurns(ctx context.Context, sub transport.Subscription, turns int, patience time.Duration) {
 	silence := time.NewTimer(patience)
 	defer silence.Stop()
-	for range turns {
+	for had := 0; had < turns; {
 		select {
-		case _, works := <-sub.Events():
+		case e, works := <-sub.Events():
 			if !works {
 				return // whoever sleeps on it next finds out
 			}
+			had += 1 + e.Merged
 			silence.Reset(patience)
 		case <-silence.C:
 			return

@@ -42,8 +42,8 @@ type Transport interface {
 // Subscription is one listener on one channel.
 type Subscription interface {
 	// Events delivers wake-ups. It holds one: an event that finds it full is
-	// dropped, since the one inside wakes the listener already. It is closed
-	// when the subscription has failed for good; Err then says why.
+	// dropped, since the one inside wakes the listener already, and counted there.
+	// It is closed when the subscription has failed for good; Err then says why.
 	Events() <-chan Event
 
 	// Err returns nil while the subscription works, and why it ended after
@@ -63,6 +63,11 @@ type Event struct {
 
 	// Payload is the message's text when Gap is false.
 	Payload string
+
+	// Merged is how many events were dropped since this one was sent. A transport
+	// that does not count them leaves it 0: then a process may give way to others
+	// for longer than it would have to.
+	Merged int
 }
 
 // Fencer is implemented by transports that can make sure a call whose outcome

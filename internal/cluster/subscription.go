@@ -158,12 +158,16 @@ func (s *subscription) complete() {
 	}
 }
 
-// offer never blocks: a full slot holds a wake-up already.
+// offer never blocks: a full slot holds a wake-up already, and counts this one. It runs
+// with mu held, so that what was taken out has room again.
 func (s *subscription) offer(e transport.Event) {
 	select {
-	case s.events <- e:
+	case first := <-s.events:
+		first.Merged++
+		e = first
 	default:
 	}
+	s.events <- e
 }
 
 // deaf notes that a leg's connection is lost.

@@ -75,6 +75,21 @@ func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
 	})
 }
 
+func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sub := w.subscribe(key)
+		for range 2 {
+			w.publish(one, "NUMSUB", key, "first")
+			w.publish(one, "SHARDNUMSUB", key, "second")
+			w.publish(one, "NUMSUB", key, "third")
+			synctest.Wait()
+			e := <-sub.Events()
+			require.Equal(w.t, 2, e.Merged)
+		}
+		sub.Close()
+	})
+}
+
 func TestAGapIsToldWhenBothLegsAreThereAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
