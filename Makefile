@@ -19,6 +19,7 @@ GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 .DEFAULT_GOAL := help
 
 ROUNDS   ?= 5
+SCALE    ?= 1
 WHAT     ?=
 BASE     ?= HEAD
 OUT      ?= docs/performance
@@ -67,9 +68,9 @@ mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANT
 model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
 	$(GO) run ./scripts/model -hours $(HOURS)
 
-bench: setup ## Measure against other lock clients, ROUNDS (5) rounds, cases WHAT (a regexp), into OUT (docs/performance)
+bench: setup ## Measure against other lock clients, ROUNDS (5) rounds of SCALE (1) times the usual length, cases WHAT (a regexp), into OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .
-	java=$$(scripts/bench-java.sh) && bin/bench run -rounds $(ROUNDS) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
+	java=$$(scripts/bench-java.sh) && bin/bench run -rounds $(ROUNDS) -scale $(SCALE) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
 
 bench-quick: setup ## Compare the working tree with git revision BASE (HEAD), in two minutes
 	scripts/bench-quick.sh '$(BASE)'

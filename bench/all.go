@@ -40,7 +40,7 @@ func flags(args []string) (settings, error) {
 	f.StringVar(&s.out, "out", "docs/performance", "folder to write to")
 	f.StringVar(&s.java, "java", "", "class path of the Java contestant; none leaves it out")
 	f.StringVar(&s.profiles, "profiles", "", "folder for profiles of the Go contestants; their figures suffer a little")
-	f.Float64Var(&s.scale, "scale", 1, "multiplies the time of each measurement")
+	f.Float64Var(&s.scale, "scale", 1, "multiplies the time of each measurement; where polls are seconds apart it makes it no shorter")
 	f.IntVar(&s.levels, "levels", 0, "leave out sizes above this; 0 for none")
 	f.DurationVar(&s.patience, "patience", 15*time.Minute, "how long to measure again what the machine's host disturbs, in all")
 	if err := f.Parse(args); err != nil {
@@ -168,7 +168,7 @@ func environment(s settings) (report.Environment, error) {
 	}
 	return report.Environment{
 		Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		Processors: runtime.NumCPU(), Server: info.Version, Java: java, Rounds: s.rounds,
+		Processors: runtime.NumCPU(), Server: info.Version, Java: java, Rounds: s.rounds, Scale: s.scale,
 	}, nil
 }
 

@@ -70,6 +70,49 @@ func blocking(r *core.Redigo) transport.Transport {
 	}}
 }
 
+// countsDropped counts each event that it drops so many times.
+func countsDropped(times int) func(*core.Redigo) transport.Transport {
+	return func(r *core.Redigo) transport.Transport {
+		return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
+			sub, err := r.Subscribe(ctx, channel)
+			if err != nil {
+				return nil, err
+			}
+			closed := make(chan struct{})
+			end := sync.OnceFunc(func() {
+				close(closed)
+				sub.Close()
+			})
+			f := &forwarded{Subscription: sub, events: make(chan transport.Event, 1), close: end}
+			go f.count(times, closed)
+			return f, nil
+		}}
+	}
+}
+
+// count passes events on until the subscription is closed.
+func (f *forwarded) count(times int, closed <-chan struct{}) {
+	for {
+		select {
+		case e, works := <-f.Subscription.Events():
+			if !works {
+				close(f.events)
+				return
+			}
+			e.Merged *= times
+			select {
+			case first := <-f.events:
+				first.Merged += times + e.Merged
+				e = first
+			default:
+			}
+			f.events <- e
+		case <-closed:
+			return
+		}
+	}
+}
+
 func noGaps(r *core.Redigo) transport.Transport {
 	return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
 		sub, err := r.Subscribe(ctx, channel)

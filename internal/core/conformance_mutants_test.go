@@ -48,6 +48,8 @@ var mutants = map[string]mutant{
 	"a listener blocks the others":        {in: "subscriptions/a listener that does not read holds up nobody", wrap: blocking},
 	"subscriptions are never closed":      {in: "subscriptions/closed subscriptions end on the server", wrap: neverUnsubscribes},
 	"one Close closes all":                {in: "subscriptions/subscriptions to one channel are independent", wrap: closesAll},
+	"dropped events count twice":          {in: "subscriptions/a listener that does not read holds up nobody", wrap: countsDropped(2)},
+	"dropped events are not counted":      {in: "subscriptions/a listener that does not read holds up nobody", wrap: countsDropped(0), fine: true},
 	"contexts are ignored":                {in: "subscriptions/Subscribe returns when its context ends while the server is frozen", wrap: noContext},
 	"gaps are swallowed":                  {in: "gaps/every subscription hears of a gap after each cut, and messages after it", wrap: noGaps},
 	"wake-ups are lost":                   {in: "gaps/no wake-up is lost while connections are cut", wrap: noGaps},

@@ -24,12 +24,18 @@ type Environment struct {
 	Java string `json:"java"`
 	// Rounds is how many rounds there were.
 	Rounds int `json:"rounds"`
+	// Scale is how many times as long as usual each measurement took; 0 means 1.
+	Scale float64 `json:"scale,omitempty"`
 }
 
 // String returns the environment as a sentence.
 func (e Environment) String() string {
-	return fmt.Sprintf("Redlatch %s, %s, %s, %d processors, Redis %s, %d rounds. Redisson: %s.",
-		e.Revision, e.Go, e.System, e.Processors, e.Server, e.Rounds, e.Java)
+	length := ""
+	if e.Scale != 0 && e.Scale != 1 {
+		length = fmt.Sprintf(" of %g times the usual length", e.Scale)
+	}
+	return fmt.Sprintf("Redlatch %s, %s, %s, %d processors, Redis %s, %d rounds%s. Redisson: %s.",
+		e.Revision, e.Go, e.System, e.Processors, e.Server, e.Rounds, length, e.Java)
 }
 
 // Disturbances returns what the machine's host did to the figures, as a sentence.

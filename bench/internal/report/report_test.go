@@ -88,11 +88,11 @@ func TestTablesAreAsTheyWere(t *testing.T) {
 func TestRunIsWrittenAsTablesFiguresAndPlots(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "new", "folder")
-	env := report.Environment{Revision: "abc", Go: "go1", System: "any", Processors: 2, Server: "7", Java: "none", Rounds: 3}
+	env := report.Environment{Revision: "abc", Go: "go1", System: "any", Processors: 2, Server: "7", Java: "none", Rounds: 3, Scale: 0.5}
 	require.NoError(t, report.Write(folder, env, []run.Case{made()}, entrants(), samples()))
 	for name, part := range map[string]string{
 		"results.json": `"entrant": "redlatch"`,
-		"tables.txt":   "fast-peer",
+		"tables.txt":   "3 rounds of 0.5 times the usual length. Redisson: none.",
 		"tables.md":    "![Work](x-apart.svg)",
 		"x-apart.svg":  "</svg>",
 	} {

@@ -59,7 +59,8 @@ type Runner struct {
 	Mate *Entrant
 	// Rounds is how many rounds there are.
 	Rounds int
-	// Scale multiplies the time of each measurement; 0 means 1.
+	// Scale multiplies the time of each measurement; 0 means 1. Cases with few rounds,
+	// in which little happens, do not become shorter.
 	Scale float64
 	// Swap lets them take turns backwards in every other round, so that neither of two
 	// always comes after the same.
@@ -202,7 +203,7 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
 // spec returns what a party is asked for.
 func (r *Runner) spec(c Case, p party, level int, addr string) work.Spec {
 	spec := c.spec
-	if r.Scale > 0 {
+	if r.Scale > 0 && (c.Rounds == 0 || r.Scale > 1) {
 		spec.Duration = int64(float64(spec.Duration) * r.Scale)
 	}
 	spec.Contestant, spec.Addr, spec.Goroutines = p.entrant.Contestant.Name, addr, level
