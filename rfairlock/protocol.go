@@ -60,6 +60,9 @@ func (f *fair) Acquire(c *transport.Call, a *protocol.Acquisition) {
 	f.three(c, luasrc.FairAcquire, a.Owner, a.Wait, a.Lease, protocol.Tell)
 }
 
+// Pass is part of protocol.Protocol: the queue on the server says who is next.
+func (f *fair) Pass(*transport.Call, *protocol.Acquisition, any) {}
+
 // GiveUp is part of protocol.Protocol.
 func (f *fair) GiveUp(c *transport.Call, a *protocol.Acquisition) {
 	if c.Script == luasrc.FairGiveUp {

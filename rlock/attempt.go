@@ -18,13 +18,28 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	a.doubtful = nil
 	a.attempts++
 	at := e.Attempt()
-	if a.waits() {
+	baton := a.baton
+	a.baton = nil
+	switch {
+	case baton != nil:
+		a.lock.proto.Pass(&at.Call, h.asked(), baton.Owner)
+	case a.waits():
 		a.lock.proto.Acquire(&at.Call, h.asked())
-	} else {
+	default:
 		a.lock.proto.Try(&at.Call, h.asked())
 	}
 	sent := time.Now()
 	reply, err := at.Run(ctx, h.haunter())
+	if baton != nil {
+		var passed bool
+		switch passed, err = taken(baton, reply, err); {
+		case errors.Is(err, codec.ErrBadReply):
+			h.disown()
+			return false, err
+		case err == nil && !passed:
+			return a.attempt(ctx) // it is free, or somebody else's
+		}
+	}
 	if err != nil {
 		h.tenure.stained.Store(true)
 		a.unanswered(err)

@@ -63,7 +63,7 @@ func (t *tenure) alone(lease any) error {
 		return nil
 	}
 	acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: lease}
-	return t.release(&acq, 1, t.lock.engine.Command, nil)
+	return t.release(&acq, 1, t.lock.engine.Command)
 }
 
 // Resume takes over the lock that owner holds, from a hold that was handed over

@@ -37,6 +37,12 @@ func (p *plain) Acquire(c *transport.Call, a *protocol.Acquisition) {
 	c.Args = append(c.Args, p.key, a.Lease, a.Owner, protocol.Tell)
 }
 
+// Pass is part of protocol.Protocol.
+func (p *plain) Pass(c *transport.Call, a *protocol.Acquisition, from any) {
+	c.Script, c.NumKeys, c.Urgent = luasrc.Pass, 1, true
+	c.Args = append(c.Args, p.key, a.Lease, a.Owner, from)
+}
+
 // Queues is part of protocol.Protocol.
 func (p *plain) Queues() bool { return false }
 

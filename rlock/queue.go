@@ -27,7 +27,7 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 		if hold, err := a.stand(ctx, line, p); hold != nil || err != nil {
 			return hold, err
 		}
-		a.line, a.passed = line, p.Passed
+		a.line, a.passed, a.baton = line, p.Passed, p.Baton
 		if !a.letOthersGo(ctx, p.Courtesy) {
 			a.passOn()
 			return nil, a.gaveUp(ctx)
@@ -187,11 +187,11 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) bool {
 	if c.Turns == 0 {
 		return true
 	}
-	others := a.countOthers(ctx)
+	others, counted := a.countOthers(ctx)
+	a.line.Others(others, counted)
 	if others <= 0 {
 		return true
 	}
-	a.line.Others(others)
 	if a.hold == nil {
 		a.fresh()
 	}
@@ -201,20 +201,20 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) bool {
 	return ctx.Err() == nil
 }
 
-// countOthers returns how many processes wait, besides this one, as far as that can
-// be found out soon.
-func (a *acquisition) countOthers(ctx context.Context) int {
+// countOthers returns how many processes wait, besides this one. It guesses if that
+// cannot be found out soon.
+func (a *acquisition) countOthers(ctx context.Context) (n int, counted bool) {
 	ctx, cancel := context.WithTimeout(ctx, countPatience)
 	defer cancel()
 	counts, err := a.lock.engine.Listeners(ctx, a.lock.proto.Channel(nil))
 	switch {
 	case err != nil:
 		a.lock.engine.Lacks("+pubsub|numsub +role", "who waits in other processes cannot be counted: others are let go first on suspicion", err)
-		return manyOthers
+		return manyOthers, false
 	case a.line.Subscription() != nil:
-		return int(counts[0]) - 1
+		return max(int(counts[0])-1, 0), true
 	}
-	return int(counts[0])
+	return int(counts[0]), true
 }
 
 // awaitTurns waits until the lock was freed so many times, or has not been for as
@@ -287,10 +287,10 @@ func (a *acquisition) isAway(err error) {
 // left to its ghost: until that has come to rest, the next would find the lock
 // held by us.
 func (a *acquisition) passOn() {
-	line := a.line
-	a.line = nil
+	line, baton := a.line, a.baton
+	a.line, a.baton = nil, nil
 	if a.doubtful == nil || !a.doubtful.own.bequeath(line) {
-		line.Pass(false)
+		line.PassUnused(baton)
 	}
 }
 

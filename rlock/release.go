@@ -27,7 +27,8 @@ import (
 // ErrUncertain or ErrNotSent: Redis did not answer in time; the release goes on
 // in the background until the lease is over, for an owner that was given for ten
 // seconds. ErrClosed: the client was closed,
-// and the lock is left to its lease. It sends one EVALSHA.
+// and the lock is left to its lease. It sends one EVALSHA, or none when the next
+// caller in this process takes the lock over with its own.
 func (h *Hold) Unlock() error {
 	h.giveUp.Do(func() {
 		t := h.tenure
@@ -93,7 +94,17 @@ func (t *tenure) lower(left int, bound time.Duration) error {
 
 // free frees the lock.
 func (t *tenure) free(bound time.Duration) error {
-	err := t.release(&t.acq, 0, bound, (*freeing)(t))
+	began := time.Now()
+	done, open, err := t.passLock(bound)
+	if done {
+		return err
+	}
+	if err != nil {
+		bound -= time.Since(began)
+	}
+	if err == nil || bound > 0 {
+		err = t.persist(bound, (*freeing)(t), open, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
+	}
 	if unsettled(err) {
 		t.discard()
 	}
@@ -115,7 +126,7 @@ func (t *tenure) step(bound time.Duration) error {
 		return nil // the last one frees the lock
 	}
 	rest := protocol.Acquisition{Owner: t.acq.Owner, Lease: t.remaining().Milliseconds()}
-	err := t.release(&rest, target, bound, nil)
+	err := t.release(&rest, target, bound)
 	if unsettled(err) {
 		t.arrive(nil) // gives the turn back
 		return nil
@@ -131,10 +142,9 @@ func (t *tenure) step(bound time.Duration) error {
 }
 
 // release sends the release to target until the server answers, for bound at
-// most. Repeating it is safe: it names the count to arrive at. Sent, if not nil,
-// is told when the release is on its way for the first time.
-func (t *tenure) release(acq *protocol.Acquisition, target int64, bound time.Duration, sent core.Follower) error {
-	return t.persist(bound, sent, func(c *transport.Call) { t.lock.proto.Release(c, acq, target) })
+// most. Repeating it is safe: it names the count to arrive at.
+func (t *tenure) release(acq *protocol.Acquisition, target int64, bound time.Duration) error {
+	return t.persist(bound, nil, false, func(c *transport.Call) { t.lock.proto.Release(c, acq, target) })
 }
 
 // releaseShared lowers the count by one, with a latch that makes a repetition
@@ -147,7 +157,7 @@ func (t *tenure) releaseShared(bound time.Duration) error {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
 		t.lock.engine.Transport.Start(del, func(any, error) {}) // else it expires
 	}
-	err := t.persist(bound, nil, fill)
+	err := t.persist(bound, nil, false, fill)
 	if unsettled(err) {
 		t.releaseLater(fill, forget)
 	} else {
@@ -171,12 +181,13 @@ func requestID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// persist runs a release until the server answers, for bound at most.
-func (t *tenure) persist(bound time.Duration, sent core.Follower, fill func(*transport.Call)) error {
+// persist runs a release until the server answers, for bound at most. Sent, if not
+// nil, is told when it is on its way for the first time; open says that something was
+// sent before that may have done what the release would.
+func (t *tenure) persist(bound time.Duration, sent core.Follower, open bool, fill func(*transport.Call)) error {
 	e := t.lock.engine
 	began, rest := time.Now(), bound
 	var pause core.Backoff
-	var sentBefore bool
 	for {
 		at := e.Attempt()
 		fill(&at.Call)
@@ -187,12 +198,12 @@ func (t *tenure) persist(bound time.Duration, sent core.Follower, fill func(*tra
 			t.stained.Store(true)
 		}
 		switch {
-		case err == nil && out == codec.NotHeld && !sentBefore:
+		case err == nil && out == codec.NotHeld && !open:
 			return redlatch.ErrLost
 		case err == nil:
 			return nil
 		case errors.Is(err, redlatch.ErrUncertain):
-			sentBefore = true
+			open = true
 			t.strays.Add(1)
 		case !core.Passing(err):
 			return err

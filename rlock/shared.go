@@ -61,7 +61,7 @@ func (h *Hold) asked() *protocol.Acquisition {
 func (t *tenure) releaseLater(fill func(*transport.Call), forget func()) {
 	e := t.lock.engine
 	e.Go(func() {
-		err := t.persist(latchSafe, nil, fill)
+		err := t.persist(latchSafe, nil, false, fill)
 		if unsettled(err) {
 			e.Logger.Warn("redlatch: release given up, the lock may stay until its lease ends",
 				"lock", t.lock.name, "owner", t.acq.Owner, "error", err)

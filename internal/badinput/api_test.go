@@ -67,7 +67,7 @@ var functions = map[string]any{
 	"codec.LockChannel": codec.LockChannel, "codec.Millis": codec.Millis, "codec.NewOwner": codec.NewOwner,
 	"codec.Nudged": codec.Nudged, "codec.OwnerChannel": codec.OwnerChannel, "codec.ParseMessage": codec.ParseMessage,
 	"codec.ParseOwner": codec.ParseOwner, "codec.PrefixMapper": codec.PrefixMapper, "codec.QueueKey": codec.QueueKey,
-	"codec.Quote": codec.Quote, "codec.Reentered": codec.Reentered, "codec.Refused": codec.Refused, "codec.Released": codec.Released,
+	"codec.Passed": codec.Passed, "codec.Quote": codec.Quote, "codec.Reentered": codec.Reentered, "codec.Refused": codec.Refused, "codec.Released": codec.Released,
 	"codec.RenewedAt": codec.RenewedAt, "codec.Slot": codec.Slot, "codec.TimeoutKey": codec.TimeoutKey,
 	"codec.ValidateClusterName": codec.ValidateClusterName, "codec.ValidateName": codec.ValidateName,
 	"codec.WaitMillis": codec.WaitMillis, "codec.Beat.Free": codec.Beat.Free,

@@ -37,6 +37,7 @@ var decoders = map[string]func(any) error{
 	"re-entry":   func(r any) error { _, err := codec.Reentered(r); return err },
 	"replicate":  func(r any) error { _, err := codec.Holds(r); return err },
 	"release":    func(r any) error { _, err := codec.Released(r); return err },
+	"pass":       func(r any) error { _, err := codec.Passed(r); return err },
 	"force":      func(r any) error { _, err := codec.Forced(r); return err },
 	"exists":     func(r any) error { _, err := codec.Exists(r); return err },
 	"renewal":    func(r any) error { _, err := codec.RenewedAt(r, 1, 2); return err },

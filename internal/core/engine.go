@@ -63,6 +63,7 @@ type Engine struct {
 
 	departures departures
 	attempts   sync.Pool     // of *Attempt
+	batons     sync.Pool     // of *Baton
 	timeouts   timeouts      // of attempts
 	label      *label.Keeper // nil: there is no label
 

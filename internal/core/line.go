@@ -18,13 +18,17 @@ const (
 	courtesyTimes = 20
 	courtesyMin   = 2 * time.Millisecond
 	courtesyMax   = 20 * time.Millisecond
+
+	// Among processes that all pass the lock on in bursts it is patient for bursts.
+	burstTimes = 2
+	burstMin   = 4 * time.Millisecond
 )
 
 // Line is the queue of one process for one lock. Whoever has the turn is the
 // only one who talks to Redis about it: first to acquire the lock, then while
 // holding it. The others stand in line and cost nothing. The turn goes to the
 // next as soon as the release is on its way, so that the next attempt travels
-// right behind it.
+// right behind it, or the lock itself goes with it, see [Line.PassWith].
 //
 // Get one from [Engine.Line]. Each caller either takes the turn at once, or gets
 // a [Place] and waits for it; whoever has the turn passes it on exactly once.
@@ -42,6 +46,7 @@ type Line struct {
 	aheadSince  time.Time
 	others      int // how many there are, as far as is known
 	theirs      int // turns that they had, fewer than there are of them
+	crowd       crowd
 }
 
 // LineState is what a line knows about its lock.
@@ -67,15 +72,19 @@ type Place struct {
 	Courtesy Courtesy
 	// Passed, to be read after Ready, is true when the turn came with the lock.
 	Passed bool
+	// Baton, to be read after Ready, is the lock itself where it was not freed; nil:
+	// it was.
+	Baton *Baton
 
 	prev, next *Place
 	queued     bool
 }
 
-// Courtesy is how a line lets others go first: until each has had as many turns,
-// or nobody has had one for too long. The zero Courtesy asks for nothing.
+// Courtesy is how a line lets others go first: until each has freed the lock as
+// often, or nobody has for too long. The zero Courtesy asks for nothing.
 type Courtesy struct {
-	// Turns is how many each of the others is to have.
+	// Turns is how often each of the others is to free the lock: once for each turn
+	// here, or once in all where it does so once for many turns, as this line does.
 	Turns int
 	// Patience is how long one of them may need to come in.
 	Patience time.Duration
@@ -99,7 +108,7 @@ func (e *Engine) Line(kind, key string) *Line {
 	if l == nil {
 		l, _ = e.lines.free.Get().(*Line)
 		if l == nil {
-			l = &Line{lines: &e.lines}
+			l = &Line{lines: &e.lines, crowd: crowd{self: e.ClientID}}
 		}
 		l.id = id
 		if e.lines.byID == nil {
@@ -118,6 +127,7 @@ func (l *Line) put() {
 	if l.refs--; l.refs == 0 {
 		delete(l.lines.byID, l.id)
 		l.state, l.ahead, l.others, l.theirs = LineState{}, 0, 0, 0
+		l.crowd.forget()
 		l.lines.free.Put(l)
 	}
 }
@@ -169,7 +179,7 @@ func (l *Line) Quit(p *Place) {
 		l.put()
 		return
 	}
-	l.Pass(false)
+	l.PassUnused(p.Baton)
 }
 
 // remove takes a place out, mu held.
@@ -227,14 +237,22 @@ func (l *Line) handOver() Courtesy {
 		return Courtesy{}
 	}
 	c := Courtesy{l.ahead, min(max(courtesyTimes*took/time.Duration(l.ahead), courtesyMin), courtesyMax)}
+	if l.crowd.alike(l.others, now) {
+		c = Courtesy{1, min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
+	}
 	l.ahead = 0
 	return c
 }
 
-// Others says how many others wait for the lock.
-func (l *Line) Others(n int) {
+// due reports whether the next hand-over is to ask for courtesy, mu held.
+func (l *Line) due(now time.Time) bool {
+	return l.ahead+1 >= burstMax || l.ahead > 0 && now.Sub(l.aheadSince) >= burstTime
+}
+
+// Others says how many others wait for the lock, and whether they were counted.
+func (l *Line) Others(n int, counted bool) {
 	l.mu.Lock()
-	l.others = n
+	l.others, l.crowd.counted = n, counted
 	l.mu.Unlock()
 }
 
@@ -250,6 +268,7 @@ func (l *Line) Granted(owner codec.Owner) {
 func (l *Line) Refused(holder codec.Owner, ttl time.Duration) {
 	l.mu.Lock()
 	l.state = LineState{Known: true, Holder: holder, TTL: ttl}
+	l.crowd.saw(holder, time.Now())
 	if l.theirs++; l.theirs >= l.others {
 		l.theirs, l.ahead = 0, max(0, l.ahead-1)
 	}

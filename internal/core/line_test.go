@@ -227,7 +227,7 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 			e := newLines()
 			l, _ := enter(e)
 			if others > 0 { // else nobody has counted them
-				l.Others(others)
+				l.Others(others, true)
 			}
 			for range 10 {
 				asked, _ := handOvers(l, e, 10, 0, true)

@@ -17,7 +17,8 @@
 // [Release] leaves the same state in the ordinary course, but carries the count
 // it aims at in place of a step down by one. Running it late or twice is
 // harmless, hence it writes no unlock latch, which Redisson needs for that; to
-// an owner that is gone it answers nil each time.
+// an owner that is gone it answers nil each time. [Pass] does what a release and an
+// acquire right behind it do, in one step and without the message in between.
 //
 // # The fair lock
 //

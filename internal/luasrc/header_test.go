@@ -23,6 +23,7 @@ var all = map[string]*transport.Script{
 	"release_shared.lua": ReleaseShared,
 	"inspect.lua":        Inspect,
 	"replicate.lua":      Replicate,
+	"pass.lua":           Pass,
 
 	"fair_try.lua":            FairTry,
 	"fair_acquire.lua":        FairAcquire,

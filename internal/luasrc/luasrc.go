@@ -23,6 +23,8 @@ var (
 	releaseSharedText string
 	//go:embed replicate.lua
 	replicateText string
+	//go:embed pass.lua
+	passText string
 )
 
 // Acquire takes a free lock or enters it again. KEYS: lock. ARGV: lease in
@@ -38,6 +40,12 @@ var Acquire = transport.NewScript("acquire", acquireText)
 // does not hold the lock, 1 when it is free now, 0 when it is still held. It may
 // run late or twice. It runs three commands when it frees or lowers.
 var Release = transport.NewScript("release", releaseText)
+
+// Pass passes a lock on from the owner that holds it to an heir, without freeing it
+// and without a message. KEYS: lock. ARGV: lease of the heir in milliseconds, heir,
+// owner. Reply: nil when the heir holds the lock now, 0 when the owner does not hold
+// it, and nothing was done. It runs five commands.
+var Pass = transport.NewScript("pass", passText)
 
 // ForceRelease frees a lock, whoever holds it. KEYS: lock, channel. ARGV:
 // publish command, message. Reply: 1 when there was a holder, else 0.

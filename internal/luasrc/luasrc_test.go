@@ -120,6 +120,13 @@ var mutations = []mutation{
 	{Replicate, "redis.call('HSET', KEYS[1], ARGV[1], count)\n", ""},
 	{Replicate, "ARGV[1], count)", "ARGV[1], 1)"},
 	{Replicate, "return 1", "return count"},
+	{Pass, "    return 0\n", "    redis.call('DEL', lock)\n"},
+	{Pass, "    return 0\n", "    return nil\n"},
+	{Pass, "if redis.call('HEXISTS', lock, ARGV[3]) == 0 then", "if redis.call('EXISTS', lock) == 0 then"},
+	{Pass, "redis.call('DEL', lock)\n", ""},
+	{Pass, "redis.call('DEL', lock)\nredis.call('HINCRBY', lock, heir, 1)\n", "redis.call('HDEL', lock, ARGV[3])\n"},
+	{Pass, "redis.call('PEXPIRE', lock, ARGV[1])\n", ""},
+	{Pass, "return nil", "return 1"},
 	{ReleaseShared, "if before then\n    return tonumber(before)\nend\n", ""},
 	{ReleaseShared, "return tonumber(before)", "return before"},
 	{ReleaseShared, "redis.call('SET', latch, free, 'PX', ARGV[5])\n", ""},
@@ -131,6 +138,25 @@ var mutations = []mutation{
 	{ReleaseShared, "ARGV[4], KEYS[2]", "ARGV[4], KEYS[1]"},
 	{ReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
 	{ReleaseShared, "    free = 1\n", ""},
+}
+
+// What is half done stays: a script is not rolled back.
+func TestAServerWithoutMemoryRefusesToPassALockOnAndKeepsIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))
+	s.Do(t, "HSET", "lock", ownerA, "1")
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	conn := s.Dial(t)
+	_, err := conn.Do("EVAL", Pass.Text(), 1, "lock", 30000, ownerB, ownerA)
+	require.ErrorContains(t, err, "OOM")
+	counts, err := redis.StringMap(conn.Do("HGETALL", "lock"))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{ownerA: "1"}, counts)
+	_, err = conn.Do("CONFIG", "SET", "maxmemory", "0")
+	require.NoError(t, err)
+	reply, err := conn.Do("EVAL", Pass.Text(), 1, "lock", 30000, ownerB, ownerA)
+	require.NoError(t, err, "a check of the check")
+	require.Nil(t, reply)
 }
 
 func TestVectorsNoticeMistakesInTheScripts(t *testing.T) {

@@ -56,6 +56,27 @@ func replication(l string) []vector {
 	}
 }
 
+func passedOn(l string) []vector {
+	pass := func(from, heir string, lease int) vector {
+		return call("pass from "+from+" to "+heir, Pass, []string{l}, lease, heir, from)
+	}
+	const passes, hasNot = "HEXISTS HINCRBY DEL HINCRBY PEXPIRE", "HEXISTS"
+	return []vector{
+		pass(ownerA, ownerB, 30000).gives(int64(0), hasNot, nothing),
+		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+		pass(ownerA, ownerB, 50000).gives(nil, passes, lock(l, 50000, ownerB, "1")),
+		// Again, and late: nothing is left to pass on.
+		pass(ownerA, ownerB, 30000).gives(int64(0), hasNot, lock(l, 50000, ownerB, "1")),
+		// The whole of it, and for less time than was left.
+		acquire(l, ownerB, 50000).gives(nil, enters, lock(l, 50000, ownerB, "2")),
+		pass(ownerB, ownerA, 20000).gives(nil, passes, lock(l, 20000, ownerA, "1")),
+		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
+		pass(ownerA, ownerB, 20000).gives(nil, passes, lock(l, 20000, ownerB, "1")),
+		release(l, ownerA, 0, 30000).gives(nil, onlyLooks, lock(l, 20000, ownerB, "1")),
+		release(l, ownerB, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
+	}
+}
+
 func refusalWithHolder(l string) []vector {
 	tell := func(owner string) vector {
 		v := acquire(l, owner, 30000)

@@ -43,6 +43,7 @@ var scenarios = []scenario{
 	{"enter again by target", reenterByTarget},
 	{"enter again never takes or shortens", reenterRefused},
 	{"a lock is written once more as it is", replication},
+	{"a lock is passed on in one step", passedOn},
 	{"a refusal that names the holder", refusalWithHolder},
 	{"inspect", inspection},
 	{"4.2 shared release with latch", sharedRelease},

@@ -49,6 +49,12 @@ type Protocol interface {
 	// who that is. Kinds that queue also say who is the next in the queue.
 	Acquire(c *transport.Call, a *Acquisition)
 
+	// Pass fills c with the call that passes the lock on from one owner to a.Owner, who
+	// has never held it, without freeing it. Both are of one process, which alone uses
+	// them. Only for kinds that do not queue. Reply: nil when passed on, 0 when from
+	// does not hold the lock, and nothing was done.
+	Pass(c *transport.Call, a *Acquisition, from any)
+
 	// GiveUp fills c with the call that takes the owner out of the queue. It may
 	// be sent again. Only for kinds that queue. Its reply says nothing. Where c is
 	// such a call for other owners of the same lock already, it adds this owner.

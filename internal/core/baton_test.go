@@ -1,0 +1,213 @@
+package core
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+// native is an owner of a client of this library.
+func native(t *testing.T) codec.Owner {
+	t.Helper()
+	id, err := uuid.NewV7()
+	require.NoError(t, err)
+	return codec.NewOwner(id, 1)
+}
+
+func TestLockIsPassedOnOnlyToTheNextInLine(t *testing.T) {
+	e := newLines()
+	l, _ := enter(e)
+	l.Others(0, true)
+	b := e.Baton("owner")
+	require.False(t, l.PassWith(b), "nobody is next")
+	_, p := enter(e)
+	_, last := enter(e)
+	granted(l)
+	require.True(t, l.PassWith(b))
+	require.True(t, isReady(p))
+	require.False(t, isReady(last))
+	require.Same(t, b, p.Baton)
+	require.True(t, p.Passed)
+	require.Equal(t, Courtesy{}, p.Courtesy)
+	require.False(t, l.State().Held, "it is on its way")
+	l.Pass(true)
+	require.True(t, isReady(last))
+	require.Nil(t, last.Baton)
+	l.Pass(true)
+	requireNoLine(t, e)
+}
+
+func TestLockIsNotPassedOnBeforeOthersWereCounted(t *testing.T) {
+	e := newLines()
+	l, _ := enter(e)
+	_, p := enter(e)
+	b := e.Baton("owner")
+	require.False(t, l.PassWith(b))
+	for range 4 {
+		l.Refused(native(t), testLease)
+	}
+	l.Others(4, false)
+	require.False(t, l.PassWith(b), "a guess")
+	l.Others(0, true)
+	require.True(t, l.PassWith(b))
+	require.True(t, isReady(p))
+	l.Pass(true)
+	requireNoLine(t, e)
+	l, _ = enter(e)
+	_, _ = enter(e)
+	require.False(t, l.PassWith(b), "a new line knows nothing")
+	l.Pass(true)
+	l.Pass(true)
+	requireNoLine(t, e)
+}
+
+func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newLines()
+		l, _ := enter(e)
+		l.Others(0, true)
+		round := func() bool {
+			_, p := enter(e)
+			passed := l.PassWith(e.Baton("owner"))
+			if !passed {
+				l.Pass(true)
+			}
+			<-p.Ready
+			require.Equal(t, !passed, p.Courtesy.Turns > 0, "that is the others' turn")
+			if !passed {
+				require.Equal(t, 1, p.Courtesy.Turns, "each frees the lock once for a burst")
+			}
+			return passed
+		}
+		for range 3 {
+			for range burstMax - 1 {
+				require.True(t, round())
+			}
+			require.False(t, round())
+		}
+		require.True(t, round())
+		time.Sleep(burstTime - 1)
+		require.True(t, round())
+		time.Sleep(time.Nanosecond)
+		require.False(t, round(), "long holds: by time")
+		l.Pass(true)
+		requireNoLine(t, e)
+	})
+}
+
+func TestPatienceIsForBurstsAmongThoseWhoPassOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for pause, patience := range map[time.Duration]time.Duration{
+			0:                      burstMin,
+			burstTime / burstMax:   burstTimes * (burstMax - 1) * (burstTime / burstMax),
+			100 * time.Millisecond: burstTimes * burstTime,
+		} {
+			e := newLines()
+			l, _ := enter(e)
+			l.Others(0, true)
+			asked, _ := handOvers(l, e, burstMax, pause, true)
+			require.NotEmpty(t, asked)
+			require.Equal(t, Courtesy{Turns: 1, Patience: patience}, asked[0])
+			l.Pass(true)
+			requireNoLine(t, e)
+		}
+	})
+}
+
+func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
+	e := newLines()
+	e.Command = time.Minute
+	l, _ := enter(e)
+	l.Others(0, true)
+	_, leaver := enter(e)
+	_, stayer := enter(e)
+	b := e.Baton("owner")
+	require.True(t, l.PassWith(b))
+	l.Quit(leaver)
+	require.True(t, isReady(stayer))
+	require.Same(t, b, stayer.Baton)
+	l.Quit(stayer)
+	require.ErrorIs(t, b.Wait(e, time.Second), ErrNotSent)
+	requireNoLine(t, e)
+
+	l, _ = enter(e)
+	l.Others(0, true)
+	_, leaver = enter(e)
+	require.True(t, l.PassWith(b))
+	_, stayer = enter(e)
+	l.Others(1, true) // and nobody knows of which kind
+	l.Quit(leaver)
+	require.True(t, isReady(stayer), "the turn, without the lock")
+	require.Nil(t, stayer.Baton)
+	require.ErrorIs(t, b.Wait(e, time.Second), ErrNotSent)
+	l.Pass(true)
+	requireNoLine(t, e)
+}
+
+func TestWaitForABatonIsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newLines()
+		e.Command = time.Minute
+		b := e.Baton("owner")
+		began := time.Now()
+		require.ErrorIs(t, b.Wait(e, time.Second), ErrUncertain)
+		require.Equal(t, time.Second, time.Since(began))
+		b.Settle(nil) // blocks nobody
+		b = e.Baton("owner")
+		go func() {
+			time.Sleep(time.Hour)
+			b.Settle(ErrLost)
+		}()
+		require.ErrorIs(t, b.Wait(e, e.Command), ErrLost, "whoever has it is bound")
+	})
+}
+
+func TestCrowdIsAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
+	now := time.Now()
+	self, one, two := native(t), native(t), native(t)
+	var c crowd
+	c.self = self.Client()
+	require.False(t, c.alike(0, now), "nobody has counted them")
+	c.counted = true
+	require.True(t, c.alike(0, now))
+	require.False(t, c.alike(1, now))
+	c.saw(self, now)
+	require.False(t, c.alike(1, now), "itself")
+	c.saw(one, now)
+	c.saw(codec.NewOwner(one.Client(), 2), now)
+	require.True(t, c.alike(1, now))
+	require.False(t, c.alike(2, now), "the same client twice")
+	c.saw(two, now.Add(seenFor/2))
+	require.True(t, c.alike(2, now.Add(seenFor/2)))
+	require.False(t, c.alike(2, now.Add(seenFor)), "one was seen too long ago")
+	c.saw(one, now.Add(seenFor))
+	require.True(t, c.alike(2, now.Add(seenFor)))
+	for _, stranger := range []codec.Owner{somebody, {}} {
+		c.saw(stranger, now.Add(seenFor))
+		require.False(t, c.alike(0, now.Add(2*seenFor-1)), "there is one of another kind")
+		require.True(t, c.alike(0, now.Add(2*seenFor)))
+	}
+	c.forget()
+	require.False(t, c.alike(0, now.Add(time.Hour)))
+	c.counted = true
+	require.False(t, c.alike(1, now.Add(seenFor)))
+}
+
+func TestCrowdForgetsWhomItHasNotSeenLongest(t *testing.T) {
+	now := time.Now()
+	c := crowd{counted: true}
+	for i := range 2 * seenMost {
+		c.saw(native(t), now.Add(time.Duration(i)))
+	}
+	require.Len(t, c.seen, seenMost)
+	require.True(t, c.alike(seenMost, now))
+	require.False(t, c.alike(seenMost+1, now))
+	for _, s := range c.seen {
+		require.False(t, s.at.Before(now.Add(seenMost)))
+	}
+}

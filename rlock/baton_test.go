@@ -1,0 +1,364 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// passes is a transport that counts calls by name, and whose calls that pass a lock on
+// are the test's.
+type passes struct {
+	transport.Transport
+	transport.Counter
+
+	mu    sync.Mutex // guards what follows
+	calls map[string]int
+	on    func(call *transport.Call, done transport.Done) // nil: they are sent
+}
+
+// Start is part of transport.Transport.
+func (p *passes) Start(call *transport.Call, done transport.Done) {
+	p.mu.Lock()
+	p.calls[call.Name()]++
+	on := p.on
+	if call.Name() != "pass" {
+		on = nil
+	} else {
+		p.on = nil // once
+	}
+	p.mu.Unlock()
+	if on != nil {
+		on(call, done)
+		return
+	}
+	p.Transport.Start(call, done)
+}
+
+func (p *passes) count(name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[name]
+}
+
+func (p *passes) next(on func(call *transport.Call, done transport.Done)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.on = on
+}
+
+// atPasses is a client in a bubble that calls go through.
+func atPasses(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *passes, *redlatch.Client) {
+	t.Helper()
+	srv, _ := inBubble(t)
+	tr := redigoTransport(srv)
+	counter, ok := tr.(transport.Counter)
+	require.True(t, ok)
+	p := &passes{Transport: tr, Counter: counter, calls: map[string]int{}}
+	client, err := redlatch.NewWithTransport(p, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return srv, p, client
+}
+
+// burst is longer than any line goes on without counting who else is there.
+const burst = 40
+
+// handOn gives the hold's lock to a waiter, n times.
+func handOn(t *testing.T, l *rlock.Lock, hold *rlock.Hold, n int, opts ...rlock.Option) *rlock.Hold {
+	t.Helper()
+	for range n {
+		w := await(t.Context(), l, opts...)
+		synctest.Wait()
+		require.NoError(t, hold.Unlock())
+		hold = w.acquired(t, promptly)
+	}
+	return hold
+}
+
+// alone returns a hold whose line knows that nobody else wants the lock, and is at the
+// beginning of a burst.
+func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
+	t.Helper()
+	hold := take(t, l, opts...)
+	for range burst {
+		before := p.count("pass")
+		if hold = handOn(t, l, hold, 1, opts...); p.count("pass") > before {
+			return hold
+		}
+	}
+	require.FailNow(t, "nothing is passed on")
+	return nil
+}
+
+func TestLockIsPassedOnWithoutBeingFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p, client := atPasses(t)
+		l := rlock.New(client, "lock")
+		hold := alone(t, p, l)
+		released, passed, acquired := p.count("release"), p.count("pass"), p.count("acquire")
+		hold = handOn(t, l, hold, 10)
+		require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, srv, "lock"))
+		require.Equal(t, released, p.count("release"))
+		require.Equal(t, acquired, p.count("acquire"))
+		require.Equal(t, passed+10, p.count("pass"))
+		hold = handOn(t, l, hold, 10*burst)
+		require.Greater(t, p.count("release")-released, 10, "others may wait: they are told now and then")
+		require.NoError(t, hold.Unlock())
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+func TestWholeLockIsPassedOnHoweverOftenItWasEntered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p, client := atPasses(t)
+		l := rlock.New(client, "lock")
+		outer := alone(t, p, l)
+		inner, err := l.Lock(outer.Context(t.Context()))
+		require.NoError(t, err)
+		w := await(t.Context(), l)
+		synctest.Wait()
+		passed := p.count("pass")
+		require.NoError(t, outer.Unlock())
+		w.stillWaits(t)
+		require.Equal(t, passed, p.count("pass"))
+		require.NoError(t, inner.Unlock())
+		next := w.acquired(t, promptly)
+		require.Equal(t, passed+1, p.count("pass"))
+		require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))
+		require.NoError(t, next.Unlock())
+	})
+}
+
+func TestWhoPassesOnWhatWasLostIsToldSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p, client := atPasses(t)
+		l := rlock.New(client, "lock")
+		hold := alone(t, p, l)
+		w := await(t.Context(), l)
+		synctest.Wait()
+		holdByHand(t, srv, "lock", time.Hour)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+		synctest.Wait()
+		w.stillWaits(t)
+		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, srv, "lock"))
+		srv.Do(t, "DEL", "lock")
+		hold = w.acquired(t, 11*time.Second)
+		require.NoError(t, hold.Unlock())
+
+		hold = alone(t, p, l)
+		w = await(t.Context(), l)
+		synctest.Wait()
+		srv.Do(t, "DEL", "lock") // Redis has forgotten it
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+		require.NoError(t, w.acquired(t, promptly).Unlock())
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+// Whatever becomes of the call that passes the lock on, its holder has given it up,
+// and the next in line gets it, once.
+func TestLockIsPassedOnWhateverBecomesOfTheCall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		on   func(p *passes) func(*transport.Call, transport.Done)
+	}{
+		{"it is not sent", func(*passes) func(*transport.Call, transport.Done) {
+			return func(_ *transport.Call, done transport.Done) { done(nil, transport.ErrNotSent) }
+		}},
+		{"its command is lost", func(*passes) func(*transport.Call, transport.Done) {
+			return func(call *transport.Call, done transport.Done) { call.Claim(0); done(nil, transport.ErrUncertain) }
+		}},
+		{"its reply is lost", func(p *passes) func(*transport.Call, transport.Done) {
+			return func(call *transport.Call, done transport.Done) {
+				p.Transport.Start(call, func(any, error) { done(nil, transport.ErrUncertain) })
+			}
+		}},
+		{"its script fails half-way", func(p *passes) func(*transport.Call, transport.Done) {
+			return func(call *transport.Call, done transport.Done) {
+				p.Transport.Start(call, func(any, error) { done(nil, &transport.ServerError{Text: "ERR half-way"}) })
+			}
+		}},
+		{"its reply makes no sense", func(*passes) func(*transport.Call, transport.Done) {
+			return func(_ *transport.Call, done transport.Done) { done("what", nil) }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, p, client := atPasses(t, redlatch.WithPollCap(time.Second))
+				l := rlock.New(client, "lock")
+				hold := alone(t, p, l)
+				first := await(t.Context(), l)
+				synctest.Wait()
+				second := await(t.Context(), l)
+				synctest.Wait()
+				p.next(c.on(p))
+				require.NoError(t, hold.Unlock())
+				first.ended(t, 10*time.Second) // the lease does not end so soon
+				if first.err == nil {
+					require.Equal(t, map[string]string{first.hold.Owner().String(): "1"}, owners(t, srv, "lock"))
+					require.NoError(t, first.hold.Unlock())
+				}
+				next := second.acquired(t, 10*time.Second)
+				require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))
+				require.NoError(t, next.Unlock())
+				time.Sleep(time.Minute) // whatever is settled in the background
+				require.False(t, locked(t, srv, "lock"))
+			})
+		})
+	}
+}
+
+func TestNobodyKeepsWhatAReplyWithoutSenseMayHaveGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p, client := atPasses(t, noPoll())
+		l := rlock.New(client, "lock")
+		hold := alone(t, p, l)
+		first := await(t.Context(), l)
+		synctest.Wait()
+		second := await(t.Context(), l)
+		synctest.Wait()
+		p.next(func(call *transport.Call, done transport.Done) {
+			p.Transport.Start(call, func(any, error) { done("what", nil) })
+		})
+		require.NoError(t, hold.Unlock())
+		require.ErrorIs(t, first.failed(t, promptly), codec.ErrBadReply)
+		next := second.acquired(t, promptly)
+		require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))
+		require.NoError(t, next.Unlock())
+	})
+}
+
+// The next in line waits for its reply as long as for any other. The holder waits no
+// longer than it would for a release.
+func TestUnlockThatPassesOnIsBoundAsAnyOther(t *testing.T) {
+	for lease, bound := range map[time.Duration]time.Duration{time.Minute: 3 * time.Second, time.Second: time.Second} {
+		t.Run(fmt.Sprint(lease), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, p, client := atPasses(t)
+				l := rlock.New(client, "lock")
+				hold := alone(t, p, l, rlock.WithLease(lease))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w := await(ctx, l)
+				synctest.Wait()
+				var late func()
+				p.next(func(call *transport.Call, done transport.Done) {
+					call.Claim(0)
+					late = func() { p.Transport.Start(call, done) }
+				})
+				began := time.Now()
+				require.ErrorIs(t, hold.Unlock(), redlatch.ErrUncertain)
+				took := time.Since(began)
+				require.LessOrEqual(t, took, bound)
+				require.Greater(t, took, bound*3/4)
+				time.Sleep(time.Second)
+				next := w.acquired(t, time.Minute)
+				late() // somebody else has the lock
+				time.Sleep(time.Second)
+				require.NoError(t, next.Err())
+				require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))
+				require.NoError(t, next.Unlock())
+			})
+		})
+	}
+}
+
+// Redisson's turns can only be counted one by one, so each is told when the lock is
+// free.
+func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p, client := atPasses(t)
+		l := rlock.New(client, "lock")
+		hold := alone(t, p, l)
+		w := await(t.Context(), l)
+		synctest.Wait()
+		holdByHand(t, srv, "lock", time.Hour)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+		synctest.Wait()
+		w.stillWaits(t)
+		freeByHand(t, srv, "lock")
+		passed, released := p.count("pass"), p.count("release")
+		hold = handOn(t, l, w.acquired(t, promptly), 3*burst)
+		require.Equal(t, passed, p.count("pass"))
+		require.GreaterOrEqual(t, p.count("release"), released+3*burst)
+		time.Sleep(time.Second) // it has not come back
+		hold = handOn(t, l, hold, burst)
+		require.Greater(t, p.count("pass"), passed)
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+func TestWaiterThatLeavesPassesALockOnThatWasGivenToIt(t *testing.T) {
+	t.Parallel()
+	s, client := onShared(t, noPoll())
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	for range 500 {
+		ctx, cancel := context.WithCancel(t.Context())
+		leaver, stayer := await(ctx, l), await(t.Context(), l)
+		go cancel() // while the lock may be on its way to it
+		require.NoError(t, hold.Unlock())
+		leaver.ended(t, soon)
+		if leaver.err == nil {
+			require.NoError(t, leaver.hold.Unlock())
+		}
+		hold = stayer.acquired(t, soon)
+	}
+	require.NoError(t, hold.Unlock())
+	until(t, soon, "the lock is free", func() bool { return !locked(t, s, l.Name()) })
+}
+
+// Processes of one kind count each other's bursts, and need one request for a turn.
+func TestProcessesPassTheLockOnInBursts(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes five seconds")
+	}
+	const clients, goroutines = 4, 16
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var counts [clients]int
+	var wg sync.WaitGroup
+	for i := range clients {
+		l := rlock.New(connect(t, s.URL()), name)
+		for range goroutines {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					hold, err := l.Lock(ctx)
+					if err != nil {
+						return
+					}
+					counts[i]++ // the lock guards it
+					if err := hold.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	requests := float64(s.CommandStats(t)["evalsha"]) / float64(total)
+	t.Logf("%v of %d, %.2f requests each", counts, total, requests)
+	require.Less(t, requests, 1.7, "two for each that is freed")
+	for _, n := range counts {
+		require.InDelta(t, 1.0/clients, float64(n)/float64(total), 0.1)
+	}
+}
