@@ -28,7 +28,7 @@ func (t *tenure) passLock(bound time.Duration) (done, open bool, err error) {
 		return true, false, err
 	}
 	t.stained.Store(true)
-	return false, !errors.Is(err, redlatch.ErrNotSent), err
+	return false, !core.Passing(err), err
 }
 
 // passWith gives the turn, if this has it, to the next in line with the lock.
@@ -46,7 +46,7 @@ func (t *tenure) passWith(baton *core.Baton) bool {
 // returns false when that one did not hold it.
 func taken(baton *core.Baton, reply any, err error) (bool, error) {
 	if err != nil {
-		baton.Settle(err)
+		baton.Settle(plainly(err))
 		return false, err
 	}
 	passed, err := codec.Passed(reply)
@@ -56,4 +56,16 @@ func taken(baton *core.Baton, reply any, err error) (bool, error) {
 	}
 	baton.Settle(err)
 	return passed, err
+}
+
+// plainly is what an error of the next in line says to the holder: why that one left is
+// not the holder's business.
+func plainly(err error) error {
+	switch {
+	case errors.Is(err, redlatch.ErrUncertain):
+		return redlatch.ErrUncertain
+	case errors.Is(err, redlatch.ErrNotSent):
+		return redlatch.ErrNotSent
+	}
+	return err
 }

@@ -171,28 +171,29 @@ func TestWhoPassesOnWhatWasLostIsToldSo(t *testing.T) {
 // and the next in line gets it, once.
 func TestLockIsPassedOnWhateverBecomesOfTheCall(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		on   func(p *passes) func(*transport.Call, transport.Done)
+		name  string
+		on    func(p *passes) func(*transport.Call, transport.Done)
+		fails string
 	}{
 		{"it is not sent", func(*passes) func(*transport.Call, transport.Done) {
 			return func(_ *transport.Call, done transport.Done) { done(nil, transport.ErrNotSent) }
-		}},
+		}, ""},
 		{"its command is lost", func(*passes) func(*transport.Call, transport.Done) {
 			return func(call *transport.Call, done transport.Done) { call.Claim(0); done(nil, transport.ErrUncertain) }
-		}},
+		}, ""},
 		{"its reply is lost", func(p *passes) func(*transport.Call, transport.Done) {
 			return func(call *transport.Call, done transport.Done) {
 				p.Transport.Start(call, func(any, error) { done(nil, transport.ErrUncertain) })
 			}
-		}},
+		}, ""},
 		{"its script fails half-way", func(p *passes) func(*transport.Call, transport.Done) {
 			return func(call *transport.Call, done transport.Done) {
 				p.Transport.Start(call, func(any, error) { done(nil, &transport.ServerError{Text: "ERR half-way"}) })
 			}
-		}},
+		}, "half-way"},
 		{"its reply makes no sense", func(*passes) func(*transport.Call, transport.Done) {
 			return func(_ *transport.Call, done transport.Done) { done("what", nil) }
-		}},
+		}, "what"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -206,7 +207,10 @@ func TestLockIsPassedOnWhateverBecomesOfTheCall(t *testing.T) {
 				p.next(c.on(p))
 				require.NoError(t, hold.Unlock())
 				first.ended(t, 10*time.Second) // the lease does not end so soon
-				if first.err == nil {
+				if c.fails != "" {
+					require.ErrorContains(t, first.err, c.fails)
+				} else {
+					require.NoError(t, first.err)
 					require.Equal(t, map[string]string{first.hold.Owner().String(): "1"}, owners(t, srv, "lock"))
 					require.NoError(t, first.hold.Unlock())
 				}
@@ -293,7 +297,7 @@ func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 		hold = handOn(t, l, w.acquired(t, promptly), 3*burst)
 		require.Equal(t, passed, p.count("pass"))
 		require.GreaterOrEqual(t, p.count("release"), released+3*burst)
-		time.Sleep(time.Second) // it has not come back
+		time.Sleep(time.Minute) // it has not come back
 		hold = handOn(t, l, hold, burst)
 		require.Greater(t, p.count("pass"), passed)
 		require.NoError(t, hold.Unlock())
@@ -301,64 +305,61 @@ func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 }
 
 func TestWaiterThatLeavesPassesALockOnThatWasGivenToIt(t *testing.T) {
-	t.Parallel()
-	s, client := onShared(t, noPoll())
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	for range 500 {
-		ctx, cancel := context.WithCancel(t.Context())
-		leaver, stayer := await(ctx, l), await(t.Context(), l)
-		go cancel() // while the lock may be on its way to it
-		require.NoError(t, hold.Unlock())
-		leaver.ended(t, soon)
-		if leaver.err == nil {
-			require.NoError(t, leaver.hold.Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		srv, p, client := atPasses(t, noPoll())
+		l := rlock.New(client, "lock")
+		hold := alone(t, p, l)
+		passed, left := p.count("pass"), 0
+		for i := range 500 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			leaver := await(ctx, l)
+			synctest.Wait()
+			stayer := await(t.Context(), l)
+			synctest.Wait()
+			if i%2 == 0 {
+				go cancel() // while the lock may be on its way to it
+			}
+			require.NoError(t, hold.Unlock())
+			leaver.ended(t, promptly)
+			if leaver.err == nil {
+				require.NoError(t, leaver.hold.Unlock())
+			} else {
+				left++
+			}
+			hold = stayer.acquired(t, promptly)
 		}
-		hold = stayer.acquired(t, soon)
-	}
-	require.NoError(t, hold.Unlock())
-	until(t, soon, "the lock is free", func() bool { return !locked(t, s, l.Name()) })
+		require.NoError(t, hold.Unlock())
+		synctest.Wait()
+		require.False(t, locked(t, srv, "lock"))
+		t.Logf("%d left, passed on %d times", left, p.count("pass")-passed)
+		require.Greater(t, left, 10)
+		require.Greater(t, p.count("pass")-passed, 100)
+	})
 }
 
 // Processes of one kind count each other's bursts, and need one request for a turn.
 func TestProcessesPassTheLockOnInBursts(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes five seconds")
-	}
-	const clients, goroutines = 4, 16
 	s := redistest.Start(t)
-	name := redistest.Key(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	var counts [clients]int
-	var wg sync.WaitGroup
-	for i := range clients {
-		l := rlock.New(connect(t, s.URL()), name)
-		for range goroutines {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					hold, err := l.Lock(ctx)
-					if err != nil {
-						return
-					}
-					counts[i]++ // the lock guards it
-					if err := hold.Unlock(); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
+	counts := turnsOf(t, s, 16, 16, 16, 16)
 	total := 0
 	for _, n := range counts {
 		total += n
 	}
 	requests := float64(s.CommandStats(t)["evalsha"]) / float64(total)
 	t.Logf("%v of %d, %.2f requests each", counts, total, requests)
-	require.Less(t, requests, 1.7, "two for each that is freed")
+	require.Less(t, requests, 1.9, "two for each that is freed")
 	for _, n := range counts {
-		require.InDelta(t, 1.0/clients, float64(n)/float64(total), 0.1)
+		require.InDelta(t, 0.25, float64(n)/float64(total), 0.15)
 	}
+}
+
+// A process with a single caller frees the lock after each turn. Those with many give
+// it as much time as they take, not one turn for each burst.
+func TestASingleCallerGetsItsShareBesideMany(t *testing.T) {
+	t.Parallel()
+	counts := turnsOf(t, redistest.Start(t), 16, 1)
+	t.Logf("%v", counts)
+	require.Greater(t, float64(counts[1])/float64(counts[0]+counts[1]), 0.1)
 }

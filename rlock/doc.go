@@ -59,7 +59,7 @@
 // turn it is goes through the states above, the others wait for the turn and send
 // nothing. The turn stays with the hold and is passed on when the release is on
 // its way, or when the attempt has come to nothing. Where nobody but clients of this
-// library wants the lock, the lock itself goes with the turn, for a burst of turns:
+// library seems to want the lock, the lock itself goes with the turn, for a burst of turns:
 //
 //	          Unlock                  next in line: one script
 //	hold A ──────────▶ passed on ───────────────────────────▶ hold B

@@ -28,7 +28,7 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 			return hold, err
 		}
 		a.line, a.passed, a.baton = line, p.Passed, p.Baton
-		if !a.letOthersGo(ctx, p.Courtesy) {
+		if a.baton == nil && !a.letOthersGo(ctx, p.Courtesy) {
 			a.passOn()
 			return nil, a.gaveUp(ctx)
 		}
@@ -131,6 +131,8 @@ func (a *acquisition) rouse(ctx context.Context, line *core.Line, p *core.Place,
 	if !line.IsNext(p) || !line.State().Held {
 		return false, nil // somebody else asks
 	}
+	line.Asks(p, true)
+	defer line.Asks(p, false)
 	return a.peek(ctx)
 }
 
@@ -188,6 +190,9 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) bool {
 		return true
 	}
 	others, counted := a.countOthers(ctx)
+	if ctx.Err() != nil {
+		return false // which says nothing about others
+	}
 	a.line.Others(others, counted)
 	if others <= 0 {
 		return true
@@ -196,7 +201,7 @@ func (a *acquisition) letOthersGo(ctx context.Context, c core.Courtesy) bool {
 		a.fresh()
 	}
 	if sub, err := a.subscription(ctx); err == nil {
-		a.awaitTurns(ctx, sub, c.Turns*others, c.Patience)
+		a.awaitTurns(ctx, sub, c, others)
 	}
 	return ctx.Err() == nil
 }
@@ -217,19 +222,20 @@ func (a *acquisition) countOthers(ctx context.Context) (n int, counted bool) {
 	return int(counts[0]), true
 }
 
-// awaitTurns waits until the lock was freed so many times, or has not been for as
-// long as this caller is patient.
-func (a *acquisition) awaitTurns(ctx context.Context, sub transport.Subscription, turns int, patience time.Duration) {
-	silence := time.NewTimer(patience)
+// awaitTurns waits until the lock was freed so many times in so long a time, or has not
+// been for as long as this caller is patient.
+func (a *acquisition) awaitTurns(ctx context.Context, sub transport.Subscription, c core.Courtesy, others int) {
+	silence := time.NewTimer(c.Patience)
 	defer silence.Stop()
-	for had := 0; had < turns; {
+	span := time.Now().Add(c.Span * time.Duration(others))
+	for had := 0; had < c.Turns*others || time.Now().Before(span); {
 		select {
 		case e, works := <-sub.Events():
 			if !works {
 				return // whoever sleeps on it next finds out
 			}
 			had += 1 + e.Merged
-			silence.Reset(patience)
+			silence.Reset(c.Patience)
 		case <-silence.C:
 			return
 		case <-ctx.Done():
@@ -289,7 +295,8 @@ func (a *acquisition) isAway(err error) {
 func (a *acquisition) passOn() {
 	line, baton := a.line, a.baton
 	a.line, a.baton = nil, nil
-	if a.doubtful == nil || !a.doubtful.own.bequeath(line) {
+	// While somebody else holds the lock, who passes it on, no attempt can succeed.
+	if baton != nil || a.doubtful == nil || !a.doubtful.own.bequeath(line) {
 		line.PassUnused(baton)
 	}
 }

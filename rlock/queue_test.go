@@ -71,7 +71,7 @@ func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
 	median, longest := waits[len(waits)/2], waits[len(waits)-1]
 	t.Logf("requests per acquisition %.3f, wait p50 %v, longest %v = %.2f x", requests, median, longest,
 		longest.Seconds()/median.Seconds())
-	require.Less(t, requests, 1.5)
+	require.Less(t, requests, 1.9, "two for each that is freed")
 }
 
 func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
@@ -222,19 +222,29 @@ func TestNextInLineComesAfterTheGhost(t *testing.T) {
 
 func TestEqualProcessesGetEqualShares(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes ten seconds")
+	counts := turnsOf(t, redistest.Start(t), 50, 50)
+	total := counts[0] + counts[1]
+	t.Logf("%v of %d", counts, total)
+	for _, n := range counts {
+		require.InDelta(t, 0.5, float64(n)/float64(total), 0.15)
 	}
-	s := redistest.Start(t)
+}
+
+// turnsOf lets clients with so many goroutines each contend for one lock for five
+// seconds, and returns how often each had it.
+func turnsOf(t *testing.T, s *redistest.Server, goroutines ...int) []int {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes five seconds")
+	}
 	name := redistest.Key(t)
-	const clients, goroutines = 2, 50
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	var counts [clients]int
+	counts := make([]int, len(goroutines))
 	var wg sync.WaitGroup
-	for i := range clients {
+	for i, n := range goroutines {
 		l := rlock.New(connect(t, s.URL()), name)
-		for range goroutines {
+		for range n {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					hold, err := l.Lock(ctx)
@@ -250,12 +260,8 @@ func TestEqualProcessesGetEqualShares(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	total := counts[0] + counts[1]
-	t.Logf("%v of %d", counts, total)
-	for _, n := range counts {
-		require.InDelta(t, 0.5, float64(n)/float64(total), 0.15)
-	}
 	// The context may have ended an attempt that was under way: what that got is given
 	// back when its reply comes.
 	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
+	return counts
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Unlock gives the hold up. The last hold of its owner frees the lock and wakes a
-// waiter; before that, the lock stays with the holds that remain, in any order.
+// waiter, or passes it on to the next caller of this process; before that, the lock stays with the holds that remain, in any order.
 // It needs no context and works when every context has ended: it takes one
 // command timeout at most, less when less is left of the lease. The hold's
 // contexts end, with cause ErrNotHeld, before anything is sent. Later calls do
@@ -28,7 +28,7 @@ import (
 // in the background until the lease is over, for an owner that was given for ten
 // seconds. ErrClosed: the client was closed,
 // and the lock is left to its lease. It sends one EVALSHA, or none when the next
-// caller in this process takes the lock over with its own.
+// caller of this process takes the lock over with its own.
 func (h *Hold) Unlock() error {
 	h.giveUp.Do(func() {
 		t := h.tenure

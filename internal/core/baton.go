@@ -13,13 +13,15 @@ type Baton struct {
 	Owner any
 
 	settled chan error // room for one
+	timer   *time.Timer
 }
 
 // Baton returns a baton for the lock that owner holds. It goes back with Wait, or Drop.
 func (e *Engine) Baton(owner any) *Baton {
 	b, ok := e.batons.Get().(*Baton)
 	if !ok {
-		b = &Baton{settled: make(chan error, 1)}
+		b = &Baton{settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+		b.timer.Stop()
 	}
 	b.Owner = owner
 	return b
@@ -30,22 +32,18 @@ func (e *Engine) Baton(owner any) *Baton {
 // errors leave that open.
 func (b *Baton) Settle(outcome error) { b.settled <- outcome }
 
-// Wait returns what Settle was told. Whoever has the baton sends one call and is bound
-// by the command timeout; a wait that is bound to less ends with ErrUncertain.
+// Wait returns what Settle was told, within bound. Later than that it is not known what
+// becomes of the lock, and the error wraps ErrUncertain.
 func (b *Baton) Wait(e *Engine, bound time.Duration) error {
-	if bound >= e.Command {
-		err := <-b.settled
-		b.Drop(e)
-		return err
-	}
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
+	b.timer.Reset(bound)
 	select {
 	case err := <-b.settled:
+		b.timer.Stop()
 		b.Drop(e)
 		return err
-	case <-timer.C:
-		return fmt.Errorf("%w: no reply within %v", ErrUncertain, bound.Round(time.Millisecond)) // the baton is not ours
+	case <-b.timer.C:
+		// Whoever has the baton may settle it yet: it is not used again.
+		return fmt.Errorf("%w: no reply within %v", ErrUncertain, bound.Round(time.Millisecond))
 	}
 }
 
@@ -57,18 +55,18 @@ func (b *Baton) Drop(e *Engine) {
 
 // PassWith is Pass with a lock that is still held: the next in line takes it over. It
 // returns false, and the turn stays where it is, when the lock is to be freed instead:
-// nobody is next, it is the others' turn, or there may be some who would wait too long
-// for a message, since they free the lock after each turn.
+// nobody is next, or is busy asking, it is the others' turn, or there may be some who
+// would wait too long for a message, since they free the lock after each turn.
 func (l *Line) PassWith(b *Baton) bool {
-	now := time.Now()
 	l.mu.Lock()
+	now := time.Now() // once: a lock that is passed on comes without courtesy
 	p := l.first
-	if p == nil || l.due(now) || !l.crowd.alike(l.others, now) {
+	if p == nil || p.asks || l.due(now) || !l.crowd.alike(l.others, now) {
 		l.mu.Unlock()
 		return false
 	}
 	l.remove(p)
-	p.Passed, p.Courtesy, p.Baton = true, l.handOver(), b
+	p.Passed, p.Courtesy, p.Baton = true, l.handOver(now), b
 	l.state.Held = false
 	l.mu.Unlock()
 	p.Ready <- struct{}{} // has room: it is sent once
@@ -76,8 +74,8 @@ func (l *Line) PassWith(b *Baton) bool {
 	return true
 }
 
-// PassUnused passes on a turn that came with a baton, if that is not nil, which was not
-// used: to the next, or back to the holder.
+// PassUnused passes on a turn whose baton, if that is not nil, was not used: both to the
+// next, or the turn alone, and the lock is its holder's again, who frees it.
 func (l *Line) PassUnused(b *Baton) {
 	if b != nil {
 		if l.PassWith(b) {

@@ -112,7 +112,8 @@ func TestPatienceIsForBurstsAmongThoseWhoPassOn(t *testing.T) {
 			l.Others(0, true)
 			asked, _ := handOvers(l, e, burstMax, pause, true)
 			require.NotEmpty(t, asked)
-			require.Equal(t, Courtesy{Turns: 1, Patience: patience}, asked[0])
+			require.Equal(t, 1, asked[0].Turns)
+			require.Equal(t, patience, asked[0].Patience)
 			l.Pass(true)
 			requireNoLine(t, e)
 		}
@@ -159,48 +160,89 @@ func TestWaitForABatonIsBound(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(began))
 		b.Settle(nil) // blocks nobody
 		b = e.Baton("owner")
-		go func() {
-			time.Sleep(time.Hour)
-			b.Settle(ErrLost)
-		}()
-		require.ErrorIs(t, b.Wait(e, e.Command), ErrLost, "whoever has it is bound")
+		late := b
+		require.ErrorIs(t, b.Wait(e, e.Command), ErrUncertain)
+		defer late.Settle(ErrLost) // and harms nobody
+		require.Equal(t, time.Second+e.Command, time.Since(began))
+		b = e.Baton("owner")
+		b.Settle(ErrLost)
+		require.ErrorIs(t, b.Wait(e, e.Command), ErrLost)
+		time.Sleep(time.Hour)
+		b = e.Baton("owner") // the same, maybe: nothing is left of its timer
+		b.Settle(nil)
+		require.NoError(t, b.Wait(e, time.Hour))
 	})
 }
 
 func TestCrowdIsAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 	now := time.Now()
-	self, one, two := native(t), native(t), native(t)
+	one, two := native(t), native(t)
 	var c crowd
-	c.self = self.Client()
+	alike := func(n int, after time.Duration) bool { // with a count of just now
+		c.counted = now.Add(after)
+		return c.alike(n, now.Add(after))
+	}
 	require.False(t, c.alike(0, now), "nobody has counted them")
-	c.counted = true
-	require.True(t, c.alike(0, now))
-	require.False(t, c.alike(1, now))
-	c.saw(self, now)
-	require.False(t, c.alike(1, now), "itself")
+	require.True(t, alike(0, 0))
+	require.True(t, c.alike(0, now.Add(countedFor-1)))
+	require.False(t, c.alike(0, now.Add(countedFor)), "that was too long ago")
+	require.False(t, alike(1, 0))
 	c.saw(one, now)
 	c.saw(codec.NewOwner(one.Client(), 2), now)
-	require.True(t, c.alike(1, now))
-	require.False(t, c.alike(2, now), "the same client twice")
+	require.True(t, alike(1, 0))
+	require.False(t, alike(2, 0), "the same client twice")
 	c.saw(two, now.Add(seenFor/2))
-	require.True(t, c.alike(2, now.Add(seenFor/2)))
-	require.False(t, c.alike(2, now.Add(seenFor)), "one was seen too long ago")
+	require.True(t, alike(2, seenFor-1))
+	require.False(t, alike(2, seenFor), "one was seen too long ago")
 	c.saw(one, now.Add(seenFor))
-	require.True(t, c.alike(2, now.Add(seenFor)))
+	require.True(t, alike(2, seenFor))
 	for _, stranger := range []codec.Owner{somebody, {}} {
 		c.saw(stranger, now.Add(seenFor))
-		require.False(t, c.alike(0, now.Add(2*seenFor-1)), "there is one of another kind")
-		require.True(t, c.alike(0, now.Add(2*seenFor)))
+		require.False(t, alike(0, seenFor+strangeFor-1), "there is one of another kind")
+		require.True(t, alike(0, seenFor+strangeFor))
 	}
 	c.forget()
 	require.False(t, c.alike(0, now.Add(time.Hour)))
-	c.counted = true
-	require.False(t, c.alike(1, now.Add(seenFor)))
+	require.False(t, alike(1, seenFor))
+}
+
+func TestWhoIsRefusedByItsOwnClientHasSeenNobody(t *testing.T) {
+	self := native(t)
+	e := &Engine{Config: Config{ClientID: self.Client()}}
+	l, _ := enter(e)
+	handOvers(l, e, 5, 0, true)
+	ahead := l.ahead
+	l.Others(1, true)
+	l.Refused(self, testLease)
+	require.Equal(t, ahead, l.ahead)
+	_, p := enter(e)
+	require.False(t, l.PassWith(e.Baton("owner")))
+	l.Refused(native(t), testLease)
+	require.Equal(t, ahead-1, l.ahead)
+	require.True(t, l.PassWith(e.Baton("owner")))
+	require.True(t, isReady(p))
+	l.Pass(true)
+	requireNoLine(t, e)
+}
+
+func TestWhoAsksDoesNotTakeTheLockOver(t *testing.T) {
+	e := newLines()
+	l, _ := enter(e)
+	l.Others(0, true)
+	_, p := enter(e)
+	b := e.Baton("owner")
+	l.Asks(p, true)
+	require.False(t, l.PassWith(b), "it waits for a reply, which may take long")
+	l.Asks(p, false)
+	require.True(t, l.PassWith(b))
+	require.True(t, isReady(p))
+	l.Pass(true)
+	requireNoLine(t, e)
 }
 
 func TestCrowdForgetsWhomItHasNotSeenLongest(t *testing.T) {
 	now := time.Now()
-	c := crowd{counted: true}
+	c := crowd{counted: now}
 	for i := range 2 * seenMost {
 		c.saw(native(t), now.Add(time.Duration(i)))
 	}

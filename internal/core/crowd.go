@@ -9,20 +9,26 @@ import (
 )
 
 const (
-	// seenFor is for how long it counts that somebody was seen.
-	seenFor = time.Second
+	// seenFor is for how long it counts that somebody was seen. Who lets others go first
+	// meets them seldom.
+	seenFor = 5 * time.Second
 	// seenMost is how many are told apart.
 	seenMost = 64
+	// strangeFor is for how long one of another kind is reckoned with.
+	strangeFor = time.Minute
+	// countedFor is for how long a count is good.
+	countedFor = time.Second
 )
 
 // crowd is what a line knows of those who want its lock in other processes. Clients of
 // this library free the lock once for a whole burst of turns; others, such as
 // Redisson, after each turn, and their turns can only be counted one by one. So it
-// matters whether all are of the first kind. That is believed only of those who were
-// seen with the lock a moment ago.
+// matters whether all are of the first kind. That is believed when as many as there are
+// listeners were seen with the lock a moment ago, and nobody of the other kind for long.
+// It can be wrong for as long: then one of the others gets a turn after each burst.
 type crowd struct {
 	self    uuid.UUID
-	counted bool      // how many there are is known, not guessed
+	counted time.Time // when it was found out how many there are; zero: that is a guess
 	strange time.Time // when one of the other kind was seen last
 	seen    []sighting
 }
@@ -33,14 +39,11 @@ type sighting struct {
 	at     time.Time
 }
 
-// saw takes in who held the lock; the zero Owner is one that nobody knows.
+// saw takes in who else held the lock; the zero Owner is one that nobody knows.
 func (c *crowd) saw(holder codec.Owner, now time.Time) {
 	client := holder.Client()
 	if !holder.Native() {
 		c.strange = now
-		return
-	}
-	if client == c.self {
 		return
 	}
 	oldest := 0
@@ -62,7 +65,10 @@ func (c *crowd) saw(holder codec.Owner, now time.Time) {
 
 // alike reports whether all others, who are n, are clients of this library.
 func (c *crowd) alike(n int, now time.Time) bool {
-	if !c.counted || !c.strange.IsZero() && now.Sub(c.strange) < seenFor {
+	switch {
+	case c.counted.IsZero() || now.Sub(c.counted) >= countedFor:
+		return false
+	case !c.strange.IsZero() && now.Sub(c.strange) < strangeFor:
 		return false
 	}
 	known := 0
@@ -76,5 +82,5 @@ func (c *crowd) alike(n int, now time.Time) bool {
 
 // forget is for a line that begins anew.
 func (c *crowd) forget() {
-	c.counted, c.strange, c.seen = false, time.Time{}, c.seen[:0]
+	c.counted, c.strange, c.seen = time.Time{}, time.Time{}, c.seen[:0]
 }

@@ -47,6 +47,7 @@ type Line struct {
 	others      int // how many there are, as far as is known
 	theirs      int // turns that they had, fewer than there are of them
 	crowd       crowd
+	pace        time.Duration // what a turn takes here when nothing holds it up
 }
 
 // LineState is what a line knows about its lock.
@@ -78,6 +79,7 @@ type Place struct {
 
 	prev, next *Place
 	queued     bool
+	asks       bool
 }
 
 // Courtesy is how a line lets others go first: until each has freed the lock as
@@ -86,6 +88,9 @@ type Courtesy struct {
 	// Turns is how often each of the others is to free the lock: once for each turn
 	// here, or once in all where it does so once for many turns, as this line does.
 	Turns int
+	// Span is for how long each of them may have the lock before that counts: one that
+	// has a single caller frees it after each turn.
+	Span time.Duration
 	// Patience is how long one of them may need to come in.
 	Patience time.Duration
 }
@@ -128,6 +133,7 @@ func (l *Line) put() {
 		delete(l.lines.byID, l.id)
 		l.state, l.ahead, l.others, l.theirs = LineState{}, 0, 0, 0
 		l.crowd.forget()
+		l.pace = 0
 		l.lines.free.Put(l)
 	}
 }
@@ -206,7 +212,7 @@ func (l *Line) Pass(held bool) {
 	if p != nil {
 		l.remove(p)
 		if held {
-			p.Passed, p.Courtesy = true, l.handOver()
+			p.Passed, p.Courtesy = true, l.handOver(time.Now())
 		}
 	} else {
 		l.busy, l.ahead = false, 0
@@ -226,8 +232,7 @@ func (l *Line) Pass(held bool) {
 
 // handOver counts a hand-over, mu held, and returns how the next should let others
 // go first.
-func (l *Line) handOver() Courtesy {
-	now := time.Now()
+func (l *Line) handOver(now time.Time) Courtesy {
 	if l.ahead == 0 {
 		l.aheadSince = now
 	}
@@ -236,12 +241,23 @@ func (l *Line) handOver() Courtesy {
 	if l.ahead < burstMax && took < burstTime {
 		return Courtesy{}
 	}
-	c := Courtesy{l.ahead, min(max(courtesyTimes*took/time.Duration(l.ahead), courtesyMin), courtesyMax)}
+	c := Courtesy{Turns: l.ahead, Patience: min(max(courtesyTimes*took/time.Duration(l.ahead), courtesyMin), courtesyMax)}
 	if l.crowd.alike(l.others, now) {
-		c = Courtesy{1, min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
+		c = Courtesy{Turns: 1, Span: l.burst(took) / burstTimes, Patience: min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
 	}
 	l.ahead = 0
 	return c
+}
+
+// burst returns what a burst that took so long would have taken if nothing had held it
+// up, mu held.
+func (l *Line) burst(took time.Duration) time.Duration {
+	pace := took / time.Duration(l.ahead)
+	if l.pace != 0 {
+		pace = min(pace, l.pace+l.pace/8)
+	}
+	l.pace = pace
+	return pace * time.Duration(l.ahead)
 }
 
 // due reports whether the next hand-over is to ask for courtesy, mu held.
@@ -252,7 +268,10 @@ func (l *Line) due(now time.Time) bool {
 // Others says how many others wait for the lock, and whether they were counted.
 func (l *Line) Others(n int, counted bool) {
 	l.mu.Lock()
-	l.others, l.crowd.counted = n, counted
+	l.others, l.crowd.counted = n, time.Time{}
+	if counted {
+		l.crowd.counted = time.Now()
+	}
 	l.mu.Unlock()
 }
 
@@ -267,12 +286,15 @@ func (l *Line) Granted(owner codec.Owner) {
 // left: one of the others has a turn.
 func (l *Line) Refused(holder codec.Owner, ttl time.Duration) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.state = LineState{Known: true, Holder: holder, TTL: ttl}
+	if holder.Client() == l.crowd.self {
+		return // nobody else had a turn
+	}
 	l.crowd.saw(holder, time.Now())
 	if l.theirs++; l.theirs >= l.others {
 		l.theirs, l.ahead = 0, max(0, l.ahead-1)
 	}
-	l.mu.Unlock()
 }
 
 // Away says why Redis did not answer.
@@ -294,6 +316,14 @@ func (l *Line) IsNext(p *Place) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first == p
+}
+
+// Asks says whether p, while it stands in line, asks Redis about the lock: then it is
+// not ready to take it over.
+func (l *Line) Asks(p *Place, asks bool) {
+	l.mu.Lock()
+	p.asks = asks
+	l.mu.Unlock()
 }
 
 // Subscription returns the line's subscription, nil when it has none.
