@@ -11,35 +11,41 @@ import (
 
 // passLock passes the lock on to the next in line, who sends the call that takes it
 // over; so it is the next one's attempt whose outcome may be open, and its ghost that
-// settles that. It returns what is left to do here: with done false a release, of a
-// lock that may be another's by now with open true.
-func (t *tenure) passLock(bound time.Duration) (done, open bool, err error) {
+// settles that. Unless done, what is left to do here is a release, within left, of a
+// lock that may be another's by now if open says so.
+func (t *tenure) passLock(bound time.Duration) (left time.Duration, done, open bool, err error) {
 	e := t.lock.engine
-	baton := e.Baton(t.acq.Owner)
-	if !t.passWith(baton) {
-		baton.Drop(e)
-		return false, false, nil
+	baton := t.passOnWith(e)
+	if baton == nil {
+		return bound, false, false, nil
 	}
+	began := time.Now()
 	switch err = baton.Wait(e, bound); {
 	case err == nil:
-		return true, false, nil
+		return 0, true, false, nil
 	case errors.Is(err, redlatch.ErrLost):
 		t.stained.Store(true)
-		return true, false, err
+		return 0, true, false, err
 	}
 	t.stained.Store(true)
-	return false, !core.Passing(err), err
+	return bound - time.Since(began), false, !core.Passing(err), err
 }
 
-// passWith gives the turn, if this has it, to the next in line with the lock.
-func (t *tenure) passWith(baton *core.Baton) bool {
+// passOnWith gives the turn, if this has it, to the next in line with the lock. It returns
+// nil when nobody takes that.
+func (t *tenure) passOnWith(e *core.Engine) *core.Baton {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.line == nil || !t.line.PassWith(baton) {
-		return false
+	if t.line == nil || !t.line.HasNext() {
+		return nil
+	}
+	baton := e.Baton(t.acq.Owner)
+	if !t.line.PassWith(baton) {
+		baton.Drop(e)
+		return nil
 	}
 	t.line = nil
-	return true
+	return baton
 }
 
 // taken tells the holder who passed its lock on what came of that. Without an error it

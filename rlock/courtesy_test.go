@@ -186,3 +186,37 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 		})
 	}
 }
+
+// Another client that has not been met yet may free the lock once for many turns: it
+// gets as much time as was taken here, not as many messages.
+func TestCourtesyToThoseNotMetYetIsBoundByTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		ctx, cancel := context.WithTimeout(t.Context(), 480*time.Millisecond+time.Microsecond)
+		defer cancel()
+		client, _ := muted(ctx, t, srv, 1)
+		l := rlock.New(client, "lock")
+		listen(t, srv, l.Name())
+		var n atomic.Int64
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if hold, err := l.Lock(ctx); err == nil {
+						n.Add(1)
+						time.Sleep(time.Millisecond)
+						_ = hold.Unlock()
+					}
+				}
+			})
+		}
+		for ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+			srv.Do(t, "PUBLISH", codec.LockChannel("lock"), codec.MessageUnlock)
+		}
+		wg.Wait()
+		t.Logf("%d turns of 480", n.Load())
+		require.Greater(t, n.Load(), int64(160), "half of the time, or a little less")
+		require.Less(t, n.Load(), int64(300))
+	})
+}

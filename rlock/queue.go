@@ -227,8 +227,12 @@ func (a *acquisition) countOthers(ctx context.Context) (n int, counted bool) {
 func (a *acquisition) awaitTurns(ctx context.Context, sub transport.Subscription, c core.Courtesy, others int) {
 	silence := time.NewTimer(c.Patience)
 	defer silence.Stop()
-	span := time.Now().Add(c.Span * time.Duration(others))
-	for had := 0; had < c.Turns*others || time.Now().Before(span); {
+	began := time.Now()
+	least, most := c.Span*time.Duration(others), c.Most*time.Duration(others)
+	for had := 0; had < c.Turns*others || time.Since(began) < least; {
+		if most > 0 && time.Since(began) >= most {
+			return
+		}
 		select {
 		case e, works := <-sub.Events():
 			if !works {

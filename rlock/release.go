@@ -94,16 +94,12 @@ func (t *tenure) lower(left int, bound time.Duration) error {
 
 // free frees the lock.
 func (t *tenure) free(bound time.Duration) error {
-	began := time.Now()
-	done, open, err := t.passLock(bound)
+	left, done, open, err := t.passLock(bound)
 	if done {
 		return err
 	}
-	if err != nil {
-		bound -= time.Since(began)
-	}
-	if err == nil || bound > 0 {
-		err = t.persist(bound, (*freeing)(t), open, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
+	if err == nil || left > 0 {
+		err = t.persist(left, (*freeing)(t), open, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
 	}
 	if unsettled(err) {
 		t.discard()

@@ -120,6 +120,20 @@ func TestPatienceIsForBurstsAmongThoseWhoPassOn(t *testing.T) {
 	})
 }
 
+func TestCourtesyIsBoundByTimeUntilStrangersAreMet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newLines()
+		l, _ := enter(e)
+		asked, _ := handOvers(l, e, 5, burstTime/4, true)
+		require.Equal(t, burstTime, asked[0].Most)
+		l.Refused(somebody, testLease)
+		asked, _ = handOvers(l, e, 6, burstTime/4, true)
+		require.Zero(t, asked[0].Most, "Redisson's turns are what it is to have")
+		l.Pass(true)
+		requireNoLine(t, e)
+	})
+}
+
 func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 	e := newLines()
 	e.Command = time.Minute

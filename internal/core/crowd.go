@@ -65,10 +65,7 @@ func (c *crowd) saw(holder codec.Owner, now time.Time) {
 
 // alike reports whether all others, who are n, are clients of this library.
 func (c *crowd) alike(n int, now time.Time) bool {
-	switch {
-	case c.counted.IsZero() || now.Sub(c.counted) >= countedFor:
-		return false
-	case !c.strange.IsZero() && now.Sub(c.strange) < strangeFor:
+	if c.counted.IsZero() || now.Sub(c.counted) >= countedFor || c.strangers(now) {
 		return false
 	}
 	known := 0
@@ -78,6 +75,11 @@ func (c *crowd) alike(n int, now time.Time) bool {
 		}
 	}
 	return known >= n
+}
+
+// strangers reports whether one of another kind was met not long ago.
+func (c *crowd) strangers(now time.Time) bool {
+	return !c.strange.IsZero() && now.Sub(c.strange) < strangeFor
 }
 
 // forget is for a line that begins anew.

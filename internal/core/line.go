@@ -91,6 +91,9 @@ type Courtesy struct {
 	// Span is for how long each of them may have the lock before that counts: one that
 	// has a single caller frees it after each turn.
 	Span time.Duration
+	// Most is for how long each of them may have the lock at most, 0 for as long as its
+	// turns take: nobody knows how many there are to a burst of those not met yet.
+	Most time.Duration
 	// Patience is how long one of them may need to come in.
 	Patience time.Duration
 }
@@ -242,8 +245,11 @@ func (l *Line) handOver(now time.Time) Courtesy {
 		return Courtesy{}
 	}
 	c := Courtesy{Turns: l.ahead, Patience: min(max(courtesyTimes*took/time.Duration(l.ahead), courtesyMin), courtesyMax)}
-	if l.crowd.alike(l.others, now) {
+	switch {
+	case l.crowd.alike(l.others, now):
 		c = Courtesy{Turns: 1, Span: l.burst(took) / burstTimes, Patience: min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
+	case !l.crowd.strangers(now):
+		c.Most = took
 	}
 	l.ahead = 0
 	return c
@@ -309,6 +315,13 @@ func (l *Line) State() LineState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state
+}
+
+// HasNext reports whether somebody stands in line.
+func (l *Line) HasNext() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first != nil
 }
 
 // IsNext reports whether p is the first in line.

@@ -213,7 +213,7 @@ func TestOthersGoFirstAfterABurst(t *testing.T) {
 		require.Equal(t, Courtesy{Turns: burstMax, Patience: courtesyMin}, asked[0])
 		asked, _ = handOvers(l, e, 100, burstTime/4, true)
 		require.Len(t, asked, 20, "long holds: by time")
-		require.Equal(t, Courtesy{Turns: 5, Patience: courtesyMax}, asked[1])
+		require.Equal(t, Courtesy{Turns: 5, Most: burstTime, Patience: courtesyMax}, asked[1])
 		asked, _ = handOvers(l, e, 10*burstMax, 0, false)
 		require.Empty(t, asked, "nothing was freed")
 		l.Pass(true)
