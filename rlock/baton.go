@@ -2,46 +2,24 @@ package rlock
 
 import (
 	"errors"
-	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
 )
 
-// passLock passes the lock on to the next in line, who sends the call that takes it
-// over; so it is the next one's attempt whose outcome may be open, and its ghost that
-// settles that. Unless done, what is left to do here is a release, within left, of a
-// lock that may be another's by now if open says so.
-func (t *tenure) passLock(bound time.Duration) (left time.Duration, done, open bool, err error) {
-	e := t.lock.engine
-	baton := t.passOnWith(e)
-	if baton == nil {
-		return bound, false, false, nil
-	}
-	began := time.Now()
-	switch err = baton.Wait(e, bound); {
-	case err == nil:
-		return 0, true, false, nil
-	case errors.Is(err, redlatch.ErrLost):
-		t.stained.Store(true)
-		return 0, true, false, err
-	}
-	t.stained.Store(true)
-	return bound - time.Since(began), false, !core.Passing(err), err
-}
-
-// passOnWith gives the turn, if this has it, to the next in line with the lock. It returns
-// nil when nobody takes that.
-func (t *tenure) passOnWith(e *core.Engine) *core.Baton {
+// passLock gives the turn, if this has it, to the next in line with the lock. That one
+// sends the call that takes it over, so it is its attempt whose outcome may be open, and
+// its ghost that settles that. Nil: nobody takes it.
+func (t *tenure) passLock() *core.Baton {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.line == nil || !t.line.HasNext() {
 		return nil
 	}
-	baton := e.Baton(t.acq.Owner)
+	baton := t.lock.engine.Baton(t.acq.Owner)
 	if !t.line.PassWith(baton) {
-		baton.Drop(e)
+		baton.Free()
 		return nil
 	}
 	t.line = nil

@@ -141,20 +141,28 @@ func TestWholeLockIsPassedOnHoweverOftenItWasEntered(t *testing.T) {
 	})
 }
 
+// robbed returns a waiter for a lock that somebody else has taken by force from a
+// holder who would have passed it on, and has been told.
+func robbed(t *testing.T, srv *redistest.MiniServer, p *passes, l *rlock.Lock) *waiter {
+	t.Helper()
+	hold := alone(t, p, l)
+	w := await(t.Context(), l)
+	synctest.Wait()
+	holdByHand(t, srv, l.Name(), time.Hour)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	synctest.Wait()
+	w.stillWaits(t)
+	return w
+}
+
 func TestWhoPassesOnWhatWasLostIsToldSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
-		hold := alone(t, p, l)
-		w := await(t.Context(), l)
-		synctest.Wait()
-		holdByHand(t, srv, "lock", time.Hour)
-		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-		synctest.Wait()
-		w.stillWaits(t)
+		w := robbed(t, srv, p, l)
 		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, srv, "lock"))
 		srv.Do(t, "DEL", "lock")
-		hold = w.acquired(t, 11*time.Second)
+		hold := w.acquired(t, 11*time.Second)
 		require.NoError(t, hold.Unlock())
 
 		hold = alone(t, p, l)
@@ -285,16 +293,10 @@ func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
-		hold := alone(t, p, l)
-		w := await(t.Context(), l)
-		synctest.Wait()
-		holdByHand(t, srv, "lock", time.Hour)
-		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-		synctest.Wait()
-		w.stillWaits(t)
+		w := robbed(t, srv, p, l)
 		freeByHand(t, srv, "lock")
 		passed, released := p.count("pass"), p.count("release")
-		hold = handOn(t, l, w.acquired(t, promptly), 3*burst)
+		hold := handOn(t, l, w.acquired(t, promptly), 3*burst)
 		require.Equal(t, passed, p.count("pass"))
 		require.GreaterOrEqual(t, p.count("release"), released+3*burst)
 		time.Sleep(time.Minute) // it has not come back

@@ -28,7 +28,7 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 			return hold, err
 		}
 		a.line, a.passed, a.baton = line, p.Passed, p.Baton
-		if a.baton == nil && !a.letOthersGo(ctx, p.Courtesy) {
+		if !a.letOthersGo(ctx, p.Courtesy) {
 			a.passOn()
 			return nil, a.gaveUp(ctx)
 		}
@@ -297,11 +297,10 @@ func (a *acquisition) isAway(err error) {
 // left to its ghost: until that has come to rest, the next would find the lock
 // held by us.
 func (a *acquisition) passOn() {
-	line, baton := a.line, a.baton
-	a.line, a.baton = nil, nil
-	// While somebody else holds the lock, who passes it on, no attempt can succeed.
-	if baton != nil || a.doubtful == nil || !a.doubtful.own.bequeath(line) {
-		line.PassUnused(baton)
+	line := a.line
+	a.line = nil
+	if a.doubtful == nil || !a.doubtful.own.bequeath(line) {
+		line.Pass(false)
 	}
 }
 

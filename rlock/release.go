@@ -16,7 +16,8 @@ import (
 )
 
 // Unlock gives the hold up. The last hold of its owner frees the lock and wakes a
-// waiter, or passes it on to the next caller of this process; before that, the lock stays with the holds that remain, in any order.
+// waiter, or passes it on to the next caller of this process; before that, the lock
+// stays with the holds that remain, in any order.
 // It needs no context and works when every context has ended: it takes one
 // command timeout at most, less when less is left of the lease. The hold's
 // contexts end, with cause ErrNotHeld, before anything is sent. Later calls do
@@ -94,12 +95,18 @@ func (t *tenure) lower(left int, bound time.Duration) error {
 
 // free frees the lock.
 func (t *tenure) free(bound time.Duration) error {
-	left, done, open, err := t.passLock(bound)
-	if done {
-		return err
+	var err error
+	if baton := t.passLock(); baton != nil {
+		began := time.Now()
+		err = baton.Wait(bound)
+		if err == nil || errors.Is(err, redlatch.ErrLost) {
+			return err
+		}
+		bound -= time.Since(began)
 	}
-	if err == nil || left > 0 {
-		err = t.persist(left, (*freeing)(t), open, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
+	if err == nil || bound > 0 {
+		open := err != nil && !core.Passing(err) // the lock may be another's by now
+		err = t.persist(bound, (*freeing)(t), open, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
 	}
 	if unsettled(err) {
 		t.discard()

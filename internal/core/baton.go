@@ -12,15 +12,16 @@ type Baton struct {
 	// Owner is whose the lock is, its text boxed.
 	Owner any
 
+	engine  *Engine
 	settled chan error // room for one
 	timer   *time.Timer
 }
 
-// Baton returns a baton for the lock that owner holds. It goes back with Wait, or Drop.
+// Baton returns a baton for the lock that owner holds. It goes back with Wait, or Free.
 func (e *Engine) Baton(owner any) *Baton {
 	b, ok := e.batons.Get().(*Baton)
 	if !ok {
-		b = &Baton{settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+		b = &Baton{engine: e, settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
 		b.timer.Stop()
 	}
 	b.Owner = owner
@@ -34,12 +35,12 @@ func (b *Baton) Settle(outcome error) { b.settled <- outcome }
 
 // Wait returns what Settle was told, within bound. Later than that it is not known what
 // becomes of the lock, and the error wraps ErrUncertain.
-func (b *Baton) Wait(e *Engine, bound time.Duration) error {
+func (b *Baton) Wait(bound time.Duration) error {
 	b.timer.Reset(bound)
 	select {
 	case err := <-b.settled:
 		b.timer.Stop()
-		b.Drop(e)
+		b.Free()
 		return err
 	case <-b.timer.C:
 		// Whoever has the baton may settle it yet: it is not used again.
@@ -47,10 +48,10 @@ func (b *Baton) Wait(e *Engine, bound time.Duration) error {
 	}
 }
 
-// Drop gives a baton back that nobody else has.
-func (b *Baton) Drop(e *Engine) {
+// Free gives a baton back that nobody else has.
+func (b *Baton) Free() {
 	b.Owner = nil
-	e.batons.Put(b)
+	b.engine.batons.Put(b)
 }
 
 // PassWith is Pass with a lock that is still held: the next in line takes it over. It

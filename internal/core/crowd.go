@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,8 +13,6 @@ const (
 	// seenFor is for how long it counts that somebody was seen. Who lets others go first
 	// meets them seldom.
 	seenFor = 5 * time.Second
-	// seenMost is how many are told apart.
-	seenMost = 64
 	// strangeFor is for how long one of another kind is reckoned with.
 	strangeFor = time.Minute
 	// countedFor is for how long a count is good.
@@ -41,31 +40,19 @@ type sighting struct {
 
 // saw takes in who else held the lock; the zero Owner is one that nobody knows.
 func (c *crowd) saw(holder codec.Owner, now time.Time) {
-	client := holder.Client()
 	if !holder.Native() {
 		c.strange = now
 		return
 	}
-	oldest := 0
-	for i := range c.seen {
-		if c.seen[i].client == client {
-			c.seen[i].at = now
-			return
-		}
-		if c.seen[i].at.Before(c.seen[oldest].at) {
-			oldest = i
-		}
-	}
-	if len(c.seen) < seenMost {
-		c.seen = append(c.seen, sighting{client, now})
-		return
-	}
-	c.seen[oldest] = sighting{client, now}
+	c.seen = slices.DeleteFunc(c.seen, func(s sighting) bool {
+		return s.client == holder.Client() || now.Sub(s.at) >= seenFor
+	})
+	c.seen = append(c.seen, sighting{holder.Client(), now})
 }
 
 // alike reports whether all others, who are n, are clients of this library.
 func (c *crowd) alike(n int, now time.Time) bool {
-	if c.counted.IsZero() || now.Sub(c.counted) >= countedFor || c.strangers(now) {
+	if now.Sub(c.counted) >= countedFor || c.strangers(now) {
 		return false
 	}
 	known := 0
@@ -79,7 +66,7 @@ func (c *crowd) alike(n int, now time.Time) bool {
 
 // strangers reports whether one of another kind was met not long ago.
 func (c *crowd) strangers(now time.Time) bool {
-	return !c.strange.IsZero() && now.Sub(c.strange) < strangeFor
+	return now.Sub(c.strange) < strangeFor
 }
 
 // forget is for a line that begins anew.

@@ -134,9 +134,8 @@ func (l *Line) put() {
 	defer l.lines.mu.Unlock()
 	if l.refs--; l.refs == 0 {
 		delete(l.lines.byID, l.id)
-		l.state, l.ahead, l.others, l.theirs = LineState{}, 0, 0, 0
+		l.state, l.ahead, l.others, l.theirs, l.pace = LineState{}, 0, 0, 0, 0
 		l.crowd.forget()
-		l.pace = 0
 		l.lines.free.Put(l)
 	}
 }
