@@ -243,7 +243,7 @@ func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, erro
 func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, error) {
 	name := e.Label + strconv.Itoa(i)
 	if s, ok := r.kept[name]; ok {
-		return s, nil
+		return s, s.wake()
 	}
 	s, err := startSession(r.launcher, e.Command, place.Clients())
 	if err == nil && e.Contestant.Java {
@@ -252,13 +252,13 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 	return s, err
 }
 
-// part ends the workers of a measurement, those that are kept only if it went wrong
-// in a way that leaves them in an unknown state.
+// part ends the workers of a measurement. Those that are kept rest, and end only if it
+// went wrong in a way that leaves them in an unknown state.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	for _, p := range parties {
 		p.used = true
-		if p.entrant.Contestant.Java && !broken {
+		if p.entrant.Contestant.Java && !broken && p.rest() == nil {
 			continue
 		}
 		p.close()

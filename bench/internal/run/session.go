@@ -23,6 +23,7 @@ type session struct {
 	out     *json.Decoder
 	encoder *json.Encoder
 	used    bool
+	rests   bool
 }
 
 // startSession starts a worker on these processors.
@@ -66,8 +67,25 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
+// rest stops the worker until wake: one that is kept for later compiles, cleans up and
+// pings meanwhile, on the processors of those whose turn it is.
+func (s *session) rest() error {
+	s.rests = true
+	return host.Rest(s.cmd.Process)
+}
+
+// wake lets a worker go on that rests.
+func (s *session) wake() error {
+	if !s.rests {
+		return nil
+	}
+	s.rests = false
+	return host.Wake(s.cmd.Process)
+}
+
 // close ends the worker, politely at first.
 func (s *session) close() {
+	_ = s.wake() // one that cannot be woken is killed
 	_ = s.in.Close()
 	late := time.AfterFunc(5*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
