@@ -1,8 +1,14 @@
-//go:build !unix
+//go:build !linux
 
 package host
 
-import "os"
+import (
+	"os"
+	"time"
+)
+
+// CPUTime is not told here.
+func CPUTime(...*os.Process) (time.Duration, bool) { return 0, false }
 
 // Rest cannot stop a process here, which goes on.
 func Rest(*os.Process) error { return nil }

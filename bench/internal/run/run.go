@@ -256,9 +256,11 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 // went wrong in a way that leaves them in an unknown state.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
+	var kept []*session
 	for _, p := range parties {
 		p.used = true
-		if p.entrant.Contestant.Java && !broken && p.rest() == nil {
+		if p.entrant.Contestant.Java && !broken {
+			kept = append(kept, p.session)
 			continue
 		}
 		p.close()
@@ -267,5 +269,8 @@ func (r *Runner) part(parties []party, err error) {
 				delete(r.kept, name)
 			}
 		}
+	}
+	if err := rest(kept); err != nil {
+		r.say("a worker that is kept does not rest: %v\n", err)
 	}
 }

@@ -16,6 +16,14 @@ import (
 // patience is how long a worker may be silent beyond what it was asked for.
 const patience = 90 * time.Second
 
+const (
+	// restMost is for how long workers are waited for to come to rest, restLook how often
+	// it is looked, and restShare the part of one processor that is no work any more.
+	restMost  = 10 * time.Second
+	restLook  = 200 * time.Millisecond
+	restShare = 10
+)
+
 // session is a worker process. It is for one goroutine.
 type session struct {
 	cmd     *exec.Cmd
@@ -67,11 +75,29 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// rest stops the worker until wake: one that is kept for later compiles, cleans up and
-// pings meanwhile, on the processors of those whose turn it is.
-func (s *session) rest() error {
-	s.rests = true
-	return host.Rest(s.cmd.Process)
+// rest stops workers until they are woken, when they have come to rest by themselves:
+// those that are kept compile what they have just done, clean up and ping, on the
+// processors of those whose turn it is then.
+func rest(workers []*session) error {
+	all := make([]*os.Process, len(workers))
+	for i, s := range workers {
+		all[i] = s.cmd.Process
+	}
+	before, told := host.CPUTime(all...)
+	for began := time.Now(); told && time.Since(began) < restMost; {
+		time.Sleep(restLook)
+		var now time.Duration
+		if now, told = host.CPUTime(all...); now-before <= restLook/restShare {
+			break
+		}
+		before = now
+	}
+	var errs []error
+	for _, s := range workers {
+		s.rests = true
+		errs = append(errs, host.Rest(s.cmd.Process))
+	}
+	return errors.Join(errs...)
 }
 
 // wake lets a worker go on that rests.
