@@ -62,6 +62,11 @@ func runAll(args []string) error {
 	if err != nil {
 		return err
 	}
+	if s.profiles != "" {
+		if err := os.MkdirAll(s.profiles, 0o755); err != nil { //nolint:gosec // what is measured is no secret
+			return err
+		}
+	}
 	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Allowed: allowed, Patience: s.patience, Profiles: s.profiles, Log: os.Stderr}
 	for i, e := range entrants {
 		if e.Contestant.Java && !e.Contestant.Fair {
