@@ -13,7 +13,7 @@ import (
 const tick = time.Second / 100
 
 // CPUTime returns the processor time that processes have had in all, false where the
-// system does not tell, or one of them has ended.
+// system does not tell, or does not know one of them.
 func CPUTime(all ...*os.Process) (time.Duration, bool) {
 	var sum time.Duration
 	for _, p := range all {

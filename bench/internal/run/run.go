@@ -243,7 +243,11 @@ func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, erro
 func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, error) {
 	name := e.Label + strconv.Itoa(i)
 	if s, ok := r.kept[name]; ok {
-		return s, s.wake()
+		err := s.wake()
+		if err != nil {
+			r.drop(s)
+		}
+		return s, err
 	}
 	s, err := startSession(r.launcher, e.Command, place.Clients())
 	if err == nil && e.Contestant.Java {
@@ -258,19 +262,33 @@ func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	var kept []*session
 	for _, p := range parties {
-		p.used = true
+		p.used = p.used || err == nil // one that failed may not be warm yet
 		if p.entrant.Contestant.Java && !broken {
 			kept = append(kept, p.session)
 			continue
 		}
-		p.close()
-		for name, s := range r.kept {
-			if s == p.session {
-				delete(r.kept, name)
-			}
+		r.drop(p.session)
+	}
+	if len(kept) == 0 {
+		return
+	}
+	if !calm(kept) {
+		r.say("%s is still busy after %v, and is stopped\n", parties[0].entrant.Label, restMost)
+	}
+	for _, s := range kept {
+		if err := s.rest(); err != nil {
+			r.say("%s cannot be stopped, and is ended: %v\n", parties[0].entrant.Label, err)
+			r.drop(s)
 		}
 	}
-	if err := rest(kept); err != nil {
-		r.say("a worker that is kept does not rest: %v\n", err)
+}
+
+// drop ends a worker for good.
+func (r *Runner) drop(worker *session) {
+	worker.close()
+	for name, s := range r.kept {
+		if s == worker {
+			delete(r.kept, name)
+		}
 	}
 }

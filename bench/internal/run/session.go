@@ -75,29 +75,34 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// rest stops workers until they are woken, when they have come to rest by themselves:
-// those that are kept compile what they have just done, clean up and ping, on the
-// processors of those whose turn it is then.
-func rest(workers []*session) error {
+// calm waits for workers that are kept to come to rest by themselves: they compile what
+// they have just done, and clean up. It returns false if they are still busy after
+// restMost, and does not wait where the system does not tell.
+func calm(workers []*session) bool {
 	all := make([]*os.Process, len(workers))
 	for i, s := range workers {
 		all[i] = s.cmd.Process
 	}
 	before, told := host.CPUTime(all...)
-	for began := time.Now(); told && time.Since(began) < restMost; {
+	for began := time.Now(); told; {
+		if time.Since(began) >= restMost {
+			return false
+		}
 		time.Sleep(restLook)
 		var now time.Duration
 		if now, told = host.CPUTime(all...); now-before <= restLook/restShare {
-			break
+			return true
 		}
 		before = now
 	}
-	var errs []error
-	for _, s := range workers {
-		s.rests = true
-		errs = append(errs, host.Rest(s.cmd.Process))
-	}
-	return errors.Join(errs...)
+	return true
+}
+
+// rest stops the worker until it is woken, or it would go on on the processors of those
+// whose turn it is then.
+func (s *session) rest() error {
+	s.rests = true
+	return host.Rest(s.cmd.Process)
 }
 
 // wake lets a worker go on that rests.
