@@ -12,35 +12,33 @@ import (
 // tick is the unit of /proc/<pid>/stat, whatever the kernel's own is.
 const tick = time.Second / 100
 
-// CPUTime returns the processor time that processes have had in all, false where the
-// system does not tell, or does not know one of them.
-func CPUTime(all ...*os.Process) (time.Duration, bool) {
+// CPUTime returns the processor time that processes have had in all. One that the system
+// does not know counts for nothing.
+func CPUTime(all ...*os.Process) time.Duration {
 	var sum time.Duration
 	for _, p := range all {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
-		if err != nil {
-			return 0, false
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid)); err == nil {
+			sum += parseCPUTime(string(text))
 		}
-		had, ok := parseCPUTime(string(text))
-		if !ok {
-			return 0, false
-		}
-		sum += had
 	}
-	return sum, true
+	return sum
 }
 
 // parseCPUTime reads the line of a process: what it spent on its own, and the system on
-// it. The name of its program, the second field, may have blanks.
-func parseCPUTime(line string) (time.Duration, bool) {
+// it; 0 where that is not to be read. The name of its program, the second field, may have
+// blanks.
+func parseCPUTime(line string) time.Duration {
 	const user, system = 11, 12 // after the name
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	if len(fields) <= system {
-		return 0, false
+		return 0
 	}
 	u, err := strconv.ParseInt(fields[user], 10, 64)
 	s, err2 := strconv.ParseInt(fields[system], 10, 64)
-	return time.Duration(u+s) * tick, err == nil && err2 == nil
+	if err != nil || err2 != nil {
+		return 0
+	}
+	return time.Duration(u+s) * tick
 }
 
 // Rest stops a process until Wake: it takes no processor time and knows nothing of the

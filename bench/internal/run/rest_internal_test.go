@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -16,32 +15,84 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/host"
 )
 
-// One that compiles while others measure takes their processors.
-func TestWhoIsKeptRestsWhileOthersMeasure(t *testing.T) {
-	t.Parallel()
+// resting returns a runner, what it tells, and a party that is kept, which runs command.
+func resting(t *testing.T, command ...string) (*Runner, *strings.Builder, party) {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process does is looked up as Linux tells it")
 	}
-	r := &Runner{Log: io.Discard, launcher: host.NewLauncher(), kept: map[string]*session{}}
-	defer r.launcher.Close()
-	e := Entrant{Label: "kept", Contestant: contest.Contestant{Java: true}, Command: []string{"cat"}}
-
+	var log strings.Builder
+	r := &Runner{Log: &log, launcher: host.NewLauncher(), kept: map[string]*session{}}
+	t.Cleanup(r.launcher.Close)
+	e := Entrant{Label: "kept", Contestant: contest.Contestant{Java: true}, Command: command}
 	s, err := r.session(e, 0, host.Free)
 	require.NoError(t, err)
-	r.part([]party{{session: s, entrant: e}}, nil)
-	stopped := func() bool { return state(t, s.cmd.Process.Pid) == "T" }
-	require.Eventually(t, stopped, 5*time.Second, time.Millisecond, "it rests when its turn is over")
+	return r, &log, party{session: s, entrant: e}
+}
 
-	again, err := r.session(e, 0, host.Free)
+// One that compiles while others measure takes their processors.
+func TestWhoIsKeptRestsWhileOthersMeasure(t *testing.T) {
+	t.Parallel()
+	r, log, p := resting(t, "cat")
+	r.part([]party{p}, nil)
+	stopped := func() bool { return state(t, p.cmd.Process.Pid) == "T" }
+	require.Eventually(t, stopped, 5*time.Second, time.Millisecond, "it rests when its turn is over")
+	assert.True(t, p.used)
+
+	again, err := r.session(p.entrant, 0, host.Free)
 	require.NoError(t, err)
-	assert.Same(t, s, again, "it is kept")
+	assert.Same(t, p.session, again, "it is kept")
 	require.Eventually(t, func() bool { return !stopped() }, 5*time.Second, time.Millisecond, "its turn has come")
 
-	r.part([]party{{session: s, entrant: e}}, nil)
+	r.part([]party{p}, nil)
 	began := time.Now()
-	s.close()
+	p.close()
 	assert.Less(t, time.Since(began), 4*time.Second, "it is woken, and ends by itself")
-	assert.True(t, s.cmd.ProcessState.Success())
+	assert.True(t, p.cmd.ProcessState.Success())
+	assert.Empty(t, log.String())
+}
+
+// What it compiles is what its next turn is measured with.
+func TestWhoIsKeptIsNotStoppedAtWork(t *testing.T) {
+	t.Parallel()
+	r, _, p := resting(t, "sh", "-c", "i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done; exec cat")
+	r.part([]party{p}, nil)
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.cmd.Process.Pid))
+	require.NoError(t, err)
+	assert.Equal(t, "cat\n", string(name), "it has done its work")
+	p.close()
+}
+
+func TestWhoIsAlwaysBusyIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	_, _, p := resting(t, "sh", "-c", "while :; do :; done")
+	assert.False(t, calm([]party{p}, 2*restLook))
+	require.NoError(t, p.cmd.Process.Kill())
+	p.close()
+}
+
+func TestWhoFailedBeforeItWasWarmIsNotWarm(t *testing.T) {
+	t.Parallel()
+	r, _, p := resting(t, "cat")
+	r.part([]party{p}, errWork)
+	assert.False(t, p.used)
+	assert.Len(t, r.kept, 1)
+	p.close()
+}
+
+func TestWhoCannotBeStoppedOrWokenIsKeptNoLonger(t *testing.T) {
+	t.Parallel()
+	r, log, p := resting(t, "cat")
+	require.NoError(t, p.cmd.Process.Kill())
+	require.Error(t, p.cmd.Wait(), "it was killed")
+	_, err := r.session(p.entrant, 0, host.Free)
+	require.ErrorIs(t, err, os.ErrProcessDone)
+	assert.Empty(t, r.kept)
+
+	r.kept["kept0"] = p.session
+	r.part([]party{p}, nil)
+	assert.Empty(t, r.kept)
+	assert.Contains(t, log.String(), "kept cannot be stopped")
 }
 
 // state returns the letter that Linux has for what a process does.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -243,11 +244,11 @@ func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, erro
 func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, error) {
 	name := e.Label + strconv.Itoa(i)
 	if s, ok := r.kept[name]; ok {
-		err := s.wake()
-		if err != nil {
+		if err := host.Wake(s.cmd.Process); err != nil {
 			r.drop(s)
+			return nil, err
 		}
-		return s, err
+		return s, nil
 	}
 	s, err := startSession(r.launcher, e.Command, place.Clients())
 	if err == nil && e.Contestant.Java {
@@ -260,11 +261,11 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 // went wrong in a way that leaves them in an unknown state.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
-	var kept []*session
+	var kept []party
 	for _, p := range parties {
 		p.used = p.used || err == nil // one that failed may not be warm yet
 		if p.entrant.Contestant.Java && !broken {
-			kept = append(kept, p.session)
+			kept = append(kept, p)
 			continue
 		}
 		r.drop(p.session)
@@ -272,13 +273,14 @@ func (r *Runner) part(parties []party, err error) {
 	if len(kept) == 0 {
 		return
 	}
-	if !calm(kept) {
-		r.say("%s is still busy after %v, and is stopped\n", parties[0].entrant.Label, restMost)
+	if !calm(kept, restMost) {
+		r.say("%s is still busy after %v, and is stopped\n", kept[0].entrant.Label, restMost)
 	}
-	for _, s := range kept {
-		if err := s.rest(); err != nil {
-			r.say("%s cannot be stopped, and is ended: %v\n", parties[0].entrant.Label, err)
-			r.drop(s)
+	for _, p := range kept {
+		// Or it would go on on the processors of those whose turn it is then.
+		if err := host.Rest(p.cmd.Process); err != nil {
+			r.say("%s cannot be stopped, and is ended: %v\n", p.entrant.Label, err)
+			r.drop(p.session)
 		}
 	}
 }
@@ -286,9 +288,5 @@ func (r *Runner) part(parties []party, err error) {
 // drop ends a worker for good.
 func (r *Runner) drop(worker *session) {
 	worker.close()
-	for name, s := range r.kept {
-		if s == worker {
-			delete(r.kept, name)
-		}
-	}
+	maps.DeleteFunc(r.kept, func(_ string, s *session) bool { return s == worker })
 }

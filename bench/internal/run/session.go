@@ -31,7 +31,6 @@ type session struct {
 	out     *json.Decoder
 	encoder *json.Encoder
 	used    bool
-	rests   bool
 }
 
 // startSession starts a worker on these processors.
@@ -75,48 +74,29 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// calm waits for workers that are kept to come to rest by themselves: they compile what
-// they have just done, and clean up. It returns false if they are still busy after
-// restMost, and does not wait where the system does not tell.
-func calm(workers []*session) bool {
+// calm waits, for most at most, for workers that are kept to come to rest by themselves:
+// they compile what they have just done, and clean up. It returns false if they are still
+// busy then.
+func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
-	for i, s := range workers {
-		all[i] = s.cmd.Process
+	for i, p := range workers {
+		all[i] = p.cmd.Process
 	}
-	before, told := host.CPUTime(all...)
-	for began := time.Now(); told; {
-		if time.Since(began) >= restMost {
-			return false
-		}
+	before := host.CPUTime(all...)
+	for began := time.Now(); time.Since(began) < most; {
 		time.Sleep(restLook)
-		var now time.Duration
-		if now, told = host.CPUTime(all...); now-before <= restLook/restShare {
+		now := host.CPUTime(all...)
+		if now-before <= restLook/restShare {
 			return true
 		}
 		before = now
 	}
-	return true
-}
-
-// rest stops the worker until it is woken, or it would go on on the processors of those
-// whose turn it is then.
-func (s *session) rest() error {
-	s.rests = true
-	return host.Rest(s.cmd.Process)
-}
-
-// wake lets a worker go on that rests.
-func (s *session) wake() error {
-	if !s.rests {
-		return nil
-	}
-	s.rests = false
-	return host.Wake(s.cmd.Process)
+	return false
 }
 
 // close ends the worker, politely at first.
 func (s *session) close() {
-	_ = s.wake() // one that cannot be woken is killed
+	_ = host.Wake(s.cmd.Process) // one that cannot be woken is killed
 	_ = s.in.Close()
 	late := time.AfterFunc(5*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
