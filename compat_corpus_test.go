@@ -15,7 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/compat/oracle"
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // corpusFolder has what live Redissons did: see `make vectors`.

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/compat/oracle"
 	"github.com/redlatch/redlatch/internal/compat/peer"
 	"github.com/redlatch/redlatch/internal/compat/peertest"
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // defaultReleases are the oldest that is supported, the last of Redisson 3, and

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/locksuite"
-	"github.com/redlatch/redlatch/internal/redistest"
-	"github.com/redlatch/redlatch/internal/redistest/breakable"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/itest/servers"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )

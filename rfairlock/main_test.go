@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // roles are what the binary can be instead of a test: other processes. Each is

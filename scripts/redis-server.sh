@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 note() { printf '%s\n' "$*" >&2; }
 
 # find_server prints the path of the program that tests start. It looks where
-# internal/redistest does: REDLATCH_SERVER, a name or a path, then PATH.
+# internal/test/redistest does: REDLATCH_SERVER, a name or a path, then PATH.
 find_server() {
 	local name
 	if [ -n "${REDLATCH_SERVER:-}" ]; then
@@ -51,7 +51,7 @@ tell() {
 	printf 'Test server: %s (%s)\n' "$1" "$version"
 }
 
-# Where Valkey is kept. internal/redistest looks there, too.
+# Where Valkey is kept. internal/test/redistest looks there, too.
 kept=.servers/valkey
 
 # find_valkey prints the path of the Valkey that tests start.

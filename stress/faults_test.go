@@ -3,7 +3,7 @@ package stress
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/stress/internal/history"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/badinput"
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 

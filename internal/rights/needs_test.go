@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // need is one of the manual's lines.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/compat/peer"
 	"github.com/redlatch/redlatch/internal/compat/peertest"
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 const (

@@ -3,7 +3,7 @@ package loss
 import (
 	"testing"
 
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // Way is a way to lose Redis.

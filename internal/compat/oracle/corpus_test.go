@@ -8,7 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/compat/monitor"
 	"github.com/redlatch/redlatch/internal/luasrc"
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 func TestRecordingTwiceGivesTheSameBytes(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // everything returns all words of all needs, below app:, each once.

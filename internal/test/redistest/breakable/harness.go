@@ -5,7 +5,7 @@ package breakable
 import (
 	"testing"
 
-	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 

@@ -60,5 +60,5 @@ func Main(m *testing.M, opts ...goleak.Option) {
 // IgnoreServers makes goleak overlook the goroutines of servers that are still
 // running, for a check within a test.
 func IgnoreServers() goleak.Option {
-	return goleak.IgnoreAnyFunction("github.com/redlatch/redlatch/internal/redistest.(*process).run")
+	return goleak.IgnoreAnyFunction("github.com/redlatch/redlatch/internal/test/redistest.(*process).run")
 }
