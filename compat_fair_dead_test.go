@@ -12,7 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/compat/peer"
-	"github.com/redlatch/redlatch/internal/compat/peertest"
+	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/compat/peer"
-	"github.com/redlatch/redlatch/internal/compat/peertest"
+	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/rlock"
 )
 

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/compat/peer"
-	"github.com/redlatch/redlatch/internal/compat/peertest"
+	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
