@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/compat/monitor"
 	"github.com/redlatch/redlatch/internal/compat/oracle"
-	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/test/peer"
 )
 
 // fairWaitMS is the fair wait timeout of a Redisson client that sets none.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/redlatch/redlatch/internal/compat/peer"
+	"github.com/redlatch/redlatch/internal/test/peer"
 )
 
 // Look returns the program with a release of Redisson, below root, the folder of the
