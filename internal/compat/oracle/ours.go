@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/redlatch/redlatch/internal/compat/monitor"
+	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/transport"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/compat/monitor"
+	"github.com/redlatch/redlatch/internal/test/monitor"
 )
 
 // Theirs has Redisson's scripts, by operation, as one release sent them.

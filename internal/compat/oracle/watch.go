@@ -7,7 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/compat/monitor"
+	"github.com/redlatch/redlatch/internal/test/monitor"
 )
 
 // lineTimeout bounds the wait for a line that must come.
