@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/compat/oracle"
+	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 

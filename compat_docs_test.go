@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/compat/oracle"
+	"github.com/redlatch/redlatch/internal/test/oracle"
 )
 
 // table returns the first column of a Markdown table: the first one after a

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/compat/oracle"
 	"github.com/redlatch/redlatch/internal/test/monitor"
+	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
 )
 

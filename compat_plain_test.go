@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/compat/oracle"
+	"github.com/redlatch/redlatch/internal/test/oracle"
 )
 
 // plainPlayer plays the plain lock.

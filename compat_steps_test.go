@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/redlatch/redlatch/internal/compat/oracle"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/transport"
 )
 

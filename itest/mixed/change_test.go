@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/compat/oracle"
 	"github.com/redlatch/redlatch/internal/locksuite"
+	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
