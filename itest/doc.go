@@ -1,5 +1,5 @@
 // Package itest runs the suites that hold for every server, on real ones of several
-// kinds: what both kinds of locks do (internal/locksuite), and what a transport does
+// kinds: what both kinds of locks do (internal/test/locksuite), and what a transport does
 // (transport/transporttest). They run over the built-in transport and over both
 // adapters, on single servers and, over the adapters, on clusters.
 //

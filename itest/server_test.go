@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/locksuite"
+	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/itest/servers"

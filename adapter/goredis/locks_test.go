@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch/internal/locksuite"
-	"github.com/redlatch/redlatch/internal/locksuite/failovers"
+	"github.com/redlatch/redlatch/internal/test/locksuite"
+	"github.com/redlatch/redlatch/internal/test/locksuite/failovers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
