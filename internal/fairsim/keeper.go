@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/fairmodel"
 	"github.com/redlatch/redlatch/internal/presence"
+	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
 // keeping is what a process of Redlatch's does for the queue while it has waiters

@@ -1,6 +1,6 @@
 package fairsim
 
-import "github.com/redlatch/redlatch/internal/fairmodel"
+import "github.com/redlatch/redlatch/internal/test/fairmodel"
 
 // thread is a thread of a process of Redisson's, which acquires the lock again and
 // again, each time in one of the ways that the API has.

@@ -3,7 +3,7 @@ package fairsim
 import (
 	"slices"
 
-	"github.com/redlatch/redlatch/internal/fairmodel"
+	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
 // seat is a waiter of a process of Redlatch's that the server has queued. A process's

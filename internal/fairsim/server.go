@@ -1,6 +1,6 @@
 package fairsim
 
-import "github.com/redlatch/redlatch/internal/fairmodel"
+import "github.com/redlatch/redlatch/internal/test/fairmodel"
 
 // server is the one that has the lock.
 type server struct {

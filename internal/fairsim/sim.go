@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/internal/fairmodel"
+	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
 // began is when every simulation begins, in milliseconds since 1970.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/fairmodel"
+	"github.com/redlatch/redlatch/internal/test/fairmodel"
 	"github.com/redlatch/redlatch/transport"
 )
 

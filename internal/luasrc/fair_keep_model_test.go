@@ -2,7 +2,7 @@ package luasrc
 
 import (
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/fairmodel"
+	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
 // keepCall is what a call that looks after a queue is given, and what only the

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/fairmodel"
+	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
 // stateDiffers compares every key whose name contains l.
