@@ -66,7 +66,7 @@ mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANT
 	$(GO) run ./scripts/mutants -run '$(MUTANTS)' $(if $(JOBS),-j $(JOBS))
 
 model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
-	$(GO) run ./scripts/model -hours $(HOURS)
+	$(GO) run ./test/simulation -hours $(HOURS)
 
 bench: setup ## Measure against other lock clients, ROUNDS (5) rounds of SCALE (1) times the usual length, cases WHAT (a regexp), into OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .

@@ -3,7 +3,7 @@
 // do where they differ on purpose, each marked as such.
 //
 // It serves twice. The tests of internal/luasrc play random steps on it and on real
-// servers, so it is as exact as they are. And internal/fairsim simulates fleets on
+// servers, so it is as exact as they are. And test/simulation/fairsim simulates fleets on
 // it, for months of their time.
 //
 // It is for tests and tools: no program of a user's contains it.

@@ -2,7 +2,7 @@
 // prints the table that docs/fair-lock.md shows. It fails when something happened
 // that must not:
 //
-//	go run ./scripts/model -hours 400
+//	go run ./test/simulation -hours 400
 //
 // Some minutes of one core are enough for 400 hours of each fleet. The same seed
 // tells the same story.
@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/fairsim"
+	"github.com/redlatch/redlatch/test/simulation/fairsim"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/fairsim"
+	"github.com/redlatch/redlatch/test/simulation/fairsim"
 )
 
 // short is for how long a load is simulated here: so many of its longest holds.
