@@ -83,7 +83,7 @@ bench-check: setup ## Vet, lint and test the benchmark itself
 	scripts/bench-check.sh
 
 overload: setup ## Load one client far beyond reason, and print how it bears that
-	REDLATCH_OVERLOAD=full $(GO) test -count=1 -v -timeout 30m ./internal/overload
+	REDLATCH_OVERLOAD=full $(GO) test -count=1 -v -timeout 30m ./test/overload
 
 vuln: ## Look for known vulnerabilities in what is used (needs the internet: a database of them)
 	$(GO) tool -modfile=tools/go.mod govulncheck ./...
