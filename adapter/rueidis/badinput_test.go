@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/test/badinput"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -59,7 +59,7 @@ func TestExportedFunctionsStandBadInput(t *testing.T) {
 
 func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
 	t.Parallel()
-	names := badinput.Exported(t, ".")
+	names := exported.Names(t, ".")
 	for name := range names {
 		assert.Contains(t, badInput, name, "it is tried with no bad input: add a row")
 	}

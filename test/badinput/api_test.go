@@ -13,10 +13,10 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/test/badinput"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -123,7 +123,7 @@ func TestExportedFunctionsStandBadInput(t *testing.T) {
 
 func TestEveryExportedFunctionIsTriedWithBadInput(t *testing.T) {
 	t.Parallel()
-	names := exported(t)
+	names := allExported(t)
 	require.Greater(t, len(names), 100, "the functions were not found: the check itself is broken")
 	for name := range names {
 		_, here := functions[name]
@@ -148,13 +148,13 @@ func TestEveryExportedFunctionIsTriedWithBadInput(t *testing.T) {
 	}
 }
 
-// exported returns the exported functions, and methods of exported types, of the
+// allExported returns the exported functions, and methods of exported types, of the
 // packages that users import.
-func exported(t *testing.T) map[string]bool {
+func allExported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	for _, pkg := range packages {
-		maps.Copy(names, badinput.Exported(t, filepath.Join("..", "..", pkg)))
+		maps.Copy(names, exported.Names(t, filepath.Join("..", "..", pkg)))
 	}
 	return names
 }

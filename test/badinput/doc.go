@@ -1,5 +1,5 @@
-// Package badinput holds what the library does with input that nobody meant: its tests,
-// and [Exported], with which the tests of adapters find out what they have to try.
+// Package badinput holds what the library does with input that nobody meant. It has
+// tests only.
 //
 // # From the caller
 //

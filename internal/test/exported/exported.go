@@ -1,4 +1,6 @@
-package badinput
+// Package exported lists what a package exports, so that tests can hold that each name has
+// a row in a table of theirs.
+package exported
 
 import (
 	"go/ast"
@@ -9,14 +11,14 @@ import (
 	"testing"
 )
 
-// Exported returns the exported functions, and methods of exported types, of the package
+// Names returns the exported functions, and methods of exported types, of the package
 // in folder dir: package.Function and package.Type.Method. It ends the test when there
 // are none. The adapters, modules of their own, compare their tables with it, too.
-func Exported(tb testing.TB, dir string) map[string]bool {
+func Names(tb testing.TB, dir string) map[string]bool {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
-		tb.Fatalf("badinput: %v", err)
+		tb.Fatalf("exported: %v", err)
 	}
 	names := map[string]bool{}
 	for _, path := range files {
@@ -25,7 +27,7 @@ func Exported(tb testing.TB, dir string) map[string]bool {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
-			tb.Fatalf("badinput: %v", err)
+			tb.Fatalf("exported: %v", err)
 		}
 		for _, d := range file.Decls {
 			if f, isFunc := d.(*ast.FuncDecl); isFunc && f.Name.IsExported() {
@@ -36,7 +38,7 @@ func Exported(tb testing.TB, dir string) map[string]bool {
 		}
 	}
 	if len(names) == 0 {
-		tb.Fatalf("badinput: nothing is exported in %s: the check itself is broken", dir)
+		tb.Fatalf("exported: nothing is exported in %s: the check itself is broken", dir)
 	}
 	return names
 }
