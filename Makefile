@@ -91,7 +91,7 @@ vuln: ## Look for known vulnerabilities in what is used (needs the internet: a d
 
 # Without a bound of its own: each of its steps has one.
 stress: setup ## Break servers, networks and processes for DURATION (10m) and judge what their clients saw (SEED: repeat a schedule)
-	cd stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
+	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
 
 adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (RUN: some tests)
 	RUN="$(RUN)" scripts/adapters-check.sh
@@ -106,8 +106,8 @@ itest: setup ## The suites for every server, in containers where Docker is, else
 	RUN="$(RUN)" scripts/itest-check.sh
 
 stress-check: ## Vet, lint and test the nemesis run's checker itself
-	scripts/module-check.sh stress
-	cd stress && $(GO) test -race -short -count=1 -timeout 2m ./...
+	scripts/module-check.sh test/stress
+	cd test/stress && $(GO) test -race -short -count=1 -timeout 2m ./...
 
 lint: check ## Linters, formatting, sizes, words
 	$(GO) vet ./...

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
 // desk is where a process asks and writes past all faults.

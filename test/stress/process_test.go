@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/stress/internal/history"
-	"github.com/redlatch/redlatch/stress/internal/worker"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
 // process is a client process.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
 // lane is what a fault befalls: one at a time.

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/stress/internal/worker"
+	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
 // workerEnv has the configuration of a test binary that is to be a client process.

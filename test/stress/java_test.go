@@ -12,8 +12,8 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
-	"github.com/redlatch/redlatch/stress/internal/history"
-	"github.com/redlatch/redlatch/stress/internal/worker"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
 // release is the Redisson that takes part.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/stress/internal/worker"
+	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
 var (

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
 // worker is the process.

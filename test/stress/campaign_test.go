@@ -11,8 +11,8 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/stress/internal/history"
-	"github.com/redlatch/redlatch/stress/internal/worker"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
 // The user that clients log in as.

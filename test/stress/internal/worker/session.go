@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
 // session is one caller's time with one lock, from the first call to the last.

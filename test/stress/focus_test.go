@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/redlatch/redlatch/stress/internal/worker"
+	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
 // Small campaigns, each with the faults and the habits that bring one kind of bug

@@ -1,6 +1,6 @@
 // The nemesis run: a module of its own, so that the second opinion of its checker
 // stays out of users' go.sum.
-module github.com/redlatch/redlatch/stress
+module github.com/redlatch/redlatch/test/stress
 
 go 1.25.0
 
@@ -20,4 +20,4 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
 
-replace github.com/redlatch/redlatch => ../
+replace github.com/redlatch/redlatch => ../../

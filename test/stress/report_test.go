@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redlatch/redlatch/stress/internal/history"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
 // report is the figures of a campaign.
