@@ -51,11 +51,11 @@ compat: setup ## Compare with Redisson itself, releases COMPAT (needs JDK 17 and
 # One test at a time: what is measured wants the machine for itself.
 mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters: WAKEUPS (100) for any two (needs JDK 17 and Maven)
 	scripts/compat.sh $(COMPAT)
-	cd itest && REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
+	cd test/containers && REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
 		$(GO) test -count=1 -v -parallel 1 -timeout 60m ./mixed
 
 mixed-check: setup ## The same in short, with the newest Redisson that scripts/compat.sh has built
-	cd itest && $(GO) test -race -count=1 -timeout 5m ./mixed
+	cd test/containers && $(GO) test -race -count=1 -timeout 5m ./mixed
 
 vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/compat
 	scripts/compat.sh $(RELEASES)

@@ -5,8 +5,8 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-scripts/module-check.sh itest
-cd itest
+scripts/module-check.sh test/containers
+cd test/containers
 # Without the race detector, which runs over the same code in make test and in make
 # adapters: what differs here is the servers.
 go test -count=1 -timeout 2m ./servers &

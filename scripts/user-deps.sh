@@ -105,7 +105,7 @@ for pattern in $nested; do
 done
 # Where nothing needs them the loop above could look for anything.
 for pattern in $nested; do
-	grep -qE "$pattern" "$checkout"/adapter/*/go.sum "$checkout"/itest/go.sum ||
+	grep -qE "$pattern" "$checkout"/adapter/*/go.sum "$checkout"/test/containers/go.sum ||
 		fail "no nested module has $pattern: the check itself is broken"
 done
 [ "$sum_lines" -le "$max_sum_lines" ] || fail "go.sum has $sum_lines lines, more than $max_sum_lines"

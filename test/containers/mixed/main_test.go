@@ -55,7 +55,7 @@ func programs(t *testing.T) []peer.Program {
 	var all []peer.Program
 	for _, release := range strings.Fields(releases) {
 		loss := "NOT TRIED BESIDE REDISSON " + release + " IN A CLUSTER"
-		all = append(all, peertest.Find(t, filepath.Join("..", ".."), release, loss))
+		all = append(all, peertest.Find(t, filepath.Join("..", "..", ".."), release, loss))
 	}
 	require.NotEmpty(t, all, "REDLATCH_COMPAT_VERSIONS names no release")
 	return all

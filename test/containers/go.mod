@@ -1,6 +1,6 @@
 // The suites that hold for every server, on servers in containers: a module of its
 // own, so that nobody else gets what starts containers.
-module github.com/redlatch/redlatch/itest
+module github.com/redlatch/redlatch/test/containers
 
 go 1.26.0
 
@@ -70,7 +70,7 @@ require (
 )
 
 replace (
-	github.com/redlatch/redlatch => ../
-	github.com/redlatch/redlatch/adapter/goredis => ../adapter/goredis
-	github.com/redlatch/redlatch/adapter/rueidis => ../adapter/rueidis
+	github.com/redlatch/redlatch => ../../
+	github.com/redlatch/redlatch/adapter/goredis => ../../adapter/goredis
+	github.com/redlatch/redlatch/adapter/rueidis => ../../adapter/rueidis
 )

@@ -1,4 +1,4 @@
-package itest
+package containers
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
-	"github.com/redlatch/redlatch/itest/servers"
+	"github.com/redlatch/redlatch/test/containers/servers"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )

@@ -1,4 +1,4 @@
-package itest
+package containers
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package itest
+package containers
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch/itest/servers"
+	"github.com/redlatch/redlatch/test/containers/servers"
 )
 
 // plan is what the tests run on, or why there is nothing.
