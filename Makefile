@@ -63,7 +63,7 @@ vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 
 mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANTS=regexp: some)
-	$(GO) run ./scripts/mutants -run '$(MUTANTS)' $(if $(JOBS),-j $(JOBS))
+	$(GO) run ./test/mutants -run '$(MUTANTS)' $(if $(JOBS),-j $(JOBS))
 
 model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
 	$(GO) run ./test/simulation -hours $(HOURS)

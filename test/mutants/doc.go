@@ -2,8 +2,8 @@
 // should notice one stay green: a check that cannot fail is a bug. Run it from
 // the root of the checkout:
 //
-//	go run ./scripts/mutants                 all of them
-//	go run ./scripts/mutants -run scripts/   those whose names match
+//	go run ./test/mutants                 all of them
+//	go run ./test/mutants -run scripts/   those whose names match
 //
 // The bugs, or mutants, stand in the .txt files of this folder, one file for
 // each area of the code. A mutant is a change to one file, written as in a diff,
