@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ type redisson struct {
 // Redisson, where nobody said that it must be there.
 func findJava(t *testing.T) (program peer.Program, ok bool) {
 	t.Helper()
-	program, err := peertest.Look(t, "..", release)
+	program, err := peertest.Look(t, filepath.Join("..", ".."), release)
 	if err != nil {
 		t.Logf("NO REDISSON TAKES PART: %v", err)
 	}
