@@ -3,8 +3,8 @@ package stress
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
