@@ -154,5 +154,5 @@ soak: setup ## All tests COUNT (20) times with the race detector
 	done
 
 clean: ## Remove what the other targets made here
-	rm -rf bin compat/java/target bench/java/target
+	rm -rf bin internal/test/peer/java/target bench/java/target
 	$(GO) clean -testcache

@@ -16,7 +16,7 @@ fi
 
 # The peer of the tests has resolved the release's jars.
 scripts/compat.sh "$release" >&2
-jars=$(cat "compat/java/target/classpath/$release.txt")
+jars=$(cat "internal/test/peer/java/target/classpath/$release.txt")
 
 mkdir -p "$target/classes"
 find bench/java/src -name '*.java' -print0 |

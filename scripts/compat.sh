@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds the Redisson peer (compat/java) and finds the class path of each release
+# Builds the Redisson peer (internal/test/peer/java) and finds the class path of each release
 # of Redisson that the tests are to run with.
 #
 #   scripts/compat.sh VERSION…     build, and resolve these releases
 #   scripts/compat.sh              the releases in REDLATCH_COMPAT_VERSIONS,
 #                                  else those that the tests run by default
 #
-# Everything lands in compat/java/target, which git ignores: classes/, and
+# Everything lands in internal/test/peer/java/target, which git ignores: classes/, and
 # classpath/VERSION.txt with the jars of one release. What is there and up to date
 # is not made again, so that a second run needs no Maven.
 set -euo pipefail
 
-cd "$(dirname "$0")/../compat/java"
+cd "$(dirname "$0")/../internal/test/peer/java"
 
 defaults="3.17.7 3.52.0 4.3.1"
 target=target

@@ -63,7 +63,7 @@ func openWorkshops(ctx context.Context, root, tmp string, n int) ([]*workshop, e
 
 // lent is what git ignores and tests need: the servers that make setup has fetched,
 // and the Redisson peer that scripts/compat.sh has built.
-var lent = []string{".servers", "compat/java/target"}
+var lent = []string{".servers", "internal/test/peer/java/target"}
 
 // lend lets the tests of a copy find what is lent, as far as it is there.
 func lend(root, dir string) error {

@@ -1,6 +1,6 @@
 // Package peer runs a live Redisson, a Java process, and tells it what to do.
 //
-// The program is compat/java; its package comment has the protocol. It must have
+// The program is internal/test/peer/java; its package comment has the protocol. It must have
 // been built, and the release's class path resolved, by scripts/compat.sh:
 // [Find] looks, and says what is missing.
 //

@@ -22,7 +22,7 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 		return
 	}
 	root := t.TempDir()
-	target := filepath.Join(root, "compat", "java", "target")
+	target := filepath.Join(root, "internal", "test", "peer", "java", "target")
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(target, name)

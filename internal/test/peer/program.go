@@ -32,7 +32,7 @@ func Find(root, version string) (Program, error) {
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: no java here; install a JDK, 17 or later, and Maven", ErrMissing)
 	}
-	target, err := filepath.Abs(filepath.Join(root, "compat", "java", "target"))
+	target, err := filepath.Abs(filepath.Join(root, "internal", "test", "peer", "java", "target"))
 	if err != nil {
 		return Program{}, err
 	}

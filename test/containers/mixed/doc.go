@@ -21,7 +21,7 @@
 //
 //	work ─▶ the cluster changes ─▶ every worker has had its turns again ─▶ stop ─▶ judge
 //
-// The Java peer is the one of compat/java, which scripts/compat.sh builds. A machine
+// The Java peer is the one of internal/test/peer/java, which scripts/compat.sh builds. A machine
 // without it skips the tests, unless CI=true or REDLATCH_COMPAT=1 says that it must be
 // there. REDLATCH_COMPAT_VERSIONS names Redisson's releases, REDLATCH_WAKEUPS how often
 // any two meet: see docs/testing.md.
