@@ -57,7 +57,7 @@ mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters: WAKEUPS 
 mixed-check: setup ## The same in short, with the newest Redisson that scripts/compat.sh has built
 	cd test/containers && $(GO) test -race -count=1 -timeout 5m ./mixed
 
-vectors: setup ## Record what live Redissons do, releases RELEASES, in testdata/compat
+vectors: setup ## Record what live Redissons do, releases RELEASES, in test/compat/testdata
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .

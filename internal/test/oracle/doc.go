@@ -27,7 +27,7 @@
 // replay the vector with our scripts and compare, with the same list of
 // divergences; here a case also says which of them must be seen:
 //
-//	live:      Case ──theirs──▶ Vector ──▶ testdata/compat/*.json
+//	live:      Case ──theirs──▶ Vector ──▶ test/compat/testdata/*.json
 //	anywhere:  Vector ──ours──▶ differences ──▶ exactly those that are meant
 //
 // A case is played within one millisecond of the server's clock: times are set

@@ -1,4 +1,4 @@
-package redlatch_test
+package compat
 
 import (
 	"bufio"
@@ -53,6 +53,24 @@ type goMember struct {
 type goLine struct {
 	text string
 	at   time.Time
+}
+
+// Member ends a test binary that was started to be a Go process of a mixed fleet, when it
+// has done what it was told. In any other it does nothing.
+func Member() {
+	url := os.Getenv(memberURL)
+	if url == "" {
+		return
+	}
+	loop := memberLoop
+	if os.Getenv(memberTurns) != "" {
+		loop = turnsLoop
+	}
+	if err := loop(url); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // memberLoop is what the process does: a command a line, and its outcome a line.

@@ -1,4 +1,4 @@
-package redlatch_test
+package compat
 
 import (
 	"fmt"
@@ -17,24 +17,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
-
-// corpusFolder has what live Redissons did: see `make vectors`.
-const corpusFolder = "testdata/compat"
-
-func loadCorpus(t *testing.T, kind *oracle.Kind) *oracle.Corpus {
-	t.Helper()
-	c, err := oracle.Load(corpusFolder, kind)
-	require.NoError(t, err)
-	return c
-}
-
-func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
-	t.Helper()
-	s, err := oracle.NewStage(dial)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
 
 // played is what ours did with a vector.
 type played struct {
@@ -167,7 +149,7 @@ func requireSpoilt(t *testing.T, s *oracle.Stage, newest oracle.Release, kind *o
 
 func TestEverySupportedReleaseHasAVectorForEachCase(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile("Makefile")
+	makefile, err := os.ReadFile(filepath.Join(checkout(t), "Makefile"))
 	require.NoError(t, err)
 	require.Contains(t, string(makefile), "\nRELEASES ?= "+supportedReleases+"\n")
 	require.Subset(t, strings.Fields(supportedReleases), strings.Fields(defaultReleases))
@@ -202,12 +184,12 @@ func TestCorpusIsWrittenAsItIsRead(t *testing.T) {
 			known[kind.Name+"-"+op.Name+".json"] = true
 		}
 	}
-	files, err := os.ReadDir(corpusFolder)
+	files, err := os.ReadDir(corpusFolder(t))
 	require.NoError(t, err)
 	require.Len(t, files, len(known))
 	for _, file := range files {
 		require.True(t, known[file.Name()], "%s is no operation's", file.Name())
-		text, err := os.ReadFile(filepath.Join(corpusFolder, file.Name()))
+		text, err := os.ReadFile(filepath.Join(corpusFolder(t), file.Name()))
 		require.NoError(t, err)
 		again, err := os.ReadFile(filepath.Join(folder, file.Name()))
 		require.NoError(t, err)
@@ -219,7 +201,7 @@ func TestCorpusIsWrittenAsItIsRead(t *testing.T) {
 
 func TestEveryMeantDifferenceStandsInTheProtocolWithItsReason(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("docs/protocol.md")
+	text, err := os.ReadFile(filepath.Join(checkout(t), "docs/protocol.md"))
 	require.NoError(t, err)
 	for _, kind := range oracle.Kinds {
 		for _, d := range kind.Diverges {
@@ -229,35 +211,5 @@ func TestEveryMeantDifferenceStandsInTheProtocolWithItsReason(t *testing.T) {
 			line, _, _ := strings.Cut(string(text)[i:], "\n")
 			require.True(t, strings.HasSuffix(line, "| "+d.Reason+" |"), "the reason in %q is not %q", line, d.Reason)
 		}
-	}
-}
-
-// testRecorded holds that the corpus is what the live release does, or makes it
-// so.
-func (s scripts) testRecorded(t *testing.T) {
-	write := os.Getenv("REDLATCH_VECTORS") == "write"
-	if !slices.Contains(strings.Fields(supportedReleases), s.release.String()) {
-		require.False(t, write, "%s is not among the supported releases", s.release)
-		s.note(t, "recorded", "not recorded")
-		return
-	}
-	stage := newStage(t, dialer(s.start(t)))
-	for _, kind := range oracle.Kinds {
-		corpus := loadCorpus(t, kind)
-		vectors, err := stage.Record(s.theirs, kind)
-		require.NoError(t, err)
-		if write {
-			corpus.Replace(s.release, vectors)
-			require.NoError(t, os.MkdirAll(corpusFolder, 0o755))
-			require.NoError(t, corpus.Save(corpusFolder))
-			continue
-		}
-		const hint = "run `make vectors` and look at what it changes"
-		recorded := corpus.Of(s.release)
-		require.Len(t, recorded, len(vectors), hint)
-		for i, v := range vectors {
-			require.Equal(t, v, recorded[i], "%s %s: %s", v.Operation, v.Does, hint)
-		}
-		s.note(t, "recorded, "+kind.Name, fmt.Sprintf("as recorded, %d vectors", len(vectors)))
 	}
 }

@@ -1,7 +1,8 @@
-package redlatch_test
+package compat
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // heading.
 func table(t *testing.T, path, heading string) []string {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(filepath.Join(checkout(t), path))
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	require.True(t, found, "%s has no section %q", path, heading)
@@ -43,7 +44,7 @@ func TestEveryReleaseThatIsRunStandsInTheDocument(t *testing.T) {
 		"Makefile":          regexp.MustCompile(`(?m)^(?:COMPAT|RELEASES)\s*\?=(.*)$`),
 		"scripts/compat.sh": regexp.MustCompile(`(?m)^defaults="(.*)"$`),
 	} {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(filepath.Join(checkout(t), file))
 		require.NoError(t, err)
 		found := lists.FindAllStringSubmatch(string(text), -1)
 		require.NotEmpty(t, found, "%s has no list of releases: the check itself is broken", file)
@@ -64,7 +65,7 @@ func TestEveryMeantDifferenceStandsInTheDocument(t *testing.T) {
 	listed := table(t, "docs/compatibility.md", "What differs on purpose")
 	require.Subset(t, listed, meant)
 
-	text, err := os.ReadFile("docs/compatibility.md")
+	text, err := os.ReadFile(filepath.Join(checkout(t), "docs/compatibility.md"))
 	require.NoError(t, err)
 	for _, kind := range oracle.Kinds {
 		for _, d := range kind.Diverges {
