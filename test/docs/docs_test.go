@@ -1,4 +1,4 @@
-package redlatch_test
+package docs
 
 import (
 	"io/fs"
@@ -12,11 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sources returns the text of the repository's files whose names end as given.
+// root is where the checkout begins, seen from here.
+const root = "../.."
+
+// sources returns the text of the repository's files whose names end as given, by their
+// paths in it.
 func sources(t *testing.T, suffix string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -26,6 +30,9 @@ func sources(t *testing.T, suffix string) map[string]string {
 			return nil
 		}
 		text, err := os.ReadFile(path)
+		if err == nil {
+			path, err = filepath.Rel(root, path)
+		}
 		texts[path] = string(text)
 		return err
 	})

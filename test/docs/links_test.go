@@ -1,4 +1,4 @@
-package redlatch_test
+package docs
 
 import (
 	"os"
@@ -55,7 +55,7 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 			if file != "" {
 				target = filepath.Join(filepath.Dir(path), filepath.FromSlash(file))
 			}
-			if _, err := os.Stat(target); err != nil {
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 				t.Errorf("%s links to %s, which is not there", path, m[1])
 			} else if section != "" && !anchors[target][section] {
 				t.Errorf("%s links to %s, and there is no such heading", path, m[1])

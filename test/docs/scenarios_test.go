@@ -1,7 +1,8 @@
-package redlatch_test
+package docs
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ var laterScenarios = map[int]string{
 // the tests exist holds TestEveryTestNamedInTheDocumentsExists.
 func TestEveryScenarioHasATestOrAReason(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("docs/reliability.md")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "reliability.md"))
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(text), "\n## Scenarios\n")
 	require.True(t, found, "the section has gone")
