@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"time"
 )
@@ -19,13 +18,20 @@ type campaign struct {
 	out     io.Writer // gets the table
 	log     io.Writer // gets a line for each mutant when it is done
 	verbose bool
+	limit   time.Duration // after it no mutant is begun; 0 is no limit
 
 	workshops []*workshop // one for each worker
 	saying    sync.Mutex  // guards log
 
-	mu     sync.Mutex                // guards what follows
-	normal map[catcher]time.Duration // how long green tests take
-	unfit  map[catcher]error         // tests that are not green on unchanged code
+	mu       sync.Mutex            // guards baseline
+	baseline map[catcher]*baseline // the tests that were run on unchanged code
+}
+
+// baseline is what a test does on unchanged code.
+type baseline struct {
+	once sync.Once
+	took time.Duration
+	err  error // it is not green
 }
 
 // run does everything. It returns an error unless every mutant was caught.
@@ -40,16 +46,14 @@ func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 	if c.workshops, err = openWorkshops(ctx, c.root, tmp, n); err != nil {
 		return err
 	}
-	c.calibrate(ctx, mutants)
-	calibrated := time.Since(began)
 	results := c.hunt(ctx, mutants)
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
 	counts := table(c.out, results)
-	_, _ = fmt.Fprintf(c.out, "mutants: %d caught, %d survived, %d errors; %.0f s, of which %.0f on unchanged code\n",
-		counts[caught], counts[survived], counts[broken], time.Since(began).Seconds(), calibrated.Seconds())
-	if counts[caught] != len(results) {
+	_, _ = fmt.Fprintf(c.out, "mutants: %d caught, %d survived, %d errors, %d not run within the limit; %.0f s\n",
+		counts[caught], counts[survived], counts[broken], counts[notRun], time.Since(began).Seconds())
+	if counts[survived]+counts[broken] > 0 {
 		return errors.New("not every mutant was caught")
 	}
 	return nil
@@ -78,67 +82,58 @@ func each[T any](ctx context.Context, c *campaign, jobs []T, do func(w *workshop
 	workers.Wait()
 }
 
-// calibrate runs every test that the mutants name on unchanged code.
-func (c *campaign) calibrate(ctx context.Context, mutants []mutant) {
-	c.normal, c.unfit = map[catcher]time.Duration{}, map[catcher]error{}
-	byPkg := map[string][]catcher{}
-	for _, m := range mutants {
-		for _, test := range m.red {
-			if !slices.Contains(byPkg[test.pkg], test) {
-				byPkg[test.pkg] = append(byPkg[test.pkg], test)
-			}
-		}
-	}
-	each(ctx, c, slices.Sorted(maps.Keys(byPkg)), func(w *workshop, pkg string) {
-		binary, err := w.build(ctx, pkg)
-		for _, test := range byPkg[pkg] {
-			c.calibrateOne(ctx, w, test, binary, err)
-		}
-	})
-}
-
 const normalBound = 5 * time.Minute
 
-func (c *campaign) calibrateOne(ctx context.Context, w *workshop, test catcher, binary string, err error) {
-	var r run
-	if err == nil && ctx.Err() == nil {
-		r = w.run(ctx, binary, test, normalBound)
-		var shows colour
-		shows, err = r.judge(test.test)
-		if err == nil && shows != green {
-			err = fmt.Errorf("it is red on unchanged code:\n%s", r.tail())
-		}
-	}
+// bound is how long a test may take on changed code. The first call for a test runs it on
+// unchanged code, which the workshop must have. It returns an error for a test that is red
+// there, and so cannot tell changed code from unchanged.
+func (c *campaign) bound(ctx context.Context, w *workshop, test catcher) (time.Duration, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.normal[test] = r.took
-	if err != nil && ctx.Err() == nil {
-		c.unfit[test] = err
-		defer c.say("%-9s %v: %v", broken, test, err)
+	if c.baseline == nil {
+		c.baseline = map[catcher]*baseline{}
 	}
+	b := c.baseline[test]
+	if b == nil {
+		b = &baseline{}
+		c.baseline[test] = b
+	}
+	c.mu.Unlock()
+	b.once.Do(func() { b.took, b.err = runUnchanged(ctx, w, test) })
+	if b.err != nil {
+		return 0, fmt.Errorf("%v cannot tell: %w", test, b.err)
+	}
+	return (30*time.Second + 4*b.took).Round(time.Second), nil
 }
 
-// bound is how long a test may take on changed code. It returns an error for a
-// test that cannot tell changed code from unchanged.
-func (c *campaign) bound(test catcher) (time.Duration, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.unfit[test] != nil {
-		return 0, fmt.Errorf("%v cannot tell: see above", test)
+// runUnchanged runs a test on unchanged code and returns how long it takes.
+func runUnchanged(ctx context.Context, w *workshop, test catcher) (time.Duration, error) {
+	binary, err := w.buildUnchanged(ctx, test.pkg)
+	if err != nil {
+		return 0, err
 	}
-	return (30*time.Second + 4*c.normal[test]).Round(time.Second), nil
+	r := w.run(ctx, binary, test, normalBound)
+	shows, err := r.judge(test.test)
+	if err == nil && shows != green {
+		err = fmt.Errorf("it is red on unchanged code:\n%s", r.tail())
+	}
+	return r.took, err
 }
 
-// hunt plants every mutant and returns what became of them, in their order.
+// hunt plants every mutant, within the limit, and returns what became of them, in their
+// order.
 func (c *campaign) hunt(ctx context.Context, mutants []mutant) []result {
+	started := time.Now()
 	results := make([]result, len(mutants))
-	indices := make([]int, len(mutants))
+	indices := rand.Perm(len(mutants)) // a limit leaves out others each time
 	for i := range mutants {
-		indices[i] = i
 		results[i] = result{mutant: &mutants[i], state: broken, err: context.Canceled}
 	}
 	each(ctx, c, indices, func(w *workshop, i int) {
 		began := time.Now()
+		if c.limit > 0 && began.Sub(started) > c.limit {
+			results[i] = result{mutant: &mutants[i], state: notRun}
+			return
+		}
 		r := c.try(ctx, w, &mutants[i])
 		r.took = time.Since(began)
 		if ctx.Err() == nil {
@@ -152,6 +147,15 @@ func (c *campaign) hunt(ctx context.Context, mutants []mutant) []result {
 // try plants one mutant, runs its tests, and takes it out again.
 func (c *campaign) try(ctx context.Context, w *workshop, m *mutant) (r result) {
 	r = result{mutant: m, state: caught}
+	bounds := map[catcher]time.Duration{}
+	for _, test := range m.red {
+		bound, err := c.bound(ctx, w, test)
+		if err != nil {
+			r.state, r.err = broken, err
+			return r
+		}
+		bounds[test] = bound
+	}
 	restore, err := w.plant(m)
 	if err == nil {
 		defer func() {
@@ -159,7 +163,7 @@ func (c *campaign) try(ctx context.Context, w *workshop, m *mutant) (r result) {
 				r.state, r.err = broken, err
 			}
 		}()
-		err = c.runAll(ctx, w, m, &r)
+		err = c.runAll(ctx, w, bounds, &r)
 	}
 	if err != nil {
 		r.state, r.err = broken, err
@@ -167,13 +171,9 @@ func (c *campaign) try(ctx context.Context, w *workshop, m *mutant) (r result) {
 	return r
 }
 
-func (c *campaign) runAll(ctx context.Context, w *workshop, m *mutant, r *result) error {
+func (c *campaign) runAll(ctx context.Context, w *workshop, bounds map[catcher]time.Duration, r *result) error {
 	binaries := map[string]string{}
-	for _, test := range m.red {
-		bound, err := c.bound(test)
-		if err != nil {
-			return err
-		}
+	for _, test := range r.mutant.red {
 		if binaries[test.pkg] == "" {
 			binary, err := w.build(ctx, test.pkg)
 			if err != nil {
@@ -181,13 +181,13 @@ func (c *campaign) runAll(ctx context.Context, w *workshop, m *mutant, r *result
 			}
 			binaries[test.pkg] = binary
 		}
-		run := w.run(ctx, binaries[test.pkg], test, bound)
+		run := w.run(ctx, binaries[test.pkg], test, bounds[test])
 		shows, err := run.judge(test.test)
 		if err != nil {
 			return fmt.Errorf("%v: %w", test, err)
 		}
 		if c.verbose {
-			c.say("%s: %v\n%s", m.name, test, run.tail())
+			c.say("%s: %v\n%s", r.mutant.name, test, run.tail())
 		}
 		r.add(test.test, shows)
 	}

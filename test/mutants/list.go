@@ -29,14 +29,11 @@ type catcher struct {
 func (c catcher) String() string { return c.pkg + " " + c.test }
 
 // list is all that stands in the .txt files.
-type list struct {
-	mutants []mutant
-	byHand  map[string]string // test, and why no mutant here turns it red
-}
+type list struct{ mutants []mutant }
 
 // readLists reads every .txt file of a folder.
 func readLists(dir fs.FS) (list, error) {
-	all := list{byHand: map[string]string{}}
+	var all list
 	files, err := fs.Glob(dir, "*.txt")
 	if err != nil {
 		return all, err
@@ -55,7 +52,7 @@ func readLists(dir fs.FS) (list, error) {
 
 // read adds one file's entries.
 func (l *list) read(file, text string) error {
-	var e entry
+	var e mutant
 	for i, line := range strings.Split(text+"\n", "\n") {
 		at := fmt.Sprintf("%s:%d", file, i+1)
 		switch {
@@ -68,55 +65,46 @@ func (l *list) read(file, text string) error {
 			if err := l.add(strings.TrimSuffix(path.Base(file), ".txt"), e); err != nil {
 				return fmt.Errorf("%s: %w", e.at, err)
 			}
-			e = entry{}
+			e = mutant{}
 		}
 	}
 	return nil
 }
 
-// entry is one entry of a file, as it is being read.
-type entry struct {
-	mutant
-	byHand, why string
-}
-
-func (e *entry) line(at, line string) error {
-	if e.at == "" {
-		e.at = at
+// line adds one line of an entry to the mutant that it describes.
+func (m *mutant) line(at, line string) error {
+	if m.at == "" {
+		m.at = at
 	}
 	rest := line[1:] + "\n"
 	switch line[0] {
 	case '-':
-		e.old += rest
+		m.old += rest
 		return nil
 	case '+':
-		e.new += rest
+		m.new += rest
 		return nil
 	case ' ':
-		e.old += rest
-		e.new += rest
+		m.old += rest
+		m.new += rest
 		return nil
 	}
-	return e.field(line)
+	return m.field(line)
 }
 
-func (e *entry) field(line string) error {
+func (m *mutant) field(line string) error {
 	word, value, _ := strings.Cut(line, " ")
 	value = strings.TrimSpace(value)
 	switch word {
 	case "mutant":
-		e.name = value
+		m.name = value
 	case "file":
-		e.file = value
+		m.file = value
 	case "red":
 		pkg, tests, _ := strings.Cut(value, " ")
 		for _, test := range strings.Fields(tests) {
-			e.red = append(e.red, catcher{pkg, test})
+			m.red = append(m.red, catcher{pkg, test})
 		}
-	case "byhand":
-		e.byHand = value
-	case "why":
-		e.why = value
 	default:
 		return fmt.Errorf("%q begins no line of an entry", word)
 	}
@@ -124,27 +112,20 @@ func (e *entry) field(line string) error {
 }
 
 // add takes a complete entry in.
-func (l *list) add(area string, e entry) error {
-	if e.byHand != "" {
-		if e.why == "" || e.name != "" {
-			return fmt.Errorf("%s has no reason, or is a mutant too", e.byHand)
-		}
-		l.byHand[e.byHand] = e.why
-		return nil
-	}
+func (l *list) add(area string, m mutant) error {
 	switch {
-	case e.name == "" || e.file == "" || len(e.red) == 0:
-		return fmt.Errorf("mutant %q lacks a name, a file or a test", e.name)
-	case e.old == "" || e.old == e.new:
-		return fmt.Errorf("mutant %q changes nothing", e.name)
+	case m.name == "" || m.file == "" || len(m.red) == 0:
+		return fmt.Errorf("mutant %q lacks a name, a file or a test", m.name)
+	case m.old == "" || m.old == m.new:
+		return fmt.Errorf("mutant %q changes nothing", m.name)
 	}
-	e.name = area + "/" + e.name
+	m.name = area + "/" + m.name
 	for _, other := range l.mutants {
-		if other.name == e.name {
-			return fmt.Errorf("%s is called %q, too", other.at, e.name)
+		if other.name == m.name {
+			return fmt.Errorf("%s is called %q, too", other.at, m.name)
 		}
 	}
-	l.mutants = append(l.mutants, e.mutant)
+	l.mutants = append(l.mutants, m)
 	return nil
 }
 

@@ -67,30 +67,3 @@ func TestEveryMutantAppliesAndItsTestsExist(t *testing.T) {
 		}
 	}
 }
-
-// A mutation that stands in the table of docs/testing.md is made, not claimed.
-func TestEveryTestOfTheTableHasAMutantOrAReasonForNone(t *testing.T) {
-	t.Parallel()
-	all, err := readLists(lists)
-	require.NoError(t, err)
-	caughtBy := map[string]bool{}
-	for _, m := range all.mutants {
-		for _, c := range m.red {
-			caughtBy[c.test] = true
-		}
-	}
-	_, table, found := strings.Cut(mustRead(t, "docs/testing.md"), "| Scenario | Test |")
-	require.True(t, found, "the table has gone")
-	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(table, -1) {
-		named[m[1]] = true
-	}
-	require.NotEmpty(t, named)
-	for test := range named {
-		assert.True(t, caughtBy[test] || all.byHand[test] != "", "no mutant turns %s red", test)
-	}
-	for test := range all.byHand {
-		assert.True(t, named[test], "%s does not stand in the table", test)
-		assert.False(t, caughtBy[test], "a mutant turns %s red: there is no need for a reason", test)
-	}
-}

@@ -8,19 +8,22 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"slices"
 	"syscall"
 )
 
 func main() {
 	pattern := flag.String("run", "", "only mutants whose names (area/what) match this regular `expression`")
+	since := flag.String("changed", "", "only mutants of files that differ from git `revision`")
+	limit := flag.Duration("limit", 0, "begin no mutant after this `time`; 0 is no limit")
 	workers := flag.Int("j", max(1, runtime.NumCPU()/2), "how many mutants at a time")
 	verbose := flag.Bool("v", false, "show what the tests print")
 	flag.Parse()
 	// The first signal ends the tests and cleans up, a second one kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	c := &campaign{root: ".", workers: *workers, out: os.Stdout, log: os.Stderr, verbose: *verbose}
-	err := work(ctx, c, *pattern)
+	c := &campaign{root: ".", workers: *workers, out: os.Stdout, log: os.Stderr, verbose: *verbose, limit: *limit}
+	err := work(ctx, c, *pattern, *since)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -28,14 +31,27 @@ func main() {
 	}
 }
 
-// work runs a campaign with the mutants of the lists that match the pattern.
-func work(ctx context.Context, c *campaign, pattern string) error {
+// work runs a campaign with the mutants of the lists that match the pattern, and of those,
+// if since is a revision, with the ones whose file differs from it.
+func work(ctx context.Context, c *campaign, pattern, since string) error {
 	all, err := readLists(lists)
 	if err != nil {
 		return err
 	}
 	chosen, err := choose(all.mutants, pattern)
 	if err != nil {
+		return err
+	}
+	if since == "" {
+		return c.run(ctx, chosen)
+	}
+	names, err := changed(ctx, c.root, since)
+	if err != nil {
+		return err
+	}
+	chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !slices.Contains(names, m.file) })
+	if len(chosen) == 0 {
+		_, err = fmt.Fprintf(c.out, "mutants: no mutant's file differs from %s\n", since)
 		return err
 	}
 	return c.run(ctx, chosen)

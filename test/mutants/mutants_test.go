@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,9 +80,14 @@ func TestNested(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "init", "-q").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	gitIn(t, root, "init", "-q")
 	return root
+}
+
+func gitIn(t *testing.T, root string, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", root}, args...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }
 
 // bug is a mutant of the sum.
@@ -231,9 +237,6 @@ red    .   TestAll
 -	return a + b
 +	return 0
  }
-
-byhand TestOther
-why    it is not said
 `
 
 func TestListsAreReadAsTheyAreWritten(t *testing.T) {
@@ -246,7 +249,6 @@ func TestListsAreReadAsTheyAreWritten(t *testing.T) {
 		new: "func Sum(a, b int) int {\n\treturn 0\n}\n",
 		red: []catcher{{"sum", "TestSum"}, {"sum", "TestZero"}, {".", "TestAll"}},
 	}}, l.mutants)
-	require.Equal(t, map[string]string{"TestOther": "it is not said"}, l.byHand)
 }
 
 func TestListsWithMistakesAreRefused(t *testing.T) {
@@ -257,7 +259,6 @@ func TestListsWithMistakesAreRefused(t *testing.T) {
 		"no name":     "file b\nred . T\n-x\n",
 		"no change":   "mutant a\nfile b\nred . T\n x\n",
 		"no place":    "mutant a\nfile b\nred . T\n+x\n",
-		"no reason":   "byhand TestA\n",
 		"other words": "mutant a\nfiles b\nred . T\n-x\n",
 		"twice":       "mutant a\nfile b\nred . T\n-x\n\nmutant a\nfile b\nred . T\n-y\n",
 	} {
@@ -281,4 +282,24 @@ func TestAMutantAppliesToWholeLinesThatOccurOnce(t *testing.T) {
 		require.Equal(t, want, got)
 		require.Equal(t, want == "", err != nil, text)
 	}
+}
+
+func TestNoMutantIsBegunAfterTheLimit(t *testing.T) {
+	var out bytes.Buffer
+	c := &campaign{root: checkout(t), workers: 1, out: &out, log: t.Output(), limit: time.Nanosecond}
+	require.NoError(t, c.run(t.Context(), []mutant{bug("minus", "a - b", "TestSum")}))
+	require.Equal(t, "not run", line(out.String(), "minus"))
+	require.Contains(t, out.String(), "mutants: 0 caught, 0 survived, 0 errors, 1 not run within the limit")
+}
+
+func TestChangedFilesAreThoseThatDifferFromTheRevision(t *testing.T) {
+	root := checkout(t)
+	gitIn(t, root, "add", "-A")
+	gitIn(t, root, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "first")
+	require.NoError(t, os.WriteFile(filepath.Join(root, "sum", "sum.go"), []byte("package sum\n"), 0o600))
+	names, err := changed(t.Context(), root, "HEAD")
+	require.NoError(t, err)
+	require.Equal(t, []string{"sum/sum.go"}, names)
+	_, err = changed(t.Context(), root, "no-such-revision")
+	require.Error(t, err)
 }

@@ -15,6 +15,7 @@ const (
 	caught   state = "caught"
 	survived state = "SURVIVED"
 	broken   state = "ERROR"
+	notRun   state = "not run"
 )
 
 // result is one line of the table.

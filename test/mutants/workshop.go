@@ -16,21 +16,32 @@ import (
 type workshop struct {
 	dir string // the copy
 	tmp string // for binaries, and for what the tests leave
+
+	unchanged map[string]string // the test binaries of unchanged packages
 }
 
 // files lists what git tracks, or would track, in the checkout at root.
 func files(ctx context.Context, root string) ([]string, error) {
+	return git(ctx, root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+}
+
+// changed lists the files of the checkout at root that differ from a revision.
+func changed(ctx context.Context, root, since string) ([]string, error) {
+	return git(ctx, root, "diff", "-z", "--name-only", "--relative", since, "--")
+}
+
+// git runs a git command whose output is a list of file names that end with NUL.
+func git(ctx context.Context, root string, args ...string) ([]string, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
 	//nolint:gosec // the arguments are this program's own
-	cmd := exec.CommandContext(ctx, "git", "-c", "safe.directory="+abs,
-		"ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=" + abs}, args...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("git ls-files: %w", err)
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
@@ -44,7 +55,7 @@ func openWorkshops(ctx context.Context, root, tmp string, n int) ([]*workshop, e
 	all := make([]*workshop, n)
 	for i := range all {
 		base := filepath.Join(tmp, strconv.Itoa(i))
-		w := &workshop{dir: filepath.Join(base, "src"), tmp: filepath.Join(base, "tmp")}
+		w := &workshop{dir: filepath.Join(base, "src"), tmp: filepath.Join(base, "tmp"), unchanged: map[string]string{}}
 		if err := os.MkdirAll(w.tmp, 0o700); err != nil {
 			return nil, err
 		}
@@ -121,6 +132,21 @@ func (w *workshop) plant(m *mutant) (restore func() error, err error) {
 		return os.WriteFile(path, []byte(text), fs.FileMode(0o600)) //nolint:gosec // as above
 	}
 	return func() error { return write(string(text)) }, write(changed)
+}
+
+// buildUnchanged compiles the tests of a package, once, while no mutant is planted.
+func (w *workshop) buildUnchanged(ctx context.Context, pkg string) (binary string, err error) {
+	if w.unchanged[pkg] != "" {
+		return w.unchanged[pkg], nil
+	}
+	if binary, err = w.build(ctx, pkg); err != nil {
+		return "", err
+	}
+	kept := binary + ".unchanged"
+	if err = os.Rename(binary, kept); err == nil {
+		w.unchanged[pkg] = kept
+	}
+	return kept, err
 }
 
 // build compiles the tests of a package, from its folder: it may be in a module of
