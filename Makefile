@@ -9,6 +9,8 @@ COMPAT   ?= 3.17.7 3.52.0 4.3.1
 WAKEUPS  ?= 100
 RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1
 MUTANTS  ?=
+CHANGED  ?=
+LIMIT    ?= 0
 HOURS    ?= 400
 TRIALS   ?= 200
 JOBS     ?=
@@ -27,7 +29,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters arrows itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,8 +64,11 @@ vectors: setup ## Record what live Redissons do, releases RELEASES, in test/comp
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 
-mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANTS=regexp: some)
-	$(GO) run ./test/mutants -run '$(MUTANTS)' $(if $(JOBS),-j $(JOBS))
+mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANTS=regexp: some; CHANGED=revision: those of changed files; LIMIT=8m)
+	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
+
+arrows: ## Print the imports that point upwards, and fail when there are more than two
+	$(GO) run scripts/arrows.go
 
 model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
 	$(GO) run ./test/simulation -hours $(HOURS)
@@ -118,6 +123,7 @@ check:
 	scripts/check-fmt.sh
 	scripts/check-words.sh
 	$(GO) run scripts/sizes.go
+	$(GO) run scripts/arrows.go
 	$(GO) run ./scripts/translation
 
 build: ## Build everything, and the command line into bin/

@@ -4,6 +4,8 @@
 //
 //	go run ./test/mutants                 all of them
 //	go run ./test/mutants -run scripts/   those whose names match
+//	go run ./test/mutants -changed main   those whose file differs from a revision
+//	go run ./test/mutants -limit 8m       none is begun after this time
 //
 // The bugs, or mutants, stand in the .txt files of this folder, one file for
 // each area of the code. A mutant is a change to one file, written as in a diff,
@@ -20,20 +22,17 @@
 // error, as code that has moved on takes its checks along. Every test named must
 // go red, each run by itself. A blank line ends a mutant, # begins a comment.
 //
-// A test that docs/testing.md lists with a mutation which is no replacement of
-// text stands here too, with the reason:
-//
-//	byhand TestLeavesNothingBehind
-//	why    the mutation is another design
+// Each states a promise of the product or a decision of its design: a bug that would be
+// found by reading needs none.
 //
 // The program changes nothing in the checkout. It works on copies in a temporary
 // folder, one for each worker, of the files that git tracks or would track. It
 //
-//  1. runs each test on unchanged code: it must be green, and must have run;
-//  2. applies one mutant after the other. Code that does not compile is an error
+//  1. runs each test once on unchanged code: it must be green, and must have run;
+//  2. applies one mutant after the other, in no certain order. Code that does not compile is an error
 //     of the list and catches nothing; a failed test has caught the mutant; a
 //     green one lets it survive;
-//  3. prints a table, and exits with 1 unless every mutant was caught.
+//  3. prints a table, and exits with 1 unless every mutant that was begun was caught.
 //
 // A test that is still running when it should long have failed counts as red:
 // what hangs has noticed something, too. The table says so.
