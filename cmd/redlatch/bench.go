@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/load"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // The bounds of --duration.
@@ -99,7 +99,7 @@ func newBench(g *globals) *cobra.Command {
 }
 
 // mayLoad asks whether servers on other machines may be loaded.
-func mayLoad(ctx context.Context, srv *conn.Server, yes bool) error {
+func mayLoad(ctx context.Context, srv *connect.Server, yes bool) error {
 	if yes {
 		return nil
 	}
@@ -107,7 +107,7 @@ func mayLoad(ctx context.Context, srv *conn.Server, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(masters, func(s *conn.Server) bool { return !isHere(s.Host()) }) {
+	if !slices.ContainsFunc(masters, func(s *connect.Server) bool { return !isHere(s.Host()) }) {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {

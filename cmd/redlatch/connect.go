@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // in.
 type globals struct {
 	redis, user, passwordFile string
-	tls                       conn.TLS
+	tls                       connect.TLS
 }
 
 // register adds the flags. The defaults from the environment stay out of them: help
@@ -43,12 +43,12 @@ func (g *globals) register(root *cobra.Command) {
 }
 
 // server returns the server that flags and environment name.
-func (g *globals) server() (*conn.Server, error) {
+func (g *globals) server() (*connect.Server, error) {
 	set, err := g.settings()
 	if err != nil {
 		return nil, err
 	}
-	return conn.New(set)
+	return connect.New(set)
 }
 
 // target returns the address as it may be shown.
@@ -56,9 +56,9 @@ func (g *globals) target() string { return address.Show(g.url()) }
 
 // settings reads flags, environment and the file with the password. It is called
 // once in a program's life, since it may warn.
-func (g *globals) settings() (conn.Settings, error) {
-	set := conn.Settings{Address: g.url(), User: g.user, TLS: g.tls}
-	if g.redis != "" && conn.Shows(g.redis) {
+func (g *globals) settings() (connect.Settings, error) {
+	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
+	if g.redis != "" && connect.Shows(g.redis) {
 		say(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file for --password-file")
 	}
@@ -66,13 +66,13 @@ func (g *globals) settings() (conn.Settings, error) {
 	case g.passwordFile != "":
 		text, err := os.ReadFile(g.passwordFile)
 		if err != nil {
-			return conn.Settings{}, fmt.Errorf("--password-file: %w", err)
+			return connect.Settings{}, fmt.Errorf("--password-file: %w", err)
 		}
 		set.Password = strings.TrimRight(string(text), "\r\n")
 		if set.Password == "" {
-			return conn.Settings{}, fmt.Errorf("--password-file: %s has no password in it", g.passwordFile)
+			return connect.Settings{}, fmt.Errorf("--password-file: %s has no password in it", g.passwordFile)
 		}
-	case !conn.HasPassword(set.Address):
+	case !connect.HasPassword(set.Address):
 		set.Password = os.Getenv(passwordEnv)
 	}
 	return set, nil

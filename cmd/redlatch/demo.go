@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // brokenEnv makes the demo's workers skip the lock.
@@ -80,13 +80,13 @@ Exit codes:
 
 // demoServer returns how to reach the server of --redis, nothing when that is not
 // given.
-func demoServer(g *globals) (conn.Settings, error) {
+func demoServer(g *globals) (connect.Settings, error) {
 	if g.redis == "" {
-		return conn.Settings{}, nil
+		return connect.Settings{}, nil
 	}
 	set, err := g.settings()
 	if err == nil && address.IsDeployment(set.Address) {
-		return conn.Settings{}, exitf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
+		return connect.Settings{}, exitf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
 	}
 	return set, err
 }

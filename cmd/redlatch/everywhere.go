@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // lookThrough finds the locks on all masters, one master after the other, as r says;
 // its connections are made here. Its errors are Found's, and those of conn.Server.Problem.
-func lookThrough(ctx context.Context, srv *conn.Server, r listing.Request) (listing.Unread, error) {
+func lookThrough(ctx context.Context, srv *connect.Server, r listing.Request) (listing.Unread, error) {
 	var unread listing.Unread
 	masters, err := srv.Masters(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func lookThrough(ctx context.Context, srv *conn.Server, r listing.Request) (list
 }
 
 // lookAt finds the locks on one master.
-func lookAt(ctx context.Context, master *conn.Server, r listing.Request) (listing.Unread, error) {
+func lookAt(ctx context.Context, master *connect.Server, r listing.Request) (listing.Unread, error) {
 	c, err := master.Dial(ctx)
 	if err != nil {
 		return listing.Unread{}, err

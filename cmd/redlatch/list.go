@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // lister lists locks.
 type lister struct {
-	from    *conn.Server
+	from    *connect.Server
 	pattern string
 	kind    string
 	json    bool

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -167,7 +167,7 @@ func TestNothingIsListedBesideTheBar(t *testing.T) {
 	for i := range 3 {
 		s.Do(t, "HSET", fmt.Sprint("job-", i), redisson, 1)
 	}
-	from, err := conn.New(conn.Settings{Address: s.URL()})
+	from, err := connect.New(connect.Settings{Address: s.URL()})
 	require.NoError(t, err)
 	for _, asJSON := range []bool{true, false} {
 		var terminal strings.Builder

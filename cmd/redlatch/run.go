@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -179,10 +179,10 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	case lost:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
 	case unlocked != nil && o.atLeast > 0:
-		say(os.Stderr, "warning: lock %q: %s", name, unprefixed(conn.Reason(unlocked)))
+		say(os.Stderr, "warning: lock %q: %s", name, unprefixed(connect.Reason(unlocked)))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
-		say(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, unprefixed(conn.Reason(unlocked)))
+		say(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, unprefixed(connect.Reason(unlocked)))
 	}
 	if end.Code != 0 {
 		return &exitError{code: end.Code}
@@ -200,7 +200,7 @@ func notRun(err error) error {
 
 // held is a lock that was taken.
 type held struct {
-	srv    *conn.Server
+	srv    *connect.Server
 	client *redlatch.Client
 	lock   *rlock.Lock
 	hold   *rlock.Hold
@@ -267,7 +267,7 @@ func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, e
 }
 
 // notTaken makes the exit code and the line of an acquire that failed.
-func (o *runOptions) notTaken(ctx context.Context, srv *conn.Server, name string, err error) error {
+func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var at *redlatch.LockError
 	var other *transport.ServerError
 	switch {
@@ -280,7 +280,7 @@ func (o *runOptions) notTaken(ctx context.Context, srv *conn.Server, name string
 		return exitf(o.conflict, "lock %q is held by somebody else", name)
 	case errors.Is(err, redlatch.ErrWrongType):
 		return &exitError{code: runner.CodeFailed, err: wrongType(ctx, srv, name)}
-	case conn.Denied(err):
+	case connect.Denied(err):
 		return exitf(runner.CodeFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &other):
 		return &exitError{code: runner.CodeFailed, err: srv.Problem(err)}

@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/rights"
 )
 
 // denied says which rights a user lacks whom the server has refused something. Servers
 // do not always name what a script lacks, so they are tried.
-func (o *runOptions) denied(ctx context.Context, srv *conn.Server, name string, err error) string {
+func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
 	needs := []string{rights.Plain}
 	if o.fair {
 		needs = append(needs, rights.Fair)
@@ -22,13 +22,13 @@ func (o *runOptions) denied(ctx context.Context, srv *conn.Server, name string, 
 	if unknown != nil {
 		lacks = nil // the server's own words remain
 	}
-	return conn.Reason(err) + ". " + conn.Remedy(err, lacks...)
+	return connect.Reason(err) + ". " + connect.Remedy(err, lacks...)
 }
 
 // why says why the lock could not be given up, or kept, in few words.
 func (o *runOptions) why(ctx context.Context, h *held, err error) string {
-	if conn.Denied(err) {
+	if connect.Denied(err) {
 		return o.denied(ctx, h.srv, h.lock.Name(), err)
 	}
-	return unprefixed(conn.Reason(err))
+	return unprefixed(connect.Reason(err))
 }

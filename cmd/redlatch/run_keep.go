@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -17,7 +17,7 @@ func (o *runOptions) giveUp(ctx context.Context, h *held, signals <-chan os.Sign
 	left := o.atLeast - time.Since(h.since)
 	if left <= 0 || h.hold.Err() != nil {
 		err := h.hold.Unlock()
-		if conn.Denied(err) {
+		if connect.Denied(err) {
 			return errors.New(o.why(ctx, h, err))
 		}
 		return err

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 func newServe() *cobra.Command {
@@ -38,7 +38,7 @@ Exit codes:
 func serve(ctx context.Context, addr string) error {
 	srv, err := embedded.Start(embedded.WithAddr(addr))
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %s", addr, conn.Reason(err))
+		return fmt.Errorf("cannot listen on %s: %s", addr, connect.Reason(err))
 	}
 	defer srv.Close()
 	fmt.Println(srv.URL())

@@ -7,9 +7,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -45,7 +45,7 @@ func hashOnly(name, why string) error {
 
 // glance returns an error if the name is that of a hash that is no lock. It is short
 // for the server: an inspection reads all of a hash.
-func glance(ctx context.Context, srv *conn.Server, name string) error {
+func glance(ctx context.Context, srv *connect.Server, name string) error {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func glance(ctx context.Context, srv *conn.Server, name string) error {
 }
 
 // wrongType finds out which key holds what it should not.
-func wrongType(ctx context.Context, srv *conn.Server, name string) error {
+func wrongType(ctx context.Context, srv *connect.Server, name string) error {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func wrongType(ctx context.Context, srv *conn.Server, name string) error {
 	} {
 		kind, err := redis.String(c.Do("TYPE", key.name))
 		switch {
-		case conn.Denied(err):
+		case connect.Denied(err):
 			return fmt.Errorf("the key %q, or one of those of its queue, holds something that is no lock: something else uses "+
 				"this name. This user may not ask what it is (+type)", name)
 		case err != nil:

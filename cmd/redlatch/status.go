@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -84,7 +84,7 @@ type question struct {
 // there may be more to see, then the rest of the queue, and what stands beside it on the
 // server.
 func (q *question) ask(ctx context.Context, g *globals) (s *status, err error) {
-	err = reach(ctx, g, q.name, func(srv *conn.Server, client *redlatch.Client) error {
+	err = reach(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := glance(ctx, srv, q.name); err != nil {
 			return err
 		}
@@ -99,11 +99,11 @@ func (q *question) ask(ctx context.Context, g *globals) (s *status, err error) {
 // with connects for one question about a lock, and tells what went wrong in one line
 // that says what to do.
 func with(ctx context.Context, g *globals, name string, do func(*redlatch.Client) error) error {
-	return reach(ctx, g, name, func(_ *conn.Server, client *redlatch.Client) error { return do(client) })
+	return reach(ctx, g, name, func(_ *connect.Server, client *redlatch.Client) error { return do(client) })
 }
 
 // reach is with for those who need the server besides.
-func reach(ctx context.Context, g *globals, name string, do func(*conn.Server, *redlatch.Client) error) error {
+func reach(ctx context.Context, g *globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if err := codec.ValidateName(name); err != nil {
 		return err
 	}

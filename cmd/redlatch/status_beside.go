@@ -6,16 +6,16 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // lookBeside looks at what stands beside the lock on the server: the labels of those
 // who are shown, what each who reads has left of its lease, and whether others wait for
 // it as for a plain lock. What cannot be had is left out: the lock itself has been told
 // of.
-func (s *status) lookBeside(ctx context.Context, srv *conn.Server) {
+func (s *status) lookBeside(ctx context.Context, srv *connect.Server) {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return
@@ -40,7 +40,7 @@ func (s *status) lookBeside(ctx context.Context, srv *conn.Server) {
 		return
 	}
 	// Whoever waits for a fair lock listens to a channel of its own, not to this.
-	s.PlainWaiters, _ = conn.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that cannot be told
+	s.PlainWaiters, _ = connect.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that cannot be told
 }
 
 // lookAtReaders finds out what each who reads has left of its lease.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -76,7 +76,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	}
 	defer log.close()
 	ctx := cmd.Context()
-	return reach(ctx, o.globals, name, func(srv *conn.Server, client *redlatch.Client) error {
+	return reach(ctx, o.globals, name, func(srv *connect.Server, client *redlatch.Client) error {
 		first, err := see(ctx, client, name)
 		if err != nil {
 			return err

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // Why a lock was not taken.
@@ -90,7 +90,7 @@ func forcedOf(s *sighting) *forced {
 }
 
 // lookBeside looks up the labels of the holders. Without them it tells less.
-func (f *forced) lookBeside(ctx context.Context, srv *conn.Server) {
+func (f *forced) lookBeside(ctx context.Context, srv *connect.Server) {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // watcher tells what happens to locks.
@@ -23,7 +23,7 @@ type watcher struct {
 	json    bool
 	length  time.Duration // how long to watch, 0 until interrupted
 
-	srv      *conn.Server
+	srv      *connect.Server
 	out      io.Writer
 	complain io.Writer
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 type Options struct {
 	// Redis is how to reach the server, without an address for one inside this
 	// process.
-	Redis conn.Settings
+	Redis connect.Settings
 	// Duration is how long the workers of the plain lock work. The demo may take a
 	// little longer, to see the take-over.
 	Duration time.Duration
@@ -91,7 +91,7 @@ type piece interface {
 // run is one run of the demo.
 type run struct {
 	opts   *Options
-	redis  *conn.Server
+	redis  *connect.Server
 	piece  piece
 	team   *team
 	began  time.Time
@@ -113,11 +113,11 @@ func Run(ctx context.Context, opts Options) error {
 			return err
 		}
 		defer srv.Close()
-		opts.Redis = conn.Settings{Address: srv.URL()}
+		opts.Redis = connect.Settings{Address: srv.URL()}
 		where = srv.URL() + ", inside this process"
 	}
 	var err error
-	if r.redis, err = conn.New(opts.Redis); err != nil {
+	if r.redis, err = connect.New(opts.Redis); err != nil {
 		return err
 	}
 	c, err := r.redis.Dial(ctx)

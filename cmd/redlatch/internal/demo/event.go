@@ -1,9 +1,8 @@
 package demo
 
 import (
+	"github.com/redlatch/redlatch/internal/connect"
 	"time"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 )
 
 // kind is what a worker reports.
@@ -39,11 +38,11 @@ type event struct {
 
 // workerConfig is the first line of a worker's input.
 type workerConfig struct {
-	ID     int           `json:"id"`
-	Redis  conn.Settings `json:"redis"`
-	Prefix string        `json:"prefix"`
-	Lease  time.Duration `json:"lease"`
-	Broken bool          `json:"broken"`
+	ID     int              `json:"id"`
+	Redis  connect.Settings `json:"redis"`
+	Prefix string           `json:"prefix"`
+	Lease  time.Duration    `json:"lease"`
+	Broken bool             `json:"broken"`
 
 	// Hands is how many workers of the process claim jobs; 0 is the plain lock.
 	Hands int `json:"hands,omitempty"`

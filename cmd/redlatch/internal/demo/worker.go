@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/redlatch/redlatch/internal/connect"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -12,8 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 )
 
 // WorkerCommand is the hidden command that runs [Work].
@@ -22,7 +21,7 @@ const WorkerCommand = "__demo-worker"
 // worker is one process of the demo.
 type worker struct {
 	cfg    workerConfig
-	redis  *conn.Server
+	redis  *connect.Server
 	stall  atomic.Bool // the order to stand still
 	events chan *event
 }
@@ -41,7 +40,7 @@ func Work(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(first, &w.cfg); err != nil {
 		return err
 	}
-	if w.redis, err = conn.New(w.cfg.Redis); err != nil {
+	if w.redis, err = connect.New(w.cfg.Redis); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // examined examines a server and returns the findings by their checks.
 func examined(t *testing.T, url, prefix string, needs ...string) map[string]Finding {
 	t.Helper()
-	srv, err := conn.New(conn.Settings{Address: url})
+	srv, err := connect.New(connect.Settings{Address: url})
 	require.NoError(t, err)
 	findings, err := Examine(t.Context(), Examination{Server: srv, Prefix: prefix, Needs: needs})
 	require.NoError(t, err)

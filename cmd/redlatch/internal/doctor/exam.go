@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/rights"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -24,7 +24,7 @@ const probeLease = 10 * time.Second
 // exam is the examination of one server, which may be a master of a cluster.
 type exam struct {
 	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
-	srv     *conn.Server
+	srv     *connect.Server
 	c       redis.Conn
 	client  *redlatch.Client
 	prefix  string
@@ -73,7 +73,7 @@ func (e *exam) checks() []check {
 // Examination is what is to be examined.
 type Examination struct {
 	// Server is the server, as a user of it; of a deployment all masters are examined.
-	Server *conn.Server
+	Server *connect.Server
 	// Prefix is what the names of the locks begin with.
 	Prefix string
 	// Needs are the IDs of what the user needs for sure, see Needs; what stands on plain
@@ -146,7 +146,7 @@ func (c *check) at(exams []*exam) (Finding, error) {
 	return worst, nil
 }
 
-func newExam(ctx context.Context, srv *conn.Server, c redis.Conn, prefix string) *exam {
+func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *exam {
 	return &exam{
 		ctx: ctx, srv: srv, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
 		tries: map[string]verdict{},
@@ -185,7 +185,7 @@ func (e *exam) config(name string) (string, bool) {
 
 // said returns what went wrong, in few words.
 func said(err error) string {
-	return strings.TrimRight(conn.Reason(err), ".")
+	return strings.TrimRight(connect.Reason(err), ".")
 }
 
 // lock takes and frees a plain lock.

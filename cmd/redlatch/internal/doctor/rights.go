@@ -7,7 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/rights"
 )
 
@@ -43,7 +43,7 @@ func (e *exam) rights(q *question) Finding {
 // Lacks tries what a user has of needs, for locks whose names begin with prefix, and
 // returns what it lacks on any master, in the words of ACL SETUSER. What could not be
 // tried is not among it. An error says that a master was not reached.
-func Lacks(ctx context.Context, srv *conn.Server, prefix string, needs ...string) ([]string, error) {
+func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Masters(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func Lacks(ctx context.Context, srv *conn.Server, prefix string, needs ...string
 	return all, nil
 }
 
-func lacksAt(ctx context.Context, master *conn.Server, prefix string, needs []string) (all []string, err error) {
+func lacksAt(ctx context.Context, master *connect.Server, prefix string, needs []string) (all []string, err error) {
 	c, err := master.Dial(ctx)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -81,7 +81,7 @@ type run struct {
 
 // Run measures the server for about d, with locks whose names begin with prefix. It
 // returns when ctx ends, too, with its error.
-func Run(ctx context.Context, srv *conn.Server, prefix string, d time.Duration) (*Result, error) {
+func Run(ctx context.Context, srv *connect.Server, prefix string, d time.Duration) (*Result, error) {
 	r := &run{ctx: ctx, prefix: prefix + "redlatch-bench:" + uuid.NewString()[:8] + ":", part: d / parts}
 	for i := range r.clients {
 		client, err := srv.Open(ctx, redlatch.WithWatchdogTimeout(lease))
@@ -102,7 +102,7 @@ func Run(ctx context.Context, srv *conn.Server, prefix string, d time.Duration) 
 	return res, nil
 }
 
-func (r *run) measure(srv *conn.Server, res *Result) (err error) {
+func (r *run) measure(srv *connect.Server, res *Result) (err error) {
 	if res.Trip, err = r.roundTrips(srv); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (r *run) measure(srv *conn.Server, res *Result) (err error) {
 
 // answers finds out whether the server is still there: callers whose time is over while
 // they wait for it do not say.
-func (r *run) answers(srv *conn.Server) error {
+func (r *run) answers(srv *connect.Server) error {
 	c, err := srv.Dial(r.ctx)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (r *run) answers(srv *conn.Server) error {
 }
 
 // roundTrips times PINGs.
-func (r *run) roundTrips(srv *conn.Server) (Spread, error) {
+func (r *run) roundTrips(srv *connect.Server) (Spread, error) {
 	c, err := srv.Dial(r.ctx)
 	if err != nil {
 		return Spread{}, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/conn"
+	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -32,7 +32,7 @@ func TestRunMeasuresEverythingOnAnyServer(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		srv, err := conn.New(conn.Settings{Address: s.URL()})
+		srv, err := connect.New(connect.Settings{Address: s.URL()})
 		require.NoError(t, err)
 		res, err := Run(t.Context(), srv, "app:", 4*time.Second) // a busy machine counts little in a part of it
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Package conn is how the command line reaches a server, and says why it cannot.
+// Package connect is how the command line reaches a server, and says why it cannot.
 //
 //	flags, environment ─▶ Settings ─New─▶ Server ─Open─▶ *redlatch.Client
 //	                                        ├────Dial─▶ redis.Conn
@@ -8,4 +8,4 @@
 // before anything is sent. [Server.Problem] turns what goes wrong later into one line
 // that says what to do. No line ever has a user or a password in it, and neither
 // Settings nor Server shows them when it is printed.
-package conn
+package connect
