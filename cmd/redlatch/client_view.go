@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/listing"
 )
 
 // redissonVersion is the UUID version of the ids that Redisson's clients have.

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/listing"
 )
 
 // lookThrough finds the locks on all masters, one master after the other, as r says;

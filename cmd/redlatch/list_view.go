@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/listing"
 )
 
 // listed is a lock for programs.

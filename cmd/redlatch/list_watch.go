@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/internal/listing"
 )
 
 // restFactor is how many times as long as a look the pause after it is, at least.

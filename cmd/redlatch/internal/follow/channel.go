@@ -3,8 +3,8 @@ package follow
 import (
 	"strings"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/listing"
 )
 
 // channelPrefix is what the channels of locks begin with.
