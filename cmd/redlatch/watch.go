@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/listing"
 )
 

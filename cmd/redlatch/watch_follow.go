@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/rlock"
 )

@@ -2,10 +2,9 @@ package main
 
 import (
 	"fmt"
+	"github.com/redlatch/redlatch/internal/follow"
 	"time"
 	"unicode/utf8"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/follow"
 )
 
 // told is an event for programs.
