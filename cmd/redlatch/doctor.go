@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/internal/diagnosis"
 )
 
 // The exit codes of doctor beside 0.
@@ -55,11 +55,11 @@ Exit codes:
   1  warnings, with --strict
   2  errors, or the server could not be examined`
 
-// diagnosis is what doctor has to tell.
-type diagnosis struct {
-	Server   string           `json:"server"`
-	Findings []doctor.Finding `json:"findings"`
-	Worst    doctor.Level     `json:"worst"`
+// report is what doctor has to tell.
+type report struct {
+	Server   string              `json:"server"`
+	Findings []diagnosis.Finding `json:"findings"`
+	Worst    diagnosis.Level     `json:"worst"`
 }
 
 func newDoctor(g *globals) *cobra.Command {
@@ -83,11 +83,11 @@ func newDoctor(g *globals) *cobra.Command {
 			if err != nil {
 				return &exitError{code: codeErrors, err: err}
 			}
-			findings, err := doctor.Examine(cmd.Context(), doctor.Examination{Server: srv, Prefix: prefix, Needs: needs})
+			findings, err := diagnosis.Examine(cmd.Context(), diagnosis.Examination{Server: srv, Prefix: prefix, Needs: needs})
 			if err != nil {
 				return &exitError{code: codeErrors, err: err}
 			}
-			d := &diagnosis{Server: srv.String(), Findings: findings, Worst: doctor.Worst(findings)}
+			d := &report{Server: srv.String(), Findings: findings, Worst: diagnosis.Worst(findings)}
 			if asJSON {
 				err = printJSON(cmd, d)
 			} else {
@@ -104,7 +104,7 @@ func newDoctor(g *globals) *cobra.Command {
 	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners\n(default: anything)")
 	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	completes(cmd, needFlag, doctor.Needs()...)
+	completes(cmd, needFlag, diagnosis.Needs()...)
 	return cmd
 }
 
@@ -113,7 +113,7 @@ const needFlag = "need"
 
 // checkNeeds refuses needs that nobody knows.
 func checkNeeds(cmd *cobra.Command, needs []string) error {
-	known := doctor.Needs()
+	known := diagnosis.Needs()
 	unknown := func(need string) bool { return !slices.Contains(known, need) }
 	if slices.ContainsFunc(needs, unknown) || cmd.Flags().Changed(needFlag) && len(needs) == 0 {
 		return exitf(codeErrors, "--need must be one of %s, or several with commas between", strings.Join(known, ", "))
@@ -122,28 +122,28 @@ func checkNeeds(cmd *cobra.Command, needs []string) error {
 }
 
 // exit makes the exit code.
-func (d *diagnosis) exit(strict bool) error {
+func (d *report) exit(strict bool) error {
 	switch {
-	case d.Worst == doctor.Error:
+	case d.Worst == diagnosis.Error:
 		return &exitError{code: codeErrors}
-	case d.Worst == doctor.Warning && strict:
+	case d.Worst == diagnosis.Warning && strict:
 		return &exitError{code: codeWarnings}
 	}
 	return nil
 }
 
 // print tells people.
-func (d *diagnosis) print(w io.Writer, look ui.Look) {
+func (d *report) print(w io.Writer, look ui.Look) {
 	fmt.Fprintf(w, "%s\n", d.Server)
-	counts := map[doctor.Level]int{}
+	counts := map[diagnosis.Level]int{}
 	idle := false // there may be warnings of what nobody needs
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		counts[f.Level]++
-		idle = idle || f.Level == doctor.Warning && strings.HasSuffix(f.Check, " rights")
+		idle = idle || f.Level == diagnosis.Warning && strings.HasSuffix(f.Check, " rights")
 		fmt.Fprint(w, finding(f, look))
 	}
-	fmt.Fprintf(w, "%s, %s\n", countOf(counts[doctor.Error], "error"), countOf(counts[doctor.Warning], "warning"))
+	fmt.Fprintf(w, "%s, %s\n", countOf(counts[diagnosis.Error], "error"), countOf(counts[diagnosis.Warning], "warning"))
 	if idle {
 		fmt.Fprintln(w, needHint)
 	}
@@ -164,7 +164,7 @@ func countOf(n int, what string) string {
 const checkColumn = 26
 
 // finding shows one, in lines that fit a terminal. What is to be sent is not broken.
-func finding(f *doctor.Finding, look ui.Look) string {
+func finding(f *diagnosis.Finding, look ui.Look) string {
 	text := f.Found
 	if f.Advice != "" {
 		text += ". " + f.Advice
@@ -182,15 +182,15 @@ func finding(f *doctor.Finding, look ui.Look) string {
 	return b.String()
 }
 
-func colourOf(l doctor.Level) ui.Colour {
+func colourOf(l diagnosis.Level) ui.Colour {
 	switch l {
-	case doctor.OK:
+	case diagnosis.OK:
 		return ui.Green
-	case doctor.Warning:
+	case diagnosis.Warning:
 		return ui.Yellow
-	case doctor.Error:
+	case diagnosis.Error:
 		return ui.Red
-	case doctor.Unknown:
+	case diagnosis.Unknown:
 	}
 	return ui.Dim
 }

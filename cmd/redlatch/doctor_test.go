@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/internal/diagnosis"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -123,7 +123,7 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 
 func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	t.Parallel()
-	f := &doctor.Finding{Check: "clock", Level: doctor.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
+	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
 	plain := finding(f, ui.Look{})
 	require.NotContains(t, plain, "\x1b")
 	narrow(t, plain)

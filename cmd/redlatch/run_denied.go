@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/doctor"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/diagnosis"
 	"github.com/redlatch/redlatch/internal/rights"
 )
 
@@ -18,7 +18,7 @@ func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name strin
 	if o.atLeast > 0 {
 		needs = append(needs, rights.Owners)
 	}
-	lacks, unknown := doctor.Lacks(ctx, srv, name, needs...)
+	lacks, unknown := diagnosis.Lacks(ctx, srv, name, needs...)
 	if unknown != nil {
 		lacks = nil // the server's own words remain
 	}

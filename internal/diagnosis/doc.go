@@ -1,4 +1,4 @@
-// Package doctor examines a server: does it do what locks need, and will it go on
+// Package diagnosis examines a server: does it do what locks need, and will it go on
 // doing so?
 //
 //	Examine ─▶ connect ─▶ server, scripts, locks, messages ─▶ rights ─▶ settings ─▶ clock, speed
@@ -14,4 +14,4 @@
 //
 // What is written stands under names of one run's own that begin with the prefix, has
 // a time to live, and is removed at the end.
-package doctor
+package diagnosis
