@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/internal/diagnosis"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 // The exit codes of doctor beside 0.
@@ -91,7 +91,7 @@ func newDoctor(g *globals) *cobra.Command {
 			if asJSON {
 				err = printJSON(cmd, d)
 			} else {
-				d.print(cmd.OutOrStdout(), ui.LookOf(os.Stdout))
+				d.print(cmd.OutOrStdout(), output.LookOf(os.Stdout))
 			}
 			if err != nil {
 				return err
@@ -133,7 +133,7 @@ func (d *report) exit(strict bool) error {
 }
 
 // print tells people.
-func (d *report) print(w io.Writer, look ui.Look) {
+func (d *report) print(w io.Writer, look output.Look) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
 	idle := false // there may be warnings of what nobody needs
@@ -164,7 +164,7 @@ func countOf(n int, what string) string {
 const checkColumn = 26
 
 // finding shows one, in lines that fit a terminal. What is to be sent is not broken.
-func finding(f *diagnosis.Finding, look ui.Look) string {
+func finding(f *diagnosis.Finding, look output.Look) string {
 	text := f.Found
 	if f.Advice != "" {
 		text += ". " + f.Advice
@@ -182,17 +182,17 @@ func finding(f *diagnosis.Finding, look ui.Look) string {
 	return b.String()
 }
 
-func colourOf(l diagnosis.Level) ui.Colour {
+func colourOf(l diagnosis.Level) output.Colour {
 	switch l {
 	case diagnosis.OK:
-		return ui.Green
+		return output.Green
 	case diagnosis.Warning:
-		return ui.Yellow
+		return output.Yellow
 	case diagnosis.Error:
-		return ui.Red
+		return output.Red
 	case diagnosis.Unknown:
 	}
-	return ui.Dim
+	return output.Dim
 }
 
 // wrapped breaks text into lines of at most so many columns, at least one.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/internal/diagnosis"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -124,9 +124,9 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	t.Parallel()
 	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
-	plain := finding(f, ui.Look{})
+	plain := finding(f, output.Look{})
 	require.NotContains(t, plain, "\x1b")
 	narrow(t, plain)
-	require.Contains(t, finding(f, ui.Look{Colours: true}), string(ui.Yellow)+"warning ")
-	require.Equal(t, plain, strings.NewReplacer(string(ui.Yellow), "", "\x1b[0m", "").Replace(finding(f, ui.Look{Colours: true})))
+	require.Contains(t, finding(f, output.Look{Colours: true}), string(output.Yellow)+"warning ")
+	require.Equal(t, plain, strings.NewReplacer(string(output.Yellow), "", "\x1b[0m", "").Replace(finding(f, output.Look{Colours: true})))
 }

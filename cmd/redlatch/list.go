@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 // lister lists locks.
@@ -144,15 +144,15 @@ func (l *lister) matching() string {
 }
 
 // lookOf says what may be written to w.
-func lookOf(w io.Writer) ui.Look {
+func lookOf(w io.Writer) output.Look {
 	if f, is := w.(*os.File); is {
-		return ui.LookOf(f)
+		return output.LookOf(f)
 	}
-	return ui.Look{}
+	return output.Look{}
 }
 
 // isLive reports whether w is a terminal.
 func isLive(w io.Writer) bool {
 	f, is := w.(*os.File)
-	return is && ui.IsLive(f)
+	return is && output.IsLive(f)
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -125,7 +125,7 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 		{Name: "x", Kind: listing.ReadWrite, Holders: make([]listing.Holder, 12), TTL: 9999 * time.Hour},
 	} {
 		r := rowOf(l)
-		for _, line := range append(r.lines(ui.Look{}), heading(ui.Look{})) {
+		for _, line := range append(r.lines(output.Look{}), heading(output.Look{})) {
 			require.LessOrEqual(t, len(line), 79, line)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 // listed is a lock for programs.
@@ -170,10 +170,10 @@ func leaseOf(left time.Duration) string {
 }
 
 // lines returns the row as it is shown.
-func (r *row) lines(look ui.Look) []string {
+func (r *row) lines(look output.Look) []string {
 	shown := r.cells
 	if r.free {
-		shown = look.Paint(ui.Yellow, shown)
+		shown = look.Paint(output.Yellow, shown)
 	}
 	var all []string
 	if len(r.name) > nameWidth {
@@ -188,8 +188,8 @@ func (r *row) lines(look ui.Look) []string {
 }
 
 // heading is the line above the rows.
-func heading(look ui.Look) string {
-	return look.Paint(ui.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", "HOLDER", "COUNT", "LEASE", "QUEUE"))
+func heading(look output.Look) string {
+	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", "HOLDER", "COUNT", "LEASE", "QUEUE"))
 }
 
 // page is how many rows are sorted, and kept, at most.
@@ -198,7 +198,7 @@ const page = 1000
 // table writes rows in sorted pages.
 type table struct {
 	out      io.Writer
-	look     ui.Look
+	look     output.Look
 	flushing func() // before something is written
 	rows     []row
 	told     int

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 // restFactor is how many times as long as a look the pause after it is, at least.
@@ -17,8 +17,8 @@ const restFactor = 4
 // look is told of and waited for.
 func (l *lister) again(ctx context.Context) error {
 	draw := l.draw
-	if f, is := l.out.(*os.File); is && ui.IsLive(f) {
-		screen := ui.NewScreen(f)
+	if f, is := l.out.(*os.File); is && output.IsLive(f) {
+		screen := output.NewScreen(f)
 		defer screen.Close()
 		draw = screen.Draw
 	}

@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 const (
@@ -117,9 +116,9 @@ func (p *claiming) queue(v *view) string {
 		case c == nil:
 			marks = append(marks, "?")
 		case c.state == dead:
-			marks = append(marks, v.look.Paint(ui.Red, fmt.Sprintf("%s%d", v.glyph(dead), c.id)))
+			marks = append(marks, v.look.Paint(output.Red, fmt.Sprintf("%s%d", v.glyph(dead), c.id)))
 		default:
-			marks = append(marks, v.look.Paint(ui.Yellow, fmt.Sprint(c.id)))
+			marks = append(marks, v.look.Paint(output.Yellow, fmt.Sprint(c.id)))
 		}
 	}
 	return join(marks)

@@ -11,9 +11,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 const (
@@ -96,9 +96,9 @@ type run struct {
 	team   *team
 	began  time.Time
 	view   *view
-	screen *ui.Screen // nil for plain output
-	said   int        // news that plain output has had
-	second int        // progress was printed for
+	screen *output.Screen // nil for plain output
+	said   int            // news that plain output has had
+	second int            // progress was printed for
 }
 
 // Run runs the demo. It returns ErrWrong when two workers were ever inside, work
@@ -225,12 +225,12 @@ func (r *run) watch(ctx context.Context) error {
 // open begins the output.
 func (r *run) open(where string) {
 	r.view = &view{
-		look:     ui.LookOf(r.opts.Out),
+		look:     output.LookOf(r.opts.Out),
 		headline: r.piece.headline(),
 		titles:   append([]string{"server  " + where}, r.piece.titles()...),
 	}
-	if ui.IsLive(r.opts.Out) {
-		r.screen = ui.NewScreen(r.opts.Out)
+	if output.IsLive(r.opts.Out) {
+		r.screen = output.NewScreen(r.opts.Out)
 		return
 	}
 	r.print(r.view.headline)

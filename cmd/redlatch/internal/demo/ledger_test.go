@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/stretchr/testify/require"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 )
 
 // opened is a ledger of two processes, p and q, that are connected.
@@ -197,7 +196,7 @@ func TestClaimingPictureFitsEightyColumnsAndAlwaysHasTheSameHeight(t *testing.T)
 		c.pid, c.client = 4194304, string(rune('o'+c.id)) // p, q, r
 	}
 	p := &claiming{ledger: l, jobs: 5000, shelf: newShelf(nil, "redlatch-demo:12345678"), common: &workerConfig{Lease: lease}}
-	v := &view{look: ui.Look{Colours: true, Unicode: true}, headline: p.headline(), titles: p.titles()}
+	v := &view{look: output.Look{Colours: true, Unicode: true}, headline: p.headline(), titles: p.titles()}
 	height := len(p.picture(v, at(0)))
 	check := func() string {
 		t.Helper()

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -147,7 +146,7 @@ func TestVerdictIsTheLastComplaint(t *testing.T) {
 
 // bare takes the escape sequences out of a line.
 func bare(line string) string {
-	for _, c := range []ui.Colour{ui.Green, ui.Yellow, ui.Red, ui.Bold, ui.Dim, "\x1b[0m"} {
+	for _, c := range []output.Colour{output.Green, output.Yellow, output.Red, output.Bold, output.Dim, "\x1b[0m"} {
 		line = strings.ReplaceAll(line, string(c), "")
 	}
 	return line
@@ -160,7 +159,7 @@ func TestPictureFitsEightyColumnsAndAlwaysHasTheSameHeight(t *testing.T) {
 		c.pid = 4194304 // the largest there is
 	}
 	p := &counting{tally: b, until: 10 * time.Second}
-	v := &view{look: ui.Look{Colours: true, Unicode: true}, headline: p.headline(), titles: []string{"server", "lock"}}
+	v := &view{look: output.Look{Colours: true, Unicode: true}, headline: p.headline(), titles: []string{"server", "lock"}}
 	height := len(p.picture(v, at(0)))
 	step := func(id int, e event) {
 		b.apply(id, &e)

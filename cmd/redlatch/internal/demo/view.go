@@ -2,10 +2,9 @@ package demo
 
 import (
 	"fmt"
+	"github.com/redlatch/redlatch/internal/output"
 	"strings"
 	"time"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 )
 
 const (
@@ -17,7 +16,7 @@ const (
 
 // view is the live picture of a run: a table with a lane for each process.
 type view struct {
-	look     ui.Look
+	look     output.Look
 	headline string
 	titles   []string  // where the lock is
 	lanes    [][]state // what each process was doing, newest last
@@ -46,11 +45,11 @@ func (v *view) sample(workers []*contender) {
 
 // lines draws the picture, at most 79 columns wide.
 func (v *view) lines(p *picture, now time.Time) []string {
-	lines := []string{v.look.Paint(ui.Bold, fmt.Sprintf("%-60s", v.headline)) + fmt.Sprintf("%19s", p.clock)}
+	lines := []string{v.look.Paint(output.Bold, fmt.Sprintf("%-60s", v.headline)) + fmt.Sprintf("%19s", p.clock)}
 	for _, title := range v.titles {
-		lines = append(lines, v.look.Paint(ui.Dim, title))
+		lines = append(lines, v.look.Paint(output.Dim, title))
 	}
-	lines = append(lines, "", v.look.Paint(ui.Dim, fmt.Sprintf("    %7s  %-13s%6s%9s%8s  LAST %s",
+	lines = append(lines, "", v.look.Paint(output.Dim, fmt.Sprintf("    %7s  %-13s%6s%9s%8s  LAST %s",
 		"PID", "STATE", p.unit, "WAIT p50", "p99", short(laneWidth*tick))))
 	for i, c := range p.workers {
 		lines = append(lines, v.worker(p, c, v.lanes[i], now))
@@ -87,16 +86,16 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-func colourOf(s state) ui.Colour {
+func colourOf(s state) output.Colour {
 	switch s {
 	case holds:
-		return ui.Green
+		return output.Green
 	case waits:
-		return ui.Yellow
+		return output.Yellow
 	case dead, broke:
-		return ui.Red
+		return output.Red
 	}
-	return ui.Dim
+	return output.Dim
 }
 
 // lane draws a worker's recent past, runs of one state in one go.
@@ -138,7 +137,7 @@ func (v *view) legend() string {
 // safe tells how often two were inside.
 func (v *view) safe(violations int) string {
 	if violations > 0 {
-		return v.look.Paint(ui.Red, fmt.Sprintf("%d times", violations))
+		return v.look.Paint(output.Red, fmt.Sprintf("%d times", violations))
 	}
-	return v.look.Paint(ui.Green, "never")
+	return v.look.Paint(output.Green, "never")
 }

@@ -1,10 +1,10 @@
-// Package ui draws a few lines of a terminal over and over in the same place.
+// Package output draws a few lines of a terminal over and over in the same place.
 //
 // A [Screen] overwrites what it drew before and leaves the rest of the terminal
 // alone: what was there stays, and so does the last picture. It knows one escape
 // sequence for each thing it does, all of which every terminal of the last
 // decades understands.
-package ui
+package output
 
 import (
 	"io"
