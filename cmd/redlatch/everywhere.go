@@ -71,3 +71,6 @@ func lookAt(ctx context.Context, master *connect.Server, r listing.Request) (lis
 	}
 	return unread, nil
 }
+
+// restFactor is how many times as long as a look the pause after it is, at least.
+const restFactor = 4

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,14 +11,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 var (
-	clientID  = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
-	errNobody = fmt.Errorf("%w: %w", redlatch.ErrNotCounted, errors.New("nobody\nknows"))
+	clientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
 )
 
 func queueOf(t *testing.T, s redistest.Target, name string) []string {

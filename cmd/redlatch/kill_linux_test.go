@@ -31,12 +31,3 @@ func TestGuardRefusesToBeStartedByHand(t *testing.T) {
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "not by hand")
 }
-
-func TestDemoWorkerRefusesToBeStartedByHand(t *testing.T) {
-	t.Parallel()
-	p := start(t, nobody(t), "__demo-worker")
-	require.NoError(t, p.stdin.Close())
-	require.Empty(t, p.rest())
-	require.Equal(t, 1, p.code())
-	require.Contains(t, p.stderr.String(), "not by hand")
-}

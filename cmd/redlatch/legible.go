@@ -1,9 +1,14 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 )
+
+// programName stands before what is told of what went wrong. The library's errors begin
+// so, too.
+const programName = "redlatch: "
 
 // The line that says why the program failed repeats so much, in bytes, of a name, a
 // flag or what a server has answered, which may all be as long as the system permits;
@@ -60,4 +65,28 @@ func unprefixed(text string) string {
 		begins = c == '\n' || c == ' ' && i > 1 && strings.IndexByte(":;", text[i-2]) >= 0
 	}
 	return b.String()
+}
+
+// printable quotes what a terminal should not get as it is.
+func printable(s string) string {
+	if q := strconv.QuoteToGraphic(s); s == "" || q[1:len(q)-1] != s || strings.Contains(s, " ") {
+		return q
+	}
+	return s
+}
+
+// safe is printable for a text that is a line, and so may have blanks.
+func safe(text string) string {
+	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
+		return q
+	}
+	return text
+}
+
+// cut returns the beginning of a text, with dots in place of the rest.
+func cut(text string, width int) string {
+	if all := []rune(text); len(all) > width {
+		return string(all[:width-2]) + ".."
+	}
+	return text
 }

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
 )
@@ -111,62 +109,6 @@ func holdersOf(l *listing.Lock) string {
 		others = fmt.Sprintf(" +%d", n)
 	}
 	return cut(short(l.Holders[0].Owner), holderWidth-len(others)) + others
-}
-
-// short names an owner in a few characters: what kind of client it is of, and number.
-func short(text string) string {
-	kind := clientOf(text)
-	if kind.Kind == "unknown" {
-		return number(text)
-	}
-	return kind.name() + " " + number(text)
-}
-
-// number is the end of the UUID of an owner's client, which differs also where clients
-// were made in one moment, and its number.
-func number(text string) string {
-	bare, writes := listing.Bare(text)
-	owner, err := codec.ParseOwner(bare)
-	if err != nil {
-		return printable(cut(text, 24))
-	}
-	id := owner.Client().String()
-	said := fmt.Sprintf("%s:%d", id[len(id)-8:], owner.N())
-	if writes {
-		said += "w"
-	}
-	return said
-}
-
-// safe is printable for a text that is a line, and so may have blanks.
-func safe(text string) string {
-	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
-		return q
-	}
-	return text
-}
-
-// cut returns the beginning of a text, with dots in place of the rest.
-func cut(text string, width int) string {
-	if all := []rune(text); len(all) > width {
-		return string(all[:width-2]) + ".."
-	}
-	return text
-}
-
-// leaseOf shows what a lease has left in seven columns.
-func leaseOf(left time.Duration) string {
-	switch {
-	case left == codec.NoTTL:
-		return "none"
-	case left < time.Minute:
-		return left.Round(100 * time.Millisecond).String()
-	case left < time.Hour:
-		return left.Round(time.Second).String()
-	case left < 100*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(left.Hours()), int(left.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd", int(left.Hours()/24))
 }
 
 // lines returns the row as it is shown.

@@ -10,9 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/output"
 )
 
-// restFactor is how many times as long as a look the pause after it is, at least.
-const restFactor = 4
-
 // again lists what there is until ctx ends. A server that goes away after the first
 // look is told of and waited for.
 func (l *lister) again(ctx context.Context) error {

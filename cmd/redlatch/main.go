@@ -16,10 +16,6 @@ import (
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
 
-// programName stands before what is told of what went wrong. The library's errors begin
-// so, too.
-const programName = "redlatch: "
-
 // exitError is an error with the exit code that it leads to.
 type exitError struct {
 	code int

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -170,13 +169,6 @@ func TestUnknownCommandsExitWithOne(t *testing.T) {
 	oneLine(t, got.stderr)
 }
 
-func TestExitErrorCarriesItsCause(t *testing.T) {
-	t.Parallel()
-	cause := errors.New("why")
-	require.ErrorIs(t, &exitError{code: 3, err: cause}, cause)
-	require.Equal(t, "exit code 3", (&exitError{code: 3}).Error())
-}
-
 func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range newRoot().Commands() {
@@ -213,4 +205,29 @@ func TestCompletionIsThereForTheShellsThatPeopleUse(t *testing.T) {
 	require.Contains(t, got.stdout, "--on-lost\t")
 	got = finish(t, nobody(t), "__complete", "run", "--on-lost", "")
 	require.Contains(t, got.stdout, "term\nkill\nignore\n")
+}
+
+func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
+	t.Parallel()
+	for path, args := range usual {
+		args = append([]string(nil), args...)
+		for i, arg := range args {
+			if arg == "job" {
+				args[i] = ""
+			}
+		}
+		got := finish(t, nobody(t), append([]string{path}, args...)...)
+		require.NotZero(t, got.code, path)
+		require.Equal(t, "redlatch: bad lock name: the name is empty\n", got.stderr, path)
+	}
+	for text, want := range map[string]string{
+		"redlatch: lock lost":                             "lock lost",
+		`lock "x": redlatch: lock lost`:                   `lock "x": lock lost`,
+		"redlatch: redlatch: a; redlatch: b\nredlatch: c": "a; b\nc",
+		`lock "redlatch: x": redlatch: y`:                 `lock "redlatch: x": y`,
+		`lock "a\": redlatch: x": z`:                      `lock "a\": redlatch: x": z`,
+		"see redlatch: that is all":                       "see redlatch: that is all",
+	} {
+		require.Equal(t, want, unprefixed(text))
+	}
 }

@@ -25,6 +25,14 @@ const (
 	renewalJitter = 20 * time.Millisecond
 )
 
+const (
+	// counted is how many of the first in a queue are looked at again and again, and
+	// whether they listen.
+	counted = 64
+	// lookEvery is the most time between two looks at a lock that is free.
+	lookEvery = time.Second
+)
+
 // renewalDue returns how long a lease with so much left must be looked at to see it
 // renewed. Watchdogs renew a lease every third of it, when two thirds are left. So
 // what is left now is at least two thirds of it, and at the next renewal no less than

@@ -219,7 +219,7 @@ func (o *runOptions) acquire(ctx context.Context, name string, signals <-chan os
 		_ = h.hold.Unlock() // the signal is what counts; the lease frees it at worst
 		_ = h.client.Close()
 	}
-	return nil, &exitError{code: runner.Code(sig)}
+	return nil, &exitError{code: signalCode(sig)}
 }
 
 // open connects and takes the lock. Its errors have their exit codes.

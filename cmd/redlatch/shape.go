@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -109,4 +111,31 @@ func holderOf(h listing.Holder, kind listing.Kind) holder {
 		}
 	}
 	return out
+}
+
+// holder is who holds a lock.
+type holder struct {
+	// Owner is as it stands in Redis: that of a write lock ends in ":write".
+	Owner string `json:"owner"`
+	Count count  `json:"count"`
+	client
+	// Mode is what it holds a read/write lock for, "read" or "write".
+	Mode string `json:"mode,omitempty"`
+	// LeftMillis is what one who reads has left of its own lease, 0 when that is over;
+	// nil when it has none or it is not known.
+	LeftMillis *int64 `json:"left_ms,omitempty"`
+	// Label is that of the owner's client, empty when it has none.
+	Label string `json:"label,omitempty"`
+}
+
+// count is how often the owner has entered, a number unless the field holds
+// something else.
+type count string
+
+// MarshalJSON is part of json.Marshaler.
+func (c count) MarshalJSON() ([]byte, error) {
+	if n, err := strconv.ParseInt(string(c), 10, 64); err == nil {
+		return json.Marshal(n)
+	}
+	return json.Marshal(string(c))
 }

@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
-	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // aMoment is for how long a free lock with a queue is looked at before that is
@@ -62,12 +57,6 @@ func newStatus(g *globals) *cobra.Command {
 	return cmd
 }
 
-func printJSON(cmd *cobra.Command, what any) error {
-	enc := json.NewEncoder(cmd.OutOrStdout())
-	enc.SetIndent("", "  ")
-	return enc.Encode(what)
-}
-
 // question is what is asked about a lock.
 type question struct {
 	name string
@@ -94,51 +83,4 @@ func (q *question) ask(ctx context.Context, g *globals) (s *status, err error) {
 		return err
 	})
 	return s, err
-}
-
-// with connects for one question about a lock, and tells what went wrong in one line
-// that says what to do.
-func with(ctx context.Context, g *globals, name string, do func(*redlatch.Client) error) error {
-	return reach(ctx, g, name, func(_ *connect.Server, client *redlatch.Client) error { return do(client) })
-}
-
-// reach is with for those who need the server besides.
-func reach(ctx context.Context, g *globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
-	if err := codec.ValidateName(name); err != nil {
-		return err
-	}
-	srv, err := g.server()
-	if err != nil {
-		return err
-	}
-	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }() // it only asked
-	err = do(srv, client)
-	var said *exitError
-	var other *noLock
-	switch {
-	case err == nil, errors.As(err, &said), errors.As(err, &other):
-		return err
-	case errors.Is(err, redlatch.ErrWrongType):
-		return wrongType(ctx, srv, name)
-	}
-	return srv.Problem(err)
-}
-
-// kindFair is the kind of lock that an inspection which has read the queue is of.
-const kindFair = "fair"
-
-// inspect asks for a fair lock and the first places of its queue. It is a plain one
-// with a queue: that of a plain lock is empty. A user who may not read queues is shown
-// the lock alone.
-func inspect(ctx context.Context, client *redlatch.Client, name string, places int) (*rlock.Inspection, error) {
-	in, err := rfairlock.New(client, name).Inspect(ctx, rlock.WithPlaces(1, places))
-	var refusal *transport.ServerError
-	if errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) {
-		return rlock.New(client, name).Inspect(ctx)
-	}
-	return in, err
 }

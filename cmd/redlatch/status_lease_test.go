@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -113,4 +114,13 @@ func TestStatusWarnsOfAPlainAndAFairLockOfOneName(t *testing.T) {
 	require.Contains(t, got.stdout, "\n  mixed  1 connection waits for this name as for a plain lock, ")
 	narrow(t, got.stdout[len("lock ")+len(name):])
 	require.Contains(t, finish(t, s.URL(), "status", "--json", name).stdout, `"plain_waiters": 1`)
+}
+
+func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
+	t.Parallel()
+	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
+	var b strings.Builder
+	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: renewedNo, Queue: []waiter{}}).print(&b)
+	narrow(t, b.String())
+	require.Contains(t, words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/rlock"
@@ -46,21 +42,6 @@ type status struct {
 	PlainWaiters int64 `json:"plain_waiters,omitempty"`
 }
 
-// holder is who holds a lock.
-type holder struct {
-	// Owner is as it stands in Redis: that of a write lock ends in ":write".
-	Owner string `json:"owner"`
-	Count count  `json:"count"`
-	client
-	// Mode is what it holds a read/write lock for, "read" or "write".
-	Mode string `json:"mode,omitempty"`
-	// LeftMillis is what one who reads has left of its own lease, 0 when that is over;
-	// nil when it has none or it is not known.
-	LeftMillis *int64 `json:"left_ms,omitempty"`
-	// Label is that of the owner's client, empty when it has none.
-	Label string `json:"label,omitempty"`
-}
-
 // waiter is one place in the queue.
 type waiter struct {
 	Position int    `json:"position"`
@@ -72,18 +53,6 @@ type waiter struct {
 	client
 	// Label is that of the owner's client, empty when it has none.
 	Label string `json:"label,omitempty"`
-}
-
-// count is how often the owner has entered, a number unless the field holds
-// something else.
-type count string
-
-// MarshalJSON is part of json.Marshaler.
-func (c count) MarshalJSON() ([]byte, error) {
-	if n, err := strconv.ParseInt(string(c), 10, 64); err == nil {
-		return json.Marshal(n)
-	}
-	return json.Marshal(string(c))
 }
 
 // statusOf makes a status of what was seen just now.
@@ -132,7 +101,7 @@ func (s *status) print(w io.Writer) {
 		h := &s.Holders[i]
 		fmt.Fprint(w, beside("  owner  "+printable(h.Owner), "count "+printable(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
-			fmt.Fprint(w, hanging("", h.who()))
+			fmt.Fprint(w, hanging("", whoIs(h)))
 		}
 	}
 	switch {
@@ -144,8 +113,8 @@ func (s *status) print(w io.Writer) {
 	s.printQueue(w)
 }
 
-// who says what there is to say of a holder beside its owner and count.
-func (h *holder) who() string {
+// whoIs says what there is to say of a holder beside its owner and count.
+func whoIs(h *holder) string {
 	said := h.String()
 	switch {
 	case h.Mode == "write":
@@ -188,57 +157,4 @@ func (s *status) printQueue(w io.Writer) {
 	case s.Uncounted != "":
 		fmt.Fprint(w, hanging("note", "who listens cannot be told: "+s.Uncounted))
 	}
-}
-
-// untilOrSince tells a deadline relative to now.
-func untilOrSince(ms *int64) string {
-	switch {
-	case ms == nil:
-		return "none"
-	case *ms > 0:
-		return "in " + lasts(*ms)
-	}
-	return lasts(-*ms) + " ago"
-}
-
-// lasts shows a time in milliseconds.
-func lasts(ms int64) string {
-	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
-}
-
-// printable quotes what a terminal should not get as it is.
-func printable(s string) string {
-	if q := strconv.QuoteToGraphic(s); s == "" || q[1:len(q)-1] != s || strings.Contains(s, " ") {
-		return q
-	}
-	return s
-}
-
-const (
-	columns = 80 // of a terminal
-	hang    = 9  // of them before what a line says
-)
-
-// beside writes what there is to say of an owner behind it, or below it where that has
-// no room.
-func beside(owner, what string) string {
-	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < columns {
-		return owner + "   " + what + "\n"
-	}
-	return owner + "\n" + hanging("", what)
-}
-
-// hanging writes text under a word, in lines that fit a terminal.
-func hanging(word, text string) string {
-	var b strings.Builder
-	line := fmt.Sprintf("  %-*s", hang-3, word)
-	for _, word := range strings.Fields(text) {
-		// The last column stays empty: a full line would make some terminals wrap.
-		if len(line)+1+len(word) >= columns && len(line) >= hang {
-			b.WriteString(line + "\n")
-			line = strings.Repeat(" ", hang-1)
-		}
-		line += " " + word
-	}
-	return b.String() + line + "\n"
 }

@@ -2,22 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
-)
-
-const (
-	// counted is how many of the first in a queue are looked at again and again, and
-	// whether they listen.
-	counted = 64
-	// lookEvery is the most time between two looks at a lock that is free.
-	lookEvery = time.Second
 )
 
 // The reasons for which a free lock is not taken, as far as is known.
@@ -104,17 +94,6 @@ func (s *status) count(ctx context.Context, client *redlatch.Client) error {
 	return s.countPart(ctx, rfairlock.New(client, s.Name), s.Queue)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // front returns the first n in the queue.
 func (s *status) front(n int) []string {
 	var owners []string
@@ -142,15 +121,6 @@ func (s *status) take(part []waiter, counts []int64, err error) {
 			q.Subscribed = rlock.SubscribedUnknown.String()
 		}
 	}
-}
-
-// uncounted returns why it cannot be told who listens, in few words.
-func uncounted(err error) string {
-	var at *redlatch.LockError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), redlatch.ErrNotCounted.Error()+": "), "\n", "; ")
 }
 
 // vigil is what was seen of the first in the queue while the lock was free.

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
+
+var errNobody = fmt.Errorf("%w: %w", redlatch.ErrNotCounted, errors.New("nobody\nknows"))
 
 // age is a time as people are told it.
 const age = `\d+(\.\d)?m?s`

@@ -137,29 +137,3 @@ func wideScene(t *testing.T, s *redistest.Server) {
 	}
 	s.Do(t, "HSET", wideName+":odd", strangeOwner, "as often as it likes", "mode", "none", wideOwner, 1)
 }
-
-func TestLinesAreBrokenBetweenWordsAlone(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ text, want string }{
-		{"", ""},
-		{"short", "short"},
-		{"exactly ten", "exactly\n  ten"},
-		{"exact ten", "exact ten"},
-		{"a  b   c", "a  b   c"},
-		{"averylongwordindeed and more", "averylongwordindeed\n  and more"},
-		{"one averylongwordindeed", "one\n  averylongwordindeed"},
-		{"two\nlines that are long\n", "two\nlines that\n  are long\n"},
-		{"µµµµ µµµµµ", "µµµµ µµµµµ"},
-	} {
-		require.Equal(t, c.want, fold(c.text, 10), c.text)
-	}
-}
-
-func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
-	t.Parallel()
-	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
-	var b strings.Builder
-	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: renewedNo, Queue: []waiter{}}).print(&b)
-	narrow(t, b.String())
-	require.Contains(t, words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
-}

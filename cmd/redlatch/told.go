@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 )
 
 // ended is the cause of a context that a signal has ended.
@@ -38,7 +36,18 @@ func untilTold(parent context.Context, say error, do func(context.Context) error
 	err := do(ctx)
 	var e *ended
 	if errors.As(context.Cause(ctx), &e) {
-		return &exitError{code: runner.Code(e.by), err: say}
+		return &exitError{code: signalCode(e.by), err: say}
 	}
 	return err
+}
+
+// codeUnknown is the exit code after a signal that has no number.
+const codeUnknown = 125
+
+// signalCode returns the exit code of a program that sig ended, as a shell gives it.
+func signalCode(sig os.Signal) int {
+	if number, ok := sig.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return codeUnknown
 }

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -66,23 +64,6 @@ func begun(p *program) *program {
 	p.t.Helper()
 	p.line()
 	return p
-}
-
-// A signal is the reason whatever it has broken off, and the only one.
-func TestASignalIsTheReasonWhateverItBreaksOff(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("broken off")
-	end := func(say error) error {
-		return untilTold(t.Context(), say, func(ctx context.Context) error {
-			require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR2))
-			<-ctx.Done()
-			return broken
-		}, syscall.SIGUSR2)
-	}
-	require.Equal(t, &exitError{code: 128 + int(syscall.SIGUSR2)}, end(nil))
-	require.Equal(t, &exitError{code: 128 + int(syscall.SIGUSR2), err: errInterrupted}, end(errInterrupted))
-	require.Equal(t, broken, untilTold(t.Context(), nil, func(context.Context) error { return broken }))
-	require.NoError(t, untilTold(t.Context(), errInterrupted, func(context.Context) error { return nil }))
 }
 
 func TestHelpSaysWithWhichCodeASignalEnds(t *testing.T) {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -196,12 +194,4 @@ func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
 		return &exitError{code: 1, err: errors.Join(unwritten, err)}
 	}
 	return err
-}
-
-// confirm asks a question. Anything but yes is no.
-func confirm(in io.Reader, out io.Writer, question string) bool {
-	fmt.Fprint(out, fitting(out, question+" [y/N] "))
-	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
 }

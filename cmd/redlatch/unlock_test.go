@@ -218,39 +218,6 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 	}
 }
 
-func TestOnlyYesIsYes(t *testing.T) {
-	t.Parallel()
-	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, " yes \r\n": true, "\n": false, "": false, "n\n": false, "yeah\n": false} {
-		var out strings.Builder
-		require.Equal(t, want, confirm(strings.NewReader(answer), &out, "Take it?"), answer)
-		require.Equal(t, "Take it? [y/N] ", out.String())
-	}
-}
-
-func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
-	t.Parallel()
-	at := func(sent, answered, left time.Duration) *sighting {
-		zero := time.Unix(0, 0)
-		return &sighting{in: &rlock.Inspection{TTL: left}, asked: zero.Add(sent), answered: zero.Add(answered)}
-	}
-	first := at(0, 100*time.Millisecond, 10*time.Second)
-	for _, c := range []struct {
-		later *sighting
-		rose  bool
-	}{
-		{at(time.Second, time.Second, 9*time.Second), false},
-		{at(time.Second, time.Second, 9100*time.Millisecond), false}, // it was looked at after 100 ms
-		{at(time.Second, time.Second, 9200*time.Millisecond), true},
-		{at(4*time.Second, 4*time.Second, 8*time.Second), true}, // renewed between the looks
-		{at(time.Second, time.Second, 30*time.Second), true},
-		{at(time.Second, 9*time.Second, 5*time.Second), false},
-		{at(20*time.Second, 20*time.Second, codec.NoTTL), false},
-	} {
-		require.Equal(t, c.rose, first.roseTo(c.later), "%v", c.later.in.TTL)
-	}
-	require.Equal(t, 11*time.Second, renewalDue(30*time.Second))
-}
-
 func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

@@ -39,9 +39,3 @@ func TestStartCodeTellsWhoseFaultItIs(t *testing.T) {
 	plain := errors.New("plain")
 	require.Equal(t, plain, cause(plain))
 }
-
-func TestCodeOfASignalIsTheShells(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, 143, Code(syscall.SIGTERM))
-	require.Equal(t, 130, Code(os.Interrupt))
-}

@@ -3,19 +3,10 @@ package runner
 import (
 	"os"
 	"os/signal"
-	"syscall"
 )
 
 // GuardCommand is the hidden command that runs [Guard].
 const GuardCommand = "__guard"
-
-// Code returns the exit code of a program that sig ended, as a shell gives it.
-func Code(sig os.Signal) int {
-	if number, ok := sig.(syscall.Signal); ok {
-		return 128 + int(number)
-	}
-	return CodeFailed
-}
 
 // Signals returns the signals that a command under a lock should get in our
 // place, and a function that ends the delivery. A signal that is ignored, as

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/listing"
+)
+
+// short names an owner in a few characters: what kind of client it is of, and number.
+func short(text string) string {
+	kind := clientOf(text)
+	if kind.Kind == "unknown" {
+		return number(text)
+	}
+	return kind.name() + " " + number(text)
+}
+
+// number is the end of the UUID of an owner's client, which differs also where clients
+// were made in one moment, and its number.
+func number(text string) string {
+	bare, writes := listing.Bare(text)
+	owner, err := codec.ParseOwner(bare)
+	if err != nil {
+		return printable(cut(text, 24))
+	}
+	id := owner.Client().String()
+	said := fmt.Sprintf("%s:%d", id[len(id)-8:], owner.N())
+	if writes {
+		said += "w"
+	}
+	return said
+}

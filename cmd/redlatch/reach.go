@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
+)
+
+// with connects for one question about a lock, and tells what went wrong in one line
+// that says what to do.
+func with(ctx context.Context, g *globals, name string, do func(*redlatch.Client) error) error {
+	return reach(ctx, g, name, func(_ *connect.Server, client *redlatch.Client) error { return do(client) })
+}
+
+// reach is with for those who need the server besides.
+func reach(ctx context.Context, g *globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
+	if err := codec.ValidateName(name); err != nil {
+		return err
+	}
+	srv, err := g.server()
+	if err != nil {
+		return err
+	}
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // it only asked
+	err = do(srv, client)
+	var said *exitError
+	var other *noLock
+	switch {
+	case err == nil, errors.As(err, &said), errors.As(err, &other):
+		return err
+	case errors.Is(err, redlatch.ErrWrongType):
+		return wrongType(ctx, srv, name)
+	}
+	return srv.Problem(err)
+}
