@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -97,7 +98,7 @@ func sensible(t *testing.T, got outcome, what string) {
 	assert.NotContains(t, got.stderr, "\x1b", what)
 	assert.NotContains(t, got.stderr, "sesame", what)
 	assert.True(t, utf8.ValidString(got.stderr), what)
-	assert.Less(t, len(got.stderr), 2*toldMost, what)
+	assert.Less(t, len(got.stderr), 2*sanitize.MaxMessage, what)
 	assert.True(t, strings.HasPrefix(got.stderr, "redlatch: "), "%s: %.200q", what, got.stderr)
 }
 
@@ -117,9 +118,9 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 			for _, value := range badFlags[kind] {
 				got := inProcess(t, call(path, f, value))
 				require.Error(t, got, "%s --%s=%.40q", path, f.name, value)
-				line := legible(got.Error())
+				line := sanitize.Message(got.Error())
 				assert.Contains(t, line, "--"+f.name, "which flag?")
-				assert.Less(t, len(line), 2*toldMost)
+				assert.Less(t, len(line), 2*sanitize.MaxMessage)
 				assert.NotContains(t, line, "\x1b")
 				tried++
 			}
@@ -227,8 +228,8 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, lines string) {
 		if err := inProcess(t, strings.Split(lines, "\n")); err != nil {
-			line := legible(err.Error())
-			require.LessOrEqual(t, len(line), 3*toldMost) // what cannot be shown takes three bytes
+			line := sanitize.Message(err.Error())
+			require.LessOrEqual(t, len(line), 3*sanitize.MaxMessage) // what cannot be shown takes three bytes
 			require.True(t, utf8.ValidString(line))
 			require.NotContains(t, line, "\x1b")
 		}

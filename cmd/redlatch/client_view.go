@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
 // redissonVersion is the UUID version of the ids that Redisson's clients have.
@@ -47,7 +48,7 @@ func (c client) labelled(label string) string {
 	if label == "" {
 		return c.String()
 	}
-	return c.String() + ", label " + printable(label)
+	return c.String() + ", label " + sanitize.Word(label)
 }
 
 func (c client) name() string {

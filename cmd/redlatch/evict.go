@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -99,7 +100,7 @@ func evict(cmd *cobra.Command, g *globals, args []string, opts []rlock.EvictOpti
 
 // notEvicted says why nothing was done, and what to do.
 func notEvicted(name, owner string, err error) error {
-	who := printable(owner)
+	who := sanitize.Word(owner)
 	switch {
 	case errors.Is(err, redlatch.ErrAlive):
 		return exitf(1, "lock %q: somebody listens for %s, so it is alive and stays in the queue. "+
@@ -134,14 +135,14 @@ func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
 // print tells people.
 func (e *evicted) print(w io.Writer) {
 	fmt.Fprintln(w, fitting(w, fmt.Sprintf("lock %q: a waiter was taken out of the queue", e.Name)))
-	fmt.Fprintf(w, "  owner  %s\n", printable(e.Owner))
+	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(e.Owner))
 	fmt.Fprint(w, hanging("", e.String()+", place "+strconv.Itoa(e.Position)+
 		", subscribed "+e.Subscribed+", deadline "+untilOrSince(e.DeadlineMillis)))
 	if e.Next == nil {
 		fmt.Fprintln(w, "  next   nobody else is queued")
 		return
 	}
-	fmt.Fprintf(w, "  next   %s\n", printable(e.Next.Owner))
+	fmt.Fprintf(w, "  next   %s\n", sanitize.Word(e.Next.Owner))
 	said := ", told that the lock is free"
 	if !e.Next.Woken {
 		said = ", not told: the lock is not free"

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
 // lister lists locks.
@@ -138,7 +139,7 @@ func (l *lister) matching() string {
 		said = " of kind " + l.kind
 	}
 	if l.pattern != "" {
-		said += " that match " + printable(l.pattern)
+		said += " that match " + sanitize.Word(l.pattern)
 	}
 	return said
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
 // listed is a lock for programs.
@@ -70,10 +71,10 @@ const (
 )
 
 func rowOf(l *listing.Lock) row {
-	r := row{name: printable(l.Name), free: len(l.Holders) == 0}
+	r := row{name: sanitize.Word(l.Name), free: len(l.Holders) == 0}
 	who, entered, lease, queue := "free", "-", "-", "-"
 	if !r.free {
-		who, entered, lease = holdersOf(l), printable(l.Holders[0].Count), leaseOf(l.TTL)
+		who, entered, lease = holdersOf(l), sanitize.Word(l.Holders[0].Count), leaseOf(l.TTL)
 	}
 	if l.Queue > 0 {
 		queue = strconv.FormatInt(l.Queue, 10)
@@ -85,13 +86,13 @@ func rowOf(l *listing.Lock) row {
 	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, who, entered, lease, queue), " ")
 	for _, h := range l.Holders {
 		if h.Label != "" {
-			r.notes = append(r.notes, hanging("label", safe(h.Label)))
+			r.notes = append(r.notes, hanging("label", sanitize.Line(h.Label)))
 		}
 	}
 	if r.free {
 		next := short(l.Next)
 		if l.NextLabel != "" {
-			next += ", " + safe(l.NextLabel)
+			next += ", " + sanitize.Line(l.NextLabel)
 		}
 		r.notes = append(r.notes, hanging("next", next))
 	}
@@ -108,7 +109,7 @@ func holdersOf(l *listing.Lock) string {
 	case n > 0:
 		others = fmt.Sprintf(" +%d", n)
 	}
-	return cut(short(l.Holders[0].Owner), holderWidth-len(others)) + others
+	return sanitize.Truncate(short(l.Holders[0].Owner), holderWidth-len(others)) + others
 }
 
 // lines returns the row as it is shown.

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/spf13/cobra"
 )
 
@@ -50,7 +51,7 @@ func execute(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	say(os.Stderr, "%s", legible(unprefixed(err.Error())))
+	say(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
 	return code
 }
 

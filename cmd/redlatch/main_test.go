@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -228,6 +229,6 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 		`lock "a\": redlatch: x": z`:                      `lock "a\": redlatch: x": z`,
 		"see redlatch: that is all":                       "see redlatch: that is all",
 	} {
-		require.Equal(t, want, unprefixed(text))
+		require.Equal(t, want, sanitize.WithoutPrefix(text))
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
 // short names an owner in a few characters: what kind of client it is of, and number.
@@ -22,7 +23,7 @@ func number(text string) string {
 	bare, writes := listing.Bare(text)
 	owner, err := codec.ParseOwner(bare)
 	if err != nil {
-		return printable(cut(text, 24))
+		return sanitize.Word(sanitize.Truncate(text, 24))
 	}
 	id := owner.Client().String()
 	said := fmt.Sprintf("%s:%d", id[len(id)-8:], owner.N())

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -179,10 +180,10 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	case lost:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
 	case unlocked != nil && o.atLeast > 0:
-		say(os.Stderr, "warning: lock %q: %s", name, unprefixed(connect.Reason(unlocked)))
+		say(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
-		say(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, unprefixed(connect.Reason(unlocked)))
+		say(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	}
 	if end.Code != 0 {
 		return &exitError{code: end.Code}

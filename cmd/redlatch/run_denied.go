@@ -6,6 +6,7 @@ import (
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/diagnosis"
 	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
 // denied says which rights a user lacks whom the server has refused something. Servers
@@ -30,5 +31,5 @@ func (o *runOptions) why(ctx context.Context, h *held, err error) string {
 	if connect.Denied(err) {
 		return o.denied(ctx, h.srv, h.lock.Name(), err)
 	}
-	return unprefixed(connect.Reason(err))
+	return sanitize.WithoutPrefix(connect.Reason(err))
 }

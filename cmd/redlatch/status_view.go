@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -99,7 +100,7 @@ func (s *status) print(w io.Writer) {
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		fmt.Fprint(w, beside("  owner  "+printable(h.Owner), "count "+printable(string(h.Count))))
+		fmt.Fprint(w, beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
 			fmt.Fprint(w, hanging("", whoIs(h)))
 		}
@@ -127,7 +128,7 @@ func whoIs(h *holder) string {
 		said += ", reads, " + lasts(*h.LeftMillis) + " left"
 	}
 	if h.Label != "" {
-		said += ", label " + printable(h.Label)
+		said += ", label " + sanitize.Word(h.Label)
 	}
 	return said
 }
@@ -142,7 +143,7 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprint(w, beside(fmt.Sprintf("  %5d  %s", q.Position, printable(q.Owner)), "deadline "+untilOrSince(q.DeadlineMillis)))
+		fmt.Fprint(w, beside(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+untilOrSince(q.DeadlineMillis)))
 		fmt.Fprint(w, hanging("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
 	}
 	if s.More != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -167,7 +168,7 @@ func (s *status) explain(head *vigil, now time.Time) {
 
 // words tells people: what is known, and no more.
 func (s *status) words(w *why) string {
-	who := "the first in the queue, " + printable(w.Owner)
+	who := "the first in the queue, " + sanitize.Word(w.Owner)
 	if w.Kind != "unknown" {
 		who += " (" + w.name() + "),"
 	} else {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -135,7 +136,7 @@ func (o *unlockOptions) refusal(f *forced) error {
 		return f.refuse(codeRefused, refusedUnknown, "lock %q: its holder is not known to be dead: %s. If you know it, say so: --dead %s. "+
 			"--even-if-alive takes the lock in any case", f.Name, f.doubt(), f.Holders[0].Owner)
 	case len(f.Holders) > 1 || f.Holders[0].Owner != o.dead:
-		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, printable(o.dead))
+		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, sanitize.Word(o.dead))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
 // Why a lock was not taken.
@@ -161,7 +162,7 @@ func (f *forced) lease() string {
 func (f *forced) describe() string {
 	var all []string
 	for _, h := range f.Holders {
-		all = append(all, fmt.Sprintf("%s (%s, count %s)", printable(h.Owner), h.labelled(h.Label), printable(string(h.Count))))
+		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.labelled(h.Label), sanitize.Word(string(h.Count))))
 	}
 	return strings.Join(all, ", ") + ", lease " + f.lease()
 }
@@ -188,7 +189,7 @@ func (f *forced) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "lock %q is held\n", f.Name)
 	for _, h := range f.Holders {
-		fmt.Fprint(w, beside("  owner  "+printable(h.Owner), "count "+printable(string(h.Count))))
+		fmt.Fprint(w, beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		fmt.Fprint(w, hanging("", h.labelled(h.Label)))
 	}
 	fmt.Fprintf(w, "  lease  %s\n", f.lease())

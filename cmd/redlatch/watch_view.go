@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"github.com/redlatch/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/sanitize"
 	"time"
 	"unicode/utf8"
 )
@@ -51,13 +52,13 @@ const leastLabel = 8
 func eventLine(e *follow.Event, label string, named bool) string {
 	line := fmt.Sprintf("%s  %-8s  %s", e.At.Format("15:04:05.000"), e.What, eventWords(e))
 	if named {
-		line += "  " + printable(e.Name)
+		line += "  " + sanitize.Word(e.Name)
 	}
 	if label == "" {
 		return line
 	}
 	room := max(leastLabel, columns-2-utf8.RuneCountInString(line))
-	return line + "  " + cut(safe(label), room)
+	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 
 // eventWords says what there is to say of an event beside its name.
@@ -73,13 +74,13 @@ func eventWords(e *follow.Event) string {
 		}
 		return fmt.Sprintf("%d queued, next %s", e.Queue, short(e.Next))
 	case follow.Held:
-		return fmt.Sprintf("%s, count %s, %s", who, printable(e.Count), leaseWords(e))
+		return fmt.Sprintf("%s, count %s, %s", who, sanitize.Word(e.Count), leaseWords(e))
 	case follow.Taken:
 		return who + ", " + leaseWords(e)
 	case follow.Passed:
 		return who + " from " + number(e.From)
 	case follow.Entered, follow.Left:
-		return who + ", count " + printable(e.Count)
+		return who + ", count " + sanitize.Word(e.Count)
 	case follow.Queued:
 		return fmt.Sprintf("%s, place %d", who, e.Place)
 	}

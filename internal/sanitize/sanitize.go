@@ -1,4 +1,6 @@
-package main
+// Package sanitize makes text that others wrote (names, owners, labels, answers of
+// servers) fit to be shown on a terminal: no control characters, bounded length.
+package sanitize
 
 import (
 	"strconv"
@@ -14,23 +16,24 @@ const programName = "redlatch: "
 // flag or what a server has answered, which may all be as long as the system permits;
 // and so much of everything.
 const (
-	wordMost = 256
-	toldMost = 2048
+	maxWord = 256
+	// MaxMessage is the most bytes that Message leaves of a text.
+	MaxMessage = 2048
 )
 
-// legible makes a line that a terminal can show out of what went wrong: nothing in it
+// Message makes a line that a terminal can show out of what went wrong: nothing in it
 // moves the cursor, whoever wrote it, and what is long loses its middle.
-func legible(text string) string {
+func Message(text string) string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
-		words[i] = shorten(word, wordMost)
+		words[i] = shorten(word, maxWord)
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) || r == '\n' {
 			return r
 		}
 		return unicode.ReplacementChar
-	}, shorten(strings.Join(words, " "), toldMost))
+	}, shorten(strings.Join(words, " "), MaxMessage))
 }
 
 func shorten(text string, most int) string {
@@ -40,10 +43,10 @@ func shorten(text string, most int) string {
 	return text[:most/2] + "..." + text[len(text)-most/2:]
 }
 
-// unprefixed returns what went wrong without the library's name, which stands before
+// WithoutPrefix returns what went wrong without the library's name, which stands before
 // the line once, and nowhere else: not where an error wraps another. What is quoted is
 // somebody's name, and stays.
-func unprefixed(text string) string {
+func WithoutPrefix(text string) string {
 	var b strings.Builder
 	quoted, begins := false, true
 	for i := 0; i < len(text); {
@@ -67,24 +70,24 @@ func unprefixed(text string) string {
 	return b.String()
 }
 
-// printable quotes what a terminal should not get as it is.
-func printable(s string) string {
+// Word quotes what a terminal should not get as it is.
+func Word(s string) string {
 	if q := strconv.QuoteToGraphic(s); s == "" || q[1:len(q)-1] != s || strings.Contains(s, " ") {
 		return q
 	}
 	return s
 }
 
-// safe is printable for a text that is a line, and so may have blanks.
-func safe(text string) string {
+// Line is Word for a text that is a line, and so may have blanks.
+func Line(text string) string {
 	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
 		return q
 	}
 	return text
 }
 
-// cut returns the beginning of a text, with dots in place of the rest.
-func cut(text string, width int) string {
+// Truncate returns the beginning of a text, with dots in place of the rest.
+func Truncate(text string, width int) string {
 	if all := []rune(text); len(all) > width {
 		return string(all[:width-2]) + ".."
 	}
