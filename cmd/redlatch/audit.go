@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/redlatch/redlatch/internal/output"
 	"os"
 	"os/user"
 	"strings"
@@ -54,7 +55,7 @@ func openAudit(path string) (*auditLog, error) {
 
 // write tells standard error, and the file in one line of JSON.
 func (l *auditLog) write(a *audit) error {
-	say(os.Stderr, "%s", a)
+	output.Messagef(os.Stderr, "%s", a)
 	if l.file == nil {
 		return nil
 	}

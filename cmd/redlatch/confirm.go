@@ -3,13 +3,14 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"github.com/redlatch/redlatch/internal/output"
 	"io"
 	"strings"
 )
 
 // confirm asks a question. Anything but yes is no.
 func confirm(in io.Reader, out io.Writer, question string) bool {
-	fmt.Fprint(out, fitting(out, question+" [y/N] "))
+	fmt.Fprint(out, output.Fit(out, question+" [y/N] "))
 	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 const (
@@ -59,7 +60,7 @@ func (g *globals) target() string { return address.Show(g.url()) }
 func (g *globals) settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.redis != "" && connect.Shows(g.redis) {
-		say(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
+		output.Messagef(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file for --password-file")
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -134,10 +135,10 @@ func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
 
 // print tells people.
 func (e *evicted) print(w io.Writer) {
-	fmt.Fprintln(w, fitting(w, fmt.Sprintf("lock %q: a waiter was taken out of the queue", e.Name)))
+	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was taken out of the queue", e.Name)))
 	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(e.Owner))
-	fmt.Fprint(w, hanging("", e.String()+", place "+strconv.Itoa(e.Position)+
-		", subscribed "+e.Subscribed+", deadline "+untilOrSince(e.DeadlineMillis)))
+	fmt.Fprint(w, output.Indented("", e.String()+", place "+strconv.Itoa(e.Position)+
+		", subscribed "+e.Subscribed+", deadline "+output.Deadline(e.DeadlineMillis)))
 	if e.Next == nil {
 		fmt.Fprintln(w, "  next   nobody else is queued")
 		return
@@ -147,5 +148,5 @@ func (e *evicted) print(w io.Writer) {
 	if !e.Next.Woken {
 		said = ", not told: the lock is not free"
 	}
-	fmt.Fprint(w, hanging("", e.Next.String()+said))
+	fmt.Fprint(w, output.Indented("", e.Next.String()+said))
 }

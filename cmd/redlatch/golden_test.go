@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/stretchr/testify/require"
 )
 
@@ -73,7 +74,7 @@ func tidy(text string, ids []string) string {
 		text = u.what.ReplaceAllStringFunc(text, u.with)
 	}
 	return note.ReplaceAllStringFunc(text, func(s string) string {
-		return hanging("note", strings.TrimPrefix(s, "  note"))
+		return output.Indented("note", strings.TrimPrefix(s, "  note"))
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"github.com/redlatch/redlatch/internal/output"
 	"io"
 	"time"
 )
@@ -40,7 +41,7 @@ func (b *bar) show(done float64, locks int) {
 	}
 	said := fmt.Sprintf("%.0f%% of the keys looked at, %d locks", 100*done, locks)
 	if !b.live {
-		say(b.out, "%s", said)
+		output.Messagef(b.out, "%s", said)
 		b.next = now.Add(noteEvery)
 		return
 	}
@@ -58,5 +59,5 @@ func (b *bar) clear() {
 
 // say tells something besides what was asked for.
 func (l *lister) say(format string, args ...any) {
-	say(l.complain, format, args...)
+	output.Messagef(l.complain, format, args...)
 }

@@ -74,7 +74,7 @@ func rowOf(l *listing.Lock) row {
 	r := row{name: sanitize.Word(l.Name), free: len(l.Holders) == 0}
 	who, entered, lease, queue := "free", "-", "-", "-"
 	if !r.free {
-		who, entered, lease = holdersOf(l), sanitize.Word(l.Holders[0].Count), leaseOf(l.TTL)
+		who, entered, lease = holdersOf(l), sanitize.Word(l.Holders[0].Count), output.Lease(l.TTL)
 	}
 	if l.Queue > 0 {
 		queue = strconv.FormatInt(l.Queue, 10)
@@ -86,7 +86,7 @@ func rowOf(l *listing.Lock) row {
 	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, who, entered, lease, queue), " ")
 	for _, h := range l.Holders {
 		if h.Label != "" {
-			r.notes = append(r.notes, hanging("label", sanitize.Line(h.Label)))
+			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
 		}
 	}
 	if r.free {
@@ -94,7 +94,7 @@ func rowOf(l *listing.Lock) row {
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}
-		r.notes = append(r.notes, hanging("next", next))
+		r.notes = append(r.notes, output.Indented("next", next))
 	}
 	return r
 }

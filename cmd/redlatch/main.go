@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/spf13/cobra"
 )
@@ -51,7 +52,7 @@ func execute(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	say(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
+	output.Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
 	return code
 }
 

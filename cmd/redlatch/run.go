@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -174,16 +175,16 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
 		return exitf(runner.CodeFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
 	case lost && o.onLost == onLostIgnore:
-		say(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it", name)
+		output.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it", name)
 	case lost && o.lease > 0:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: its lease of %v was over, or somebody took it", name, o.lease)
 	case lost:
 		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
 	case unlocked != nil && o.atLeast > 0:
-		say(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
+		output.Messagef(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
-		say(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
+		output.Messagef(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	}
 	if end.Code != 0 {
 		return &exitError{code: end.Code}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 func newServe() *cobra.Command {
@@ -42,7 +43,7 @@ func serve(ctx context.Context, addr string) error {
 	}
 	defer srv.Close()
 	fmt.Println(srv.URL())
-	say(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
+	output.Messagef(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
 	<-ctx.Done()
 	return nil
 }

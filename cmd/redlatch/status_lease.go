@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -56,7 +57,7 @@ func (w *leaseWatch) renewed() string {
 // lease tells people of the lease.
 func (s *status) lease() string {
 	left := time.Duration(*s.TTLMillis) * time.Millisecond
-	said := lasts(*s.TTLMillis) + " left"
+	said := output.Millis(*s.TTLMillis) + " left"
 	switch s.Renewed {
 	case renewedYes:
 		return said + ", renewed"

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -57,7 +58,7 @@ func words(text string) string { return strings.Join(strings.Fields(text), " ") 
 func narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		require.Less(t, len(strings.TrimSuffix(line, "\n")), columns, line)
+		require.Less(t, len(strings.TrimSuffix(line, "\n")), output.Columns, line)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -100,9 +101,9 @@ func (s *status) print(w io.Writer) {
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		fmt.Fprint(w, beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, output.Beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
-			fmt.Fprint(w, hanging("", whoIs(h)))
+			fmt.Fprint(w, output.Indented("", whoIs(h)))
 		}
 	}
 	switch {
@@ -125,7 +126,7 @@ func whoIs(h *holder) string {
 	case h.Mode == "read" && *h.LeftMillis == 0:
 		said += ", reads, its own lease is over"
 	case h.Mode == "read":
-		said += ", reads, " + lasts(*h.LeftMillis) + " left"
+		said += ", reads, " + output.Millis(*h.LeftMillis) + " left"
 	}
 	if h.Label != "" {
 		said += ", label " + sanitize.Word(h.Label)
@@ -143,19 +144,19 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprint(w, beside(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+untilOrSince(q.DeadlineMillis)))
-		fmt.Fprint(w, hanging("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
+		fmt.Fprint(w, output.Beside(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
+		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
 	}
 	if s.More != nil {
-		fmt.Fprint(w, hanging("", s.More.String()+" (--waiters 0 shows all)"))
+		fmt.Fprint(w, output.Indented("", s.More.String()+" (--waiters 0 shows all)"))
 	}
 	if s.PlainWaiters > 0 {
-		fmt.Fprint(w, hanging("mixed", s.mixed()))
+		fmt.Fprint(w, output.Indented("mixed", s.mixed()))
 	}
 	switch {
 	case s.Note != "":
-		fmt.Fprint(w, hanging("note", s.Note))
+		fmt.Fprint(w, output.Indented("note", s.Note))
 	case s.Uncounted != "":
-		fmt.Fprint(w, hanging("note", "who listens cannot be told: "+s.Uncounted))
+		fmt.Fprint(w, output.Indented("note", "who listens cannot be told: "+s.Uncounted))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -177,17 +178,17 @@ func (s *status) words(w *why) string {
 	switch w.Reason {
 	case whyOverdue:
 		return fmt.Sprintf("%s has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for %s",
-			who, lasts(w.FirstMillis))
+			who, output.Millis(w.FirstMillis))
 	case whySubscribed:
 		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or asks again by itself",
-			who, lasts(w.FirstMillis))
+			who, output.Millis(w.FirstMillis))
 	case whyUnknown:
 		return fmt.Sprintf("%s has not come for the lock in %s, and whether it lives cannot be told: %s",
-			who, lasts(w.FirstMillis), s.Uncounted)
+			who, output.Millis(w.FirstMillis), s.Uncounted)
 	}
-	said := fmt.Sprintf("%s has had no subscriber for %s", who, lasts(*w.AbsentMillis))
+	said := fmt.Sprintf("%s has had no subscriber for %s", who, output.Millis(*w.AbsentMillis))
 	if first := s.Queue[0].DeadlineMillis; first != nil {
-		said += ": if it is dead, it blocks the lock for " + lasts(*first) + " more"
+		said += ": if it is dead, it blocks the lock for " + output.Millis(*first) + " more"
 	} else {
 		said += ", and no deadline: if it is dead, it blocks the lock for ever"
 	}

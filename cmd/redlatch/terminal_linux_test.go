@@ -18,6 +18,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -44,7 +45,7 @@ var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 func onTerminal(t *testing.T, url, typed string, args ...string) string {
 	t.Helper()
 	terminal, keys := openTerminal(t)
-	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
+	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: output.Columns}))
 	_, err := keys.WriteString(typed)
 	require.NoError(t, err)
 	exe, err := os.Executable()
@@ -104,7 +105,7 @@ func TestWhateverIsToldFitsATerminal(t *testing.T) {
 		require.NotEmpty(t, shown)
 		for line := range strings.Lines(shown) {
 			if !strings.HasPrefix(line, "    ACL SETUSER ") { // a command to be copied
-				require.Less(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), columns, "%v: %s", c.args, line)
+				require.Less(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), output.Columns, "%v: %s", c.args, line)
 			}
 		}
 	}

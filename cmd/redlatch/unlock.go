@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -104,7 +105,7 @@ func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, fi
 		limit = min(limit, renewalDue(first.in.TTL))
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		say(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
+		output.Messagef(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
 	}
 	renewed, last, err := watchRenewal(ctx, client, first, o.look)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
@@ -151,11 +152,11 @@ func (f *forced) lease() string {
 	case f.TTLMillis == nil:
 		return "none: it stays until somebody frees it"
 	case f.Renewed == renewedYes:
-		return lasts(*f.TTLMillis) + " left, renewed"
+		return output.Millis(*f.TTLMillis) + " left, renewed"
 	case f.Renewed == renewedNo:
-		return lasts(*f.TTLMillis) + " left, not renewed when it was due"
+		return output.Millis(*f.TTLMillis) + " left, not renewed when it was due"
 	}
-	return lasts(*f.TTLMillis) + " left, fixed or renewed"
+	return output.Millis(*f.TTLMillis) + " left, fixed or renewed"
 }
 
 // describe names who loses the lock, in one line.
@@ -177,7 +178,7 @@ func (o *unlockOptions) tell(cmd *cobra.Command, f *forced) {
 		f.print(cmd.OutOrStdout())
 	}
 	if f.Taken {
-		fmt.Fprint(cmd.OutOrStdout(), hanging("taken", toldWords[f.Told]))
+		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", toldWords[f.Told]))
 	}
 }
 
@@ -189,8 +190,8 @@ func (f *forced) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "lock %q is held\n", f.Name)
 	for _, h := range f.Holders {
-		fmt.Fprint(w, beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
-		fmt.Fprint(w, hanging("", h.labelled(h.Label)))
+		fmt.Fprint(w, output.Beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, output.Indented("", h.labelled(h.Label)))
 	}
 	fmt.Fprintf(w, "  lease  %s\n", f.lease())
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -253,10 +254,10 @@ func (f *follower) tell(e *follow.Event, labels map[string]string) {
 		_ = f.enc.Encode(toldOf(e, labels[e.Owner])) // who does not read any more has ended this, too
 		return
 	}
-	fmt.Fprintln(f.out, fitting(f.out, eventLine(e, labels[e.Owner], !f.single)))
+	fmt.Fprintln(f.out, output.Fit(f.out, eventLine(e, labels[e.Owner], !f.single)))
 }
 
 // say tells something besides what was asked for.
 func (w *watcher) say(format string, args ...any) {
-	say(w.complain, format, args...)
+	output.Messagef(w.complain, format, args...)
 }

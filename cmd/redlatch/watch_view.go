@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"github.com/redlatch/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"time"
 	"unicode/utf8"
@@ -57,7 +58,7 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	if label == "" {
 		return line
 	}
-	room := max(leastLabel, columns-2-utf8.RuneCountInString(line))
+	room := max(leastLabel, output.Columns-2-utf8.RuneCountInString(line))
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 
@@ -91,5 +92,5 @@ func leaseWords(e *follow.Event) string {
 	if e.Lease < 0 {
 		return "no lease"
 	}
-	return "lease " + leaseOf(e.Lease)
+	return "lease " + output.Lease(e.Lease)
 }

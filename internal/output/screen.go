@@ -1,4 +1,5 @@
-// Package output draws a few lines of a terminal over and over in the same place.
+// Package output writes for people: messages, text that fits a terminal, and a few
+// lines that are drawn over and over in the same place.
 //
 // A [Screen] overwrites what it drew before and leaves the rest of the terminal
 // alone: what was there stays, and so does the last picture. It knows one escape

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -10,26 +10,27 @@ import (
 )
 
 const (
-	columns = 80 // of a terminal
-	hang    = 9  // of them before what a line says
+	// Columns is how many columns a terminal has that does not tell.
+	Columns = 80
+	hang    = 9 // of them before what a line says
 )
 
-// beside writes what there is to say of an owner behind it, or below it where that has
+// Beside writes what there is to say of an owner behind it, or below it where that has
 // no room.
-func beside(owner, what string) string {
-	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < columns {
+func Beside(owner, what string) string {
+	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < Columns {
 		return owner + "   " + what + "\n"
 	}
-	return owner + "\n" + hanging("", what)
+	return owner + "\n" + Indented("", what)
 }
 
-// hanging writes text under a word, in lines that fit a terminal.
-func hanging(word, text string) string {
+// Indented writes text under a word, in lines that fit a terminal.
+func Indented(word, text string) string {
 	var b strings.Builder
 	line := fmt.Sprintf("  %-*s", hang-3, word)
 	for _, word := range strings.Fields(text) {
 		// The last column stays empty: a full line would make some terminals wrap.
-		if len(line)+1+len(word) >= columns && len(line) >= hang {
+		if len(line)+1+len(word) >= Columns && len(line) >= hang {
 			b.WriteString(line + "\n")
 			line = strings.Repeat(" ", hang-1)
 		}
@@ -38,24 +39,24 @@ func hanging(word, text string) string {
 	return b.String() + line + "\n"
 }
 
-// untilOrSince tells a deadline relative to now.
-func untilOrSince(ms *int64) string {
+// Deadline tells a deadline relative to now.
+func Deadline(ms *int64) string {
 	switch {
 	case ms == nil:
 		return "none"
 	case *ms > 0:
-		return "in " + lasts(*ms)
+		return "in " + Millis(*ms)
 	}
-	return lasts(-*ms) + " ago"
+	return Millis(-*ms) + " ago"
 }
 
-// lasts shows a time in milliseconds.
-func lasts(ms int64) string {
+// Millis shows a time in milliseconds.
+func Millis(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-// leaseOf shows what a lease has left in seven columns.
-func leaseOf(left time.Duration) string {
+// Lease shows what a lease has left in seven columns.
+func Lease(left time.Duration) string {
 	switch {
 	case left == codec.NoTTL:
 		return "none"

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -10,21 +10,21 @@ import (
 	"golang.org/x/term"
 )
 
-// say writes what the program has to say beside what was asked for. Programs and logs
+// Messagef writes what the program has to say beside what was asked for. Programs and logs
 // get a line of it, however long; on a terminal it is broken between words.
-func say(w io.Writer, format string, args ...any) {
-	fmt.Fprintln(w, fitting(w, "redlatch: "+fmt.Sprintf(format, args...)))
+func Messagef(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, Fit(w, "redlatch: "+fmt.Sprintf(format, args...)))
 }
 
-// fitting returns a text as it is to be written: broken into lines where w is a terminal.
-func fitting(w io.Writer, text string) string {
+// Fit returns a text as it is to be written: broken into lines where w is a terminal.
+func Fit(w io.Writer, text string) string {
 	f, is := w.(*os.File)
 	if !is || !term.IsTerminal(int(f.Fd())) {
 		return text
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil || width <= 0 {
-		width = columns
+		width = Columns
 	}
 	return fold(text, width-1) // a full line would make some terminals wrap
 }
