@@ -111,7 +111,7 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 // scan looks at all masters once.
 func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) error) error {
 	n := 0
-	unread, err := lookThrough(ctx, l.from, listing.Request{
+	unread, err := listing.RunOnMasters(ctx, l.from, listing.Request{
 		Pattern: l.pattern,
 		Found: func(lock *listing.Lock) error {
 			if l.kind != "" && string(lock.Kind) != l.kind {

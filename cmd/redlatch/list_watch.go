@@ -31,7 +31,7 @@ func (l *lister) again(ctx context.Context) error {
 			lines = []string{err.Error()}
 		}
 		draw(lines)
-		if pause(ctx, max(l.every, restFactor*time.Since(began))) != nil {
+		if pause(ctx, max(l.every, listing.PauseFactor*time.Since(began))) != nil {
 			return nil
 		}
 	}

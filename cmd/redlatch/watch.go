@@ -147,7 +147,7 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 		if err := w.search(ctx, func(name string) { tell(discovery{name: name}) }); err != nil {
 			tell(discovery{err: err})
 		}
-		if pause(ctx, max(findEvery, restFactor*time.Since(began))) != nil {
+		if pause(ctx, max(findEvery, listing.PauseFactor*time.Since(began))) != nil {
 			return
 		}
 	}
@@ -155,7 +155,7 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 
 // search looks for locks once.
 func (w *watcher) search(ctx context.Context, tell func(name string)) error {
-	_, err := lookThrough(ctx, w.srv, listing.Request{Pattern: w.pattern, Found: func(l *listing.Lock) error {
+	_, err := listing.RunOnMasters(ctx, w.srv, listing.Request{Pattern: w.pattern, Found: func(l *listing.Lock) error {
 		tell(l.Name)
 		return nil
 	}})

@@ -82,7 +82,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 			began := time.Now()
 			f.lookAt(ctx, func(*followed) bool { return true })
 			f.forget(began)
-			next.Reset(max(lookEvery, restFactor*time.Since(began)))
+			next.Reset(max(lookEvery, listing.PauseFactor*time.Since(began)))
 		case <-ctx.Done():
 			return nil
 		}

@@ -1,16 +1,15 @@
-package main
+package listing
 
 import (
 	"context"
 
 	"github.com/redlatch/redlatch/internal/connect"
-	"github.com/redlatch/redlatch/internal/listing"
 )
 
-// lookThrough finds the locks on all masters, one master after the other, as r says;
-// its connections are made here. Its errors are Found's, and those of conn.Server.Problem.
-func lookThrough(ctx context.Context, srv *connect.Server, r listing.Request) (listing.Unread, error) {
-	var unread listing.Unread
+// RunOnMasters finds the locks on all masters, one after the other, as r says;
+// its connections are made here. Its errors are Found's, and those of connect.Server.Problem.
+func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, error) {
+	var unread Unread
 	masters, err := srv.Masters(ctx)
 	if err != nil {
 		return unread, err
@@ -31,7 +30,7 @@ func lookThrough(ctx context.Context, srv *connect.Server, r listing.Request) (l
 				progress((float64(i) + done) / float64(len(masters)))
 			}
 		}
-		some, err := lookAt(ctx, master, r)
+		some, err := runMaster(ctx, master, r)
 		if unread.Keys += some.Keys; some.Why != nil {
 			unread.Why = some.Why
 		}
@@ -42,11 +41,11 @@ func lookThrough(ctx context.Context, srv *connect.Server, r listing.Request) (l
 	return unread, nil
 }
 
-// lookAt finds the locks on one master.
-func lookAt(ctx context.Context, master *connect.Server, r listing.Request) (listing.Unread, error) {
+// runMaster finds the locks on one master.
+func runMaster(ctx context.Context, master *connect.Server, r Request) (Unread, error) {
 	c, err := master.Dial(ctx)
 	if err != nil {
-		return listing.Unread{}, err
+		return Unread{}, err
 	}
 	// The connection knows nothing of ctx: closing it ends what is under way.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -56,11 +55,11 @@ func lookAt(ctx context.Context, master *connect.Server, r listing.Request) (lis
 	}()
 	var broken error // what Found said: not the server's problem
 	found := r.Found
-	r.Conn, r.Found = c, func(l *listing.Lock) error {
+	r.Conn, r.Found = c, func(l *Lock) error {
 		broken = found(l)
 		return broken
 	}
-	unread, err := listing.Run(ctx, r)
+	unread, err := Run(ctx, r)
 	switch {
 	case ctx.Err() != nil:
 		return unread, ctx.Err()
@@ -72,5 +71,5 @@ func lookAt(ctx context.Context, master *connect.Server, r listing.Request) (lis
 	return unread, nil
 }
 
-// restFactor is how many times as long as a look the pause after it is, at least.
-const restFactor = 4
+// PauseFactor is how many times as long as a look the pause after it is, at least.
+const PauseFactor = 4
