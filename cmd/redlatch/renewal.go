@@ -11,14 +11,14 @@ import (
 
 // What is known of whether a lease is renewed.
 const (
-	renewedYes     = "yes"     // seen
-	renewedNo      = "no"      // not when it was due
-	renewedUnknown = "unknown" // not looked at for long enough
+	RenewedYes     = "yes"     // seen
+	RenewedNo      = "no"      // not when it was due
+	RenewedUnknown = "unknown" // not looked at for long enough
 )
 
 const (
-	// renewalLook is for how long is looked at most, unless the user says.
-	renewalLook = 40 * time.Second
+	// RenewalLook is for how long is looked at most, unless the user says.
+	RenewalLook = 40 * time.Second
 	// renewalSlack is how late a renewal may be, and still be on time.
 	renewalSlack = time.Second
 	// renewalJitter is what two looks may seem apart by chance.
@@ -26,75 +26,75 @@ const (
 )
 
 const (
-	// counted is how many of the first in a queue are looked at again and again, and
+	// Places is how many of the first in a queue are looked at again and again, and
 	// whether they listen.
-	counted = 64
-	// lookEvery is the most time between two looks at a lock that is free.
-	lookEvery = time.Second
+	Places = 64
+	// Interval is the most time between two looks at a lock that is free.
+	Interval = time.Second
 )
 
-// renewalDue returns how long a lease with so much left must be looked at to see it
+// RenewalDue returns how long a lease with so much left must be looked at to see it
 // renewed. Watchdogs renew a lease every third of it, when two thirds are left. So
 // what is left now is at least two thirds of it, and at the next renewal no less than
 // two thirds of what is left now.
-func renewalDue(left time.Duration) time.Duration { return left/3 + renewalSlack }
+func RenewalDue(left time.Duration) time.Duration { return left/3 + renewalSlack }
 
-// sighting is a lock as it was found between two moments.
-type sighting struct {
-	in              *rlock.Inspection
-	asked, answered time.Time
+// Snapshot is a lock as it was found between two moments.
+type Snapshot struct {
+	Inspection      *rlock.Inspection
+	Asked, Answered time.Time
 }
 
-// see looks at the lock.
-func see(ctx context.Context, client *redlatch.Client, name string) (sighting, error) {
-	s := sighting{asked: time.Now()}
-	in, err := inspect(ctx, client, name, counted)
-	s.in, s.answered = in, time.Now()
+// TakeSnapshot looks at the lock.
+func TakeSnapshot(ctx context.Context, client *redlatch.Client, name string) (Snapshot, error) {
+	s := Snapshot{Asked: time.Now()}
+	in, err := inspect(ctx, client, name, Places)
+	s.Inspection, s.Answered = in, time.Now()
 	return s, err
 }
 
-// readQueue reports whether the queue of a fair lock was read, too: the user may have no
+// ReadQueue reports whether the queue was read, too: the user may have no
 // right to that.
-func (s *sighting) readQueue() bool { return s.in.Kind == kindFair }
+func (s *Snapshot) ReadQueue() bool { return s.Inspection.Kind == kindFair }
 
-// roseTo reports whether the time to live was set anew between two sightings: more is
+// RenewedBy reports whether the time to live was set anew between two snapshots: more is
 // left than if it had only run down, for the least time that lies between them.
-func (s *sighting) roseTo(later *sighting) bool {
-	between := later.asked.Sub(s.answered)
-	return later.in.TTL >= 0 && later.in.TTL+between > s.in.TTL+renewalJitter
+func (s *Snapshot) RenewedBy(later *Snapshot) bool {
+	between := later.Asked.Sub(s.Answered)
+	return later.Inspection.TTL >= 0 && later.Inspection.TTL+between > s.Inspection.TTL+renewalJitter
 }
 
-// sameHolders reports whether those who held the lock still do.
-func (s *sighting) sameHolders(later *sighting) bool {
-	return slices.EqualFunc(s.in.Holders, later.in.Holders, func(a, b rlock.Holder) bool { return a.Text == b.Text })
+// SameHolders reports whether those who held the lock still do.
+func (s *Snapshot) SameHolders(later *Snapshot) bool {
+	return slices.EqualFunc(s.Inspection.Holders, later.Inspection.Holders, func(a, b rlock.Holder) bool { return a.Text == b.Text })
 }
 
-// watchRenewal looks whether the lease is renewed, until that is known, the lock has
-// changed hands, or limit is over. It returns the last sighting, too.
-func watchRenewal(ctx context.Context, client *redlatch.Client, first sighting, limit time.Duration) (string, sighting, error) {
+// WatchRenewal looks whether the lease is renewed, until that is known, the lock has
+// changed hands, or limit is over. It returns the last snapshot, too.
+func WatchRenewal(ctx context.Context, client *redlatch.Client, first Snapshot, limit time.Duration) (string, Snapshot, error) {
 	last := first
-	due := renewalDue(first.in.TTL)
+	due := RenewalDue(first.Inspection.TTL)
 	for {
-		switch looked := time.Since(first.answered); {
-		case last.in.TTL < 0 && looked >= min(limit, renewalSlack):
-			return renewedUnknown, last, nil // there is nothing to renew
+		switch looked := time.Since(first.Answered); {
+		case last.Inspection.TTL < 0 && looked >= min(limit, renewalSlack):
+			return RenewedUnknown, last, nil // there is nothing to renew
 		case looked >= limit && limit < due:
-			return renewedUnknown, last, nil
+			return RenewedUnknown, last, nil
 		case looked >= due:
-			return renewedNo, last, nil
+			return RenewedNo, last, nil
 		}
-		if err := pause(ctx, min(due/10, lookEvery)); err != nil {
+		if err := pause(ctx, min(due/10, Interval)); err != nil {
 			return "", last, err
 		}
-		next, err := see(ctx, client, first.in.Name)
+		next, err := TakeSnapshot(ctx, client, first.Inspection.Name)
 		if err != nil {
 			return "", last, err
 		}
-		if !first.sameHolders(&next) {
-			return renewedUnknown, next, nil
+		if !first.SameHolders(&next) {
+			return RenewedUnknown, next, nil
 		}
-		if last.roseTo(&next) {
-			return renewedYes, next, nil
+		if last.RenewedBy(&next) {
+			return RenewedYes, next, nil
 		}
 		last = next
 	}

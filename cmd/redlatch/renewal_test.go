@@ -12,13 +12,13 @@ import (
 
 func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
 	t.Parallel()
-	at := func(sent, answered, left time.Duration) *sighting {
+	at := func(sent, answered, left time.Duration) *Snapshot {
 		zero := time.Unix(0, 0)
-		return &sighting{in: &rlock.Inspection{TTL: left}, asked: zero.Add(sent), answered: zero.Add(answered)}
+		return &Snapshot{Inspection: &rlock.Inspection{TTL: left}, Asked: zero.Add(sent), Answered: zero.Add(answered)}
 	}
 	first := at(0, 100*time.Millisecond, 10*time.Second)
 	for _, c := range []struct {
-		later *sighting
+		later *Snapshot
 		rose  bool
 	}{
 		{at(time.Second, time.Second, 9*time.Second), false},
@@ -29,7 +29,7 @@ func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
 		{at(time.Second, 9*time.Second, 5*time.Second), false},
 		{at(20*time.Second, 20*time.Second, codec.NoTTL), false},
 	} {
-		require.Equal(t, c.rose, first.roseTo(c.later), "%v", c.later.in.TTL)
+		require.Equal(t, c.rose, first.RenewedBy(c.later), "%v", c.later.Inspection.TTL)
 	}
-	require.Equal(t, 11*time.Second, renewalDue(30*time.Second))
+	require.Equal(t, 11*time.Second, RenewalDue(30*time.Second))
 }

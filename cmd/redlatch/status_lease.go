@@ -10,20 +10,20 @@ import (
 
 // leaseWatch is what was seen of one hold.
 type leaseWatch struct {
-	first, last sighting
+	first, last Snapshot
 	rose        bool
 }
 
 // sees takes a look in. A holder that has entered again, or left once, may have set the
 // lease by that: it is watched from then on.
-func (w *leaseWatch) sees(now sighting) {
+func (w *leaseWatch) sees(now Snapshot) {
 	switch {
-	case !now.in.Held() || now.in.TTL < 0:
+	case !now.Inspection.Held() || now.Inspection.TTL < 0:
 		*w = leaseWatch{}
-	case w.first.in == nil || !sameHolds(w.first.in, now.in):
+	case w.first.Inspection == nil || !sameHolds(w.first.Inspection, now.Inspection):
 		*w = leaseWatch{first: now, last: now}
 	default:
-		w.rose = w.rose || w.last.roseTo(&now)
+		w.rose = w.rose || w.last.RenewedBy(&now)
 		w.last = now
 	}
 }
@@ -44,14 +44,14 @@ func sameHolds(a, b *rlock.Inspection) bool {
 // renewed says what is known of whether the lease is renewed, "" when there is none.
 func (w *leaseWatch) renewed() string {
 	switch {
-	case w.first.in == nil:
+	case w.first.Inspection == nil:
 		return ""
 	case w.rose:
-		return renewedYes
-	case w.last.answered.Sub(w.first.answered) >= renewalDue(w.first.in.TTL):
-		return renewedNo
+		return RenewedYes
+	case w.last.Answered.Sub(w.first.Answered) >= RenewalDue(w.first.Inspection.TTL):
+		return RenewedNo
 	}
-	return renewedUnknown
+	return RenewedUnknown
 }
 
 // lease tells people of the lease.
@@ -59,13 +59,13 @@ func (s *status) lease() string {
 	left := time.Duration(*s.TTLMillis) * time.Millisecond
 	said := output.Millis(*s.TTLMillis) + " left"
 	switch s.Renewed {
-	case renewedYes:
+	case RenewedYes:
 		return said + ", renewed"
-	case renewedNo:
+	case RenewedNo:
 		return said + ", not renewed when due: fixed, or the holder is gone"
-	case renewedUnknown:
+	case RenewedUnknown:
 		return fmt.Sprintf("%s, fixed or unknown (--for %s would tell)", said,
-			(renewalDue(left) + lookEvery).Truncate(time.Second))
+			(RenewalDue(left) + Interval).Truncate(time.Second))
 	}
 	return said
 }

@@ -17,28 +17,28 @@ import (
 
 func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
 	t.Parallel()
-	look := func(second int, owner, count string, left time.Duration) sighting {
+	look := func(second int, owner, count string, left time.Duration) Snapshot {
 		at := time.Unix(int64(second), 0)
-		return sighting{asked: at, answered: at.Add(10 * time.Millisecond), in: &rlock.Inspection{
+		return Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), Inspection: &rlock.Inspection{
 			TTL: left, Holders: []rlock.Holder{{Text: owner, CountText: count}},
 		}}
 	}
 	const s = time.Second
 	for what, c := range map[string]struct {
-		looks []sighting
+		looks []Snapshot
 		want  string
 	}{
-		"once":             {[]sighting{look(0, "a", "1", 30*s)}, renewedUnknown},
-		"not due yet":      {[]sighting{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, renewedUnknown},
-		"not when due":     {[]sighting{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, renewedNo},
-		"set anew":         {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, renewedYes},
-		"set anew, not up": {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, renewedYes},
-		"set anew before":  {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, renewedYes},
-		"entered again":    {[]sighting{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, renewedUnknown},
-		"another's":        {[]sighting{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, renewedUnknown},
-		"without a lease":  {[]sighting{look(0, "a", "1", codec.NoTTL)}, ""},
+		"once":             {[]Snapshot{look(0, "a", "1", 30*s)}, RenewedUnknown},
+		"not due yet":      {[]Snapshot{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, RenewedUnknown},
+		"not when due":     {[]Snapshot{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, RenewedNo},
+		"set anew":         {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, RenewedYes},
+		"set anew, not up": {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, RenewedYes},
+		"set anew before":  {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, RenewedYes},
+		"entered again":    {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, RenewedUnknown},
+		"another's":        {[]Snapshot{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, RenewedUnknown},
+		"without a lease":  {[]Snapshot{look(0, "a", "1", codec.NoTTL)}, ""},
 		"free meanwhile": {
-			[]sighting{look(0, "a", "1", 20*s), {in: &rlock.Inspection{}}, look(2, "a", "1", 30*s)}, renewedUnknown,
+			[]Snapshot{look(0, "a", "1", 20*s), {Inspection: &rlock.Inspection{}}, look(2, "a", "1", 30*s)}, RenewedUnknown,
 		},
 	} {
 		var w leaseWatch
@@ -120,7 +120,7 @@ func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
 	var b strings.Builder
-	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: renewedNo, Queue: []waiter{}}).print(&b)
+	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: RenewedNo, Queue: []waiter{}}).print(&b)
 	narrow(t, b.String())
 	require.Contains(t, words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

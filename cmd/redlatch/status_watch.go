@@ -63,7 +63,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 			}
 			return s, s.complete(ctx, client, q.show)
 		}
-		if err := pause(ctx, min(left, q.look/4, lookEvery)); err != nil {
+		if err := pause(ctx, min(left, q.look/4, Interval)); err != nil {
 			return nil, err
 		}
 	}
@@ -71,22 +71,22 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 
 // once looks at the lock, and returns when that was answered.
 func (q *question) once(ctx context.Context, client *redlatch.Client, lease *leaseWatch) (*status, time.Time, error) {
-	seen, err := see(ctx, client, q.name)
+	seen, err := TakeSnapshot(ctx, client, q.name)
 	if err != nil {
-		return nil, seen.answered, err
+		return nil, seen.Answered, err
 	}
-	shape := shapeOf(seen.in)
+	shape := shapeOf(seen.Inspection)
 	if shape.Odd != "" {
-		return nil, seen.answered, hashOnly(q.name, shape.Odd)
+		return nil, seen.Answered, hashOnly(q.name, shape.Odd)
 	}
-	s := statusOf(seen.in, &shape, seen.answered)
+	s := statusOf(seen.Inspection, &shape, seen.Answered)
 	lease.sees(seen)
 	s.Renewed = lease.renewed()
-	return s, seen.answered, s.count(ctx, client)
+	return s, seen.Answered, s.count(ctx, client)
 }
 
 // waitsForRenewal reports whether it was asked for more than is known of the lease.
-func (q *question) waitsForRenewal(s *status) bool { return q.lease && s.Renewed == renewedUnknown }
+func (q *question) waitsForRenewal(s *status) bool { return q.lease && s.Renewed == RenewedUnknown }
 
 // count finds out who of the first in the queue listens.
 func (s *status) count(ctx context.Context, client *redlatch.Client) error {

@@ -62,7 +62,7 @@ func newUnlock(g *globals) *cobra.Command {
 	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
 	f.StringVar(&o.reason, "reason", "", "why, for the audit")
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
-	f.DurationVar(&o.look, "for", renewalLook, "how long to look whether the lease is renewed, at most")
+	f.DurationVar(&o.look, "for", RenewalLook, "how long to look whether the lease is renewed, at most")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	completesFiles(cmd, "audit-file")
 	return cmd
@@ -77,12 +77,12 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	defer log.close()
 	ctx := cmd.Context()
 	return reach(ctx, o.globals, name, func(srv *connect.Server, client *redlatch.Client) error {
-		first, err := see(ctx, client, name)
+		first, err := TakeSnapshot(ctx, client, name)
 		if err != nil {
 			return err
 		}
 		f := forcedOf(&first)
-		if first.in.Held() && !o.anyway && f.kind() == "" {
+		if first.Inspection.Held() && !o.anyway && f.kind() == "" {
 			f, first, err = o.examine(ctx, client, first)
 			if err != nil {
 				return err
@@ -99,20 +99,20 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 }
 
 // examine looks whether the holder lives.
-func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, first sighting) (*forced, sighting, error) {
+func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, first Snapshot) (*forced, Snapshot, error) {
 	limit := o.look
-	if first.in.TTL >= 0 {
-		limit = min(limit, renewalDue(first.in.TTL))
+	if first.Inspection.TTL >= 0 {
+		limit = min(limit, RenewalDue(first.Inspection.TTL))
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		output.Messagef(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
 	}
-	renewed, last, err := watchRenewal(ctx, client, first, o.look)
+	renewed, last, err := WatchRenewal(ctx, client, first, o.look)
 	if err != nil {
 		return nil, first, err
 	}
 	f := forcedOf(&last)
-	if f.Renewed = renewed; last.in.Held() && !first.sameHolders(&last) {
+	if f.Renewed = renewed; last.Inspection.Held() && !first.SameHolders(&last) {
 		f.changed = true
 	}
 	return f, last, nil
@@ -130,7 +130,7 @@ func (o *unlockOptions) refusal(f *forced) error {
 		return nil
 	case f.changed:
 		return f.refuse(codeRefused, refusedChanged, "lock %q changes hands: it is not stuck", f.Name)
-	case f.Renewed == renewedYes:
+	case f.Renewed == RenewedYes:
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now. "+
 			"--even-if-alive takes the lock all the same", f.Name)
 	case o.dead == "":
@@ -143,7 +143,7 @@ func (o *unlockOptions) refusal(f *forced) error {
 }
 
 // take asks the user, where there is one, looks once more, and takes the lock.
-func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen *sighting, f *forced, log *auditLog) error {
+func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen *Snapshot, f *forced, log *auditLog) error {
 	if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
 		f.print(os.Stderr)
 		o.shown = true
@@ -152,23 +152,23 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 		}
 	}
 	// Whatever took its time since the last look: the taking itself asks for nobody.
-	now, err := see(ctx, client, f.Name)
+	now, err := TakeSnapshot(ctx, client, f.Name)
 	if err != nil {
 		return err
 	}
 	switch {
-	case !now.in.Held(), o.anyway && !o.shown: // the taking finds out
-	case !seen.sameHolders(&now):
+	case !now.Inspection.Held(), o.anyway && !o.shown: // the taking finds out
+	case !seen.SameHolders(&now):
 		return f.refuse(codeRefused, refusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
-	case !o.anyway && seen.roseTo(&now):
-		f.Renewed = renewedYes
+	case !o.anyway && seen.RenewedBy(&now):
+		f.Renewed = RenewedYes
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
 	}
 	newLock, told := rlock.New, toldAll
 	switch {
-	case !now.readQueue():
+	case !now.ReadQueue():
 		told = toldPlain
-	case now.in.Waiting > 0:
+	case now.Inspection.Waiting > 0:
 		newLock, told = rfairlock.New, toldFirst
 	}
 	held, err := newLock(client, f.Name).ForceUnlock(ctx)

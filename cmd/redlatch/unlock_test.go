@@ -109,7 +109,7 @@ func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
 		var told map[string]any
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &told))
 		require.Equal(t, true, told["taken"])
-		require.Equal(t, renewedUnknown, told["renewed"])
+		require.Equal(t, RenewedUnknown, told["renewed"])
 		holder := told["holders"].([]any)[0].(map[string]any)
 		require.Equal(t, native, holder["owner"])
 		require.Equal(t, "redlatch", holder["client"])
@@ -253,7 +253,7 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
 	} {
 		name := heldBy(t, s, redisson, time.Minute)
-		seen, err := see(t.Context(), client, name)
+		seen, err := TakeSnapshot(t.Context(), client, name)
 		require.NoError(t, err)
 		change(name)
 		o := &unlockOptions{globals: &globals{}, dead: redisson, yes: true}

@@ -75,17 +75,17 @@ type forcedOwner struct {
 	Label string `json:"label,omitempty"`
 }
 
-func forcedOf(s *sighting) *forced {
-	f := &forced{Name: s.in.Name, Holders: []forcedOwner{}, Renewed: renewedUnknown, shape: shapeOf(s.in)}
-	if s.readQueue() {
-		waiting := s.in.Waiting
+func forcedOf(s *Snapshot) *forced {
+	f := &forced{Name: s.Inspection.Name, Holders: []forcedOwner{}, Renewed: RenewedUnknown, shape: shapeOf(s.Inspection)}
+	if s.ReadQueue() {
+		waiting := s.Inspection.Waiting
 		f.Waiting = &waiting
 	}
 	for _, h := range f.shape.Holders {
 		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, client: clientOf(h.Owner), Count: count(h.Count)})
 	}
-	if s.in.Held() && s.in.TTL >= 0 {
-		left := s.in.TTL.Milliseconds()
+	if s.Inspection.Held() && s.Inspection.TTL >= 0 {
+		left := s.Inspection.TTL.Milliseconds()
 		f.TTLMillis = &left
 	}
 	return f
@@ -140,7 +140,7 @@ func (f *forced) doubt() string {
 	switch {
 	case f.TTLMillis == nil:
 		return "the lock has no lease, so there is nothing to renew"
-	case f.Renewed == renewedNo:
+	case f.Renewed == RenewedNo:
 		return "its lease is not renewed, but it may have a lease of its own, or be cut off"
 	}
 	return "whether its lease is renewed was not looked at for long enough"
@@ -151,9 +151,9 @@ func (f *forced) lease() string {
 	switch {
 	case f.TTLMillis == nil:
 		return "none: it stays until somebody frees it"
-	case f.Renewed == renewedYes:
+	case f.Renewed == RenewedYes:
 		return output.Millis(*f.TTLMillis) + " left, renewed"
-	case f.Renewed == renewedNo:
+	case f.Renewed == RenewedNo:
 		return output.Millis(*f.TTLMillis) + " left, not renewed when it was due"
 	}
 	return output.Millis(*f.TTLMillis) + " left, fixed or renewed"

@@ -61,7 +61,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 			return err
 		}
 	}
-	next := time.NewTimer(lookEvery)
+	next := time.NewTimer(Interval)
 	defer next.Stop()
 	for {
 		select {
@@ -82,7 +82,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 			began := time.Now()
 			f.lookAt(ctx, func(*followed) bool { return true })
 			f.forget(began)
-			next.Reset(max(lookEvery, listing.PauseFactor*time.Since(began)))
+			next.Reset(max(Interval, listing.PauseFactor*time.Since(began)))
 		case <-ctx.Done():
 			return nil
 		}
