@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -37,7 +38,7 @@ Exit codes:
 type evicted struct {
 	Name  string `json:"name"`
 	Owner string `json:"owner"`
-	client
+	inspect.Client
 	Position int `json:"position"`
 	// DeadlineMillis is how far its deadline was away, as in waiter.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
@@ -49,7 +50,7 @@ type evicted struct {
 // nextInQueue is who comes next.
 type nextInQueue struct {
 	Owner string `json:"owner"`
-	client
+	inspect.Client
 	// Woken is true when the lock was free, so that it was sent its wake-up.
 	Woken bool `json:"woken"`
 }
@@ -108,7 +109,7 @@ func notEvicted(name, owner string, err error) error {
 			"--even-if-alive takes it out all the same; it then queues anew, as the last", name, who)
 	case errors.Is(err, redlatch.ErrNotCounted):
 		return exitf(1, "lock %q: whether %s is alive cannot be told: %s. "+
-			"If you know that it is dead, use --even-if-alive", name, who, uncounted(err))
+			"If you know that it is dead, use --even-if-alive", name, who, inspect.NotCounted(err))
 	case errors.Is(err, redlatch.ErrNotQueued):
 		return exitf(1, "lock %q: %s is not in the queue. `redlatch status` shows who is", name, who)
 	}
@@ -121,14 +122,14 @@ func notEvicted(name, owner string, err error) error {
 
 func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
 	out := &evicted{
-		Name: name, Owner: e.Text, client: clientOf(e.Text), Position: e.Position, Subscribed: e.Subscribed.String(),
+		Name: name, Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: e.Subscribed.String(),
 	}
 	if !e.Deadline.IsZero() {
 		left := e.Deadline.Sub(now).Milliseconds()
 		out.DeadlineMillis = &left
 	}
 	if e.Next != "" {
-		out.Next = &nextInQueue{Owner: e.Next, client: clientOf(e.Next), Woken: e.Woken}
+		out.Next = &nextInQueue{Owner: e.Next, Client: inspect.ClientOf(e.Next), Woken: e.Woken}
 	}
 	return out
 }

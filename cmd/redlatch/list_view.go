@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
@@ -19,8 +20,8 @@ type listed struct {
 	Kind string `json:"kind"`
 	Held bool   `json:"held"`
 	// Mode is what a read/write lock is held for, "read" or "write".
-	Mode    string   `json:"mode,omitempty"`
-	Holders []holder `json:"holders"`
+	Mode    string           `json:"mode,omitempty"`
+	Holders []inspect.Holder `json:"holders"`
 	// More says that there are holders that are not told.
 	More bool `json:"more_holders,omitempty"`
 	// TTLMillis is as in status.
@@ -33,24 +34,24 @@ type listed struct {
 // listedNext is the first in a queue.
 type listedNext struct {
 	Owner string `json:"owner"`
-	client
+	inspect.Client
 	Label string `json:"label,omitempty"`
 }
 
 func listedOf(l *listing.Lock) *listed {
 	out := &listed{
-		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []holder{}, More: l.More,
+		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
 		Queue: l.Queue,
 	}
 	for _, h := range l.Holders {
-		out.Holders = append(out.Holders, holderOf(h, l.Kind))
+		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
 	}
 	if out.Held && l.TTL >= 0 {
 		ms := l.TTL.Milliseconds()
 		out.TTLMillis = &ms
 	}
 	if l.Next != "" {
-		out.Next = &listedNext{Owner: l.Next, client: clientOf(l.Next), Label: l.NextLabel}
+		out.Next = &listedNext{Owner: l.Next, Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
 	}
 	return out
 }
@@ -90,7 +91,7 @@ func rowOf(l *listing.Lock) row {
 		}
 	}
 	if r.free {
-		next := short(l.Next)
+		next := inspect.ShortOwner(l.Next)
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}
@@ -109,7 +110,7 @@ func holdersOf(l *listing.Lock) string {
 	case n > 0:
 		others = fmt.Sprintf(" +%d", n)
 	}
-	return sanitize.Truncate(short(l.Holders[0].Owner), holderWidth-len(others)) + others
+	return sanitize.Truncate(inspect.ShortOwner(l.Holders[0].Owner), holderWidth-len(others)) + others
 }
 
 // lines returns the row as it is shown.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
 )
@@ -31,7 +32,7 @@ func (l *lister) again(ctx context.Context) error {
 			lines = []string{err.Error()}
 		}
 		draw(lines)
-		if pause(ctx, max(l.every, listing.PauseFactor*time.Since(began))) != nil {
+		if inspect.Pause(ctx, max(l.every, listing.PauseFactor*time.Since(began))) != nil {
 			return nil
 		}
 	}

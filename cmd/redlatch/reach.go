@@ -7,6 +7,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
 )
 
 // with connects for one question about a lock, and tells what went wrong in one line
@@ -31,12 +32,12 @@ func reach(ctx context.Context, g *globals, name string, do func(*connect.Server
 	defer func() { _ = client.Close() }() // it only asked
 	err = do(srv, client)
 	var said *exitError
-	var other *noLock
+	var other *inspect.NotLock
 	switch {
 	case err == nil, errors.As(err, &said), errors.As(err, &other):
 		return err
 	case errors.Is(err, redlatch.ErrWrongType):
-		return wrongType(ctx, srv, name)
+		return inspect.WrongType(ctx, srv, name)
 	}
 	return srv.Problem(err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -281,7 +282,7 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return exitf(o.conflict, "lock %q is held by somebody else", name)
 	case errors.Is(err, redlatch.ErrWrongType):
-		return &exitError{code: runner.CodeFailed, err: wrongType(ctx, srv, name)}
+		return &exitError{code: runner.CodeFailed, err: inspect.WrongType(ctx, srv, name)}
 	case connect.Denied(err):
 		return exitf(runner.CodeFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &other):

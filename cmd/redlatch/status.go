@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
 )
 
 // aMoment is for how long a free lock with a queue is looked at before that is
@@ -36,7 +37,7 @@ func newStatus(g *globals) *cobra.Command {
 			}
 			q.name, q.lease = args[0], cmd.Flags().Changed("for")
 			s, err := q.ask(cmd.Context(), g)
-			var other *noLock
+			var other *inspect.NotLock
 			if asJSON && errors.As(err, &other) {
 				_ = printJSON(cmd, other) // the error says it, too
 			}
@@ -74,7 +75,7 @@ type question struct {
 // server.
 func (q *question) ask(ctx context.Context, g *globals) (s *status, err error) {
 	err = reach(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
-		if err := glance(ctx, srv, q.name); err != nil {
+		if err := inspect.Glance(ctx, srv, q.name); err != nil {
 			return err
 		}
 		if s, err = q.watch(ctx, client); err == nil {

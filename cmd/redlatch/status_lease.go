@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/rlock"
 )
 
 // leaseWatch is what was seen of one hold.
 type leaseWatch struct {
-	first, last Snapshot
+	first, last inspect.Snapshot
 	rose        bool
 }
 
 // sees takes a look in. A holder that has entered again, or left once, may have set the
 // lease by that: it is watched from then on.
-func (w *leaseWatch) sees(now Snapshot) {
+func (w *leaseWatch) sees(now inspect.Snapshot) {
 	switch {
 	case !now.Inspection.Held() || now.Inspection.TTL < 0:
 		*w = leaseWatch{}
@@ -47,11 +48,11 @@ func (w *leaseWatch) renewed() string {
 	case w.first.Inspection == nil:
 		return ""
 	case w.rose:
-		return RenewedYes
-	case w.last.Answered.Sub(w.first.Answered) >= RenewalDue(w.first.Inspection.TTL):
-		return RenewedNo
+		return inspect.RenewedYes
+	case w.last.Answered.Sub(w.first.Answered) >= inspect.RenewalDue(w.first.Inspection.TTL):
+		return inspect.RenewedNo
 	}
-	return RenewedUnknown
+	return inspect.RenewedUnknown
 }
 
 // lease tells people of the lease.
@@ -59,13 +60,13 @@ func (s *status) lease() string {
 	left := time.Duration(*s.TTLMillis) * time.Millisecond
 	said := output.Millis(*s.TTLMillis) + " left"
 	switch s.Renewed {
-	case RenewedYes:
+	case inspect.RenewedYes:
 		return said + ", renewed"
-	case RenewedNo:
+	case inspect.RenewedNo:
 		return said + ", not renewed when due: fixed, or the holder is gone"
-	case RenewedUnknown:
+	case inspect.RenewedUnknown:
 		return fmt.Sprintf("%s, fixed or unknown (--for %s would tell)", said,
-			(RenewalDue(left) + Interval).Truncate(time.Second))
+			(inspect.RenewalDue(left) + inspect.Interval).Truncate(time.Second))
 	}
 	return said
 }

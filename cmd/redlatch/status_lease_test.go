@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -17,28 +18,28 @@ import (
 
 func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
 	t.Parallel()
-	look := func(second int, owner, count string, left time.Duration) Snapshot {
+	look := func(second int, owner, count string, left time.Duration) inspect.Snapshot {
 		at := time.Unix(int64(second), 0)
-		return Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), Inspection: &rlock.Inspection{
+		return inspect.Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), Inspection: &rlock.Inspection{
 			TTL: left, Holders: []rlock.Holder{{Text: owner, CountText: count}},
 		}}
 	}
 	const s = time.Second
 	for what, c := range map[string]struct {
-		looks []Snapshot
+		looks []inspect.Snapshot
 		want  string
 	}{
-		"once":             {[]Snapshot{look(0, "a", "1", 30*s)}, RenewedUnknown},
-		"not due yet":      {[]Snapshot{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, RenewedUnknown},
-		"not when due":     {[]Snapshot{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, RenewedNo},
-		"set anew":         {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, RenewedYes},
-		"set anew, not up": {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, RenewedYes},
-		"set anew before":  {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, RenewedYes},
-		"entered again":    {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, RenewedUnknown},
-		"another's":        {[]Snapshot{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, RenewedUnknown},
-		"without a lease":  {[]Snapshot{look(0, "a", "1", codec.NoTTL)}, ""},
+		"once":             {[]inspect.Snapshot{look(0, "a", "1", 30*s)}, inspect.RenewedUnknown},
+		"not due yet":      {[]inspect.Snapshot{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, inspect.RenewedUnknown},
+		"not when due":     {[]inspect.Snapshot{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, inspect.RenewedNo},
+		"set anew":         {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, inspect.RenewedYes},
+		"set anew, not up": {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, inspect.RenewedYes},
+		"set anew before":  {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, inspect.RenewedYes},
+		"entered again":    {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, inspect.RenewedUnknown},
+		"another's":        {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, inspect.RenewedUnknown},
+		"without a lease":  {[]inspect.Snapshot{look(0, "a", "1", codec.NoTTL)}, ""},
 		"free meanwhile": {
-			[]Snapshot{look(0, "a", "1", 20*s), {Inspection: &rlock.Inspection{}}, look(2, "a", "1", 30*s)}, RenewedUnknown,
+			[]inspect.Snapshot{look(0, "a", "1", 20*s), {Inspection: &rlock.Inspection{}}, look(2, "a", "1", 30*s)}, inspect.RenewedUnknown,
 		},
 	} {
 		var w leaseWatch
@@ -120,7 +121,7 @@ func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
 	var b strings.Builder
-	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: RenewedNo, Queue: []waiter{}}).print(&b)
+	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: inspect.RenewedNo, Queue: []waiter{}}).print(&b)
 	narrow(t, b.String())
 	require.Contains(t, words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -99,11 +100,11 @@ $`, got.stdout)
 		require.Len(t, as.Queue, 3)
 		require.InDelta(t, time.Hour.Milliseconds(), *as.Queue[0].DeadlineMillis, 30_000)
 		require.InDelta(t, -time.Minute.Milliseconds(), *as.Queue[1].DeadlineMillis, 30_000)
-		require.Equal(t, waiter{Position: 3, Owner: native, Subscribed: "no", client: clientOf(native)}, as.Queue[2])
+		require.Equal(t, waiter{Position: 3, Owner: native, Subscribed: "no", Client: inspect.ClientOf(native)}, as.Queue[2])
 		require.Equal(t, "redlatch", as.Queue[2].Kind)
 		require.Equal(t, since, as.Queue[2].Started.Format(time.RFC3339))
 		require.Equal(t, "yes", as.Queue[0].Subscribed)
-		require.Equal(t, client{Kind: "redisson"}, as.Queue[0].client)
+		require.Equal(t, inspect.Client{Kind: "redisson"}, as.Queue[0].Client)
 		require.Nil(t, as.Why)
 		require.Empty(t, as.Note)
 		require.Empty(t, as.Uncounted)
@@ -148,7 +149,7 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
 	t.Parallel()
 	in := &rlock.Inspection{Name: "x", Kind: "plain", Holders: []rlock.Holder{{Text: redisson, CountText: "1"}}}
-	shape := shapeOf(in)
+	shape := inspect.ShapeOf(in)
 	s := statusOf(in, &shape, time.Now())
 	require.NotNil(t, s.TTLMillis, "held, and about to be free")
 	require.Zero(t, *s.TTLMillis)

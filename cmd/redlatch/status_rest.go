@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -152,7 +153,7 @@ func (s *status) unread(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	if s.Uncounted == "" {
-		s.Uncounted = uncounted(err)
+		s.Uncounted = inspect.NotCounted(err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -135,7 +136,7 @@ func TestWhoIsQueuedAllTheWhileIsToldOnce(t *testing.T) {
 		for i := range random.IntN(2000) {
 			at.queue = append(at.queue, fmt.Sprint("owner-", i))
 		}
-		seen := slices.Clone(at.queue[:min(Places, len(at.queue))])
+		seen := slices.Clone(at.queue[:min(inspect.Places, len(at.queue))])
 		begun := slices.Clone(at.queue)
 		most := []int{1, 3, overlap, 300, 2000}[seed%5] // how many leave at once
 		came := 0
@@ -171,9 +172,9 @@ func TestAQueueThatDoesNotMoveIsReadInFewParts(t *testing.T) {
 	for i := range 5000 {
 		at.queue = append(at.queue, fmt.Sprint(i))
 	}
-	rest, err := readBehind(at.queue[:Places], at.read)
+	rest, err := readBehind(at.queue[:inspect.Places], at.read)
 	require.NoError(t, err)
-	require.Len(t, rest, 5000-Places)
+	require.Len(t, rest, 5000-inspect.Places)
 	require.LessOrEqual(t, at.reads, 5000/(partOf-overlap)+1)
 }
 

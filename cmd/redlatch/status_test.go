@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -51,7 +52,7 @@ func TestStatusTellsPrograms(t *testing.T) {
 	got = finish(t, s.URL(), "status", "--json", name)
 	require.Equal(t, 0, got.code)
 	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000),\n`, got.stdout)
-	text, err := count("many").MarshalJSON()
+	text, err := inspect.Count("many").MarshalJSON()
 	require.NoError(t, err)
 	require.JSONEq(t, `"many"`, string(text), "unlock shows what is no lock as it is")
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
@@ -19,8 +20,8 @@ type status struct {
 	Kind string `json:"kind,omitempty"`
 	Held bool   `json:"held"`
 	// Mode is what a read/write lock is held for, "read" or "write".
-	Mode    string   `json:"mode,omitempty"`
-	Holders []holder `json:"holders"`
+	Mode    string           `json:"mode,omitempty"`
+	Holders []inspect.Holder `json:"holders"`
 	// TTLMillis is what the lease has left, nil when the lock is free or has none.
 	TTLMillis *int64 `json:"ttl_ms"`
 	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
@@ -52,22 +53,22 @@ type waiter struct {
 	// when there is none.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
 	Subscribed     string `json:"subscribed"`
-	client
+	inspect.Client
 	// Label is that of the owner's client, empty when it has none.
 	Label string `json:"label,omitempty"`
 }
 
 // statusOf makes a status of what was seen just now.
 func statusOf(in *rlock.Inspection, shape *listing.Shape, now time.Time) *status {
-	s := &status{Name: in.Name, Kind: string(shape.Kind), Held: in.Held(), Mode: shape.Mode, Holders: []holder{}}
+	s := &status{Name: in.Name, Kind: string(shape.Kind), Held: in.Held(), Mode: shape.Mode, Holders: []inspect.Holder{}}
 	for _, h := range shape.Holders {
-		s.Holders = append(s.Holders, holderOf(h, shape.Kind))
+		s.Holders = append(s.Holders, inspect.HolderOf(h, shape.Kind))
 	}
 	if s.Held && in.TTL >= 0 {
 		left := in.TTL.Milliseconds()
 		s.TTLMillis = &left
 	}
-	if in.Kind != kindFair {
+	if in.Kind != inspect.KindFair {
 		return s
 	}
 	s.Queue, s.QueueLength = []waiter{}, &in.Waiting
@@ -81,7 +82,7 @@ func statusOf(in *rlock.Inspection, shape *listing.Shape, now time.Time) *status
 }
 
 func waiterOf(q *rlock.Waiter, place int, now time.Time) waiter {
-	w := waiter{Position: place, Owner: q.Text, Subscribed: q.Subscribed.String(), client: clientOf(q.Text)}
+	w := waiter{Position: place, Owner: q.Text, Subscribed: q.Subscribed.String(), Client: inspect.ClientOf(q.Text)}
 	if !q.Deadline.IsZero() {
 		left := q.Deadline.Sub(now).Milliseconds()
 		w.DeadlineMillis = &left
@@ -116,7 +117,7 @@ func (s *status) print(w io.Writer) {
 }
 
 // whoIs says what there is to say of a holder beside its owner and count.
-func whoIs(h *holder) string {
+func whoIs(h *inspect.Holder) string {
 	said := h.String()
 	switch {
 	case h.Mode == "write":
@@ -145,7 +146,7 @@ func (s *status) printQueue(w io.Writer) {
 	for i := range s.Queue {
 		q := &s.Queue[i]
 		fmt.Fprint(w, output.Beside(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
-		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.labelled(q.Label)))
+		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
 	}
 	if s.More != nil {
 		fmt.Fprint(w, output.Indented("", s.More.String()+" (--waiters 0 shows all)"))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -25,7 +26,7 @@ type why struct {
 	Reason string `json:"reason"`
 	// Owner is the first in the queue.
 	Owner string `json:"owner"`
-	client
+	inspect.Client
 	// FirstMillis is for how long it was seen to be the first while the lock was
 	// free.
 	FirstMillis int64 `json:"first_for_ms"`
@@ -63,7 +64,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 			}
 			return s, s.complete(ctx, client, q.show)
 		}
-		if err := pause(ctx, min(left, q.look/4, Interval)); err != nil {
+		if err := inspect.Pause(ctx, min(left, q.look/4, inspect.Interval)); err != nil {
 			return nil, err
 		}
 	}
@@ -71,13 +72,13 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 
 // once looks at the lock, and returns when that was answered.
 func (q *question) once(ctx context.Context, client *redlatch.Client, lease *leaseWatch) (*status, time.Time, error) {
-	seen, err := TakeSnapshot(ctx, client, q.name)
+	seen, err := inspect.TakeSnapshot(ctx, client, q.name)
 	if err != nil {
 		return nil, seen.Answered, err
 	}
-	shape := shapeOf(seen.Inspection)
+	shape := inspect.ShapeOf(seen.Inspection)
 	if shape.Odd != "" {
-		return nil, seen.Answered, hashOnly(q.name, shape.Odd)
+		return nil, seen.Answered, inspect.NotLockHash(q.name, shape.Odd)
 	}
 	s := statusOf(seen.Inspection, &shape, seen.Answered)
 	lease.sees(seen)
@@ -86,7 +87,9 @@ func (q *question) once(ctx context.Context, client *redlatch.Client, lease *lea
 }
 
 // waitsForRenewal reports whether it was asked for more than is known of the lease.
-func (q *question) waitsForRenewal(s *status) bool { return q.lease && s.Renewed == RenewedUnknown }
+func (q *question) waitsForRenewal(s *status) bool {
+	return q.lease && s.Renewed == inspect.RenewedUnknown
+}
 
 // count finds out who of the first in the queue listens.
 func (s *status) count(ctx context.Context, client *redlatch.Client) error {
@@ -110,7 +113,7 @@ func (s *status) front(n int) []string {
 // but who does not may listen elsewhere.
 func (s *status) take(part []waiter, counts []int64, err error) {
 	if err != nil {
-		s.Uncounted = uncounted(err)
+		s.Uncounted = inspect.NotCounted(err)
 	}
 	for i := range part {
 		q := &part[i]
@@ -149,7 +152,7 @@ func (v *vigil) sees(first *waiter, asked, answered time.Time) {
 // explain says why the lock is not taken, by what was seen until now.
 func (s *status) explain(head *vigil, now time.Time) {
 	first := &s.Queue[0]
-	w := &why{Owner: first.Owner, client: first.client, FirstMillis: now.Sub(head.since).Milliseconds()}
+	w := &why{Owner: first.Owner, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
 	if !head.absent.IsZero() {
 		ms := max(0, now.Sub(head.absent).Milliseconds())
 		w.AbsentMillis = &ms
@@ -171,7 +174,7 @@ func (s *status) explain(head *vigil, now time.Time) {
 func (s *status) words(w *why) string {
 	who := "the first in the queue, " + sanitize.Word(w.Owner)
 	if w.Kind != "unknown" {
-		who += " (" + w.name() + "),"
+		who += " (" + w.Name() + "),"
 	} else {
 		who += ","
 	}

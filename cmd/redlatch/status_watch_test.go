@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -76,7 +77,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 			require.Regexp(t, says, as.Note)
 			require.Equal(t, c.reason, as.Why.Reason)
 			require.Equal(t, c.owner, as.Why.Owner)
-			require.Equal(t, clientOf(c.owner), as.Why.client)
+			require.Equal(t, inspect.ClientOf(c.owner), as.Why.Client)
 			require.GreaterOrEqual(t, as.Why.FirstMillis, aMoment.Milliseconds(), "it was looked at for a moment")
 			require.Equal(t, c.listens, as.Why.AbsentMillis == nil)
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -62,7 +63,7 @@ func newUnlock(g *globals) *cobra.Command {
 	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
 	f.StringVar(&o.reason, "reason", "", "why, for the audit")
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
-	f.DurationVar(&o.look, "for", RenewalLook, "how long to look whether the lease is renewed, at most")
+	f.DurationVar(&o.look, "for", inspect.RenewalLook, "how long to look whether the lease is renewed, at most")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	completesFiles(cmd, "audit-file")
 	return cmd
@@ -77,7 +78,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	defer log.close()
 	ctx := cmd.Context()
 	return reach(ctx, o.globals, name, func(srv *connect.Server, client *redlatch.Client) error {
-		first, err := TakeSnapshot(ctx, client, name)
+		first, err := inspect.TakeSnapshot(ctx, client, name)
 		if err != nil {
 			return err
 		}
@@ -99,15 +100,15 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 }
 
 // examine looks whether the holder lives.
-func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, first Snapshot) (*forced, Snapshot, error) {
+func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, first inspect.Snapshot) (*forced, inspect.Snapshot, error) {
 	limit := o.look
 	if first.Inspection.TTL >= 0 {
-		limit = min(limit, RenewalDue(first.Inspection.TTL))
+		limit = min(limit, inspect.RenewalDue(first.Inspection.TTL))
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		output.Messagef(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
 	}
-	renewed, last, err := WatchRenewal(ctx, client, first, o.look)
+	renewed, last, err := inspect.WatchRenewal(ctx, client, first, o.look)
 	if err != nil {
 		return nil, first, err
 	}
@@ -130,7 +131,7 @@ func (o *unlockOptions) refusal(f *forced) error {
 		return nil
 	case f.changed:
 		return f.refuse(codeRefused, refusedChanged, "lock %q changes hands: it is not stuck", f.Name)
-	case f.Renewed == RenewedYes:
+	case f.Renewed == inspect.RenewedYes:
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now. "+
 			"--even-if-alive takes the lock all the same", f.Name)
 	case o.dead == "":
@@ -143,7 +144,7 @@ func (o *unlockOptions) refusal(f *forced) error {
 }
 
 // take asks the user, where there is one, looks once more, and takes the lock.
-func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen *Snapshot, f *forced, log *auditLog) error {
+func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen *inspect.Snapshot, f *forced, log *auditLog) error {
 	if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
 		f.print(os.Stderr)
 		o.shown = true
@@ -152,7 +153,7 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 		}
 	}
 	// Whatever took its time since the last look: the taking itself asks for nobody.
-	now, err := TakeSnapshot(ctx, client, f.Name)
+	now, err := inspect.TakeSnapshot(ctx, client, f.Name)
 	if err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 	case !seen.SameHolders(&now):
 		return f.refuse(codeRefused, refusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
 	case !o.anyway && seen.RenewedBy(&now):
-		f.Renewed = RenewedYes
+		f.Renewed = inspect.RenewedYes
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
 	}
 	newLock, told := rlock.New, toldAll

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -109,7 +110,7 @@ func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
 		var told map[string]any
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &told))
 		require.Equal(t, true, told["taken"])
-		require.Equal(t, RenewedUnknown, told["renewed"])
+		require.Equal(t, inspect.RenewedUnknown, told["renewed"])
 		holder := told["holders"].([]any)[0].(map[string]any)
 		require.Equal(t, native, holder["owner"])
 		require.Equal(t, "redlatch", holder["client"])
@@ -253,7 +254,7 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
 	} {
 		name := heldBy(t, s, redisson, time.Minute)
-		seen, err := TakeSnapshot(t.Context(), client, name)
+		seen, err := inspect.TakeSnapshot(t.Context(), client, name)
 		require.NoError(t, err)
 		change(name)
 		o := &unlockOptions{globals: &globals{}, dead: redisson, yes: true}

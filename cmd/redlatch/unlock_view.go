@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
@@ -70,19 +71,19 @@ type forced struct {
 // forcedOwner is who loses the lock.
 type forcedOwner struct {
 	Owner string `json:"owner"`
-	client
-	Count count  `json:"count"`
-	Label string `json:"label,omitempty"`
+	inspect.Client
+	Count inspect.Count `json:"count"`
+	Label string        `json:"label,omitempty"`
 }
 
-func forcedOf(s *Snapshot) *forced {
-	f := &forced{Name: s.Inspection.Name, Holders: []forcedOwner{}, Renewed: RenewedUnknown, shape: shapeOf(s.Inspection)}
+func forcedOf(s *inspect.Snapshot) *forced {
+	f := &forced{Name: s.Inspection.Name, Holders: []forcedOwner{}, Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOf(s.Inspection)}
 	if s.ReadQueue() {
 		waiting := s.Inspection.Waiting
 		f.Waiting = &waiting
 	}
 	for _, h := range f.shape.Holders {
-		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, client: clientOf(h.Owner), Count: count(h.Count)})
+		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, Client: inspect.ClientOf(h.Owner), Count: inspect.Count(h.Count)})
 	}
 	if s.Inspection.Held() && s.Inspection.TTL >= 0 {
 		left := s.Inspection.TTL.Milliseconds()
@@ -140,7 +141,7 @@ func (f *forced) doubt() string {
 	switch {
 	case f.TTLMillis == nil:
 		return "the lock has no lease, so there is nothing to renew"
-	case f.Renewed == RenewedNo:
+	case f.Renewed == inspect.RenewedNo:
 		return "its lease is not renewed, but it may have a lease of its own, or be cut off"
 	}
 	return "whether its lease is renewed was not looked at for long enough"
@@ -151,9 +152,9 @@ func (f *forced) lease() string {
 	switch {
 	case f.TTLMillis == nil:
 		return "none: it stays until somebody frees it"
-	case f.Renewed == RenewedYes:
+	case f.Renewed == inspect.RenewedYes:
 		return output.Millis(*f.TTLMillis) + " left, renewed"
-	case f.Renewed == RenewedNo:
+	case f.Renewed == inspect.RenewedNo:
 		return output.Millis(*f.TTLMillis) + " left, not renewed when it was due"
 	}
 	return output.Millis(*f.TTLMillis) + " left, fixed or renewed"
@@ -163,7 +164,7 @@ func (f *forced) lease() string {
 func (f *forced) describe() string {
 	var all []string
 	for _, h := range f.Holders {
-		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.labelled(h.Label), sanitize.Word(string(h.Count))))
+		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Labelled(h.Label), sanitize.Word(string(h.Count))))
 	}
 	return strings.Join(all, ", ") + ", lease " + f.lease()
 }
@@ -191,7 +192,7 @@ func (f *forced) print(w io.Writer) {
 	fmt.Fprintf(w, "lock %q is held\n", f.Name)
 	for _, h := range f.Holders {
 		fmt.Fprint(w, output.Beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
-		fmt.Fprint(w, output.Indented("", h.labelled(h.Label)))
+		fmt.Fprint(w, output.Indented("", h.Labelled(h.Label)))
 	}
 	fmt.Fprintf(w, "  lease  %s\n", f.lease())
 	switch {

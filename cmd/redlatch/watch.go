@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
 )
 
@@ -70,7 +71,7 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 	defer func() { _ = client.Close() }() // it only asked
 	if w.single {
-		if err := glance(ctx, w.srv, w.pattern); err != nil {
+		if err := inspect.Glance(ctx, w.srv, w.pattern); err != nil {
 			return err
 		}
 	}
@@ -147,7 +148,7 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 		if err := w.search(ctx, func(name string) { tell(discovery{name: name}) }); err != nil {
 			tell(discovery{err: err})
 		}
-		if pause(ctx, max(findEvery, listing.PauseFactor*time.Since(began))) != nil {
+		if inspect.Pause(ctx, max(findEvery, listing.PauseFactor*time.Since(began))) != nil {
 			return
 		}
 	}

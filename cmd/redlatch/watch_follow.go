@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/rlock"
@@ -61,7 +62,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 			return err
 		}
 	}
-	next := time.NewTimer(Interval)
+	next := time.NewTimer(inspect.Interval)
 	defer next.Stop()
 	for {
 		select {
@@ -82,7 +83,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 			began := time.Now()
 			f.lookAt(ctx, func(*followed) bool { return true })
 			f.forget(began)
-			next.Reset(max(Interval, listing.PauseFactor*time.Since(began)))
+			next.Reset(max(inspect.Interval, listing.PauseFactor*time.Since(began)))
 		case <-ctx.Done():
 			return nil
 		}
@@ -183,23 +184,23 @@ func (f *follower) try(ctx context.Context, l *followed) {
 
 // look looks at a lock and tells what has happened to it.
 func (f *follower) look(ctx context.Context, l *followed) error {
-	in, err := inspect(ctx, f.client, l.Name, followedPlaces)
+	in, err := inspect.Lock(ctx, f.client, l.Name, followedPlaces)
 	switch {
 	case errors.Is(err, redlatch.ErrWrongType) && !f.single:
 		f.drop(l.Name)
 		return nil
 	case errors.Is(err, redlatch.ErrWrongType):
-		return wrongType(ctx, f.srv, l.Name)
+		return inspect.WrongType(ctx, f.srv, l.Name)
 	case err != nil:
 		return f.srv.Problem(err)
 	}
-	shape := shapeOf(in)
+	shape := inspect.ShapeOf(in)
 	switch {
 	case shape.Odd != "" && !f.single:
 		f.drop(l.Name)
 		return nil
 	case shape.Odd != "":
-		return hashOnly(l.Name, shape.Odd)
+		return inspect.NotLockHash(l.Name, shape.Odd)
 	}
 	s := sightOf(in, &shape)
 	f.listen(ctx, l.Name, s.Queue)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"github.com/redlatch/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"time"
@@ -15,11 +16,11 @@ type told struct {
 	Name  string    `json:"name"`
 	Event string    `json:"event"`
 	Owner string    `json:"owner,omitempty"`
-	*client
+	*inspect.Client
 	Label string `json:"label,omitempty"`
 	// From is who had the lock before.
-	From  string `json:"from,omitempty"`
-	Count count  `json:"count,omitempty"`
+	From  string        `json:"from,omitempty"`
+	Count inspect.Count `json:"count,omitempty"`
 	// LeaseMillis is what the lease has left, nil when it has none or it is not the
 	// owner's.
 	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
@@ -31,12 +32,12 @@ type told struct {
 
 func toldOf(e *follow.Event, label string) *told {
 	t := &told{
-		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: count(e.Count),
+		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count),
 		Place: e.Place, Queue: e.Queue, Messages: e.Messages,
 	}
 	if e.Owner != "" {
-		c := clientOf(e.Owner)
-		t.client = &c
+		c := inspect.ClientOf(e.Owner)
+		t.Client = &c
 	}
 	if e.Count != "" && e.Lease >= 0 {
 		ms := e.Lease.Milliseconds()
@@ -66,20 +67,20 @@ func eventLine(e *follow.Event, label string, named bool) string {
 func eventWords(e *follow.Event) string {
 	who := "by whom is not known"
 	if e.Owner != "" {
-		who = short(e.Owner)
+		who = inspect.ShortOwner(e.Owner)
 	}
 	switch e.What {
 	case follow.Free:
 		if e.Queue == 0 {
 			return "nobody is queued"
 		}
-		return fmt.Sprintf("%d queued, next %s", e.Queue, short(e.Next))
+		return fmt.Sprintf("%d queued, next %s", e.Queue, inspect.ShortOwner(e.Next))
 	case follow.Held:
 		return fmt.Sprintf("%s, count %s, %s", who, sanitize.Word(e.Count), leaseWords(e))
 	case follow.Taken:
 		return who + ", " + leaseWords(e)
 	case follow.Passed:
-		return who + " from " + number(e.From)
+		return who + " from " + inspect.OwnerNumber(e.From)
 	case follow.Entered, follow.Left:
 		return who + ", count " + sanitize.Word(e.Count)
 	case follow.Queued:

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"context"
@@ -15,8 +15,9 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// noLock says that a name is that of something else, to people as an error.
-type noLock struct {
+// NotLock says that a name is that of something else, to people as an error.
+type NotLock struct {
+	// Name is the name that was asked for.
 	Name string `json:"name"`
 	// Fault is what is wrong, one of the constants.
 	Fault string `json:"error"`
@@ -29,25 +30,26 @@ type noLock struct {
 
 // What is wrong with a name.
 const (
-	faultShape = "no_lock"    // a hash of something else
-	faultType  = "wrong_type" // a key of another type
+	FaultShape = "no_lock"    // a hash of something else
+	FaultType  = "wrong_type" // a key of another type
 )
 
-func (n *noLock) Error() string {
-	if n.Fault == faultShape {
+// Error says what the key is.
+func (n *NotLock) Error() string {
+	if n.Fault == FaultShape {
 		return fmt.Sprintf("%q is a hash, but no lock: %s", n.Name, n.Why)
 	}
 	return fmt.Sprintf("the key %q holds a %s, and %s: something else uses this name", n.Key, n.Type, n.Why)
 }
 
-// hashOnly is a hash that is no lock.
-func hashOnly(name, why string) error {
-	return &noLock{Name: name, Fault: faultShape, Key: name, Type: "hash", Why: why}
+// NotLockHash returns the error for a hash that is not a lock.
+func NotLockHash(name, why string) error {
+	return &NotLock{Name: name, Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }
 
-// glance returns an error if the name is that of a hash that is no lock. It is short
+// Glance returns an error if the name is that of a hash that is no lock. It is short
 // for the server: an inspection reads all of a hash.
-func glance(ctx context.Context, srv *connect.Server, name string) error {
+func Glance(ctx context.Context, srv *connect.Server, name string) error {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return err
@@ -58,13 +60,13 @@ func glance(ctx context.Context, srv *connect.Server, name string) error {
 	case err != nil:
 		return srv.Problem(err)
 	case odd != "":
-		return hashOnly(name, odd)
+		return NotLockHash(name, odd)
 	}
 	return nil
 }
 
-// wrongType finds out which key holds what it should not.
-func wrongType(ctx context.Context, srv *connect.Server, name string) error {
+// WrongType finds out which key holds what it should not, and returns the error.
+func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return err
@@ -83,14 +85,14 @@ func wrongType(ctx context.Context, srv *connect.Server, name string) error {
 		case err != nil:
 			return srv.Problem(err)
 		case kind != "none" && kind != key.kind:
-			return &noLock{Name: name, Fault: faultType, Key: key.name, Type: kind, Why: key.what}
+			return &NotLock{Name: name, Fault: FaultType, Key: key.name, Type: kind, Why: key.what}
 		}
 	}
 	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it is right again by now
 }
 
-// shapeOf says what the lock's hash looks like; the zero Shape when it is free.
-func shapeOf(in *rlock.Inspection) listing.Shape {
+// ShapeOf says what the lock's hash looks like; the zero Shape when it is free.
+func ShapeOf(in *rlock.Inspection) listing.Shape {
 	if !in.Held() {
 		return listing.Shape{}
 	}
@@ -101,9 +103,9 @@ func shapeOf(in *rlock.Inspection) listing.Shape {
 	return listing.ShapeOf(fields, false)
 }
 
-// holderOf is a holder of a lock of a kind.
-func holderOf(h listing.Holder, kind listing.Kind) holder {
-	out := holder{Owner: h.Owner, Count: count(h.Count), client: clientOf(h.Owner), Label: h.Label}
+// HolderOf returns what there is to tell of a holder of a lock of a kind.
+func HolderOf(h listing.Holder, kind listing.Kind) Holder {
+	out := Holder{Owner: h.Owner, Count: Count(h.Count), Client: ClientOf(h.Owner), Label: h.Label}
 	if kind == listing.ReadWrite {
 		out.Mode = "read"
 		if _, writes := listing.Bare(h.Owner); writes {
@@ -113,12 +115,12 @@ func holderOf(h listing.Holder, kind listing.Kind) holder {
 	return out
 }
 
-// holder is who holds a lock.
-type holder struct {
+// Holder is who holds a lock.
+type Holder struct {
 	// Owner is as it stands in Redis: that of a write lock ends in ":write".
 	Owner string `json:"owner"`
-	Count count  `json:"count"`
-	client
+	Count Count  `json:"count"`
+	Client
 	// Mode is what it holds a read/write lock for, "read" or "write".
 	Mode string `json:"mode,omitempty"`
 	// LeftMillis is what one who reads has left of its own lease, 0 when that is over;
@@ -128,12 +130,12 @@ type holder struct {
 	Label string `json:"label,omitempty"`
 }
 
-// count is how often the owner has entered, a number unless the field holds
+// Count is how often the owner has entered, a number unless the field holds
 // something else.
-type count string
+type Count string
 
 // MarshalJSON is part of json.Marshaler.
-func (c count) MarshalJSON() ([]byte, error) {
+func (c Count) MarshalJSON() ([]byte, error) {
 	if n, err := strconv.ParseInt(string(c), 10, 64); err == nil {
 		return json.Marshal(n)
 	}

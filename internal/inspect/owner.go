@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"fmt"
@@ -8,18 +8,18 @@ import (
 	"github.com/redlatch/redlatch/internal/sanitize"
 )
 
-// short names an owner in a few characters: what kind of client it is of, and number.
-func short(text string) string {
-	kind := clientOf(text)
+// ShortOwner names an owner in a few characters: what kind of client it is of, and number.
+func ShortOwner(text string) string {
+	kind := ClientOf(text)
 	if kind.Kind == "unknown" {
-		return number(text)
+		return OwnerNumber(text)
 	}
-	return kind.name() + " " + number(text)
+	return kind.Name() + " " + OwnerNumber(text)
 }
 
-// number is the end of the UUID of an owner's client, which differs also where clients
+// OwnerNumber returns the end of the UUID of an owner's client, which differs also where clients
 // were made in one moment, and its number.
-func number(text string) string {
+func OwnerNumber(text string) string {
 	bare, writes := listing.Bare(text)
 	owner, err := codec.ParseOwner(bare)
 	if err != nil {

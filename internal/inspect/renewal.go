@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"context"
@@ -41,21 +41,23 @@ func RenewalDue(left time.Duration) time.Duration { return left/3 + renewalSlack
 
 // Snapshot is a lock as it was found between two moments.
 type Snapshot struct {
-	Inspection      *rlock.Inspection
+	// Inspection is what was found.
+	Inspection *rlock.Inspection
+	// Asked and Answered are the two moments.
 	Asked, Answered time.Time
 }
 
 // TakeSnapshot looks at the lock.
 func TakeSnapshot(ctx context.Context, client *redlatch.Client, name string) (Snapshot, error) {
 	s := Snapshot{Asked: time.Now()}
-	in, err := inspect(ctx, client, name, Places)
+	in, err := Lock(ctx, client, name, Places)
 	s.Inspection, s.Answered = in, time.Now()
 	return s, err
 }
 
 // ReadQueue reports whether the queue was read, too: the user may have no
 // right to that.
-func (s *Snapshot) ReadQueue() bool { return s.Inspection.Kind == kindFair }
+func (s *Snapshot) ReadQueue() bool { return s.Inspection.Kind == KindFair }
 
 // RenewedBy reports whether the time to live was set anew between two snapshots: more is
 // left than if it had only run down, for the least time that lies between them.
@@ -83,7 +85,7 @@ func WatchRenewal(ctx context.Context, client *redlatch.Client, first Snapshot, 
 		case looked >= due:
 			return RenewedNo, last, nil
 		}
-		if err := pause(ctx, min(due/10, Interval)); err != nil {
+		if err := Pause(ctx, min(due/10, Interval)); err != nil {
 			return "", last, err
 		}
 		next, err := TakeSnapshot(ctx, client, first.Inspection.Name)

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// kindFair is the kind of lock that an inspection which has read the queue is of.
-const kindFair = "fair"
+// KindFair is the kind of lock that an inspection which has read the queue is of.
+const KindFair = "fair"
 
-// inspect asks for a fair lock and the first places of its queue. It is a plain one
-// with a queue: that of a plain lock is empty. A user who may not read queues is shown
-// the lock alone.
-func inspect(ctx context.Context, client *redlatch.Client, name string, places int) (*rlock.Inspection, error) {
+// Lock reads a lock: it asks for a fair lock and the first places of its queue. It is a
+// plain one with a queue: that of a plain lock is empty. A user who may not read queues
+// is shown the lock alone.
+func Lock(ctx context.Context, client *redlatch.Client, name string, places int) (*rlock.Inspection, error) {
 	in, err := rfairlock.New(client, name).Inspect(ctx, rlock.WithPlaces(1, places))
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) {
@@ -27,7 +27,8 @@ func inspect(ctx context.Context, client *redlatch.Client, name string, places i
 	return in, err
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d, or until ctx ends, and returns the error of that.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -38,8 +39,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// uncounted returns why it cannot be told who listens, in few words.
-func uncounted(err error) string {
+// NotCounted returns why it cannot be told who listens, in few words.
+func NotCounted(err error) string {
 	var at *redlatch.LockError
 	if errors.As(err, &at) {
 		err = at.Err
