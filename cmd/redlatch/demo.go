@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/executable"
 )
 
 // brokenEnv makes the demo's workers skip the lock.
@@ -59,7 +59,7 @@ Exit codes:
 			if opts.Redis, err = demoServer(g); err != nil {
 				return err
 			}
-			opts.Program, opts.Out = runner.Self(), os.Stdout
+			opts.Program, opts.Out = executable.Path(), os.Stdout
 			opts.Broken = os.Getenv(brokenEnv) != ""
 			var failed error
 			err = untilTold(cmd.Context(), demo.ErrInterrupted, func(ctx context.Context) error {

@@ -5,6 +5,3 @@ import "syscall"
 // dieWithParent makes the kernel kill the process when the thread that starts
 // it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
-
-// Self returns the path of this very program, even if its file was replaced.
-func Self() string { return "/proc/self/exe" }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/redlatch/redlatch/internal/executable"
 )
 
 // goodbye is what the guard reads when it is not needed any more.
@@ -32,7 +34,7 @@ func startGuard() (*guard, error) {
 		return nil, err
 	}
 	defer shut(ready)
-	proc, err := os.StartProcess(Self(), []string{"redlatch", GuardCommand}, &os.ProcAttr{
+	proc, err := os.StartProcess(executable.Path(), []string{"redlatch", GuardCommand}, &os.ProcAttr{
 		// Not our standard error: a guard must not keep somebody's pipe open.
 		Files: []*os.File{in, out, nil},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},

@@ -10,15 +10,6 @@ import (
 
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// Self returns the path of this program.
-func Self() string {
-	path, err := os.Executable()
-	if err != nil {
-		return os.Args[0]
-	}
-	return path
-}
-
 // Guard does nothing: there is no process group to guard.
 func Guard() int { return CodeFailed }
 
