@@ -65,7 +65,7 @@ func commands(t *testing.T) map[string]*cobra.Command {
 			}
 		}
 	}
-	add(newRoot())
+	add(newRoot(constructors...))
 	require.GreaterOrEqual(t, len(all), 5, "the commands were not found: the check itself is broken")
 	return all
 }
@@ -134,7 +134,7 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 // inProcess parses a command line as the program does, and runs nothing.
 func inProcess(t *testing.T, args []string) error {
 	t.Helper()
-	root := newRoot()
+	root := newRoot(constructors...)
 	c, rest, err := root.Find(args)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func needless(path, flag, value string) bool {
 	case "serve", "demo":
 		// Without a server of others, how to reach it is not looked at; what comes of it
 		// otherwise is conn's to test.
-		if newRoot().PersistentFlags().Lookup(flag) != nil {
+		if newRoot(constructors...).PersistentFlags().Lookup(flag) != nil {
 			return true
 		}
 		return flag == "addr" && value == "" // any port

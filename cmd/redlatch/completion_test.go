@@ -19,7 +19,7 @@ const (
 func offered(t *testing.T, words ...string) string {
 	t.Helper()
 	var out strings.Builder
-	root := newRoot()
+	root := newRoot(constructors...)
 	root.SetArgs(append([]string{"__complete"}, words...))
 	root.SetOut(&out)
 	root.SetErr(&strings.Builder{})

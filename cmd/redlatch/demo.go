@@ -110,7 +110,7 @@ func checkDemo(cmd *cobra.Command, opts *demo.Options, fair bool) error {
 }
 
 // newWorker is the program of the demo's processes.
-func newWorker() *cobra.Command {
+func newWorker(*globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    demo.WorkerCommand,
 		Hidden: true,

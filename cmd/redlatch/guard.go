@@ -7,7 +7,7 @@ import (
 )
 
 // newGuard is the program of a command's guard, see package runner.
-func newGuard() *cobra.Command {
+func newGuard(*globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    runner.GuardCommand,
 		Hidden: true,

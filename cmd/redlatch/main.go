@@ -1,6 +1,3 @@
-// Command redlatch takes Redisson-compatible locks from the shell: it runs a
-// command under a lock, shows who holds one, takes the dead out of its queue, starts
-// a server for development, and demonstrates what the lock does when a holder dies.
 package main
 
 import (
@@ -16,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
+// constructor makes a command that has the flags of all commands.
+type constructor func(*globals) *cobra.Command
 
 // exitError is an error with the exit code that it leads to.
 type exitError struct {
@@ -38,8 +36,8 @@ func exitf(code int, format string, args ...any) error {
 }
 
 // execute runs the command line and returns the exit code.
-func execute(ctx context.Context, args []string) int {
-	root := newRoot()
+func execute(ctx context.Context, args []string, commands ...constructor) int {
+	root := newRoot(commands...)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -56,7 +54,8 @@ func execute(ctx context.Context, args []string) int {
 	return code
 }
 
-func newRoot() *cobra.Command {
+// newRoot returns the command that the others are part of.
+func newRoot(commands ...constructor) *cobra.Command {
 	g := &globals{}
 	root := &cobra.Command{
 		Use:   "redlatch",
@@ -81,8 +80,9 @@ command says otherwise, and 128+n when signal n ended it: 130 for SIGINT
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	g.register(root)
 	offersNoFiles(root)
-	root.AddCommand(newRun(g), newStatus(g), newEvict(g), newUnlock(g), newDoctor(g), newBench(g), newServe(), newDemo(g), newGuard(), newWorker())
-	root.AddCommand(newList(g), newWatch(g))
+	for _, newCommand := range commands {
+		root.AddCommand(newCommand(g))
+	}
 	return root
 }
 

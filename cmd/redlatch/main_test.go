@@ -28,7 +28,7 @@ const soon = 10 * time.Second
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(execute(context.Background(), os.Args[1:]))
+		os.Exit(execute(context.Background(), os.Args[1:], constructors...))
 	}
 	redistest.Main(m)
 }
@@ -172,7 +172,7 @@ func TestUnknownCommandsExitWithOne(t *testing.T) {
 
 func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 	t.Parallel()
-	for _, cmd := range newRoot().Commands() {
+	for _, cmd := range newRoot(constructors...).Commands() {
 		if cmd.Hidden || cmd.Name() == "completion" || cmd.Name() == "help" {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/output"
 )
 
-func newServe() *cobra.Command {
+func newServe(*globals) *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "serve",

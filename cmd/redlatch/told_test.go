@@ -72,5 +72,5 @@ func TestHelpSaysWithWhichCodeASignalEnds(t *testing.T) {
 		require.Contains(t, commands(t)[path].Long, "128+n", path)
 		require.Contains(t, commands(t)[path].Long, "143 SIGTERM", path)
 	}
-	require.Contains(t, newRoot().Long, "143 for SIGTERM")
+	require.Contains(t, newRoot(constructors...).Long, "143 for SIGTERM")
 }

@@ -1,0 +1,16 @@
+// Command redlatch takes Redisson-compatible locks from the shell: it runs a
+// command under a lock, shows who holds one, takes the dead out of its queue, starts
+// a server for development, and demonstrates what the lock does when a holder dies.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+// constructors make the commands, the hidden ones among them.
+var constructors = []constructor{
+	newBench, newDemo, newDoctor, newEvict, newGuard, newList, newRun, newServe, newStatus, newUnlock, newWatch, newWorker,
+}
+
+func main() { os.Exit(execute(context.Background(), os.Args[1:], constructors...)) }
