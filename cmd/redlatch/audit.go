@@ -3,11 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/redlatch/redlatch/internal/output"
 	"os"
 	"os/user"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 // audit is what is kept of an act that took something from somebody.

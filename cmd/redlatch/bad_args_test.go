@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -65,7 +66,7 @@ func commands(t *testing.T) map[string]*cobra.Command {
 			}
 		}
 	}
-	add(newRoot(constructors...))
+	add(cli.NewRoot(constructors...))
 	require.GreaterOrEqual(t, len(all), 5, "the commands were not found: the check itself is broken")
 	return all
 }
@@ -134,7 +135,7 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 // inProcess parses a command line as the program does, and runs nothing.
 func inProcess(t *testing.T, args []string) error {
 	t.Helper()
-	root := newRoot(constructors...)
+	root := cli.NewRoot(constructors...)
 	c, rest, err := root.Find(args)
 	if err != nil {
 		return err
@@ -179,8 +180,8 @@ func needless(path, flag, value string) bool {
 	switch path {
 	case "serve", "demo":
 		// Without a server of others, how to reach it is not looked at; what comes of it
-		// otherwise is conn's to test.
-		if newRoot(constructors...).PersistentFlags().Lookup(flag) != nil {
+		// otherwise is for the tests of connect.
+		if cli.NewRoot(constructors...).PersistentFlags().Lookup(flag) != nil {
 			return true
 		}
 		return flag == "addr" && value == "" // any port

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/load"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 )
 
@@ -51,7 +52,7 @@ type benchmark struct {
 	*load.Result
 }
 
-func newBench(g *globals) *cobra.Command {
+func newBench(g *cli.Globals) *cobra.Command {
 	var prefix string
 	var asJSON, yes bool
 	var duration time.Duration
@@ -65,9 +66,9 @@ func newBench(g *globals) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if duration < leastBench || duration > mostBench {
-				return exitf(1, "--duration must be from %v to %v", leastBench, mostBench)
+				return cli.Errorf(1, "--duration must be from %v to %v", leastBench, mostBench)
 			}
-			srv, err := g.server()
+			srv, err := g.Server()
 			if err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func newBench(g *globals) *cobra.Command {
 				return err
 			}
 			var res *load.Result
-			err = untilTold(cmd.Context(), errInterrupted, func(ctx context.Context) (err error) {
+			err = cli.UntilSignal(cmd.Context(), cli.ErrInterrupted, func(ctx context.Context) (err error) {
 				res, err = load.Run(ctx, srv, prefix, duration)
 				return err
 			})
@@ -84,7 +85,7 @@ func newBench(g *globals) *cobra.Command {
 			}
 			b := &benchmark{Server: srv.String(), Seconds: duration.Seconds(), Result: res}
 			if asJSON {
-				return printJSON(cmd, b)
+				return cli.PrintJSON(cmd, b)
 			}
 			b.print(cmd.OutOrStdout())
 			return nil
@@ -111,10 +112,10 @@ func mayLoad(ctx context.Context, srv *connect.Server, yes bool) error {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return exitf(1, "%s is on another machine: --yes loads it all the same", srv)
+		return cli.Errorf(1, "%s is on another machine: --yes loads it all the same", srv)
 	}
-	if !confirm(os.Stdin, os.Stderr, fmt.Sprintf("Load %s, which is on another machine?", srv)) {
-		return exitf(1, "%s was not loaded", srv)
+	if !cli.Confirm(os.Stdin, os.Stderr, fmt.Sprintf("Load %s, which is on another machine?", srv)) {
+		return cli.Errorf(1, "%s was not loaded", srv)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/cli"
 )
 
 // How a shell is told whether to offer files.
@@ -19,7 +21,7 @@ const (
 func offered(t *testing.T, words ...string) string {
 	t.Helper()
 	var out strings.Builder
-	root := newRoot(constructors...)
+	root := cli.NewRoot(constructors...)
 	root.SetArgs(append([]string{"__complete"}, words...))
 	root.SetOut(&out)
 	root.SetErr(&strings.Builder{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
 	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/executable"
 )
@@ -19,7 +20,7 @@ import (
 // brokenEnv makes the demo's workers skip the lock.
 const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
-func newDemo(g *globals) *cobra.Command {
+func newDemo(g *cli.Globals) *cobra.Command {
 	var opts demo.Options
 	var fair bool
 	cmd := &cobra.Command{
@@ -62,7 +63,7 @@ Exit codes:
 			opts.Program, opts.Out = executable.Path(), os.Stdout
 			opts.Broken = os.Getenv(brokenEnv) != ""
 			var failed error
-			err = untilTold(cmd.Context(), demo.ErrInterrupted, func(ctx context.Context) error {
+			err = cli.UntilSignal(cmd.Context(), demo.ErrInterrupted, func(ctx context.Context) error {
 				if err := demo.Run(ctx, opts); !errors.Is(err, demo.ErrInterrupted) {
 					failed = err
 				}
@@ -80,13 +81,13 @@ Exit codes:
 
 // demoServer returns how to reach the server of --redis, nothing when that is not
 // given.
-func demoServer(g *globals) (connect.Settings, error) {
-	if g.redis == "" {
+func demoServer(g *cli.Globals) (connect.Settings, error) {
+	if g.Redis == "" {
 		return connect.Settings{}, nil
 	}
-	set, err := g.settings()
+	set, err := g.Settings()
 	if err == nil && address.IsDeployment(set.Address) {
-		return connect.Settings{}, exitf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
+		return connect.Settings{}, cli.Errorf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
 	}
 	return set, err
 }
@@ -95,13 +96,13 @@ func demoServer(g *globals) (connect.Settings, error) {
 func checkDemo(cmd *cobra.Command, opts *demo.Options, fair bool) error {
 	switch changed := cmd.Flags().Changed; {
 	case fair && changed("duration"):
-		return exitf(1, "--duration is for the demo without --fair, which ends when the jobs are done")
+		return cli.Errorf(1, "--duration is for the demo without --fair, which ends when the jobs are done")
 	case !fair && changed("jobs"):
-		return exitf(1, "--jobs is for the demo with --fair")
+		return cli.Errorf(1, "--jobs is for the demo with --fair")
 	case fair && (opts.Jobs < 100 || opts.Jobs > 5000):
-		return exitf(1, "--jobs must be from 100 to 5000")
+		return cli.Errorf(1, "--jobs must be from 100 to 5000")
 	case opts.Duration < time.Second || opts.Duration > time.Hour:
-		return exitf(1, "--duration must be from 1s to 1h")
+		return cli.Errorf(1, "--duration must be from 1s to 1h")
 	}
 	if !fair {
 		opts.Jobs = 0
@@ -110,7 +111,7 @@ func checkDemo(cmd *cobra.Command, opts *demo.Options, fair bool) error {
 }
 
 // newWorker is the program of the demo's processes.
-func newWorker(*globals) *cobra.Command {
+func newWorker(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    demo.WorkerCommand,
 		Hidden: true,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/diagnosis"
 	"github.com/redlatch/redlatch/internal/output"
 )
@@ -62,7 +63,7 @@ type report struct {
 	Worst    diagnosis.Level     `json:"worst"`
 }
 
-func newDoctor(g *globals) *cobra.Command {
+func newDoctor(g *cli.Globals) *cobra.Command {
 	var prefix string
 	var needs []string
 	var asJSON, strict bool
@@ -79,17 +80,17 @@ func newDoctor(g *globals) *cobra.Command {
 			if err := checkNeeds(cmd, needs); err != nil {
 				return err
 			}
-			srv, err := g.server()
+			srv, err := g.Server()
 			if err != nil {
-				return &exitError{code: codeErrors, err: err}
+				return &cli.ExitError{Code: codeErrors, Err: err}
 			}
 			findings, err := diagnosis.Examine(cmd.Context(), diagnosis.Examination{Server: srv, Prefix: prefix, Needs: needs})
 			if err != nil {
-				return &exitError{code: codeErrors, err: err}
+				return &cli.ExitError{Code: codeErrors, Err: err}
 			}
 			d := &report{Server: srv.String(), Findings: findings, Worst: diagnosis.Worst(findings)}
 			if asJSON {
-				err = printJSON(cmd, d)
+				err = cli.PrintJSON(cmd, d)
 			} else {
 				d.print(cmd.OutOrStdout(), output.LookOf(os.Stdout))
 			}
@@ -104,7 +105,7 @@ func newDoctor(g *globals) *cobra.Command {
 	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners\n(default: anything)")
 	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	completes(cmd, needFlag, diagnosis.Needs()...)
+	cli.CompleteValues(cmd, needFlag, diagnosis.Needs()...)
 	return cmd
 }
 
@@ -116,7 +117,7 @@ func checkNeeds(cmd *cobra.Command, needs []string) error {
 	known := diagnosis.Needs()
 	unknown := func(need string) bool { return !slices.Contains(known, need) }
 	if slices.ContainsFunc(needs, unknown) || cmd.Flags().Changed(needFlag) && len(needs) == 0 {
-		return exitf(codeErrors, "--need must be one of %s, or several with commas between", strings.Join(known, ", "))
+		return cli.Errorf(codeErrors, "--need must be one of %s, or several with commas between", strings.Join(known, ", "))
 	}
 	return nil
 }
@@ -125,9 +126,9 @@ func checkNeeds(cmd *cobra.Command, needs []string) error {
 func (d *report) exit(strict bool) error {
 	switch {
 	case d.Worst == diagnosis.Error:
-		return &exitError{code: codeErrors}
+		return &cli.ExitError{Code: codeErrors}
 	case d.Worst == diagnosis.Warning && strict:
-		return &exitError{code: codeWarnings}
+		return &cli.ExitError{Code: codeWarnings}
 	}
 	return nil
 }

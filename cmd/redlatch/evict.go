@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
@@ -55,7 +56,7 @@ type nextInQueue struct {
 	Woken bool `json:"woken"`
 }
 
-func newEvict(g *globals) *cobra.Command {
+func newEvict(g *cli.Globals) *cobra.Command {
 	var asJSON, anyway bool
 	cmd := &cobra.Command{
 		Use:   "evict NAME OWNER",
@@ -74,7 +75,7 @@ func newEvict(g *globals) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd, done)
+				return cli.PrintJSON(cmd, done)
 			}
 			done.print(cmd.OutOrStdout())
 			return nil
@@ -86,10 +87,10 @@ func newEvict(g *globals) *cobra.Command {
 	return cmd
 }
 
-func evict(cmd *cobra.Command, g *globals, args []string, opts []rlock.EvictOption) (*evicted, error) {
+func evict(cmd *cobra.Command, g *cli.Globals, args []string, opts []rlock.EvictOption) (*evicted, error) {
 	name, owner := args[0], args[1]
 	var done *evicted
-	err := with(cmd.Context(), g, name, func(client *redlatch.Client) error {
+	err := cli.WithClient(cmd.Context(), g, name, func(client *redlatch.Client) error {
 		e, err := rfairlock.New(client, name).Evict(cmd.Context(), owner, opts...)
 		if err != nil {
 			return notEvicted(name, owner, err)
@@ -105,19 +106,19 @@ func notEvicted(name, owner string, err error) error {
 	who := sanitize.Word(owner)
 	switch {
 	case errors.Is(err, redlatch.ErrAlive):
-		return exitf(1, "lock %q: somebody listens for %s, so it is alive and stays in the queue. "+
+		return cli.Errorf(1, "lock %q: somebody listens for %s, so it is alive and stays in the queue. "+
 			"--even-if-alive takes it out all the same; it then queues anew, as the last", name, who)
 	case errors.Is(err, redlatch.ErrNotCounted):
-		return exitf(1, "lock %q: whether %s is alive cannot be told: %s. "+
+		return cli.Errorf(1, "lock %q: whether %s is alive cannot be told: %s. "+
 			"If you know that it is dead, use --even-if-alive", name, who, inspect.NotCounted(err))
 	case errors.Is(err, redlatch.ErrNotQueued):
-		return exitf(1, "lock %q: %s is not in the queue. `redlatch status` shows who is", name, who)
+		return cli.Errorf(1, "lock %q: %s is not in the queue. `redlatch status` shows who is", name, who)
 	}
 	var refusal *transport.ServerError
 	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {
 		return err
 	}
-	return &exitError{code: 1, err: err}
+	return &cli.ExitError{Code: 1, Err: err}
 }
 
 func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {

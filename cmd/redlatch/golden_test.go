@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redlatch/redlatch/internal/output"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

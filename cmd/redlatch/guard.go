@@ -4,17 +4,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+	"github.com/redlatch/redlatch/internal/cli"
 )
 
 // newGuard is the program of a command's guard, see package runner.
-func newGuard(*globals) *cobra.Command {
+func newGuard(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    runner.GuardCommand,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if code := runner.Guard(); code != 0 {
-				return &exitError{code: code}
+				return &cli.ExitError{Code: code}
 			}
 			return nil
 		},

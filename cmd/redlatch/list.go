@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
@@ -29,7 +30,7 @@ type lister struct {
 	unread   int // hashes that the last look could not look into
 }
 
-func newList(g *globals) *cobra.Command {
+func newList(g *cli.Globals) *cobra.Command {
 	l := &lister{}
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN]",
@@ -46,14 +47,14 @@ func newList(g *globals) *cobra.Command {
 				return err
 			}
 			var err error
-			if l.from, err = g.server(); err != nil {
+			if l.from, err = g.Server(); err != nil {
 				return err
 			}
 			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.complain)) }
 			if l.watch {
 				do = l.again
 			}
-			return untilTold(cmd.Context(), nil, do)
+			return cli.UntilSignal(cmd.Context(), nil, do)
 		},
 	}
 	f := cmd.Flags()
@@ -61,7 +62,7 @@ func newList(g *globals) *cobra.Command {
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: plain, fair or readwrite")
 	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
 	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
-	completes(cmd, "kind", string(listing.Plain), string(listing.Fair), string(listing.ReadWrite))
+	cli.CompleteValues(cmd, "kind", string(listing.Plain), string(listing.Fair), string(listing.ReadWrite))
 	return cmd
 }
 
@@ -69,13 +70,13 @@ func newList(g *globals) *cobra.Command {
 func (l *lister) check(everyGiven bool) error {
 	switch {
 	case everyGiven && !l.watch:
-		return exitf(1, "--every is how often --watch looks: without --watch there is one look")
+		return cli.Errorf(1, "--every is how often --watch looks: without --watch there is one look")
 	case l.kind != "" && l.kind != string(listing.Plain) && l.kind != string(listing.Fair) && l.kind != string(listing.ReadWrite):
-		return exitf(1, "--kind must be plain, fair or readwrite")
+		return cli.Errorf(1, "--kind must be plain, fair or readwrite")
 	case l.every < 100*time.Millisecond:
-		return exitf(1, "--every must be at least 100ms")
+		return cli.Errorf(1, "--every must be at least 100ms")
 	case l.watch && l.json:
-		return exitf(1, "--watch is for people; `redlatch watch --json` tells programs what changes")
+		return cli.Errorf(1, "--watch is for people; `redlatch watch --json` tells programs what changes")
 	}
 	return nil
 }

@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"github.com/redlatch/redlatch/internal/output"
 	"io"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 const (

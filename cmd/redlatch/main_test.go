@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/sanitize"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -28,7 +29,7 @@ const soon = 10 * time.Second
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(execute(context.Background(), os.Args[1:], constructors...))
+		os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...))
 	}
 	redistest.Main(m)
 }
@@ -172,7 +173,7 @@ func TestUnknownCommandsExitWithOne(t *testing.T) {
 
 func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 	t.Parallel()
-	for _, cmd := range newRoot(constructors...).Commands() {
+	for _, cmd := range cli.NewRoot(constructors...).Commands() {
 		if cmd.Hidden || cmd.Name() == "completion" || cmd.Name() == "help" {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
@@ -37,7 +38,7 @@ var onLost = map[string]runner.Action{
 
 // runOptions are the flags of run.
 type runOptions struct {
-	*globals
+	*cli.Globals
 	wait, lease, watchdog time.Duration
 	maxHold, atLeast      time.Duration
 	bounded, try, fair    bool
@@ -45,8 +46,8 @@ type runOptions struct {
 	conflict              int
 }
 
-func newRun(g *globals) *cobra.Command {
-	o := &runOptions{globals: g}
+func newRun(g *cli.Globals) *cobra.Command {
+	o := &runOptions{Globals: g}
 	cmd := &cobra.Command{
 		Use:     "run [flags] NAME -- COMMAND [ARG...]",
 		Short:   "Run a command under a lock",
@@ -56,7 +57,7 @@ func newRun(g *globals) *cobra.Command {
 		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
-				return exitf(runner.CodeFailed, "usage: redlatch %s", cmd.Use)
+				return cli.Errorf(runner.CodeFailed, "usage: redlatch %s", cmd.Use)
 			}
 			return nil
 		},
@@ -69,7 +70,7 @@ func newRun(g *globals) *cobra.Command {
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &exitError{code: runner.CodeFailed, err: err}
+		return &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	})
 	o.register(cmd)
 	return cmd
@@ -88,7 +89,7 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for this long from when it was acquired,\nalso when COMMAND is done sooner")
 	f.StringVar(&o.onLost, "on-lost", onLostTerm, "what becomes of COMMAND when the lock is lost: term, kill\nor ignore")
 	f.IntVar(&o.conflict, "conflict-exit-code", codeConflict, "exit code when the lock was not acquired")
-	completes(cmd, "on-lost", onLostTerm, onLostKill, onLostIgnore)
+	cli.CompleteValues(cmd, "on-lost", onLostTerm, onLostKill, onLostIgnore)
 }
 
 // check refuses flags that make no sense.
@@ -96,21 +97,21 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case o.try && o.bounded:
-		return exitf(runner.CodeFailed, "--try and --wait contradict each other")
+		return cli.Errorf(runner.CodeFailed, "--try and --wait contradict each other")
 	case changed("lease") && changed("watchdog"):
-		return exitf(runner.CodeFailed, "--lease and --watchdog contradict each other")
+		return cli.Errorf(runner.CodeFailed, "--lease and --watchdog contradict each other")
 	case changed("lease") && o.lease < time.Millisecond:
-		return exitf(runner.CodeFailed, "--lease must be at least 1ms")
+		return cli.Errorf(runner.CodeFailed, "--lease must be at least 1ms")
 	case o.watchdog < minRenewed:
-		return exitf(runner.CodeFailed, "--watchdog must be at least %v", minRenewed)
+		return cli.Errorf(runner.CodeFailed, "--watchdog must be at least %v", minRenewed)
 	case max(o.lease, o.watchdog) > codec.MaxLease:
-		return exitf(runner.CodeFailed, "--lease and --watchdog must be at most %v", codec.MaxLease)
+		return cli.Errorf(runner.CodeFailed, "--lease and --watchdog must be at most %v", codec.MaxLease)
 	case o.wait < 0:
-		return exitf(runner.CodeFailed, "--wait must not be negative")
+		return cli.Errorf(runner.CodeFailed, "--wait must not be negative")
 	case changed("max-hold") && o.maxHold < time.Millisecond:
-		return exitf(runner.CodeFailed, "--max-hold must be at least 1ms")
+		return cli.Errorf(runner.CodeFailed, "--max-hold must be at least 1ms")
 	case changed("lease") && changed("max-hold"):
-		return exitf(runner.CodeFailed, "--lease and --max-hold contradict each other: a lease of its own is a maximum, too")
+		return cli.Errorf(runner.CodeFailed, "--lease and --max-hold contradict each other: a lease of its own is a maximum, too")
 	}
 	return o.checkAtLeast(changed)
 }
@@ -120,17 +121,17 @@ func (o *runOptions) checkAtLeast(changed func(string) bool) error {
 	_, known := onLost[o.onLost]
 	switch {
 	case !known:
-		return exitf(runner.CodeFailed, "--on-lost must be term, kill or ignore")
+		return cli.Errorf(runner.CodeFailed, "--on-lost must be term, kill or ignore")
 	case o.onLost == onLostIgnore && changed("max-hold"):
-		return exitf(runner.CodeFailed, "--max-hold and --on-lost ignore contradict each other")
+		return cli.Errorf(runner.CodeFailed, "--max-hold and --on-lost ignore contradict each other")
 	case o.atLeast < 0:
-		return exitf(runner.CodeFailed, "--at-least must not be negative")
+		return cli.Errorf(runner.CodeFailed, "--at-least must not be negative")
 	case changed("lease") && changed("at-least"):
-		return exitf(runner.CodeFailed, "--lease and --at-least contradict each other: use --max-hold to bound COMMAND")
+		return cli.Errorf(runner.CodeFailed, "--lease and --at-least contradict each other: use --max-hold to bound COMMAND")
 	case changed("max-hold") && o.atLeast > o.maxHold:
-		return exitf(runner.CodeFailed, "--at-least is longer than --max-hold")
+		return cli.Errorf(runner.CodeFailed, "--at-least is longer than --max-hold")
 	case o.conflict < 0 || o.conflict > maxExitStatus:
-		return exitf(runner.CodeFailed, "--conflict-exit-code must be from 0 to %d", maxExitStatus)
+		return cli.Errorf(runner.CodeFailed, "--conflict-exit-code must be from 0 to %d", maxExitStatus)
 	}
 	return nil
 }
@@ -174,13 +175,13 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	lost := end.Lost || errors.Is(unlocked, redlatch.ErrLost)
 	switch {
 	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
-		return exitf(runner.CodeFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
+		return cli.Errorf(runner.CodeFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
 	case lost && o.onLost == onLostIgnore:
 		output.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it", name)
 	case lost && o.lease > 0:
-		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: its lease of %v was over, or somebody took it", name, o.lease)
+		return cli.Errorf(runner.CodeFailed, "lock %q was lost while the command ran: its lease of %v was over, or somebody took it", name, o.lease)
 	case lost:
-		return exitf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
+		return cli.Errorf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
 	case unlocked != nil && o.atLeast > 0:
 		output.Messagef(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	case unlocked != nil:
@@ -188,7 +189,7 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 		output.Messagef(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	}
 	if end.Code != 0 {
-		return &exitError{code: end.Code}
+		return &cli.ExitError{Code: end.Code}
 	}
 	return nil
 }
@@ -196,9 +197,9 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 func notRun(err error) error {
 	var failed *runner.Error
 	if errors.As(err, &failed) {
-		return &exitError{code: failed.Code, err: err}
+		return &cli.ExitError{Code: failed.Code, Err: err}
 	}
-	return &exitError{code: runner.CodeFailed, err: err}
+	return &cli.ExitError{Code: runner.CodeFailed, Err: err}
 }
 
 // held is a lock that was taken.
@@ -222,22 +223,22 @@ func (o *runOptions) acquire(ctx context.Context, name string, signals <-chan os
 		_ = h.hold.Unlock() // the signal is what counts; the lease frees it at worst
 		_ = h.client.Close()
 	}
-	return nil, &exitError{code: signalCode(sig)}
+	return nil, &cli.ExitError{Code: cli.SignalCode(sig)}
 }
 
 // open connects and takes the lock. Its errors have their exit codes.
 func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	if err := codec.ValidateName(name); err != nil {
-		return nil, &exitError{code: runner.CodeFailed, err: err}
+		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
-	srv, err := o.server()
+	srv, err := o.Server()
 	if err != nil {
-		return nil, &exitError{code: runner.CodeFailed, err: err}
+		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
 	client, err := srv.Open(ctx,
 		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin()))
 	if err != nil {
-		return nil, &exitError{code: runner.CodeFailed, err: err}
+		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
 	newLock := rlock.New
 	if o.fair {
@@ -275,20 +276,20 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 	var other *transport.ServerError
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
-		return exitf(o.conflict, "lock %q is held by somebody else, for %v if it is not renewed",
+		return cli.Errorf(o.conflict, "lock %q is held by somebody else, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.fair && at != nil && at.Holder.IsZero():
-		return exitf(o.conflict, "lock %q is free, but others are queued for it", name)
+		return cli.Errorf(o.conflict, "lock %q is free, but others are queued for it", name)
 	case errors.Is(err, redlatch.ErrNotAcquired):
-		return exitf(o.conflict, "lock %q is held by somebody else", name)
+		return cli.Errorf(o.conflict, "lock %q is held by somebody else", name)
 	case errors.Is(err, redlatch.ErrWrongType):
-		return &exitError{code: runner.CodeFailed, err: inspect.WrongType(ctx, srv, name)}
+		return &cli.ExitError{Code: runner.CodeFailed, Err: inspect.WrongType(ctx, srv, name)}
 	case connect.Denied(err):
-		return exitf(runner.CodeFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
+		return cli.Errorf(runner.CodeFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &other):
-		return &exitError{code: runner.CodeFailed, err: srv.Problem(err)}
+		return &cli.ExitError{Code: runner.CodeFailed, Err: srv.Problem(err)}
 	}
-	return &exitError{code: runner.CodeFailed, err: err}
+	return &cli.ExitError{Code: runner.CodeFailed, Err: err}
 }
 
 // cancelOn returns a context that ends when a signal arrives, and a function

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/output"
 )
 
-func newServe(*globals) *cobra.Command {
+func newServe(*cli.Globals) *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -28,7 +29,7 @@ Exit codes:
   redlatch serve --addr 127.0.0.1:0      # a free port; the URL is printed`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return untilTold(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr) })
+			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr) })
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "address to listen on")

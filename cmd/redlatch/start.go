@@ -6,11 +6,13 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/redlatch/redlatch/internal/cli"
 )
 
 // constructors make the commands, the hidden ones among them.
-var constructors = []constructor{
+var constructors = []cli.Constructor{
 	newBench, newDemo, newDoctor, newEvict, newGuard, newList, newRun, newServe, newStatus, newUnlock, newWatch, newWorker,
 }
 
-func main() { os.Exit(execute(context.Background(), os.Args[1:], constructors...)) }
+func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/inspect"
 )
@@ -19,7 +20,7 @@ const aMoment = time.Second
 // shownWaiters is how many of a queue are shown, unless the user says.
 const shownWaiters = 20
 
-func newStatus(g *globals) *cobra.Command {
+func newStatus(g *cli.Globals) *cobra.Command {
 	var asJSON bool
 	q := question{}
 	cmd := &cobra.Command{
@@ -31,21 +32,21 @@ func newStatus(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case q.look <= 0:
-				return exitf(1, "--for must be more than 0s")
+				return cli.Errorf(1, "--for must be more than 0s")
 			case q.show < 0:
-				return exitf(1, "--waiters must be how many to show, or 0 for all")
+				return cli.Errorf(1, "--waiters must be how many to show, or 0 for all")
 			}
 			q.name, q.lease = args[0], cmd.Flags().Changed("for")
 			s, err := q.ask(cmd.Context(), g)
 			var other *inspect.NotLock
 			if asJSON && errors.As(err, &other) {
-				_ = printJSON(cmd, other) // the error says it, too
+				_ = cli.PrintJSON(cmd, other) // the error says it, too
 			}
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd, s)
+				return cli.PrintJSON(cmd, s)
 			}
 			s.print(cmd.OutOrStdout())
 			return nil
@@ -73,8 +74,8 @@ type question struct {
 // ask reads the lock and the first of its queue at one moment, and again for as long as
 // there may be more to see, then the rest of the queue, and what stands beside it on the
 // server.
-func (q *question) ask(ctx context.Context, g *globals) (s *status, err error) {
-	err = reach(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
+func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err error) {
+	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := inspect.Glance(ctx, srv, q.name); err != nil {
 			return err
 		}

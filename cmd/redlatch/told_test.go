@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -72,5 +73,5 @@ func TestHelpSaysWithWhichCodeASignalEnds(t *testing.T) {
 		require.Contains(t, commands(t)[path].Long, "128+n", path)
 		require.Contains(t, commands(t)[path].Long, "143 SIGTERM", path)
 	}
-	require.Contains(t, newRoot(constructors...).Long, "143 for SIGTERM")
+	require.Contains(t, cli.NewRoot(constructors...).Long, "143 for SIGTERM")
 }

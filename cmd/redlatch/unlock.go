@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
@@ -28,15 +29,15 @@ const (
 
 // unlockOptions are the flags of unlock.
 type unlockOptions struct {
-	*globals
+	*cli.Globals
 	force, anyway, yes, json bool
 	dead, reason, auditFile  string
 	look                     time.Duration
 	shown                    bool // the user has seen who loses the lock
 }
 
-func newUnlock(g *globals) *cobra.Command {
-	o := &unlockOptions{globals: g}
+func newUnlock(g *cli.Globals) *cobra.Command {
+	o := &unlockOptions{Globals: g}
 	cmd := &cobra.Command{
 		Use:     "unlock --force NAME",
 		Short:   "Take a lock away from a holder that is dead",
@@ -46,12 +47,12 @@ func newUnlock(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !o.force:
-				return exitf(codeRefused, "a lock is freed by whoever holds it, or when its lease is over; "+
+				return cli.Errorf(codeRefused, "a lock is freed by whoever holds it, or when its lease is over; "+
 					"--force takes it away from a dead holder: see redlatch unlock --help")
 			case o.look <= 0:
-				return exitf(1, "--for must be more than 0s")
+				return cli.Errorf(1, "--for must be more than 0s")
 			case o.dead != "" && o.anyway:
-				return exitf(1, "--dead and --even-if-alive contradict each other")
+				return cli.Errorf(1, "--dead and --even-if-alive contradict each other")
 			}
 			return o.unlock(cmd, args[0])
 		},
@@ -65,7 +66,7 @@ func newUnlock(g *globals) *cobra.Command {
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
 	f.DurationVar(&o.look, "for", inspect.RenewalLook, "how long to look whether the lease is renewed, at most")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	completesFiles(cmd, "audit-file")
+	cli.CompleteFiles(cmd, "audit-file")
 	return cmd
 }
 
@@ -77,7 +78,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	}
 	defer log.close()
 	ctx := cmd.Context()
-	return reach(ctx, o.globals, name, func(srv *connect.Server, client *redlatch.Client) error {
+	return cli.WithServer(ctx, o.Globals, name, func(srv *connect.Server, client *redlatch.Client) error {
 		first, err := inspect.TakeSnapshot(ctx, client, name)
 		if err != nil {
 			return err
@@ -148,7 +149,7 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 	if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
 		f.print(os.Stderr)
 		o.shown = true
-		if !confirm(os.Stdin, os.Stderr, fmt.Sprintf("Take lock %q away from this holder?", f.Name)) {
+		if !cli.Confirm(os.Stdin, os.Stderr, fmt.Sprintf("Take lock %q away from this holder?", f.Name)) {
 			return f.refuse(codeRefused, refusedDeclined, "lock %q was not taken", f.Name)
 		}
 	}
@@ -182,7 +183,7 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 // record writes the audit. err is how the taking went.
 func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
 	a := &audit{
-		Time: time.Now().UTC().Truncate(time.Second), Action: "unlock --force", Server: o.target(), forced: *f,
+		Time: time.Now().UTC().Truncate(time.Second), Action: "unlock --force", Server: o.Target(), forced: *f,
 		EvenIfAlive: o.anyway, Reason: o.reason, Outcome: outcomeTaken,
 	}
 	a.By, a.Host = whoami()
@@ -194,7 +195,7 @@ func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
 		err = f.isFree()
 	}
 	if unwritten := log.write(a); unwritten != nil {
-		return &exitError{code: 1, err: errors.Join(unwritten, err)}
+		return &cli.ExitError{Code: 1, Err: errors.Join(unwritten, err)}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -257,7 +258,7 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		seen, err := inspect.TakeSnapshot(t.Context(), client, name)
 		require.NoError(t, err)
 		change(name)
-		o := &unlockOptions{globals: &globals{}, dead: redisson, yes: true}
+		o := &unlockOptions{Globals: &cli.Globals{}, dead: redisson, yes: true}
 		err = o.take(t.Context(), client, &seen, forcedOf(&seen), &auditLog{})
 		require.ErrorContains(t, err, why)
 		require.True(t, exists(t, s, name))

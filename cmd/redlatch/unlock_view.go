@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
@@ -115,7 +116,7 @@ func (f *forced) lookBeside(ctx context.Context, srv *connect.Server) {
 // refuse notes why the lock is not taken, and makes the error of it.
 func (f *forced) refuse(code int, why, format string, args ...any) error {
 	f.Refused = why
-	return exitf(code, format, args...)
+	return cli.Errorf(code, format, args...)
 }
 
 // kind says why this is nothing to take, whoever holds it, "" when it is a lock like
@@ -133,7 +134,7 @@ func (f *forced) kind() string {
 // isFree notes that there is nothing to take.
 func (f *forced) isFree() error {
 	f.Refused = refusedFree
-	return &exitError{code: codeFree} // it is told as what was found
+	return &cli.ExitError{Code: codeFree} // it is told as what was found
 }
 
 // doubt says why the holder may live.
@@ -172,7 +173,7 @@ func (f *forced) describe() string {
 // tell prints what was found, and what came of it.
 func (o *unlockOptions) tell(cmd *cobra.Command, f *forced) {
 	if o.json {
-		_ = printJSON(cmd, f) // an output that is gone has nobody to tell
+		_ = cli.PrintJSON(cmd, f) // an output that is gone has nobody to tell
 		return
 	}
 	if !o.shown && f.shape.Odd == "" { // what a hash of something else has is nobody's business here

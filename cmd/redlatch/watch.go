@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/inspect"
@@ -29,7 +30,7 @@ type watcher struct {
 	complain io.Writer
 }
 
-func newWatch(g *globals) *cobra.Command {
+func newWatch(g *cli.Globals) *cobra.Command {
 	w := &watcher{}
 	cmd := &cobra.Command{
 		Use:     "watch NAME|PATTERN",
@@ -41,15 +42,15 @@ func newWatch(g *globals) *cobra.Command {
 			w.pattern, w.single = args[0], !listing.IsPattern(args[0])
 			w.out, w.complain = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if w.length <= 0 && cmd.Flags().Changed("for") {
-				return exitf(1, "--for must be more than 0s")
+				return cli.Errorf(1, "--for must be more than 0s")
 			}
 			if err := codec.ValidateName(w.pattern); err != nil {
 				return err
 			}
-			if w.srv, err = g.server(); err != nil {
+			if w.srv, err = g.Server(); err != nil {
 				return err
 			}
-			return untilTold(cmd.Context(), nil, w.run)
+			return cli.UntilSignal(cmd.Context(), nil, w.run)
 		},
 	}
 	f := cmd.Flags()

@@ -2,12 +2,13 @@ package main
 
 import (
 	"fmt"
+	"time"
+	"unicode/utf8"
+
 	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
-	"time"
-	"unicode/utf8"
 )
 
 // told is an event for programs.

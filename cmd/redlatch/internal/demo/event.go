@@ -1,8 +1,9 @@
 package demo
 
 import (
-	"github.com/redlatch/redlatch/internal/connect"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // kind is what a worker reports.

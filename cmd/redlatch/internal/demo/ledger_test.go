@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/output"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 // opened is a ledger of two processes, p and q, that are connected.

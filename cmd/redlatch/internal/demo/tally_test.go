@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/output"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -2,9 +2,10 @@ package demo
 
 import (
 	"fmt"
-	"github.com/redlatch/redlatch/internal/output"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/output"
 )
 
 const (

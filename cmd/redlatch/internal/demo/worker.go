@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/redlatch/redlatch/internal/connect"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/connect"
 )
 
 // WorkerCommand is the hidden command that runs [Work].

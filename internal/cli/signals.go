@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -13,14 +13,14 @@ type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }
 
-// errInterrupted is told where the end costs the outcome.
-var errInterrupted = errors.New("interrupted")
+// ErrInterrupted is told where the end costs the outcome.
+var ErrInterrupted = errors.New("interrupted")
 
-// untilTold runs a command that goes on until it is told to end. Its context ends with
+// UntilSignal runs a command that goes on until it is told to end. Its context ends with
 // SIGINT, with SIGTERM, or with one of the other signals. The exit code is then 128 and
 // the signal's number, as shells have it, whatever do returned, and say is told; nil is
 // nothing.
-func untilTold(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
+func UntilSignal(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	heard := make(chan os.Signal, 1)
@@ -36,7 +36,7 @@ func untilTold(parent context.Context, say error, do func(context.Context) error
 	err := do(ctx)
 	var e *ended
 	if errors.As(context.Cause(ctx), &e) {
-		return &exitError{code: signalCode(e.by), err: say}
+		return &ExitError{Code: SignalCode(e.by), Err: say}
 	}
 	return err
 }
@@ -44,8 +44,8 @@ func untilTold(parent context.Context, say error, do func(context.Context) error
 // codeUnknown is the exit code after a signal that has no number.
 const codeUnknown = 125
 
-// signalCode returns the exit code of a program that sig ended, as a shell gives it.
-func signalCode(sig os.Signal) int {
+// SignalCode returns the exit code of a program that sig ended, as a shell gives it.
+func SignalCode(sig os.Signal) int {
 	if number, ok := sig.(syscall.Signal); ok {
 		return 128 + int(number)
 	}

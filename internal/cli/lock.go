@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 	"github.com/redlatch/redlatch/internal/inspect"
 )
 
-// with connects for one question about a lock, and tells what went wrong in one line
-// that says what to do.
-func with(ctx context.Context, g *globals, name string, do func(*redlatch.Client) error) error {
-	return reach(ctx, g, name, func(_ *connect.Server, client *redlatch.Client) error { return do(client) })
+// WithClient connects for one question about a lock, and tells what went wrong in one
+// line that says what to do.
+func WithClient(ctx context.Context, g *Globals, name string, do func(*redlatch.Client) error) error {
+	return WithServer(ctx, g, name, func(_ *connect.Server, client *redlatch.Client) error { return do(client) })
 }
 
-// reach is with for those who need the server besides.
-func reach(ctx context.Context, g *globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
+// WithServer is WithClient for questions that need the server besides.
+func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if err := codec.ValidateName(name); err != nil {
 		return err
 	}
-	srv, err := g.server()
+	srv, err := g.Server()
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func reach(ctx context.Context, g *globals, name string, do func(*connect.Server
 	}
 	defer func() { _ = client.Close() }() // it only asked
 	err = do(srv, client)
-	var said *exitError
+	var said *ExitError
 	var other *inspect.NotLock
 	switch {
 	case err == nil, errors.As(err, &said), errors.As(err, &other):

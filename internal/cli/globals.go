@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -18,19 +18,22 @@ const (
 	passwordEnv  = "REDIS_PASSWORD"
 )
 
-// globals are the flags that all commands have: where the server is, and how to get
+// Globals are the flags that all commands have: where the server is, and how to get
 // in.
-type globals struct {
-	redis, user, passwordFile string
-	tls                       connect.TLS
+type Globals struct {
+	// Redis is the address that --redis names, "" for that of the environment.
+	Redis string
+
+	user, passwordFile string
+	tls                connect.TLS
 }
 
 // register adds the flags. The defaults from the environment stay out of them: help
 // would show what REDIS_URL holds. There is no flag for a password: everybody on a
 // machine can read the arguments of everybody's processes.
-func (g *globals) register(root *cobra.Command) {
+func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVar(&g.redis, "redis", "",
+	f.StringVar(&g.Redis, "redis", "",
 		"server: redis://host[:port][/db], rediss:// or unix:///path,\nredis-cluster://host[:port],... or redis-sentinel://host[:port],.../master\n(default: the variable REDIS_URL, else "+defaultRedis+")")
 	f.StringVar(&g.user, "user", "", "user; the password is in REDIS_PASSWORD")
 	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
@@ -40,26 +43,26 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringVar(&g.tls.Key, "tls-key", "", "PEM file of its key")
 	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "name in the server's certificate")
 	f.BoolVar(&g.tls.Insecure, "tls-insecure-skip-verify", false, "accept any certificate")
-	completesFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
+	CompleteFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
 }
 
-// server returns the server that flags and environment name.
-func (g *globals) server() (*connect.Server, error) {
-	set, err := g.settings()
+// Server returns the server that flags and environment name.
+func (g *Globals) Server() (*connect.Server, error) {
+	set, err := g.Settings()
 	if err != nil {
 		return nil, err
 	}
 	return connect.New(set)
 }
 
-// target returns the address as it may be shown.
-func (g *globals) target() string { return address.Show(g.url()) }
+// Target returns the address as it may be shown.
+func (g *Globals) Target() string { return address.Show(g.url()) }
 
-// settings reads flags, environment and the file with the password. It is called
+// Settings reads flags, environment and the file with the password. It is called
 // once in a program's life, since it may warn.
-func (g *globals) settings() (connect.Settings, error) {
+func (g *Globals) Settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
-	if g.redis != "" && connect.Shows(g.redis) {
+	if g.Redis != "" && connect.Shows(g.Redis) {
 		output.Messagef(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file for --password-file")
 	}
@@ -80,9 +83,9 @@ func (g *globals) settings() (connect.Settings, error) {
 }
 
 // url returns the address of the server: the flag, REDIS_URL, or the default.
-func (g *globals) url() string {
-	if g.redis != "" {
-		return g.redis
+func (g *Globals) url() string {
+	if g.Redis != "" {
+		return g.Redis
 	}
 	if env := os.Getenv(urlEnv); env != "" {
 		return env

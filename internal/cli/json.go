@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func printJSON(cmd *cobra.Command, what any) error {
+// PrintJSON prints what a command has to tell to programs.
+func PrintJSON(cmd *cobra.Command, what any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	enc.SetIndent("", "  ")
 	return enc.Encode(what)

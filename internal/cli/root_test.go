@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -10,6 +10,6 @@ import (
 func TestExitErrorCarriesItsCause(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("why")
-	require.ErrorIs(t, &exitError{code: 3, err: cause}, cause)
-	require.Equal(t, "exit code 3", (&exitError{code: 3}).Error())
+	require.ErrorIs(t, &ExitError{Code: 3, Err: cause}, cause)
+	require.Equal(t, "exit code 3", (&ExitError{Code: 3}).Error())
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"github.com/spf13/cobra"
@@ -13,15 +13,15 @@ func offersNoFiles(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completes makes a shell offer values for a flag that was added to cmd. Those that
+// CompleteValues makes a shell offer values for a flag that was added to cmd. Those that
 // have commas between them are offered for the first.
-func completes(cmd *cobra.Command, flag string, values ...string) {
+func CompleteValues(cmd *cobra.Command, flag string, values ...string) {
 	// The flag is there, so this cannot fail.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completesFiles makes a shell offer files for flags that were added to cmd.
-func completesFiles(cmd *cobra.Command, flags ...string) {
+// CompleteFiles makes a shell offer files for flags that were added to cmd.
+func CompleteFiles(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
 	}

@@ -1,15 +1,16 @@
-package main
+package cli
 
 import (
 	"bufio"
 	"fmt"
-	"github.com/redlatch/redlatch/internal/output"
 	"io"
 	"strings"
+
+	"github.com/redlatch/redlatch/internal/output"
 )
 
-// confirm asks a question. Anything but yes is no.
-func confirm(in io.Reader, out io.Writer, question string) bool {
+// Confirm asks a question. Anything but yes is no.
+func Confirm(in io.Reader, out io.Writer, question string) bool {
 	fmt.Fprint(out, output.Fit(out, question+" [y/N] "))
 	answer, _ := bufio.NewReader(in).ReadString('\n') // an end of input is no
 	answer = strings.ToLower(strings.TrimSpace(answer))

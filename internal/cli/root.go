@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,45 +8,51 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/sanitize"
-	"github.com/spf13/cobra"
 )
 
-// constructor makes a command that has the flags of all commands.
-type constructor func(*globals) *cobra.Command
+// Constructor makes a command that has the flags of all commands.
+type Constructor func(*Globals) *cobra.Command
 
-// exitError is an error with the exit code that it leads to.
-type exitError struct {
-	code int
-	err  error // what to tell; nil when nothing needs saying
+// ExitError is an error with the exit code that it leads to.
+type ExitError struct {
+	// Code is the exit code.
+	Code int
+	// Err is what to tell; nil when nothing needs saying.
+	Err error
 }
 
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
+// Error returns what to tell.
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
 	}
-	return e.err.Error()
+	return e.Err.Error()
 }
 
-func (e *exitError) Unwrap() error { return e.err }
+// Unwrap returns what to tell, nil for nothing.
+func (e *ExitError) Unwrap() error { return e.Err }
 
-func exitf(code int, format string, args ...any) error {
-	return &exitError{code: code, err: fmt.Errorf(format, args...)}
+// Errorf returns an ExitError with a text to tell.
+func Errorf(code int, format string, args ...any) error {
+	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// execute runs the command line and returns the exit code.
-func execute(ctx context.Context, args []string, commands ...constructor) int {
-	root := newRoot(commands...)
+// Execute runs the command line and returns the exit code.
+func Execute(ctx context.Context, args []string, commands ...Constructor) int {
+	root := NewRoot(commands...)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	code, exit := 1, (*exitError)(nil)
+	code, exit := 1, (*ExitError)(nil)
 	if errors.As(err, &exit) {
-		code = exit.code
-		if exit.err == nil {
+		code = exit.Code
+		if exit.Err == nil {
 			return code
 		}
 	}
@@ -54,9 +60,9 @@ func execute(ctx context.Context, args []string, commands ...constructor) int {
 	return code
 }
 
-// newRoot returns the command that the others are part of.
-func newRoot(commands ...constructor) *cobra.Command {
-	g := &globals{}
+// NewRoot returns the command redlatch, which the others are part of.
+func NewRoot(commands ...Constructor) *cobra.Command {
+	g := &Globals{}
 	root := &cobra.Command{
 		Use:   "redlatch",
 		Short: "Redisson-compatible locks from the shell",
