@@ -87,3 +87,18 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 		require.Equal(t, c.want, got.stdout, "%q", c.words)
 	}
 }
+
+func TestCompletionIsThereForTheShellsThatPeopleUse(t *testing.T) {
+	t.Parallel()
+	for shell, says := range map[string]string{"bash": "__start_redlatch", "zsh": "#compdef redlatch", "fish": "complete -c redlatch"} {
+		got := finish(t, nobody(t), "completion", shell)
+		require.Equal(t, 0, got.code, got.stderr)
+		require.Contains(t, got.stdout, says)
+	}
+	got := finish(t, nobody(t), "__complete", "do")
+	require.Contains(t, got.stdout, "doctor\tExamine a server")
+	got = finish(t, nobody(t), "__complete", "run", "--on")
+	require.Contains(t, got.stdout, "--on-lost\t")
+	got = finish(t, nobody(t), "__complete", "run", "--on-lost", "")
+	require.Contains(t, got.stdout, "term\nkill\nignore\n")
+}

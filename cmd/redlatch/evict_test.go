@@ -8,23 +8,11 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
-
-var (
-	clientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
-)
-
-func queueOf(t *testing.T, s redistest.Target, name string) []string {
-	t.Helper()
-	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
-	require.NoError(t, err)
-	return queue
-}
 
 func TestEvictTellsWhatItDid(t *testing.T) {
 	t.Parallel()

@@ -93,3 +93,15 @@ func rightAligned(s string) string {
 	end := strings.Index(s, words[0]) + len(words[0])
 	return fmt.Sprintf("%*s", end, "TIME") + s[end:]
 }
+
+// words joins what was broken into lines to fit a terminal.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// narrow holds that text fits a terminal, and leaves its last column empty: a full line
+// would make some terminals wrap.
+func narrow(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		require.Less(t, len(strings.TrimSuffix(line, "\n")), output.Columns, line)
+	}
+}

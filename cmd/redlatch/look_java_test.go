@@ -155,3 +155,6 @@ func numberOf(t *testing.T, line string) string {
 	require.NotNil(t, m, line)
 	return m[1]
 }
+
+// firstFor finds how long something was looked at.
+var firstFor = regexp.MustCompile(`"(first_for_ms|no_subscriber_for_ms)": \d+`)

@@ -16,12 +16,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// These scripts run until a signal ends them; the second one takes SIGKILL.
-const (
-	polite   = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
-	stubborn = `trap '' TERM; echo up; sleep 600 & wait`
-)
-
 func TestLossEndsThePoliteWithSIGTERM(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

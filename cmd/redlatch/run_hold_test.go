@@ -95,7 +95,7 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	require.Equal(t, "began", p.line())
 	began := time.Now()
 	require.Equal(t, "done", p.line())
-	over := p.keepSending(syscall.SIGTERM)
+	over := keepSending(p, syscall.SIGTERM)
 	require.Empty(t, p.restWithin(2*soon))
 	require.Equal(t, 7, p.code())
 	over()
@@ -120,7 +120,7 @@ func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
 
 // keepSending sends sig again and again, until the function that it returns is
 // called: one that comes while the command is about to end is that one's.
-func (p *program) keepSending(sig os.Signal) func() {
+func keepSending(p *program, sig os.Signal) func() {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -17,9 +17,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// labelText is the label of the scene's client of Redlatch.
-const labelText = "billing@host-3 pid 812"
-
 // goID is the id of the scene's client of Redlatch.
 var goID = uuid.MustParse("0193e6c0-6f00-7000-8000-0000000000aa")
 

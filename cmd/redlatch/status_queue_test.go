@@ -7,34 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/inspect"
-	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-// queued puts somebody into the queue of a fair lock by hand.
-func queued(t *testing.T, s redistest.Target, name, owner string, deadline time.Duration) {
-	t.Helper()
-	s.Do(t, "RPUSH", codec.QueueKey(name), owner)
-	if deadline != 0 {
-		s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(deadline).UnixMilli(), owner)
-	}
-}
-
-// listening makes a connection listen as owner's waiter does.
-func listening(t *testing.T, s redistest.Target, name, owner string) {
-	t.Helper()
-	c := s.Dial(t)
-	require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(name, owner)))
-	require.NoError(t, c.Flush())
-	_, err := redis.ReceiveWithTimeout(c, soon)
-	require.NoError(t, err)
-}
 
 // queueStatus is what programs are told of a queue.
 type queueStatus struct {
@@ -50,24 +29,6 @@ func asJSON(t *testing.T, s redistest.Target, name string) (told queueStatus) {
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &told), got.stderr)
 	return told
 }
-
-// words joins what was broken into lines to fit a terminal.
-func words(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// narrow holds that text fits a terminal, and leaves its last column empty: a full line
-// would make some terminals wrap.
-func narrow(t *testing.T, text string) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		require.Less(t, len(strings.TrimSuffix(line, "\n")), output.Columns, line)
-	}
-}
-
-const (
-	redisson = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
-	native   = someOwner
-	since    = "2024-12-21T01:06:31Z"
-)
 
 func TestStatusShowsTheQueue(t *testing.T) {
 	t.Parallel()

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
@@ -17,24 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-// longOwner is the n-th waiter of a long queue, from 0.
-func longOwner(n int) string { return codec.NewOwner(uuid.MustParse(javaID), int64(1000+n)).String() }
-
-// longQueue makes a lock be held and n wait for it, each for a minute more than the one
-// before it.
-func longQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
-	t.Helper()
-	c := s.Dial(t)
-	require.NoError(t, c.Send("HSET", name, holder, 1))
-	now := time.Now().UnixMilli()
-	for i := range n {
-		require.NoError(t, c.Send("RPUSH", codec.QueueKey(name), longOwner(i)))
-		require.NoError(t, c.Send("ZADD", codec.TimeoutKey(name), now+int64(i+1)*60_000, longOwner(i)))
-	}
-	_, err := c.Do("")
-	require.NoError(t, err)
-}
 
 // listeningAll makes one connection listen as many waiters do.
 func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) {

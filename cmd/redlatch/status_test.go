@@ -11,8 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-const someOwner = "0193e6c0-6f00-7000-8000-000000000001:7"
-
 func TestStatusTellsPeople(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {

@@ -19,20 +19,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// heldBy makes a lock be held, as by a client that has died.
-func heldBy(t *testing.T, s redistest.Target, owner string, lease time.Duration) (name string) {
-	t.Helper()
-	name = redistest.Key(t)
-	s.Do(t, "HSET", name, owner, 1)
-	s.Do(t, "PEXPIRE", name, lease.Milliseconds())
-	return name
-}
-
-func exists(t *testing.T, s redistest.Target, name string) bool {
-	t.Helper()
-	return s.Do(t, "EXISTS", name) == int64(1)
-}
-
 func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
