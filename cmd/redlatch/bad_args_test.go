@@ -92,15 +92,15 @@ func flagsOf[F any](visit func(func(*F))) []cliFlag {
 }
 
 // sensible checks a line that says why nothing was done.
-func sensible(t *testing.T, got outcome, what string) {
+func sensible(t *testing.T, got Outcome, what string) {
 	t.Helper()
-	assert.NotZero(t, got.code, what)
-	assert.NotContains(t, got.stderr, "goroutine ", what) // a panic
-	assert.NotContains(t, got.stderr, "\x1b", what)
-	assert.NotContains(t, got.stderr, "sesame", what)
-	assert.True(t, utf8.ValidString(got.stderr), what)
-	assert.Less(t, len(got.stderr), 2*sanitize.MaxMessage, what)
-	assert.True(t, strings.HasPrefix(got.stderr, "redlatch: "), "%s: %.200q", what, got.stderr)
+	assert.NotZero(t, got.Code, what)
+	assert.NotContains(t, got.Stderr, "goroutine ", what) // a panic
+	assert.NotContains(t, got.Stderr, "\x1b", what)
+	assert.NotContains(t, got.Stderr, "sesame", what)
+	assert.True(t, utf8.ValidString(got.Stderr), what)
+	assert.Less(t, len(got.Stderr), 2*sanitize.MaxMessage, what)
+	assert.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s: %.200q", what, got.Stderr)
 }
 
 // call makes the command line of one flag, for a server at which nobody is.
@@ -111,7 +111,7 @@ func call(path string, f cliFlag, value string) []string {
 
 func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
-	url, tried := nobody(t), 0
+	url, tried := Nobody(t), 0
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			kind := f.kind
@@ -128,8 +128,8 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 		}
 	}
 	require.Greater(t, tried, 50)
-	sensible(t, finish(t, url, "run", "--wait="+longArg, "job", "--", "true"), "a long flag")
-	sensible(t, finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
+	sensible(t, Finish(t, url, "run", "--wait="+longArg, "job", "--", "true"), "a long flag")
+	sensible(t, Finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
 }
 
 // inProcess parses a command line as the program does, and runs nothing.
@@ -151,7 +151,7 @@ func inProcess(t *testing.T, args []string) error {
 // refused.
 func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	t.Parallel()
-	url := nobody(t)
+	url := Nobody(t)
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			for _, value := range worseFlags[f.kind] {
@@ -162,13 +162,13 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 				t.Run(what, func(t *testing.T) {
 					t.Parallel()
 					began := time.Now()
-					got := finish(t, url, call(path, f, value)...)
+					got := Finish(t, url, call(path, f, value)...)
 					sensible(t, got, what)
-					if strings.Contains(got.stderr, "cannot reach") {
-						assert.NotContains(t, got.stderr, "redlatch: redlatch", what)
-						assert.NotContains(t, got.stderr, "is outside", "%s: the server is not to blame", what)
+					if strings.Contains(got.Stderr, "cannot reach") {
+						assert.NotContains(t, got.Stderr, "redlatch: redlatch", what)
+						assert.NotContains(t, got.Stderr, "is outside", "%s: the server is not to blame", what)
 					}
-					assert.Less(t, time.Since(began), 2*soon)
+					assert.Less(t, time.Since(began), 2*Soon)
 				})
 			}
 		}
@@ -193,10 +193,10 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Mini(t)
 	for path := range commands(t) {
-		got := finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
+		got := Finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
 		sensible(t, got, path+" with five arguments")
 		if usual[path] != nil {
-			sensible(t, finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
+			sensible(t, Finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
 		}
 		for _, text := range badTexts {
 			for i := range usual[path] {
@@ -206,9 +206,9 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 				args := append([]string(nil), usual[path]...)
 				args[i] = text
 				what := fmt.Sprintf("%s %.60q", path, args)
-				got := finish(t, srv.URL(), append(strings.Fields(path), args...)...)
-				if got.code == 0 || got.stderr == "" && got.stdout != "" { // a strange name is a name
-					assert.NotContains(t, got.stdout, "\x1b", what)
+				got := Finish(t, srv.URL(), append(strings.Fields(path), args...)...)
+				if got.Code == 0 || got.Stderr == "" && got.Stdout != "" { // a strange name is a name
+					assert.NotContains(t, got.Stdout, "\x1b", what)
 					continue
 				}
 				sensible(t, got, what)

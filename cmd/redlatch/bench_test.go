@@ -32,15 +32,15 @@ func benchGolden(t *testing.T, name, text string) {
 	for _, m := range measured {
 		text = m.what.ReplaceAllString(text, m.with)
 	}
-	golden(t, name, text)
+	Golden(t, name, text)
 }
 
 func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	began := time.Now()
-	got := finish(t, s.URL(), "bench", "--duration", "2s", "--json", "--prefix", "app:")
-	require.Equal(t, 0, got.code, got.stderr)
+	got := Finish(t, s.URL(), "bench", "--duration", "2s", "--json", "--prefix", "app:")
+	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Less(t, time.Since(began), 12*time.Second)
 	var told struct {
 		Server    string
@@ -57,8 +57,8 @@ func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 			P50 float64 `json:"p50_us"`
 		} `json:"round_trip"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(got.stdout), &told))
-	benchGolden(t, "bench.json", got.stdout)
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told))
+	benchGolden(t, "bench.json", got.Stdout)
 	require.Equal(t, "redis://"+s.Addr(), told.Server)
 	require.InDelta(t, 2, told.Seconds, 0)
 	require.Positive(t, told.RoundTrip.P50)
@@ -76,10 +76,10 @@ func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 func TestBenchTellsPeople(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	got := finish(t, s.URL(), "bench", "--duration", "1s")
-	require.Equal(t, 0, got.code, got.stderr)
-	fits(t, got.stdout)
-	benchGolden(t, "bench", got.stdout)
+	got := Finish(t, s.URL(), "bench", "--duration", "1s")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	Fits(t, got.Stdout)
+	benchGolden(t, "bench", got.Stdout)
 }
 
 func TestBenchAsksBeforeItLoadsAnotherMachine(t *testing.T) {
@@ -90,40 +90,40 @@ func TestBenchAsksBeforeItLoadsAnotherMachine(t *testing.T) {
 	} {
 		require.Equal(t, here, isHere(url), url)
 	}
-	got := finish(t, "redis://redis.invalid", "bench")
-	require.Equal(t, 1, got.code)
-	require.Equal(t, "redlatch: redis://redis.invalid is on another machine: --yes loads it all the same\n", got.stderr)
-	got = finish(t, "redis://redis.invalid", "bench", "--yes")
-	require.Contains(t, got.stderr, "cannot reach Redis at redis://redis.invalid: ")
+	got := Finish(t, "redis://redis.invalid", "bench")
+	require.Equal(t, 1, got.Code)
+	require.Equal(t, "redlatch: redis://redis.invalid is on another machine: --yes loads it all the same\n", got.Stderr)
+	got = Finish(t, "redis://redis.invalid", "bench", "--yes")
+	require.Contains(t, got.Stderr, "cannot reach Redis at redis://redis.invalid: ")
 	for _, d := range []string{"0s", "61s"} {
-		got = finish(t, nobody(t), "bench", "--duration", d)
-		require.Equal(t, 1, got.code)
-		require.Contains(t, got.stderr, "--duration must be from 1s to 1m0s")
+		got = Finish(t, Nobody(t), "bench", "--duration", d)
+		require.Equal(t, 1, got.Code)
+		require.Contains(t, got.Stderr, "--duration must be from 1s to 1m0s")
 	}
 }
 
 func TestInterruptedBenchEndsSoonAndFreesItsLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.URL(), "bench", "--duration", "1m")
-	require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, soon, pollEvery)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
-	got := p.outcome(soon)
-	require.Equal(t, outcome{130, "", "redlatch: interrupted\n"}, got)
+	p := Start(t, s.URL(), "bench", "--duration", "1m")
+	require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, Soon, PollEvery)
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGINT))
+	got := p.Outcome(Soon)
+	require.Equal(t, Outcome{130, "", "redlatch: interrupted\n"}, got)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
 func TestBenchSaysWhenTheServerGoesAway(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.URL(), "bench", "--duration", "4s")
+	p := Start(t, s.URL(), "bench", "--duration", "4s")
 	// Locks are there for microseconds only: who looks for one may see none in four seconds.
-	require.Eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > 1000 }, soon, pollEvery)
+	require.Eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > 1000 }, Soon, PollEvery)
 	s.Kill()
-	got := p.outcome(3 * soon)
-	require.Equal(t, 1, got.code, "%+v", got)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "cannot reach Redis at ")
+	got := p.Outcome(3 * Soon)
+	require.Equal(t, 1, got.Code, "%+v", got)
+	OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "cannot reach Redis at ")
 }
 
 func TestTimesAreBrief(t *testing.T) {

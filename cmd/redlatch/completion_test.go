@@ -82,23 +82,23 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 		{[]string{"run", "job", "--", "cp", ""}, offersFiles},
 		{[]string{"run", "job", "--", "cp", "-"}, offersFiles},
 	} {
-		got := finish(t, nobody(t), append([]string{"__complete"}, c.words...)...)
-		require.Equal(t, 0, got.code)
-		require.Equal(t, c.want, got.stdout, "%q", c.words)
+		got := Finish(t, Nobody(t), append([]string{"__complete"}, c.words...)...)
+		require.Equal(t, 0, got.Code)
+		require.Equal(t, c.want, got.Stdout, "%q", c.words)
 	}
 }
 
 func TestCompletionIsThereForTheShellsThatPeopleUse(t *testing.T) {
 	t.Parallel()
 	for shell, says := range map[string]string{"bash": "__start_redlatch", "zsh": "#compdef redlatch", "fish": "complete -c redlatch"} {
-		got := finish(t, nobody(t), "completion", shell)
-		require.Equal(t, 0, got.code, got.stderr)
-		require.Contains(t, got.stdout, says)
+		got := Finish(t, Nobody(t), "completion", shell)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Contains(t, got.Stdout, says)
 	}
-	got := finish(t, nobody(t), "__complete", "do")
-	require.Contains(t, got.stdout, "doctor\tExamine a server")
-	got = finish(t, nobody(t), "__complete", "run", "--on")
-	require.Contains(t, got.stdout, "--on-lost\t")
-	got = finish(t, nobody(t), "__complete", "run", "--on-lost", "")
-	require.Contains(t, got.stdout, "term\nkill\nignore\n")
+	got := Finish(t, Nobody(t), "__complete", "do")
+	require.Contains(t, got.Stdout, "doctor\tExamine a server")
+	got = Finish(t, Nobody(t), "__complete", "run", "--on")
+	require.Contains(t, got.Stdout, "--on-lost\t")
+	got = Finish(t, Nobody(t), "__complete", "run", "--on-lost", "")
+	require.Contains(t, got.Stdout, "term\nkill\nignore\n")
 }

@@ -19,10 +19,10 @@ import (
 const atMost = time.Minute
 
 // requireFair checks the summary of a run of the fair lock in which all went well.
-func requireFair(t *testing.T, got outcome) {
+func requireFair(t *testing.T, got Outcome) {
 	t.Helper()
-	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
-	require.Empty(t, got.stderr)
+	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
+	require.Empty(t, got.Stderr)
 	for _, line := range []string{
 		`  jobs        120, each of them once`,
 		`  two inside  never`,
@@ -33,38 +33,38 @@ func requireFair(t *testing.T, got outcome) {
 		`  stall       \d+\.\d\d s at most after the kill; nobody waited longer than \d+\.\d\d s`,
 		`OK: .*`, `    and nobody alive was overtaken\.`,
 	} {
-		require.Regexp(t, `(?m)^`+line+`$`, got.stdout)
+		require.Regexp(t, `(?m)^`+line+`$`, got.Stdout)
 	}
-	require.NotContains(t, got.stdout, "\x1b", "an escape sequence, and no terminal")
-	_, summary, _ := strings.Cut(got.stdout, "\n\n")
-	fits(t, summary)
+	require.NotContains(t, got.Stdout, "\x1b", "an escape sequence, and no terminal")
+	_, summary, _ := strings.Cut(got.Stdout, "\n\n")
+	Fits(t, summary)
 }
 
 func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
-	p := start(t, nobody(t), "demo", "--fair", "--jobs", "120")
-	requireFair(t, p.outcome(atMost))
+	p := Start(t, Nobody(t), "demo", "--fair", "--jobs", "120")
+	requireFair(t, p.Outcome(atMost))
 }
 
 func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, nobody(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
-	requireFair(t, p.outcome(atMost))
+	p := Start(t, Nobody(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
+	requireFair(t, p.Outcome(atMost))
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
-	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, pollEvery)
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, Soon, PollEvery)
 }
 
 func TestFairDemoIsRedWithoutTheLock(t *testing.T) {
 	t.Parallel()
-	p := startWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--jobs", "200")
-	got := p.outcome(atMost)
-	require.Equal(t, 1, got.code)
-	require.Regexp(t, `WRONG: \d+ jobs were lost\.`, got.stdout)
-	require.Regexp(t, `WRONG: \d+ jobs were done more than once\.`, got.stdout)
-	require.Contains(t, got.stdout, "WRONG: two were inside, seen ")
-	require.NotContains(t, got.stdout, "OK:")
-	require.Equal(t, "redlatch: the demo failed\n", got.stderr)
+	p := StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--jobs", "200")
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.Regexp(t, `WRONG: \d+ jobs were lost\.`, got.Stdout)
+	require.Regexp(t, `WRONG: \d+ jobs were done more than once\.`, got.Stdout)
+	require.Contains(t, got.Stdout, "WRONG: two were inside, seen ")
+	require.NotContains(t, got.Stdout, "OK:")
+	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
 }
 
 func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
@@ -72,21 +72,21 @@ func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
 	for _, args := range [][]string{
 		{"--fair", "--duration", "2s"}, {"--jobs", "200"}, {"--fair", "--jobs", "7"},
 	} {
-		got := finish(t, nobody(t), append([]string{"demo"}, args...)...)
-		require.Equal(t, 1, got.code, "%v", args)
-		oneLine(t, got.stderr)
+		got := Finish(t, Nobody(t), append([]string{"demo"}, args...)...)
+		require.Equal(t, 1, got.Code, "%v", args)
+		OneLine(t, got.Stderr)
 	}
 }
 
 // busyFairDemo starts a demo and returns when jobs are being done.
-func busyFairDemo(t *testing.T, s *redistest.Server) *program {
+func busyFairDemo(t *testing.T, s *redistest.Server) *Process {
 	t.Helper()
-	p := start(t, nobody(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
+	p := Start(t, Nobody(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
 	require.Eventually(t, func() bool {
 		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:visits"), nil)
 		require.NoError(t, err)
 		return len(names) == 1 && s.Clients(t) >= 3*8
-	}, soon, pollEvery)
+	}, Soon, PollEvery)
 	return p
 }
 
@@ -94,11 +94,11 @@ func TestFairDemoThatIsInterruptedEndsCleanly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := busyFairDemo(t, s)
-	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-	got := p.outcome(atMost)
-	require.Equal(t, 128+int(syscall.SIGINT), got.code, "%s", got.stdout)
-	require.Regexp(t, `jobs        [1-9]\d*, each of them once, and [1-9]\d* are left`, got.stdout)
-	require.Equal(t, "redlatch: interrupted\n", got.stderr)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	got := p.Outcome(atMost)
+	require.Equal(t, 128+int(syscall.SIGINT), got.Code, "%s", got.Stdout)
+	require.Regexp(t, `jobs        [1-9]\d*, each of them once, and [1-9]\d* are left`, got.Stdout)
+	require.Equal(t, "redlatch: interrupted\n", got.Stderr)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
@@ -106,9 +106,9 @@ func TestFairDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := busyFairDemo(t, s)
-	require.NoError(t, p.cmd.Process.Kill())
-	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, pollEvery)
-	_ = p.rest()
+	require.NoError(t, p.Cmd.Process.Kill())
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, Soon, PollEvery)
+	_ = p.Rest()
 	names, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
@@ -122,7 +122,7 @@ func TestFairDemoSaysWhenItsServerDies(t *testing.T) {
 	s := redistest.Start(t)
 	p := busyFairDemo(t, s)
 	s.Kill()
-	got := p.outcome(atMost)
-	require.Equal(t, 1, got.code)
-	require.True(t, strings.HasPrefix(got.stderr, "redlatch: "), "%s", got.stderr)
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s", got.Stderr)
 }

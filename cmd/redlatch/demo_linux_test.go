@@ -8,9 +8,9 @@ import (
 
 func TestDemoWorkerRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
-	p := start(t, nobody(t), "__demo-worker")
-	require.NoError(t, p.stdin.Close())
-	require.Empty(t, p.rest())
-	require.Equal(t, 1, p.code())
-	require.Contains(t, p.stderr.String(), "not by hand")
+	p := Start(t, Nobody(t), "__demo-worker")
+	require.NoError(t, p.Stdin.Close())
+	require.Empty(t, p.Rest())
+	require.Equal(t, 1, p.Code())
+	require.Contains(t, p.Stderr.String(), "not by hand")
 }

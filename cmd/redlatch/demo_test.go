@@ -22,91 +22,91 @@ var (
 )
 
 // requireGreen checks the summary of a run in which all went well.
-func requireGreen(t *testing.T, got outcome) {
+func requireGreen(t *testing.T, got Outcome) {
 	t.Helper()
-	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
-	require.Empty(t, got.stderr)
-	require.Regexp(t, counterLine, got.stdout)
-	require.Contains(t, got.stdout, "\n  two inside  never\n")
-	require.Regexp(t, takeOverLine, got.stdout)
-	require.Contains(t, got.stdout, "\nOK: ")
-	require.NotContains(t, got.stdout, "\x1b", "an escape sequence, and no terminal")
-	_, summary, _ := strings.Cut(got.stdout, "\n\n")
-	fits(t, summary)
+	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
+	require.Empty(t, got.Stderr)
+	require.Regexp(t, counterLine, got.Stdout)
+	require.Contains(t, got.Stdout, "\n  two inside  never\n")
+	require.Regexp(t, takeOverLine, got.Stdout)
+	require.Contains(t, got.Stdout, "\nOK: ")
+	require.NotContains(t, got.Stdout, "\x1b", "an escape sequence, and no terminal")
+	_, summary, _ := strings.Cut(got.Stdout, "\n\n")
+	Fits(t, summary)
 }
 
 func TestDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	// REDIS_URL is not looked at.
-	requireGreen(t, finish(t, nobody(t), "demo", "--duration", "1s"))
+	requireGreen(t, Finish(t, Nobody(t), "demo", "--duration", "1s"))
 }
 
 func TestDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	requireGreen(t, finish(t, nobody(t), "demo", "--duration", "1s", "--redis", s.URL()))
+	requireGreen(t, Finish(t, Nobody(t), "demo", "--duration", "1s", "--redis", s.URL()))
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
-	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, pollEvery)
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, Soon, PollEvery)
 }
 
 func TestDemoIsRedWithoutTheLock(t *testing.T) {
 	t.Parallel()
-	p := startWith(t, []string{brokenEnv + "=1"}, "demo", "--duration", "1s")
-	out := p.rest()
-	require.Equal(t, 1, p.code())
+	p := StartWith(t, []string{brokenEnv + "=1"}, "demo", "--duration", "1s")
+	out := p.Rest()
+	require.Equal(t, 1, p.Code())
 	require.Contains(t, out, "WRONG: the counter is ")
 	require.Contains(t, out, "WRONG: two were inside, seen ")
 	require.NotContains(t, out, "OK:")
-	require.Equal(t, "redlatch: the demo failed\n", p.stderr.String())
+	require.Equal(t, "redlatch: the demo failed\n", p.Stderr.String())
 }
 
 func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	t.Parallel()
-	got := finish(t, "", "demo", "--redis", nobody(t))
-	require.Equal(t, 1, got.code)
-	warning, rest, _ := strings.Cut(got.stderr, "\n")
+	got := Finish(t, "", "demo", "--redis", Nobody(t))
+	require.Equal(t, 1, got.Code)
+	warning, rest, _ := strings.Cut(got.Stderr, "\n")
 	require.Contains(t, warning, "the password in --redis")
-	oneLine(t, rest)
+	OneLine(t, rest)
 	require.Contains(t, rest, "cannot reach Redis")
-	require.NotContains(t, got.stderr, "sesame")
-	require.Equal(t, 1, finish(t, "", "demo", "--duration", "1ms").code)
+	require.NotContains(t, got.Stderr, "sesame")
+	require.Equal(t, 1, Finish(t, "", "demo", "--duration", "1ms").Code)
 }
 
 func TestDemoThatIsInterruptedEndsCleanly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p, _ := busyDemo(t, s)
-	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-	out := p.rest()
-	require.Equal(t, 128+int(syscall.SIGINT), p.code(), "%s", out)
+	p, _ := BusyDemo(t, s)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	out := p.Rest()
+	require.Equal(t, 128+int(syscall.SIGINT), p.Code(), "%s", out)
 	require.Regexp(t, counterLine, out)
-	require.Equal(t, "redlatch: interrupted\n", p.stderr.String())
+	require.Equal(t, "redlatch: interrupted\n", p.Stderr.String())
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
 func TestDemoThatIsKilledLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p, lock := busyDemo(t, s)
+	p, lock := BusyDemo(t, s)
 	// Somebody takes the lock for good: workers who wait must notice, too.
 	s.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'other', 1)", 1, lock)
 	require.Eventually(t, func() bool {
 		count, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(lock)), nil)
 		require.NoError(t, err)
 		return count[1] == int64(4)
-	}, soon, pollEvery)
-	require.NoError(t, p.cmd.Process.Kill())
-	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, pollEvery)
-	_ = p.rest()
+	}, Soon, PollEvery)
+	require.NoError(t, p.Cmd.Process.Kill())
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, Soon, PollEvery)
+	_ = p.Rest()
 }
 
 func TestDemoSaysWhenItsServerDies(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p, _ := busyDemo(t, s)
+	p, _ := BusyDemo(t, s)
 	s.Kill()
-	_ = p.rest()
-	require.Equal(t, 1, p.code())
-	require.Positive(t, strings.Count(p.stderr.String(), "\n"))
-	require.Contains(t, p.stderr.String(), "redlatch: worker ")
+	_ = p.Rest()
+	require.Equal(t, 1, p.Code())
+	require.Positive(t, strings.Count(p.Stderr.String(), "\n"))
+	require.Contains(t, p.Stderr.String(), "redlatch: worker ")
 }

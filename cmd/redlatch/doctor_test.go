@@ -32,7 +32,7 @@ func diagnosed(t *testing.T, name, text string) {
 	for _, v := range volatile {
 		text = v.what.ReplaceAllString(text, v.with)
 	}
-	golden(t, name, text)
+	Golden(t, name, text)
 }
 
 // fitsButForCommands holds that text fits a terminal, but for commands to be copied.
@@ -40,7 +40,7 @@ func fitsButForCommands(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "    ACL SETUSER ") {
-			narrow(t, line)
+			Narrow(t, line)
 		}
 	}
 }
@@ -53,14 +53,14 @@ func TestDoctorTellsPeopleAndPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			got := finish(t, s.URL(), "doctor")
-			require.Equal(t, 0, got.code, got.stderr)
-			require.Empty(t, got.stderr)
-			diagnosed(t, "doctor", got.stdout)
-			fitsButForCommands(t, got.stdout)
-			got = finish(t, s.URL(), "doctor", "--json")
-			require.Equal(t, 0, got.code, got.stderr)
-			diagnosed(t, "doctor.json", got.stdout)
+			got := Finish(t, s.URL(), "doctor")
+			require.Equal(t, 0, got.Code, got.Stderr)
+			require.Empty(t, got.Stderr)
+			diagnosed(t, "doctor", got.Stdout)
+			fitsButForCommands(t, got.Stdout)
+			got = Finish(t, s.URL(), "doctor", "--json")
+			require.Equal(t, 0, got.Code, got.Stderr)
+			diagnosed(t, "doctor.json", got.Stdout)
 			require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
 			require.Empty(t, s.Channels(t))
 		})
@@ -72,29 +72,29 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "nobody", "reset", "on", ">password", "+ping")
 	url := "redis://nobody:password@" + s.Addr()
-	got := finish(t, url, "doctor", "--prefix", "app:")
-	require.Equal(t, 2, got.code, got.stderr)
-	fitsButForCommands(t, got.stdout)
-	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 14 warnings\n--need plain, .*\n$`, got.stdout)
-	got = finish(t, url, "doctor", "--prefix", "app:", "--json")
-	require.Equal(t, 2, got.code, got.stderr)
-	diagnosed(t, "doctor-nobody.json", got.stdout)
+	got := Finish(t, url, "doctor", "--prefix", "app:")
+	require.Equal(t, 2, got.Code, got.Stderr)
+	fitsButForCommands(t, got.Stdout)
+	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 14 warnings\n--need plain, .*\n$`, got.Stdout)
+	got = Finish(t, url, "doctor", "--prefix", "app:", "--json")
+	require.Equal(t, 2, got.Code, got.Stderr)
+	diagnosed(t, "doctor-nobody.json", got.Stdout)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
 func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	require.Equal(t, 0, finish(t, s.URL(), "doctor").code, "warnings are no errors")
-	require.Equal(t, 1, finish(t, s.URL(), "doctor", "--strict").code)
+	require.Equal(t, 0, Finish(t, s.URL(), "doctor").Code, "warnings are no errors")
+	require.Equal(t, 1, Finish(t, s.URL(), "doctor", "--strict").Code)
 	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
-	got := finish(t, s.URL(), "doctor", "--strict")
-	require.Equal(t, 0, got.code, got.stdout)
-	require.Contains(t, got.stdout, "\n0 errors, 0 warnings\n")
-	for _, url := range []string{nobody(t), "sesame"} {
-		got = finish(t, url, "doctor")
-		require.Equal(t, 2, got.code)
-		oneLine(t, got.stderr)
+	got := Finish(t, s.URL(), "doctor", "--strict")
+	require.Equal(t, 0, got.Code, got.Stdout)
+	require.Contains(t, got.Stdout, "\n0 errors, 0 warnings\n")
+	for _, url := range []string{Nobody(t), "sesame"} {
+		got = Finish(t, url, "doctor")
+		require.Equal(t, 2, got.Code)
+		OneLine(t, got.Stderr)
 	}
 }
 
@@ -104,19 +104,19 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
 	url := s.GiveRights(t, []string{"Plain locks", "The clocks"}, "+info", "+config|get")
-	got := finish(t, url, "doctor", "--prefix", "app:", "--need", "plain", "--need", "clocks", "--strict")
-	require.Equal(t, 0, got.code, got.stdout)
-	diagnosed(t, "doctor-need", got.stdout)
-	got = finish(t, url, "doctor", "--prefix", "app:", "--strict")
-	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stdout, "    ACL SETUSER locks +hgetall\n")
-	require.Contains(t, got.stdout, " warnings\n"+needHint+"\n")
-	got = finish(t, url, "doctor", "--prefix", "app:", "--need", "clocks,doubt", "--json")
-	require.Equal(t, 2, got.code)
-	diagnosed(t, "doctor-need.json", got.stdout)
+	got := Finish(t, url, "doctor", "--prefix", "app:", "--need", "plain", "--need", "clocks", "--strict")
+	require.Equal(t, 0, got.Code, got.Stdout)
+	diagnosed(t, "doctor-need", got.Stdout)
+	got = Finish(t, url, "doctor", "--prefix", "app:", "--strict")
+	require.Equal(t, 1, got.Code)
+	require.Contains(t, got.Stdout, "    ACL SETUSER locks +hgetall\n")
+	require.Contains(t, got.Stdout, " warnings\n"+needHint+"\n")
+	got = Finish(t, url, "doctor", "--prefix", "app:", "--need", "clocks,doubt", "--json")
+	require.Equal(t, 2, got.Code)
+	diagnosed(t, "doctor-need.json", got.Stdout)
 	for _, need := range []string{"", "fair,none", "Plain"} {
-		got = finish(t, nobody(t), "doctor", "--need="+need)
-		require.Equal(t, outcome{2, "", "redlatch: --need must be one of plain, braces, fair, clocks, listeners, doubt, inspect, " +
+		got = Finish(t, Nobody(t), "doctor", "--need="+need)
+		require.Equal(t, Outcome{2, "", "redlatch: --need must be one of plain, braces, fair, clocks, listeners, doubt, inspect, " +
 			"owners, names, replicas, labels, onlooker, operator, viewer, or several with commas between\n"}, got)
 	}
 }
@@ -126,7 +126,7 @@ func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
 	plain := finding(f, output.Look{})
 	require.NotContains(t, plain, "\x1b")
-	narrow(t, plain)
+	Narrow(t, plain)
 	require.Contains(t, finding(f, output.Look{Colours: true}), string(output.Yellow)+"warning ")
 	require.Equal(t, plain, strings.NewReplacer(string(output.Yellow), "", "\x1b[0m", "").Replace(finding(f, output.Look{Colours: true})))
 }

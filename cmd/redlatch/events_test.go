@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var interrupt = os.Interrupt
+var Interrupt = os.Interrupt
 
-// codeInterrupted is the exit code of whoever interrupt has ended.
-const codeInterrupted = 130
+// CodeInterrupted is the exit code of whoever interrupt has ended.
+const CodeInterrupted = 130
 
-// toEvent returns the lines up to the first that tells of an event.
-func toEvent(p *program, event string) (lines []string) {
+// ToEvent returns the lines up to the first that tells of an event.
+func ToEvent(p *Process, event string) (lines []string) {
 	p.t.Helper()
 	for {
-		line := p.line()
+		line := p.Line()
 		lines = append(lines, line)
 		if strings.Contains(line, event) {
 			return lines
@@ -25,21 +25,21 @@ func toEvent(p *program, event string) (lines []string) {
 	}
 }
 
-// handedOver reads what is told of a lock that goes from one to another: it has
+// HandedOver reads what is told of a lock that goes from one to another: it has
 // passed, or a look has found it free in between. It returns the last line.
-func handedOver(p *program) string {
+func HandedOver(p *Process) string {
 	p.t.Helper()
 	for {
-		if line := p.line(); strings.Contains(line, "passed") || strings.Contains(line, "taken") {
+		if line := p.Line(); strings.Contains(line, "passed") || strings.Contains(line, "taken") {
 			return line
 		}
 	}
 }
 
-// events reads what programs are told until the event given.
-func events(p *program, last string) (all []map[string]any) {
+// Events reads what programs are told until the event given.
+func Events(p *Process, last string) (all []map[string]any) {
 	p.t.Helper()
-	for _, line := range toEvent(p, `"event":"`+last+`"`) {
+	for _, line := range ToEvent(p, `"event":"`+last+`"`) {
 		var e map[string]any
 		require.NoError(p.t, json.Unmarshal([]byte(line), &e))
 		all = append(all, e)

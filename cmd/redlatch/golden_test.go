@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden holds that text is what the golden file says, but for what differs from run
+// Golden holds that text is what the golden file says, but for what differs from run
 // to run; see tidy. With -update it writes the file.
-func golden(t *testing.T, name, text string, ids ...string) {
+func Golden(t *testing.T, name, text string, ids ...string) {
 	t.Helper()
 	got := tidy(text, ids)
 	path := filepath.Join("testdata", name+".golden")
@@ -31,11 +31,11 @@ func golden(t *testing.T, name, text string, ids ...string) {
 	require.Equal(t, string(want), got)
 }
 
-// javaID stands in golden files for the UUID of a Java client, which is random, and
+// JavaID stands in golden files for the UUID of a Java client, which is random, and
 // otherJavaID for that of a second one.
 const (
-	javaID      = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
-	otherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
+	JavaID      = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+	OtherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
 )
 
 // What differs from run to run beside UUIDs. Blanks that make a column are kept so that
@@ -67,7 +67,7 @@ var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 // tidy replaces what differs from run to run. The ids are those of Java clients.
 func tidy(text string, ids []string) string {
 	for i, id := range ids {
-		as := []string{javaID, otherJavaID}[i]
+		as := []string{JavaID, OtherJavaID}[i]
 		text = strings.ReplaceAll(text, id, as)
 		text = strings.ReplaceAll(text, id[len(id)-8:], as[len(as)-8:])
 	}
@@ -79,11 +79,11 @@ func tidy(text string, ids []string) string {
 	})
 }
 
-// fits holds that every line of an output for people fits a terminal.
-func fits(t *testing.T, text string) {
+// Fits holds that every line of an output for people fits a terminal.
+func Fits(t *testing.T, text string) {
 	t.Helper()
 	require.NotEmpty(t, text)
-	narrow(t, text)
+	Narrow(t, text)
 }
 
 // rightAligned puts TIME in place of a time in the last column but one of a table,
@@ -94,12 +94,12 @@ func rightAligned(s string) string {
 	return fmt.Sprintf("%*s", end, "TIME") + s[end:]
 }
 
-// words joins what was broken into lines to fit a terminal.
-func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+// Words joins what was broken into lines to fit a terminal.
+func Words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// narrow holds that text fits a terminal, and leaves its last column empty: a full line
+// Narrow holds that text fits a terminal, and leaves its last column empty: a full line
 // would make some terminals wrap.
-func narrow(t *testing.T, text string) {
+func Narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		require.Less(t, len(strings.TrimSuffix(line, "\n")), output.Columns, line)

@@ -12,24 +12,24 @@ import (
 
 func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	t.Parallel()
-	got := finish(t, nobody(t), "--version")
-	require.Equal(t, 0, got.code)
-	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.stdout)
+	got := Finish(t, Nobody(t), "--version")
+	require.Equal(t, 0, got.Code)
+	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
 	for _, name := range []string{"run", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
-		got := finish(t, nobody(t), name, "--help")
-		require.Equal(t, 0, got.code)
-		require.Contains(t, got.stdout, "Examples:\n")
-		require.NotContains(t, got.stdout, "sesame", "help shows what REDIS_URL holds")
+		got := Finish(t, Nobody(t), name, "--help")
+		require.Equal(t, 0, got.Code)
+		require.Contains(t, got.Stdout, "Examples:\n")
+		require.NotContains(t, got.Stdout, "sesame", "help shows what REDIS_URL holds")
 	}
-	got = finish(t, nobody(t), "--help")
-	require.NotContains(t, got.stdout, "__", "a hidden command shows")
+	got = Finish(t, Nobody(t), "--help")
+	require.NotContains(t, got.Stdout, "__", "a hidden command shows")
 }
 
 func TestUnknownCommandsExitWithOne(t *testing.T) {
 	t.Parallel()
-	got := finish(t, nobody(t), "lock-everything")
-	require.Equal(t, 1, got.code)
-	oneLine(t, got.stderr)
+	got := Finish(t, Nobody(t), "lock-everything")
+	require.Equal(t, 1, got.Code)
+	OneLine(t, got.Stderr)
 }
 
 func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
@@ -40,18 +40,18 @@ func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 		}
 		require.NotEmpty(t, cmd.Example, cmd.Name())
 		require.NotEmpty(t, cmd.Long, cmd.Name())
-		help := finish(t, nobody(t), cmd.Name(), "--help").stdout
+		help := Finish(t, Nobody(t), cmd.Name(), "--help").Stdout
 		_, flags, found := strings.Cut(help, "\nFlags:\n")
 		require.True(t, found, cmd.Name())
-		narrow(t, flags)
+		Narrow(t, flags)
 	}
 }
 
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
-	narrow(t, finish(t, nobody(t), "--help").stdout)
+	Narrow(t, Finish(t, Nobody(t), "--help").Stdout)
 	for path := range commands(t) {
-		narrow(t, finish(t, nobody(t), append(strings.Fields(path), "--help")...).stdout)
+		Narrow(t, Finish(t, Nobody(t), append(strings.Fields(path), "--help")...).Stdout)
 	}
 }
 
@@ -64,9 +64,9 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 				args[i] = ""
 			}
 		}
-		got := finish(t, nobody(t), append([]string{path}, args...)...)
-		require.NotZero(t, got.code, path)
-		require.Equal(t, "redlatch: bad lock name: the name is empty\n", got.stderr, path)
+		got := Finish(t, Nobody(t), append([]string{path}, args...)...)
+		require.NotZero(t, got.Code, path)
+		require.Equal(t, "redlatch: bad lock name: the name is empty\n", got.Stderr, path)
 	}
 	for text, want := range map[string]string{
 		"redlatch: lock lost":                             "lock lost",

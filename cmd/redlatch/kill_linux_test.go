@@ -14,20 +14,20 @@ func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	// The fifth field is the process group, which has the guard's number.
-	p := start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
+	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
 		"read pid name state ppid group rest < /proc/$$/stat; echo $group; exec sleep 300")
-	guard, err := strconv.Atoi(p.line())
+	guard, err := strconv.Atoi(p.Line())
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-	require.NoError(t, p.cmd.Process.Kill())
-	require.Empty(t, p.rest())
-	require.Equal(t, -1, p.code())
+	require.NoError(t, p.Cmd.Process.Kill())
+	require.Empty(t, p.Rest())
+	require.Equal(t, -1, p.Code())
 }
 
 func TestGuardRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
 	// The program is in the test's process group, which it must not kill.
-	got := finish(t, nobody(t), "__guard")
-	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "not by hand")
+	got := Finish(t, Nobody(t), "__guard")
+	require.Equal(t, 125, got.Code)
+	require.Contains(t, got.Stderr, "not by hand")
 }

@@ -40,7 +40,7 @@ func crowd(t *testing.T, n int) (s *redistest.Server, locks int) {
 		send("HSET", name, codec.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
 		send("PEXPIRE", name, time.Hour.Milliseconds())
 		if i%4 == 0 {
-			send("RPUSH", codec.QueueKey(name), redisson, native)
+			send("RPUSH", codec.QueueKey(name), RedissonOwner, RedlatchOwner)
 		}
 	}
 	for i := range n / 2 { // what HGETALL and LRANGE would take long for
@@ -63,27 +63,27 @@ func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
 	s, locks := crowd(t, keys)
 	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", 10_000)
 	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
-	logged(t, s)
+	SlowLog(t, s)
 	began := time.Now()
-	got := start(t, s.URL(), "list", "--json").outcome(5 * time.Minute)
+	got := Start(t, s.URL(), "list", "--json").Outcome(5 * time.Minute)
 	took := time.Since(began)
-	late := logged(t, s)
+	late := SlowLog(t, s)
 	t.Logf("%d keys and %d locks took %v; logged as slow: %v", keys, locks, took, late)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Equal(t, locks, strings.Count(got.stdout, "\n"), "each lock once")
-	require.Equal(t, locks/4, strings.Count(got.stdout, `"kind":"fair"`))
-	require.Empty(t, slow(t, s, late))
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, locks, strings.Count(got.Stdout, "\n"), "each lock once")
+	require.Equal(t, locks/4, strings.Count(got.Stdout, `"kind":"fair"`))
+	require.Empty(t, AlwaysSlow(t, s, late))
 	stats := s.CommandStats(t)
 	for _, never := range []string{"keys", "hgetall", "lrange", "type"} {
 		require.Zero(t, stats[never], never)
 	}
 
 	// For people, too, and in little memory: most of it is the runtime's.
-	p := start(t, s.URL(), "list")
-	got = p.outcome(5 * time.Minute)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Equal(t, locks+1, strings.Count(got.stdout, "\n"), "each lock once, and a heading")
-	if used, known := peak(p.cmd.ProcessState); known {
+	p := Start(t, s.URL(), "list")
+	got = p.Outcome(5 * time.Minute)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, locks+1, strings.Count(got.Stdout, "\n"), "each lock once, and a heading")
+	if used, known := peak(p.Cmd.ProcessState); known {
 		t.Logf("at most %d MiB", used>>20)
 		require.Less(t, used, int64(300<<20))
 	}

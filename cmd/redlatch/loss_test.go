@@ -20,30 +20,30 @@ func TestLossEndsThePoliteWithSIGTERM(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", polite)
-	require.Equal(t, "up", p.line())
+	p := Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", Polite)
+	require.Equal(t, "up", p.Line())
 	client, err := redlatch.Open(t.Context(), s.URL())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
 	forced, err := rlock.New(client, name).ForceUnlock(t.Context())
 	require.NoError(t, err)
 	require.True(t, forced)
-	require.Equal(t, "term", p.line())
-	require.Empty(t, p.rest())
-	require.Equal(t, 125, p.code())
-	require.Contains(t, p.stderr.String(), "was lost")
+	require.Equal(t, "term", p.Line())
+	require.Empty(t, p.Rest())
+	require.Equal(t, 125, p.Code())
+	require.Contains(t, p.Stderr.String(), "was lost")
 }
 
 func TestLossEndsTheStubbornWithSIGKILL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", stubborn)
-	require.Equal(t, "up", p.line())
+	p := Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", Stubborn)
+	require.Equal(t, "up", p.Line())
 	require.EqualValues(t, 1, s.Do(t, "DEL", name))
-	require.Empty(t, p.rest())
-	require.Equal(t, 125, p.code())
-	require.Contains(t, p.stderr.String(), "was lost")
+	require.Empty(t, p.Rest())
+	require.Equal(t, 125, p.Code())
+	require.Contains(t, p.Stderr.String(), "was lost")
 }
 
 func TestFixedLeaseEndsTheCommandBeforeTheServerEndsTheLock(t *testing.T) {
@@ -51,14 +51,14 @@ func TestFixedLeaseEndsTheCommandBeforeTheServerEndsTheLock(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	pipe, death := deathbed(t)
-	p := start(t, s.URL(), "run", "--lease", "5s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+stubborn)
-	require.Equal(t, "up", p.line())
+	p := Start(t, s.URL(), "run", "--lease", "5s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+Stubborn)
+	require.Equal(t, "up", p.Line())
 	over := keyEnds(t, s, name)
 	died := <-death
 	require.True(t, died.Before(over), "the command outlived its lock by %v", died.Sub(over))
 	require.Greater(t, died, over.Add(-4*time.Second), "given up without need")
-	require.Equal(t, 125, p.code())
-	require.Contains(t, p.stderr.String(), "its lease of 5s was over")
+	require.Equal(t, 125, p.Code())
+	require.Contains(t, p.Stderr.String(), "its lease of 5s was over")
 }
 
 // deathbed returns the path of a pipe, and a channel that gets the time at which
@@ -89,14 +89,14 @@ func keyEnds(t *testing.T, s *redistest.Server, name string) time.Time {
 func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
-	require.Equal(t, "up", p.line())
+	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
+	require.Equal(t, "up", p.Line())
 	s.Kill()
-	require.NoError(t, p.stdin.Close())
-	require.Empty(t, p.rest())
-	require.Equal(t, 7, p.code())
-	oneLine(t, p.stderr.String())
-	require.Contains(t, p.stderr.String(), "left to its lease")
+	require.NoError(t, p.Stdin.Close())
+	require.Empty(t, p.Rest())
+	require.Equal(t, 7, p.Code())
+	OneLine(t, p.Stderr.String())
+	require.Contains(t, p.Stderr.String(), "left to its lease")
 }
 
 // family starts a child, a grandchild and one more in the background, which all
@@ -107,19 +107,19 @@ func TestLossEndsTheChildrenOfTheCommandToo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", `trap '' TERM; `+family)
-	require.Equal(t, "up", p.line())
+	p := Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", `trap '' TERM; `+family)
+	require.Equal(t, "up", p.Line())
 	s.Do(t, "DEL", name)
-	require.Empty(t, p.rest())
-	require.Equal(t, 125, p.code())
+	require.Empty(t, p.Rest())
+	require.Equal(t, 125, p.Code())
 }
 
 // suspend does what Ctrl-Z does, and returns when redlatch has stopped.
-func suspend(t *testing.T, p *program) {
+func suspend(t *testing.T, p *Process) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTSTP))
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTSTP))
 	var status syscall.WaitStatus
-	_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+	_, err := syscall.Wait4(p.Cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
 	require.NoError(t, err)
 	require.True(t, status.Stopped())
 }
@@ -129,18 +129,18 @@ func TestSuspendedRunStopsTheCommandAndKillsItIfTheLockIsGoneAfterwards(t *testi
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	beat := filepath.Join(t.TempDir(), "beat")
-	p := start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c",
+	p := Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c",
 		"trap '' TERM; echo x >"+beat+"; echo up; while :; do echo x >>"+beat+"; sleep 0.02; done")
-	require.Equal(t, "up", p.line())
+	require.Equal(t, "up", p.Line())
 	suspend(t, p)
 	before, err := os.ReadFile(beat)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, soon, pollEvery,
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, Soon, PollEvery,
 		"it goes on renewing")
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
-	require.Empty(t, p.rest())
-	require.Equal(t, 125, p.code())
-	require.Contains(t, p.stderr.String(), "was lost")
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))
+	require.Empty(t, p.Rest())
+	require.Equal(t, 125, p.Code())
+	require.Contains(t, p.Stderr.String(), "was lost")
 	after, err := os.ReadFile(beat)
 	require.NoError(t, err)
 	require.Len(t, after, len(before), "the command went on without the lock")
@@ -149,13 +149,13 @@ func TestSuspendedRunStopsTheCommandAndKillsItIfTheLockIsGoneAfterwards(t *testi
 func TestRunThatWasSuspendedBrieflyGoesOn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	p := start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; while read x; do echo $x; done")
-	require.Equal(t, "up", p.line())
+	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; while read x; do echo $x; done")
+	require.Equal(t, "up", p.Line())
 	suspend(t, p)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
-	_, err := p.stdin.Write([]byte("still here\n"))
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))
+	_, err := p.Stdin.Write([]byte("still here\n"))
 	require.NoError(t, err)
-	require.Equal(t, "still here", p.line())
-	require.NoError(t, p.stdin.Close())
-	require.Equal(t, 0, p.code())
+	require.Equal(t, "still here", p.Line())
+	require.NoError(t, p.Stdin.Close())
+	require.Equal(t, 0, p.Code())
 }

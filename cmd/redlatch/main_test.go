@@ -14,76 +14,76 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProgram makes the test binary be the program under test: it starts itself,
+// Env makes the test binary be the program under test: it starts itself,
 // as the program does for its hidden commands, and the race detector watches
 // all of those processes.
-const asProgram = "REDLATCH_TEST_AS_PROGRAM"
+const Env = "REDLATCH_TEST_AS_PROGRAM"
 
-// soon bounds waits for what should happen at once, on a slow machine.
-const soon = 10 * time.Second
+// Soon bounds waits for what should happen at once, on a slow machine.
+const Soon = 10 * time.Second
 
-// pollEvery is how often tests look at what they cannot be told of.
-const pollEvery = 5 * time.Millisecond
+// PollEvery is how often tests look at what they cannot be told of.
+const PollEvery = 5 * time.Millisecond
 
-// program is one run of redlatch.
-type program struct {
+// Process is one run of redlatch.
+type Process struct {
 	t      *testing.T
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
+	Cmd    *exec.Cmd
+	Stdin  io.WriteCloser
 	stdout *bufio.Reader
 	pipe   *os.File // below stdout
-	stderr bytes.Buffer
+	Stderr bytes.Buffer
 }
 
-// start starts redlatch against the server at url. It is killed with the test,
+// Start starts redlatch against the server at url. It is killed with the test,
 // if it is still there.
-func start(t *testing.T, url string, args ...string) *program {
+func Start(t *testing.T, url string, args ...string) *Process {
 	t.Helper()
-	return startWith(t, []string{"REDIS_URL=" + url}, args...)
+	return StartWith(t, []string{"REDIS_URL=" + url}, args...)
 }
 
-func startWith(t *testing.T, env []string, args ...string) *program {
+func StartWith(t *testing.T, env []string, args ...string) *Process {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	p := &program{t: t, cmd: exec.Command(exe, args...)}
-	p.cmd.Dir = t.TempDir() // some arguments name files
-	p.cmd.Env = append(append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0"), env...)
-	p.cmd.Stderr = &p.stderr
-	p.stdin, err = p.cmd.StdinPipe()
+	p := &Process{t: t, Cmd: exec.Command(exe, args...)}
+	p.Cmd.Dir = t.TempDir() // some arguments name files
+	p.Cmd.Env = append(append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	p.Cmd.Stderr = &p.Stderr
+	p.Stdin, err = p.Cmd.StdinPipe()
 	require.NoError(t, err)
-	out, err := p.cmd.StdoutPipe()
+	out, err := p.Cmd.StdoutPipe()
 	require.NoError(t, err)
 	var ok bool
 	p.pipe, ok = out.(*os.File)
 	require.True(t, ok)
 	p.stdout = bufio.NewReader(out)
-	p.cmd.WaitDelay = time.Second // for those who keep standard error open
-	require.NoError(t, p.cmd.Start())
+	p.Cmd.WaitDelay = time.Second // for those who keep standard error open
+	require.NoError(t, p.Cmd.Start())
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
+		_ = p.Cmd.Process.Kill()
+		_ = p.Cmd.Wait()
 	})
 	return p
 }
 
-// line reads one line of standard output.
-func (p *program) line() string {
+// Line reads one line of standard output.
+func (p *Process) Line() string {
 	p.t.Helper()
-	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(soon)))
+	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(Soon)))
 	text, err := p.stdout.ReadString('\n')
 	require.NoError(p.t, err, "no line of output")
 	return strings.TrimSuffix(text, "\n")
 }
 
-// rest reads standard output until nobody has it open any more: redlatch, the
+// Rest reads standard output until nobody has it open any more: redlatch, the
 // command and all of its children have ended.
-func (p *program) rest() string {
+func (p *Process) Rest() string {
 	p.t.Helper()
-	return p.restWithin(2 * soon)
+	return p.RestWithin(2 * Soon)
 }
 
-func (p *program) restWithin(limit time.Duration) string {
+func (p *Process) RestWithin(limit time.Duration) string {
 	p.t.Helper()
 	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(limit)))
 	text, err := io.ReadAll(p.stdout)
@@ -91,45 +91,45 @@ func (p *program) restWithin(limit time.Duration) string {
 	return string(text)
 }
 
-// code waits for the program's end and returns its exit code.
-func (p *program) code() int {
+// Code waits for the program's end and returns its exit code.
+func (p *Process) Code() int {
 	p.t.Helper()
-	err := p.cmd.Wait()
+	err := p.Cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil {
 		require.ErrorAs(p.t, err, &exit)
 	}
-	return p.cmd.ProcessState.ExitCode()
+	return p.Cmd.ProcessState.ExitCode()
 }
 
-// outcome is what a program that has ended leaves.
-type outcome struct {
-	code           int
-	stdout, stderr string
+// Outcome is what a program that has ended leaves.
+type Outcome struct {
+	Code           int
+	Stdout, Stderr string
 }
 
-// finish runs redlatch to its end.
-func finish(t *testing.T, url string, args ...string) outcome {
+// Finish runs redlatch to its end.
+func Finish(t *testing.T, url string, args ...string) Outcome {
 	t.Helper()
-	return start(t, url, args...).outcome(2 * soon)
+	return Start(t, url, args...).Outcome(2 * Soon)
 }
 
-// outcome waits for the program's end.
-func (p *program) outcome(limit time.Duration) outcome {
+// Outcome waits for the program's end.
+func (p *Process) Outcome(limit time.Duration) Outcome {
 	p.t.Helper()
-	out := p.restWithin(limit)
-	return outcome{p.code(), out, p.stderr.String()}
+	out := p.RestWithin(limit)
+	return Outcome{p.Code(), out, p.Stderr.String()}
 }
 
-// oneLine checks that text is one line that begins as the program's lines do.
-func oneLine(t *testing.T, text string) {
+// OneLine checks that text is one line that begins as the program's lines do.
+func OneLine(t *testing.T, text string) {
 	t.Helper()
 	require.Equal(t, 1, strings.Count(text, "\n"), "%q", text)
 	require.True(t, strings.HasPrefix(text, "redlatch: "), "%q", text)
 }
 
-// nobody returns a URL with a password at which nobody listens.
-func nobody(t *testing.T) string {
+// Nobody returns a URL with a password at which nobody listens.
+func Nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

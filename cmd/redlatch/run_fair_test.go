@@ -38,7 +38,7 @@ func awaitQueue(t *testing.T, lock *rlock.Lock, n int) {
 	require.Eventually(t, func() bool {
 		in, err := lock.Inspect(t.Context())
 		return err == nil && len(in.Queue) == n && (n == 0 || in.Queue[n-1].Subscribed == rlock.SubscribedYes)
-	}, soon, pollEvery)
+	}, Soon, PollEvery)
 }
 
 func TestRunFairTakesTurnsInTheOrderOfArrival(t *testing.T) {
@@ -46,15 +46,15 @@ func TestRunFairTakesTurnsInTheOrderOfArrival(t *testing.T) {
 	s := redistest.Shared(t)
 	lock, hold := fairTaken(t, s)
 	order := filepath.Join(t.TempDir(), "order")
-	var all []*program
+	var all []*Process
 	for i, name := range []string{"first", "second", "third"} {
-		p := start(t, s.URL(), "run", "--fair", lock.Name(), "--", "sh", "-c", "echo "+name+" >>"+order)
+		p := Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "sh", "-c", "echo "+name+" >>"+order)
 		all = append(all, p)
 		awaitQueue(t, lock, i+1)
 	}
 	require.NoError(t, hold.Unlock())
 	for _, p := range all {
-		require.Equal(t, 0, p.code(), "%s", p.stderr.String())
+		require.Equal(t, 0, p.Code(), "%s", p.Stderr.String())
 	}
 	got, err := os.ReadFile(order)
 	require.NoError(t, err)
@@ -65,34 +65,34 @@ func TestRunFairTryGetsAFreeLockOnlyWhenNobodyIsQueued(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	s.Do(t, "RPUSH", codec.QueueKey(name), someOwner)
-	s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Hour).UnixMilli(), someOwner)
-	got := finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "never")
-	require.Equal(t, outcome{124, "", "redlatch: lock \"" + name + "\" is free, but others are queued for it\n"}, got)
-	got = finish(t, s.URL(), "run", "--try", name, "--", "echo", "in")
-	require.Equal(t, outcome{0, "in\n", ""}, got, "the plain lock knows no queue")
+	s.Do(t, "RPUSH", codec.QueueKey(name), SomeOwner)
+	s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Hour).UnixMilli(), SomeOwner)
+	got := Finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "never")
+	require.Equal(t, Outcome{124, "", "redlatch: lock \"" + name + "\" is free, but others are queued for it\n"}, got)
+	got = Finish(t, s.URL(), "run", "--try", name, "--", "echo", "in")
+	require.Equal(t, Outcome{0, "in\n", ""}, got, "the plain lock knows no queue")
 	s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
-	got = finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "in")
-	require.Equal(t, outcome{0, "in\n", ""}, got)
+	got = Finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "in")
+	require.Equal(t, Outcome{0, "in\n", ""}, got)
 }
 
 func TestRunFairThatGivesUpLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	lock, _ := fairTaken(t, s)
-	got := finish(t, s.URL(), "run", "--fair", "--wait", "300ms", lock.Name(), "--", "echo", "never")
-	require.Equal(t, 124, got.code)
-	require.Empty(t, got.stdout)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "is held by somebody else, for ")
+	got := Finish(t, s.URL(), "run", "--fair", "--wait", "300ms", lock.Name(), "--", "echo", "never")
+	require.Equal(t, 124, got.Code)
+	require.Empty(t, got.Stdout)
+	OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "is held by somebody else, for ")
 	awaitQueue(t, lock, 0)
 
-	p := start(t, s.URL(), "run", "--fair", lock.Name(), "--", "echo", "never")
+	p := Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "echo", "never")
 	awaitQueue(t, lock, 1)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.Empty(t, p.rest())
-	require.Equal(t, 128+int(syscall.SIGTERM), p.code())
-	require.Empty(t, p.stderr.String())
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+	require.Empty(t, p.Rest())
+	require.Equal(t, 128+int(syscall.SIGTERM), p.Code())
+	require.Empty(t, p.Stderr.String())
 	awaitQueue(t, lock, 0)
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", codec.QueueKey(lock.Name()), codec.TimeoutKey(lock.Name())))
 }

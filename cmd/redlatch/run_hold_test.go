@@ -28,30 +28,30 @@ func TestRunTellsTheCommandItsLockAndOwner(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	env := []string{"REDIS_URL=" + s.URL(), "REDLATCH_LOCK=outer", "REDLATCH_OWNER=outer"}
-	p := startWith(t, env, "run", name, "--", "sh", "-c", `echo "$REDLATCH_LOCK"; echo "$REDLATCH_OWNER"; read x`)
-	require.Equal(t, name, p.line())
-	owner := p.line()
+	p := StartWith(t, env, "run", name, "--", "sh", "-c", `echo "$REDLATCH_LOCK"; echo "$REDLATCH_OWNER"; read x`)
+	require.Equal(t, name, p.Line())
+	owner := p.Line()
 	_, err := codec.ParseOwner(owner)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, owner))
-	require.NoError(t, p.stdin.Close())
-	p.rest()
+	require.NoError(t, p.Stdin.Close())
+	p.Rest()
 }
 
 func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, c := range []struct{ script, left string }{{polite, "term\n"}, {stubborn, ""}} {
+	for _, c := range []struct{ script, left string }{{Polite, "term\n"}, {Stubborn, ""}} {
 		name := redistest.Key(t)
-		p := start(t, s.URL(), "run", "--max-hold", "2s", name, "--", "sh", "-c", c.script)
-		require.Equal(t, "up", p.line())
-		require.Equal(t, c.left, p.rest())
-		require.Equal(t, 125, p.code())
-		require.Contains(t, p.stderr.String(), "was held for 2s, which is the most by --max-hold")
+		p := Start(t, s.URL(), "run", "--max-hold", "2s", name, "--", "sh", "-c", c.script)
+		require.Equal(t, "up", p.Line())
+		require.Equal(t, c.left, p.Rest())
+		require.Equal(t, 125, p.Code())
+		require.Contains(t, p.Stderr.String(), "was held for 2s, which is the most by --max-hold")
 		require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
 	}
-	got := finish(t, s.URL(), "run", "--max-hold", "1m", redistest.Key(t), "--", "sh", "-c", "exit 3")
-	require.Equal(t, outcome{3, "", ""}, got)
+	got := Finish(t, s.URL(), "run", "--max-hold", "1m", redistest.Key(t), "--", "sh", "-c", "exit 3")
+	require.Equal(t, Outcome{3, "", ""}, got)
 }
 
 func TestAtLeastLeavesTheLockForWhatRemains(t *testing.T) {
@@ -60,13 +60,13 @@ func TestAtLeastLeavesTheLockForWhatRemains(t *testing.T) {
 	for _, fair := range []string{"--fair=false", "--fair"} {
 		name := redistest.Key(t)
 		began := time.Now()
-		got := finish(t, s.URL(), "run", fair, "--at-least", "1h", name, "--", "sh", "-c", "exit 5")
-		require.Equal(t, outcome{5, "", ""}, got)
+		got := Finish(t, s.URL(), "run", fair, "--at-least", "1h", name, "--", "sh", "-c", "exit 5")
+		require.Equal(t, Outcome{5, "", ""}, got)
 		left := ttl(t, s, name)
 		require.Less(t, left, time.Hour)
 		require.GreaterOrEqual(t, left+time.Since(began), time.Hour)
-		got = finish(t, s.URL(), "run", fair, "--try", name, "--", "echo", "never")
-		require.Equal(t, 124, got.code)
+		got = Finish(t, s.URL(), "run", fair, "--try", name, "--", "echo", "never")
+		require.Equal(t, 124, got.Code)
 		s.Do(t, "DEL", name)
 	}
 }
@@ -76,14 +76,14 @@ func TestAtLeastWithinALeaseIsWaitedForAndTheNextOneIsWoken(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	began := time.Now()
-	p := start(t, s.URL(), "run", "--at-least", "4s", name, "--", "sh", "-c", "echo done")
-	require.Equal(t, "done", p.line())
-	next := start(t, s.URL(), "run", name, "--", "echo", "in")
-	require.Equal(t, "in", next.line())
+	p := Start(t, s.URL(), "run", "--at-least", "4s", name, "--", "sh", "-c", "echo done")
+	require.Equal(t, "done", p.Line())
+	next := Start(t, s.URL(), "run", name, "--", "echo", "in")
+	require.Equal(t, "in", next.Line())
 	require.GreaterOrEqual(t, time.Since(began), 4*time.Second)
 	require.Less(t, time.Since(began), 20*time.Second, "it was left to its lease")
-	require.Equal(t, 0, p.code())
-	require.Empty(t, p.stderr.String())
+	require.Equal(t, 0, p.Code())
+	require.Empty(t, p.Stderr.String())
 }
 
 func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
@@ -91,16 +91,16 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	// When the command ends, more is left of --at-least than of the lease.
-	p := start(t, s.URL(), "run", "--watchdog=6s", "--at-least=7s", name, "--", "sh", "-c", "trap '' TERM; echo began; sleep 1.5; echo done; exit 7")
-	require.Equal(t, "began", p.line())
+	p := Start(t, s.URL(), "run", "--watchdog=6s", "--at-least=7s", name, "--", "sh", "-c", "trap '' TERM; echo began; sleep 1.5; echo done; exit 7")
+	require.Equal(t, "began", p.Line())
 	began := time.Now()
-	require.Equal(t, "done", p.line())
+	require.Equal(t, "done", p.Line())
 	over := keepSending(p, syscall.SIGTERM)
-	require.Empty(t, p.restWithin(2*soon))
-	require.Equal(t, 7, p.code())
+	require.Empty(t, p.RestWithin(2*Soon))
+	require.Equal(t, 7, p.Code())
 	over()
 	require.Less(t, time.Since(began), 6*time.Second, "it waited on")
-	require.Empty(t, p.stderr.String())
+	require.Empty(t, p.Stderr.String())
 	left := ttl(t, s, name)
 	require.Greater(t, time.Since(began)+left, 6500*time.Millisecond) // acquired some time before it said so
 }
@@ -108,26 +108,26 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.URL(), "run", "--at-least", "1h", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
-	require.Equal(t, "up", p.line())
+	p := Start(t, s.URL(), "run", "--at-least", "1h", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
+	require.Equal(t, "up", p.Line())
 	s.Kill()
-	require.NoError(t, p.stdin.Close())
-	require.Empty(t, p.rest())
-	require.Equal(t, 7, p.code())
-	oneLine(t, p.stderr.String())
-	require.Contains(t, p.stderr.String(), "it may be free before --at-least is over: ")
+	require.NoError(t, p.Stdin.Close())
+	require.Empty(t, p.Rest())
+	require.Equal(t, 7, p.Code())
+	OneLine(t, p.Stderr.String())
+	require.Contains(t, p.Stderr.String(), "it may be free before --at-least is over: ")
 }
 
 // keepSending sends sig again and again, until the function that it returns is
 // called: one that comes while the command is about to end is that one's.
-func keepSending(p *program, sig os.Signal) func() {
+func keepSending(p *Process, sig os.Signal) func() {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		for tick := time.NewTicker(20 * pollEvery); ; {
+		for tick := time.NewTicker(20 * PollEvery); ; {
 			select {
 			case <-tick.C:
-				_ = p.cmd.Process.Signal(sig) // it may have ended
+				_ = p.Cmd.Process.Signal(sig) // it may have ended
 			case <-stop:
 				tick.Stop()
 				return
@@ -154,20 +154,20 @@ func TestOnLostSaysWhatBecomesOfTheCommand(t *testing.T) {
 		t.Run(c.policy, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			p := start(t, s.URL(), "run", "--watchdog", "3s", "--on-lost", c.policy, name, "--", "sh", "-c",
+			p := Start(t, s.URL(), "run", "--watchdog", "3s", "--on-lost", c.policy, name, "--", "sh", "-c",
 				`trap 'echo term; exit 0' TERM; echo up; read x; echo went on; exit 4`)
-			require.Equal(t, "up", p.line())
+			require.Equal(t, "up", p.Line())
 			s.Do(t, "DEL", name)
 			if c.policy == "ignore" {
-				s.Do(t, "HSET", name, someOwner, 1) // the renewal that finds out leaves it alone
+				s.Do(t, "HSET", name, SomeOwner, 1) // the renewal that finds out leaves it alone
 				s.Do(t, "PEXPIRE", name, 60_000)
-				require.Eventually(t, func() bool { return ttl(t, s, name) < 57*time.Second }, soon, pollEvery)
-				require.NoError(t, p.stdin.Close())
+				require.Eventually(t, func() bool { return ttl(t, s, name) < 57*time.Second }, Soon, PollEvery)
+				require.NoError(t, p.Stdin.Close())
 			}
-			require.Equal(t, c.left, p.rest())
-			require.Equal(t, c.code, p.code())
-			oneLine(t, p.stderr.String())
-			require.Contains(t, p.stderr.String(), c.says)
+			require.Equal(t, c.left, p.Rest())
+			require.Equal(t, c.code, p.Code())
+			OneLine(t, p.Stderr.String())
+			require.Contains(t, p.Stderr.String(), c.says)
 		})
 	}
 }
@@ -185,19 +185,19 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 		"--conflict-exit-code -1 --max-hold 1s": "from 0 to 255",
 	} {
 		args := append(append([]string{"run"}, strings.Fields(flags)...), "x", "--", "true")
-		got := finish(t, nobody(t), args...)
-		require.Equal(t, 125, got.code, flags)
-		oneLine(t, got.stderr)
-		require.Contains(t, got.stderr, says)
+		got := Finish(t, Nobody(t), args...)
+		require.Equal(t, 125, got.Code, flags)
+		OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, says)
 	}
 }
 
 func TestEverySignalThatComesIsPassedOn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	p := start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
+	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
 		`trap 'echo int' INT; trap 'echo usr1' USR1; trap 'echo usr2' USR2; trap 'echo term; exit 6' TERM; echo up; while :; do sleep 0.05; done`)
-	require.Equal(t, "up", p.line())
+	require.Equal(t, "up", p.Line())
 	for _, c := range []struct {
 		sig  os.Signal
 		says string
@@ -205,8 +205,8 @@ func TestEverySignalThatComesIsPassedOn(t *testing.T) {
 		{syscall.SIGINT, "int"}, {syscall.SIGINT, "int"}, {syscall.SIGUSR1, "usr1"}, {syscall.SIGUSR2, "usr2"},
 		{syscall.SIGINT, "int"}, {syscall.SIGTERM, "term"},
 	} {
-		require.NoError(t, p.cmd.Process.Signal(c.sig))
-		require.Equal(t, c.says, p.line())
+		require.NoError(t, p.Cmd.Process.Signal(c.sig))
+		require.Equal(t, c.says, p.Line())
 	}
-	require.Equal(t, 6, p.code())
+	require.Equal(t, 6, p.Code())
 }

@@ -40,7 +40,7 @@ func awaitWaiter(t *testing.T, s *redistest.Server, name string) {
 			}
 		}
 		return false
-	}, soon, pollEvery)
+	}, Soon, PollEvery)
 }
 
 func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
@@ -74,13 +74,13 @@ func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			got := finish(t, s.URL(), append([]string{"run", name, "--"}, c.command...)...)
-			require.Equal(t, c.code, got.code, got.stderr)
+			got := Finish(t, s.URL(), append([]string{"run", name, "--"}, c.command...)...)
+			require.Equal(t, c.code, got.Code, got.Stderr)
 			if c.says == "" {
-				require.Empty(t, got.stderr)
+				require.Empty(t, got.Stderr)
 			} else {
-				oneLine(t, got.stderr)
-				require.Contains(t, got.stderr, c.says)
+				OneLine(t, got.Stderr)
+				require.Contains(t, got.Stderr, c.says)
 			}
 			require.EqualValues(t, 0, s.Do(t, "EXISTS", name), "the lock is left behind")
 		})
@@ -93,17 +93,17 @@ func TestRunHoldsTheLockWhileTheCommandRunsAndNoLonger(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		name := redistest.Key(t)
-		p := start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat; echo oops >&2")
-		require.Equal(t, "up", p.line())
+		p := Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat; echo oops >&2")
+		require.Equal(t, "up", p.Line())
 		ttl, ok := s.Do(t, "PTTL", name).(int64)
 		require.True(t, ok)
 		require.InDelta(t, 30_000, ttl, 25_000)
-		_, err := p.stdin.Write([]byte("passed through\n"))
+		_, err := p.Stdin.Write([]byte("passed through\n"))
 		require.NoError(t, err)
-		require.NoError(t, p.stdin.Close())
-		require.Equal(t, "passed through\n", p.rest())
-		require.Equal(t, 0, p.code())
-		require.Equal(t, "oops\n", p.stderr.String())
+		require.NoError(t, p.Stdin.Close())
+		require.Equal(t, "passed through\n", p.Rest())
+		require.Equal(t, 0, p.Code())
+		require.Equal(t, "oops\n", p.Stderr.String())
 		require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
 	})
 }
@@ -123,11 +123,11 @@ func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
 		{[]string{"--wait", "1ms", "--conflict-exit-code=75"}, 75},
 	} {
 		args := append(append([]string{"run"}, c.flags...), name, "--", "echo", "never")
-		got := finish(t, s.URL(), args...)
-		require.Equal(t, c.code, got.code, "%v", c.flags)
-		require.Empty(t, got.stdout)
-		oneLine(t, got.stderr)
-		require.Contains(t, got.stderr, "is held by somebody else, for ")
+		got := Finish(t, s.URL(), args...)
+		require.Equal(t, c.code, got.Code, "%v", c.flags)
+		require.Empty(t, got.Stdout)
+		OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, "is held by somebody else, for ")
 	}
 }
 
@@ -135,14 +135,14 @@ func TestRunWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	first := start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat")
-	require.Equal(t, "up", first.line())
-	second := start(t, s.URL(), "run", "--wait", "1m", name, "--", "echo", "in")
+	first := Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat")
+	require.Equal(t, "up", first.Line())
+	second := Start(t, s.URL(), "run", "--wait", "1m", name, "--", "echo", "in")
 	awaitWaiter(t, s, name)
-	require.NoError(t, first.stdin.Close())
-	require.Equal(t, "in", second.line())
-	require.Equal(t, 0, first.code())
-	require.Equal(t, 0, second.code())
+	require.NoError(t, first.Stdin.Close())
+	require.Equal(t, "in", second.Line())
+	require.Equal(t, 0, first.Code())
+	require.Equal(t, 0, second.Code())
 }
 
 func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
@@ -156,8 +156,8 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		args      []string
 		says      string
 	}{
-		{"nobody there", nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
-		{"nobody there, held forever", nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
+		{"nobody there", Nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
+		{"nobody there, held forever", Nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "is not of the form redis://"},
 		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: something else uses this name"},
 		{"no name", s.URL(), run("", "--", "true"), "name"},
@@ -175,11 +175,11 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			got := finish(t, c.url, c.args...)
-			require.Equal(t, 125, got.code, got.stderr)
-			oneLine(t, got.stderr)
-			require.Contains(t, got.stderr, c.says)
-			require.NotContains(t, got.stderr, "sesame")
+			got := Finish(t, c.url, c.args...)
+			require.Equal(t, 125, got.Code, got.Stderr)
+			OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, c.says)
+			require.NotContains(t, got.Stderr, "sesame")
 		})
 	}
 }
@@ -187,18 +187,18 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 func TestRunTellsWhenTheServerRefusesThePassword(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("right"))
-	got := finish(t, "redis://:sesame@"+s.Addr(), "run", "x", "--", "true")
-	require.Equal(t, 125, got.code)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "refuses: WRONGPASS")
-	require.NotContains(t, got.stderr, "sesame")
-	require.Equal(t, 0, finish(t, s.URL(), "run", "x", "--", "true").code)
+	got := Finish(t, "redis://:sesame@"+s.Addr(), "run", "x", "--", "true")
+	require.Equal(t, 125, got.Code)
+	OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "refuses: WRONGPASS")
+	require.NotContains(t, got.Stderr, "sesame")
+	require.Equal(t, 0, Finish(t, s.URL(), "run", "x", "--", "true").Code)
 }
 
 func TestRedisFlagGoesBeforeTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	require.Equal(t, 0, finish(t, nobody(t), "--redis", s.URL(), "run", redistest.Key(t), "--", "true").code)
+	require.Equal(t, 0, Finish(t, Nobody(t), "--redis", s.URL(), "run", redistest.Key(t), "--", "true").Code)
 }
 
 func TestSignalsReachTheCommandAndItsExitCodeComesBack(t *testing.T) {
@@ -211,11 +211,11 @@ func TestSignalsReachTheCommandAndItsExitCodeComesBack(t *testing.T) {
 			t.Parallel()
 			script := strings.ReplaceAll(`trap 'echo got NAME; exit 9' NAME; echo up; while :; do sleep 0.05; done`, "NAME", name)
 			lock := redistest.Key(t)
-			p := start(t, s.URL(), "run", lock, "--", "sh", "-c", script)
-			require.Equal(t, "up", p.line())
-			require.NoError(t, p.cmd.Process.Signal(sig))
-			require.Equal(t, "got "+name+"\n", p.rest())
-			require.Equal(t, 9, p.code())
+			p := Start(t, s.URL(), "run", lock, "--", "sh", "-c", script)
+			require.Equal(t, "up", p.Line())
+			require.NoError(t, p.Cmd.Process.Signal(sig))
+			require.Equal(t, "got "+name+"\n", p.Rest())
+			require.Equal(t, 9, p.Code())
 			require.EqualValues(t, 0, s.Do(t, "EXISTS", lock))
 		})
 	}
@@ -225,10 +225,10 @@ func TestSignalEndsTheWaitForTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := taken(t, s)
-	p := start(t, s.URL(), "run", name, "--", "echo", "never")
+	p := Start(t, s.URL(), "run", name, "--", "echo", "never")
 	awaitWaiter(t, s, name)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.Empty(t, p.rest())
-	require.Equal(t, 128+int(syscall.SIGTERM), p.code())
-	require.Empty(t, p.stderr.String())
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+	require.Empty(t, p.Rest())
+	require.Equal(t, 128+int(syscall.SIGTERM), p.Code())
+	require.Empty(t, p.Stderr.String())
 }

@@ -14,25 +14,25 @@ func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("one process cannot interrupt another there")
 	}
-	p := start(t, nobody(t), "serve", "--addr", "127.0.0.1:0")
-	c, err := redis.DialURL(p.line())
+	p := Start(t, Nobody(t), "serve", "--addr", "127.0.0.1:0")
+	c, err := redis.DialURL(p.Line())
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	pong, err := redis.String(c.Do("PING"))
 	require.NoError(t, err)
 	require.Equal(t, "PONG", pong)
-	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-	require.Empty(t, p.rest())
-	require.Equal(t, codeInterrupted, p.code())
-	require.Contains(t, p.stderr.String(), "for development only")
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	require.Empty(t, p.Rest())
+	require.Equal(t, CodeInterrupted, p.Code())
+	require.Contains(t, p.Stderr.String(), "for development only")
 }
 
 func TestServeSaysWhenItsAddressIsTaken(t *testing.T) {
 	t.Parallel()
-	first := start(t, nobody(t), "serve", "--addr", "127.0.0.1:0")
-	addr := first.line()[len("redis://"):]
-	got := finish(t, nobody(t), "serve", "--addr", addr)
-	require.Equal(t, 1, got.code)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "cannot listen on "+addr+": address already in use")
+	first := Start(t, Nobody(t), "serve", "--addr", "127.0.0.1:0")
+	addr := first.Line()[len("redis://"):]
+	got := Finish(t, Nobody(t), "serve", "--addr", addr)
+	require.Equal(t, 1, got.Code)
+	OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "cannot listen on "+addr+": address already in use")
 }

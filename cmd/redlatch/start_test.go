@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	if os.Getenv(Env) != "" {
 		os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...))
 	}
 	redistest.Main(m)

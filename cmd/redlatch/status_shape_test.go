@@ -18,12 +18,12 @@ const stranger = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"
 func statusGolden(t *testing.T, s *redistest.Server, name string, code int) {
 	t.Helper()
 	for _, as := range []struct{ file, flag string }{{"status-" + name, "--json=false"}, {"status-" + name + ".json", "--json"}} {
-		got := finish(t, s.URL(), "status", as.flag, name)
-		require.Equal(t, code, got.code, got.stderr)
+		got := Finish(t, s.URL(), "status", as.flag, name)
+		require.Equal(t, code, got.Code, got.Stderr)
 		if as.flag != "--json" {
-			narrow(t, got.stdout)
+			Narrow(t, got.Stdout)
 		}
-		golden(t, as.file, got.stdout+got.stderr)
+		Golden(t, as.file, got.Stdout+got.Stderr)
 	}
 }
 
@@ -37,12 +37,12 @@ func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
 
 	// What stands there must get neither to a terminal nor to a log.
 	s.Do(t, "HSET", "odd", "mode", "read", "\x1b[2J", "1")
-	require.Equal(t, outcome{1, "", "redlatch: \"odd\" is a hash, but no lock: its field \"\\x1b[2J\" is no owner\n"},
-		finish(t, s.URL(), "status", "odd"))
-	s.Do(t, "HSET", "secret", redisson, "sesame")
-	got := finish(t, s.URL(), "status", "--json", "secret")
-	require.Contains(t, got.stdout, `"why": "what it has for `+redisson+` is no count"`)
-	require.NotContains(t, got.stdout+got.stderr, "sesame")
+	require.Equal(t, Outcome{1, "", "redlatch: \"odd\" is a hash, but no lock: its field \"\\x1b[2J\" is no owner\n"},
+		Finish(t, s.URL(), "status", "odd"))
+	s.Do(t, "HSET", "secret", RedissonOwner, "sesame")
+	got := Finish(t, s.URL(), "status", "--json", "secret")
+	require.Contains(t, got.Stdout, `"why": "what it has for `+RedissonOwner+` is no count"`)
+	require.NotContains(t, got.Stdout+got.Stderr, "sesame")
 }
 
 // A user that may not glance at hashes is told all the same, and a hash is not read
@@ -52,26 +52,26 @@ func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	s := redistest.Start(t)
 	for i := range 1000 {
 		s.Do(t, "HSET", "big-map", fmt.Sprint("field", i), 1)
-		s.Do(t, "HSET", "owners", codec.NewOwner(clientID, int64(i)).String(), 1)
-		s.Do(t, "HSET", "readers", codec.NewOwner(clientID, int64(i)).String(), 1)
+		s.Do(t, "HSET", "owners", codec.NewOwner(ClientID, int64(i)).String(), 1)
+		s.Do(t, "HSET", "readers", codec.NewOwner(ClientID, int64(i)).String(), 1)
 	}
 	s.Do(t, "HSET", "readers", "mode", "read")
 	s.Do(t, "CONFIG", "RESETSTAT")
-	require.Contains(t, finish(t, s.URL(), "status", "big-map").stderr, " is no owner\n")
-	require.Contains(t, finish(t, s.URL(), "status", "owners").stderr, `it has many owners, and no field "mode"`)
-	require.Contains(t, finish(t, s.URL(), "watch", "big-map").stderr, " is no owner\n")
+	require.Contains(t, Finish(t, s.URL(), "status", "big-map").Stderr, " is no owner\n")
+	require.Contains(t, Finish(t, s.URL(), "status", "owners").Stderr, `it has many owners, and no field "mode"`)
+	require.Contains(t, Finish(t, s.URL(), "watch", "big-map").Stderr, " is no owner\n")
 	require.Zero(t, s.CommandStats(t)["hgetall"])
-	got := finish(t, s.URL(), "status", "readers")
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Contains(t, got.stdout, "  kind   read/write, held for reading\n")
+	got := Finish(t, s.URL(), "status", "readers")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  kind   read/write, held for reading\n")
 
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl",
 		"+lrange", "+zrange", "+psubscribe", "allkeys", "allchannels")
 	for _, command := range []string{"status", "watch"} {
-		got = finish(t, "redis://reader:password@"+s.Addr(), command, "big-map")
-		require.Equal(t, 1, got.code)
-		oneLine(t, got.stderr)
-		require.Contains(t, got.stderr, " is no owner\n")
+		got = Finish(t, "redis://reader:password@"+s.Addr(), command, "big-map")
+		require.Equal(t, 1, got.Code)
+		OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, " is no owner\n")
 	}
 }
 
@@ -81,22 +81,22 @@ func TestStatusTellsWhoHoldsAReadWriteLock(t *testing.T) {
 	hold := func(name, owner string, n int, left time.Duration) {
 		s.Do(t, "SET", fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", name, owner, n), 1, "PX", left.Milliseconds())
 	}
-	s.Do(t, "HSET", "atlas", "mode", "read", redisson, 2, stranger, 1)
+	s.Do(t, "HSET", "atlas", "mode", "read", RedissonOwner, 2, stranger, 1)
 	s.Do(t, "PEXPIRE", "atlas", time.Hour.Milliseconds())
-	hold("atlas", redisson, 1, time.Hour)
-	hold("atlas", redisson, 2, time.Minute)
+	hold("atlas", RedissonOwner, 1, time.Hour)
+	hold("atlas", RedissonOwner, 2, time.Minute)
 	statusGolden(t, s, "atlas", 0)
 
-	s.Do(t, "HSET", "ledger", "mode", "write", redisson+":write", 1, redisson, 1)
+	s.Do(t, "HSET", "ledger", "mode", "write", RedissonOwner+":write", 1, RedissonOwner, 1)
 	s.Do(t, "PEXPIRE", "ledger", time.Hour.Milliseconds())
-	hold("ledger", redisson, 1, time.Hour)
+	hold("ledger", RedissonOwner, 1, time.Hour)
 	statusGolden(t, s, "ledger", 0)
 
-	got := finish(t, s.URL(), "list", "--json", "ledger")
-	require.Contains(t, got.stdout, `"kind":"readwrite","held":true,"mode":"write"`)
-	require.Contains(t, got.stdout, `"owner":"`+redisson+`:write","count":1,"client":"redisson","mode":"write"`)
-	got = finish(t, s.URL(), "unlock", "--force", "--json", "--even-if-alive", "ledger")
-	require.Equal(t, 2, got.code)
-	require.NotContains(t, got.stdout, "unknown\",\n      \"count", "each is somebody's")
-	require.NotContains(t, got.stdout, `"owner": "mode"`)
+	got := Finish(t, s.URL(), "list", "--json", "ledger")
+	require.Contains(t, got.Stdout, `"kind":"readwrite","held":true,"mode":"write"`)
+	require.Contains(t, got.Stdout, `"owner":"`+RedissonOwner+`:write","count":1,"client":"redisson","mode":"write"`)
+	got = Finish(t, s.URL(), "unlock", "--force", "--json", "--even-if-alive", "ledger")
+	require.Equal(t, 2, got.Code)
+	require.NotContains(t, got.Stdout, "unknown\",\n      \"count", "each is somebody's")
+	require.NotContains(t, got.Stdout, `"owner": "mode"`)
 }

@@ -17,23 +17,23 @@ func TestStatusTellsPeople(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		free, held := redistest.Key(t), redistest.Key(t)
-		s.Do(t, "HSET", held, someOwner, 2)
+		s.Do(t, "HSET", held, SomeOwner, 2)
 		s.Do(t, "PEXPIRE", held, 60_000)
 
-		got := finish(t, s.URL(), "status", free)
-		require.Equal(t, outcome{0, "lock \"" + free + "\" is free\n", ""}, got)
+		got := Finish(t, s.URL(), "status", free)
+		require.Equal(t, Outcome{0, "lock \"" + free + "\" is free\n", ""}, got)
 
-		got = finish(t, s.URL(), "status", held)
-		require.Equal(t, 0, got.code)
+		got = Finish(t, s.URL(), "status", held)
+		require.Equal(t, 0, got.Code)
 		require.Regexp(t, `^lock "`+held+`" is held
-  owner  `+someOwner+`   count 2
-         Redlatch since `+since+`
+  owner  `+SomeOwner+`   count 2
+         Redlatch since `+RedlatchSince+`
   lease  (1m0|5\d(\.\d)?)s left, fixed or unknown \(--for 2\ds would tell\)
-$`, got.stdout)
-		narrow(t, strings.TrimPrefix(got.stdout, "lock \""+held))
+$`, got.Stdout)
+		Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+held))
 
 		s.Do(t, "PERSIST", held)
-		require.Contains(t, finish(t, s.URL(), "status", held).stdout, "  lease  none: it stays until somebody frees it\n")
+		require.Contains(t, Finish(t, s.URL(), "status", held).Stdout, "  lease  none: it stays until somebody frees it\n")
 	})
 }
 
@@ -41,15 +41,15 @@ func TestStatusTellsPrograms(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	got := finish(t, s.URL(), "status", "--json", name)
-	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.stdout)
-	s.Do(t, "HSET", name, someOwner, 2)
-	got = finish(t, s.URL(), "status", "--json", name)
-	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+someOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.stdout)
+	got := Finish(t, s.URL(), "status", "--json", name)
+	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.Stdout)
+	s.Do(t, "HSET", name, SomeOwner, 2)
+	got = Finish(t, s.URL(), "status", "--json", name)
+	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+SomeOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.Stdout)
 	s.Do(t, "PEXPIRE", name, 60_000)
-	got = finish(t, s.URL(), "status", "--json", name)
-	require.Equal(t, 0, got.code)
-	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000),\n`, got.stdout)
+	got = Finish(t, s.URL(), "status", "--json", name)
+	require.Equal(t, 0, got.Code)
+	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000),\n`, got.Stdout)
 	text, err := inspect.Count("many").MarshalJSON()
 	require.NoError(t, err)
 	require.JSONEq(t, `"many"`, string(text), "unlock shows what is no lock as it is")
@@ -68,13 +68,13 @@ func TestStatusExitsWithOneWhenItCannotTell(t *testing.T) {
 		{s.URL(), noQueue, "holds a string, and the queue of a fair lock is a list"},
 		{s.URL(), noDeadlines, "holds a set, and the deadlines of a fair lock are a zset"},
 		{s.URL(), "", "name"},
-		{nobody(t), "x", "connection refused. Start one"},
+		{Nobody(t), "x", "connection refused. Start one"},
 		{"sesame", "x", "not of the form"},
 	} {
-		got := finish(t, c.url, "status", c.name)
-		require.Equal(t, 1, got.code, c.says)
-		oneLine(t, got.stderr)
-		require.Contains(t, got.stderr, c.says)
-		require.NotContains(t, got.stderr, "sesame")
+		got := Finish(t, c.url, "status", c.name)
+		require.Equal(t, 1, got.Code, c.says)
+		OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
 	}
 }

@@ -31,13 +31,13 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		reason, says  string
 	}{
 		{
-			"dead", redisson, time.Hour, false, false, whyAbsent,
-			redisson + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
+			"dead", RedissonOwner, time.Hour, false, false, whyAbsent,
+			RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
 				"no Redlatch client is seen to wait that would take it out: `redlatch evict` does",
 		},
 		{
-			"dead with help", native, time.Hour, false, true, whyAbsent,
-			native + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
+			"dead with help", RedlatchOwner, time.Hour, false, true, whyAbsent,
+			RedlatchOwner + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
 				`unless a Redlatch client that waits, as at place 2, takes it out`,
 		},
 		{
@@ -45,33 +45,33 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 			`first:1, has had no subscriber for AGE, and no deadline: if it is dead, it blocks the lock for ever;`,
 		},
 		{
-			"overdue", redisson, -time.Second, true, false, whyOverdue,
-			redisson + ` (Redisson), has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for AGE`,
+			"overdue", RedissonOwner, -time.Second, true, false, whyOverdue,
+			RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for AGE`,
 		},
 		{
-			"alive", redisson, time.Hour, true, false, whySubscribed,
-			redisson + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or asks again by itself`,
+			"alive", RedissonOwner, time.Hour, true, false, whySubscribed,
+			RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or asks again by itself`,
 		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			queued(t, s, name, c.owner, c.deadline)
-			second := codec.NewOwner(clientID, 2).String()
-			queued(t, s, name, second, time.Hour)
+			Enqueue(t, s, name, c.owner, c.deadline)
+			second := codec.NewOwner(ClientID, 2).String()
+			Enqueue(t, s, name, second, time.Hour)
 			if c.listens {
-				listening(t, s, name, c.owner)
+				Listen(t, s, name, c.owner)
 			}
 			if c.help {
-				listening(t, s, name, second)
+				Listen(t, s, name, second)
 			}
-			got := finish(t, s.URL(), "status", name)
-			require.Equal(t, 0, got.code, got.stderr)
-			require.Contains(t, got.stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
+			got := Finish(t, s.URL(), "status", name)
+			require.Equal(t, 0, got.Code, got.Stderr)
+			require.Contains(t, got.Stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
 			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+c.says), age)
-			require.Regexp(t, says, words(got.stdout))
-			require.Contains(t, got.stdout, "\n  note   the first in the queue, ")
-			narrow(t, got.stdout[len("lock ")+len(name):])
+			require.Regexp(t, says, Words(got.Stdout))
+			require.Contains(t, got.Stdout, "\n  note   the first in the queue, ")
+			Narrow(t, got.Stdout[len("lock ")+len(name):])
 
 			as := asJSON(t, s, name)
 			require.Regexp(t, says, as.Note)
@@ -88,14 +88,14 @@ func TestStatusLooksForAsLongAsItIsTold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	queued(t, s, name, redisson, time.Hour)
+	Enqueue(t, s, name, RedissonOwner, time.Hour)
 	began := time.Now()
-	got := finish(t, s.URL(), "status", "--for", "3s", name)
+	got := Finish(t, s.URL(), "status", "--for", "3s", name)
 	require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, words(got.stdout))
-	got = finish(t, s.URL(), "status", "--for", "0s", name)
-	require.Equal(t, outcome{1, "", "redlatch: --for must be more than 0s\n"}, got)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, Words(got.Stdout))
+	got = Finish(t, s.URL(), "status", "--for", "0s", name)
+	require.Equal(t, Outcome{1, "", "redlatch: --for must be more than 0s\n"}, got)
 }
 
 // A lock that was on its way from one to the next is no lock that is stuck.
@@ -103,16 +103,16 @@ func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	name := redistest.Key(t)
-	queued(t, s, name, redisson, time.Hour)
-	p := start(t, s.URL(), "status", "--for", "1m", name)
+	Enqueue(t, s, name, RedissonOwner, time.Hour)
+	p := Start(t, s.URL(), "status", "--for", "1m", name)
 	require.Eventually(t, func() bool { // it counts who listens, and so it has looked
 		return s.CommandStats(t)["subscribe"] > 0
-	}, soon, 10*time.Millisecond)
-	s.Do(t, "HSET", name, redisson, 1)
+	}, Soon, 10*time.Millisecond)
+	s.Do(t, "HSET", name, RedissonOwner, 1)
 	s.Do(t, "DEL", codec.QueueKey(name))
-	got := p.outcome(2 * soon)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+redisson+"   count 1\n         Redisson\n  lease  none: it stays until somebody frees it\n", got.stdout)
+	got := p.Outcome(2 * Soon)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+RedissonOwner+"   count 1\n         Redisson\n  lease  none: it stays until somebody frees it\n", got.Stdout)
 }
 
 func TestVigilTellsNoLongerThanItHasSeen(t *testing.T) {

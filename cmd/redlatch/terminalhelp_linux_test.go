@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/internal/output"
 )
 
-// openTerminal returns a terminal, and what a user types into it and sees of it.
-func openTerminal(t *testing.T) (terminal, keys *os.File) {
+// OpenTerminal returns a terminal, and what a user types into it and sees of it.
+func OpenTerminal(t *testing.T) (terminal, keys *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
@@ -33,18 +33,18 @@ func openTerminal(t *testing.T) (terminal, keys *os.File) {
 // escapes finds what a terminal does not show.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
-// onTerminal runs redlatch on a terminal of 80 columns and returns what it writes there,
+// OnTerminal runs redlatch on a terminal of 80 columns and returns what it writes there,
 // as it looks.
-func onTerminal(t *testing.T, url, typed string, args ...string) string {
+func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	t.Helper()
-	terminal, keys := openTerminal(t)
+	terminal, keys := OpenTerminal(t)
 	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: output.Columns}))
 	_, err := keys.WriteString(typed)
 	require.NoError(t, err)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), exe, args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0", "TERM=xterm", "REDIS_URL="+url)
+	cmd.Env = append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0", "TERM=xterm", "REDIS_URL="+url)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminal.Close())

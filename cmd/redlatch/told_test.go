@@ -17,35 +17,35 @@ import (
 // Whoever goes on until told to end says by which signal, as shells do.
 func TestCommandsThatAreToldToEndSayByWhichSignal(t *testing.T) {
 	t.Parallel()
-	for what, begin := range map[string]func(t *testing.T) *program{
-		"list --watch": func(t *testing.T) *program {
+	for what, begin := range map[string]func(t *testing.T) *Process{
+		"list --watch": func(t *testing.T) *Process {
 			t.Helper()
-			return begun(start(t, redistest.Shared(t).URL(), "list", "--watch"))
+			return begun(t, Start(t, redistest.Shared(t).URL(), "list", "--watch"))
 		},
-		"watch": func(t *testing.T) *program {
+		"watch": func(t *testing.T) *Process {
 			t.Helper()
-			return begun(start(t, redistest.Shared(t).URL(), "watch", redistest.Key(t)))
+			return begun(t, Start(t, redistest.Shared(t).URL(), "watch", redistest.Key(t)))
 		},
-		"watch a pattern": func(t *testing.T) *program {
+		"watch a pattern": func(t *testing.T) *Process {
 			t.Helper()
 			s := redistest.Shared(t)
-			name := heldBy(t, s, native, time.Hour)
-			return begun(start(t, s.URL(), "watch", name+"*"))
+			name := HeldBy(t, s, RedlatchOwner, time.Hour)
+			return begun(t, Start(t, s.URL(), "watch", name+"*"))
 		},
-		"serve": func(t *testing.T) *program {
+		"serve": func(t *testing.T) *Process {
 			t.Helper()
-			return begun(start(t, nobody(t), "serve", "--addr", "127.0.0.1:0"))
+			return begun(t, Start(t, Nobody(t), "serve", "--addr", "127.0.0.1:0"))
 		},
-		"bench": func(t *testing.T) *program {
+		"bench": func(t *testing.T) *Process {
 			t.Helper()
 			s := redistest.Start(t)
-			p := start(t, s.URL(), "bench", "--duration", "1m")
-			require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, soon, pollEvery)
+			p := Start(t, s.URL(), "bench", "--duration", "1m")
+			require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, Soon, PollEvery)
 			return p
 		},
-		"demo": func(t *testing.T) *program {
+		"demo": func(t *testing.T) *Process {
 			t.Helper()
-			p, _ := busyDemo(t, redistest.Start(t))
+			p, _ := BusyDemo(t, redistest.Start(t))
 			return p
 		},
 	} {
@@ -53,17 +53,17 @@ func TestCommandsThatAreToldToEndSayByWhichSignal(t *testing.T) {
 			t.Parallel()
 			for sig, code := range map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 				p := begin(t)
-				require.NoError(t, p.cmd.Process.Signal(sig))
-				require.Equal(t, code, p.outcome(2*soon).code, "%v", sig)
+				require.NoError(t, p.Cmd.Process.Signal(sig))
+				require.Equal(t, code, p.Outcome(2*Soon).Code, "%v", sig)
 			}
 		})
 	}
 }
 
 // begun returns p when it has printed a line.
-func begun(p *program) *program {
-	p.t.Helper()
-	p.line()
+func begun(t *testing.T, p *Process) *Process {
+	t.Helper()
+	p.Line()
 	return p
 }
 

@@ -42,7 +42,7 @@ const quiet = `trap '' TERM; echo up; exec cat`
 
 // frozen is a command whose lock's server stands still.
 type frozen struct {
-	p     *program
+	p     *Process
 	name  string
 	death <-chan time.Time
 	over  time.Time // when its key expires, if nobody renews it: at this moment or a little earlier
@@ -58,11 +58,11 @@ func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T
 			name := redistest.Key(t)
 			// The longest margin there is: these machines are slow at times.
 			pipe, death := deathbed(t)
-			p := start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+quiet)
+			p := Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+quiet)
 			all[i] = &frozen{p: p, name: name, death: death}
 		}
 		for _, f := range all {
-			require.Equal(t, "up", f.p.line())
+			require.Equal(t, "up", f.p.Line())
 		}
 		freeze(t, s, all)
 		defer s.Resume()
@@ -71,7 +71,7 @@ func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T
 			died := <-f.death
 			require.True(t, died.Before(f.over), "the command outlived its lock by %v", died.Sub(f.over))
 			require.Greater(t, died, f.over.Add(-5*time.Second), "given up without need")
-			require.Equal(t, 125, f.p.code())
+			require.Equal(t, 125, f.p.Code())
 			least = min(least, f.over.Sub(died))
 		}
 		t.Logf("%d commands died before their keys expired, the last one %v before", trials, least)
@@ -105,17 +105,17 @@ func TestKillingRedlatchKillsTheCommandAndItsChildren(t *testing.T) {
 	s := redistest.Shared(t)
 	batches(t, 5, func(t *testing.T, trials int) {
 		t.Helper()
-		all := make([]*program, trials)
+		all := make([]*Process, trials)
 		for i := range all {
-			all[i] = start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", family)
+			all[i] = Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", family)
 		}
 		for _, p := range all {
-			require.Equal(t, "up", p.line())
-			require.NoError(t, p.cmd.Process.Kill())
+			require.Equal(t, "up", p.Line())
+			require.NoError(t, p.Cmd.Process.Kill())
 		}
 		for _, p := range all {
-			require.Empty(t, p.rest()) // returns when they are all dead
-			require.Equal(t, -1, p.code())
+			require.Empty(t, p.Rest()) // returns when they are all dead
+			require.Equal(t, -1, p.Code())
 		}
 	})
 }

@@ -25,26 +25,26 @@ func TestUnlockAsksOnATerminalUnlessItIsToldNotTo(t *testing.T) {
 		{"--yes=false", "y\n", 0, true},
 		{"--yes", "", 0, false},
 	} {
-		name := heldBy(t, s, redisson, time.Hour)
-		terminal, keys := openTerminal(t)
+		name := HeldBy(t, s, RedissonOwner, time.Hour)
+		terminal, keys := OpenTerminal(t)
 		_, err := keys.WriteString(c.typed)
 		require.NoError(t, err)
 		exe, err := os.Executable()
 		require.NoError(t, err)
 		var out, said bytes.Buffer
 		cmd := exec.CommandContext(t.Context(), exe, "unlock", "--force", "--even-if-alive", c.flag, name)
-		cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0", "REDIS_URL="+s.URL())
+		cmd.Env = append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0", "REDIS_URL="+s.URL())
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &out, &said
 		err = cmd.Run()
 		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%v: %s", err, said.String())
-		require.Equal(t, c.code != 0, exists(t, s, name))
+		require.Equal(t, c.code != 0, Exists(t, s, name))
 		if !c.asks {
 			require.NotContains(t, said.String(), "[y/N]")
-			require.Contains(t, out.String(), redisson)
+			require.Contains(t, out.String(), RedissonOwner)
 			continue
 		}
 		require.Contains(t, said.String(), "Take lock \""+name+"\" away from this holder? [y/N] ")
-		require.Contains(t, said.String(), redisson)
-		require.NotContains(t, out.String(), redisson, "it is told twice")
+		require.Contains(t, said.String(), RedissonOwner)
+		require.NotContains(t, out.String(), RedissonOwner, "it is told twice")
 	}
 }

@@ -22,12 +22,12 @@ import (
 func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := heldBy(t, s, redisson, time.Minute)
-	got := finish(t, s.URL(), "unlock", name)
-	require.Equal(t, 2, got.code)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "--force takes it away from a dead holder")
-	require.True(t, exists(t, s, name))
+	name := HeldBy(t, s, RedissonOwner, time.Minute)
+	got := Finish(t, s.URL(), "unlock", name)
+	require.Equal(t, 2, got.Code)
+	OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "--force takes it away from a dead holder")
+	require.True(t, Exists(t, s, name))
 }
 
 func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
@@ -42,12 +42,12 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 		hold, err := lock.TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
 		require.NoError(t, err)
 		for _, more := range [][]string{nil, {"--dead", hold.Owner().String()}} {
-			got := finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
-			require.Equal(t, 2, got.code, got.stderr)
-			oneLine(t, got.stderr)
-			require.Contains(t, got.stderr, "its holder is alive, its lease was renewed just now")
-			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.stdout)
-			narrow(t, strings.TrimPrefix(got.stdout, "lock \""+lock.Name()))
+			got := Finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
+			require.Equal(t, 2, got.Code, got.Stderr)
+			OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, "its holder is alive, its lease was renewed just now")
+			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.Stdout)
+			Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+lock.Name()))
 		}
 		require.NoError(t, hold.Unlock())
 	})
@@ -56,69 +56,69 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 func TestUnlockTakesTheLockOfAHolderThatTheUserKnowsToBeDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := heldBy(t, s, redisson, 15*time.Second)
-	got := finish(t, s.URL(), "unlock", "--force", name)
-	require.Equal(t, 2, got.code)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+redisson)
-	require.Contains(t, got.stdout, " left, not renewed when it was due\n")
+	name := HeldBy(t, s, RedissonOwner, 15*time.Second)
+	got := Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, 2, got.Code)
+	OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+RedissonOwner)
+	require.Contains(t, got.Stdout, " left, not renewed when it was due\n")
 
 	s.Do(t, "PEXPIRE", name, 15_000)
-	got = finish(t, s.URL(), "unlock", "--force", "--dead", native, name)
-	require.Equal(t, 2, got.code)
-	require.Contains(t, got.stderr, "is not held by "+native)
-	require.True(t, exists(t, s, name))
+	got = Finish(t, s.URL(), "unlock", "--force", "--dead", RedlatchOwner, name)
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, got.Stderr, "is not held by "+RedlatchOwner)
+	require.True(t, Exists(t, s, name))
 
 	s.Do(t, "PEXPIRE", name, 15_000)
-	got = finish(t, s.URL(), "unlock", "--force", "--dead", redisson, "--reason", "host\nis gone", name)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Contains(t, got.stdout, "  taken  those who wait were told\n")
-	oneLine(t, got.stderr)
-	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+redisson+
-		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.stderr)
-	require.False(t, exists(t, s, name))
+	got = Finish(t, s.URL(), "unlock", "--force", "--dead", RedissonOwner, "--reason", "host\nis gone", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  taken  those who wait were told\n")
+	OneLine(t, got.Stderr)
+	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+RedissonOwner+
+		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.Stderr)
+	require.False(t, Exists(t, s, name))
 
-	got = finish(t, s.URL(), "unlock", "--force", name)
-	require.Equal(t, outcome{3, "lock \"" + name + "\" is free\n", ""}, got)
+	got = Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, Outcome{3, "lock \"" + name + "\" is free\n", ""}, got)
 }
 
 func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fair := range []string{"--fair=false", "--fair"} {
-		name := heldBy(t, s, native, time.Hour)
-		next := start(t, s.URL(), "run", fair, name, "--", "echo", "in")
+		name := HeldBy(t, s, RedlatchOwner, time.Hour)
+		next := Start(t, s.URL(), "run", fair, name, "--", "echo", "in")
 		awaitListener(t, s, name)
 		began := time.Now()
-		got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
-		require.Equal(t, 0, got.code, got.stderr)
-		require.Equal(t, "in", next.line())
+		got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Equal(t, "in", next.Line())
 		require.Less(t, time.Since(began), 9*time.Second, "it was found by a poll")
 		var told map[string]any
-		require.NoError(t, json.Unmarshal([]byte(got.stdout), &told))
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told))
 		require.Equal(t, true, told["taken"])
 		require.Equal(t, inspect.RenewedUnknown, told["renewed"])
 		holder := told["holders"].([]any)[0].(map[string]any)
-		require.Equal(t, native, holder["owner"])
+		require.Equal(t, RedlatchOwner, holder["owner"])
 		require.Equal(t, "redlatch", holder["client"])
-		require.Contains(t, got.stderr, "no reason given")
+		require.Contains(t, got.Stderr, "no reason given")
 	}
 }
 
 func TestUnlockTellsTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := heldBy(t, s, native, time.Hour)
-	queued(t, s, name, redisson, time.Hour)
+	name := HeldBy(t, s, RedlatchOwner, time.Hour)
+	Enqueue(t, s, name, RedissonOwner, time.Hour)
 	c := s.Dial(t)
-	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, redisson))
+	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, RedissonOwner))
 	require.NoError(t, err)
-	got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Contains(t, got.stdout, "  queue  1 waiting\n")
-	message, err := redis.Strings(redis.ReceiveWithTimeout(c, soon))
+	got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  queue  1 waiting\n")
+	message, err := redis.Strings(redis.ReceiveWithTimeout(c, Soon))
 	require.NoError(t, err)
-	require.Equal(t, []string{"message", codec.OwnerChannel(name, redisson), "0"}, message)
+	require.Equal(t, []string{"message", codec.OwnerChannel(name, RedissonOwner), "0"}, message)
 }
 
 // awaitListener waits until somebody waits for the lock, plain or fair.
@@ -131,7 +131,7 @@ func awaitListener(t *testing.T, s *redistest.Server, name string) {
 			}
 		}
 		return false
-	}, soon, pollEvery)
+	}, Soon, PollEvery)
 }
 
 func TestUnlockWritesItsAuditToAFile(t *testing.T) {
@@ -140,10 +140,10 @@ func TestUnlockWritesItsAuditToAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	var names []string
 	for range 2 {
-		name := heldBy(t, s, redisson, time.Hour)
+		name := HeldBy(t, s, RedissonOwner, time.Hour)
 		names = append(names, name)
-		got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
-		require.Equal(t, 0, got.code, got.stderr)
+		got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
+		require.Equal(t, 0, got.Code, got.Stderr)
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -159,15 +159,15 @@ func TestUnlockWritesItsAuditToAFile(t *testing.T) {
 		require.Equal(t, "redis://"+s.Addr(), told["server"])
 		require.NotEmpty(t, told["by"])
 		require.NotEmpty(t, told["host"])
-		require.Equal(t, redisson, told["holders"].([]any)[0].(map[string]any)["owner"])
+		require.Equal(t, RedissonOwner, told["holders"].([]any)[0].(map[string]any)["owner"])
 		require.WithinDuration(t, time.Now(), parseTime(t, told["time"]), time.Minute)
 	}
-	name := heldBy(t, s, redisson, time.Hour)
-	got := finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
-	require.Equal(t, 1, got.code)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "nothing was done")
-	require.True(t, exists(t, s, name), "it was taken without an audit")
+	name := HeldBy(t, s, RedissonOwner, time.Hour)
+	got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
+	require.Equal(t, 1, got.Code)
+	OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "nothing was done")
+	require.True(t, Exists(t, s, name), "it was taken without an audit")
 }
 
 func parseTime(t *testing.T, text any) time.Time {
@@ -180,9 +180,9 @@ func parseTime(t *testing.T, text any) time.Time {
 func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	eternal, readWrite, long := redistest.Key(t), redistest.Key(t), heldBy(t, s, redisson, time.Hour)
-	s.Do(t, "HSET", eternal, redisson, 1)
-	s.Do(t, "HSET", readWrite, "mode", "read", redisson, 1)
+	eternal, readWrite, long := redistest.Key(t), redistest.Key(t), HeldBy(t, s, RedissonOwner, time.Hour)
+	s.Do(t, "HSET", eternal, RedissonOwner, 1)
+	s.Do(t, "HSET", readWrite, "mode", "read", RedissonOwner, 1)
 	for _, c := range []struct {
 		name  string
 		flags []string
@@ -193,16 +193,16 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		{readWrite, []string{"--even-if-alive"}, 2, "is a read-write lock of Redisson's"},
 		{long, []string{"--for", "1s"}, 2, "whether its lease is renewed was not looked at for long enough"},
 		{long, []string{"--for", "0s"}, 1, "--for"},
-		{long, []string{"--dead", redisson, "--even-if-alive"}, 1, "contradict"},
+		{long, []string{"--dead", RedissonOwner, "--even-if-alive"}, 1, "contradict"},
 		{"", nil, 1, "name"},
 	} {
-		got := finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
-		require.Equal(t, c.code, got.code, c.says)
-		oneLine(t, got.stderr)
-		require.Contains(t, got.stderr, c.says)
+		got := Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
+		require.Equal(t, c.code, got.Code, c.says)
+		OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
 	}
 	for _, name := range []string{eternal, readWrite, long} {
-		require.True(t, exists(t, s, name))
+		require.True(t, Exists(t, s, name))
 	}
 }
 
@@ -210,17 +210,17 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fields := range [][]any{
-		{"name", "bob", "age", "7"}, {"name", "bob"}, {redisson, "bob"}, {"bob", "1"}, {redisson, "1", native, "1"},
+		{"name", "bob", "age", "7"}, {"name", "bob"}, {RedissonOwner, "bob"}, {"bob", "1"}, {RedissonOwner, "1", RedlatchOwner, "1"},
 	} {
 		name := redistest.Key(t)
 		s.Do(t, "HSET", append([]any{name}, fields...)...)
 		for _, more := range [][]string{{"--even-if-alive"}, {"--for=1s", "--dead", fields[0].(string)}} {
-			got := finish(t, s.URL(), append([]string{"unlock", "--force", name}, more...)...)
-			require.Equal(t, 2, got.code, got.stderr)
-			oneLine(t, got.stderr)
-			require.Contains(t, got.stderr, "is a hash, and no lock of Redisson's")
-			require.Empty(t, got.stdout, "what it holds is nobody's business")
-			require.True(t, exists(t, s, name))
+			got := Finish(t, s.URL(), append([]string{"unlock", "--force", name}, more...)...)
+			require.Equal(t, 2, got.Code, got.Stderr)
+			OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, "is a hash, and no lock of Redisson's")
+			require.Empty(t, got.Stdout, "what it holds is nobody's business")
+			require.True(t, Exists(t, s, name))
 		}
 	}
 }
@@ -240,13 +240,13 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		},
 		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
 	} {
-		name := heldBy(t, s, redisson, time.Minute)
+		name := HeldBy(t, s, RedissonOwner, time.Minute)
 		seen, err := inspect.TakeSnapshot(t.Context(), client, name)
 		require.NoError(t, err)
 		change(name)
-		o := &unlockOptions{Globals: &cli.Globals{}, dead: redisson, yes: true}
+		o := &unlockOptions{Globals: &cli.Globals{}, dead: RedissonOwner, yes: true}
 		err = o.take(t.Context(), client, &seen, forcedOf(&seen), &auditLog{})
 		require.ErrorContains(t, err, why)
-		require.True(t, exists(t, s, name))
+		require.True(t, Exists(t, s, name))
 	}
 }
