@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -92,7 +93,7 @@ func flagsOf[F any](visit func(func(*F))) []cliFlag {
 }
 
 // sensible checks a line that says why nothing was done.
-func sensible(t *testing.T, got Outcome, what string) {
+func sensible(t *testing.T, got program.Outcome, what string) {
 	t.Helper()
 	assert.NotZero(t, got.Code, what)
 	assert.NotContains(t, got.Stderr, "goroutine ", what) // a panic
@@ -111,7 +112,7 @@ func call(path string, f cliFlag, value string) []string {
 
 func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
-	url, tried := Nobody(t), 0
+	url, tried := program.Nobody(t), 0
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			kind := f.kind
@@ -128,8 +129,8 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 		}
 	}
 	require.Greater(t, tried, 50)
-	sensible(t, Finish(t, url, "run", "--wait="+longArg, "job", "--", "true"), "a long flag")
-	sensible(t, Finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
+	sensible(t, program.Finish(t, url, "run", "--wait="+longArg, "job", "--", "true"), "a long flag")
+	sensible(t, program.Finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
 }
 
 // inProcess parses a command line as the program does, and runs nothing.
@@ -151,7 +152,7 @@ func inProcess(t *testing.T, args []string) error {
 // refused.
 func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	t.Parallel()
-	url := Nobody(t)
+	url := program.Nobody(t)
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			for _, value := range worseFlags[f.kind] {
@@ -162,13 +163,13 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 				t.Run(what, func(t *testing.T) {
 					t.Parallel()
 					began := time.Now()
-					got := Finish(t, url, call(path, f, value)...)
+					got := program.Finish(t, url, call(path, f, value)...)
 					sensible(t, got, what)
 					if strings.Contains(got.Stderr, "cannot reach") {
 						assert.NotContains(t, got.Stderr, "redlatch: redlatch", what)
 						assert.NotContains(t, got.Stderr, "is outside", "%s: the server is not to blame", what)
 					}
-					assert.Less(t, time.Since(began), 2*Soon)
+					assert.Less(t, time.Since(began), 2*program.Soon)
 				})
 			}
 		}
@@ -193,10 +194,10 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Mini(t)
 	for path := range commands(t) {
-		got := Finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
+		got := program.Finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
 		sensible(t, got, path+" with five arguments")
 		if usual[path] != nil {
-			sensible(t, Finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
+			sensible(t, program.Finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
 		}
 		for _, text := range badTexts {
 			for i := range usual[path] {
@@ -206,7 +207,7 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 				args := append([]string(nil), usual[path]...)
 				args[i] = text
 				what := fmt.Sprintf("%s %.60q", path, args)
-				got := Finish(t, srv.URL(), append(strings.Fields(path), args...)...)
+				got := program.Finish(t, srv.URL(), append(strings.Fields(path), args...)...)
 				if got.Code == 0 || got.Stderr == "" && got.Stdout != "" { // a strange name is a name
 					assert.NotContains(t, got.Stdout, "\x1b", what)
 					continue

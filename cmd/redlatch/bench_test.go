@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/load"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -32,14 +33,14 @@ func benchGolden(t *testing.T, name, text string) {
 	for _, m := range measured {
 		text = m.what.ReplaceAllString(text, m.with)
 	}
-	Golden(t, name, text)
+	program.Golden(t, name, text)
 }
 
 func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	began := time.Now()
-	got := Finish(t, s.URL(), "bench", "--duration", "2s", "--json", "--prefix", "app:")
+	got := program.Finish(t, s.URL(), "bench", "--duration", "2s", "--json", "--prefix", "app:")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Less(t, time.Since(began), 12*time.Second)
 	var told struct {
@@ -76,9 +77,9 @@ func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 func TestBenchTellsPeople(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	got := Finish(t, s.URL(), "bench", "--duration", "1s")
+	got := program.Finish(t, s.URL(), "bench", "--duration", "1s")
 	require.Equal(t, 0, got.Code, got.Stderr)
-	Fits(t, got.Stdout)
+	program.Fits(t, got.Stdout)
 	benchGolden(t, "bench", got.Stdout)
 }
 
@@ -90,13 +91,13 @@ func TestBenchAsksBeforeItLoadsAnotherMachine(t *testing.T) {
 	} {
 		require.Equal(t, here, isHere(url), url)
 	}
-	got := Finish(t, "redis://redis.invalid", "bench")
+	got := program.Finish(t, "redis://redis.invalid", "bench")
 	require.Equal(t, 1, got.Code)
 	require.Equal(t, "redlatch: redis://redis.invalid is on another machine: --yes loads it all the same\n", got.Stderr)
-	got = Finish(t, "redis://redis.invalid", "bench", "--yes")
+	got = program.Finish(t, "redis://redis.invalid", "bench", "--yes")
 	require.Contains(t, got.Stderr, "cannot reach Redis at redis://redis.invalid: ")
 	for _, d := range []string{"0s", "61s"} {
-		got = Finish(t, Nobody(t), "bench", "--duration", d)
+		got = program.Finish(t, program.Nobody(t), "bench", "--duration", d)
 		require.Equal(t, 1, got.Code)
 		require.Contains(t, got.Stderr, "--duration must be from 1s to 1m0s")
 	}
@@ -105,24 +106,24 @@ func TestBenchAsksBeforeItLoadsAnotherMachine(t *testing.T) {
 func TestInterruptedBenchEndsSoonAndFreesItsLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := Start(t, s.URL(), "bench", "--duration", "1m")
-	require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, Soon, PollEvery)
+	p := program.Start(t, s.URL(), "bench", "--duration", "1m")
+	require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, program.Soon, program.PollEvery)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGINT))
-	got := p.Outcome(Soon)
-	require.Equal(t, Outcome{130, "", "redlatch: interrupted\n"}, got)
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.Outcome{Code: 130, Stdout: "", Stderr: "redlatch: interrupted\n"}, got)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
 func TestBenchSaysWhenTheServerGoesAway(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := Start(t, s.URL(), "bench", "--duration", "4s")
+	p := program.Start(t, s.URL(), "bench", "--duration", "4s")
 	// Locks are there for microseconds only: who looks for one may see none in four seconds.
-	require.Eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > 1000 }, Soon, PollEvery)
+	require.Eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > 1000 }, program.Soon, program.PollEvery)
 	s.Kill()
-	got := p.Outcome(3 * Soon)
+	got := p.Outcome(3 * program.Soon)
 	require.Equal(t, 1, got.Code, "%+v", got)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "cannot reach Redis at ")
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -82,13 +83,13 @@ func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {
 		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example", "--tls-cert", cert, "--tls-key", key}, ""},
 		{"redis://", []string{"--tls-insecure-skip-verify", "--tls-cert", cert, "--tls-key", key}, ""},
 	} {
-		got := Finish(t, c.url+address, append(c.flags, "status", "x")...)
+		got := program.Finish(t, c.url+address, append(c.flags, "status", "x")...)
 		if c.says == "" {
-			require.Equal(t, Outcome{0, "lock \"x\" is free\n", ""}, got, "%v", c.flags)
+			require.Equal(t, program.Outcome{Code: 0, Stdout: "lock \"x\" is free\n", Stderr: ""}, got, "%v", c.flags)
 			continue
 		}
 		require.Equal(t, 1, got.Code, "%v", c.flags)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, c.says, "%v", c.flags)
 	}
 }
@@ -121,13 +122,13 @@ func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
 		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "has no password in it"},
 	} {
 		env := append([]string{"REDIS_URL=redis://" + s.Addr(), "REDIS_PASSWORD="}, c.env...)
-		got := StartWith(t, env, append(c.flags, "status", "x")...).Outcome(2 * Soon)
+		got := program.StartWith(t, env, append(c.flags, "status", "x")...).Outcome(2 * program.Soon)
 		if c.says == "" {
-			require.Equal(t, Outcome{0, "lock \"x\" is free\n", ""}, got, c.what)
+			require.Equal(t, program.Outcome{Code: 0, Stdout: "lock \"x\" is free\n", Stderr: ""}, got, c.what)
 			continue
 		}
 		require.Equal(t, 1, got.Code, c.what)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, c.says, c.what)
 		require.NotContains(t, got.Stderr, "sesame", c.what)
 	}
@@ -136,10 +137,10 @@ func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
 func TestPasswordInAnArgumentCostsAWarningThatDoesNotRepeatIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("sesame"))
-	got := Finish(t, "redis://elsewhere.invalid", "--redis", s.URL(), "status", "x")
+	got := program.Finish(t, "redis://elsewhere.invalid", "--redis", s.URL(), "status", "x")
 	require.Equal(t, 0, got.Code, got.Stderr)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "everybody on this machine can read the password in --redis; put it in REDIS_PASSWORD")
 	require.NotContains(t, got.Stderr, "sesame")
-	require.Empty(t, Finish(t, s.URL(), "status", "x").Stderr, "REDIS_URL is nobody else's to read")
+	require.Empty(t, program.Finish(t, s.URL(), "status", "x").Stderr, "REDIS_URL is nobody else's to read")
 }

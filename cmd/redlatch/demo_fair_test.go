@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -19,7 +20,7 @@ import (
 const atMost = time.Minute
 
 // requireFair checks the summary of a run of the fair lock in which all went well.
-func requireFair(t *testing.T, got Outcome) {
+func requireFair(t *testing.T, got program.Outcome) {
 	t.Helper()
 	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
 	require.Empty(t, got.Stderr)
@@ -37,27 +38,27 @@ func requireFair(t *testing.T, got Outcome) {
 	}
 	require.NotContains(t, got.Stdout, "\x1b", "an escape sequence, and no terminal")
 	_, summary, _ := strings.Cut(got.Stdout, "\n\n")
-	Fits(t, summary)
+	program.Fits(t, summary)
 }
 
 func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
-	p := Start(t, Nobody(t), "demo", "--fair", "--jobs", "120")
+	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "120")
 	requireFair(t, p.Outcome(atMost))
 }
 
 func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := Start(t, Nobody(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
+	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
 	requireFair(t, p.Outcome(atMost))
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
-	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, Soon, PollEvery)
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 }
 
 func TestFairDemoIsRedWithoutTheLock(t *testing.T) {
 	t.Parallel()
-	p := StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--jobs", "200")
+	p := program.StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--jobs", "200")
 	got := p.Outcome(atMost)
 	require.Equal(t, 1, got.Code)
 	require.Regexp(t, `WRONG: \d+ jobs were lost\.`, got.Stdout)
@@ -72,21 +73,21 @@ func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
 	for _, args := range [][]string{
 		{"--fair", "--duration", "2s"}, {"--jobs", "200"}, {"--fair", "--jobs", "7"},
 	} {
-		got := Finish(t, Nobody(t), append([]string{"demo"}, args...)...)
+		got := program.Finish(t, program.Nobody(t), append([]string{"demo"}, args...)...)
 		require.Equal(t, 1, got.Code, "%v", args)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 	}
 }
 
 // busyFairDemo starts a demo and returns when jobs are being done.
-func busyFairDemo(t *testing.T, s *redistest.Server) *Process {
+func busyFairDemo(t *testing.T, s *redistest.Server) *program.Process {
 	t.Helper()
-	p := Start(t, Nobody(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
+	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
 	require.Eventually(t, func() bool {
 		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:visits"), nil)
 		require.NoError(t, err)
 		return len(names) == 1 && s.Clients(t) >= 3*8
-	}, Soon, PollEvery)
+	}, program.Soon, program.PollEvery)
 	return p
 }
 
@@ -107,7 +108,7 @@ func TestFairDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
 	s := redistest.Start(t)
 	p := busyFairDemo(t, s)
 	require.NoError(t, p.Cmd.Process.Kill())
-	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, Soon, PollEvery)
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 	_ = p.Rest()
 	names, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
 	require.NoError(t, err)

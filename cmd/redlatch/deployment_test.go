@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -48,7 +49,7 @@ func newSpread(t *testing.T) *spread {
 // ok runs redlatch on the cluster, to an end without errors.
 func (s *spread) ok(t *testing.T, args ...string) string {
 	t.Helper()
-	got := Finish(t, s.url, args...)
+	got := program.Finish(t, s.url, args...)
 	require.Equal(t, 0, got.Code, "%v: %s", args, got.Stderr)
 	return got.Stdout
 }
@@ -65,7 +66,7 @@ func TestCommandsOnACluster(t *testing.T) {
 	s.watchPattern(t)
 	s.doctor(t)
 	require.Contains(t, s.ok(t, "bench", "--duration", "1s"), "redis-cluster://")
-	got := Finish(t, s.url, "demo", "--redis", s.url)
+	got := program.Finish(t, s.url, "demo", "--redis", s.url)
 	require.Equal(t, 1, got.Code)
 	require.Contains(t, got.Stderr, "the demo has one server")
 	s.run(t)
@@ -88,12 +89,12 @@ func (s *spread) status(t *testing.T) {
 		require.Contains(t, text, s.id)
 		require.Contains(t, text, "billing-7")
 	}
-	got := Finish(t, s.url, "status", redistest.Key(t)+"}x{")
+	got := program.Finish(t, s.url, "status", redistest.Key(t)+"}x{")
 	require.Equal(t, 1, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	text := redistest.Key(t)
 	s.c.DoAt(t, text, "SET", text, "no lock")
-	got = Finish(t, s.url, "status", text)
+	got = program.Finish(t, s.url, "status", text)
 	require.Equal(t, 1, got.Code)
 	require.Contains(t, got.Stderr, "holds a string")
 }
@@ -119,21 +120,21 @@ func (s *spread) unlock(t *testing.T) {
 func (s *spread) watch(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
-	p := Start(t, s.url, "watch", "--json", name)
-	ToEvent(p, `"event":"free"`)
+	p := program.Start(t, s.url, "watch", "--json", name)
+	program.ToEvent(p, `"event":"free"`)
 	s.lockFor(t, name, 1500*time.Millisecond)
-	ToEvent(p, `"event":"taken"`)
+	program.ToEvent(p, `"event":"taken"`)
 	require.Contains(t, p.Line(), `"event":"released"`, "a message said so")
-	require.NoError(t, p.Cmd.Process.Signal(Interrupt))
-	require.Equal(t, CodeInterrupted, p.Code())
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	require.Equal(t, program.CodeInterrupted, p.Code())
 }
 
 func (s *spread) watchPattern(t *testing.T) {
 	t.Helper()
-	p := Start(t, s.url, "watch", s.names[0]+"*")
-	ToEvent(p, "held")
-	require.NoError(t, p.Cmd.Process.Signal(Interrupt))
-	require.Equal(t, CodeInterrupted, p.Code())
+	p := program.Start(t, s.url, "watch", s.names[0]+"*")
+	program.ToEvent(p, "held")
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	require.Equal(t, program.CodeInterrupted, p.Code())
 }
 
 // lockFor has a lock for so long.
@@ -170,7 +171,7 @@ func (s *spread) doctor(t *testing.T) {
 	require.Contains(t, found["plain rights"], "user default has all that plain locks need")
 	require.NotContains(t, found["eviction"], "127.0.0.1", "it is the same everywhere")
 
-	got := Finish(t, odd.URL(), "doctor")
+	got := program.Finish(t, odd.URL(), "doctor")
 	require.Equal(t, 2, got.Code)
 	require.Contains(t, strings.Join(strings.Fields(got.Stdout), " "), "Name the cluster: redis-cluster://")
 }
@@ -180,9 +181,9 @@ func (s *spread) doctor(t *testing.T) {
 func (s *spread) run(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
-	p := Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", Stubborn)
+	p := program.Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", program.Stubborn)
 	require.Equal(t, "up", p.Line())
-	got := Finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
+	got := program.Finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
 	require.Equal(t, codeConflict, got.Code)
 	require.Empty(t, got.Stdout)
 	s.c.Owner(t, name).Kill()
@@ -197,7 +198,7 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 	set := redistest.StartSentinels(t, 20*time.Second)
 	url := "redis-sentinel://" + strings.Join(set.Addrs(), ",") + "/" + redistest.MasterName
 	name := redistest.Key(t)
-	p := Start(t, url, "run", "--at-least", "1ms", name, "--", "sh", "-c", Polite)
+	p := program.Start(t, url, "run", "--at-least", "1ms", name, "--", "sh", "-c", program.Polite)
 	require.Equal(t, "up", p.Line())
 	for _, c := range []struct {
 		args []string
@@ -213,13 +214,13 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		{[]string{"bench", "--duration", "1s"}, 0, "hand-overs"},
 		{[]string{"unlock", "--force", "--even-if-alive", "--yes", name}, 0, name},
 	} {
-		got := Finish(t, url, c.args...)
+		got := program.Finish(t, url, c.args...)
 		require.Equal(t, c.code, got.Code, "%v: %s", c.args, got.Stderr)
 		require.Contains(t, got.Stdout+got.Stderr, c.says, c.args)
 	}
 	require.Equal(t, "term", p.Line(), "it has lost the lock")
-	got := Finish(t, url+"s", "status", name)
+	got := program.Finish(t, url+"s", "status", name)
 	require.Equal(t, 1, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "No such master with that name. Name the master as its Sentinels do")
 }

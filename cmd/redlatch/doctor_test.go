@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/diagnosis"
 	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -32,7 +33,7 @@ func diagnosed(t *testing.T, name, text string) {
 	for _, v := range volatile {
 		text = v.what.ReplaceAllString(text, v.with)
 	}
-	Golden(t, name, text)
+	program.Golden(t, name, text)
 }
 
 // fitsButForCommands holds that text fits a terminal, but for commands to be copied.
@@ -40,7 +41,7 @@ func fitsButForCommands(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "    ACL SETUSER ") {
-			Narrow(t, line)
+			program.Narrow(t, line)
 		}
 	}
 }
@@ -53,12 +54,12 @@ func TestDoctorTellsPeopleAndPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			got := Finish(t, s.URL(), "doctor")
+			got := program.Finish(t, s.URL(), "doctor")
 			require.Equal(t, 0, got.Code, got.Stderr)
 			require.Empty(t, got.Stderr)
 			diagnosed(t, "doctor", got.Stdout)
 			fitsButForCommands(t, got.Stdout)
-			got = Finish(t, s.URL(), "doctor", "--json")
+			got = program.Finish(t, s.URL(), "doctor", "--json")
 			require.Equal(t, 0, got.Code, got.Stderr)
 			diagnosed(t, "doctor.json", got.Stdout)
 			require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
@@ -72,11 +73,11 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "nobody", "reset", "on", ">password", "+ping")
 	url := "redis://nobody:password@" + s.Addr()
-	got := Finish(t, url, "doctor", "--prefix", "app:")
+	got := program.Finish(t, url, "doctor", "--prefix", "app:")
 	require.Equal(t, 2, got.Code, got.Stderr)
 	fitsButForCommands(t, got.Stdout)
 	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 14 warnings\n--need plain, .*\n$`, got.Stdout)
-	got = Finish(t, url, "doctor", "--prefix", "app:", "--json")
+	got = program.Finish(t, url, "doctor", "--prefix", "app:", "--json")
 	require.Equal(t, 2, got.Code, got.Stderr)
 	diagnosed(t, "doctor-nobody.json", got.Stdout)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
@@ -85,16 +86,16 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	require.Equal(t, 0, Finish(t, s.URL(), "doctor").Code, "warnings are no errors")
-	require.Equal(t, 1, Finish(t, s.URL(), "doctor", "--strict").Code)
+	require.Equal(t, 0, program.Finish(t, s.URL(), "doctor").Code, "warnings are no errors")
+	require.Equal(t, 1, program.Finish(t, s.URL(), "doctor", "--strict").Code)
 	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
-	got := Finish(t, s.URL(), "doctor", "--strict")
+	got := program.Finish(t, s.URL(), "doctor", "--strict")
 	require.Equal(t, 0, got.Code, got.Stdout)
 	require.Contains(t, got.Stdout, "\n0 errors, 0 warnings\n")
-	for _, url := range []string{Nobody(t), "sesame"} {
-		got = Finish(t, url, "doctor")
+	for _, url := range []string{program.Nobody(t), "sesame"} {
+		got = program.Finish(t, url, "doctor")
 		require.Equal(t, 2, got.Code)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 	}
 }
 
@@ -104,19 +105,19 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "CONFIG", "SET", "appendonly", "yes")
 	url := s.GiveRights(t, []string{"Plain locks", "The clocks"}, "+info", "+config|get")
-	got := Finish(t, url, "doctor", "--prefix", "app:", "--need", "plain", "--need", "clocks", "--strict")
+	got := program.Finish(t, url, "doctor", "--prefix", "app:", "--need", "plain", "--need", "clocks", "--strict")
 	require.Equal(t, 0, got.Code, got.Stdout)
 	diagnosed(t, "doctor-need", got.Stdout)
-	got = Finish(t, url, "doctor", "--prefix", "app:", "--strict")
+	got = program.Finish(t, url, "doctor", "--prefix", "app:", "--strict")
 	require.Equal(t, 1, got.Code)
 	require.Contains(t, got.Stdout, "    ACL SETUSER locks +hgetall\n")
 	require.Contains(t, got.Stdout, " warnings\n"+needHint+"\n")
-	got = Finish(t, url, "doctor", "--prefix", "app:", "--need", "clocks,doubt", "--json")
+	got = program.Finish(t, url, "doctor", "--prefix", "app:", "--need", "clocks,doubt", "--json")
 	require.Equal(t, 2, got.Code)
 	diagnosed(t, "doctor-need.json", got.Stdout)
 	for _, need := range []string{"", "fair,none", "Plain"} {
-		got = Finish(t, Nobody(t), "doctor", "--need="+need)
-		require.Equal(t, Outcome{2, "", "redlatch: --need must be one of plain, braces, fair, clocks, listeners, doubt, inspect, " +
+		got = program.Finish(t, program.Nobody(t), "doctor", "--need="+need)
+		require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --need must be one of plain, braces, fair, clocks, listeners, doubt, inspect, " +
 			"owners, names, replicas, labels, onlooker, operator, viewer, or several with commas between\n"}, got)
 	}
 }
@@ -126,7 +127,7 @@ func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
 	plain := finding(f, output.Look{})
 	require.NotContains(t, plain, "\x1b")
-	Narrow(t, plain)
+	program.Narrow(t, plain)
 	require.Contains(t, finding(f, output.Look{Colours: true}), string(output.Yellow)+"warning ")
 	require.Equal(t, plain, strings.NewReplacer(string(output.Yellow), "", "\x1b[0m", "").Replace(finding(f, output.Look{Colours: true})))
 }

@@ -8,28 +8,29 @@ import (
 
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/test/program"
 )
 
 func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	t.Parallel()
-	got := Finish(t, Nobody(t), "--version")
+	got := program.Finish(t, program.Nobody(t), "--version")
 	require.Equal(t, 0, got.Code)
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
 	for _, name := range []string{"run", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
-		got := Finish(t, Nobody(t), name, "--help")
+		got := program.Finish(t, program.Nobody(t), name, "--help")
 		require.Equal(t, 0, got.Code)
 		require.Contains(t, got.Stdout, "Examples:\n")
 		require.NotContains(t, got.Stdout, "sesame", "help shows what REDIS_URL holds")
 	}
-	got = Finish(t, Nobody(t), "--help")
+	got = program.Finish(t, program.Nobody(t), "--help")
 	require.NotContains(t, got.Stdout, "__", "a hidden command shows")
 }
 
 func TestUnknownCommandsExitWithOne(t *testing.T) {
 	t.Parallel()
-	got := Finish(t, Nobody(t), "lock-everything")
+	got := program.Finish(t, program.Nobody(t), "lock-everything")
 	require.Equal(t, 1, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 }
 
 func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
@@ -40,18 +41,18 @@ func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 		}
 		require.NotEmpty(t, cmd.Example, cmd.Name())
 		require.NotEmpty(t, cmd.Long, cmd.Name())
-		help := Finish(t, Nobody(t), cmd.Name(), "--help").Stdout
+		help := program.Finish(t, program.Nobody(t), cmd.Name(), "--help").Stdout
 		_, flags, found := strings.Cut(help, "\nFlags:\n")
 		require.True(t, found, cmd.Name())
-		Narrow(t, flags)
+		program.Narrow(t, flags)
 	}
 }
 
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
-	Narrow(t, Finish(t, Nobody(t), "--help").Stdout)
+	program.Narrow(t, program.Finish(t, program.Nobody(t), "--help").Stdout)
 	for path := range commands(t) {
-		Narrow(t, Finish(t, Nobody(t), append(strings.Fields(path), "--help")...).Stdout)
+		program.Narrow(t, program.Finish(t, program.Nobody(t), append(strings.Fields(path), "--help")...).Stdout)
 	}
 }
 
@@ -64,7 +65,7 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 				args[i] = ""
 			}
 		}
-		got := Finish(t, Nobody(t), append([]string{path}, args...)...)
+		got := program.Finish(t, program.Nobody(t), append([]string{path}, args...)...)
 		require.NotZero(t, got.Code, path)
 		require.Equal(t, "redlatch: bad lock name: the name is empty\n", got.Stderr, path)
 	}

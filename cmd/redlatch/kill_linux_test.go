@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -14,7 +15,7 @@ func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	// The fifth field is the process group, which has the guard's number.
-	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
+	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
 		"read pid name state ppid group rest < /proc/$$/stat; echo $group; exec sleep 300")
 	guard, err := strconv.Atoi(p.Line())
 	require.NoError(t, err)
@@ -27,7 +28,7 @@ func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
 func TestGuardRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
 	// The program is in the test's process group, which it must not kill.
-	got := Finish(t, Nobody(t), "__guard")
+	got := program.Finish(t, program.Nobody(t), "__guard")
 	require.Equal(t, 125, got.Code)
 	require.Contains(t, got.Stderr, "not by hand")
 }

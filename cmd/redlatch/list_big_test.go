@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -40,7 +41,7 @@ func crowd(t *testing.T, n int) (s *redistest.Server, locks int) {
 		send("HSET", name, codec.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
 		send("PEXPIRE", name, time.Hour.Milliseconds())
 		if i%4 == 0 {
-			send("RPUSH", codec.QueueKey(name), RedissonOwner, RedlatchOwner)
+			send("RPUSH", codec.QueueKey(name), program.RedissonOwner, program.RedlatchOwner)
 		}
 	}
 	for i := range n / 2 { // what HGETALL and LRANGE would take long for
@@ -63,23 +64,23 @@ func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
 	s, locks := crowd(t, keys)
 	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", 10_000)
 	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
-	SlowLog(t, s)
+	program.SlowLog(t, s)
 	began := time.Now()
-	got := Start(t, s.URL(), "list", "--json").Outcome(5 * time.Minute)
+	got := program.Start(t, s.URL(), "list", "--json").Outcome(5 * time.Minute)
 	took := time.Since(began)
-	late := SlowLog(t, s)
+	late := program.SlowLog(t, s)
 	t.Logf("%d keys and %d locks took %v; logged as slow: %v", keys, locks, took, late)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Equal(t, locks, strings.Count(got.Stdout, "\n"), "each lock once")
 	require.Equal(t, locks/4, strings.Count(got.Stdout, `"kind":"fair"`))
-	require.Empty(t, AlwaysSlow(t, s, late))
+	require.Empty(t, program.AlwaysSlow(t, s, late))
 	stats := s.CommandStats(t)
 	for _, never := range []string{"keys", "hgetall", "lrange", "type"} {
 		require.Zero(t, stats[never], never)
 	}
 
 	// For people, too, and in little memory: most of it is the runtime's.
-	p := Start(t, s.URL(), "list")
+	p := program.Start(t, s.URL(), "list")
 	got = p.Outcome(5 * time.Minute)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Equal(t, locks+1, strings.Count(got.Stdout, "\n"), "each lock once, and a heading")

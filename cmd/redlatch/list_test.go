@@ -13,13 +13,14 @@ import (
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // listedNames returns the names that redlatch list --json tells.
 func listedNames(t *testing.T, s redistest.Target, args ...string) (names []string) {
 	t.Helper()
-	got := Finish(t, s.URL(), append([]string{"list", "--json"}, args...)...)
+	got := program.Finish(t, s.URL(), append([]string{"list", "--json"}, args...)...)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	for line := range strings.Lines(got.Stdout) {
 		var l struct{ Name string }
@@ -34,20 +35,20 @@ func TestListTellsTheLocksThatMatch(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		require.Equal(t, Outcome{0, "", "redlatch: no locks here\n"}, Finish(t, s.URL(), "list"))
-		s.Do(t, "HSET", "orders:1", SomeOwner, 1)
-		s.Do(t, "HSET", "{eu}orders:2", RedissonOwner, 1)
-		Enqueue(t, s, "{eu}orders:2", RedlatchOwner, time.Hour)
-		Enqueue(t, s, "stuck", RedissonOwner, time.Hour)
-		s.Do(t, "HSET", "books", "mode", "read", RedissonOwner, 1)
+		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here\n"}, program.Finish(t, s.URL(), "list"))
+		s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
+		s.Do(t, "HSET", "{eu}orders:2", program.RedissonOwner, 1)
+		program.Enqueue(t, s, "{eu}orders:2", program.RedlatchOwner, time.Hour)
+		program.Enqueue(t, s, "stuck", program.RedissonOwner, time.Hour)
+		s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
 		s.Do(t, "HSET", "user", "name", "Ada")
 		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2", "stuck", "books"}, listedNames(t, s))
 		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2"}, listedNames(t, s, "*orders:?"))
 		require.ElementsMatch(t, []string{"{eu}orders:2", "stuck"}, listedNames(t, s, "--kind", "fair"))
 		require.Equal(t, []string{"orders:1"}, listedNames(t, s, "--kind", "plain"))
 		require.Equal(t, []string{"books"}, listedNames(t, s, "--kind", "readwrite"))
-		got := Finish(t, s.URL(), "list", "--kind", "fair", "none*")
-		require.Equal(t, Outcome{0, "", "redlatch: no locks here of kind fair that match none*\n"}, got)
+		got := program.Finish(t, s.URL(), "list", "--kind", "fair", "none*")
+		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here of kind fair that match none*\n"}, got)
 	})
 }
 
@@ -62,11 +63,11 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
 		{s.URL(), "--every is how often --watch looks", []string{"--every", "10s"}},
 		{s.URL(), "--watch is for people", []string{"--watch", "--json"}},
-		{Nobody(t), "connection refused", nil},
+		{program.Nobody(t), "connection refused", nil},
 	} {
-		got := Finish(t, c.url, append([]string{"list"}, c.args...)...)
+		got := program.Finish(t, c.url, append([]string{"list"}, c.args...)...)
 		require.Equal(t, 1, got.Code, c.says)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, c.says)
 		require.NotContains(t, got.Stderr, "sesame")
 	}
@@ -75,40 +76,40 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	s.Do(t, "HSET", "app:job", SomeOwner, 1)
-	s.Do(t, "HSET", "secret", SomeOwner, 1)
+	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
+	s.Do(t, "HSET", "secret", program.SomeOwner, 1)
 	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", ">password", "+scan", "+hscan", "+pttl", "+llen", "+lindex", "+hget", "~app:*")
 	url := "redis://onlooker:password@" + s.Addr()
-	got := Finish(t, url, "list")
+	got := program.Finish(t, url, "list")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "app:job ")
 	require.NotContains(t, got.Stdout, "secret")
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "1 hashes were not looked into: this user may not read them (NOPERM")
-	got = Finish(t, url, "list", "sec*")
+	got = program.Finish(t, url, "list", "sec*")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stdout)
 	require.Contains(t, got.Stderr, "\nredlatch: no locks that this user may see that match sec*\n")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
-	got = Finish(t, url, "list")
+	got = program.Finish(t, url, "list")
 	require.Equal(t, 1, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "refuses: NOPERM")
 }
 
 func TestListWatchesUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := Start(t, s.URL(), "list", "--watch", "--every", "100ms")
+	p := program.Start(t, s.URL(), "list", "--watch", "--every", "100ms")
 	require.Regexp(t, `^\d\d:\d\d:\d\d  0 locks$`, p.Line())
-	s.Do(t, "HSET", "job", SomeOwner, 1)
-	lines := strings.Join(ToEvent(p, "job  "), "\n")
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	lines := strings.Join(program.ToEvent(p, "job  "), "\n")
 	require.Contains(t, lines, "  1 locks\nNAME  ")
 	require.Contains(t, lines, "Redlatch 00000001:7")
-	require.NoError(t, p.Cmd.Process.Signal(Interrupt))
-	got := p.Outcome(Soon)
-	require.Equal(t, CodeInterrupted, got.Code)
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.CodeInterrupted, got.Code)
 	require.Empty(t, got.Stderr)
 }
 
@@ -116,12 +117,12 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 79)
 	for _, l := range []*listing.Lock{
-		{Name: "orders", Kind: listing.Plain, Holders: []listing.Holder{{Owner: SomeOwner, Count: "1"}}, TTL: time.Second},
+		{Name: "orders", Kind: listing.Plain, Holders: []listing.Holder{{Owner: program.SomeOwner, Count: "1"}}, TTL: time.Second},
 		{Name: long, Kind: listing.Fair, Holders: []listing.Holder{{
-			Owner: RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("word ", 40),
+			Owner: program.RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("word ", 40),
 		}}, TTL: codec.NoTTL, Queue: 99999},
-		{Name: long, Kind: listing.Fair, Queue: 1, Next: RedissonOwner, NextLabel: strings.Repeat("word ", 39)},
-		{Name: "x", Kind: listing.ReadWrite, More: true, Holders: []listing.Holder{{Owner: RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
+		{Name: long, Kind: listing.Fair, Queue: 1, Next: program.RedissonOwner, NextLabel: strings.Repeat("word ", 39)},
+		{Name: "x", Kind: listing.ReadWrite, More: true, Holders: []listing.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
 		{Name: "x", Kind: listing.ReadWrite, Holders: make([]listing.Holder, 12), TTL: 9999 * time.Hour},
 	} {
 		r := rowOf(l)
@@ -154,7 +155,7 @@ func TestNothingIsListedBesideTheBar(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for i := range 3 {
-		s.Do(t, "HSET", fmt.Sprint("job-", i), RedissonOwner, 1)
+		s.Do(t, "HSET", fmt.Sprint("job-", i), program.RedissonOwner, 1)
 	}
 	from, err := connect.New(connect.Settings{Address: s.URL()})
 	require.NoError(t, err)

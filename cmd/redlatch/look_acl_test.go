@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -35,38 +36,38 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 	t.Parallel()
 	s, url := onlooker(t)
 	const name = "app:billing-run"
-	Enqueue(t, s, name, RedissonOwner, time.Hour)
-	Listen(t, s, name, RedissonOwner)
-	s.Do(t, "HSET", name, SomeOwner, 1)
-	s.Do(t, "SET", label.Key(goID), LabelText)
-	Enqueue(t, s, name, goID.String()+":1", time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Listen(t, s, name, program.RedissonOwner)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	s.Do(t, "SET", label.Key(goID), program.LabelText)
+	program.Enqueue(t, s, name, goID.String()+":1", time.Hour)
 
-	Enqueue(t, s, "app:stuck", RedissonOwner, time.Hour)
-	s.Do(t, "HSET", "app:books", "mode", "read", RedissonOwner, 1)
-	got := Finish(t, url, "list")
+	program.Enqueue(t, s, "app:stuck", program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", "app:books", "mode", "read", program.RedissonOwner, 1)
+	got := program.Finish(t, url, "list")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stderr)
 	require.Regexp(t, name+` +fair +Redlatch 00000001:7 +1 +none +2\n`, got.Stdout)
 	require.Regexp(t, `app:books +r/w +Redisson 0b8f3a11:57 +1 +none +-\n`, got.Stdout)
 	require.Regexp(t, `app:stuck +fair +free +- +- +1\n  next   Redisson 0b8f3a11:57\n`, got.Stdout)
-	got = Finish(t, url, "status", name)
+	got = program.Finish(t, url, "status", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "subscribed yes, Redisson")
 	require.Contains(t, got.Stdout, "subscribed no, Redlatch")
-	require.Contains(t, Words(got.Stdout), `label "`+LabelText+`"`)
+	require.Contains(t, program.Words(got.Stdout), `label "`+program.LabelText+`"`)
 	s.Do(t, "RPUSH", "app:list", "x")
-	require.Contains(t, Finish(t, url, "status", "app:list").Stderr, "holds a list")
+	require.Contains(t, program.Finish(t, url, "status", "app:list").Stderr, "holds a list")
 
 	for _, pattern := range []string{name, "app:*"} {
-		p := Start(t, url, "watch", "--json", pattern)
-		Events(p, "held")
+		p := program.Start(t, url, "watch", "--json", pattern)
+		program.Events(p, "held")
 		s.Do(t, "PUBLISH", "redisson_lock__channel:{"+name+"}", "0")
-		s.Do(t, "PUBLISH", "redisson_lock__channel:{"+name+"}:"+RedissonOwner, "0")
-		told := Events(p, "woken")
+		s.Do(t, "PUBLISH", "redisson_lock__channel:{"+name+"}:"+program.RedissonOwner, "0")
+		told := program.Events(p, "woken")
 		require.Equal(t, name, told[len(told)-1]["name"])
-		require.NoError(t, p.Cmd.Process.Signal(Interrupt))
-		got := p.Outcome(Soon)
-		require.Equal(t, CodeInterrupted, got.Code)
+		require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+		got := p.Outcome(program.Soon)
+		require.Equal(t, program.CodeInterrupted, got.Code)
 		require.Empty(t, got.Stderr)
 	}
 }

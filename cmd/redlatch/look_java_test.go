@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -26,12 +27,12 @@ func (s *scene) testListAndStatus(t *testing.T) {
 func (s *scene) testList(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	got := Finish(t, s.server.URL(), "list")
+	got := program.Finish(t, s.server.URL(), "list")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stderr)
 	s.show(t, "list", got.Stdout)
 
-	got = Finish(t, s.server.URL(), "list", "--json")
+	got = program.Finish(t, s.server.URL(), "list", "--json")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 	slices.Sort(lines) // they come as they are found
@@ -42,11 +43,11 @@ func (s *scene) testStatus(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	for _, name := range []string{"orders:42", "nightly-report", "billing-run", "stuck", "books"} {
-		got := Finish(t, s.server.URL(), "status", name)
+		got := program.Finish(t, s.server.URL(), "status", name)
 		require.Equal(t, 0, got.Code, got.Stderr)
 		file := "status-" + strings.ReplaceAll(name, ":", "-")
 		s.show(t, file, got.Stdout)
-		got = Finish(t, s.server.URL(), "status", "--json", name)
+		got = program.Finish(t, s.server.URL(), "status", "--json", name)
 		s.show(t, file+".json", firstFor.ReplaceAllString(got.Stdout, `"$1": 1000`))
 	}
 }
@@ -57,13 +58,13 @@ func (s *scene) testRenewals(t *testing.T) {
 	s.java.lock(t, "plain", "fixed", 30*time.Second)
 	_, err := rlock.New(s.client, "ours").Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
 	require.NoError(t, err)
-	fixed := Start(t, s.server.URL(), "status", "--for", "15s", "fixed")
-	renewed := Start(t, s.server.URL(), "status", "--for", "15s", "renewed")
-	got := Finish(t, s.server.URL(), "status", "--for", "10s", "ours")
+	fixed := program.Start(t, s.server.URL(), "status", "--for", "15s", "fixed")
+	renewed := program.Start(t, s.server.URL(), "status", "--for", "15s", "renewed")
+	got := program.Finish(t, s.server.URL(), "status", "--for", "10s", "ours")
 	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.Stdout)
-	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, renewed.Outcome(2*Soon).Stdout)
+	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, renewed.Outcome(2*program.Soon).Stdout)
 	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`,
-		fixed.Outcome(2*Soon).Stdout)
+		fixed.Outcome(2*program.Soon).Stdout)
 }
 
 // testWatch lets both kinds of clients take a lock in turn.
@@ -71,8 +72,8 @@ func (s *scene) testWatch(t *testing.T) {
 	t.Helper()
 	const name = "nightly-report"
 	s.java.lock(t, "plain", name, time.Hour)
-	people := Start(t, s.server.URL(), "watch", name)
-	programs := Start(t, s.server.URL(), "watch", "--json", "night*")
+	people := program.Start(t, s.server.URL(), "watch", name)
+	programs := program.Start(t, s.server.URL(), "watch", "--json", "night*")
 	var told, lines []string
 	next := func() {
 		told = append(told, people.Line())
@@ -89,12 +90,12 @@ func (s *scene) testWatch(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return slices.Contains(s.server.Channels(t), codec.LockChannel(name))
-	}, Soon, 10*time.Millisecond)
+	}, program.Soon, 10*time.Millisecond)
 	s.java.unlock(t, "plain", name)
 	hold := <-got
 	require.NotNil(t, hold)
-	require.Contains(t, HandedOver(people), "Redlatch 000000aa:")
-	require.Contains(t, HandedOver(programs), hold.Owner().String())
+	require.Contains(t, program.HandedOver(people), "Redlatch 000000aa:")
+	require.Contains(t, program.HandedOver(programs), hold.Owner().String())
 	require.NoError(t, hold.Unlock())
 	next() // released
 	s.java.lock(t, "plain", name, 3*time.Second)
@@ -102,8 +103,8 @@ func (s *scene) testWatch(t *testing.T) {
 	next() // expired
 	s.show(t, "watch", strings.Join(told, "\n")+"\n")
 	s.show(t, "watch.json", strings.Join(lines, "\n")+"\n")
-	require.NoError(t, people.Cmd.Process.Signal(Interrupt))
-	require.Equal(t, Outcome{CodeInterrupted, "", ""}, people.Outcome(Soon))
+	require.NoError(t, people.Cmd.Process.Signal(program.Interrupt))
+	require.Equal(t, program.Outcome{Code: program.CodeInterrupted, Stdout: "", Stderr: ""}, people.Outcome(program.Soon))
 }
 
 // testWatchFair lets a Java thread wait for a fair lock, and get it.
@@ -111,21 +112,21 @@ func (s *scene) testWatchFair(t *testing.T) {
 	t.Helper()
 	const name = "billing-run"
 	s.java.lock(t, "fair", name, 30*time.Minute)
-	people := Start(t, s.server.URL(), "watch", "--for", "60s", "bill*")
-	programs := Start(t, s.server.URL(), "watch", "--for", "60s", "--json", "bill*")
+	people := program.Start(t, s.server.URL(), "watch", "--for", "60s", "bill*")
+	programs := program.Start(t, s.server.URL(), "watch", "--for", "60s", "--json", "bill*")
 	told, lines := []string{people.Line()}, []string{programs.Line()} // held
 	waiter := s.java.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": "second", "lease": time.Hour.Milliseconds()})
-	told = append(told, ToEvent(people, "queued")...)
-	lines = append(lines, ToEvent(programs, "queued")...)
+	told = append(told, program.ToEvent(people, "queued")...)
+	lines = append(lines, program.ToEvent(programs, "queued")...)
 	s.java.unlock(t, "fair", name)
-	_, err := waiter.Wait(Soon)
+	_, err := waiter.Wait(program.Soon)
 	require.NoError(t, err)
 	number := numberOf(t, told[len(told)-1])
 	waiting := fmt.Sprintf("Redisson %s:%s", s.java.id[28:], number)
 	told, lines = append(told, people.Line()), append(lines, programs.Line()) // woken
 	require.Contains(t, told[len(told)-1], "woken     "+waiting)
-	require.Contains(t, HandedOver(people), waiting)
-	require.Contains(t, HandedOver(programs), s.java.id+":"+number)
+	require.Contains(t, program.HandedOver(people), waiting)
+	require.Contains(t, program.HandedOver(programs), s.java.id+":"+number)
 	s.java.do(t, peer.Command{"op": "unlock", "kind": "fair", "name": name, "thread": "second"})
 	told, lines = append(told, people.Line()), append(lines, programs.Line())
 	s.show(t, "watch-fair", strings.Join(told, "\n")+"\n")
@@ -140,12 +141,12 @@ func (s *scene) testRun(t *testing.T) {
 	require.NoError(t, err)
 	said := ""
 	for _, name := range []string{"nightly-report", "orders:42"} {
-		got := Finish(t, s.server.URL(), "run", "--try", name, "--", "echo", "never")
+		got := program.Finish(t, s.server.URL(), "run", "--try", name, "--", "echo", "never")
 		require.Equal(t, 124, got.Code, got.Stderr)
 		require.Empty(t, got.Stdout)
 		said += got.Stderr
 	}
-	Golden(t, "run-held", said)
+	program.Golden(t, "run-held", said)
 }
 
 // numberOf returns the number of the thread that a line is about.

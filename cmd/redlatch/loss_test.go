@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -20,7 +21,7 @@ func TestLossEndsThePoliteWithSIGTERM(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", Polite)
+	p := program.Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", program.Polite)
 	require.Equal(t, "up", p.Line())
 	client, err := redlatch.Open(t.Context(), s.URL())
 	require.NoError(t, err)
@@ -38,7 +39,7 @@ func TestLossEndsTheStubbornWithSIGKILL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", Stubborn)
+	p := program.Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", program.Stubborn)
 	require.Equal(t, "up", p.Line())
 	require.EqualValues(t, 1, s.Do(t, "DEL", name))
 	require.Empty(t, p.Rest())
@@ -51,7 +52,7 @@ func TestFixedLeaseEndsTheCommandBeforeTheServerEndsTheLock(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	pipe, death := deathbed(t)
-	p := Start(t, s.URL(), "run", "--lease", "5s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+Stubborn)
+	p := program.Start(t, s.URL(), "run", "--lease", "5s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+program.Stubborn)
 	require.Equal(t, "up", p.Line())
 	over := keyEnds(t, s, name)
 	died := <-death
@@ -89,13 +90,13 @@ func keyEnds(t *testing.T, s *redistest.Server, name string) time.Time {
 func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
+	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
 	require.Equal(t, "up", p.Line())
 	s.Kill()
 	require.NoError(t, p.Stdin.Close())
 	require.Empty(t, p.Rest())
 	require.Equal(t, 7, p.Code())
-	OneLine(t, p.Stderr.String())
+	program.OneLine(t, p.Stderr.String())
 	require.Contains(t, p.Stderr.String(), "left to its lease")
 }
 
@@ -107,7 +108,7 @@ func TestLossEndsTheChildrenOfTheCommandToo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", `trap '' TERM; `+family)
+	p := program.Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", `trap '' TERM; `+family)
 	require.Equal(t, "up", p.Line())
 	s.Do(t, "DEL", name)
 	require.Empty(t, p.Rest())
@@ -115,7 +116,7 @@ func TestLossEndsTheChildrenOfTheCommandToo(t *testing.T) {
 }
 
 // suspend does what Ctrl-Z does, and returns when redlatch has stopped.
-func suspend(t *testing.T, p *Process) {
+func suspend(t *testing.T, p *program.Process) {
 	t.Helper()
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTSTP))
 	var status syscall.WaitStatus
@@ -129,13 +130,13 @@ func TestSuspendedRunStopsTheCommandAndKillsItIfTheLockIsGoneAfterwards(t *testi
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	beat := filepath.Join(t.TempDir(), "beat")
-	p := Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c",
+	p := program.Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c",
 		"trap '' TERM; echo x >"+beat+"; echo up; while :; do echo x >>"+beat+"; sleep 0.02; done")
 	require.Equal(t, "up", p.Line())
 	suspend(t, p)
 	before, err := os.ReadFile(beat)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, Soon, PollEvery,
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, program.Soon, program.PollEvery,
 		"it goes on renewing")
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))
 	require.Empty(t, p.Rest())
@@ -149,7 +150,7 @@ func TestSuspendedRunStopsTheCommandAndKillsItIfTheLockIsGoneAfterwards(t *testi
 func TestRunThatWasSuspendedBrieflyGoesOn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; while read x; do echo $x; done")
+	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; while read x; do echo $x; done")
 	require.Equal(t, "up", p.Line())
 	suspend(t, p)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -38,7 +39,7 @@ func awaitQueue(t *testing.T, lock *rlock.Lock, n int) {
 	require.Eventually(t, func() bool {
 		in, err := lock.Inspect(t.Context())
 		return err == nil && len(in.Queue) == n && (n == 0 || in.Queue[n-1].Subscribed == rlock.SubscribedYes)
-	}, Soon, PollEvery)
+	}, program.Soon, program.PollEvery)
 }
 
 func TestRunFairTakesTurnsInTheOrderOfArrival(t *testing.T) {
@@ -46,9 +47,9 @@ func TestRunFairTakesTurnsInTheOrderOfArrival(t *testing.T) {
 	s := redistest.Shared(t)
 	lock, hold := fairTaken(t, s)
 	order := filepath.Join(t.TempDir(), "order")
-	var all []*Process
+	var all []*program.Process
 	for i, name := range []string{"first", "second", "third"} {
-		p := Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "sh", "-c", "echo "+name+" >>"+order)
+		p := program.Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "sh", "-c", "echo "+name+" >>"+order)
 		all = append(all, p)
 		awaitQueue(t, lock, i+1)
 	}
@@ -65,29 +66,29 @@ func TestRunFairTryGetsAFreeLockOnlyWhenNobodyIsQueued(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	s.Do(t, "RPUSH", codec.QueueKey(name), SomeOwner)
-	s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Hour).UnixMilli(), SomeOwner)
-	got := Finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "never")
-	require.Equal(t, Outcome{124, "", "redlatch: lock \"" + name + "\" is free, but others are queued for it\n"}, got)
-	got = Finish(t, s.URL(), "run", "--try", name, "--", "echo", "in")
-	require.Equal(t, Outcome{0, "in\n", ""}, got, "the plain lock knows no queue")
+	s.Do(t, "RPUSH", codec.QueueKey(name), program.SomeOwner)
+	s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Hour).UnixMilli(), program.SomeOwner)
+	got := program.Finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "never")
+	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"" + name + "\" is free, but others are queued for it\n"}, got)
+	got = program.Finish(t, s.URL(), "run", "--try", name, "--", "echo", "in")
+	require.Equal(t, program.Outcome{Code: 0, Stdout: "in\n", Stderr: ""}, got, "the plain lock knows no queue")
 	s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
-	got = Finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "in")
-	require.Equal(t, Outcome{0, "in\n", ""}, got)
+	got = program.Finish(t, s.URL(), "run", "--fair", "--try", name, "--", "echo", "in")
+	require.Equal(t, program.Outcome{Code: 0, Stdout: "in\n", Stderr: ""}, got)
 }
 
 func TestRunFairThatGivesUpLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	lock, _ := fairTaken(t, s)
-	got := Finish(t, s.URL(), "run", "--fair", "--wait", "300ms", lock.Name(), "--", "echo", "never")
+	got := program.Finish(t, s.URL(), "run", "--fair", "--wait", "300ms", lock.Name(), "--", "echo", "never")
 	require.Equal(t, 124, got.Code)
 	require.Empty(t, got.Stdout)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "is held by somebody else, for ")
 	awaitQueue(t, lock, 0)
 
-	p := Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "echo", "never")
+	p := program.Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "echo", "never")
 	awaitQueue(t, lock, 1)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	require.Empty(t, p.Rest())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -28,7 +29,7 @@ func TestRunTellsTheCommandItsLockAndOwner(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	env := []string{"REDIS_URL=" + s.URL(), "REDLATCH_LOCK=outer", "REDLATCH_OWNER=outer"}
-	p := StartWith(t, env, "run", name, "--", "sh", "-c", `echo "$REDLATCH_LOCK"; echo "$REDLATCH_OWNER"; read x`)
+	p := program.StartWith(t, env, "run", name, "--", "sh", "-c", `echo "$REDLATCH_LOCK"; echo "$REDLATCH_OWNER"; read x`)
 	require.Equal(t, name, p.Line())
 	owner := p.Line()
 	_, err := codec.ParseOwner(owner)
@@ -41,17 +42,17 @@ func TestRunTellsTheCommandItsLockAndOwner(t *testing.T) {
 func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, c := range []struct{ script, left string }{{Polite, "term\n"}, {Stubborn, ""}} {
+	for _, c := range []struct{ script, left string }{{program.Polite, "term\n"}, {program.Stubborn, ""}} {
 		name := redistest.Key(t)
-		p := Start(t, s.URL(), "run", "--max-hold", "2s", name, "--", "sh", "-c", c.script)
+		p := program.Start(t, s.URL(), "run", "--max-hold", "2s", name, "--", "sh", "-c", c.script)
 		require.Equal(t, "up", p.Line())
 		require.Equal(t, c.left, p.Rest())
 		require.Equal(t, 125, p.Code())
 		require.Contains(t, p.Stderr.String(), "was held for 2s, which is the most by --max-hold")
 		require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
 	}
-	got := Finish(t, s.URL(), "run", "--max-hold", "1m", redistest.Key(t), "--", "sh", "-c", "exit 3")
-	require.Equal(t, Outcome{3, "", ""}, got)
+	got := program.Finish(t, s.URL(), "run", "--max-hold", "1m", redistest.Key(t), "--", "sh", "-c", "exit 3")
+	require.Equal(t, program.Outcome{Code: 3, Stdout: "", Stderr: ""}, got)
 }
 
 func TestAtLeastLeavesTheLockForWhatRemains(t *testing.T) {
@@ -60,12 +61,12 @@ func TestAtLeastLeavesTheLockForWhatRemains(t *testing.T) {
 	for _, fair := range []string{"--fair=false", "--fair"} {
 		name := redistest.Key(t)
 		began := time.Now()
-		got := Finish(t, s.URL(), "run", fair, "--at-least", "1h", name, "--", "sh", "-c", "exit 5")
-		require.Equal(t, Outcome{5, "", ""}, got)
+		got := program.Finish(t, s.URL(), "run", fair, "--at-least", "1h", name, "--", "sh", "-c", "exit 5")
+		require.Equal(t, program.Outcome{Code: 5, Stdout: "", Stderr: ""}, got)
 		left := ttl(t, s, name)
 		require.Less(t, left, time.Hour)
 		require.GreaterOrEqual(t, left+time.Since(began), time.Hour)
-		got = Finish(t, s.URL(), "run", fair, "--try", name, "--", "echo", "never")
+		got = program.Finish(t, s.URL(), "run", fair, "--try", name, "--", "echo", "never")
 		require.Equal(t, 124, got.Code)
 		s.Do(t, "DEL", name)
 	}
@@ -76,9 +77,9 @@ func TestAtLeastWithinALeaseIsWaitedForAndTheNextOneIsWoken(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	began := time.Now()
-	p := Start(t, s.URL(), "run", "--at-least", "4s", name, "--", "sh", "-c", "echo done")
+	p := program.Start(t, s.URL(), "run", "--at-least", "4s", name, "--", "sh", "-c", "echo done")
 	require.Equal(t, "done", p.Line())
-	next := Start(t, s.URL(), "run", name, "--", "echo", "in")
+	next := program.Start(t, s.URL(), "run", name, "--", "echo", "in")
 	require.Equal(t, "in", next.Line())
 	require.GreaterOrEqual(t, time.Since(began), 4*time.Second)
 	require.Less(t, time.Since(began), 20*time.Second, "it was left to its lease")
@@ -91,12 +92,12 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	// When the command ends, more is left of --at-least than of the lease.
-	p := Start(t, s.URL(), "run", "--watchdog=6s", "--at-least=7s", name, "--", "sh", "-c", "trap '' TERM; echo began; sleep 1.5; echo done; exit 7")
+	p := program.Start(t, s.URL(), "run", "--watchdog=6s", "--at-least=7s", name, "--", "sh", "-c", "trap '' TERM; echo began; sleep 1.5; echo done; exit 7")
 	require.Equal(t, "began", p.Line())
 	began := time.Now()
 	require.Equal(t, "done", p.Line())
 	over := keepSending(p, syscall.SIGTERM)
-	require.Empty(t, p.RestWithin(2*Soon))
+	require.Empty(t, p.RestWithin(2*program.Soon))
 	require.Equal(t, 7, p.Code())
 	over()
 	require.Less(t, time.Since(began), 6*time.Second, "it waited on")
@@ -108,23 +109,23 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := Start(t, s.URL(), "run", "--at-least", "1h", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
+	p := program.Start(t, s.URL(), "run", "--at-least", "1h", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
 	require.Equal(t, "up", p.Line())
 	s.Kill()
 	require.NoError(t, p.Stdin.Close())
 	require.Empty(t, p.Rest())
 	require.Equal(t, 7, p.Code())
-	OneLine(t, p.Stderr.String())
+	program.OneLine(t, p.Stderr.String())
 	require.Contains(t, p.Stderr.String(), "it may be free before --at-least is over: ")
 }
 
 // keepSending sends sig again and again, until the function that it returns is
 // called: one that comes while the command is about to end is that one's.
-func keepSending(p *Process, sig os.Signal) func() {
+func keepSending(p *program.Process, sig os.Signal) func() {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		for tick := time.NewTicker(20 * PollEvery); ; {
+		for tick := time.NewTicker(20 * program.PollEvery); ; {
 			select {
 			case <-tick.C:
 				_ = p.Cmd.Process.Signal(sig) // it may have ended
@@ -154,19 +155,19 @@ func TestOnLostSaysWhatBecomesOfTheCommand(t *testing.T) {
 		t.Run(c.policy, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			p := Start(t, s.URL(), "run", "--watchdog", "3s", "--on-lost", c.policy, name, "--", "sh", "-c",
+			p := program.Start(t, s.URL(), "run", "--watchdog", "3s", "--on-lost", c.policy, name, "--", "sh", "-c",
 				`trap 'echo term; exit 0' TERM; echo up; read x; echo went on; exit 4`)
 			require.Equal(t, "up", p.Line())
 			s.Do(t, "DEL", name)
 			if c.policy == "ignore" {
-				s.Do(t, "HSET", name, SomeOwner, 1) // the renewal that finds out leaves it alone
+				s.Do(t, "HSET", name, program.SomeOwner, 1) // the renewal that finds out leaves it alone
 				s.Do(t, "PEXPIRE", name, 60_000)
-				require.Eventually(t, func() bool { return ttl(t, s, name) < 57*time.Second }, Soon, PollEvery)
+				require.Eventually(t, func() bool { return ttl(t, s, name) < 57*time.Second }, program.Soon, program.PollEvery)
 				require.NoError(t, p.Stdin.Close())
 			}
 			require.Equal(t, c.left, p.Rest())
 			require.Equal(t, c.code, p.Code())
-			OneLine(t, p.Stderr.String())
+			program.OneLine(t, p.Stderr.String())
 			require.Contains(t, p.Stderr.String(), c.says)
 		})
 	}
@@ -185,9 +186,9 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 		"--conflict-exit-code -1 --max-hold 1s": "from 0 to 255",
 	} {
 		args := append(append([]string{"run"}, strings.Fields(flags)...), "x", "--", "true")
-		got := Finish(t, Nobody(t), args...)
+		got := program.Finish(t, program.Nobody(t), args...)
 		require.Equal(t, 125, got.Code, flags)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, says)
 	}
 }
@@ -195,7 +196,7 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 func TestEverySignalThatComesIsPassedOn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	p := Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
+	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
 		`trap 'echo int' INT; trap 'echo usr1' USR1; trap 'echo usr2' USR2; trap 'echo term; exit 6' TERM; echo up; while :; do sleep 0.05; done`)
 	require.Equal(t, "up", p.Line())
 	for _, c := range []struct {

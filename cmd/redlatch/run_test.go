@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -40,7 +41,7 @@ func awaitWaiter(t *testing.T, s *redistest.Server, name string) {
 			}
 		}
 		return false
-	}, Soon, PollEvery)
+	}, program.Soon, program.PollEvery)
 }
 
 func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
@@ -74,12 +75,12 @@ func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			got := Finish(t, s.URL(), append([]string{"run", name, "--"}, c.command...)...)
+			got := program.Finish(t, s.URL(), append([]string{"run", name, "--"}, c.command...)...)
 			require.Equal(t, c.code, got.Code, got.Stderr)
 			if c.says == "" {
 				require.Empty(t, got.Stderr)
 			} else {
-				OneLine(t, got.Stderr)
+				program.OneLine(t, got.Stderr)
 				require.Contains(t, got.Stderr, c.says)
 			}
 			require.EqualValues(t, 0, s.Do(t, "EXISTS", name), "the lock is left behind")
@@ -93,7 +94,7 @@ func TestRunHoldsTheLockWhileTheCommandRunsAndNoLonger(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		name := redistest.Key(t)
-		p := Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat; echo oops >&2")
+		p := program.Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat; echo oops >&2")
 		require.Equal(t, "up", p.Line())
 		ttl, ok := s.Do(t, "PTTL", name).(int64)
 		require.True(t, ok)
@@ -123,10 +124,10 @@ func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
 		{[]string{"--wait", "1ms", "--conflict-exit-code=75"}, 75},
 	} {
 		args := append(append([]string{"run"}, c.flags...), name, "--", "echo", "never")
-		got := Finish(t, s.URL(), args...)
+		got := program.Finish(t, s.URL(), args...)
 		require.Equal(t, c.code, got.Code, "%v", c.flags)
 		require.Empty(t, got.Stdout)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, "is held by somebody else, for ")
 	}
 }
@@ -135,9 +136,9 @@ func TestRunWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	first := Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat")
+	first := program.Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat")
 	require.Equal(t, "up", first.Line())
-	second := Start(t, s.URL(), "run", "--wait", "1m", name, "--", "echo", "in")
+	second := program.Start(t, s.URL(), "run", "--wait", "1m", name, "--", "echo", "in")
 	awaitWaiter(t, s, name)
 	require.NoError(t, first.Stdin.Close())
 	require.Equal(t, "in", second.Line())
@@ -156,8 +157,8 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		args      []string
 		says      string
 	}{
-		{"nobody there", Nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
-		{"nobody there, held forever", Nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
+		{"nobody there", program.Nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
+		{"nobody there, held forever", program.Nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "is not of the form redis://"},
 		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: something else uses this name"},
 		{"no name", s.URL(), run("", "--", "true"), "name"},
@@ -175,9 +176,9 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			got := Finish(t, c.url, c.args...)
+			got := program.Finish(t, c.url, c.args...)
 			require.Equal(t, 125, got.Code, got.Stderr)
-			OneLine(t, got.Stderr)
+			program.OneLine(t, got.Stderr)
 			require.Contains(t, got.Stderr, c.says)
 			require.NotContains(t, got.Stderr, "sesame")
 		})
@@ -187,18 +188,18 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 func TestRunTellsWhenTheServerRefusesThePassword(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("right"))
-	got := Finish(t, "redis://:sesame@"+s.Addr(), "run", "x", "--", "true")
+	got := program.Finish(t, "redis://:sesame@"+s.Addr(), "run", "x", "--", "true")
 	require.Equal(t, 125, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "refuses: WRONGPASS")
 	require.NotContains(t, got.Stderr, "sesame")
-	require.Equal(t, 0, Finish(t, s.URL(), "run", "x", "--", "true").Code)
+	require.Equal(t, 0, program.Finish(t, s.URL(), "run", "x", "--", "true").Code)
 }
 
 func TestRedisFlagGoesBeforeTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	require.Equal(t, 0, Finish(t, Nobody(t), "--redis", s.URL(), "run", redistest.Key(t), "--", "true").Code)
+	require.Equal(t, 0, program.Finish(t, program.Nobody(t), "--redis", s.URL(), "run", redistest.Key(t), "--", "true").Code)
 }
 
 func TestSignalsReachTheCommandAndItsExitCodeComesBack(t *testing.T) {
@@ -211,7 +212,7 @@ func TestSignalsReachTheCommandAndItsExitCodeComesBack(t *testing.T) {
 			t.Parallel()
 			script := strings.ReplaceAll(`trap 'echo got NAME; exit 9' NAME; echo up; while :; do sleep 0.05; done`, "NAME", name)
 			lock := redistest.Key(t)
-			p := Start(t, s.URL(), "run", lock, "--", "sh", "-c", script)
+			p := program.Start(t, s.URL(), "run", lock, "--", "sh", "-c", script)
 			require.Equal(t, "up", p.Line())
 			require.NoError(t, p.Cmd.Process.Signal(sig))
 			require.Equal(t, "got "+name+"\n", p.Rest())
@@ -225,7 +226,7 @@ func TestSignalEndsTheWaitForTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := taken(t, s)
-	p := Start(t, s.URL(), "run", name, "--", "echo", "never")
+	p := program.Start(t, s.URL(), "run", name, "--", "echo", "never")
 	awaitWaiter(t, s, name)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	require.Empty(t, p.Rest())

@@ -7,6 +7,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
 )
 
 func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
@@ -14,7 +16,7 @@ func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("one process cannot interrupt another there")
 	}
-	p := Start(t, Nobody(t), "serve", "--addr", "127.0.0.1:0")
+	p := program.Start(t, program.Nobody(t), "serve", "--addr", "127.0.0.1:0")
 	c, err := redis.DialURL(p.Line())
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
@@ -23,16 +25,16 @@ func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
 	require.Equal(t, "PONG", pong)
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	require.Empty(t, p.Rest())
-	require.Equal(t, CodeInterrupted, p.Code())
+	require.Equal(t, program.CodeInterrupted, p.Code())
 	require.Contains(t, p.Stderr.String(), "for development only")
 }
 
 func TestServeSaysWhenItsAddressIsTaken(t *testing.T) {
 	t.Parallel()
-	first := Start(t, Nobody(t), "serve", "--addr", "127.0.0.1:0")
+	first := program.Start(t, program.Nobody(t), "serve", "--addr", "127.0.0.1:0")
 	addr := first.Line()[len("redis://"):]
-	got := Finish(t, Nobody(t), "serve", "--addr", addr)
+	got := program.Finish(t, program.Nobody(t), "serve", "--addr", addr)
 	require.Equal(t, 1, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "cannot listen on "+addr+": address already in use")
 }

@@ -1,17 +1,9 @@
 package main
 
 import (
-	"context"
-	"os"
 	"testing"
 
-	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/program"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(Env) != "" {
-		os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...))
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { program.Main(m, constructors...) }

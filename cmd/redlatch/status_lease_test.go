@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -59,15 +60,15 @@ func TestStatusLooksUntilTheLeaseIsRenewedIfItIsTold(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	_, err = rlock.New(c, name).Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
 	require.NoError(t, err)
-	require.Contains(t, Finish(t, s.URL(), "status", "--json", name).Stdout, `"renewed": "unknown"`)
-	got := Finish(t, s.URL(), "status", "--for", "30s", name)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"renewed": "unknown"`)
+	got := program.Finish(t, s.URL(), "status", "--for", "30s", name)
 	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.Stdout)
-	require.Contains(t, Finish(t, s.URL(), "status", "--for", "30s", "--json", name).Stdout, `"renewed": "yes"`)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--for", "30s", "--json", name).Stdout, `"renewed": "yes"`)
 
 	fixed := redistest.Key(t)
-	s.Do(t, "HSET", fixed, SomeOwner, 1)
+	s.Do(t, "HSET", fixed, program.SomeOwner, 1)
 	s.Do(t, "PEXPIRE", fixed, 6_000)
-	got = Finish(t, s.URL(), "status", "--for", "5s", fixed)
+	got = program.Finish(t, s.URL(), "status", "--for", "5s", fixed)
 	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`, got.Stdout)
 }
 
@@ -75,46 +76,46 @@ func TestStatusTellsWhoseClientsAre(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name = "billing-run"
-	s.Do(t, "HSET", name, SomeOwner, 1)
-	Enqueue(t, s, name, RedissonOwner, time.Hour)
-	Enqueue(t, s, name, codec.NewOwner(ClientID, 2).String(), time.Hour)
-	s.Do(t, "SET", label.Key(ClientID), "a label that is so long that it does not fit on one line beside what else there is")
-	holder, err := codec.ParseOwner(SomeOwner)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Enqueue(t, s, name, codec.NewOwner(program.ClientID, 2).String(), time.Hour)
+	s.Do(t, "SET", label.Key(program.ClientID), "a label that is so long that it does not fit on one line beside what else there is")
+	holder, err := codec.ParseOwner(program.SomeOwner)
 	require.NoError(t, err)
-	s.Do(t, "SET", label.Key(holder.Client()), LabelText)
-	got := Finish(t, s.URL(), "status", name)
-	Fits(t, got.Stdout)
-	require.Contains(t, got.Stdout, "\n         Redlatch since "+RedlatchSince+", label \""+LabelText+"\"\n")
-	require.Contains(t, Words(got.Stdout), `label "a label that is so long that it does not fit on one line beside what else there is"`)
-	require.Contains(t, Finish(t, s.URL(), "status", "--json", name).Stdout, `"label": "`+LabelText+`"`)
-	list := Finish(t, s.URL(), "list").Stdout
-	Fits(t, list)
-	require.Contains(t, list, "\n  label  "+LabelText+"\n")
+	s.Do(t, "SET", label.Key(holder.Client()), program.LabelText)
+	got := program.Finish(t, s.URL(), "status", name)
+	program.Fits(t, got.Stdout)
+	require.Contains(t, got.Stdout, "\n         Redlatch since "+program.RedlatchSince+", label \""+program.LabelText+"\"\n")
+	require.Contains(t, program.Words(got.Stdout), `label "a label that is so long that it does not fit on one line beside what else there is"`)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"label": "`+program.LabelText+`"`)
+	list := program.Finish(t, s.URL(), "list").Stdout
+	program.Fits(t, list)
+	require.Contains(t, list, "\n  label  "+program.LabelText+"\n")
 
 	// It is for people: whatever stands there must not get to a terminal.
-	s.Do(t, "SET", label.Key(ClientID), "\x1b[2J")
-	require.Contains(t, Finish(t, s.URL(), "status", name).Stdout, `label "\x1b[2J"`)
+	s.Do(t, "SET", label.Key(program.ClientID), "\x1b[2J")
+	require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, `label "\x1b[2J"`)
 	s.Do(t, "SET", label.Key(holder.Client()), "\x1b[2J")
-	require.NotContains(t, Finish(t, s.URL(), "list").Stdout, "\x1b")
-	require.NotContains(t, Finish(t, s.URL(), "watch", "--for", "1s", name).Stdout, "\x1b")
+	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "\x1b")
+	require.NotContains(t, program.Finish(t, s.URL(), "watch", "--for", "1s", name).Stdout, "\x1b")
 }
 
 func TestStatusWarnsOfAPlainAndAFairLockOfOneName(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	s.Do(t, "HSET", name, SomeOwner, 1)
-	Enqueue(t, s, name, RedissonOwner, time.Hour)
-	require.NotContains(t, Finish(t, s.URL(), "status", name).Stdout, "mixed")
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	require.NotContains(t, program.Finish(t, s.URL(), "status", name).Stdout, "mixed")
 	c := s.Dial(t)
 	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel(name)))
 	require.NoError(t, c.Flush())
-	_, err := redis.ReceiveWithTimeout(c, Soon)
+	_, err := redis.ReceiveWithTimeout(c, program.Soon)
 	require.NoError(t, err)
-	got := Finish(t, s.URL(), "status", name)
+	got := program.Finish(t, s.URL(), "status", name)
 	require.Contains(t, got.Stdout, "\n  mixed  1 connection waits for this name as for a plain lock, ")
-	Narrow(t, got.Stdout[len("lock ")+len(name):])
-	require.Contains(t, Finish(t, s.URL(), "status", "--json", name).Stdout, `"plain_waiters": 1`)
+	program.Narrow(t, got.Stdout[len("lock ")+len(name):])
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"plain_waiters": 1`)
 }
 
 func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
@@ -122,6 +123,6 @@ func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
 	var b strings.Builder
 	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: inspect.RenewedNo, Queue: []waiter{}}).print(&b)
-	Narrow(t, b.String())
-	require.Contains(t, Words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
+	program.Narrow(t, b.String())
+	require.Contains(t, program.Words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -21,7 +22,7 @@ func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) 
 	t.Helper()
 	c := s.Dial(t)
 	for i := from; i < to; i++ {
-		require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(name, LongOwner(i))))
+		require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(name, program.LongOwner(i))))
 	}
 	require.NoError(t, c.Flush())
 	for range to - from {
@@ -34,12 +35,12 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name = "crowd"
-	LongQueue(t, s, name, RedissonOwner, 1500)
+	program.LongQueue(t, s, name, program.RedissonOwner, 1500)
 	listeningAll(t, s, name, 0, 70)
 	listeningAll(t, s, name, 900, 1495)
 	statusGolden(t, s, name, 0)
 
-	got := Finish(t, s.URL(), "status", "--waiters", "0", name)
+	got := program.Finish(t, s.URL(), "status", "--waiters", "0", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "\n  queue  1500 waiting\n")
 	require.NotContains(t, got.Stdout, "more")
@@ -49,23 +50,23 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	for line := range strings.Lines(got.Stdout) {
 		if strings.Contains(line, "deadline") {
 			place++
-			require.Contains(t, line, fmt.Sprintf("%7d  %s   deadline in ", place, LongOwner(place-1)))
+			require.Contains(t, line, fmt.Sprintf("%7d  %s   deadline in ", place, program.LongOwner(place-1)))
 		}
 	}
 	require.Equal(t, 1500, place)
 	for show, says := range map[string]string{
 		"70": "and 1430 more: 595 subscribed, 835 not subscribed", "1495": "and 5 more, all not subscribed",
 	} {
-		got = Finish(t, s.URL(), "status", "--waiters", show, name)
-		require.Contains(t, Words(got.Stdout), " "+says+" (--waiters 0 shows all)")
+		got = program.Finish(t, s.URL(), "status", "--waiters", show, name)
+		require.Contains(t, program.Words(got.Stdout), " "+says+" (--waiters 0 shows all)")
 	}
-	require.Equal(t, Outcome{1, "", "redlatch: --waiters must be how many to show, or 0 for all\n"}, Finish(t, s.URL(), "status", "--waiters", "-1", name))
+	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
 
 	// Who may not count is told of no more than of who may not read.
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
-	got = Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
+	got = program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
 	require.Contains(t, got.Stdout, "\n         and 1480 more, all unknown (--waiters 0 shows all)\n")
-	require.Contains(t, Words(got.Stdout), "note who listens cannot be told: redis: NOPERM")
+	require.Contains(t, program.Words(got.Stdout), "note who listens cannot be told: redis: NOPERM")
 }
 
 // No command of status and watch is longer the longer the queue is. It is not parallel:
@@ -73,16 +74,16 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 func TestLookingAtALongQueueIsNoBurden(t *testing.T) {
 	s := redistest.Start(t)
 	const name, waiting = "billing-run", 5000
-	LongQueue(t, s, name, RedissonOwner, waiting)
+	program.LongQueue(t, s, name, program.RedissonOwner, waiting)
 	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", 2000)
 	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
-	SlowLog(t, s)
+	program.SlowLog(t, s)
 	for _, args := range [][]string{{"status", name}, {"status", "--waiters", "0", name}, {"watch", "--for", "1s", name}} {
-		got := Finish(t, s.URL(), args...)
+		got := program.Finish(t, s.URL(), args...)
 		require.Equal(t, 0, got.Code, got.Stderr)
-		late := SlowLog(t, s)
+		late := program.SlowLog(t, s)
 		t.Logf("%v; logged as slow: %v", args, late)
-		require.Empty(t, AlwaysSlow(t, s, late), "%v", args)
+		require.Empty(t, program.AlwaysSlow(t, s, late), "%v", args)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -31,13 +32,13 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		reason, says  string
 	}{
 		{
-			"dead", RedissonOwner, time.Hour, false, false, whyAbsent,
-			RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
+			"dead", program.RedissonOwner, time.Hour, false, false, whyAbsent,
+			program.RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
 				"no Redlatch client is seen to wait that would take it out: `redlatch evict` does",
 		},
 		{
-			"dead with help", RedlatchOwner, time.Hour, false, true, whyAbsent,
-			RedlatchOwner + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
+			"dead with help", program.RedlatchOwner, time.Hour, false, true, whyAbsent,
+			program.RedlatchOwner + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
 				`unless a Redlatch client that waits, as at place 2, takes it out`,
 		},
 		{
@@ -45,33 +46,33 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 			`first:1, has had no subscriber for AGE, and no deadline: if it is dead, it blocks the lock for ever;`,
 		},
 		{
-			"overdue", RedissonOwner, -time.Second, true, false, whyOverdue,
-			RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for AGE`,
+			"overdue", program.RedissonOwner, -time.Second, true, false, whyOverdue,
+			program.RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for AGE`,
 		},
 		{
-			"alive", RedissonOwner, time.Hour, true, false, whySubscribed,
-			RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or asks again by itself`,
+			"alive", program.RedissonOwner, time.Hour, true, false, whySubscribed,
+			program.RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or asks again by itself`,
 		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			Enqueue(t, s, name, c.owner, c.deadline)
-			second := codec.NewOwner(ClientID, 2).String()
-			Enqueue(t, s, name, second, time.Hour)
+			program.Enqueue(t, s, name, c.owner, c.deadline)
+			second := codec.NewOwner(program.ClientID, 2).String()
+			program.Enqueue(t, s, name, second, time.Hour)
 			if c.listens {
-				Listen(t, s, name, c.owner)
+				program.Listen(t, s, name, c.owner)
 			}
 			if c.help {
-				Listen(t, s, name, second)
+				program.Listen(t, s, name, second)
 			}
-			got := Finish(t, s.URL(), "status", name)
+			got := program.Finish(t, s.URL(), "status", name)
 			require.Equal(t, 0, got.Code, got.Stderr)
 			require.Contains(t, got.Stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
 			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+c.says), age)
-			require.Regexp(t, says, Words(got.Stdout))
+			require.Regexp(t, says, program.Words(got.Stdout))
 			require.Contains(t, got.Stdout, "\n  note   the first in the queue, ")
-			Narrow(t, got.Stdout[len("lock ")+len(name):])
+			program.Narrow(t, got.Stdout[len("lock ")+len(name):])
 
 			as := asJSON(t, s, name)
 			require.Regexp(t, says, as.Note)
@@ -88,14 +89,14 @@ func TestStatusLooksForAsLongAsItIsTold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	Enqueue(t, s, name, RedissonOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	began := time.Now()
-	got := Finish(t, s.URL(), "status", "--for", "3s", name)
+	got := program.Finish(t, s.URL(), "status", "--for", "3s", name)
 	require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, Words(got.Stdout))
-	got = Finish(t, s.URL(), "status", "--for", "0s", name)
-	require.Equal(t, Outcome{1, "", "redlatch: --for must be more than 0s\n"}, got)
+	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, program.Words(got.Stdout))
+	got = program.Finish(t, s.URL(), "status", "--for", "0s", name)
+	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, got)
 }
 
 // A lock that was on its way from one to the next is no lock that is stuck.
@@ -103,16 +104,16 @@ func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	name := redistest.Key(t)
-	Enqueue(t, s, name, RedissonOwner, time.Hour)
-	p := Start(t, s.URL(), "status", "--for", "1m", name)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	p := program.Start(t, s.URL(), "status", "--for", "1m", name)
 	require.Eventually(t, func() bool { // it counts who listens, and so it has looked
 		return s.CommandStats(t)["subscribe"] > 0
-	}, Soon, 10*time.Millisecond)
-	s.Do(t, "HSET", name, RedissonOwner, 1)
+	}, program.Soon, 10*time.Millisecond)
+	s.Do(t, "HSET", name, program.RedissonOwner, 1)
 	s.Do(t, "DEL", codec.QueueKey(name))
-	got := p.Outcome(2 * Soon)
+	got := p.Outcome(2 * program.Soon)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+RedissonOwner+"   count 1\n         Redisson\n  lease  none: it stays until somebody frees it\n", got.Stdout)
+	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+program.RedissonOwner+"   count 1\n         Redisson\n  lease  none: it stays until somebody frees it\n", got.Stdout)
 }
 
 func TestVigilTellsNoLongerThanItHasSeen(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -43,19 +44,19 @@ func TestWhateverIsToldFitsATerminal(t *testing.T) {
 		{s.URL(), "n\n", []string{"unlock", "--force", "--even-if-alive", long}},
 		{s.URL(), "y\n", []string{"unlock", "--force", "--even-if-alive", "--reason", "its host was shut down", long}},
 		{blind, "", []string{"evict", wideName + ":free", wideOwner}},
-		{s.URL(), "", []string{"evict", wideName + ":free", RedlatchOwner}},
+		{s.URL(), "", []string{"evict", wideName + ":free", program.RedlatchOwner}},
 		{s.URL(), "", []string{"evict", wideName + ":free", wideOwner}},
 		{s.URL(), "", []string{"evict", "--even-if-alive", wideName + ":free", strangeOwner}},
 		{s.URL(), "", []string{"run", "--try", wideName + ":odd", "--", "true"}},
 		{s.URL(), "", []string{"doctor"}},
 		{blind, "", []string{"doctor"}},
 		{s.URL(), "", []string{"bench", "--duration", "1s"}},
-		{Nobody(t), "", []string{"status", "a"}},
-		{"", "", []string{"list", "--redis", Nobody(t)}},
+		{program.Nobody(t), "", []string{"status", "a"}},
+		{"", "", []string{"list", "--redis", program.Nobody(t)}},
 		{s.URL(), "", []string{"--version"}},
 		{s.URL(), "", []string{"lock-everything"}},
 	} {
-		shown := OnTerminal(t, c.url, c.typed, c.args...)
+		shown := program.OnTerminal(t, c.url, c.typed, c.args...)
 		t.Logf("redlatch %s\n%s", strings.Join(c.args, " "), shown)
 		require.NotEmpty(t, shown)
 		for line := range strings.Lines(shown) {
@@ -76,19 +77,19 @@ const (
 // wideScene makes locks with owners, leases, deadlines and labels that are long.
 func wideScene(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	holder := codec.NewOwner(ClientID, 9223372036854775807)
-	s.Do(t, "SET", label.Key(ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
+	holder := codec.NewOwner(program.ClientID, 9223372036854775807)
+	s.Do(t, "SET", label.Key(program.ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
 	held := wideName + ":held"
 	s.Do(t, "HSET", held, holder.String(), 99999)
 	s.Do(t, "PEXPIRE", held, (999*time.Hour + 59*time.Minute + 59900*time.Millisecond).Milliseconds())
 	c := s.Dial(t)
 	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel(held)))
 	require.NoError(t, c.Flush())
-	_, err := redis.ReceiveWithTimeout(c, Soon)
+	_, err := redis.ReceiveWithTimeout(c, program.Soon)
 	require.NoError(t, err)
 	for _, name := range []string{held, wideName + ":free"} {
 		for _, owner := range []string{wideOwner, strangeOwner, holder.String(), codec.NewOwner(uuid.New(), 1).String()} {
-			Enqueue(t, s, name, owner, 999*time.Hour+59*time.Minute+59900*time.Millisecond)
+			program.Enqueue(t, s, name, owner, 999*time.Hour+59*time.Minute+59900*time.Millisecond)
 		}
 	}
 	s.Do(t, "HSET", wideName+":odd", strangeOwner, "as often as it likes", "mode", "none", wideOwner, 1)

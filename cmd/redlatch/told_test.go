@@ -11,41 +11,42 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // Whoever goes on until told to end says by which signal, as shells do.
 func TestCommandsThatAreToldToEndSayByWhichSignal(t *testing.T) {
 	t.Parallel()
-	for what, begin := range map[string]func(t *testing.T) *Process{
-		"list --watch": func(t *testing.T) *Process {
+	for what, begin := range map[string]func(t *testing.T) *program.Process{
+		"list --watch": func(t *testing.T) *program.Process {
 			t.Helper()
-			return begun(t, Start(t, redistest.Shared(t).URL(), "list", "--watch"))
+			return begun(t, program.Start(t, redistest.Shared(t).URL(), "list", "--watch"))
 		},
-		"watch": func(t *testing.T) *Process {
+		"watch": func(t *testing.T) *program.Process {
 			t.Helper()
-			return begun(t, Start(t, redistest.Shared(t).URL(), "watch", redistest.Key(t)))
+			return begun(t, program.Start(t, redistest.Shared(t).URL(), "watch", redistest.Key(t)))
 		},
-		"watch a pattern": func(t *testing.T) *Process {
+		"watch a pattern": func(t *testing.T) *program.Process {
 			t.Helper()
 			s := redistest.Shared(t)
-			name := HeldBy(t, s, RedlatchOwner, time.Hour)
-			return begun(t, Start(t, s.URL(), "watch", name+"*"))
+			name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+			return begun(t, program.Start(t, s.URL(), "watch", name+"*"))
 		},
-		"serve": func(t *testing.T) *Process {
+		"serve": func(t *testing.T) *program.Process {
 			t.Helper()
-			return begun(t, Start(t, Nobody(t), "serve", "--addr", "127.0.0.1:0"))
+			return begun(t, program.Start(t, program.Nobody(t), "serve", "--addr", "127.0.0.1:0"))
 		},
-		"bench": func(t *testing.T) *Process {
+		"bench": func(t *testing.T) *program.Process {
 			t.Helper()
 			s := redistest.Start(t)
-			p := Start(t, s.URL(), "bench", "--duration", "1m")
-			require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, Soon, PollEvery)
+			p := program.Start(t, s.URL(), "bench", "--duration", "1m")
+			require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, program.Soon, program.PollEvery)
 			return p
 		},
-		"demo": func(t *testing.T) *Process {
+		"demo": func(t *testing.T) *program.Process {
 			t.Helper()
-			p, _ := BusyDemo(t, redistest.Start(t))
+			p, _ := program.BusyDemo(t, redistest.Start(t))
 			return p
 		},
 	} {
@@ -54,14 +55,14 @@ func TestCommandsThatAreToldToEndSayByWhichSignal(t *testing.T) {
 			for sig, code := range map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 				p := begin(t)
 				require.NoError(t, p.Cmd.Process.Signal(sig))
-				require.Equal(t, code, p.Outcome(2*Soon).Code, "%v", sig)
+				require.Equal(t, code, p.Outcome(2*program.Soon).Code, "%v", sig)
 			}
 		})
 	}
 }
 
 // begun returns p when it has printed a line.
-func begun(t *testing.T, p *Process) *Process {
+func begun(t *testing.T, p *program.Process) *program.Process {
 	t.Helper()
 	p.Line()
 	return p

@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -42,7 +43,7 @@ const quiet = `trap '' TERM; echo up; exec cat`
 
 // frozen is a command whose lock's server stands still.
 type frozen struct {
-	p     *Process
+	p     *program.Process
 	name  string
 	death <-chan time.Time
 	over  time.Time // when its key expires, if nobody renews it: at this moment or a little earlier
@@ -58,7 +59,7 @@ func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T
 			name := redistest.Key(t)
 			// The longest margin there is: these machines are slow at times.
 			pipe, death := deathbed(t)
-			p := Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+quiet)
+			p := program.Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+quiet)
 			all[i] = &frozen{p: p, name: name, death: death}
 		}
 		for _, f := range all {
@@ -105,9 +106,9 @@ func TestKillingRedlatchKillsTheCommandAndItsChildren(t *testing.T) {
 	s := redistest.Shared(t)
 	batches(t, 5, func(t *testing.T, trials int) {
 		t.Helper()
-		all := make([]*Process, trials)
+		all := make([]*program.Process, trials)
 		for i := range all {
-			all[i] = Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", family)
+			all[i] = program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", family)
 		}
 		for _, p := range all {
 			require.Equal(t, "up", p.Line())

@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -22,12 +23,12 @@ import (
 func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := HeldBy(t, s, RedissonOwner, time.Minute)
-	got := Finish(t, s.URL(), "unlock", name)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
+	got := program.Finish(t, s.URL(), "unlock", name)
 	require.Equal(t, 2, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "--force takes it away from a dead holder")
-	require.True(t, Exists(t, s, name))
+	require.True(t, program.Exists(t, s, name))
 }
 
 func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
@@ -42,12 +43,12 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 		hold, err := lock.TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
 		require.NoError(t, err)
 		for _, more := range [][]string{nil, {"--dead", hold.Owner().String()}} {
-			got := Finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
+			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
 			require.Equal(t, 2, got.Code, got.Stderr)
-			OneLine(t, got.Stderr)
+			program.OneLine(t, got.Stderr)
 			require.Contains(t, got.Stderr, "its holder is alive, its lease was renewed just now")
 			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.Stdout)
-			Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+lock.Name()))
+			program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+lock.Name()))
 		}
 		require.NoError(t, hold.Unlock())
 	})
@@ -56,41 +57,41 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 func TestUnlockTakesTheLockOfAHolderThatTheUserKnowsToBeDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := HeldBy(t, s, RedissonOwner, 15*time.Second)
-	got := Finish(t, s.URL(), "unlock", "--force", name)
+	name := program.HeldBy(t, s, program.RedissonOwner, 15*time.Second)
+	got := program.Finish(t, s.URL(), "unlock", "--force", name)
 	require.Equal(t, 2, got.Code)
-	OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+RedissonOwner)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+program.RedissonOwner)
 	require.Contains(t, got.Stdout, " left, not renewed when it was due\n")
 
 	s.Do(t, "PEXPIRE", name, 15_000)
-	got = Finish(t, s.URL(), "unlock", "--force", "--dead", RedlatchOwner, name)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedlatchOwner, name)
 	require.Equal(t, 2, got.Code)
-	require.Contains(t, got.Stderr, "is not held by "+RedlatchOwner)
-	require.True(t, Exists(t, s, name))
+	require.Contains(t, got.Stderr, "is not held by "+program.RedlatchOwner)
+	require.True(t, program.Exists(t, s, name))
 
 	s.Do(t, "PEXPIRE", name, 15_000)
-	got = Finish(t, s.URL(), "unlock", "--force", "--dead", RedissonOwner, "--reason", "host\nis gone", name)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedissonOwner, "--reason", "host\nis gone", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "  taken  those who wait were told\n")
-	OneLine(t, got.Stderr)
-	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+RedissonOwner+
+	program.OneLine(t, got.Stderr)
+	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+program.RedissonOwner+
 		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.Stderr)
-	require.False(t, Exists(t, s, name))
+	require.False(t, program.Exists(t, s, name))
 
-	got = Finish(t, s.URL(), "unlock", "--force", name)
-	require.Equal(t, Outcome{3, "lock \"" + name + "\" is free\n", ""}, got)
+	got = program.Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, program.Outcome{Code: 3, Stdout: "lock \"" + name + "\" is free\n", Stderr: ""}, got)
 }
 
 func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fair := range []string{"--fair=false", "--fair"} {
-		name := HeldBy(t, s, RedlatchOwner, time.Hour)
-		next := Start(t, s.URL(), "run", fair, name, "--", "echo", "in")
+		name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+		next := program.Start(t, s.URL(), "run", fair, name, "--", "echo", "in")
 		awaitListener(t, s, name)
 		began := time.Now()
-		got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
 		require.Equal(t, 0, got.Code, got.Stderr)
 		require.Equal(t, "in", next.Line())
 		require.Less(t, time.Since(began), 9*time.Second, "it was found by a poll")
@@ -99,7 +100,7 @@ func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
 		require.Equal(t, true, told["taken"])
 		require.Equal(t, inspect.RenewedUnknown, told["renewed"])
 		holder := told["holders"].([]any)[0].(map[string]any)
-		require.Equal(t, RedlatchOwner, holder["owner"])
+		require.Equal(t, program.RedlatchOwner, holder["owner"])
 		require.Equal(t, "redlatch", holder["client"])
 		require.Contains(t, got.Stderr, "no reason given")
 	}
@@ -108,17 +109,17 @@ func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
 func TestUnlockTellsTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := HeldBy(t, s, RedlatchOwner, time.Hour)
-	Enqueue(t, s, name, RedissonOwner, time.Hour)
+	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	c := s.Dial(t)
-	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, RedissonOwner))
+	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, program.RedissonOwner))
 	require.NoError(t, err)
-	got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "  queue  1 waiting\n")
-	message, err := redis.Strings(redis.ReceiveWithTimeout(c, Soon))
+	message, err := redis.Strings(redis.ReceiveWithTimeout(c, program.Soon))
 	require.NoError(t, err)
-	require.Equal(t, []string{"message", codec.OwnerChannel(name, RedissonOwner), "0"}, message)
+	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
 }
 
 // awaitListener waits until somebody waits for the lock, plain or fair.
@@ -131,7 +132,7 @@ func awaitListener(t *testing.T, s *redistest.Server, name string) {
 			}
 		}
 		return false
-	}, Soon, PollEvery)
+	}, program.Soon, program.PollEvery)
 }
 
 func TestUnlockWritesItsAuditToAFile(t *testing.T) {
@@ -140,9 +141,9 @@ func TestUnlockWritesItsAuditToAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	var names []string
 	for range 2 {
-		name := HeldBy(t, s, RedissonOwner, time.Hour)
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 		names = append(names, name)
-		got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
 		require.Equal(t, 0, got.Code, got.Stderr)
 	}
 	text, err := os.ReadFile(file)
@@ -159,15 +160,15 @@ func TestUnlockWritesItsAuditToAFile(t *testing.T) {
 		require.Equal(t, "redis://"+s.Addr(), told["server"])
 		require.NotEmpty(t, told["by"])
 		require.NotEmpty(t, told["host"])
-		require.Equal(t, RedissonOwner, told["holders"].([]any)[0].(map[string]any)["owner"])
+		require.Equal(t, program.RedissonOwner, told["holders"].([]any)[0].(map[string]any)["owner"])
 		require.WithinDuration(t, time.Now(), parseTime(t, told["time"]), time.Minute)
 	}
-	name := HeldBy(t, s, RedissonOwner, time.Hour)
-	got := Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
 	require.Equal(t, 1, got.Code)
-	OneLine(t, got.Stderr)
+	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "nothing was done")
-	require.True(t, Exists(t, s, name), "it was taken without an audit")
+	require.True(t, program.Exists(t, s, name), "it was taken without an audit")
 }
 
 func parseTime(t *testing.T, text any) time.Time {
@@ -180,9 +181,9 @@ func parseTime(t *testing.T, text any) time.Time {
 func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	eternal, readWrite, long := redistest.Key(t), redistest.Key(t), HeldBy(t, s, RedissonOwner, time.Hour)
-	s.Do(t, "HSET", eternal, RedissonOwner, 1)
-	s.Do(t, "HSET", readWrite, "mode", "read", RedissonOwner, 1)
+	eternal, readWrite, long := redistest.Key(t), redistest.Key(t), program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", eternal, program.RedissonOwner, 1)
+	s.Do(t, "HSET", readWrite, "mode", "read", program.RedissonOwner, 1)
 	for _, c := range []struct {
 		name  string
 		flags []string
@@ -193,16 +194,16 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		{readWrite, []string{"--even-if-alive"}, 2, "is a read-write lock of Redisson's"},
 		{long, []string{"--for", "1s"}, 2, "whether its lease is renewed was not looked at for long enough"},
 		{long, []string{"--for", "0s"}, 1, "--for"},
-		{long, []string{"--dead", RedissonOwner, "--even-if-alive"}, 1, "contradict"},
+		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 1, "contradict"},
 		{"", nil, 1, "name"},
 	} {
-		got := Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
+		got := program.Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
 		require.Equal(t, c.code, got.Code, c.says)
-		OneLine(t, got.Stderr)
+		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, c.says)
 	}
 	for _, name := range []string{eternal, readWrite, long} {
-		require.True(t, Exists(t, s, name))
+		require.True(t, program.Exists(t, s, name))
 	}
 }
 
@@ -210,17 +211,17 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fields := range [][]any{
-		{"name", "bob", "age", "7"}, {"name", "bob"}, {RedissonOwner, "bob"}, {"bob", "1"}, {RedissonOwner, "1", RedlatchOwner, "1"},
+		{"name", "bob", "age", "7"}, {"name", "bob"}, {program.RedissonOwner, "bob"}, {"bob", "1"}, {program.RedissonOwner, "1", program.RedlatchOwner, "1"},
 	} {
 		name := redistest.Key(t)
 		s.Do(t, "HSET", append([]any{name}, fields...)...)
 		for _, more := range [][]string{{"--even-if-alive"}, {"--for=1s", "--dead", fields[0].(string)}} {
-			got := Finish(t, s.URL(), append([]string{"unlock", "--force", name}, more...)...)
+			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", name}, more...)...)
 			require.Equal(t, 2, got.Code, got.Stderr)
-			OneLine(t, got.Stderr)
+			program.OneLine(t, got.Stderr)
 			require.Contains(t, got.Stderr, "is a hash, and no lock of Redisson's")
 			require.Empty(t, got.Stdout, "what it holds is nobody's business")
-			require.True(t, Exists(t, s, name))
+			require.True(t, program.Exists(t, s, name))
 		}
 	}
 }
@@ -240,13 +241,13 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		},
 		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
 	} {
-		name := HeldBy(t, s, RedissonOwner, time.Minute)
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
 		seen, err := inspect.TakeSnapshot(t.Context(), client, name)
 		require.NoError(t, err)
 		change(name)
-		o := &unlockOptions{Globals: &cli.Globals{}, dead: RedissonOwner, yes: true}
+		o := &unlockOptions{Globals: &cli.Globals{}, dead: program.RedissonOwner, yes: true}
 		err = o.take(t.Context(), client, &seen, forcedOf(&seen), &auditLog{})
 		require.ErrorContains(t, err, why)
-		require.True(t, Exists(t, s, name))
+		require.True(t, program.Exists(t, s, name))
 	}
 }

@@ -1,8 +1,9 @@
-package main
+package program
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"os"
@@ -12,12 +13,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // Env makes the test binary be the program under test: it starts itself,
 // as the program does for its hidden commands, and the race detector watches
 // all of those processes.
 const Env = "REDLATCH_TEST_AS_PROGRAM"
+
+// Main runs the tests of a package, or is the program, with the commands that they
+// need, if Env is set. TestMain calls it.
+func Main(m *testing.M, commands ...cli.Constructor) {
+	if os.Getenv(Env) != "" {
+		os.Exit(cli.Execute(context.Background(), os.Args[1:], commands...))
+	}
+	redistest.Main(m)
+}
 
 // Soon bounds waits for what should happen at once, on a slow machine.
 const Soon = 10 * time.Second
@@ -27,12 +40,16 @@ const PollEvery = 5 * time.Millisecond
 
 // Process is one run of redlatch.
 type Process struct {
+	// Cmd is the process.
+	Cmd *exec.Cmd
+	// Stdin is its standard input.
+	Stdin io.WriteCloser
+	// Stderr is what it has written to standard error, when it has ended.
+	Stderr bytes.Buffer
+
 	t      *testing.T
-	Cmd    *exec.Cmd
-	Stdin  io.WriteCloser
 	stdout *bufio.Reader
 	pipe   *os.File // below stdout
-	Stderr bytes.Buffer
 }
 
 // Start starts redlatch against the server at url. It is killed with the test,
@@ -42,6 +59,7 @@ func Start(t *testing.T, url string, args ...string) *Process {
 	return StartWith(t, []string{"REDIS_URL=" + url}, args...)
 }
 
+// StartWith is Start with other variables in the environment.
 func StartWith(t *testing.T, env []string, args ...string) *Process {
 	t.Helper()
 	exe, err := os.Executable()
@@ -83,6 +101,7 @@ func (p *Process) Rest() string {
 	return p.RestWithin(2 * Soon)
 }
 
+// RestWithin is Rest with a limit of its own.
 func (p *Process) RestWithin(limit time.Duration) string {
 	p.t.Helper()
 	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(limit)))
@@ -104,7 +123,9 @@ func (p *Process) Code() int {
 
 // Outcome is what a program that has ended leaves.
 type Outcome struct {
-	Code           int
+	// Code is the exit code, -1 after a signal.
+	Code int
+	// Stdout and Stderr are all that it has written.
 	Stdout, Stderr string
 }
 

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"encoding/json"
@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Interrupt is the signal of Ctrl-C.
 var Interrupt = os.Interrupt
 
-// CodeInterrupted is the exit code of whoever interrupt has ended.
+// CodeInterrupted is the exit code of a program that Interrupt has ended.
 const CodeInterrupted = 130
 
 // ToEvent returns the lines up to the first that tells of an event.

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"flag"
@@ -27,7 +27,7 @@ func Golden(t *testing.T, name, text string, ids ...string) {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(path)
-	require.NoError(t, err, "go test ./cmd/redlatch -update writes it")
+	require.NoError(t, err, "go test -update writes it")
 	require.Equal(t, string(want), got)
 }
 
