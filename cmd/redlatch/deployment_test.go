@@ -17,6 +17,9 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
+// notAcquired is the exit code of run without the lock.
+const notAcquired = 124
+
 // spread are locks with labelled holders on each master of a cluster.
 type spread struct {
 	c     *redistest.Cluster
@@ -184,7 +187,7 @@ func (s *spread) run(t *testing.T) {
 	p := program.Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", program.Stubborn)
 	require.Equal(t, "up", p.Line())
 	got := program.Finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
-	require.Equal(t, codeConflict, got.Code)
+	require.Equal(t, notAcquired, got.Code)
 	require.Empty(t, got.Stdout)
 	s.c.Owner(t, name).Kill()
 	require.Empty(t, p.Rest())
@@ -205,7 +208,7 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"run", "--try", name, "--", "echo"}, codeConflict, "is held by somebody else"},
+		{[]string{"run", "--try", name, "--", "echo"}, notAcquired, "is held by somebody else"},
 		{[]string{"status", name}, 0, name},
 		{[]string{"list"}, 0, name},
 		{[]string{"watch", "--for", "1s", name}, 0, "held"},
