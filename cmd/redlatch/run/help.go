@@ -1,4 +1,4 @@
-package main
+package run
 
 const runHelp = `Runs COMMAND while holding the lock NAME, and frees the lock when COMMAND has
 ended. Standard input and outputs, and the exit code, are COMMAND's own.

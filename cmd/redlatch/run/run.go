@@ -1,4 +1,9 @@
-package main
+// Package run is the command redlatch run: it runs a command while it holds a lock.
+//
+//	run.New ─▶ acquire ─▶ runner.Start ─▶ runner.Supervise ─▶ giveUp ─▶ exit code
+//
+// Package runner has the processes, and the guard that kills them with redlatch.
+package run
 
 import (
 	"context"
@@ -9,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+	"github.com/redlatch/redlatch/cmd/redlatch/run/runner"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
@@ -46,7 +51,8 @@ type runOptions struct {
 	conflict              int
 }
 
-func newRun(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	o := &runOptions{Globals: g}
 	cmd := &cobra.Command{
 		Use:     "run [flags] NAME -- COMMAND [ARG...]",

@@ -1,14 +1,14 @@
-package main
+package run
 
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+	"github.com/redlatch/redlatch/cmd/redlatch/run/runner"
 	"github.com/redlatch/redlatch/internal/cli"
 )
 
-// newGuard is the program of a command's guard, see package runner.
-func newGuard(*cli.Globals) *cobra.Command {
+// NewGuard is the program of a command's guard, see package runner.
+func NewGuard(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    runner.GuardCommand,
 		Hidden: true,
