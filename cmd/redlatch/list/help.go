@@ -1,4 +1,4 @@
-package main
+package list
 
 const listHelp = `Lists the locks whose names match PATTERN, all without one: those of Redlatch
 and of Redisson, held or free with a queue. It works while the applications are

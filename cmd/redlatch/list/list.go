@@ -1,4 +1,6 @@
-package main
+// Package list is the command redlatch list: it lists the locks on a server as they are
+// found, or draws them again and again.
+package list
 
 import (
 	"context"
@@ -30,7 +32,8 @@ type lister struct {
 	unread   int // hashes that the last look could not look into
 }
 
-func newList(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	l := &lister{}
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN]",
