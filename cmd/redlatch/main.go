@@ -9,12 +9,13 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
+	"github.com/redlatch/redlatch/cmd/redlatch/watch"
 	"github.com/redlatch/redlatch/internal/cli"
 )
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	newBench, newDemo, newDoctor, newEvict, run.NewGuard, list.New, run.New, newServe, newStatus, newUnlock, newWatch, newWorker,
+	newBench, newDemo, newDoctor, newEvict, run.NewGuard, list.New, run.New, newServe, newStatus, newUnlock, watch.New, newWorker,
 }
 
 func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

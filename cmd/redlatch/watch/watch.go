@@ -1,4 +1,10 @@
-package main
+// Package watch is the command redlatch watch: it tells what happens to locks, one line
+// for each event.
+//
+//	messages ─┐
+//	searches ─┼▶ follower ─▶ look at the lock ─▶ follow.Lock ─▶ events ─▶ lines
+//	time     ─┘
+package watch
 
 import (
 	"context"
@@ -30,7 +36,8 @@ type watcher struct {
 	complain io.Writer
 }
 
-func newWatch(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	w := &watcher{}
 	cmd := &cobra.Command{
 		Use:     "watch NAME|PATTERN",

@@ -1,4 +1,4 @@
-package main
+package watch
 
 const watchHelp = `Tells what happens to the lock NAME, or to the locks whose names match PATTERN,
 one line for each event, until it is interrupted. A pattern is as in redlatch
