@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/evict"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
@@ -15,7 +16,7 @@ import (
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	newBench, newDemo, newDoctor, newEvict, run.NewGuard, list.New, run.New, newServe, newStatus, newUnlock, watch.New, newWorker,
+	newBench, newDemo, newDoctor, evict.New, run.NewGuard, list.New, run.New, newServe, newStatus, newUnlock, watch.New, newWorker,
 }
 
 func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

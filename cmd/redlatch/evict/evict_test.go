@@ -1,4 +1,4 @@
-package main
+package evict_test
 
 import (
 	"encoding/json"

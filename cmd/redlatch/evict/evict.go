@@ -1,4 +1,6 @@
-package main
+// Package evict is the command redlatch evict: it takes a dead waiter out of the queue of
+// a fair lock.
+package evict
 
 import (
 	"errors"
@@ -56,7 +58,8 @@ type nextInQueue struct {
 	Woken bool `json:"woken"`
 }
 
-func newEvict(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	var asJSON, anyway bool
 	cmd := &cobra.Command{
 		Use:   "evict NAME OWNER",
