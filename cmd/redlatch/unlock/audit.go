@@ -1,4 +1,4 @@
-package main
+package unlock
 
 import (
 	"encoding/json"

@@ -1,4 +1,8 @@
-package main
+// Package unlock is the command redlatch unlock: it takes a lock away from a holder that
+// is dead, and writes down that it did.
+//
+//	look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
+package unlock
 
 import (
 	"context"
@@ -36,7 +40,8 @@ type unlockOptions struct {
 	shown                    bool // the user has seen who loses the lock
 }
 
-func newUnlock(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	o := &unlockOptions{Globals: g}
 	cmd := &cobra.Command{
 		Use:     "unlock --force NAME",

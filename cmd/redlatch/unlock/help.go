@@ -1,4 +1,4 @@
-package main
+package unlock
 
 const unlockHelp = `Takes the lock NAME away from whoever holds it and wakes those who wait, as
 Redisson's forceUnlock does, if you say that its holder is dead: --force alone
