@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
+	"github.com/redlatch/redlatch/cmd/redlatch/status"
 	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
 	"github.com/redlatch/redlatch/internal/cli"
@@ -17,7 +18,7 @@ import (
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	newBench, newDemo, newDoctor, evict.New, run.NewGuard, list.New, run.New, newServe, newStatus, unlock.New, watch.New, newWorker,
+	newBench, newDemo, newDoctor, evict.New, run.NewGuard, list.New, run.New, newServe, status.New, unlock.New, watch.New, newWorker,
 }
 
 func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

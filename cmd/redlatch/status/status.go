@@ -1,4 +1,8 @@
-package main
+// Package status is the command redlatch status: it shows who holds a lock and who is
+// queued for it.
+//
+//	question.ask ─▶ watch: once, again ─▶ complete: the rest of the queue ─▶ lookBeside ─▶ print
+package status
 
 import (
 	"context"
@@ -20,7 +24,8 @@ const aMoment = time.Second
 // shownWaiters is how many of a queue are shown, unless the user says.
 const shownWaiters = 20
 
-func newStatus(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	var asJSON bool
 	q := question{}
 	cmd := &cobra.Command{

@@ -1,4 +1,4 @@
-package main
+package status
 
 const statusHelp = `Shows the holders of the lock NAME, how often each has
 entered it, what its lease has left, and the queue of a fair lock. An owner is
