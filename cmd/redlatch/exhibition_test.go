@@ -75,8 +75,8 @@ func (e *exhibition) missing(t *testing.T) (all []string) {
 				}
 			}
 		case c.Flags().Lookup("json") != nil:
-			require.FileExists(t, filepath.Join("testdata", path+".golden"))
-			require.FileExists(t, filepath.Join("testdata", path+".json.golden"))
+			require.FileExists(t, filepath.Join(path, "testdata", path+".golden"))
+			require.FileExists(t, filepath.Join(path, "testdata", path+".json.golden"))
 		}
 	}
 	for path := range tellsOfNoLock {

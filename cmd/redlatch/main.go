@@ -7,6 +7,8 @@ import (
 	"context"
 	"os"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/bench"
+	"github.com/redlatch/redlatch/cmd/redlatch/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
@@ -18,7 +20,7 @@ import (
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	newBench, newDemo, newDoctor, evict.New, run.NewGuard, list.New, run.New, newServe, status.New, unlock.New, watch.New, newWorker,
+	bench.New, newDemo, doctor.New, evict.New, run.NewGuard, list.New, run.New, newServe, status.New, unlock.New, watch.New, newWorker,
 }
 
 func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

@@ -1,4 +1,5 @@
-// Package load measures what a server gives to those who lock, in a few seconds.
+// Package bench is the command redlatch bench: it measures what a server gives to those
+// who lock, in a few seconds.
 //
 //	round trips ─▶ pairs, by one caller ─▶ pairs, by 64 ─▶ hand-overs ─▶ wake-ups
 //
@@ -11,4 +12,4 @@
 // The callers are goroutines of this process, which competes for the machine with a
 // server on the same one. The goroutines of a part end with it, and every lock is
 // unlocked; who is killed leaves locks for one lease.
-package load
+package bench

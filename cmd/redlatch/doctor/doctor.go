@@ -1,4 +1,6 @@
-package main
+// Package doctor is the command redlatch doctor: it shows what package diagnosis finds of
+// a server.
+package doctor
 
 import (
 	"fmt"
@@ -63,7 +65,8 @@ type report struct {
 	Worst    diagnosis.Level     `json:"worst"`
 }
 
-func newDoctor(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	var prefix string
 	var needs []string
 	var asJSON, strict bool

@@ -1,4 +1,4 @@
-package load
+package bench
 
 import (
 	"encoding/json"
@@ -10,8 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
-
-func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestSpreadIsThatOfTheTimes(t *testing.T) {
 	t.Parallel()

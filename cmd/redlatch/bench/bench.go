@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/load"
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
 )
@@ -49,10 +48,11 @@ type benchmark struct {
 	Server string `json:"server"`
 	// Seconds is how long it took, or was meant to.
 	Seconds float64 `json:"seconds"`
-	*load.Result
+	*Result
 }
 
-func newBench(g *cli.Globals) *cobra.Command {
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
 	var prefix string
 	var asJSON, yes bool
 	var duration time.Duration
@@ -75,9 +75,9 @@ func newBench(g *cli.Globals) *cobra.Command {
 			if err := mayLoad(cmd.Context(), srv, yes); err != nil {
 				return err
 			}
-			var res *load.Result
+			var res *Result
 			err = cli.UntilSignal(cmd.Context(), cli.ErrInterrupted, func(ctx context.Context) (err error) {
-				res, err = load.Run(ctx, srv, prefix, duration)
+				res, err = Run(ctx, srv, prefix, duration)
 				return err
 			})
 			if err != nil {
@@ -130,13 +130,13 @@ func isHere(host string) bool {
 func (b *benchmark) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %v\n", b.Server, time.Duration(b.Seconds*float64(time.Second)))
 	fmt.Fprintf(w, "  round trip  p50 %s, p99 %s\n", brief(b.Trip.P50), brief(b.Trip.P99))
-	fmt.Fprintf(w, "  pairs       %.0f a second by 1 caller, %.0f by %d\n", b.PairsOfOne, b.PairsOfMany, load.Many)
-	fmt.Fprintf(w, "  hand-overs  %.0f a second, of one lock among %d callers of 2 clients\n", b.HandOvers, 2*load.Rivals)
+	fmt.Fprintf(w, "  pairs       %.0f a second by 1 caller, %.0f by %d\n", b.PairsOfOne, b.PairsOfMany, Many)
+	fmt.Fprintf(w, "  hand-overs  %.0f a second, of one lock among %d callers of 2 clients\n", b.HandOvers, 2*Rivals)
 	fmt.Fprintf(w, "  wake-ups    p50 %s, p99 %s, of %d\n", brief(b.WakeUp.P50), brief(b.WakeUp.P99), b.WakeUp.Count)
 }
 
 // brief shows a time with as many digits as say something.
-func brief(m load.Micros) string {
+func brief(m Micros) string {
 	d := time.Duration(m)
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond).String()

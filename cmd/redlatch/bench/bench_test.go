@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/load"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -132,6 +131,6 @@ func TestTimesAreBrief(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		12_345 * time.Nanosecond: "12µs", 1_234_567 * time.Nanosecond: "1.23ms", 2 * time.Second: "2s",
 	} {
-		require.Equal(t, want, brief(load.Micros(d)))
+		require.Equal(t, want, brief(Micros(d)))
 	}
 }
