@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
+	"github.com/redlatch/redlatch/cmd/redlatch/serve"
 	"github.com/redlatch/redlatch/cmd/redlatch/status"
 	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
@@ -20,7 +21,7 @@ import (
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	bench.New, newDemo, doctor.New, evict.New, run.NewGuard, list.New, run.New, newServe, status.New, unlock.New, watch.New, newWorker,
+	bench.New, newDemo, doctor.New, evict.New, run.NewGuard, list.New, run.New, serve.New, status.New, unlock.New, watch.New, newWorker,
 }
 
 func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

@@ -1,4 +1,6 @@
-package main
+// Package serve is the command redlatch serve: it starts a server for development, in
+// memory.
+package serve
 
 import (
 	"context"
@@ -13,7 +15,8 @@ import (
 	"github.com/redlatch/redlatch/internal/output"
 )
 
-func newServe(*cli.Globals) *cobra.Command {
+// New returns the command.
+func New(*cli.Globals) *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "serve",
