@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/bench"
+	"github.com/redlatch/redlatch/cmd/redlatch/demo"
 	"github.com/redlatch/redlatch/cmd/redlatch/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
@@ -21,7 +22,16 @@ import (
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	bench.New, newDemo, doctor.New, evict.New, run.NewGuard, list.New, run.New, serve.New, status.New, unlock.New, watch.New, newWorker,
+	bench.New,
+	demo.New, demo.NewWorker,
+	doctor.New,
+	evict.New,
+	list.New,
+	run.New, run.NewGuard,
+	serve.New,
+	status.New,
+	unlock.New,
+	watch.New,
 }
 
 func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

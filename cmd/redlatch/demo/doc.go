@@ -1,6 +1,7 @@
-// Package demo shows the locks at work: processes contend for one, one of them is
-// killed while it holds it, and the books are checked at the end. There are two
-// pieces, counting under the plain lock and claiming jobs under the fair lock.
+// Package demo is the command redlatch demo. It shows the locks at work: processes
+// contend for one, one of them is killed while it holds it, and the books are checked
+// at the end. There are two pieces, counting under the plain lock and claiming jobs
+// under the fair lock.
 //
 //	parent ──stdin: config, "stall", "stop"──────▶ process 1 …
 //	       ◀──stdout: one event a line, as JSON──

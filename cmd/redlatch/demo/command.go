@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
@@ -20,8 +19,9 @@ import (
 // brokenEnv makes the demo's workers skip the lock.
 const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
-func newDemo(g *cli.Globals) *cobra.Command {
-	var opts demo.Options
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	var opts Options
 	var fair bool
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -63,8 +63,8 @@ Exit codes:
 			opts.Program, opts.Out = executable.Path(), os.Stdout
 			opts.Broken = os.Getenv(brokenEnv) != ""
 			var failed error
-			err = cli.UntilSignal(cmd.Context(), demo.ErrInterrupted, func(ctx context.Context) error {
-				if err := demo.Run(ctx, opts); !errors.Is(err, demo.ErrInterrupted) {
+			err = cli.UntilSignal(cmd.Context(), ErrInterrupted, func(ctx context.Context) error {
+				if err := Run(ctx, opts); !errors.Is(err, ErrInterrupted) {
 					failed = err
 				}
 				return nil
@@ -93,7 +93,7 @@ func demoServer(g *cli.Globals) (connect.Settings, error) {
 }
 
 // checkDemo refuses flags that make no sense, and sets what they mean.
-func checkDemo(cmd *cobra.Command, opts *demo.Options, fair bool) error {
+func checkDemo(cmd *cobra.Command, opts *Options, fair bool) error {
 	switch changed := cmd.Flags().Changed; {
 	case fair && changed("duration"):
 		return cli.Errorf(1, "--duration is for the demo without --fair, which ends when the jobs are done")
@@ -110,14 +110,14 @@ func checkDemo(cmd *cobra.Command, opts *demo.Options, fair bool) error {
 	return nil
 }
 
-// newWorker is the program of the demo's processes.
-func newWorker(*cli.Globals) *cobra.Command {
+// NewWorker is the program of the demo's processes.
+func NewWorker(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
-		Use:    demo.WorkerCommand,
+		Use:    WorkerCommand,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return demo.Work(os.Stdin, os.Stdout)
+			return Work(os.Stdin, os.Stdout)
 		},
 	}
 }
