@@ -48,7 +48,7 @@ type benchmark struct {
 	Server string `json:"server"`
 	// Seconds is how long it took, or was meant to.
 	Seconds float64 `json:"seconds"`
-	*Result
+	*result
 }
 
 // New returns the command.
@@ -75,15 +75,15 @@ func New(g *cli.Globals) *cobra.Command {
 			if err := mayLoad(cmd.Context(), srv, yes); err != nil {
 				return err
 			}
-			var res *Result
+			var res *result
 			err = cli.UntilSignal(cmd.Context(), cli.ErrInterrupted, func(ctx context.Context) (err error) {
-				res, err = Run(ctx, srv, prefix, duration)
+				res, err = measure(ctx, srv, prefix, duration)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			b := &benchmark{Server: srv.String(), Seconds: duration.Seconds(), Result: res}
+			b := &benchmark{Server: srv.String(), Seconds: duration.Seconds(), result: res}
 			if asJSON {
 				return cli.PrintJSON(cmd, b)
 			}
@@ -130,13 +130,13 @@ func isHere(host string) bool {
 func (b *benchmark) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %v\n", b.Server, time.Duration(b.Seconds*float64(time.Second)))
 	fmt.Fprintf(w, "  round trip  p50 %s, p99 %s\n", brief(b.Trip.P50), brief(b.Trip.P99))
-	fmt.Fprintf(w, "  pairs       %.0f a second by 1 caller, %.0f by %d\n", b.PairsOfOne, b.PairsOfMany, Many)
-	fmt.Fprintf(w, "  hand-overs  %.0f a second, of one lock among %d callers of 2 clients\n", b.HandOvers, 2*Rivals)
+	fmt.Fprintf(w, "  pairs       %.0f a second by 1 caller, %.0f by %d\n", b.PairsOfOne, b.PairsOfMany, many)
+	fmt.Fprintf(w, "  hand-overs  %.0f a second, of one lock among %d callers of 2 clients\n", b.HandOvers, 2*rivals)
 	fmt.Fprintf(w, "  wake-ups    p50 %s, p99 %s, of %d\n", brief(b.WakeUp.P50), brief(b.WakeUp.P99), b.WakeUp.Count)
 }
 
 // brief shows a time with as many digits as say something.
-func brief(m Micros) string {
+func brief(m micros) string {
 	d := time.Duration(m)
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond).String()

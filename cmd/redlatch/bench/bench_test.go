@@ -131,6 +131,6 @@ func TestTimesAreBrief(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		12_345 * time.Nanosecond: "12µs", 1_234_567 * time.Nanosecond: "1.23ms", 2 * time.Second: "2s",
 	} {
-		require.Equal(t, want, brief(Micros(d)))
+		require.Equal(t, want, brief(micros(d)))
 	}
 }

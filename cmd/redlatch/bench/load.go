@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// Many is how many callers there are where there are many.
-	Many = 64
-	// Rivals is how many callers of each of two clients want one lock.
-	Rivals = 4
+	// many is how many callers there are where there are many.
+	many = 64
+	// rivals is how many callers of each of two clients want one lock.
+	rivals = 4
 
 	trips   = 100
 	parts   = 4
@@ -29,45 +29,45 @@ const (
 	perTrip = 4                    // and for so many round trips, too
 )
 
-// Result is what was measured.
-type Result struct {
+// result is what was measured.
+type result struct {
 	// Trip is how long a PING takes.
-	Trip Spread `json:"round_trip"`
+	Trip spread `json:"round_trip"`
 	// PairsOfOne and PairsOfMany are pairs a second, by one caller and by Many.
 	PairsOfOne  float64 `json:"pairs_by_1"`
 	PairsOfMany float64 `json:"pairs_by_64"`
 	// HandOvers are hand-overs a second.
 	HandOvers float64 `json:"hand_overs"`
 	// WakeUp is how long a wake-up takes.
-	WakeUp Spread `json:"wake_up"`
+	WakeUp spread `json:"wake_up"`
 }
 
-// Spread is how a time is spread.
-type Spread struct {
+// spread is how a time is spread.
+type spread struct {
 	// P50 and P99 are the times that 50 and 99 of a hundred stay below, in
 	// microseconds in JSON.
-	P50 Micros `json:"p50_us"`
-	P99 Micros `json:"p99_us"`
+	P50 micros `json:"p50_us"`
+	P99 micros `json:"p99_us"`
 	// Count is how many there were.
 	Count int `json:"count"`
 }
 
-// Micros is a time that JSON has in microseconds.
-type Micros time.Duration
+// micros is a time that JSON has in microseconds.
+type micros time.Duration
 
 // MarshalJSON is part of json.Marshaler.
-func (m Micros) MarshalJSON() ([]byte, error) {
+func (m micros) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%d", time.Duration(m).Microseconds()), nil
 }
 
 // spreadOf sorts times and looks at them.
-func spreadOf(times []time.Duration) Spread {
+func spreadOf(times []time.Duration) spread {
 	if len(times) == 0 {
-		return Spread{}
+		return spread{}
 	}
 	slices.Sort(times)
-	return Spread{
-		P50: Micros(times[len(times)/2]), P99: Micros(times[len(times)*99/100]), Count: len(times),
+	return spread{
+		P50: micros(times[len(times)/2]), P99: micros(times[len(times)*99/100]), Count: len(times),
 	}
 }
 
@@ -79,9 +79,9 @@ type run struct {
 	clients [2]*redlatch.Client
 }
 
-// Run measures the server for about d, with locks whose names begin with prefix. It
+// measure measures the server for about d, with locks whose names begin with prefix. It
 // returns when ctx ends, too, with its error.
-func Run(ctx context.Context, srv *connect.Server, prefix string, d time.Duration) (*Result, error) {
+func measure(ctx context.Context, srv *connect.Server, prefix string, d time.Duration) (*result, error) {
 	r := &run{ctx: ctx, prefix: prefix + "redlatch-bench:" + uuid.NewString()[:8] + ":", part: d / parts}
 	for i := range r.clients {
 		client, err := srv.Open(ctx, redlatch.WithWatchdogTimeout(lease))
@@ -91,7 +91,7 @@ func Run(ctx context.Context, srv *connect.Server, prefix string, d time.Duratio
 		defer func() { _ = client.Close() }() // every lock was unlocked
 		r.clients[i] = client
 	}
-	res := &Result{}
+	res := &result{}
 	err := r.measure(srv, res)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -102,14 +102,14 @@ func Run(ctx context.Context, srv *connect.Server, prefix string, d time.Duratio
 	return res, nil
 }
 
-func (r *run) measure(srv *connect.Server, res *Result) (err error) {
+func (r *run) measure(srv *connect.Server, res *result) (err error) {
 	if res.Trip, err = r.roundTrips(srv); err != nil {
 		return err
 	}
 	if res.PairsOfOne, err = r.pairs(1); err != nil {
 		return err
 	}
-	if res.PairsOfMany, err = r.pairs(Many); err != nil {
+	if res.PairsOfMany, err = r.pairs(many); err != nil {
 		return err
 	}
 	if res.HandOvers, err = r.handOvers(); err != nil {
@@ -134,17 +134,17 @@ func (r *run) answers(srv *connect.Server) error {
 }
 
 // roundTrips times PINGs.
-func (r *run) roundTrips(srv *connect.Server) (Spread, error) {
+func (r *run) roundTrips(srv *connect.Server) (spread, error) {
 	c, err := srv.Dial(r.ctx)
 	if err != nil {
-		return Spread{}, err
+		return spread{}, err
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	times := make([]time.Duration, trips)
 	for i := range times {
 		began := time.Now()
 		if _, err := c.Do("PING"); err != nil {
-			return Spread{}, err
+			return spread{}, err
 		}
 		times[i] = time.Since(began)
 	}
@@ -201,7 +201,7 @@ func (r *run) pairs(callers int) (float64, error) {
 // handOvers returns how often a second a lock goes from one client to the other.
 func (r *run) handOvers() (float64, error) {
 	var last, done atomic.Int64
-	took, err := r.visitors(2*Rivals, func(int) string { return r.prefix + "one" }, func(client int) {
+	took, err := r.visitors(2*rivals, func(int) string { return r.prefix + "one" }, func(client int) {
 		if last.Swap(int64(client)) != int64(client) {
 			done.Add(1)
 		}
@@ -216,7 +216,7 @@ type left struct {
 }
 
 // wakeUps times how a lock goes to and fro between two callers.
-func (r *run) wakeUps(hold time.Duration) (Spread, error) {
+func (r *run) wakeUps(hold time.Duration) (spread, error) {
 	var gone atomic.Pointer[left]
 	var mu sync.Mutex // guards times
 	var times []time.Duration

@@ -13,13 +13,13 @@ import (
 
 func TestSpreadIsThatOfTheTimes(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, Spread{}, spreadOf(nil))
+	require.Equal(t, spread{}, spreadOf(nil))
 	times := make([]time.Duration, 0, 100)
 	for i := range 100 {
 		times = append(times, time.Duration(100-i)*time.Millisecond)
 	}
 	s := spreadOf(times)
-	require.Equal(t, Spread{P50: Micros(51 * time.Millisecond), P99: Micros(100 * time.Millisecond), Count: 100}, s)
+	require.Equal(t, spread{P50: micros(51 * time.Millisecond), P99: micros(100 * time.Millisecond), Count: 100}, s)
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"p50_us":51000,"p99_us":100000,"count":100}`, string(text))
@@ -32,7 +32,7 @@ func TestRunMeasuresEverythingOnAnyServer(t *testing.T) {
 		t.Parallel()
 		srv, err := connect.New(connect.Settings{Address: s.URL()})
 		require.NoError(t, err)
-		res, err := Run(t.Context(), srv, "app:", 4*time.Second) // a busy machine counts little in a part of it
+		res, err := measure(t.Context(), srv, "app:", 4*time.Second) // a busy machine counts little in a part of it
 		require.NoError(t, err)
 		require.Positive(t, res.PairsOfOne)
 		require.Positive(t, res.PairsOfMany)

@@ -21,7 +21,7 @@ const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
-	var opts Options
+	var opts options
 	var fair bool
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -63,8 +63,8 @@ Exit codes:
 			opts.Program, opts.Out = executable.Path(), os.Stdout
 			opts.Broken = os.Getenv(brokenEnv) != ""
 			var failed error
-			err = cli.UntilSignal(cmd.Context(), ErrInterrupted, func(ctx context.Context) error {
-				if err := Run(ctx, opts); !errors.Is(err, ErrInterrupted) {
+			err = cli.UntilSignal(cmd.Context(), errInterrupted, func(ctx context.Context) error {
+				if err := runDemo(ctx, opts); !errors.Is(err, errInterrupted) {
 					failed = err
 				}
 				return nil
@@ -93,7 +93,7 @@ func demoServer(g *cli.Globals) (connect.Settings, error) {
 }
 
 // checkDemo refuses flags that make no sense, and sets what they mean.
-func checkDemo(cmd *cobra.Command, opts *Options, fair bool) error {
+func checkDemo(cmd *cobra.Command, opts *options, fair bool) error {
 	switch changed := cmd.Flags().Changed; {
 	case fair && changed("duration"):
 		return cli.Errorf(1, "--duration is for the demo without --fair, which ends when the jobs are done")
@@ -113,11 +113,11 @@ func checkDemo(cmd *cobra.Command, opts *Options, fair bool) error {
 // NewWorker is the program of the demo's processes.
 func NewWorker(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
-		Use:    WorkerCommand,
+		Use:    workerCommand,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return Work(os.Stdin, os.Stdout)
+			return work(os.Stdin, os.Stdout)
 		},
 	}
 }

@@ -29,8 +29,8 @@ const (
 	patience = 15 * time.Second
 )
 
-// Options says how to run the demo.
-type Options struct {
+// options says how to run the demo.
+type options struct {
 	// Redis is how to reach the server, without an address for one inside this
 	// process.
 	Redis connect.Settings
@@ -49,10 +49,10 @@ type Options struct {
 }
 
 var (
-	// ErrWrong says that the books of the demo do not add up.
-	ErrWrong = errors.New("the demo failed")
-	// ErrInterrupted says that the demo's context ended before the demo did.
-	ErrInterrupted = errors.New("interrupted")
+	// errWrong says that the books of the demo do not add up.
+	errWrong = errors.New("the demo failed")
+	// errInterrupted says that the demo's context ended before the demo did.
+	errInterrupted = errors.New("interrupted")
 )
 
 // piece is what is played: what the processes do, how the books are kept of what
@@ -90,7 +90,7 @@ type piece interface {
 
 // run is one run of the demo.
 type run struct {
-	opts   *Options
+	opts   *options
 	redis  *connect.Server
 	piece  piece
 	team   *team
@@ -101,10 +101,10 @@ type run struct {
 	second int            // progress was printed for
 }
 
-// Run runs the demo. It returns ErrWrong when two workers were ever inside, work
-// was lost or the order was, ErrInterrupted when ctx ended first, and other errors
+// runDemo runs the demo. It returns errWrong when two workers were ever inside, work
+// was lost or the order was, errInterrupted when ctx ended first, and other errors
 // when it could not run. No process outlives it.
-func Run(ctx context.Context, opts Options) error {
+func runDemo(ctx context.Context, opts options) error {
 	r := &run{opts: &opts, team: &team{reports: make(chan report, 64)}}
 	where := opts.Redis.String()
 	if opts.Redis.Address == "" {
@@ -154,7 +154,7 @@ func (r *run) play(ctx context.Context, where string) error {
 	r.team.dismiss(lastWords, func(rep report) { r.piece.apply(&rep) })
 	r.show(time.Now())
 	r.close()
-	if err != nil && !errors.Is(err, ErrInterrupted) {
+	if err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
 	if why := r.piece.failure(); why != "" {
@@ -164,7 +164,7 @@ func (r *run) play(ctx context.Context, where string) error {
 }
 
 // conclude prints the summary. err is how the watching ended: nil or
-// ErrInterrupted.
+// errInterrupted.
 func (r *run) conclude(err error) error {
 	lines, wrong, judgeErr := r.piece.judge(time.Since(r.began), err != nil)
 	if judgeErr != nil {
@@ -177,7 +177,7 @@ func (r *run) conclude(err error) error {
 		r.print("WRONG: " + w + ".")
 	}
 	if len(wrong) > 0 {
-		return ErrWrong
+		return errWrong
 	}
 	return err
 }
@@ -217,7 +217,7 @@ func (r *run) watch(ctx context.Context) error {
 				return nil
 			}
 		case <-ctx.Done():
-			return ErrInterrupted
+			return errInterrupted
 		}
 	}
 }

@@ -37,7 +37,7 @@ type member struct {
 // hire starts a worker process: program with the hidden command. It returns the
 // process's id.
 func (t *team) hire(program string, cfg *workerConfig) (pid int, err error) {
-	cmd := exec.Command(program, WorkerCommand)
+	cmd := exec.Command(program, workerCommand)
 	cmd.Args[0] = "redlatch" // for those who look at a list of processes
 	orders, err := cmd.StdinPipe()
 	if err != nil {

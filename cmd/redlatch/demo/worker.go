@@ -16,8 +16,8 @@ import (
 	"github.com/redlatch/redlatch/internal/connect"
 )
 
-// WorkerCommand is the hidden command that runs [Work].
-const WorkerCommand = "__demo-worker"
+// workerCommand is the hidden command that runs work.
+const workerCommand = "__demo-worker"
 
 // worker is one process of the demo.
 type worker struct {
@@ -27,16 +27,16 @@ type worker struct {
 	events chan *event
 }
 
-// Work is the program of a worker process. It takes its orders from in and
+// work is the program of a worker process. It takes its orders from in and
 // reports to out. It ends when it is told to, and at once when in ends.
-func Work(in io.Reader, out io.Writer) error {
+func work(in io.Reader, out io.Writer) error {
 	// Ctrl-C reaches the whole terminal; it is the parent's to deal with.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
 	w := &worker{events: make(chan *event, 64)}
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("%s is started by redlatch demo, not by hand", WorkerCommand)
+		return fmt.Errorf("%s is started by redlatch demo, not by hand", workerCommand)
 	}
 	if err := json.Unmarshal(first, &w.cfg); err != nil {
 		return err
