@@ -152,7 +152,7 @@ fuzz: ## Each fuzz target for FUZZTIME (10s)
 trials: setup ## What must never fail about redlatch run, TRIALS (200) times
 	REDLATCH_TRIALS=$(TRIALS) $(GO) test -race -count=1 -timeout 60m -v \
 		-run '^(TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires|TestKillingRedlatchKillsTheCommandAndItsChildren)$$' \
-		./cmd/redlatch
+		./cmd/redlatch/run
 
 soak: setup ## All tests COUNT (20) times with the race detector
 	for i in $$(seq $(COUNT)); do \

@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -64,7 +67,7 @@ func commands(t *testing.T) map[string]*cobra.Command {
 			}
 		}
 	}
-	add(newRoot())
+	add(cli.NewRoot(constructors...))
 	require.GreaterOrEqual(t, len(all), 5, "the commands were not found: the check itself is broken")
 	return all
 }
@@ -90,15 +93,15 @@ func flagsOf[F any](visit func(func(*F))) []cliFlag {
 }
 
 // sensible checks a line that says why nothing was done.
-func sensible(t *testing.T, got outcome, what string) {
+func sensible(t *testing.T, got program.Outcome, what string) {
 	t.Helper()
-	assert.NotZero(t, got.code, what)
-	assert.NotContains(t, got.stderr, "goroutine ", what) // a panic
-	assert.NotContains(t, got.stderr, "\x1b", what)
-	assert.NotContains(t, got.stderr, "sesame", what)
-	assert.True(t, utf8.ValidString(got.stderr), what)
-	assert.Less(t, len(got.stderr), 2*toldMost, what)
-	assert.True(t, strings.HasPrefix(got.stderr, "redlatch: "), "%s: %.200q", what, got.stderr)
+	assert.NotZero(t, got.Code, what)
+	assert.NotContains(t, got.Stderr, "goroutine ", what) // a panic
+	assert.NotContains(t, got.Stderr, "\x1b", what)
+	assert.NotContains(t, got.Stderr, "sesame", what)
+	assert.True(t, utf8.ValidString(got.Stderr), what)
+	assert.Less(t, len(got.Stderr), 2*sanitize.MaxMessage, what)
+	assert.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s: %.200q", what, got.Stderr)
 }
 
 // call makes the command line of one flag, for a server at which nobody is.
@@ -109,7 +112,7 @@ func call(path string, f cliFlag, value string) []string {
 
 func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
-	url, tried := nobody(t), 0
+	url, tried := program.Nobody(t), 0
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			kind := f.kind
@@ -117,23 +120,23 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 			for _, value := range badFlags[kind] {
 				got := inProcess(t, call(path, f, value))
 				require.Error(t, got, "%s --%s=%.40q", path, f.name, value)
-				line := legible(got.Error())
+				line := sanitize.Message(got.Error())
 				assert.Contains(t, line, "--"+f.name, "which flag?")
-				assert.Less(t, len(line), 2*toldMost)
+				assert.Less(t, len(line), 2*sanitize.MaxMessage)
 				assert.NotContains(t, line, "\x1b")
 				tried++
 			}
 		}
 	}
 	require.Greater(t, tried, 50)
-	sensible(t, finish(t, url, "run", "--wait="+longArg, "job", "--", "true"), "a long flag")
-	sensible(t, finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
+	sensible(t, program.Finish(t, url, "run", "--wait="+longArg, "job", "--", "true"), "a long flag")
+	sensible(t, program.Finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
 }
 
 // inProcess parses a command line as the program does, and runs nothing.
 func inProcess(t *testing.T, args []string) error {
 	t.Helper()
-	root := newRoot()
+	root := cli.NewRoot(constructors...)
 	c, rest, err := root.Find(args)
 	if err != nil {
 		return err
@@ -149,7 +152,7 @@ func inProcess(t *testing.T, args []string) error {
 // refused.
 func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	t.Parallel()
-	url := nobody(t)
+	url := program.Nobody(t)
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			for _, value := range worseFlags[f.kind] {
@@ -160,13 +163,13 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 				t.Run(what, func(t *testing.T) {
 					t.Parallel()
 					began := time.Now()
-					got := finish(t, url, call(path, f, value)...)
+					got := program.Finish(t, url, call(path, f, value)...)
 					sensible(t, got, what)
-					if strings.Contains(got.stderr, "cannot reach") {
-						assert.NotContains(t, got.stderr, "redlatch: redlatch", what)
-						assert.NotContains(t, got.stderr, "is outside", "%s: the server is not to blame", what)
+					if strings.Contains(got.Stderr, "cannot reach") {
+						assert.NotContains(t, got.Stderr, "redlatch: redlatch", what)
+						assert.NotContains(t, got.Stderr, "is outside", "%s: the server is not to blame", what)
 					}
-					assert.Less(t, time.Since(began), 2*soon)
+					assert.Less(t, time.Since(began), 2*program.Soon)
 				})
 			}
 		}
@@ -178,8 +181,8 @@ func needless(path, flag, value string) bool {
 	switch path {
 	case "serve", "demo":
 		// Without a server of others, how to reach it is not looked at; what comes of it
-		// otherwise is conn's to test.
-		if newRoot().PersistentFlags().Lookup(flag) != nil {
+		// otherwise is for the tests of connect.
+		if cli.NewRoot(constructors...).PersistentFlags().Lookup(flag) != nil {
 			return true
 		}
 		return flag == "addr" && value == "" // any port
@@ -191,10 +194,10 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Mini(t)
 	for path := range commands(t) {
-		got := finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
+		got := program.Finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
 		sensible(t, got, path+" with five arguments")
 		if usual[path] != nil {
-			sensible(t, finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
+			sensible(t, program.Finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
 		}
 		for _, text := range badTexts {
 			for i := range usual[path] {
@@ -204,9 +207,9 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 				args := append([]string(nil), usual[path]...)
 				args[i] = text
 				what := fmt.Sprintf("%s %.60q", path, args)
-				got := finish(t, srv.URL(), append(strings.Fields(path), args...)...)
-				if got.code == 0 || got.stderr == "" && got.stdout != "" { // a strange name is a name
-					assert.NotContains(t, got.stdout, "\x1b", what)
+				got := program.Finish(t, srv.URL(), append(strings.Fields(path), args...)...)
+				if got.Code == 0 || got.Stderr == "" && got.Stdout != "" { // a strange name is a name
+					assert.NotContains(t, got.Stdout, "\x1b", what)
 					continue
 				}
 				sensible(t, got, what)
@@ -227,8 +230,8 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, lines string) {
 		if err := inProcess(t, strings.Split(lines, "\n")); err != nil {
-			line := legible(err.Error())
-			require.LessOrEqual(t, len(line), 3*toldMost) // what cannot be shown takes three bytes
+			line := sanitize.Message(err.Error())
+			require.LessOrEqual(t, len(line), 3*sanitize.MaxMessage) // what cannot be shown takes three bytes
 			require.True(t, utf8.ValidString(line))
 			require.NotContains(t, line, "\x1b")
 		}

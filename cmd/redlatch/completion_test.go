@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/test/program"
 )
 
 // How a shell is told whether to offer files.
@@ -19,7 +22,7 @@ const (
 func offered(t *testing.T, words ...string) string {
 	t.Helper()
 	var out strings.Builder
-	root := newRoot()
+	root := cli.NewRoot(constructors...)
 	root.SetArgs(append([]string{"__complete"}, words...))
 	root.SetOut(&out)
 	root.SetErr(&strings.Builder{})
@@ -80,8 +83,23 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 		{[]string{"run", "job", "--", "cp", ""}, offersFiles},
 		{[]string{"run", "job", "--", "cp", "-"}, offersFiles},
 	} {
-		got := finish(t, nobody(t), append([]string{"__complete"}, c.words...)...)
-		require.Equal(t, 0, got.code)
-		require.Equal(t, c.want, got.stdout, "%q", c.words)
+		got := program.Finish(t, program.Nobody(t), append([]string{"__complete"}, c.words...)...)
+		require.Equal(t, 0, got.Code)
+		require.Equal(t, c.want, got.Stdout, "%q", c.words)
 	}
+}
+
+func TestCompletionIsThereForTheShellsThatPeopleUse(t *testing.T) {
+	t.Parallel()
+	for shell, says := range map[string]string{"bash": "__start_redlatch", "zsh": "#compdef redlatch", "fish": "complete -c redlatch"} {
+		got := program.Finish(t, program.Nobody(t), "completion", shell)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Contains(t, got.Stdout, says)
+	}
+	got := program.Finish(t, program.Nobody(t), "__complete", "do")
+	require.Contains(t, got.Stdout, "doctor\tExamine a server")
+	got = program.Finish(t, program.Nobody(t), "__complete", "run", "--on")
+	require.Contains(t, got.Stdout, "--on-lost\t")
+	got = program.Finish(t, program.Nobody(t), "__complete", "run", "--on-lost", "")
+	require.Contains(t, got.Stdout, "term\nkill\nignore\n")
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -82,14 +83,14 @@ func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {
 		{"redis://", []string{"--tls-ca", cert, "--tls-server-name", "redis.example", "--tls-cert", cert, "--tls-key", key}, ""},
 		{"redis://", []string{"--tls-insecure-skip-verify", "--tls-cert", cert, "--tls-key", key}, ""},
 	} {
-		got := finish(t, c.url+address, append(c.flags, "status", "x")...)
+		got := program.Finish(t, c.url+address, append(c.flags, "status", "x")...)
 		if c.says == "" {
-			require.Equal(t, outcome{0, "lock \"x\" is free\n", ""}, got, "%v", c.flags)
+			require.Equal(t, program.Outcome{Code: 0, Stdout: "lock \"x\" is free\n", Stderr: ""}, got, "%v", c.flags)
 			continue
 		}
-		require.Equal(t, 1, got.code, "%v", c.flags)
-		oneLine(t, got.stderr)
-		require.Contains(t, got.stderr, c.says, "%v", c.flags)
+		require.Equal(t, 1, got.Code, "%v", c.flags)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says, "%v", c.flags)
 	}
 }
 
@@ -121,25 +122,25 @@ func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
 		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "has no password in it"},
 	} {
 		env := append([]string{"REDIS_URL=redis://" + s.Addr(), "REDIS_PASSWORD="}, c.env...)
-		got := startWith(t, env, append(c.flags, "status", "x")...).outcome(2 * soon)
+		got := program.StartWith(t, env, append(c.flags, "status", "x")...).Outcome(2 * program.Soon)
 		if c.says == "" {
-			require.Equal(t, outcome{0, "lock \"x\" is free\n", ""}, got, c.what)
+			require.Equal(t, program.Outcome{Code: 0, Stdout: "lock \"x\" is free\n", Stderr: ""}, got, c.what)
 			continue
 		}
-		require.Equal(t, 1, got.code, c.what)
-		oneLine(t, got.stderr)
-		require.Contains(t, got.stderr, c.says, c.what)
-		require.NotContains(t, got.stderr, "sesame", c.what)
+		require.Equal(t, 1, got.Code, c.what)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says, c.what)
+		require.NotContains(t, got.Stderr, "sesame", c.what)
 	}
 }
 
 func TestPasswordInAnArgumentCostsAWarningThatDoesNotRepeatIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("sesame"))
-	got := finish(t, "redis://elsewhere.invalid", "--redis", s.URL(), "status", "x")
-	require.Equal(t, 0, got.code, got.stderr)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "everybody on this machine can read the password in --redis; put it in REDIS_PASSWORD")
-	require.NotContains(t, got.stderr, "sesame")
-	require.Empty(t, finish(t, s.URL(), "status", "x").stderr, "REDIS_URL is nobody else's to read")
+	got := program.Finish(t, "redis://elsewhere.invalid", "--redis", s.URL(), "status", "x")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "everybody on this machine can read the password in --redis; put it in REDIS_PASSWORD")
+	require.NotContains(t, got.Stderr, "sesame")
+	require.Empty(t, program.Finish(t, s.URL(), "status", "x").Stderr, "REDIS_URL is nobody else's to read")
 }

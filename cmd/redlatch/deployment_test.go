@@ -12,9 +12,13 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
+
+// notAcquired is the exit code of run without the lock.
+const notAcquired = 124
 
 // spread are locks with labelled holders on each master of a cluster.
 type spread struct {
@@ -48,9 +52,9 @@ func newSpread(t *testing.T) *spread {
 // ok runs redlatch on the cluster, to an end without errors.
 func (s *spread) ok(t *testing.T, args ...string) string {
 	t.Helper()
-	got := finish(t, s.url, args...)
-	require.Equal(t, 0, got.code, "%v: %s", args, got.stderr)
-	return got.stdout
+	got := program.Finish(t, s.url, args...)
+	require.Equal(t, 0, got.Code, "%v: %s", args, got.Stderr)
+	return got.Stdout
 }
 
 // TestCommandsOnACluster is one story: clusters are dear.
@@ -65,9 +69,9 @@ func TestCommandsOnACluster(t *testing.T) {
 	s.watchPattern(t)
 	s.doctor(t)
 	require.Contains(t, s.ok(t, "bench", "--duration", "1s"), "redis-cluster://")
-	got := finish(t, s.url, "demo", "--redis", s.url)
-	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, "the demo has one server")
+	got := program.Finish(t, s.url, "demo", "--redis", s.url)
+	require.Equal(t, 1, got.Code)
+	require.Contains(t, got.Stderr, "the demo has one server")
 	s.run(t)
 }
 
@@ -88,14 +92,14 @@ func (s *spread) status(t *testing.T) {
 		require.Contains(t, text, s.id)
 		require.Contains(t, text, "billing-7")
 	}
-	got := finish(t, s.url, "status", redistest.Key(t)+"}x{")
-	require.Equal(t, 1, got.code)
-	oneLine(t, got.stderr)
+	got := program.Finish(t, s.url, "status", redistest.Key(t)+"}x{")
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
 	text := redistest.Key(t)
 	s.c.DoAt(t, text, "SET", text, "no lock")
-	got = finish(t, s.url, "status", text)
-	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, "holds a string")
+	got = program.Finish(t, s.url, "status", text)
+	require.Equal(t, 1, got.Code)
+	require.Contains(t, got.Stderr, "holds a string")
 }
 
 // evict takes a dead waiter out, and tells of one that waits as for a plain lock.
@@ -119,21 +123,21 @@ func (s *spread) unlock(t *testing.T) {
 func (s *spread) watch(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
-	p := start(t, s.url, "watch", "--json", name)
-	toEvent(p, `"event":"free"`)
+	p := program.Start(t, s.url, "watch", "--json", name)
+	program.ToEvent(p, `"event":"free"`)
 	s.lockFor(t, name, 1500*time.Millisecond)
-	toEvent(p, `"event":"taken"`)
-	require.Contains(t, p.line(), `"event":"released"`, "a message said so")
-	require.NoError(t, p.cmd.Process.Signal(interrupt))
-	require.Equal(t, codeInterrupted, p.code())
+	program.ToEvent(p, `"event":"taken"`)
+	require.Contains(t, p.Line(), `"event":"released"`, "a message said so")
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	require.Equal(t, program.CodeInterrupted, p.Code())
 }
 
 func (s *spread) watchPattern(t *testing.T) {
 	t.Helper()
-	p := start(t, s.url, "watch", s.names[0]+"*")
-	toEvent(p, "held")
-	require.NoError(t, p.cmd.Process.Signal(interrupt))
-	require.Equal(t, codeInterrupted, p.code())
+	p := program.Start(t, s.url, "watch", s.names[0]+"*")
+	program.ToEvent(p, "held")
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	require.Equal(t, program.CodeInterrupted, p.Code())
 }
 
 // lockFor has a lock for so long.
@@ -170,9 +174,9 @@ func (s *spread) doctor(t *testing.T) {
 	require.Contains(t, found["plain rights"], "user default has all that plain locks need")
 	require.NotContains(t, found["eviction"], "127.0.0.1", "it is the same everywhere")
 
-	got := finish(t, odd.URL(), "doctor")
-	require.Equal(t, 2, got.code)
-	require.Contains(t, strings.Join(strings.Fields(got.stdout), " "), "Name the cluster: redis-cluster://")
+	got := program.Finish(t, odd.URL(), "doctor")
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, strings.Join(strings.Fields(got.Stdout), " "), "Name the cluster: redis-cluster://")
 }
 
 // run lets one in at a time, and ends the command when the master of the lock is gone.
@@ -180,15 +184,15 @@ func (s *spread) doctor(t *testing.T) {
 func (s *spread) run(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
-	p := start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", stubborn)
-	require.Equal(t, "up", p.line())
-	got := finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
-	require.Equal(t, codeConflict, got.code)
-	require.Empty(t, got.stdout)
+	p := program.Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", program.Stubborn)
+	require.Equal(t, "up", p.Line())
+	got := program.Finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
+	require.Equal(t, notAcquired, got.Code)
+	require.Empty(t, got.Stdout)
 	s.c.Owner(t, name).Kill()
-	require.Empty(t, p.rest())
-	require.Equal(t, 125, p.code())
-	require.Contains(t, p.stderr.String(), "was lost")
+	require.Empty(t, p.Rest())
+	require.Equal(t, 125, p.Code())
+	require.Contains(t, p.Stderr.String(), "was lost")
 }
 
 // TestCommandsOnAMasterOfSentinels is one story: sets of Sentinels are dear.
@@ -197,14 +201,14 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 	set := redistest.StartSentinels(t, 20*time.Second)
 	url := "redis-sentinel://" + strings.Join(set.Addrs(), ",") + "/" + redistest.MasterName
 	name := redistest.Key(t)
-	p := start(t, url, "run", "--at-least", "1ms", name, "--", "sh", "-c", polite)
-	require.Equal(t, "up", p.line())
+	p := program.Start(t, url, "run", "--at-least", "1ms", name, "--", "sh", "-c", program.Polite)
+	require.Equal(t, "up", p.Line())
 	for _, c := range []struct {
 		args []string
 		code int
 		says string
 	}{
-		{[]string{"run", "--try", name, "--", "echo"}, codeConflict, "is held by somebody else"},
+		{[]string{"run", "--try", name, "--", "echo"}, notAcquired, "is held by somebody else"},
 		{[]string{"status", name}, 0, name},
 		{[]string{"list"}, 0, name},
 		{[]string{"watch", "--for", "1s", name}, 0, "held"},
@@ -213,13 +217,13 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		{[]string{"bench", "--duration", "1s"}, 0, "hand-overs"},
 		{[]string{"unlock", "--force", "--even-if-alive", "--yes", name}, 0, name},
 	} {
-		got := finish(t, url, c.args...)
-		require.Equal(t, c.code, got.code, "%v: %s", c.args, got.stderr)
-		require.Contains(t, got.stdout+got.stderr, c.says, c.args)
+		got := program.Finish(t, url, c.args...)
+		require.Equal(t, c.code, got.Code, "%v: %s", c.args, got.Stderr)
+		require.Contains(t, got.Stdout+got.Stderr, c.says, c.args)
 	}
-	require.Equal(t, "term", p.line(), "it has lost the lock")
-	got := finish(t, url+"s", "status", name)
-	require.Equal(t, 1, got.code)
-	oneLine(t, got.stderr)
-	require.Contains(t, got.stderr, "No such master with that name. Name the master as its Sentinels do")
+	require.Equal(t, "term", p.Line(), "it has lost the lock")
+	got := program.Finish(t, url+"s", "status", name)
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "No such master with that name. Name the master as its Sentinels do")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -93,13 +94,13 @@ func (s *scene) queueBehind(t *testing.T, doomed *javaClient, name string, next 
 func (q *deadHead) last(t *testing.T, want int) (owner string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		queue := queueOf(t, q.server, q.name)
+		queue := program.QueueOf(t, q.server, q.name)
 		if len(queue) != want {
 			return false
 		}
 		owner = queue[want-1]
 		return q.listens(t, owner)
-	}, 2*soon, pollEvery)
+	}, 2*program.Soon, program.PollEvery)
 	return owner
 }
 
@@ -133,7 +134,7 @@ func (q *deadHead) waitOurs(t *testing.T) {
 		case g := <-granted:
 			require.NoError(t, g.hold.Unlock())
 			return g.at
-		case <-time.After(soon):
+		case <-time.After(program.Soon):
 			require.FailNow(t, "the next in the queue still waits", q.name)
 			return time.Time{}
 		}
@@ -147,7 +148,7 @@ func (q *deadHead) waitJava(t *testing.T) {
 	call := q.java.begin(about.With(peer.Command{"op": "lock"}))
 	q.next = func(t *testing.T) time.Time {
 		t.Helper()
-		reply, err := call.Wait(soon)
+		reply, err := call.Wait(program.Soon)
 		require.NoError(t, err, "the next in the queue still waits: %s", q.name)
 		q.java.do(t, about.With(peer.Command{"op": "unlock"}))
 		return reply.Ended()
@@ -157,31 +158,36 @@ func (q *deadHead) waitJava(t *testing.T) {
 // dies holds that the first in the queue is gone, and has left its place behind.
 func (q *deadHead) dies(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return !q.listens(t, q.owner) }, soon, pollEvery)
-	require.Equal(t, q.owner, queueOf(t, q.server, q.name)[0])
+	require.Eventually(t, func() bool { return !q.listens(t, q.owner) }, program.Soon, program.PollEvery)
+	require.Equal(t, q.owner, program.QueueOf(t, q.server, q.name)[0])
 }
 
 // named holds that status names the dead.
 func named(t *testing.T, what string, queues [evictTries]*deadHead) {
 	t.Helper()
-	var told [evictTries]*program
+	var told [evictTries]*program.Process
 	for i, q := range queues {
 		args := []string{"status", q.name}
 		if i > 0 {
 			args = append(args, "--json")
 		}
-		told[i] = start(t, q.server.URL(), args...)
+		told[i] = program.Start(t, q.server.URL(), args...)
 	}
 	for i, q := range queues {
-		text := told[i].outcome(2 * soon).stdout
+		text := told[i].Outcome(2 * program.Soon).Stdout
 		if i == 0 {
-			require.Contains(t, words(text), "note the first in the queue, "+q.owner+" (Redisson), has had no subscriber for ")
+			require.Contains(t, program.Words(text), "note the first in the queue, "+q.owner+" (Redisson), has had no subscriber for ")
 			q.show(t, "status-"+what, text)
 			continue
 		}
-		var as queueStatus
+		var as struct {
+			Queue []struct {
+				DeadlineMillis *int64 `json:"deadline_in_ms"`
+			}
+			Why *struct{ Reason, Owner string } `json:"why_free"`
+		}
 		require.NoError(t, json.Unmarshal([]byte(text), &as))
-		require.Equal(t, whyAbsent, as.Why.Reason)
+		require.Equal(t, "no_subscriber", as.Why.Reason)
 		require.Equal(t, q.owner, as.Why.Owner)
 		require.Greater(t, *as.Queue[0].DeadlineMillis, time.Minute.Milliseconds())
 		if i == 1 {
@@ -197,14 +203,14 @@ func (q *deadHead) evict(t *testing.T, file string, i int) time.Duration {
 	if i == 1 {
 		args, file = append(args, "--json"), file+".json"
 	}
-	require.Equal(t, q.owner, queueOf(t, q.server, q.name)[0])
-	require.False(t, exists(t, q.server, q.name), "the lock was taken although a dead one is first")
-	got := finish(t, q.server.URL(), args...)
+	require.Equal(t, q.owner, program.QueueOf(t, q.server, q.name)[0])
+	require.False(t, program.Exists(t, q.server, q.name), "the lock was taken although a dead one is first")
+	got := program.Finish(t, q.server.URL(), args...)
 	over := time.Now()
-	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, 0, got.Code, got.Stderr)
 	took := q.next(t).Sub(over)
 	if i < 2 {
-		q.show(t, file, got.stdout)
+		q.show(t, file, got.Stdout)
 	}
 	return took
 }
@@ -212,12 +218,12 @@ func (q *deadHead) evict(t *testing.T, file string, i int) time.Duration {
 // evictHeld takes the dead one out before the lock is free.
 func (q *deadHead) evictHeld(t *testing.T) {
 	t.Helper()
-	got := finish(t, q.server.URL(), "status", q.name)
-	require.Contains(t, got.stdout, "      1  "+q.owner, got.stderr)
-	require.Contains(t, got.stdout, "\n         subscribed no, Redisson\n")
-	got = finish(t, q.server.URL(), "evict", q.name, q.owner)
-	require.Equal(t, 0, got.code, got.stderr)
-	q.show(t, "evict-held", got.stdout)
+	got := program.Finish(t, q.server.URL(), "status", q.name)
+	require.Contains(t, got.Stdout, "      1  "+q.owner, got.Stderr)
+	require.Contains(t, got.Stdout, "\n         subscribed no, Redisson\n")
+	got = program.Finish(t, q.server.URL(), "evict", q.name, q.owner)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	q.show(t, "evict-held", got.Stdout)
 	require.NoError(t, q.free())
 	freed := time.Now()
 	took := q.next(t).Sub(freed)

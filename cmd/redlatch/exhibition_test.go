@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
 )
 
 // tellsOfNoLock are the commands that show no lock of anybody else's, and why. All
@@ -36,11 +38,11 @@ func (s *scene) show(t *testing.T, file, text string) {
 	if strings.HasSuffix(file, ".json") {
 		format = "JSON"
 	} else {
-		fits(t, text)
+		program.Fits(t, text)
 	}
 	s.exhibition.note(command, format, "Redlatch's", text, goID.String())
 	s.exhibition.note(command, format, "Redisson's", text, s.ids...)
-	golden(t, file, text, s.ids...)
+	program.Golden(t, file, text, s.ids...)
 }
 
 // note takes a text in that tells of a lock of one of the clients given, or does not.
@@ -73,8 +75,8 @@ func (e *exhibition) missing(t *testing.T) (all []string) {
 				}
 			}
 		case c.Flags().Lookup("json") != nil:
-			require.FileExists(t, filepath.Join("testdata", path+".golden"))
-			require.FileExists(t, filepath.Join("testdata", path+".json.golden"))
+			require.FileExists(t, filepath.Join(path, "testdata", path+".golden"))
+			require.FileExists(t, filepath.Join(path, "testdata", path+".json.golden"))
 		}
 	}
 	for path := range tellsOfNoLock {
@@ -131,12 +133,12 @@ func TestACommandThatNobodyHasSeenIsMissed(t *testing.T) {
 	for _, command := range []string{"evict", "list", "status", "unlock", "watch"} {
 		for _, format := range []string{"text", "JSON"} {
 			e.note(command, format, "Redlatch's", "of "+goID.String()+":1", goID.String())
-			e.note(command, format, "Redisson's", "of 0b8f3a11:57", otherJavaID, javaID)
+			e.note(command, format, "Redisson's", "of 0b8f3a11:57", program.OtherJavaID, program.JavaID)
 		}
 	}
 	require.Empty(t, e.missing(t))
 	evict := shownOf("evict", "JSON", "Redisson's")
 	delete(e.shown, evict)
-	e.note("evict", "JSON", "Redisson's", "of 0000000b:57", javaID)
+	e.note("evict", "JSON", "Redisson's", "of 0000000b:57", program.JavaID)
 	require.Equal(t, []string{evict}, e.missing(t))
 }

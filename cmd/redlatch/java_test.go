@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -46,7 +47,7 @@ func newJavaClient(t *testing.T, p *peer.Peer, s redistest.Target, settings peer
 	var hello struct{ ID string }
 	require.NoError(t, j.do(t, peer.Command{"op": "client", "addresses": []string{s.URL()}}.With(settings)).Into(&hello))
 	j.id = hello.ID
-	t.Cleanup(func() { _, _ = j.begin(peer.Command{"op": "shutdown"}).Wait(2 * soon) })
+	t.Cleanup(func() { _, _ = j.begin(peer.Command{"op": "shutdown"}).Wait(2 * program.Soon) })
 	return j
 }
 
@@ -58,7 +59,7 @@ func (j *javaClient) begin(c peer.Command) *peer.Call {
 // do runs an operation, which must not throw.
 func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
 	t.Helper()
-	reply, err := j.begin(c).Wait(2 * soon)
+	reply, err := j.begin(c).Wait(2 * program.Soon)
 	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Complaints())
 	return reply
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -35,38 +36,38 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 	t.Parallel()
 	s, url := onlooker(t)
 	const name = "app:billing-run"
-	queued(t, s, name, redisson, time.Hour)
-	listening(t, s, name, redisson)
-	s.Do(t, "HSET", name, someOwner, 1)
-	s.Do(t, "SET", label.Key(goID), labelText)
-	queued(t, s, name, goID.String()+":1", time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Listen(t, s, name, program.RedissonOwner)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	s.Do(t, "SET", label.Key(goID), program.LabelText)
+	program.Enqueue(t, s, name, goID.String()+":1", time.Hour)
 
-	queued(t, s, "app:stuck", redisson, time.Hour)
-	s.Do(t, "HSET", "app:books", "mode", "read", redisson, 1)
-	got := finish(t, url, "list")
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Empty(t, got.stderr)
-	require.Regexp(t, name+` +fair +Redlatch 00000001:7 +1 +none +2\n`, got.stdout)
-	require.Regexp(t, `app:books +r/w +Redisson 0b8f3a11:57 +1 +none +-\n`, got.stdout)
-	require.Regexp(t, `app:stuck +fair +free +- +- +1\n  next   Redisson 0b8f3a11:57\n`, got.stdout)
-	got = finish(t, url, "status", name)
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Contains(t, got.stdout, "subscribed yes, Redisson")
-	require.Contains(t, got.stdout, "subscribed no, Redlatch")
-	require.Contains(t, words(got.stdout), `label "`+labelText+`"`)
+	program.Enqueue(t, s, "app:stuck", program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", "app:books", "mode", "read", program.RedissonOwner, 1)
+	got := program.Finish(t, url, "list")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Empty(t, got.Stderr)
+	require.Regexp(t, name+` +fair +Redlatch 00000001:7 +1 +none +2\n`, got.Stdout)
+	require.Regexp(t, `app:books +r/w +Redisson 0b8f3a11:57 +1 +none +-\n`, got.Stdout)
+	require.Regexp(t, `app:stuck +fair +free +- +- +1\n  next   Redisson 0b8f3a11:57\n`, got.Stdout)
+	got = program.Finish(t, url, "status", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "subscribed yes, Redisson")
+	require.Contains(t, got.Stdout, "subscribed no, Redlatch")
+	require.Contains(t, program.Words(got.Stdout), `label "`+program.LabelText+`"`)
 	s.Do(t, "RPUSH", "app:list", "x")
-	require.Contains(t, finish(t, url, "status", "app:list").stderr, "holds a list")
+	require.Contains(t, program.Finish(t, url, "status", "app:list").Stderr, "holds a list")
 
 	for _, pattern := range []string{name, "app:*"} {
-		p := start(t, url, "watch", "--json", pattern)
-		events(p, "held")
+		p := program.Start(t, url, "watch", "--json", pattern)
+		program.Events(p, "held")
 		s.Do(t, "PUBLISH", "redisson_lock__channel:{"+name+"}", "0")
-		s.Do(t, "PUBLISH", "redisson_lock__channel:{"+name+"}:"+redisson, "0")
-		told := events(p, "woken")
+		s.Do(t, "PUBLISH", "redisson_lock__channel:{"+name+"}:"+program.RedissonOwner, "0")
+		told := program.Events(p, "woken")
 		require.Equal(t, name, told[len(told)-1]["name"])
-		require.NoError(t, p.cmd.Process.Signal(interrupt))
-		got := p.outcome(soon)
-		require.Equal(t, codeInterrupted, got.code)
-		require.Empty(t, got.stderr)
+		require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+		got := p.Outcome(program.Soon)
+		require.Equal(t, program.CodeInterrupted, got.Code)
+		require.Empty(t, got.Stderr)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -26,14 +27,14 @@ func (s *scene) testListAndStatus(t *testing.T) {
 func (s *scene) testList(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	got := finish(t, s.server.URL(), "list")
-	require.Equal(t, 0, got.code, got.stderr)
-	require.Empty(t, got.stderr)
-	s.show(t, "list", got.stdout)
+	got := program.Finish(t, s.server.URL(), "list")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Empty(t, got.Stderr)
+	s.show(t, "list", got.Stdout)
 
-	got = finish(t, s.server.URL(), "list", "--json")
-	require.Equal(t, 0, got.code, got.stderr)
-	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	got = program.Finish(t, s.server.URL(), "list", "--json")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 	slices.Sort(lines) // they come as they are found
 	s.show(t, "list.json", strings.Join(lines, "\n")+"\n")
 }
@@ -42,12 +43,12 @@ func (s *scene) testStatus(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	for _, name := range []string{"orders:42", "nightly-report", "billing-run", "stuck", "books"} {
-		got := finish(t, s.server.URL(), "status", name)
-		require.Equal(t, 0, got.code, got.stderr)
+		got := program.Finish(t, s.server.URL(), "status", name)
+		require.Equal(t, 0, got.Code, got.Stderr)
 		file := "status-" + strings.ReplaceAll(name, ":", "-")
-		s.show(t, file, got.stdout)
-		got = finish(t, s.server.URL(), "status", "--json", name)
-		s.show(t, file+".json", firstFor.ReplaceAllString(got.stdout, `"$1": 1000`))
+		s.show(t, file, got.Stdout)
+		got = program.Finish(t, s.server.URL(), "status", "--json", name)
+		s.show(t, file+".json", firstFor.ReplaceAllString(got.Stdout, `"$1": 1000`))
 	}
 }
 
@@ -57,13 +58,13 @@ func (s *scene) testRenewals(t *testing.T) {
 	s.java.lock(t, "plain", "fixed", 30*time.Second)
 	_, err := rlock.New(s.client, "ours").Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
 	require.NoError(t, err)
-	fixed := start(t, s.server.URL(), "status", "--for", "15s", "fixed")
-	renewed := start(t, s.server.URL(), "status", "--for", "15s", "renewed")
-	got := finish(t, s.server.URL(), "status", "--for", "10s", "ours")
-	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.stdout)
-	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, renewed.outcome(2*soon).stdout)
+	fixed := program.Start(t, s.server.URL(), "status", "--for", "15s", "fixed")
+	renewed := program.Start(t, s.server.URL(), "status", "--for", "15s", "renewed")
+	got := program.Finish(t, s.server.URL(), "status", "--for", "10s", "ours")
+	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.Stdout)
+	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, renewed.Outcome(2*program.Soon).Stdout)
 	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`,
-		fixed.outcome(2*soon).stdout)
+		fixed.Outcome(2*program.Soon).Stdout)
 }
 
 // testWatch lets both kinds of clients take a lock in turn.
@@ -71,12 +72,12 @@ func (s *scene) testWatch(t *testing.T) {
 	t.Helper()
 	const name = "nightly-report"
 	s.java.lock(t, "plain", name, time.Hour)
-	people := start(t, s.server.URL(), "watch", name)
-	programs := start(t, s.server.URL(), "watch", "--json", "night*")
+	people := program.Start(t, s.server.URL(), "watch", name)
+	programs := program.Start(t, s.server.URL(), "watch", "--json", "night*")
 	var told, lines []string
 	next := func() {
-		told = append(told, people.line())
-		lines = append(lines, programs.line())
+		told = append(told, people.Line())
+		lines = append(lines, programs.Line())
 	}
 	next() // held
 	got := make(chan *rlock.Hold, 1)
@@ -89,12 +90,12 @@ func (s *scene) testWatch(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return slices.Contains(s.server.Channels(t), codec.LockChannel(name))
-	}, soon, 10*time.Millisecond)
+	}, program.Soon, 10*time.Millisecond)
 	s.java.unlock(t, "plain", name)
 	hold := <-got
 	require.NotNil(t, hold)
-	require.Contains(t, handedOver(people), "Redlatch 000000aa:")
-	require.Contains(t, handedOver(programs), hold.Owner().String())
+	require.Contains(t, program.HandedOver(people), "Redlatch 000000aa:")
+	require.Contains(t, program.HandedOver(programs), hold.Owner().String())
 	require.NoError(t, hold.Unlock())
 	next() // released
 	s.java.lock(t, "plain", name, 3*time.Second)
@@ -102,8 +103,8 @@ func (s *scene) testWatch(t *testing.T) {
 	next() // expired
 	s.show(t, "watch", strings.Join(told, "\n")+"\n")
 	s.show(t, "watch.json", strings.Join(lines, "\n")+"\n")
-	require.NoError(t, people.cmd.Process.Signal(interrupt))
-	require.Equal(t, outcome{codeInterrupted, "", ""}, people.outcome(soon))
+	require.NoError(t, people.Cmd.Process.Signal(program.Interrupt))
+	require.Equal(t, program.Outcome{Code: program.CodeInterrupted, Stdout: "", Stderr: ""}, people.Outcome(program.Soon))
 }
 
 // testWatchFair lets a Java thread wait for a fair lock, and get it.
@@ -111,23 +112,23 @@ func (s *scene) testWatchFair(t *testing.T) {
 	t.Helper()
 	const name = "billing-run"
 	s.java.lock(t, "fair", name, 30*time.Minute)
-	people := start(t, s.server.URL(), "watch", "--for", "60s", "bill*")
-	programs := start(t, s.server.URL(), "watch", "--for", "60s", "--json", "bill*")
-	told, lines := []string{people.line()}, []string{programs.line()} // held
+	people := program.Start(t, s.server.URL(), "watch", "--for", "60s", "bill*")
+	programs := program.Start(t, s.server.URL(), "watch", "--for", "60s", "--json", "bill*")
+	told, lines := []string{people.Line()}, []string{programs.Line()} // held
 	waiter := s.java.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": "second", "lease": time.Hour.Milliseconds()})
-	told = append(told, toEvent(people, "queued")...)
-	lines = append(lines, toEvent(programs, "queued")...)
+	told = append(told, program.ToEvent(people, "queued")...)
+	lines = append(lines, program.ToEvent(programs, "queued")...)
 	s.java.unlock(t, "fair", name)
-	_, err := waiter.Wait(soon)
+	_, err := waiter.Wait(program.Soon)
 	require.NoError(t, err)
 	number := numberOf(t, told[len(told)-1])
 	waiting := fmt.Sprintf("Redisson %s:%s", s.java.id[28:], number)
-	told, lines = append(told, people.line()), append(lines, programs.line()) // woken
+	told, lines = append(told, people.Line()), append(lines, programs.Line()) // woken
 	require.Contains(t, told[len(told)-1], "woken     "+waiting)
-	require.Contains(t, handedOver(people), waiting)
-	require.Contains(t, handedOver(programs), s.java.id+":"+number)
+	require.Contains(t, program.HandedOver(people), waiting)
+	require.Contains(t, program.HandedOver(programs), s.java.id+":"+number)
 	s.java.do(t, peer.Command{"op": "unlock", "kind": "fair", "name": name, "thread": "second"})
-	told, lines = append(told, people.line()), append(lines, programs.line())
+	told, lines = append(told, people.Line()), append(lines, programs.Line())
 	s.show(t, "watch-fair", strings.Join(told, "\n")+"\n")
 	s.show(t, "watch-fair.json", strings.Join(lines, "\n")+"\n")
 }
@@ -140,12 +141,12 @@ func (s *scene) testRun(t *testing.T) {
 	require.NoError(t, err)
 	said := ""
 	for _, name := range []string{"nightly-report", "orders:42"} {
-		got := finish(t, s.server.URL(), "run", "--try", name, "--", "echo", "never")
-		require.Equal(t, 124, got.code, got.stderr)
-		require.Empty(t, got.stdout)
-		said += got.stderr
+		got := program.Finish(t, s.server.URL(), "run", "--try", name, "--", "echo", "never")
+		require.Equal(t, 124, got.Code, got.Stderr)
+		require.Empty(t, got.Stdout)
+		said += got.Stderr
 	}
-	golden(t, "run-held", said)
+	program.Golden(t, "run-held", said)
 }
 
 // numberOf returns the number of the thread that a line is about.
@@ -155,3 +156,6 @@ func numberOf(t *testing.T, line string) string {
 	require.NotNil(t, m, line)
 	return m[1]
 }
+
+// firstFor finds how long something was looked at.
+var firstFor = regexp.MustCompile(`"(first_for_ms|no_subscriber_for_ms)": \d+`)

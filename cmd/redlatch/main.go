@@ -5,100 +5,33 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"runtime/debug"
-	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/redlatch/redlatch/cmd/redlatch/bench"
+	"github.com/redlatch/redlatch/cmd/redlatch/demo"
+	"github.com/redlatch/redlatch/cmd/redlatch/doctor"
+	"github.com/redlatch/redlatch/cmd/redlatch/evict"
+	"github.com/redlatch/redlatch/cmd/redlatch/list"
+	"github.com/redlatch/redlatch/cmd/redlatch/run"
+	"github.com/redlatch/redlatch/cmd/redlatch/serve"
+	"github.com/redlatch/redlatch/cmd/redlatch/status"
+	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
+	"github.com/redlatch/redlatch/cmd/redlatch/watch"
+	"github.com/redlatch/redlatch/internal/cli"
 )
 
-func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
-
-// programName stands before what is told of what went wrong. The library's errors begin
-// so, too.
-const programName = "redlatch: "
-
-// exitError is an error with the exit code that it leads to.
-type exitError struct {
-	code int
-	err  error // what to tell; nil when nothing needs saying
+// constructors make the commands, the hidden ones among them.
+var constructors = []cli.Constructor{
+	bench.New,
+	demo.New, demo.NewWorker,
+	doctor.New,
+	evict.New,
+	list.New,
+	run.New, run.NewGuard,
+	serve.New,
+	status.New,
+	unlock.New,
+	watch.New,
 }
 
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-func exitf(code int, format string, args ...any) error {
-	return &exitError{code: code, err: fmt.Errorf(format, args...)}
-}
-
-// execute runs the command line and returns the exit code.
-func execute(ctx context.Context, args []string) int {
-	root := newRoot()
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	code, exit := 1, (*exitError)(nil)
-	if errors.As(err, &exit) {
-		code = exit.code
-		if exit.err == nil {
-			return code
-		}
-	}
-	say(os.Stderr, "%s", legible(unprefixed(err.Error())))
-	return code
-}
-
-func newRoot() *cobra.Command {
-	g := &globals{}
-	root := &cobra.Command{
-		Use:   "redlatch",
-		Short: "Redisson-compatible locks from the shell",
-		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
-for one lock on one Redis or Valkey.
-
-The exit code is 0 when all went well and 1 when not, unless the help of a
-command says otherwise, and 128+n when signal n ended it: 130 for SIGINT
-(Ctrl-C), 143 for SIGTERM.`,
-		Example: `  redlatch demo                                # see it work, no Redis needed
-  redlatch run nightly-report -- ./report.sh   # run a command under a lock
-  redlatch run --try import -- ./import.sh     # or not at all if it is held
-  redlatch status nightly-report               # who holds it, and for how long
-  redlatch doctor                              # is the server good for locks?`,
-		Version:       version(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.SetVersionTemplate("{{.Version}}\n")
-	// Flags fit a terminal of 80 columns, too.
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
-	g.register(root)
-	offersNoFiles(root)
-	root.AddCommand(newRun(g), newStatus(g), newEvict(g), newUnlock(g), newDoctor(g), newBench(g), newServe(), newDemo(g), newGuard(), newWorker())
-	root.AddCommand(newList(g), newWatch(g))
-	return root
-}
-
-// version tells what this program was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "redlatch, version unknown"
-	}
-	text := "redlatch " + info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			text += " (" + s.Value[:12] + ")"
-		}
-	}
-	return text + " " + info.GoVersion
-}
+func main() { os.Exit(cli.Execute(context.Background(), os.Args[1:], constructors...)) }

@@ -12,13 +12,11 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-// labelText is the label of the scene's client of Redlatch.
-const labelText = "billing@host-3 pid 812"
 
 // goID is the id of the scene's client of Redlatch.
 var goID = uuid.MustParse("0193e6c0-6f00-7000-8000-0000000000aa")
@@ -39,7 +37,7 @@ func newScene(t *testing.T, e *exhibition, p *peer.Peer) *scene {
 	s := &scene{exhibition: e, server: redistest.Start(t)}
 	var err error
 	s.client, err = redlatch.Open(t.Context(), s.server.URL(), redlatch.WithClientID(goID),
-		redlatch.WithLabel(labelText), redlatch.WithObserver(s))
+		redlatch.WithLabel(program.LabelText), redlatch.WithObserver(s))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.client.Close()) })
 	s.java = s.newJava(t, p, nil)
@@ -80,7 +78,7 @@ func (s *scene) furnish(t *testing.T) {
 	s.java.lock(t, "plain", "nightly-report", time.Hour)
 	s.java.lock(t, "fair", "billing-run", time.Hour)
 	s.queue(t, "billing-run")
-	queued(t, s.server, "stuck", s.java.id+":57", time.Hour)
+	program.Enqueue(t, s.server, "stuck", s.java.id+":57", time.Hour)
 	s.server.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", "unheard-of:1", 1)
 	s.server.Do(t, "DEL", "a-name-that-is-longer-than-its-column:2026-11")
 	s.server.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", s.java.id+":58", 1)
@@ -89,7 +87,7 @@ func (s *scene) furnish(t *testing.T) {
 	s.server.Do(t, "SET", "counter", 1)
 	require.Eventually(t, func() bool {
 		return s.server.Do(t, "EXISTS", label.Key(goID)) == int64(1)
-	}, soon, 10*time.Millisecond)
+	}, program.Soon, 10*time.Millisecond)
 }
 
 // queue makes Redlatch's client wait for a fair lock until the test ends.
@@ -104,5 +102,5 @@ func (s *scene) queue(t *testing.T, name string) {
 	t.Cleanup(func() { <-over }) // before the client is closed
 	require.Eventually(t, func() bool {
 		return s.server.Do(t, "LLEN", codec.QueueKey(name)) == int64(1)
-	}, soon, 10*time.Millisecond)
+	}, program.Soon, 10*time.Millisecond)
 }

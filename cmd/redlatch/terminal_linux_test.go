@@ -1,11 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,51 +9,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
-
-// openTerminal returns a terminal, and what a user types into it and sees of it.
-func openTerminal(t *testing.T) (terminal, keys *os.File) {
-	t.Helper()
-	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, keys.Close()) })
-	require.NoError(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = terminal.Close() }) // it may be closed by then
-	return terminal, keys
-}
-
-// escapes finds what a terminal does not show.
-var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
-
-// onTerminal runs redlatch on a terminal of 80 columns and returns what it writes there,
-// as it looks.
-func onTerminal(t *testing.T, url, typed string, args ...string) string {
-	t.Helper()
-	terminal, keys := openTerminal(t)
-	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
-	_, err := keys.WriteString(typed)
-	require.NoError(t, err)
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), exe, args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0", "TERM=xterm", "REDIS_URL="+url)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
-	require.NoError(t, cmd.Start())
-	require.NoError(t, terminal.Close())
-	shown, _ := io.ReadAll(keys) // it ends with an error once nobody has the terminal open
-	_ = cmd.Wait()               // how it ends is not of interest here
-	// What was typed ahead was shown ahead, the end of the line as well.
-	return escapes.ReplaceAllString(strings.NewReplacer("\r", "", "[y/N] ", "[y/N]\n").Replace(string(shown)), "")
-}
 
 // A terminal breaks what is too long wherever that is, between two letters of an owner
 // as well. Names, owners, leases and labels here are as long as they may well be.
@@ -87,24 +44,24 @@ func TestWhateverIsToldFitsATerminal(t *testing.T) {
 		{s.URL(), "n\n", []string{"unlock", "--force", "--even-if-alive", long}},
 		{s.URL(), "y\n", []string{"unlock", "--force", "--even-if-alive", "--reason", "its host was shut down", long}},
 		{blind, "", []string{"evict", wideName + ":free", wideOwner}},
-		{s.URL(), "", []string{"evict", wideName + ":free", native}},
+		{s.URL(), "", []string{"evict", wideName + ":free", program.RedlatchOwner}},
 		{s.URL(), "", []string{"evict", wideName + ":free", wideOwner}},
 		{s.URL(), "", []string{"evict", "--even-if-alive", wideName + ":free", strangeOwner}},
 		{s.URL(), "", []string{"run", "--try", wideName + ":odd", "--", "true"}},
 		{s.URL(), "", []string{"doctor"}},
 		{blind, "", []string{"doctor"}},
 		{s.URL(), "", []string{"bench", "--duration", "1s"}},
-		{nobody(t), "", []string{"status", "a"}},
-		{"", "", []string{"list", "--redis", nobody(t)}},
+		{program.Nobody(t), "", []string{"status", "a"}},
+		{"", "", []string{"list", "--redis", program.Nobody(t)}},
 		{s.URL(), "", []string{"--version"}},
 		{s.URL(), "", []string{"lock-everything"}},
 	} {
-		shown := onTerminal(t, c.url, c.typed, c.args...)
+		shown := program.OnTerminal(t, c.url, c.typed, c.args...)
 		t.Logf("redlatch %s\n%s", strings.Join(c.args, " "), shown)
 		require.NotEmpty(t, shown)
 		for line := range strings.Lines(shown) {
 			if !strings.HasPrefix(line, "    ACL SETUSER ") { // a command to be copied
-				require.Less(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), columns, "%v: %s", c.args, line)
+				require.Less(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), output.Columns, "%v: %s", c.args, line)
 			}
 		}
 	}
@@ -120,46 +77,20 @@ const (
 // wideScene makes locks with owners, leases, deadlines and labels that are long.
 func wideScene(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	holder := codec.NewOwner(clientID, 9223372036854775807)
-	s.Do(t, "SET", label.Key(clientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
+	holder := codec.NewOwner(program.ClientID, 9223372036854775807)
+	s.Do(t, "SET", label.Key(program.ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
 	held := wideName + ":held"
 	s.Do(t, "HSET", held, holder.String(), 99999)
 	s.Do(t, "PEXPIRE", held, (999*time.Hour + 59*time.Minute + 59900*time.Millisecond).Milliseconds())
 	c := s.Dial(t)
 	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel(held)))
 	require.NoError(t, c.Flush())
-	_, err := redis.ReceiveWithTimeout(c, soon)
+	_, err := redis.ReceiveWithTimeout(c, program.Soon)
 	require.NoError(t, err)
 	for _, name := range []string{held, wideName + ":free"} {
 		for _, owner := range []string{wideOwner, strangeOwner, holder.String(), codec.NewOwner(uuid.New(), 1).String()} {
-			queued(t, s, name, owner, 999*time.Hour+59*time.Minute+59900*time.Millisecond)
+			program.Enqueue(t, s, name, owner, 999*time.Hour+59*time.Minute+59900*time.Millisecond)
 		}
 	}
 	s.Do(t, "HSET", wideName+":odd", strangeOwner, "as often as it likes", "mode", "none", wideOwner, 1)
-}
-
-func TestLinesAreBrokenBetweenWordsAlone(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ text, want string }{
-		{"", ""},
-		{"short", "short"},
-		{"exactly ten", "exactly\n  ten"},
-		{"exact ten", "exact ten"},
-		{"a  b   c", "a  b   c"},
-		{"averylongwordindeed and more", "averylongwordindeed\n  and more"},
-		{"one averylongwordindeed", "one\n  averylongwordindeed"},
-		{"two\nlines that are long\n", "two\nlines that\n  are long\n"},
-		{"µµµµ µµµµµ", "µµµµ µµµµµ"},
-	} {
-		require.Equal(t, c.want, fold(c.text, 10), c.text)
-	}
-}
-
-func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
-	t.Parallel()
-	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
-	var b strings.Builder
-	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: renewedNo, Queue: []waiter{}}).print(&b)
-	narrow(t, b.String())
-	require.Contains(t, words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

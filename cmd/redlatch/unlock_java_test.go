@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -29,31 +30,31 @@ func (s *scene) testUnlock(t *testing.T) {
 	require.Len(t, owners, 1)
 	dead := []string{"unlock", "--force", "--dead", owners[0]}
 
-	alive := map[string]*program{
-		"unlock-alive":      start(t, s.server.URL(), append(dead, "orders:42")...),
-		"unlock-alive.json": start(t, s.server.URL(), "unlock", "--force", "--json", "orders:42"),
-		"unlock-ours":       start(t, s.server.URL(), "unlock", "--force", "books"),
-		"unlock-ours.json":  start(t, s.server.URL(), "unlock", "--force", "--json", "books"),
+	alive := map[string]*program.Process{
+		"unlock-alive":      program.Start(t, s.server.URL(), append(dead, "orders:42")...),
+		"unlock-alive.json": program.Start(t, s.server.URL(), "unlock", "--force", "--json", "orders:42"),
+		"unlock-ours":       program.Start(t, s.server.URL(), "unlock", "--force", "books"),
+		"unlock-ours.json":  program.Start(t, s.server.URL(), "unlock", "--force", "--json", "books"),
 	}
 	for file, p := range alive {
-		got := p.outcome(2 * soon)
-		require.Equal(t, 2, got.code, got.stderr)
-		require.Contains(t, got.stderr, "its holder is alive")
-		s.show(t, file, got.stdout)
+		got := p.Outcome(2 * program.Soon)
+		require.Equal(t, 2, got.Code, got.Stderr)
+		require.Contains(t, got.Stderr, "its holder is alive")
+		s.show(t, file, got.Stdout)
 	}
 
 	p.Halt()
-	gone := map[string]*program{
-		"unlock-dead":      start(t, s.server.URL(), append(dead, "orders:42")...),
-		"unlock-dead.json": start(t, s.server.URL(), append(dead, "--json", "nightly-report")...),
+	gone := map[string]*program.Process{
+		"unlock-dead":      program.Start(t, s.server.URL(), append(dead, "orders:42")...),
+		"unlock-dead.json": program.Start(t, s.server.URL(), append(dead, "--json", "nightly-report")...),
 	}
 	for file, p := range gone {
-		got := p.outcome(2 * soon)
-		require.Equal(t, 0, got.code, got.stderr)
-		s.show(t, file, got.stdout)
+		got := p.Outcome(2 * program.Soon)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		s.show(t, file, got.Stdout)
 	}
 	for _, name := range []string{"orders:42", "nightly-report"} {
-		require.False(t, exists(t, s.server, name))
-		require.Equal(t, 0, finish(t, s.server.URL(), "run", "--try", name, "--", "true").code)
+		require.False(t, program.Exists(t, s.server, name))
+		require.Equal(t, 0, program.Finish(t, s.server.URL(), "run", "--try", name, "--", "true").Code)
 	}
 }

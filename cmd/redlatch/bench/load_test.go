@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func TestSpreadIsThatOfTheTimes(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, spread{}, spreadOf(nil))
+	times := make([]time.Duration, 0, 100)
+	for i := range 100 {
+		times = append(times, time.Duration(100-i)*time.Millisecond)
+	}
+	s := spreadOf(times)
+	require.Equal(t, spread{P50: micros(51 * time.Millisecond), P99: micros(100 * time.Millisecond), Count: 100}, s)
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"p50_us":51000,"p99_us":100000,"count":100}`, string(text))
+}
+
+func TestRunMeasuresEverythingOnAnyServer(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		srv, err := connect.New(connect.Settings{Address: s.URL()})
+		require.NoError(t, err)
+		res, err := measure(t.Context(), srv, "app:", 4*time.Second) // a busy machine counts little in a part of it
+		require.NoError(t, err)
+		require.Positive(t, res.PairsOfOne)
+		require.Positive(t, res.PairsOfMany)
+		require.Positive(t, res.HandOvers)
+		require.Positive(t, res.WakeUp.Count)
+		require.GreaterOrEqual(t, res.WakeUp.P99, res.WakeUp.P50)
+		require.Equal(t, trips, res.Trip.Count)
+		require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
+	})
+}

@@ -1,0 +1,129 @@
+//go:build unix
+
+package demo
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// atMost is how long a demo of the fair lock may take on a slow machine.
+const atMost = time.Minute
+
+// requireFair checks the summary of a run of the fair lock in which all went well.
+func requireFair(t *testing.T, got program.Outcome) {
+	t.Helper()
+	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
+	require.Empty(t, got.Stderr)
+	for _, line := range []string{
+		`  jobs        120, each of them once`,
+		`  two inside  never`,
+		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
+		`  waits       p50 \d+(\.\d)? ms, p99 \d+(\.\d)? ms`,
+		`  hand-overs  [1-9]\d* from one worker to another, [1-9]\d* a second until the kill`,
+		`  kill        process [123] at \d+\.\d s, holding the lock, [1-9]\d* places in the queue`,
+		`  stall       \d+\.\d\d s at most after the kill; nobody waited longer than \d+\.\d\d s`,
+		`OK: .*`, `    and nobody alive was overtaken\.`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, got.Stdout)
+	}
+	require.NotContains(t, got.Stdout, "\x1b", "an escape sequence, and no terminal")
+	_, summary, _ := strings.Cut(got.Stdout, "\n\n")
+	program.Fits(t, summary)
+}
+
+func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "120")
+	requireFair(t, p.Outcome(atMost))
+}
+
+func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
+	requireFair(t, p.Outcome(atMost))
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
+}
+
+func TestFairDemoIsRedWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	p := program.StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--jobs", "200")
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.Regexp(t, `WRONG: \d+ jobs were lost\.`, got.Stdout)
+	require.Regexp(t, `WRONG: \d+ jobs were done more than once\.`, got.Stdout)
+	require.Contains(t, got.Stdout, "WRONG: two were inside, seen ")
+	require.NotContains(t, got.Stdout, "OK:")
+	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
+}
+
+func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--fair", "--duration", "2s"}, {"--jobs", "200"}, {"--fair", "--jobs", "7"},
+	} {
+		got := program.Finish(t, program.Nobody(t), append([]string{"demo"}, args...)...)
+		require.Equal(t, 1, got.Code, "%v", args)
+		program.OneLine(t, got.Stderr)
+	}
+}
+
+// busyFairDemo starts a demo and returns when jobs are being done.
+func busyFairDemo(t *testing.T, s *redistest.Server) *program.Process {
+	t.Helper()
+	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
+	require.Eventually(t, func() bool {
+		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:visits"), nil)
+		require.NoError(t, err)
+		return len(names) == 1 && s.Clients(t) >= 3*8
+	}, program.Soon, program.PollEvery)
+	return p
+}
+
+func TestFairDemoThatIsInterruptedEndsCleanly(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := busyFairDemo(t, s)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	got := p.Outcome(atMost)
+	require.Equal(t, 128+int(syscall.SIGINT), got.Code, "%s", got.Stdout)
+	require.Regexp(t, `jobs        [1-9]\d*, each of them once, and [1-9]\d* are left`, got.Stdout)
+	require.Equal(t, "redlatch: interrupted\n", got.Stderr)
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+}
+
+func TestFairDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := busyFairDemo(t, s)
+	require.NoError(t, p.Cmd.Process.Kill())
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
+	_ = p.Rest()
+	names, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		require.Positive(t, s.Do(t, "TTL", name), "%s", name)
+	}
+}
+
+func TestFairDemoSaysWhenItsServerDies(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := busyFairDemo(t, s)
+	s.Kill()
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s", got.Stderr)
+}

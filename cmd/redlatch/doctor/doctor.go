@@ -1,0 +1,217 @@
+// Package doctor is the command redlatch doctor: it shows what package diagnosis finds of
+// a server.
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/diagnosis"
+	"github.com/redlatch/redlatch/internal/output"
+)
+
+// The exit codes of doctor beside 0.
+const (
+	codeWarnings = 1
+	codeErrors   = 2
+)
+
+const doctorHelp = `Examines a server: whether it does what locks need, now and on a bad day. Each
+check is a line: ok, warning, error, or unknown where the server does not let
+this user look. What to do stands beside it, and what to send below it.
+
+The checks: what the server is; scripts, a plain lock, a fair lock, a message;
+what Redisson's AUTO chooses for sharded pub/sub; the rights of this user, for
+names that begin with --prefix; whether dead waiters can be told; eviction,
+persistence, replicas, keepalive; clock and latency.
+
+Rights are looked at need by need, as docs/operations.md lists them:
+
+  plain      plain locks               labels     WithLabel
+  braces     names with own braces     names      WithClientName
+  fair       fair locks                owners     WithOwner, Resume, UnlockAs
+  clocks     clocks that are apart     inspect    Lock.Inspect, in a program
+  listeners  dead waiters              onlooker   redlatch list, status, watch
+  doubt      replies that were lost    operator   redlatch unlock, evict
+  replicas   WithReplicaSync           viewer     a user for Lock.Inspect alone
+
+What plain locks lack is an error, and what others lack a warning. With --need
+nothing else is looked at, and what is missing is an error; needs of programs
+bring plain along.
+
+Rights are found out by trying: each command is sent in a form that changes
+nothing. What cannot be tried is named. What is written, a lock of doctor's own
+below --prefix, has a time to live, and is removed.
+
+Of a cluster each master is examined. Where they differ the worst finding is
+told, with the address that it is of.
+
+Exit codes:
+  0  no errors (--strict: and no warnings)
+  1  warnings, with --strict
+  2  errors, or the server could not be examined`
+
+// report is what doctor has to tell.
+type report struct {
+	Server   string              `json:"server"`
+	Findings []diagnosis.Finding `json:"findings"`
+	Worst    diagnosis.Level     `json:"worst"`
+}
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	var prefix string
+	var needs []string
+	var asJSON, strict bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine a server: does it do what locks need?",
+		Long:  doctorHelp,
+		Example: `  redlatch doctor
+  redlatch doctor --user locks --prefix app:      # the rights of this user
+  redlatch doctor --need fair,listeners --strict  # what a program is there for
+  redlatch doctor --strict --json | jq '.findings[] | select(.level != "ok")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkNeeds(cmd, needs); err != nil {
+				return err
+			}
+			srv, err := g.Server()
+			if err != nil {
+				return &cli.ExitError{Code: codeErrors, Err: err}
+			}
+			findings, err := diagnosis.Examine(cmd.Context(), diagnosis.Examination{Server: srv, Prefix: prefix, Needs: needs})
+			if err != nil {
+				return &cli.ExitError{Code: codeErrors, Err: err}
+			}
+			d := &report{Server: srv.String(), Findings: findings, Worst: diagnosis.Worst(findings)}
+			if asJSON {
+				err = cli.PrintJSON(cmd, d)
+			} else {
+				d.print(cmd.OutOrStdout(), output.LookOf(os.Stdout))
+			}
+			if err != nil {
+				return err
+			}
+			return d.exit(strict)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&prefix, "prefix", "", "what the names of the locks begin with")
+	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners\n(default: anything)")
+	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	cli.CompleteValues(cmd, needFlag, diagnosis.Needs()...)
+	return cmd
+}
+
+// needFlag is the flag that names what the user is there for.
+const needFlag = "need"
+
+// checkNeeds refuses needs that nobody knows.
+func checkNeeds(cmd *cobra.Command, needs []string) error {
+	known := diagnosis.Needs()
+	unknown := func(need string) bool { return !slices.Contains(known, need) }
+	if slices.ContainsFunc(needs, unknown) || cmd.Flags().Changed(needFlag) && len(needs) == 0 {
+		return cli.Errorf(codeErrors, "--need must be one of %s, or several with commas between", strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// exit makes the exit code.
+func (d *report) exit(strict bool) error {
+	switch {
+	case d.Worst == diagnosis.Error:
+		return &cli.ExitError{Code: codeErrors}
+	case d.Worst == diagnosis.Warning && strict:
+		return &cli.ExitError{Code: codeWarnings}
+	}
+	return nil
+}
+
+// print tells people.
+func (d *report) print(w io.Writer, look output.Look) {
+	fmt.Fprintf(w, "%s\n", d.Server)
+	counts := map[diagnosis.Level]int{}
+	idle := false // there may be warnings of what nobody needs
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		counts[f.Level]++
+		idle = idle || f.Level == diagnosis.Warning && strings.HasSuffix(f.Check, " rights")
+		fmt.Fprint(w, finding(f, look))
+	}
+	fmt.Fprintf(w, "%s, %s\n", countOf(counts[diagnosis.Error], "error"), countOf(counts[diagnosis.Warning], "warning"))
+	if idle {
+		fmt.Fprintln(w, needHint)
+	}
+}
+
+// needHint is told where a user lacks what it may have no use for.
+const needHint = "--need plain, or plain,fair and so on, leaves out what this user has no need of"
+
+// countOf counts things in words.
+func countOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// checkColumn is where a line says what was found.
+const checkColumn = 26
+
+// finding shows one, in lines that fit a terminal. What is to be sent is not broken.
+func finding(f *diagnosis.Finding, look output.Look) string {
+	text := f.Found
+	if f.Advice != "" {
+		text += ". " + f.Advice
+	}
+	head := fmt.Sprintf("%-8s %-16s ", f.Level, f.Check)
+	lines := wrapped(text, output.Columns-1-checkColumn) // a full line would make some terminals wrap
+	var b strings.Builder
+	b.WriteString(look.Paint(colourOf(f.Level), head[:8]) + head[8:] + lines[0] + "\n")
+	for _, line := range lines[1:] {
+		b.WriteString(strings.Repeat(" ", checkColumn) + line + "\n")
+	}
+	if f.Command != "" {
+		b.WriteString("    " + f.Command + "\n")
+	}
+	return b.String()
+}
+
+func colourOf(l diagnosis.Level) output.Colour {
+	switch l {
+	case diagnosis.OK:
+		return output.Green
+	case diagnosis.Warning:
+		return output.Yellow
+	case diagnosis.Error:
+		return output.Red
+	case diagnosis.Unknown:
+	}
+	return output.Dim
+}
+
+// wrapped breaks text into lines of at most so many columns, at least one.
+func wrapped(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}

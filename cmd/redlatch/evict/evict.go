@@ -1,0 +1,157 @@
+// Package evict is the command redlatch evict: it takes a dead waiter out of the queue of
+// a fair lock.
+package evict
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const evictHelp = `Takes the waiter OWNER, as redlatch status shows it, out of the queue of the
+fair lock NAME. If the lock is free, the next in the queue is woken.
+
+Redlatch's clients that wait for a lock take the dead out by themselves; this
+is for queues where none of them waits, and for those who cannot wait for that.
+
+A waiter that somebody listens for is alive and stays, and so does one of which
+that cannot be found out, unless --even-if-alive is given. One that has no
+subscriber may be about to subscribe, or to reconnect: redlatch status --for
+40s looks longer. A live waiter that is taken out queues anew, as the last;
+nobody loses a lock by it.
+
+Exit codes:
+  0  OWNER was taken out
+  1  it was not: it is alive, is not queued, or something failed`
+
+// evicted is what there is to tell of an eviction.
+type evicted struct {
+	Name  string `json:"name"`
+	Owner string `json:"owner"`
+	inspect.Client
+	Position int `json:"position"`
+	// DeadlineMillis is how far its deadline was away, as in waiter.
+	DeadlineMillis *int64 `json:"deadline_in_ms"`
+	Subscribed     string `json:"subscribed"`
+	// Next is who comes next, nil when nobody else is queued.
+	Next *nextInQueue `json:"next"`
+}
+
+// nextInQueue is who comes next.
+type nextInQueue struct {
+	Owner string `json:"owner"`
+	inspect.Client
+	// Woken is true when the lock was free, so that it was sent its wake-up.
+	Woken bool `json:"woken"`
+}
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	var asJSON, anyway bool
+	cmd := &cobra.Command{
+		Use:   "evict NAME OWNER",
+		Short: "Take a dead waiter out of the queue of a fair lock",
+		Long:  evictHelp,
+		Example: `  redlatch status --for 40s billing-run
+  redlatch evict billing-run 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var opts []rlock.EvictOption
+			if anyway {
+				opts = append(opts, rlock.EvenIfAlive())
+			}
+			done, err := evict(cmd, g, args, opts)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return cli.PrintJSON(cmd, done)
+			}
+			done.print(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&anyway, "even-if-alive", false,
+		"take it out although somebody listens for it, or although that cannot be found out")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func evict(cmd *cobra.Command, g *cli.Globals, args []string, opts []rlock.EvictOption) (*evicted, error) {
+	name, owner := args[0], args[1]
+	var done *evicted
+	err := cli.WithClient(cmd.Context(), g, name, func(client *redlatch.Client) error {
+		e, err := rfairlock.New(client, name).Evict(cmd.Context(), owner, opts...)
+		if err != nil {
+			return notEvicted(name, owner, err)
+		}
+		done = evictedOf(name, e, time.Now())
+		return nil
+	})
+	return done, err
+}
+
+// notEvicted says why nothing was done, and what to do.
+func notEvicted(name, owner string, err error) error {
+	who := sanitize.Word(owner)
+	switch {
+	case errors.Is(err, redlatch.ErrAlive):
+		return cli.Errorf(1, "lock %q: somebody listens for %s, so it is alive and stays in the queue. "+
+			"--even-if-alive takes it out all the same; it then queues anew, as the last", name, who)
+	case errors.Is(err, redlatch.ErrNotCounted):
+		return cli.Errorf(1, "lock %q: whether %s is alive cannot be told: %s. "+
+			"If you know that it is dead, use --even-if-alive", name, who, inspect.NotCounted(err))
+	case errors.Is(err, redlatch.ErrNotQueued):
+		return cli.Errorf(1, "lock %q: %s is not in the queue. `redlatch status` shows who is", name, who)
+	}
+	var refusal *transport.ServerError
+	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {
+		return err
+	}
+	return &cli.ExitError{Code: 1, Err: err}
+}
+
+func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
+	out := &evicted{
+		Name: name, Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: e.Subscribed.String(),
+	}
+	if !e.Deadline.IsZero() {
+		left := e.Deadline.Sub(now).Milliseconds()
+		out.DeadlineMillis = &left
+	}
+	if e.Next != "" {
+		out.Next = &nextInQueue{Owner: e.Next, Client: inspect.ClientOf(e.Next), Woken: e.Woken}
+	}
+	return out
+}
+
+// print tells people.
+func (e *evicted) print(w io.Writer) {
+	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was taken out of the queue", e.Name)))
+	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(e.Owner))
+	fmt.Fprint(w, output.Indented("", e.String()+", place "+strconv.Itoa(e.Position)+
+		", subscribed "+e.Subscribed+", deadline "+output.Deadline(e.DeadlineMillis)))
+	if e.Next == nil {
+		fmt.Fprintln(w, "  next   nobody else is queued")
+		return
+	}
+	fmt.Fprintf(w, "  next   %s\n", sanitize.Word(e.Next.Owner))
+	said := ", told that the lock is free"
+	if !e.Next.Woken {
+		said = ", not told: the lock is not free"
+	}
+	fmt.Fprint(w, output.Indented("", e.Next.String()+said))
+}

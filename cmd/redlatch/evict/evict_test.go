@@ -1,0 +1,138 @@
+package evict_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func TestEvictTellsWhatItDid(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		for i, owner := range []string{program.RedissonOwner, "\x1b[2J", program.RedlatchOwner} {
+			program.Enqueue(t, s, name, owner, time.Duration(i+1)*time.Hour)
+		}
+		got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`": a waiter was taken out of the queue
+  owner  `+program.RedissonOwner+`
+         Redisson, place 1, subscribed no, deadline in (1h0m0s|59m\d\d?(\.\d)?s)
+  next   "\\x1b\[2J"
+         of unknown kind, told that the lock is free
+$`, got.Stdout)
+		require.Equal(t, []string{"\x1b[2J", program.RedlatchOwner}, program.QueueOf(t, s, name))
+		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
+
+		s.Do(t, "HSET", name, program.SomeOwner, 1)
+		got = program.Finish(t, s.URL(), "evict", name, "\x1b[2J")
+		require.Contains(t, got.Stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
+		require.Contains(t, got.Stdout, "  next   "+program.RedlatchOwner+
+			"\n         Redlatch since "+program.RedlatchSince+", not told: the lock is not free\n", got.Stderr)
+		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
+		got = program.Finish(t, s.URL(), "evict", name, program.RedlatchOwner)
+		require.Contains(t, got.Stdout, "  next   nobody else is queued\n", got.Stderr)
+		require.Empty(t, program.QueueOf(t, s, name))
+	})
+}
+
+func TestEvictTellsPrograms(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedlatchOwner, 0)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	evict := func(owner string) (told map[string]any) {
+		t.Helper()
+		got := program.Finish(t, s.URL(), "evict", "--json", name, owner)
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told), got.Stderr)
+		return told
+	}
+	require.Equal(t, map[string]any{
+		"name": name, "owner": program.RedlatchOwner, "client": "redlatch", "client_started": "2024-12-21T01:06:31.296Z",
+		"position": 1.0, "deadline_in_ms": nil, "subscribed": "no",
+		"next": map[string]any{"owner": program.RedissonOwner, "client": "redisson", "woken": true},
+	}, evict(program.RedlatchOwner))
+	told := evict(program.RedissonOwner)
+	require.Nil(t, told["next"])
+	require.Contains(t, told, "next")
+	require.InDelta(t, time.Hour.Milliseconds(), told["deadline_in_ms"], 30_000)
+}
+
+func TestEvictLeavesTheLiving(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Listen(t, s, name, program.RedissonOwner)
+	got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
+	require.Equal(t, 1, got.Code)
+	require.Empty(t, got.Stdout)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "somebody listens for "+program.RedissonOwner)
+	require.Contains(t, got.Stderr, "--even-if-alive")
+	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
+
+	got = program.Finish(t, s.URL(), "evict", "--even-if-alive", name, program.RedissonOwner)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "subscribed yes")
+	require.Empty(t, program.QueueOf(t, s, name))
+}
+
+func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name, user = "some-lock", "evictor"
+	s.Do(t, "ACL", "SETUSER", user, "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
+	blind := "redis://" + user + ":password@" + s.Addr()
+	s.Do(t, "SET", codec.QueueKey("no-queue"), "text")
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	for _, c := range []struct{ url, name, owner, says string }{
+		{s.URL(), name, program.RedlatchOwner, program.RedlatchOwner + " is not in the queue. `redlatch status` shows who is"},
+		{s.URL(), "no-queue", program.RedlatchOwner, "holds a string, and the queue of a fair lock is a list"},
+		{blind, name, program.RedissonOwner, "whether " + program.RedissonOwner + " is alive cannot be told: "},
+		{blind, name, program.RedissonOwner, "NOPERM"},
+		{blind, name, program.RedissonOwner, "use --even-if-alive"},
+		{s.URL(), "", program.RedlatchOwner, "name"},
+		{program.Nobody(t), name, program.RedlatchOwner, "connection refused. Start one"},
+		{"sesame", name, program.RedlatchOwner, "not of the form"},
+	} {
+		got := program.Finish(t, c.url, "evict", c.name, c.owner)
+		require.Equal(t, 1, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
+	}
+	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
+	got := program.Finish(t, blind, "evict", "--even-if-alive", name, program.RedissonOwner)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "subscribed unknown")
+}
+
+// Who looks after a queue may sit at a machine whose clock is wrong.
+func TestEvictGoesByTheServersClock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	name, now := redistest.Key(t), time.Now().Add(10*time.Minute)
+	s.SetTime(now)
+	for i, owner := range []string{program.RedissonOwner, program.RedlatchOwner} {
+		s.Do(t, "RPUSH", codec.QueueKey(name), owner)
+		s.Do(t, "ZADD", codec.TimeoutKey(name), now.Add(time.Duration(i+1)*5*time.Minute).UnixMilli(), owner)
+	}
+	got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	left, err := redis.Int64(s.Do(t, "ZSCORE", codec.TimeoutKey(name), program.RedlatchOwner), nil)
+	require.NoError(t, err)
+	require.InDelta(t, now.Add(5*time.Minute+15*time.Second).UnixMilli(), left, 5000)
+}

@@ -1,0 +1,10 @@
+package evict_test
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/evict"
+	"github.com/redlatch/redlatch/internal/test/program"
+)
+
+func TestMain(m *testing.M) { program.Main(m, evict.New) }

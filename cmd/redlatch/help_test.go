@@ -1,0 +1,82 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/test/program"
+)
+
+func TestVersionAndHelpNeedNoServer(t *testing.T) {
+	t.Parallel()
+	got := program.Finish(t, program.Nobody(t), "--version")
+	require.Equal(t, 0, got.Code)
+	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
+	for _, name := range []string{"run", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
+		got := program.Finish(t, program.Nobody(t), name, "--help")
+		require.Equal(t, 0, got.Code)
+		require.Contains(t, got.Stdout, "Examples:\n")
+		require.NotContains(t, got.Stdout, "sesame", "help shows what REDIS_URL holds")
+	}
+	got = program.Finish(t, program.Nobody(t), "--help")
+	require.NotContains(t, got.Stdout, "__", "a hidden command shows")
+}
+
+func TestUnknownCommandsExitWithOne(t *testing.T) {
+	t.Parallel()
+	got := program.Finish(t, program.Nobody(t), "lock-everything")
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+}
+
+func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range cli.NewRoot(constructors...).Commands() {
+		if cmd.Hidden || cmd.Name() == "completion" || cmd.Name() == "help" {
+			continue
+		}
+		require.NotEmpty(t, cmd.Example, cmd.Name())
+		require.NotEmpty(t, cmd.Long, cmd.Name())
+		help := program.Finish(t, program.Nobody(t), cmd.Name(), "--help").Stdout
+		_, flags, found := strings.Cut(help, "\nFlags:\n")
+		require.True(t, found, cmd.Name())
+		program.Narrow(t, flags)
+	}
+}
+
+func TestHelpFitsATerminal(t *testing.T) {
+	t.Parallel()
+	program.Narrow(t, program.Finish(t, program.Nobody(t), "--help").Stdout)
+	for path := range commands(t) {
+		program.Narrow(t, program.Finish(t, program.Nobody(t), append(strings.Fields(path), "--help")...).Stdout)
+	}
+}
+
+func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
+	t.Parallel()
+	for path, args := range usual {
+		args = append([]string(nil), args...)
+		for i, arg := range args {
+			if arg == "job" {
+				args[i] = ""
+			}
+		}
+		got := program.Finish(t, program.Nobody(t), append([]string{path}, args...)...)
+		require.NotZero(t, got.Code, path)
+		require.Equal(t, "redlatch: bad lock name: the name is empty\n", got.Stderr, path)
+	}
+	for text, want := range map[string]string{
+		"redlatch: lock lost":                             "lock lost",
+		`lock "x": redlatch: lock lost`:                   `lock "x": lock lost`,
+		"redlatch: redlatch: a; redlatch: b\nredlatch: c": "a; b\nc",
+		`lock "redlatch: x": redlatch: y`:                 `lock "redlatch: x": y`,
+		`lock "a\": redlatch: x": z`:                      `lock "a\": redlatch: x": z`,
+		"see redlatch: that is all":                       "see redlatch: that is all",
+	} {
+		require.Equal(t, want, sanitize.WithoutPrefix(text))
+	}
+}

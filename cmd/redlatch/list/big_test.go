@@ -1,0 +1,91 @@
+package list
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// bigEnv is how many keys there are beside the locks: 1000000 is the full size.
+const bigEnv = "REDLATCH_LIST_KEYS"
+
+// crowd makes a server with n other keys and a lock for every hundred of them, a
+// quarter of them with queues, and hashes and queues that are long.
+func crowd(t *testing.T, n int) (s *redistest.Server, locks int) {
+	t.Helper()
+	s = redistest.Start(t)
+	c := s.Dial(t)
+	sent := 0
+	send := func(command string, args ...any) {
+		require.NoError(t, c.Send(command, args...))
+		if sent++; sent%1000 == 0 {
+			_, err := c.Do("")
+			require.NoError(t, err)
+		}
+	}
+	for i := range n {
+		send("SET", fmt.Sprint("key:", i), "value")
+	}
+	for i := range n / 100 {
+		name := fmt.Sprintf("orders:%07d", i)
+		send("HSET", name, codec.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
+		send("PEXPIRE", name, time.Hour.Milliseconds())
+		if i%4 == 0 {
+			send("RPUSH", codec.QueueKey(name), program.RedissonOwner, program.RedlatchOwner)
+		}
+	}
+	for i := range n / 2 { // what HGETALL and LRANGE would take long for
+		send("HSET", "big-map", i, 1)
+		send("RPUSH", codec.QueueKey("orders:0000000"), i)
+	}
+	_, err := c.Do("")
+	require.NoError(t, err)
+	return s, n / 100
+}
+
+// It is not parallel: other tests would make the machine busier.
+func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
+	keys := 200_000
+	if text := os.Getenv(bigEnv); text != "" {
+		var err error
+		keys, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	s, locks := crowd(t, keys)
+	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", 10_000)
+	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
+	program.SlowLog(t, s)
+	began := time.Now()
+	got := program.Start(t, s.URL(), "list", "--json").Outcome(5 * time.Minute)
+	took := time.Since(began)
+	late := program.SlowLog(t, s)
+	t.Logf("%d keys and %d locks took %v; logged as slow: %v", keys, locks, took, late)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, locks, strings.Count(got.Stdout, "\n"), "each lock once")
+	require.Equal(t, locks/4, strings.Count(got.Stdout, `"kind":"fair"`))
+	require.Empty(t, program.AlwaysSlow(t, s, late))
+	stats := s.CommandStats(t)
+	for _, never := range []string{"keys", "hgetall", "lrange", "type"} {
+		require.Zero(t, stats[never], never)
+	}
+
+	// For people, too, and in little memory: most of it is the runtime's.
+	p := program.Start(t, s.URL(), "list")
+	got = p.Outcome(5 * time.Minute)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, locks+1, strings.Count(got.Stdout, "\n"), "each lock once, and a heading")
+	if used, known := peak(p.Cmd.ProcessState); known {
+		t.Logf("at most %d MiB", used>>20)
+		require.Less(t, used, int64(300<<20))
+	}
+}

@@ -1,0 +1,33 @@
+package list
+
+const listHelp = `Lists the locks whose names match PATTERN, all without one: those of Redlatch
+and of Redisson, held or free with a queue. It works while the applications are
+down. PATTERN is one of Redis's: * for anything, ? for one character, [ab] for
+one of these. Quote it, or the shell takes it for files.
+
+  KIND    plain, or fair if somebody is queued (a fair lock that nobody waits
+          for looks like a plain one), or r/w for a read/write lock of Redisson
+  HOLDER  the kind of client, the end of its UUID, and the number of its thread
+          or acquisition; redlatch status shows it in full
+  COUNT   how often the holder has entered
+  LEASE   how long the server keeps the lock if nobody renews it
+  QUEUE   how many are queued
+
+Locks have no mark on the server, so all its keys are gone through, a thousand
+at a time and with short commands: the server serves others in between. Of a
+cluster it is one master after the other. What is taken or freed meanwhile may
+be shown or not. Up to 1,000 locks are sorted by
+name; more come in sorted pages of as many. --json prints them as they are
+found.
+
+With --watch the pauses are at least four times as long as the looks.
+
+Exit codes:
+  0      the locks were listed, though there be none
+  1      something failed
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+
+const listExamples = `  redlatch list
+  redlatch list 'orders:*'
+  redlatch list --kind fair --watch
+  redlatch list --json | jq -r 'select(.queue_length > 10) | .name'`

@@ -1,0 +1,202 @@
+package list
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// listedNames returns the names that redlatch list --json tells.
+func listedNames(t *testing.T, s redistest.Target, args ...string) (names []string) {
+	t.Helper()
+	got := program.Finish(t, s.URL(), append([]string{"list", "--json"}, args...)...)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	for line := range strings.Lines(got.Stdout) {
+		var l struct{ Name string }
+		require.NoError(t, json.Unmarshal([]byte(line), &l))
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+func TestListTellsTheLocksThatMatch(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here\n"}, program.Finish(t, s.URL(), "list"))
+		s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
+		s.Do(t, "HSET", "{eu}orders:2", program.RedissonOwner, 1)
+		program.Enqueue(t, s, "{eu}orders:2", program.RedlatchOwner, time.Hour)
+		program.Enqueue(t, s, "stuck", program.RedissonOwner, time.Hour)
+		s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
+		s.Do(t, "HSET", "user", "name", "Ada")
+		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2", "stuck", "books"}, listedNames(t, s))
+		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2"}, listedNames(t, s, "*orders:?"))
+		require.ElementsMatch(t, []string{"{eu}orders:2", "stuck"}, listedNames(t, s, "--kind", "fair"))
+		require.Equal(t, []string{"orders:1"}, listedNames(t, s, "--kind", "plain"))
+		require.Equal(t, []string{"books"}, listedNames(t, s, "--kind", "readwrite"))
+		got := program.Finish(t, s.URL(), "list", "--kind", "fair", "none*")
+		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here of kind fair that match none*\n"}, got)
+	})
+}
+
+func TestListRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		url, says string
+		args      []string
+	}{
+		{s.URL(), "--kind must be plain, fair or readwrite", []string{"--kind", "big"}},
+		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
+		{s.URL(), "--every is how often --watch looks", []string{"--every", "10s"}},
+		{s.URL(), "--watch is for people", []string{"--watch", "--json"}},
+		{program.Nobody(t), "connection refused", nil},
+	} {
+		got := program.Finish(t, c.url, append([]string{"list"}, c.args...)...)
+		require.Equal(t, 1, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
+	}
+}
+
+func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
+	s.Do(t, "HSET", "secret", program.SomeOwner, 1)
+	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", ">password", "+scan", "+hscan", "+pttl", "+llen", "+lindex", "+hget", "~app:*")
+	url := "redis://onlooker:password@" + s.Addr()
+	got := program.Finish(t, url, "list")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "app:job ")
+	require.NotContains(t, got.Stdout, "secret")
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "1 hashes were not looked into: this user may not read them (NOPERM")
+	got = program.Finish(t, url, "list", "sec*")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Empty(t, got.Stdout)
+	require.Contains(t, got.Stderr, "\nredlatch: no locks that this user may see that match sec*\n")
+
+	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
+	got = program.Finish(t, url, "list")
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "refuses: NOPERM")
+}
+
+func TestListWatchesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := program.Start(t, s.URL(), "list", "--watch", "--every", "100ms")
+	require.Regexp(t, `^\d\d:\d\d:\d\d  0 locks$`, p.Line())
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	lines := strings.Join(program.ToEvent(p, "job  "), "\n")
+	require.Contains(t, lines, "  1 locks\nNAME  ")
+	require.Contains(t, lines, "Redlatch 00000001:7")
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.CodeInterrupted, got.Code)
+	require.Empty(t, got.Stderr)
+}
+
+func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 79)
+	for _, l := range []*listing.Lock{
+		{Name: "orders", Kind: listing.Plain, Holders: []listing.Holder{{Owner: program.SomeOwner, Count: "1"}}, TTL: time.Second},
+		{Name: long, Kind: listing.Fair, Holders: []listing.Holder{{
+			Owner: program.RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("word ", 40),
+		}}, TTL: codec.NoTTL, Queue: 99999},
+		{Name: long, Kind: listing.Fair, Queue: 1, Next: program.RedissonOwner, NextLabel: strings.Repeat("word ", 39)},
+		{Name: "x", Kind: listing.ReadWrite, More: true, Holders: []listing.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
+		{Name: "x", Kind: listing.ReadWrite, Holders: make([]listing.Holder, 12), TTL: 9999 * time.Hour},
+	} {
+		r := rowOf(l)
+		for _, line := range append(r.lines(output.Look{}), heading(output.Look{})) {
+			require.LessOrEqual(t, len(line), 79, line)
+		}
+	}
+}
+
+func TestPagesAreSortedAndBounded(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	flushed := 0
+	table := &table{out: &out, flushing: func() { flushed++ }}
+	for i := range 2*page + 1 {
+		table.add(row{name: fmt.Sprintf("%04d", 9999-i)})
+		require.Less(t, len(table.rows), page)
+	}
+	table.flush()
+	require.Equal(t, 3, flushed)
+	require.Equal(t, 2*page+1, table.told)
+	lines := strings.Split(out.String(), "\n")
+	require.Len(t, lines, 2*page+3, "one heading")
+	require.True(t, strings.HasPrefix(lines[1], fmt.Sprint(9999-page+1)))
+	require.True(t, strings.HasPrefix(lines[page], "9999"))
+}
+
+// The bar and what is listed may be on one terminal.
+func TestNothingIsListedBesideTheBar(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for i := range 3 {
+		s.Do(t, "HSET", fmt.Sprint("job-", i), program.RedissonOwner, 1)
+	}
+	from, err := connect.New(connect.Settings{Address: s.URL()})
+	require.NoError(t, err)
+	for _, asJSON := range []bool{true, false} {
+		var terminal strings.Builder
+		b := &bar{out: &terminal, live: true}
+		l := &lister{from: from, json: asJSON, out: &terminal, complain: &terminal}
+		b.show(0.25, 7)
+		require.NoError(t, l.once(t.Context(), b))
+		shown, bars := "", 0
+		for line := range strings.Lines(terminal.String()) {
+			parts := strings.Split(line, "\r\x1b[K")
+			bars += len(parts) - 1
+			shown += parts[len(parts)-1]
+		}
+		require.Positive(t, bars)
+		require.NotContains(t, shown, "looked at", "it is left on the terminal")
+		require.Equal(t, 3, strings.Count(shown, "job-"))
+	}
+}
+
+func TestProgressIsToldNowAndThen(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	b := newBar(&out)
+	b.show(0.1, 1)
+	require.Empty(t, out.String(), "a short scan is quiet")
+	b.next = time.Now()
+	b.show(0.25, 1234)
+	b.show(0.3, 1300)
+	b.clear()
+	require.Equal(t, "redlatch: 25% of the keys looked at, 1234 locks\n", out.String())
+
+	out.Reset()
+	b = &bar{out: &out, live: true}
+	b.show(0.25, 7)
+	b.clear()
+	b.clear()
+	require.Equal(t, "\r25% of the keys looked at, 7 locks\x1b[K\r\x1b[K", out.String())
+	require.WithinDuration(t, time.Now().Add(barEvery), b.next, time.Second)
+	var none *bar
+	none.show(1, 1)
+	none.clear()
+}

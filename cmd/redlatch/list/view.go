@@ -1,0 +1,178 @@
+package list
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+)
+
+// listed is a lock for programs.
+type listed struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Held bool   `json:"held"`
+	// Mode is what a read/write lock is held for, "read" or "write".
+	Mode    string           `json:"mode,omitempty"`
+	Holders []inspect.Holder `json:"holders"`
+	// More says that there are holders that are not told.
+	More bool `json:"more_holders,omitempty"`
+	// TTLMillis is as in status.
+	TTLMillis *int64 `json:"ttl_ms"`
+	Queue     int64  `json:"queue_length"`
+	// Next is the first in the queue, nil when nobody is queued.
+	Next *listedNext `json:"next,omitempty"`
+}
+
+// listedNext is the first in a queue.
+type listedNext struct {
+	Owner string `json:"owner"`
+	inspect.Client
+	Label string `json:"label,omitempty"`
+}
+
+func listedOf(l *listing.Lock) *listed {
+	out := &listed{
+		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
+		Queue: l.Queue,
+	}
+	for _, h := range l.Holders {
+		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
+	}
+	if out.Held && l.TTL >= 0 {
+		ms := l.TTL.Milliseconds()
+		out.TTLMillis = &ms
+	}
+	if l.Next != "" {
+		out.Next = &listedNext{Owner: l.Next, Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
+	}
+	return out
+}
+
+// row is a lock for people: a line of cells, and lines below it.
+type row struct {
+	name  string
+	cells string
+	free  bool
+	notes []string
+}
+
+// The table's columns make a line of 79, one less than a terminal has.
+const (
+	nameWidth   = 22
+	holderWidth = 28
+	cells       = "%-5s  %-28s %5s %7s %5s"
+)
+
+func rowOf(l *listing.Lock) row {
+	r := row{name: sanitize.Word(l.Name), free: len(l.Holders) == 0}
+	who, entered, lease, queue := "free", "-", "-", "-"
+	if !r.free {
+		who, entered, lease = holdersOf(l), sanitize.Word(l.Holders[0].Count), output.Lease(l.TTL)
+	}
+	if l.Queue > 0 {
+		queue = strconv.FormatInt(l.Queue, 10)
+	}
+	kind := string(l.Kind)
+	if l.Kind == listing.ReadWrite {
+		kind = "r/w"
+	}
+	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, who, entered, lease, queue), " ")
+	for _, h := range l.Holders {
+		if h.Label != "" {
+			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
+		}
+	}
+	if r.free {
+		next := inspect.ShortOwner(l.Next)
+		if l.NextLabel != "" {
+			next += ", " + sanitize.Line(l.NextLabel)
+		}
+		r.notes = append(r.notes, output.Indented("next", next))
+	}
+	return r
+}
+
+// holdersOf names the first holder, as far as its column has room, and says how many
+// others there are.
+func holdersOf(l *listing.Lock) string {
+	others := ""
+	switch n := len(l.Holders) - 1; {
+	case l.More:
+		others = " +..."
+	case n > 0:
+		others = fmt.Sprintf(" +%d", n)
+	}
+	return sanitize.Truncate(inspect.ShortOwner(l.Holders[0].Owner), holderWidth-len(others)) + others
+}
+
+// lines returns the row as it is shown.
+func (r *row) lines(look output.Look) []string {
+	shown := r.cells
+	if r.free {
+		shown = look.Paint(output.Yellow, shown)
+	}
+	var all []string
+	if len(r.name) > nameWidth {
+		all = append(all, r.name, strings.Repeat(" ", nameWidth+2)+shown)
+	} else {
+		all = append(all, fmt.Sprintf("%-*s  ", nameWidth, r.name)+shown)
+	}
+	for _, note := range r.notes {
+		all = append(all, strings.Split(strings.TrimSuffix(note, "\n"), "\n")...)
+	}
+	return all
+}
+
+// heading is the line above the rows.
+func heading(look output.Look) string {
+	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", "HOLDER", "COUNT", "LEASE", "QUEUE"))
+}
+
+// page is how many rows are sorted, and kept, at most.
+const page = 1000
+
+// table writes rows in sorted pages.
+type table struct {
+	out      io.Writer
+	look     output.Look
+	flushing func() // before something is written
+	rows     []row
+	told     int
+}
+
+func (t *table) add(r row) {
+	t.rows = append(t.rows, r)
+	if len(t.rows) == page {
+		t.flush()
+	}
+}
+
+func (t *table) flush() {
+	if len(t.rows) == 0 {
+		return
+	}
+	t.flushing()
+	if t.told == 0 {
+		fmt.Fprintln(t.out, heading(t.look))
+	}
+	sortRows(t.rows)
+	for i := range t.rows {
+		for _, line := range t.rows[i].lines(t.look) {
+			fmt.Fprintln(t.out, line)
+		}
+	}
+	t.told += len(t.rows)
+	t.rows = t.rows[:0]
+}
+
+func sortRows(rows []row) {
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
+}

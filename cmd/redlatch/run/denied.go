@@ -1,0 +1,35 @@
+package run
+
+import (
+	"context"
+
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/diagnosis"
+	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/sanitize"
+)
+
+// denied says which rights a user lacks whom the server has refused something. Servers
+// do not always name what a script lacks, so they are tried.
+func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
+	needs := []string{rights.Plain}
+	if o.fair {
+		needs = append(needs, rights.Fair)
+	}
+	if o.atLeast > 0 {
+		needs = append(needs, rights.Owners)
+	}
+	lacks, unknown := diagnosis.Lacks(ctx, srv, name, needs...)
+	if unknown != nil {
+		lacks = nil // the server's own words remain
+	}
+	return connect.Reason(err) + ". " + connect.Remedy(err, lacks...)
+}
+
+// why says why the lock could not be given up, or kept, in few words.
+func (o *runOptions) why(ctx context.Context, h *held, err error) string {
+	if connect.Denied(err) {
+		return o.denied(ctx, h.srv, h.lock.Name(), err)
+	}
+	return sanitize.WithoutPrefix(connect.Reason(err))
+}

@@ -1,0 +1,59 @@
+package run
+
+const runHelp = `Runs COMMAND while holding the lock NAME, and frees the lock when COMMAND has
+ended. Standard input and outputs, and the exit code, are COMMAND's own.
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its
+process group, as often as they come. COMMAND finds the lock's name in the
+variable REDLATCH_LOCK and its owner, as redlatch status shows it, in
+REDLATCH_OWNER.
+
+If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
+anybody else can get the lock; --on-lost kill sends SIGKILL at once, --on-lost
+ignore lets COMMAND go on and warns at its end. If redlatch is killed, so is
+COMMAND (on Linux with its children, whatever happens, but for those that have
+begun a session of their own; on Windows not).
+Processes that COMMAND leaves running in the background go on without the lock.
+
+With --max-hold COMMAND is ended, as after a loss, when it has held the lock
+for that long. With --at-least the lock stays for that long from when it was
+acquired, whatever COMMAND's exit code: a job that many machines start at about
+the same time runs once when that is more than their clocks differ by, and at
+most once per period when it is a little less than the period. redlatch stays
+until then when that is within one lease (--watchdog), and else ends at once
+and leaves the lock to a lease of what remains. A machine that dies leaves it
+for one lease at most.
+
+With --fair the lock is Redisson's fair lock: those who wait stand in a queue
+on the server, and --try gets a free lock only when nobody is queued. Use
+--fair for all users of a name or for none: the two kinds exclude each other,
+but neither wakes the other's waiters.
+
+Exit codes:
+  124   the lock was not acquired (--conflict-exit-code changes this)
+  125   redlatch failed, the lock was lost while COMMAND ran, or --max-hold was
+        over
+  126   COMMAND was found but could not be run
+  127   COMMAND was not found
+  128+n COMMAND was ended by signal n
+  else  COMMAND's own`
+
+const runExamples = `  # Wait as long as it takes; the lease is renewed while the command runs
+  redlatch run nightly-report -- ./report.sh --full
+
+  # Give up after 10 seconds
+  redlatch run --wait 10s deploy -- make deploy
+
+  # Do nothing, successfully, when it runs already
+  redlatch run --try --conflict-exit-code 0 import -- ./import.sh
+
+  # A cron job of many machines, once an hour
+  redlatch run --try --conflict-exit-code 0 --at-least 55m hourly -- ./job.sh
+
+  # At most 5 minutes, then it is ended and the lock is free
+  redlatch run --max-hold 5m backup -- ./backup.sh
+
+  # In the order of arrival
+  redlatch run --fair publish -- ./publish.sh
+
+  # A renewed lease of 6 seconds: a crash frees the lock soon
+  redlatch run --watchdog 6s leader -- ./serve`

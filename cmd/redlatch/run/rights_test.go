@@ -1,0 +1,65 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// A user that lacks a right is told which, and where to find the others.
+func TestRunNamesTheRightThatIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
+		"redis": redistest.Start, "valkey": redistest.StartValkey,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			url := s.GiveRights(t, []string{"Plain locks"}, "-hincrby")
+			got := program.Finish(t, url, "run", "--try", "app:job", "--", "echo", "in")
+			require.Equal(t, 125, got.Code)
+			require.Empty(t, got.Stdout)
+			program.OneLine(t, got.Stderr)
+			require.Regexp(t, ` refuses: (ERR|NOPERM) `, got.Stderr)
+			require.Contains(t, got.Stderr, ". The user lacks +hincrby. `redlatch doctor` shows which rights are missing, "+
+				"docs/operations.md what they are for.\n")
+			require.NotContains(t, got.Stderr, "@user_script", "where in a script")
+
+			s.Do(t, "ACL", "SETUSER", "locks", "+hincrby")
+			got = program.Finish(t, url, "run", "--try", "other:job", "--", "echo", "in")
+			require.Equal(t, 125, got.Code)
+			program.OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, "The user lacks ~other:job* ~redisson_lock__channel:{other:job* &redisson_lock__channel:{other:job*. `redlatch doctor`")
+
+			s.Do(t, "ACL", "SETUSER", "locks", "-publish")
+			got = program.Finish(t, url, "run", "--try", "app:job", "--", "echo", "in")
+			require.Equal(t, 0, got.Code, got.Stderr)
+			require.Equal(t, "in\n", got.Stdout)
+			program.OneLine(t, got.Stderr)
+			require.Regexp(t, "could not be freed and is left to its lease: (ERR|NOPERM) ", got.Stderr)
+			require.Contains(t, got.Stderr, "The user lacks +publish. `redlatch doctor`")
+		})
+	}
+}
+
+func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "RPUSH", "app:list", "text")
+	s.Do(t, "SET", codec.QueueKey("app:job"), "text")
+	for name, says := range map[string]string{
+		"app:list": `the key "app:list" holds a list, and a lock is a hash: something else uses this name`,
+		"app:job":  `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: something else uses this name`,
+	} {
+		got := program.Finish(t, s.URL(), "run", "--fair", name, "--", "echo", "in")
+		require.Equal(t, program.Outcome{Code: 125, Stdout: "", Stderr: "redlatch: " + says + "\n"}, got)
+	}
+	url := s.GiveRights(t, []string{"Plain locks"})
+	got := program.Finish(t, url, "run", "app:list", "--", "echo", "in")
+	require.Equal(t, program.Outcome{Code: 125, Stdout: "", Stderr: `redlatch: the key "app:list", or one of those of its queue, holds something that is no lock: ` +
+		"something else uses this name. This user may not ask what it is (+type)\n"}, got)
+}

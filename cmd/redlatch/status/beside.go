@@ -1,0 +1,75 @@
+package status
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/listing"
+)
+
+// lookBeside looks at what stands beside the lock on the server: the labels of those
+// who are shown, what each who reads has left of its lease, and whether others wait for
+// it as for a plain lock. What cannot be had is left out: the lock itself has been told
+// of.
+func (s *status) lookBeside(ctx context.Context, srv *connect.Server) {
+	c, err := srv.Dial(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }() // only read from
+	owners := s.front(len(s.Queue))
+	for _, h := range s.Holders {
+		owners = append(owners, h.Owner)
+	}
+	labels, err := listing.Labels(c, owners)
+	if err != nil {
+		return
+	}
+	for i := range s.Holders {
+		s.Holders[i].Label = labels[s.Holders[i].Owner]
+	}
+	for i := range s.Queue {
+		s.Queue[i].Label = labels[s.Queue[i].Owner]
+	}
+	s.lookAtReaders(c)
+	if len(s.Queue) == 0 {
+		return
+	}
+	// Whoever waits for a fair lock listens to a channel of its own, not to this.
+	s.PlainWaiters, _ = connect.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that cannot be told
+}
+
+// lookAtReaders finds out what each who reads has left of its lease.
+func (s *status) lookAtReaders(c redis.Conn) {
+	if s.Kind != string(listing.ReadWrite) {
+		return
+	}
+	holders := make([]listing.Holder, len(s.Holders))
+	for i, h := range s.Holders {
+		holders[i] = listing.Holder{Owner: h.Owner, Count: string(h.Count)}
+	}
+	left, err := listing.ReadersLeft(c, s.Name, holders)
+	if err != nil {
+		return
+	}
+	for i := range s.Holders {
+		if d, known := left[s.Holders[i].Owner]; known && d >= 0 {
+			ms := d.Milliseconds()
+			s.Holders[i].LeftMillis = &ms
+		}
+	}
+}
+
+// mixed warns of a plain and a fair lock of one name.
+func (s *status) mixed() string {
+	wait := fmt.Sprintf("%d connections wait", s.PlainWaiters)
+	if s.PlainWaiters == 1 {
+		wait = "1 connection waits"
+	}
+	return wait + " for this name as for a plain lock, others are queued for it as for " +
+		"a fair one: it is one lock, and whoever takes it as a plain one overtakes the queue"
+}

@@ -1,0 +1,128 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
+	t.Parallel()
+	look := func(second int, owner, count string, left time.Duration) inspect.Snapshot {
+		at := time.Unix(int64(second), 0)
+		return inspect.Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), Inspection: &rlock.Inspection{
+			TTL: left, Holders: []rlock.Holder{{Text: owner, CountText: count}},
+		}}
+	}
+	const s = time.Second
+	for what, c := range map[string]struct {
+		looks []inspect.Snapshot
+		want  string
+	}{
+		"once":             {[]inspect.Snapshot{look(0, "a", "1", 30*s)}, inspect.RenewedUnknown},
+		"not due yet":      {[]inspect.Snapshot{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, inspect.RenewedUnknown},
+		"not when due":     {[]inspect.Snapshot{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, inspect.RenewedNo},
+		"set anew":         {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, inspect.RenewedYes},
+		"set anew, not up": {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, inspect.RenewedYes},
+		"set anew before":  {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, inspect.RenewedYes},
+		"entered again":    {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, inspect.RenewedUnknown},
+		"another's":        {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, inspect.RenewedUnknown},
+		"without a lease":  {[]inspect.Snapshot{look(0, "a", "1", codec.NoTTL)}, ""},
+		"free meanwhile": {
+			[]inspect.Snapshot{look(0, "a", "1", 20*s), {Inspection: &rlock.Inspection{}}, look(2, "a", "1", 30*s)}, inspect.RenewedUnknown,
+		},
+	} {
+		var w leaseWatch
+		for _, l := range c.looks {
+			w.sees(l)
+		}
+		require.Equal(t, c.want, w.renewed(), what)
+	}
+}
+
+func TestStatusLooksUntilTheLeaseIsRenewedIfItIsTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	c, err := redlatch.Open(t.Context(), s.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	_, err = rlock.New(c, name).Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
+	require.NoError(t, err)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"renewed": "unknown"`)
+	got := program.Finish(t, s.URL(), "status", "--for", "30s", name)
+	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.Stdout)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--for", "30s", "--json", name).Stdout, `"renewed": "yes"`)
+
+	fixed := redistest.Key(t)
+	s.Do(t, "HSET", fixed, program.SomeOwner, 1)
+	s.Do(t, "PEXPIRE", fixed, 6_000)
+	got = program.Finish(t, s.URL(), "status", "--for", "5s", fixed)
+	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`, got.Stdout)
+}
+
+func TestStatusTellsWhoseClientsAre(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name = "billing-run"
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Enqueue(t, s, name, codec.NewOwner(program.ClientID, 2).String(), time.Hour)
+	s.Do(t, "SET", label.Key(program.ClientID), "a label that is so long that it does not fit on one line beside what else there is")
+	holder, err := codec.ParseOwner(program.SomeOwner)
+	require.NoError(t, err)
+	s.Do(t, "SET", label.Key(holder.Client()), program.LabelText)
+	got := program.Finish(t, s.URL(), "status", name)
+	program.Fits(t, got.Stdout)
+	require.Contains(t, got.Stdout, "\n         Redlatch since "+program.RedlatchSince+", label \""+program.LabelText+"\"\n")
+	require.Contains(t, program.Words(got.Stdout), `label "a label that is so long that it does not fit on one line beside what else there is"`)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"label": "`+program.LabelText+`"`)
+	list := program.Finish(t, s.URL(), "list").Stdout
+	program.Fits(t, list)
+	require.Contains(t, list, "\n  label  "+program.LabelText+"\n")
+
+	// It is for people: whatever stands there must not get to a terminal.
+	s.Do(t, "SET", label.Key(program.ClientID), "\x1b[2J")
+	require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, `label "\x1b[2J"`)
+	s.Do(t, "SET", label.Key(holder.Client()), "\x1b[2J")
+	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "\x1b")
+	require.NotContains(t, program.Finish(t, s.URL(), "watch", "--for", "1s", name).Stdout, "\x1b")
+}
+
+func TestStatusWarnsOfAPlainAndAFairLockOfOneName(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	require.NotContains(t, program.Finish(t, s.URL(), "status", name).Stdout, "mixed")
+	c := s.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel(name)))
+	require.NoError(t, c.Flush())
+	_, err := redis.ReceiveWithTimeout(c, program.Soon)
+	require.NoError(t, err)
+	got := program.Finish(t, s.URL(), "status", name)
+	require.Contains(t, got.Stdout, "\n  mixed  1 connection waits for this name as for a plain lock, ")
+	program.Narrow(t, got.Stdout[len("lock ")+len(name):])
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"plain_waiters": 1`)
+}
+
+func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
+	t.Parallel()
+	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
+	var b strings.Builder
+	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: inspect.RenewedNo, Queue: []waiter{}}).print(&b)
+	program.Narrow(t, b.String())
+	require.Contains(t, program.Words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
+}

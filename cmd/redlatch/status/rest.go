@@ -1,0 +1,193 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// partOf is how many places of a long queue are read at once, and overlap how many
+	// of them again: so that none is passed over, although places come forward between
+	// two parts.
+	partOf, overlap = 200, 32
+	// countAtOnce is how many waiters' listeners are counted at once.
+	countAtOnce = 1000
+)
+
+// more is what there is to tell of the waiters that are not shown.
+type more struct {
+	Count int `json:"count"`
+	// Subscribed and NotSubscribed are how many of them somebody and nobody listens for,
+	// Unknown those of whom that is not known.
+	Subscribed    int `json:"subscribed"`
+	NotSubscribed int `json:"not_subscribed"`
+	Unknown       int `json:"unknown"`
+}
+
+// String tells people.
+func (m *more) String() string {
+	var said []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{m.Subscribed, "subscribed"}, {m.NotSubscribed, "not subscribed"}, {m.Unknown, "unknown"}} {
+		switch part.n {
+		case 0:
+		case m.Count:
+			return fmt.Sprintf("and %d more, all %s", m.Count, part.what)
+		default:
+			said = append(said, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
+}
+
+// complete reads what the inspection has left of the queue, counts who of them listens,
+// and keeps as many waiters as are to be shown, 0 for all. What cannot be had is told as
+// unknown, and why.
+func (s *status) complete(ctx context.Context, client *redlatch.Client, show int) error {
+	if s.QueueLength == nil {
+		return nil
+	}
+	if len(s.Queue) < s.length() {
+		if err := s.readRest(ctx, rfairlock.New(client, s.Name)); err != nil {
+			return err
+		}
+	}
+	s.show(show)
+	return nil
+}
+
+// show keeps the first n of the queue, all for 0, and counts the others.
+func (s *status) show(n int) {
+	shown := len(s.Queue)
+	if n > 0 {
+		shown = min(n, shown)
+	}
+	s.More = nil
+	if rest := s.length() - shown; rest > 0 {
+		s.More = &more{Count: rest, Unknown: s.length() - len(s.Queue)}
+		s.More.add(s.Queue[shown:])
+	}
+	s.Queue = s.Queue[:shown]
+}
+
+// add counts waiters in.
+func (m *more) add(rest []waiter) {
+	for i := range rest {
+		switch rest[i].Subscribed {
+		case rlock.SubscribedYes.String():
+			m.Subscribed++
+		case rlock.SubscribedNo.String():
+			m.NotSubscribed++
+		default:
+			m.Unknown++
+		}
+	}
+}
+
+// length is how many are queued.
+func (s *status) length() int {
+	if s.QueueLength == nil {
+		return 0
+	}
+	return *s.QueueLength
+}
+
+// readRest reads the places behind the first ones, and counts who listens there.
+func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
+	var seen []string
+	for i := range s.Queue {
+		seen = append(seen, s.Queue[i].Owner)
+	}
+	rest, err := readBehind(seen, func(first, n int) ([]rlock.Waiter, error) {
+		in, err := lock.Inspect(ctx, rlock.WithPlaces(first, n))
+		if err != nil {
+			return nil, err
+		}
+		return in.Queue, nil
+	})
+	if err != nil {
+		return s.unread(ctx, err)
+	}
+	now := time.Now()
+	for i := range rest {
+		s.Queue = append(s.Queue, waiterOf(&rest[i], len(s.Queue)+1, now))
+	}
+	total := len(s.Queue) // whoever has left since the first look is gone
+	s.QueueLength = &total
+	for part := range slices.Chunk(s.Queue[len(seen):], countAtOnce) {
+		if err := s.countPart(ctx, lock, part); err != nil {
+			return s.unread(ctx, err)
+		}
+	}
+	return nil
+}
+
+// countPart counts who listens for some of the queue.
+func (s *status) countPart(ctx context.Context, lock *rlock.Lock, part []waiter) error {
+	var owners []string
+	for i := range part {
+		owners = append(owners, part[i].Owner)
+	}
+	counts, err := lock.Listeners(ctx, owners...)
+	if err != nil && !errors.Is(err, redlatch.ErrNotCounted) {
+		return err
+	}
+	s.take(part, counts, err)
+	return nil
+}
+
+// unread tells why the rest of the queue is not known, and ends with ctx.
+func (s *status) unread(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if s.Uncounted == "" {
+		s.Uncounted = inspect.NotCounted(err)
+	}
+	return nil
+}
+
+// readBehind reads, in parts, the places behind those that were seen. A queue only ever
+// moves forward: owners leave it, and come in at its end. So a part that begins with one
+// who is known has passed nobody over. Whoever is queued all the while is returned
+// once, and so may be who comes or goes meanwhile.
+func readBehind(seen []string, read func(first, n int) ([]rlock.Waiter, error)) ([]rlock.Waiter, error) {
+	known := make(map[string]bool, len(seen))
+	for _, owner := range seen {
+		known[owner] = true
+	}
+	var behind []rlock.Waiter
+	next, back := len(seen), overlap
+	for {
+		from := max(0, next-back)
+		part, err := read(from+1, partOf)
+		if err != nil {
+			return nil, err
+		}
+		if from > 0 && (len(part) == 0 || !known[part[0].Text]) {
+			back *= 4 // more have left than parts overlap
+			continue
+		}
+		for _, w := range part {
+			if !known[w.Text] {
+				known[w.Text] = true
+				behind = append(behind, w)
+			}
+		}
+		if len(part) < partOf {
+			return behind, nil
+		}
+		next, back = from+len(part), overlap
+	}
+}

@@ -1,0 +1,175 @@
+package status
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// listeningAll makes one connection listen as many waiters do.
+func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) {
+	t.Helper()
+	c := s.Dial(t)
+	for i := from; i < to; i++ {
+		require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(name, program.LongOwner(i))))
+	}
+	require.NoError(t, c.Flush())
+	for range to - from {
+		_, err := c.Receive()
+		require.NoError(t, err)
+	}
+}
+
+func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name = "crowd"
+	program.LongQueue(t, s, name, program.RedissonOwner, 1500)
+	listeningAll(t, s, name, 0, 70)
+	listeningAll(t, s, name, 900, 1495)
+	statusGolden(t, s, name, 0)
+
+	got := program.Finish(t, s.URL(), "status", "--waiters", "0", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "\n  queue  1500 waiting\n")
+	require.NotContains(t, got.Stdout, "more")
+	require.Equal(t, 665, strings.Count(got.Stdout, "  subscribed yes,"))
+	require.Equal(t, 835, strings.Count(got.Stdout, "  subscribed no,"))
+	place := 0
+	for line := range strings.Lines(got.Stdout) {
+		if strings.Contains(line, "deadline") {
+			place++
+			require.Contains(t, line, fmt.Sprintf("%7d  %s   deadline in ", place, program.LongOwner(place-1)))
+		}
+	}
+	require.Equal(t, 1500, place)
+	for show, says := range map[string]string{
+		"70": "and 1430 more: 595 subscribed, 835 not subscribed", "1495": "and 5 more, all not subscribed",
+	} {
+		got = program.Finish(t, s.URL(), "status", "--waiters", show, name)
+		require.Contains(t, program.Words(got.Stdout), " "+says+" (--waiters 0 shows all)")
+	}
+	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
+
+	// Who may not count is told of no more than of who may not read.
+	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
+	got = program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
+	require.Contains(t, got.Stdout, "\n         and 1480 more, all unknown (--waiters 0 shows all)\n")
+	require.Contains(t, program.Words(got.Stdout), "note who listens cannot be told: redis: NOPERM")
+}
+
+// No command of status and watch is longer the longer the queue is. It is not parallel:
+// other tests would make the machine busier.
+func TestLookingAtALongQueueIsNoBurden(t *testing.T) {
+	s := redistest.Start(t)
+	const name, waiting = "billing-run", 5000
+	program.LongQueue(t, s, name, program.RedissonOwner, waiting)
+	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", 2000)
+	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
+	program.SlowLog(t, s)
+	for _, args := range [][]string{{"status", name}, {"status", "--waiters", "0", name}, {"watch", "--for", "1s", name}} {
+		got := program.Finish(t, s.URL(), args...)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		late := program.SlowLog(t, s)
+		t.Logf("%v; logged as slow: %v", args, late)
+		require.Empty(t, program.AlwaysSlow(t, s, late), "%v", args)
+	}
+}
+
+// shelf is a queue that moves between two reads.
+type shelf struct {
+	queue []string
+	reads int
+	move  func(s *shelf)
+}
+
+func (s *shelf) read(first, n int) ([]rlock.Waiter, error) {
+	if s.reads++; s.reads > 1000 {
+		return nil, errors.New("it reads for ever")
+	}
+	from := min(first-1, len(s.queue))
+	var part []rlock.Waiter
+	for _, owner := range s.queue[from:min(from+n, len(s.queue))] {
+		part = append(part, rlock.Waiter{Text: owner})
+	}
+	s.move(s)
+	return part, nil
+}
+
+func (s *shelf) drop(n int) { s.queue = s.queue[min(n, len(s.queue)):] }
+
+func TestWhoIsQueuedAllTheWhileIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		at := &shelf{}
+		for i := range random.IntN(2000) {
+			at.queue = append(at.queue, fmt.Sprint("owner-", i))
+		}
+		seen := slices.Clone(at.queue[:min(inspect.Places, len(at.queue))])
+		begun := slices.Clone(at.queue)
+		most := []int{1, 3, overlap, 300, 2000}[seed%5] // how many leave at once
+		came := 0
+		at.move = func(s *shelf) {
+			s.drop(random.IntN(most + 1))
+			for range random.IntN(3) {
+				if n := len(s.queue); n > 0 {
+					i := random.IntN(n)
+					s.queue = slices.Delete(s.queue, i, i+1)
+				}
+				came++
+				s.queue = append(s.queue, fmt.Sprint("new-", came))
+			}
+		}
+		rest, err := readBehind(seen, at.read)
+		require.NoError(t, err, seed)
+		var told []string
+		for _, w := range rest {
+			told = append(told, w.Text)
+		}
+		told = append(seen, told...)
+		stayed := slices.DeleteFunc(slices.Clone(begun), func(owner string) bool { return !slices.Contains(at.queue, owner) })
+		once := slices.DeleteFunc(slices.Clone(told), func(owner string) bool { return !slices.Contains(stayed, owner) })
+		require.Equal(t, stayed, once, "seed %d: each once, in the order of the queue", seed)
+		unique := slices.Compact(slices.Sorted(slices.Values(told)))
+		require.Len(t, told, len(unique), "seed %d: nobody twice", seed)
+	}
+}
+
+func TestAQueueThatDoesNotMoveIsReadInFewParts(t *testing.T) {
+	t.Parallel()
+	at := &shelf{move: func(*shelf) {}}
+	for i := range 5000 {
+		at.queue = append(at.queue, fmt.Sprint(i))
+	}
+	rest, err := readBehind(at.queue[:inspect.Places], at.read)
+	require.NoError(t, err)
+	require.Len(t, rest, 5000-inspect.Places)
+	require.LessOrEqual(t, at.reads, 5000/(partOf-overlap)+1)
+}
+
+// What cannot be read of the rest is unknown, and so told.
+func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
+	t.Parallel()
+	length := 100
+	s := &status{QueueLength: &length, Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
+	require.NoError(t, s.unread(t.Context(), errNobody))
+	s.show(2)
+	require.Equal(t, &more{Count: 98, Unknown: 98}, s.More)
+	require.Equal(t, "nobody; knows", s.Uncounted)
+	s.Queue = append(s.Queue, waiter{Subscribed: "yes"}, waiter{Subscribed: "no"})
+	s.show(1)
+	require.Equal(t, &more{Count: 99, Subscribed: 1, NotSubscribed: 2, Unknown: 96}, s.More)
+	require.Equal(t, "and 99 more: 1 subscribed, 2 not subscribed, 96 unknown", s.More.String())
+}

@@ -1,0 +1,93 @@
+// Package status is the command redlatch status: it shows who holds a lock and who is
+// queued for it.
+//
+//	question.ask ─▶ watch: once, again ─▶ complete: the rest of the queue ─▶ lookBeside ─▶ print
+package status
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
+)
+
+// aMoment is for how long a free lock with a queue is looked at before that is
+// called anything but a lock on its way from one to the next.
+const aMoment = time.Second
+
+// shownWaiters is how many of a queue are shown, unless the user says.
+const shownWaiters = 20
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	var asJSON bool
+	q := question{}
+	cmd := &cobra.Command{
+		Use:     "status NAME",
+		Short:   "Show who holds a lock, and who is queued for it",
+		Long:    statusHelp,
+		Example: statusExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case q.look <= 0:
+				return cli.Errorf(1, "--for must be more than 0s")
+			case q.show < 0:
+				return cli.Errorf(1, "--waiters must be how many to show, or 0 for all")
+			}
+			q.name, q.lease = args[0], cmd.Flags().Changed("for")
+			s, err := q.ask(cmd.Context(), g)
+			var other *inspect.NotLock
+			if asJSON && errors.As(err, &other) {
+				_ = cli.PrintJSON(cmd, other) // the error says it, too
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return cli.PrintJSON(cmd, s)
+			}
+			s.print(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, 0 for all")
+	cmd.Flags().DurationVar(&q.look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+
+		"or a lock taken that is free and has a queue")
+	return cmd
+}
+
+// question is what is asked about a lock.
+type question struct {
+	name string
+	// look is how long to look, at most.
+	look time.Duration
+	// lease is true when a lock that is held is looked at, too, until its lease is
+	// renewed.
+	lease bool
+	// show is how many of the queue to show, 0 for all.
+	show int
+}
+
+// ask reads the lock and the first of its queue at one moment, and again for as long as
+// there may be more to see, then the rest of the queue, and what stands beside it on the
+// server.
+func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err error) {
+	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
+		if err := inspect.Glance(ctx, srv, q.name); err != nil {
+			return err
+		}
+		if s, err = q.watch(ctx, client); err == nil {
+			s.lookBeside(ctx, srv)
+		}
+		return err
+	})
+	return s, err
+}

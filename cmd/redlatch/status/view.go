@@ -1,0 +1,163 @@
+package status
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// status is what there is to show of a lock.
+type status struct {
+	Name string `json:"name"`
+	// Kind is what the lock looks like: "plain", "fair" when somebody is queued for it,
+	// or "readwrite"; empty when it is free and nobody is queued.
+	Kind string `json:"kind,omitempty"`
+	Held bool   `json:"held"`
+	// Mode is what a read/write lock is held for, "read" or "write".
+	Mode    string           `json:"mode,omitempty"`
+	Holders []inspect.Holder `json:"holders"`
+	// TTLMillis is what the lease has left, nil when the lock is free or has none.
+	TTLMillis *int64 `json:"ttl_ms"`
+	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
+	// although it was due, else "unknown"; "" when there is none.
+	Renewed string `json:"renewed,omitempty"`
+	// QueueLength is how many wait, nil when the queue may not be read.
+	QueueLength *int `json:"queue_length"`
+	// Queue is who waits, the next one first, as many as are shown; nil when it may not
+	// be read.
+	Queue []waiter `json:"queue"`
+	// More is what there is to tell of those who are not shown.
+	More *more `json:"more,omitempty"`
+	// Uncounted is why it cannot be told who listens.
+	Uncounted string `json:"counting_error,omitempty"`
+	// Why says why a free lock with a queue is not taken, as far as is known.
+	Why *why `json:"why_free,omitempty"`
+	// Note is Why in words.
+	Note string `json:"note,omitempty"`
+	// PlainWaiters is how many connections wait for the lock as for a plain one while
+	// others are queued for it as for a fair one.
+	PlainWaiters int64 `json:"plain_waiters,omitempty"`
+}
+
+// waiter is one place in the queue.
+type waiter struct {
+	Position int    `json:"position"`
+	Owner    string `json:"owner"`
+	// DeadlineMillis is the time to the deadline, negative when that is over, nil
+	// when there is none.
+	DeadlineMillis *int64 `json:"deadline_in_ms"`
+	Subscribed     string `json:"subscribed"`
+	inspect.Client
+	// Label is that of the owner's client, empty when it has none.
+	Label string `json:"label,omitempty"`
+}
+
+// statusOf makes a status of what was seen just now.
+func statusOf(in *rlock.Inspection, shape *listing.Shape, now time.Time) *status {
+	s := &status{Name: in.Name, Kind: string(shape.Kind), Held: in.Held(), Mode: shape.Mode, Holders: []inspect.Holder{}}
+	for _, h := range shape.Holders {
+		s.Holders = append(s.Holders, inspect.HolderOf(h, shape.Kind))
+	}
+	if s.Held && in.TTL >= 0 {
+		left := in.TTL.Milliseconds()
+		s.TTLMillis = &left
+	}
+	if in.Kind != inspect.KindFair {
+		return s
+	}
+	s.Queue, s.QueueLength = []waiter{}, &in.Waiting
+	for i := range in.Queue {
+		s.Queue = append(s.Queue, waiterOf(&in.Queue[i], in.Queue[i].Position, now))
+	}
+	if in.Waiting > 0 && shape.Kind != listing.ReadWrite {
+		s.Kind = string(listing.Fair)
+	}
+	return s
+}
+
+func waiterOf(q *rlock.Waiter, place int, now time.Time) waiter {
+	w := waiter{Position: place, Owner: q.Text, Subscribed: q.Subscribed.String(), Client: inspect.ClientOf(q.Text)}
+	if !q.Deadline.IsZero() {
+		left := q.Deadline.Sub(now).Milliseconds()
+		w.DeadlineMillis = &left
+	}
+	return w
+}
+
+// print writes the status for people.
+func (s *status) print(w io.Writer) {
+	if s.Held {
+		fmt.Fprintf(w, "lock %q is held\n", s.Name)
+	} else {
+		fmt.Fprintf(w, "lock %q is free\n", s.Name)
+	}
+	if s.Mode != "" {
+		fmt.Fprintf(w, "  kind   read/write, held for %s\n", map[string]string{"read": "reading", "write": "writing"}[s.Mode])
+	}
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		fmt.Fprint(w, output.Beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
+			fmt.Fprint(w, output.Indented("", whoIs(h)))
+		}
+	}
+	switch {
+	case s.TTLMillis != nil:
+		fmt.Fprintf(w, "  lease  %s\n", s.lease())
+	case s.Held:
+		fmt.Fprintln(w, "  lease  none: it stays until somebody frees it")
+	}
+	s.printQueue(w)
+}
+
+// whoIs says what there is to say of a holder beside its owner and count.
+func whoIs(h *inspect.Holder) string {
+	said := h.String()
+	switch {
+	case h.Mode == "write":
+		said += ", writes"
+	case h.Mode == "read" && h.LeftMillis == nil:
+		said += ", reads"
+	case h.Mode == "read" && *h.LeftMillis == 0:
+		said += ", reads, its own lease is over"
+	case h.Mode == "read":
+		said += ", reads, " + output.Millis(*h.LeftMillis) + " left"
+	}
+	if h.Label != "" {
+		said += ", label " + sanitize.Word(h.Label)
+	}
+	return said
+}
+
+func (s *status) printQueue(w io.Writer) {
+	if s.Queue == nil {
+		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
+	}
+	if len(s.Queue) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
+	for i := range s.Queue {
+		q := &s.Queue[i]
+		fmt.Fprint(w, output.Beside(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
+		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
+	}
+	if s.More != nil {
+		fmt.Fprint(w, output.Indented("", s.More.String()+" (--waiters 0 shows all)"))
+	}
+	if s.PlainWaiters > 0 {
+		fmt.Fprint(w, output.Indented("mixed", s.mixed()))
+	}
+	switch {
+	case s.Note != "":
+		fmt.Fprint(w, output.Indented("note", s.Note))
+	case s.Uncounted != "":
+		fmt.Fprint(w, output.Indented("note", "who listens cannot be told: "+s.Uncounted))
+	}
+}

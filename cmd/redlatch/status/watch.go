@@ -1,0 +1,212 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The reasons for which a free lock is not taken, as far as is known.
+const (
+	whyAbsent     = "no_subscriber"
+	whySubscribed = "subscribed"
+	whyUnknown    = "unknown"
+	whyOverdue    = "overdue"
+)
+
+// why says why a free lock with a queue is not taken.
+type why struct {
+	Reason string `json:"reason"`
+	// Owner is the first in the queue.
+	Owner string `json:"owner"`
+	inspect.Client
+	// FirstMillis is for how long it was seen to be the first while the lock was
+	// free.
+	FirstMillis int64 `json:"first_for_ms"`
+	// AbsentMillis is for how long nobody was seen to listen for it, nil when
+	// somebody does or that is not known.
+	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
+}
+
+// watch looks at a lock for as long as there may be more to see, at most for the time
+// given after the first look: while it is free although somebody is queued, and,
+// where that was asked for, while it is held and its lease was not seen to be renewed.
+func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
+	var head vigil
+	var lease leaseWatch
+	var first time.Time
+	for {
+		s, answered, err := q.once(ctx, client, &lease)
+		if err != nil {
+			return nil, err
+		}
+		waits := !s.Held && len(s.Queue) > 0
+		if waits {
+			head.sees(&s.Queue[0], answered, time.Now())
+		}
+		if !waits && !q.waitsForRenewal(s) {
+			return s, s.complete(ctx, client, q.show)
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		left := q.look - answered.Sub(first)
+		if left <= 0 {
+			if waits {
+				s.explain(&head, answered)
+			}
+			return s, s.complete(ctx, client, q.show)
+		}
+		if err := inspect.Pause(ctx, min(left, q.look/4, inspect.Interval)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// once looks at the lock, and returns when that was answered.
+func (q *question) once(ctx context.Context, client *redlatch.Client, lease *leaseWatch) (*status, time.Time, error) {
+	seen, err := inspect.TakeSnapshot(ctx, client, q.name)
+	if err != nil {
+		return nil, seen.Answered, err
+	}
+	shape := inspect.ShapeOf(seen.Inspection)
+	if shape.Odd != "" {
+		return nil, seen.Answered, inspect.NotLockHash(q.name, shape.Odd)
+	}
+	s := statusOf(seen.Inspection, &shape, seen.Answered)
+	lease.sees(seen)
+	s.Renewed = lease.renewed()
+	return s, seen.Answered, s.count(ctx, client)
+}
+
+// waitsForRenewal reports whether it was asked for more than is known of the lease.
+func (q *question) waitsForRenewal(s *status) bool {
+	return q.lease && s.Renewed == inspect.RenewedUnknown
+}
+
+// count finds out who of the first in the queue listens.
+func (s *status) count(ctx context.Context, client *redlatch.Client) error {
+	if len(s.Queue) == 0 {
+		return nil
+	}
+	return s.countPart(ctx, rfairlock.New(client, s.Name), s.Queue)
+}
+
+// front returns the first n in the queue.
+func (s *status) front(n int) []string {
+	var owners []string
+	for i := range s.Queue[:min(len(s.Queue), n)] {
+		owners = append(owners, s.Queue[i].Owner)
+	}
+	return owners
+}
+
+// take takes the numbers of listeners of a part of the queue in, or why there are none.
+// Then what the inspection says is from the master alone: who listens there does listen,
+// but who does not may listen elsewhere.
+func (s *status) take(part []waiter, counts []int64, err error) {
+	if err != nil {
+		s.Uncounted = inspect.NotCounted(err)
+	}
+	for i := range part {
+		q := &part[i]
+		switch {
+		case i < len(counts) && counts[i] > 0:
+			q.Subscribed = rlock.SubscribedYes.String()
+		case i < len(counts):
+			q.Subscribed = rlock.SubscribedNo.String()
+		case q.Subscribed == rlock.SubscribedNo.String():
+			q.Subscribed = rlock.SubscribedUnknown.String()
+		}
+	}
+}
+
+// vigil is what was seen of the first in the queue while the lock was free.
+type vigil struct {
+	owner  string
+	since  time.Time // when it was first seen as the first
+	absent time.Time // since when nobody has listened for it; zero: somebody does, or not known
+}
+
+// sees takes in a look that was asked for and answered at these times, so that what
+// is told is never longer than what was seen.
+func (v *vigil) sees(first *waiter, asked, answered time.Time) {
+	if v.owner != first.Owner || v.since.IsZero() {
+		*v = vigil{owner: first.Owner, since: asked}
+	}
+	switch {
+	case first.Subscribed != rlock.SubscribedNo.String():
+		v.absent = time.Time{}
+	case v.absent.IsZero():
+		v.absent = answered
+	}
+}
+
+// explain says why the lock is not taken, by what was seen until now.
+func (s *status) explain(head *vigil, now time.Time) {
+	first := &s.Queue[0]
+	w := &why{Owner: first.Owner, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
+	if !head.absent.IsZero() {
+		ms := max(0, now.Sub(head.absent).Milliseconds())
+		w.AbsentMillis = &ms
+	}
+	switch {
+	case first.DeadlineMillis != nil && *first.DeadlineMillis <= 0:
+		w.Reason = whyOverdue
+	case w.AbsentMillis != nil:
+		w.Reason = whyAbsent
+	case first.Subscribed == rlock.SubscribedYes.String():
+		w.Reason = whySubscribed
+	default:
+		w.Reason = whyUnknown
+	}
+	s.Why, s.Note = w, s.words(w)
+}
+
+// words tells people: what is known, and no more.
+func (s *status) words(w *why) string {
+	who := "the first in the queue, " + sanitize.Word(w.Owner)
+	if w.Kind != "unknown" {
+		who += " (" + w.Name() + "),"
+	} else {
+		who += ","
+	}
+	switch w.Reason {
+	case whyOverdue:
+		return fmt.Sprintf("%s has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for %s",
+			who, output.Millis(w.FirstMillis))
+	case whySubscribed:
+		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or asks again by itself",
+			who, output.Millis(w.FirstMillis))
+	case whyUnknown:
+		return fmt.Sprintf("%s has not come for the lock in %s, and whether it lives cannot be told: %s",
+			who, output.Millis(w.FirstMillis), s.Uncounted)
+	}
+	said := fmt.Sprintf("%s has had no subscriber for %s", who, output.Millis(*w.AbsentMillis))
+	if first := s.Queue[0].DeadlineMillis; first != nil {
+		said += ": if it is dead, it blocks the lock for " + output.Millis(*first) + " more"
+	} else {
+		said += ", and no deadline: if it is dead, it blocks the lock for ever"
+	}
+	return said + s.help()
+}
+
+// help says who takes a dead one out.
+func (s *status) help() string {
+	for i := range s.Queue {
+		if q := &s.Queue[i]; q.Kind == "redlatch" && q.Subscribed == rlock.SubscribedYes.String() {
+			return fmt.Sprintf(", unless a Redlatch client that waits, as at place %d, takes it out", q.Position)
+		}
+	}
+	if s.length() > len(s.Queue) {
+		return fmt.Sprintf("; among the first %d no Redlatch client is seen that would take it out: `redlatch evict` does", len(s.Queue))
+	}
+	return "; no Redlatch client is seen to wait that would take it out: `redlatch evict` does"
+}

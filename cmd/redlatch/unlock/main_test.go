@@ -1,0 +1,11 @@
+package unlock
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/evict"
+	"github.com/redlatch/redlatch/cmd/redlatch/run"
+	"github.com/redlatch/redlatch/internal/test/program"
+)
+
+func TestMain(m *testing.M) { program.Main(m, New, evict.New, run.New, run.NewGuard) }

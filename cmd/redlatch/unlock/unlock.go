@@ -1,0 +1,206 @@
+// Package unlock is the command redlatch unlock: it takes a lock away from a holder that
+// is dead, and writes down that it did.
+//
+//	look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
+package unlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The exit codes of unlock beside 0 and 1.
+const (
+	codeRefused = 2
+	codeFree    = 3
+)
+
+// unlockOptions are the flags of unlock.
+type unlockOptions struct {
+	*cli.Globals
+	force, anyway, yes, json bool
+	dead, reason, auditFile  string
+	look                     time.Duration
+	shown                    bool // the user has seen who loses the lock
+}
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	o := &unlockOptions{Globals: g}
+	cmd := &cobra.Command{
+		Use:     "unlock --force NAME",
+		Short:   "Take a lock away from a holder that is dead",
+		Long:    unlockHelp,
+		Example: unlockExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !o.force:
+				return cli.Errorf(codeRefused, "a lock is freed by whoever holds it, or when its lease is over; "+
+					"--force takes it away from a dead holder: see redlatch unlock --help")
+			case o.look <= 0:
+				return cli.Errorf(1, "--for must be more than 0s")
+			case o.dead != "" && o.anyway:
+				return cli.Errorf(1, "--dead and --even-if-alive contradict each other")
+			}
+			return o.unlock(cmd, args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
+	f.StringVar(&o.dead, "dead", "", "the holder, of which you know that it is dead")
+	f.BoolVar(&o.anyway, "even-if-alive", false, "take the lock away at once, whoever holds it")
+	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
+	f.StringVar(&o.reason, "reason", "", "why, for the audit")
+	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
+	f.DurationVar(&o.look, "for", inspect.RenewalLook, "how long to look whether the lease is renewed, at most")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	cli.CompleteFiles(cmd, "audit-file")
+	return cmd
+}
+
+// unlock is the whole of it.
+func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
+	log, err := openAudit(o.auditFile)
+	if err != nil {
+		return err
+	}
+	defer log.close()
+	ctx := cmd.Context()
+	return cli.WithServer(ctx, o.Globals, name, func(srv *connect.Server, client *redlatch.Client) error {
+		first, err := inspect.TakeSnapshot(ctx, client, name)
+		if err != nil {
+			return err
+		}
+		f := forcedOf(&first)
+		if first.Inspection.Held() && !o.anyway && f.kind() == "" {
+			f, first, err = o.examine(ctx, client, first)
+			if err != nil {
+				return err
+			}
+		}
+		f.lookBeside(ctx, srv)
+		err = o.refusal(f)
+		if err == nil {
+			err = o.take(ctx, client, &first, f, log)
+		}
+		o.tell(cmd, f)
+		return err
+	})
+}
+
+// examine looks whether the holder lives.
+func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, first inspect.Snapshot) (*forced, inspect.Snapshot, error) {
+	limit := o.look
+	if first.Inspection.TTL >= 0 {
+		limit = min(limit, inspect.RenewalDue(first.Inspection.TTL))
+	}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		output.Messagef(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
+	}
+	renewed, last, err := inspect.WatchRenewal(ctx, client, first, o.look)
+	if err != nil {
+		return nil, first, err
+	}
+	f := forcedOf(&last)
+	if f.Renewed = renewed; last.Inspection.Held() && !first.SameHolders(&last) {
+		f.changed = true
+	}
+	return f, last, nil
+}
+
+// refusal says why the lock is not taken, nil when it may be.
+func (o *unlockOptions) refusal(f *forced) error {
+	if why := f.kind(); why != "" {
+		return f.refuse(codeRefused, refusedKind, "%s. It is left alone", why)
+	}
+	switch {
+	case len(f.Holders) == 0:
+		return f.isFree()
+	case o.anyway:
+		return nil
+	case f.changed:
+		return f.refuse(codeRefused, refusedChanged, "lock %q changes hands: it is not stuck", f.Name)
+	case f.Renewed == inspect.RenewedYes:
+		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now. "+
+			"--even-if-alive takes the lock all the same", f.Name)
+	case o.dead == "":
+		return f.refuse(codeRefused, refusedUnknown, "lock %q: its holder is not known to be dead: %s. If you know it, say so: --dead %s. "+
+			"--even-if-alive takes the lock in any case", f.Name, f.doubt(), f.Holders[0].Owner)
+	case len(f.Holders) > 1 || f.Holders[0].Owner != o.dead:
+		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, sanitize.Word(o.dead))
+	}
+	return nil
+}
+
+// take asks the user, where there is one, looks once more, and takes the lock.
+func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen *inspect.Snapshot, f *forced, log *auditLog) error {
+	if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
+		f.print(os.Stderr)
+		o.shown = true
+		if !cli.Confirm(os.Stdin, os.Stderr, fmt.Sprintf("Take lock %q away from this holder?", f.Name)) {
+			return f.refuse(codeRefused, refusedDeclined, "lock %q was not taken", f.Name)
+		}
+	}
+	// Whatever took its time since the last look: the taking itself asks for nobody.
+	now, err := inspect.TakeSnapshot(ctx, client, f.Name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !now.Inspection.Held(), o.anyway && !o.shown: // the taking finds out
+	case !seen.SameHolders(&now):
+		return f.refuse(codeRefused, refusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
+	case !o.anyway && seen.RenewedBy(&now):
+		f.Renewed = inspect.RenewedYes
+		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
+	}
+	newLock, told := rlock.New, toldAll
+	switch {
+	case !now.ReadQueue():
+		told = toldPlain
+	case now.Inspection.Waiting > 0:
+		newLock, told = rfairlock.New, toldFirst
+	}
+	held, err := newLock(client, f.Name).ForceUnlock(ctx)
+	if f.Taken = held && err == nil; f.Taken {
+		f.Told = told
+	}
+	return o.record(f, log, err)
+}
+
+// record writes the audit. err is how the taking went.
+func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
+	a := &audit{
+		Time: time.Now().UTC().Truncate(time.Second), Action: "unlock --force", Server: o.Target(), forced: *f,
+		EvenIfAlive: o.anyway, Reason: o.reason, Outcome: outcomeTaken,
+	}
+	a.By, a.Host = whoami()
+	switch {
+	case err != nil:
+		a.Outcome = strings.ReplaceAll(err.Error(), "\n", "; ")
+	case !f.Taken:
+		a.Outcome = outcomeFree
+		err = f.isFree()
+	}
+	if unwritten := log.write(a); unwritten != nil {
+		return &cli.ExitError{Code: 1, Err: errors.Join(unwritten, err)}
+	}
+	return err
+}

@@ -1,0 +1,253 @@
+package unlock
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
+	got := program.Finish(t, s.URL(), "unlock", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "--force takes it away from a dead holder")
+	require.True(t, program.Exists(t, s, name))
+}
+
+func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		client, err := redlatch.Open(t.Context(), s.URL())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		lock := rlock.New(client, redistest.Key(t))
+		hold, err := lock.TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
+		require.NoError(t, err)
+		for _, more := range [][]string{nil, {"--dead", hold.Owner().String()}} {
+			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
+			require.Equal(t, 2, got.Code, got.Stderr)
+			program.OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, "its holder is alive, its lease was renewed just now")
+			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.Stdout)
+			program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+lock.Name()))
+		}
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+func TestUnlockTakesTheLockOfAHolderThatTheUserKnowsToBeDead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, 15*time.Second)
+	got := program.Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+program.RedissonOwner)
+	require.Contains(t, got.Stdout, " left, not renewed when it was due\n")
+
+	s.Do(t, "PEXPIRE", name, 15_000)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedlatchOwner, name)
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, got.Stderr, "is not held by "+program.RedlatchOwner)
+	require.True(t, program.Exists(t, s, name))
+
+	s.Do(t, "PEXPIRE", name, 15_000)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedissonOwner, "--reason", "host\nis gone", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  taken  those who wait were told\n")
+	program.OneLine(t, got.Stderr)
+	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+program.RedissonOwner+
+		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.Stderr)
+	require.False(t, program.Exists(t, s, name))
+
+	got = program.Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, program.Outcome{Code: 3, Stdout: "lock \"" + name + "\" is free\n", Stderr: ""}, got)
+}
+
+func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, fair := range []string{"--fair=false", "--fair"} {
+		name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+		next := program.Start(t, s.URL(), "run", fair, name, "--", "echo", "in")
+		awaitListener(t, s, name)
+		began := time.Now()
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Equal(t, "in", next.Line())
+		require.Less(t, time.Since(began), 9*time.Second, "it was found by a poll")
+		var told map[string]any
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told))
+		require.Equal(t, true, told["taken"])
+		require.Equal(t, inspect.RenewedUnknown, told["renewed"])
+		holder := told["holders"].([]any)[0].(map[string]any)
+		require.Equal(t, program.RedlatchOwner, holder["owner"])
+		require.Equal(t, "redlatch", holder["client"])
+		require.Contains(t, got.Stderr, "no reason given")
+	}
+}
+
+func TestUnlockTellsTheFirstInTheQueueOfAFairLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	c := s.Dial(t)
+	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, program.RedissonOwner))
+	require.NoError(t, err)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  queue  1 waiting\n")
+	message, err := redis.Strings(redis.ReceiveWithTimeout(c, program.Soon))
+	require.NoError(t, err)
+	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
+}
+
+// awaitListener waits until somebody waits for the lock, plain or fair.
+func awaitListener(t *testing.T, s *redistest.Server, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, channel := range s.Channels(t) {
+			if strings.HasPrefix(channel, codec.LockChannel(name)) {
+				return true
+			}
+		}
+		return false
+	}, program.Soon, program.PollEvery)
+}
+
+func TestUnlockWritesItsAuditToAFile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	var names []string
+	for range 2 {
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+		names = append(names, name)
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, 2)
+	for i, line := range lines {
+		var told map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &told))
+		require.Equal(t, names[i], told["name"])
+		require.Equal(t, "why", told["reason"])
+		require.Equal(t, "taken", told["outcome"])
+		require.Equal(t, true, told["even_if_alive"])
+		require.Equal(t, "redis://"+s.Addr(), told["server"])
+		require.NotEmpty(t, told["by"])
+		require.NotEmpty(t, told["host"])
+		require.Equal(t, program.RedissonOwner, told["holders"].([]any)[0].(map[string]any)["owner"])
+		require.WithinDuration(t, time.Now(), parseTime(t, told["time"]), time.Minute)
+	}
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "nothing was done")
+	require.True(t, program.Exists(t, s, name), "it was taken without an audit")
+}
+
+func parseTime(t *testing.T, text any) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text.(string))
+	require.NoError(t, err)
+	return at
+}
+
+func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	eternal, readWrite, long := redistest.Key(t), redistest.Key(t), program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", eternal, program.RedissonOwner, 1)
+	s.Do(t, "HSET", readWrite, "mode", "read", program.RedissonOwner, 1)
+	for _, c := range []struct {
+		name  string
+		flags []string
+		code  int
+		says  string
+	}{
+		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
+		{readWrite, []string{"--even-if-alive"}, 2, "is a read-write lock of Redisson's"},
+		{long, []string{"--for", "1s"}, 2, "whether its lease is renewed was not looked at for long enough"},
+		{long, []string{"--for", "0s"}, 1, "--for"},
+		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 1, "contradict"},
+		{"", nil, 1, "name"},
+	} {
+		got := program.Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
+		require.Equal(t, c.code, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+	}
+	for _, name := range []string{eternal, readWrite, long} {
+		require.True(t, program.Exists(t, s, name))
+	}
+}
+
+func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, fields := range [][]any{
+		{"name", "bob", "age", "7"}, {"name", "bob"}, {program.RedissonOwner, "bob"}, {"bob", "1"}, {program.RedissonOwner, "1", program.RedlatchOwner, "1"},
+	} {
+		name := redistest.Key(t)
+		s.Do(t, "HSET", append([]any{name}, fields...)...)
+		for _, more := range [][]string{{"--even-if-alive"}, {"--for=1s", "--dead", fields[0].(string)}} {
+			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", name}, more...)...)
+			require.Equal(t, 2, got.Code, got.Stderr)
+			program.OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, "is a hash, and no lock of Redisson's")
+			require.Empty(t, got.Stdout, "what it holds is nobody's business")
+			require.True(t, program.Exists(t, s, name))
+		}
+	}
+}
+
+// Between the last look and the taking a lock may change hands, however long the
+// user, or a connection, took.
+func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	client, err := redlatch.Open(t.Context(), s.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	for why, change := range map[string]func(name string){
+		"has changed hands meanwhile": func(name string) {
+			s.Do(t, "DEL", name)
+			s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1)
+		},
+		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
+	} {
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
+		seen, err := inspect.TakeSnapshot(t.Context(), client, name)
+		require.NoError(t, err)
+		change(name)
+		o := &unlockOptions{Globals: &cli.Globals{}, dead: program.RedissonOwner, yes: true}
+		err = o.take(t.Context(), client, &seen, forcedOf(&seen), &auditLog{})
+		require.ErrorContains(t, err, why)
+		require.True(t, program.Exists(t, s, name))
+	}
+}

@@ -1,0 +1,205 @@
+package unlock
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+)
+
+// Why a lock was not taken.
+const (
+	refusedAlive    = "alive"
+	refusedUnknown  = "not_known_dead"
+	refusedOther    = "held_by_another"
+	refusedChanged  = "changed_hands"
+	refusedKind     = "other_kind"
+	refusedFree     = "free"
+	refusedDeclined = "declined"
+)
+
+// How it went.
+const (
+	outcomeTaken = "taken"
+	outcomeFree  = "free"
+)
+
+// Who was told that a lock is free. Those who wait for a plain lock listen to one
+// channel; of those in a queue one is told, on a channel of its own.
+const (
+	toldAll   = "all"
+	toldFirst = "first_in_queue"
+	toldPlain = "all_but_queue"
+)
+
+// toldWords are these in words.
+var toldWords = map[string]string{
+	toldAll:   "those who wait were told",
+	toldFirst: "the first in the queue whose deadline is not over was told",
+	toldPlain: "those who wait for the plain lock were told. Whether somebody is queued for it as for a fair one " +
+		"is not known: whoever is was not told, and comes when it asks again by itself",
+}
+
+// forced is what there is to tell of a lock that is to be taken away.
+type forced struct {
+	Name    string        `json:"name"`
+	Holders []forcedOwner `json:"holders"`
+	// TTLMillis is what the lease has left, nil when there is none.
+	TTLMillis *int64 `json:"ttl_ms"`
+	// Renewed is whether the lease is seen to be renewed: yes, no or unknown.
+	Renewed string `json:"renewed"`
+	// Waiting is how many are in the queue of a fair lock, nil when it may not be read.
+	Waiting *int `json:"waiting"`
+	Taken   bool `json:"taken"`
+	// Told is who was told that the lock is free, "" when it was not taken.
+	Told string `json:"told,omitempty"`
+	// Refused is why the lock was not taken.
+	Refused string `json:"refused,omitempty"`
+
+	changed bool // it has another holder than at first
+	shape   listing.Shape
+}
+
+// forcedOwner is who loses the lock.
+type forcedOwner struct {
+	Owner string `json:"owner"`
+	inspect.Client
+	Count inspect.Count `json:"count"`
+	Label string        `json:"label,omitempty"`
+}
+
+func forcedOf(s *inspect.Snapshot) *forced {
+	f := &forced{Name: s.Inspection.Name, Holders: []forcedOwner{}, Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOf(s.Inspection)}
+	if s.ReadQueue() {
+		waiting := s.Inspection.Waiting
+		f.Waiting = &waiting
+	}
+	for _, h := range f.shape.Holders {
+		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, Client: inspect.ClientOf(h.Owner), Count: inspect.Count(h.Count)})
+	}
+	if s.Inspection.Held() && s.Inspection.TTL >= 0 {
+		left := s.Inspection.TTL.Milliseconds()
+		f.TTLMillis = &left
+	}
+	return f
+}
+
+// lookBeside looks up the labels of the holders. Without them it tells less.
+func (f *forced) lookBeside(ctx context.Context, srv *connect.Server) {
+	c, err := srv.Dial(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }() // only read from
+	var owners []string
+	for i := range f.Holders {
+		owners = append(owners, f.Holders[i].Owner)
+	}
+	labels, err := listing.Labels(c, owners)
+	if err != nil {
+		return
+	}
+	for i := range f.Holders {
+		f.Holders[i].Label = labels[f.Holders[i].Owner]
+	}
+}
+
+// refuse notes why the lock is not taken, and makes the error of it.
+func (f *forced) refuse(code int, why, format string, args ...any) error {
+	f.Refused = why
+	return cli.Errorf(code, format, args...)
+}
+
+// kind says why this is nothing to take, whoever holds it, "" when it is a lock like
+// others.
+func (f *forced) kind() string {
+	switch {
+	case f.shape.Odd != "":
+		return fmt.Sprintf("%q is a hash, and no lock of Redisson's: %s", f.Name, f.shape.Odd)
+	case f.shape.Kind == listing.ReadWrite:
+		return fmt.Sprintf("lock %q is a read-write lock of Redisson's, which has more keys", f.Name)
+	}
+	return ""
+}
+
+// isFree notes that there is nothing to take.
+func (f *forced) isFree() error {
+	f.Refused = refusedFree
+	return &cli.ExitError{Code: codeFree} // it is told as what was found
+}
+
+// doubt says why the holder may live.
+func (f *forced) doubt() string {
+	switch {
+	case f.TTLMillis == nil:
+		return "the lock has no lease, so there is nothing to renew"
+	case f.Renewed == inspect.RenewedNo:
+		return "its lease is not renewed, but it may have a lease of its own, or be cut off"
+	}
+	return "whether its lease is renewed was not looked at for long enough"
+}
+
+// lease says what the lease has left, and whether it is renewed.
+func (f *forced) lease() string {
+	switch {
+	case f.TTLMillis == nil:
+		return "none: it stays until somebody frees it"
+	case f.Renewed == inspect.RenewedYes:
+		return output.Millis(*f.TTLMillis) + " left, renewed"
+	case f.Renewed == inspect.RenewedNo:
+		return output.Millis(*f.TTLMillis) + " left, not renewed when it was due"
+	}
+	return output.Millis(*f.TTLMillis) + " left, fixed or renewed"
+}
+
+// describe names who loses the lock, in one line.
+func (f *forced) describe() string {
+	var all []string
+	for _, h := range f.Holders {
+		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Labelled(h.Label), sanitize.Word(string(h.Count))))
+	}
+	return strings.Join(all, ", ") + ", lease " + f.lease()
+}
+
+// tell prints what was found, and what came of it.
+func (o *unlockOptions) tell(cmd *cobra.Command, f *forced) {
+	if o.json {
+		_ = cli.PrintJSON(cmd, f) // an output that is gone has nobody to tell
+		return
+	}
+	if !o.shown && f.shape.Odd == "" { // what a hash of something else has is nobody's business here
+		f.print(cmd.OutOrStdout())
+	}
+	if f.Taken {
+		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", toldWords[f.Told]))
+	}
+}
+
+// print tells people.
+func (f *forced) print(w io.Writer) {
+	if len(f.Holders) == 0 {
+		fmt.Fprintf(w, "lock %q is free\n", f.Name)
+		return
+	}
+	fmt.Fprintf(w, "lock %q is held\n", f.Name)
+	for _, h := range f.Holders {
+		fmt.Fprint(w, output.Beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, output.Indented("", h.Labelled(h.Label)))
+	}
+	fmt.Fprintf(w, "  lease  %s\n", f.lease())
+	switch {
+	case f.Waiting == nil:
+		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
+	case *f.Waiting > 0:
+		fmt.Fprintf(w, "  queue  %d waiting\n", *f.Waiting)
+	}
+}

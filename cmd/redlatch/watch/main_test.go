@@ -1,0 +1,10 @@
+package watch_test
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/watch"
+	"github.com/redlatch/redlatch/internal/test/program"
+)
+
+func TestMain(m *testing.M) { program.Main(m, watch.New) }

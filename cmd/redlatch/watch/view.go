@@ -1,0 +1,98 @@
+package watch
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redlatch/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+)
+
+// told is an event for programs.
+type told struct {
+	At    time.Time `json:"at"`
+	Name  string    `json:"name"`
+	Event string    `json:"event"`
+	Owner string    `json:"owner,omitempty"`
+	*inspect.Client
+	Label string `json:"label,omitempty"`
+	// From is who had the lock before.
+	From  string        `json:"from,omitempty"`
+	Count inspect.Count `json:"count,omitempty"`
+	// LeaseMillis is what the lease has left, nil when it has none or it is not the
+	// owner's.
+	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
+	Place       int    `json:"place,omitempty"`
+	Queue       int    `json:"queue_length"`
+	// Messages is how many messages there were since the last look.
+	Messages int `json:"messages"`
+}
+
+func toldOf(e *follow.Event, label string) *told {
+	t := &told{
+		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count),
+		Place: e.Place, Queue: e.Queue, Messages: e.Messages,
+	}
+	if e.Owner != "" {
+		c := inspect.ClientOf(e.Owner)
+		t.Client = &c
+	}
+	if e.Count != "" && e.Lease >= 0 {
+		ms := e.Lease.Milliseconds()
+		t.LeaseMillis = &ms
+	}
+	return t
+}
+
+// leastLabel is how much of a label is shown where there is no room for it.
+const leastLabel = 8
+
+// eventLine tells people of an event in a line that fits a terminal, as far as names
+// let it.
+func eventLine(e *follow.Event, label string, named bool) string {
+	line := fmt.Sprintf("%s  %-8s  %s", e.At.Format("15:04:05.000"), e.What, eventWords(e))
+	if named {
+		line += "  " + sanitize.Word(e.Name)
+	}
+	if label == "" {
+		return line
+	}
+	room := max(leastLabel, output.Columns-2-utf8.RuneCountInString(line))
+	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
+}
+
+// eventWords says what there is to say of an event beside its name.
+func eventWords(e *follow.Event) string {
+	who := "by whom is not known"
+	if e.Owner != "" {
+		who = inspect.ShortOwner(e.Owner)
+	}
+	switch e.What {
+	case follow.Free:
+		if e.Queue == 0 {
+			return "nobody is queued"
+		}
+		return fmt.Sprintf("%d queued, next %s", e.Queue, inspect.ShortOwner(e.Next))
+	case follow.Held:
+		return fmt.Sprintf("%s, count %s, %s", who, sanitize.Word(e.Count), leaseWords(e))
+	case follow.Taken:
+		return who + ", " + leaseWords(e)
+	case follow.Passed:
+		return who + " from " + inspect.OwnerNumber(e.From)
+	case follow.Entered, follow.Left:
+		return who + ", count " + sanitize.Word(e.Count)
+	case follow.Queued:
+		return fmt.Sprintf("%s, place %d", who, e.Place)
+	}
+	return who
+}
+
+func leaseWords(e *follow.Event) string {
+	if e.Lease < 0 {
+		return "no lease"
+	}
+	return "lease " + output.Lease(e.Lease)
+}

@@ -1,0 +1,202 @@
+// Package watch is the command redlatch watch: it tells what happens to locks, one line
+// for each event.
+//
+//	messages ─┐
+//	searches ─┼▶ follower ─▶ look at the lock ─▶ follow.Lock ─▶ events ─▶ lines
+//	time     ─┘
+package watch
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/follow"
+	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/listing"
+)
+
+// watcher tells what happens to locks.
+type watcher struct {
+	pattern string
+	single  bool // it is a name
+	json    bool
+	length  time.Duration // how long to watch, 0 until interrupted
+
+	srv      *connect.Server
+	out      io.Writer
+	complain io.Writer
+}
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	w := &watcher{}
+	cmd := &cobra.Command{
+		Use:     "watch NAME|PATTERN",
+		Short:   "Tell what happens to locks, as it happens",
+		Long:    watchHelp,
+		Example: watchExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			w.pattern, w.single = args[0], !listing.IsPattern(args[0])
+			w.out, w.complain = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if w.length <= 0 && cmd.Flags().Changed("for") {
+				return cli.Errorf(1, "--for must be more than 0s")
+			}
+			if err := codec.ValidateName(w.pattern); err != nil {
+				return err
+			}
+			if w.srv, err = g.Server(); err != nil {
+				return err
+			}
+			return cli.UntilSignal(cmd.Context(), nil, w.run)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&w.json, "json", false, "print JSON, one event a line")
+	f.DurationVar(&w.length, "for", 0, "how long to watch (default: until interrupted)")
+	return cmd
+}
+
+// run watches until ctx ends or the time is over.
+func (w *watcher) run(ctx context.Context) error {
+	if w.length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.length)
+		defer cancel()
+	}
+	client, err := w.srv.Open(ctx, redlatch.WithServerTime())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // it only asked
+	if w.single {
+		if err := inspect.Glance(ctx, w.srv, w.pattern); err != nil {
+			return err
+		}
+	}
+	inner, cancel := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel()
+	heard, posts, err := w.listen(inner, &helpers)
+	if err != nil {
+		return err
+	}
+	if posts != nil {
+		defer func() { _ = posts.Close() }() // they only listened
+	}
+	side := &sideline{dial: w.srv.Dial}
+	defer side.close()
+	found := make(chan discovery)
+	if !w.single {
+		helpers.Go(func() { w.find(inner, found) })
+	}
+	f := newFollower(w, client, side)
+	f.posts = posts
+	return f.run(inner, heard, found)
+}
+
+// listen begins to listen to the channels of the locks: by patterns, or in a cluster at
+// posts, which the follower sends where there are locks.
+func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, *follow.Posts, error) {
+	if w.srv.IsCluster() {
+		t, err := w.srv.Cluster(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		posts := follow.NewPosts(t)
+		return posts.Heard, posts, nil
+	}
+	ears, err := follow.Listen(ctx, w.srv.Dial, w.pattern, w.matches())
+	if err != nil {
+		return nil, nil, w.srv.Problem(err)
+	}
+	helpers.Go(func() { ears.Run(ctx) })
+	return ears.Heard, nil, nil
+}
+
+// matches returns what says whether a name is meant. Two names may have one channel.
+func (w *watcher) matches() func(string) bool {
+	if !w.single {
+		return listing.Match(w.pattern)
+	}
+	channel := codec.LockChannel(w.pattern)
+	return func(name string) bool { return codec.LockChannel(name) == channel }
+}
+
+// findEvery is the least time between two searches for locks.
+const findEvery = 10 * time.Second
+
+// discovery is a lock that was found, or why none can be.
+type discovery struct {
+	name string
+	err  error
+}
+
+// find looks for locks that match, again and again until ctx ends: those that are
+// taken without a message before are found by it.
+func (w *watcher) find(ctx context.Context, found chan<- discovery) {
+	tell := func(f discovery) {
+		select {
+		case found <- f:
+		case <-ctx.Done():
+		}
+	}
+	for {
+		began := time.Now()
+		if err := w.search(ctx, func(name string) { tell(discovery{name: name}) }); err != nil {
+			tell(discovery{err: err})
+		}
+		if inspect.Pause(ctx, max(findEvery, listing.PauseFactor*time.Since(began))) != nil {
+			return
+		}
+	}
+}
+
+// search looks for locks once.
+func (w *watcher) search(ctx context.Context, tell func(name string)) error {
+	_, err := listing.RunOnMasters(ctx, w.srv, listing.Request{Pattern: w.pattern, Found: func(l *listing.Lock) error {
+		tell(l.Name)
+		return nil
+	}})
+	return err
+}
+
+// sideline is a connection for what stands beside locks. It is for one goroutine.
+type sideline struct {
+	dial func(context.Context) (redis.Conn, error)
+	conn redis.Conn
+}
+
+// labels returns the labels of those owners that have one. A connection that breaks is
+// made anew the next time.
+func (s *sideline) labels(ctx context.Context, owners []string) map[string]string {
+	if s.conn == nil {
+		c, err := s.dial(ctx)
+		if err != nil {
+			return nil
+		}
+		s.conn = c
+	}
+	labels, err := listing.Labels(s.conn, owners)
+	if err != nil {
+		s.close()
+	}
+	return labels
+}
+
+func (s *sideline) close() {
+	if s.conn != nil {
+		_ = s.conn.Close() // only read from
+		s.conn = nil
+	}
+}

@@ -1,0 +1,197 @@
+package watch_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func TestWatchTellsWhatHappensToALock(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		p := program.Start(t, s.URL(), "watch", "--json", name)
+		require.Equal(t, "free", program.Events(p, "free")[0]["event"])
+		s.Do(t, "HSET", name, program.SomeOwner, 1)
+		e := program.Events(p, "taken")[0]
+		require.Equal(t, program.SomeOwner, e["owner"])
+		require.Equal(t, "redlatch", e["client"])
+		require.Equal(t, name, e["name"])
+		require.NotContains(t, e, "ttl_ms", "it has no lease")
+		s.Do(t, "HINCRBY", name, program.SomeOwner, 1)
+		require.InDelta(t, 2, program.Events(p, "entered")[0]["count"], 0)
+		program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+		e = program.Events(p, "queued")[0]
+		require.Equal(t, program.RedissonOwner, e["owner"])
+		require.Equal(t, "redisson", e["client"])
+		require.InDelta(t, 1, e["place"], 0)
+		s.Do(t, "DEL", name)
+		require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
+		s.Do(t, "DEL", codec.QueueKey(name))
+		require.Equal(t, program.RedissonOwner, program.Events(p, "quit")[0]["owner"])
+		s.Do(t, "PUBLISH", codec.OwnerChannel(name, program.RedissonOwner), codec.MessageUnlock)
+		require.Equal(t, program.RedissonOwner, program.Events(p, "woken")[0]["owner"])
+		require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+		require.Equal(t, program.CodeInterrupted, p.Outcome(program.Soon).Code)
+	})
+}
+
+func TestWatchFollowsAPatternAndForgetsNobody(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
+	s.Do(t, "HSET", "{eu}orders:2", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "other", program.RedissonOwner, 1)
+	p := program.Start(t, s.URL(), "watch", "--json", "*orders:*")
+	seen := map[any]bool{program.Events(p, "held")[0]["name"]: true, program.Events(p, "held")[0]["name"]: true}
+	require.Equal(t, map[any]bool{"orders:1": true, "{eu}orders:2": true}, seen)
+	s.Do(t, "HSET", "orders:3", program.SomeOwner, 1) // nobody says so
+	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
+	s.Do(t, "DEL", "{eu}orders:2")
+	s.Do(t, "PUBLISH", codec.LockChannel("{eu}orders:2"), codec.MessageUnlock)
+	require.Equal(t, "{eu}orders:2", program.Events(p, "released")[0]["name"])
+	s.Do(t, "PUBLISH", codec.LockChannel("orders:3"), codec.MessageUnlock)
+	e := program.Events(p, "held")[0]
+	require.Equal(t, "orders:3", e["name"], "a message tells of it")
+	require.InDelta(t, 1, e["messages"], 0)
+}
+
+func TestWatchTellsWhoHoldsAReadWriteLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
+	e := program.Events(program.Start(t, s.URL(), "watch", "--json", "books"), "held")[0]
+	require.Equal(t, program.RedissonOwner, e["owner"])
+	s.Do(t, "HSET", "ledger", "mode", "write", program.RedissonOwner+":write", 1)
+	e = program.Events(program.Start(t, s.URL(), "watch", "--json", "ledger"), "held")[0]
+	require.Equal(t, program.RedissonOwner+":write", e["owner"])
+	require.Equal(t, "redisson", e["client"])
+}
+
+// A waiter that is called and does not come has not got the lock, and nor has its holder
+// once more.
+func TestWatchTellsOfNoHandOverWhenAWaiterIsCalledInVain(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		s.Do(t, "HSET", name, program.SomeOwner, 1)
+		program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+		p := program.Start(t, s.URL(), "watch", "--json", name)
+		program.Events(p, "held")
+		calling := publishing(t, s, codec.OwnerChannel(name, program.RedissonOwner))
+		program.Events(p, "woken")
+		s.Do(t, "HINCRBY", name, program.SomeOwner, 1)
+		for _, e := range program.Events(p, "entered") {
+			require.Contains(t, []any{"woken", "entered"}, e["event"])
+		}
+		calling()
+		// Whoever gives a plain lock back tells all who wait.
+		publishing(t, s, codec.LockChannel(name))
+		told := program.Events(p, "passed")
+		e := told[len(told)-1]
+		require.Equal(t, program.SomeOwner, e["owner"])
+		require.Equal(t, program.SomeOwner, e["from"])
+	})
+}
+
+// publishing publishes to the channel until end is called: a message that comes while
+// watch looks at the lock may be older than what it sees, and is no news then.
+func publishing(t *testing.T, s redistest.Target, channel string) (end func()) {
+	t.Helper()
+	var publisher sync.WaitGroup
+	stop := make(chan struct{})
+	publisher.Go(func() {
+		for {
+			s.Do(t, "PUBLISH", channel, codec.MessageUnlock)
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	end = sync.OnceFunc(func() {
+		close(stop)
+		publisher.Wait()
+	})
+	t.Cleanup(end)
+	return end
+}
+
+func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	program.LongQueue(t, s, "job", program.SomeOwner, 1000)
+	p := program.Start(t, s.URL(), "watch", "--json", "job")
+	require.InDelta(t, 1000, program.Events(p, "held")[0]["queue_length"], 0)
+	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // those behind come forward
+	told := program.Events(p, "quit")
+	require.Len(t, told, 1)
+	require.Equal(t, program.LongOwner(100), told[0]["owner"])
+	require.InDelta(t, 999, told[0]["queue_length"], 0)
+	s.Do(t, "DEL", codec.QueueKey("job"))
+	s.Do(t, "RPUSH", codec.QueueKey("job"), program.RedissonOwner)
+	program.Events(p, "quit")
+}
+
+func TestWatchOutlivesTheServersAbsence(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	p := program.Start(t, s.URL(), "watch", "--json", "--for", "60s", name)
+	program.Events(p, "held")
+	s.Restart()
+	require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
+	require.Eventually(t, func() bool { return len(s.Channels(t)) == 0 && s.Do(t, "PUBSUB", "NUMPAT") == int64(2) }, 2*program.Soon, 10*time.Millisecond)
+	s.Do(t, "HSET", name, program.RedissonOwner, 1)
+	require.Equal(t, program.RedissonOwner, program.Events(p, "taken")[0]["owner"])
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.CodeInterrupted, got.Code)
+	require.Contains(t, got.Stderr, "redlatch: messages may be missed for a while: ")
+	require.Contains(t, got.Stderr, "redlatch: messages are heard again\n")
+}
+
+func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	began := time.Now()
+	got := program.Finish(t, s.URL(), "watch", "--for", "2s", redistest.Key(t))
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\d  free      nobody is queued\n$`, got.Stdout)
+	for _, none := range []string{"-1s", "0s"} {
+		require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, program.Finish(t, s.URL(), "watch", "--for", none, "x"))
+	}
+}
+
+func TestWatchSaysWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	notALock, hash := redistest.Key(t), redistest.Key(t)
+	s.Do(t, "RPUSH", notALock, "text")
+	s.Do(t, "HSET", hash, "name", "Ada")
+	for _, c := range []struct{ url, name, says string }{
+		{s.URL(), notALock, "holds a list, and a lock is a hash"},
+		{s.URL(), hash, "is a hash, but no lock: its field \"name\" is no owner"},
+		{s.URL(), "", "name is empty"},
+		{program.Nobody(t), "x", "connection refused"},
+	} {
+		got := program.Finish(t, c.url, "watch", c.name)
+		require.Equal(t, 1, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
+	}
+}

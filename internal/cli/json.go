@@ -1,0 +1,14 @@
+package cli
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+)
+
+// PrintJSON prints what a command has to tell to programs.
+func PrintJSON(cmd *cobra.Command, what any) error {
+	enc := json.NewEncoder(cmd.OutOrStdout())
+	enc.SetIndent("", "  ")
+	return enc.Encode(what)
+}

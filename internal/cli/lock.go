@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/inspect"
+)
+
+// WithClient connects for one question about a lock, and tells what went wrong in one
+// line that says what to do.
+func WithClient(ctx context.Context, g *Globals, name string, do func(*redlatch.Client) error) error {
+	return WithServer(ctx, g, name, func(_ *connect.Server, client *redlatch.Client) error { return do(client) })
+}
+
+// WithServer is WithClient for questions that need the server besides.
+func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
+	if err := codec.ValidateName(name); err != nil {
+		return err
+	}
+	srv, err := g.Server()
+	if err != nil {
+		return err
+	}
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // it only asked
+	err = do(srv, client)
+	var said *ExitError
+	var other *inspect.NotLock
+	switch {
+	case err == nil, errors.As(err, &said), errors.As(err, &other):
+		return err
+	case errors.Is(err, redlatch.ErrWrongType):
+		return inspect.WrongType(ctx, srv, name)
+	}
+	return srv.Problem(err)
+}

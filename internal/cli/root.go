@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/sanitize"
+)
+
+// Constructor makes a command that has the flags of all commands.
+type Constructor func(*Globals) *cobra.Command
+
+// ExitError is an error with the exit code that it leads to.
+type ExitError struct {
+	// Code is the exit code.
+	Code int
+	// Err is what to tell; nil when nothing needs saying.
+	Err error
+}
+
+// Error returns what to tell.
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns what to tell, nil for nothing.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Errorf returns an ExitError with a text to tell.
+func Errorf(code int, format string, args ...any) error {
+	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Execute runs the command line and returns the exit code.
+func Execute(ctx context.Context, args []string, commands ...Constructor) int {
+	root := NewRoot(commands...)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	code, exit := 1, (*ExitError)(nil)
+	if errors.As(err, &exit) {
+		code = exit.Code
+		if exit.Err == nil {
+			return code
+		}
+	}
+	output.Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
+	return code
+}
+
+// NewRoot returns the command redlatch, which the others are part of.
+func NewRoot(commands ...Constructor) *cobra.Command {
+	g := &Globals{}
+	root := &cobra.Command{
+		Use:   "redlatch",
+		Short: "Redisson-compatible locks from the shell",
+		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
+for one lock on one Redis or Valkey.
+
+The exit code is 0 when all went well and 1 when not, unless the help of a
+command says otherwise, and 128+n when signal n ended it: 130 for SIGINT
+(Ctrl-C), 143 for SIGTERM.`,
+		Example: `  redlatch demo                                # see it work, no Redis needed
+  redlatch run nightly-report -- ./report.sh   # run a command under a lock
+  redlatch run --try import -- ./import.sh     # or not at all if it is held
+  redlatch status nightly-report               # who holds it, and for how long
+  redlatch doctor                              # is the server good for locks?`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	// Flags fit a terminal of 80 columns, too.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	g.register(root)
+	offersNoFiles(root)
+	for _, newCommand := range commands {
+		root.AddCommand(newCommand(g))
+	}
+	return root
+}
+
+// version tells what this program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "redlatch, version unknown"
+	}
+	text := "redlatch " + info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			text += " (" + s.Value[:12] + ")"
+		}
+	}
+	return text + " " + info.GoVersion
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// ended is the cause of a context that a signal has ended.
+type ended struct{ by os.Signal }
+
+func (e *ended) Error() string { return "ended by " + e.by.String() }
+
+// ErrInterrupted is told where the end costs the outcome.
+var ErrInterrupted = errors.New("interrupted")
+
+// UntilSignal runs a command that goes on until it is told to end. Its context ends with
+// SIGINT, with SIGTERM, or with one of the other signals. The exit code is then 128 and
+// the signal's number, as shells have it, whatever do returned, and say is told; nil is
+// nothing.
+func UntilSignal(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, append(others, os.Interrupt, syscall.SIGTERM)...)
+	defer signal.Stop(heard)
+	go func() {
+		select {
+		case sig := <-heard:
+			cancel(&ended{by: sig})
+		case <-ctx.Done():
+		}
+	}()
+	err := do(ctx)
+	var e *ended
+	if errors.As(context.Cause(ctx), &e) {
+		return &ExitError{Code: SignalCode(e.by), Err: say}
+	}
+	return err
+}
+
+// codeUnknown is the exit code after a signal that has no number.
+const codeUnknown = 125
+
+// SignalCode returns the exit code of a program that sig ended, as a shell gives it.
+func SignalCode(sig os.Signal) int {
+	if number, ok := sig.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return codeUnknown
+}

@@ -1,0 +1,169 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/address"
+)
+
+// timeout bounds each step of a short connection: dial, write, read.
+const timeout = 5 * time.Second
+
+// errAddress says what an address looks like.
+var errAddress = errors.New("the address in --redis or REDIS_URL is not of the form " +
+	"redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, unix:///path/to/socket, " +
+	"redis-cluster://host[:port],host[:port] or redis-sentinel://host[:port],host[:port]/master")
+
+// Check returns an error that names no part of the address if it cannot be the
+// address of a server.
+func Check(rawURL string) error {
+	u, err := url.Parse(rawURL)
+	if err == nil && !address.Misplaced(u) {
+		switch {
+		case (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "":
+			return nil
+		case u.Scheme == "unix" && u.Path != "":
+			return nil
+		}
+	}
+	return errAddress
+}
+
+// HasPassword reports whether an address has a password in it.
+func HasPassword(rawURL string) bool {
+	if address.IsDeployment(rawURL) {
+		d, err := address.ParseDeployment(rawURL)
+		return err == nil && d.Password != ""
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return false
+	}
+	_, has := u.User.Password()
+	return has
+}
+
+// String returns the address without user, password and options.
+func (s *Server) String() string { return address.Show(s.address) }
+
+// GoString returns what String does, so that no format shows a password.
+func (s *Server) GoString() string { return s.String() }
+
+// Shows reports whether an address has any password in it, that of Sentinels included.
+func Shows(rawURL string) bool {
+	if address.IsDeployment(rawURL) {
+		d, err := address.ParseDeployment(rawURL)
+		return err == nil && d.Password+d.SentinelPassword != ""
+	}
+	return HasPassword(rawURL)
+}
+
+// Host returns the name or address of the server's machine, "" for a unix socket and a
+// deployment, whose Masters have one.
+func (s *Server) Host() string {
+	if s.many != nil {
+		return ""
+	}
+	u, err := url.Parse(s.address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// User returns who connects, "default" when the address does not say.
+func (s *Server) User() string {
+	if s.many != nil {
+		return cmp.Or(s.many.User, "default")
+	}
+	if u, err := url.Parse(s.address); err == nil && u.User.Username() != "" {
+		return u.User.Username()
+	}
+	return "default"
+}
+
+// Open connects as redlatch.Open does. Its errors are those of Problem.
+func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
+	if s.tls != nil {
+		opts = append(opts, redlatch.WithTLSConfig(s.tls))
+	}
+	client, err := redlatch.Open(ctx, s.address, opts...)
+	if err != nil {
+		return nil, s.Problem(err)
+	}
+	return client, nil
+}
+
+// New returns a client that connects when it is first used, see redlatch.New; that of a
+// deployment connects at once, as Open does.
+func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
+	if s.many != nil {
+		return s.Open(ctx, opts...)
+	}
+	replica := func(ctx context.Context, addr string) (redis.Conn, error) { return s.replica(addr).dial(ctx) }
+	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
+}
+
+// replica returns the server at host:port, which is reached as this one, over TCP.
+func (s *Server) replica(addr string) *Server {
+	u, err := url.Parse(s.address)
+	if err != nil {
+		return s // it was parsed before
+	}
+	if u.Scheme == "unix" {
+		u.Scheme, u.Path, u.RawQuery = "redis", "", ""
+	}
+	u.Host = addr
+	return &Server{address: u.String(), tls: s.tls}
+}
+
+// Dial makes one connection: to the server, to the master that Sentinels name now, or
+// one to a cluster on which commands find their nodes, and that cannot listen. ctx bounds
+// the connecting alone; replies are waited for 5 s. Its errors are those of Problem.
+func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return nil, s.Problem(err)
+	}
+	return c, nil
+}
+
+func (s *Server) dial(ctx context.Context) (redis.Conn, error) {
+	if s.many != nil {
+		return s.dialDeployment(ctx)
+	}
+	opts := []redis.DialOption{
+		redis.DialConnectTimeout(timeout),
+		redis.DialTLSHandshakeTimeout(timeout),
+		redis.DialReadTimeout(timeout),
+		redis.DialWriteTimeout(timeout),
+	}
+	if s.tls != nil {
+		opts = append(opts, redis.DialTLSConfig(s.tls))
+	}
+	u, err := url.Parse(s.address)
+	if err != nil {
+		return nil, errAddress // its own error quotes the password
+	}
+	if u.Scheme != "unix" {
+		return redis.DialURLContext(ctx, s.address, opts...)
+	}
+	password, _ := u.User.Password()
+	db := 0
+	if text := u.Query().Get("db"); text != "" {
+		if db, err = strconv.Atoi(text); err != nil {
+			return nil, fmt.Errorf("%q is no database number", text)
+		}
+	}
+	opts = append(opts, redis.DialUsername(u.User.Username()), redis.DialPassword(password), redis.DialDatabase(db))
+	return redis.DialContext(ctx, "unix", u.Path, opts...)
+}

@@ -1,0 +1,323 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestCheckTellsAddressesFromOtherThingsWithoutRepeatingThem(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{
+		"redis://h", "redis://u:p@h:1/2", "rediss://:p@h", "unix:///run/redis.sock?db=1", "redis://[::1]:6379",
+	} {
+		require.NoError(t, Check(good), good)
+	}
+	for _, bad := range []string{
+		"", "localhost:6379", "user:sesame@host:6379", "redis://", "redis:///1", "http://u:sesame@h", "unix://", "redis://u:sesame@h:port", ":",
+		"redis://u:sesame:h:1", "redis://u:12/sesame@h", "redis://u:12?sesame@h", "redis://u:12#sesame@h", "unix://:sesame@x/run/r", "unix:////:sesame@x",
+	} {
+		err := Check(bad)
+		require.ErrorContains(t, err, "REDIS_URL", bad)
+		require.NotContains(t, err.Error(), "sesame")
+	}
+}
+
+func server(t *testing.T, set Settings) *Server {
+	t.Helper()
+	s, err := New(set)
+	require.NoError(t, err)
+	return s
+}
+
+func at(t *testing.T, address string) *Server {
+	t.Helper()
+	return server(t, Settings{Address: address})
+}
+
+func TestProblemSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	s := at(t, "redis://:sesame@h:1")
+	require.EqualError(t, s.Problem(fmt.Errorf("open: %w", refused)),
+		"cannot reach Redis at redis://h:1: connection refused. Start one, or set --redis or REDIS_URL; "+
+			"`redlatch serve` starts one for development.")
+	for _, c := range []struct {
+		err  error
+		says string
+	}{
+		{redis.Error("NOAUTH Authentication required."), "refuses: NOAUTH Authentication required. Check user and password: --user, and REDIS_PASSWORD"},
+		{redis.Error("WRONGPASS invalid"), "Check user (--user, or in the address) and password"},
+		{&transport.ServerError{Text: "NOPERM no permissions"}, "`redlatch doctor` shows which rights are missing"},
+		{redis.Error("ERR DB index is out of range"), "Check user, password and database in --redis"},
+		{x509.UnknownAuthorityError{}, "with --tls-ca"},
+		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. It does not speak TLS on this port"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "it says tls: certificate required. Give it one with --tls-cert and --tls-key"},
+		{io.EOF, "it closed the connection. If it speaks TLS on this port, use --tls"},
+		{syscall.ECONNRESET, "If it speaks TLS on this port, use --tls"},
+	} {
+		said := s.Problem(fmt.Errorf("open: %w", c.err))
+		require.ErrorContains(t, said, c.says)
+		require.NotContains(t, said.Error(), "sesame")
+		require.ErrorIs(t, said, c.err)
+		require.Equal(t, said, s.Problem(fmt.Errorf("again: %w", said)), "a problem is wrapped in another")
+	}
+	require.ErrorContains(t, at(t, "rediss://h").Problem(io.EOF), "give it one with --tls-cert and --tls-key")
+	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
+}
+
+// Servers word it differently, by itself and within a script.
+func TestDenialsNameTheRight(t *testing.T) {
+	t.Parallel()
+	const script = "4f0bd94a7ab6a9ec2bea6ac9b84f4ab9ed26a6a0"
+	const remedy = "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
+	s := at(t, "redis://h:1")
+	for _, c := range []struct{ text, plain, lacks string }{
+		{
+			"NOPERM User locks has no permissions to run the 'client|info' command",
+			"NOPERM User locks has no permissions to run the 'client|info' command",
+			"The user lacks +client|info. ",
+		},
+		{
+			"NOPERM ACL failure in script: User locks has no permissions to run the 'hset' command script: " + script + ", on @user_script:17.",
+			"NOPERM ACL failure in script: User locks has no permissions to run the 'hset' command",
+			"The user lacks +hset. ",
+		},
+		{
+			"NOPERM No permissions to access a key",
+			"NOPERM No permissions to access a key",
+			"The user may not use this name (see doctor --prefix). ",
+		},
+		{
+			"NOPERM No permissions to access a channel",
+			"NOPERM No permissions to access a channel",
+			"The user may not use this name (see doctor --prefix). ",
+		},
+		{
+			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command script: " + script + ", on @user_script:17.",
+			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command",
+			"The user lacks +hset. ",
+		},
+		{
+			"ERR The user executing the script can't run this command or subcommand script: " + script + ", on @user_script:9.",
+			"ERR The user executing the script can't run this command or subcommand",
+			"",
+		},
+		{
+			"ERR Error running script (call to f_" + script + "): @user_script:9: @user_script: 9: " +
+				"The user executing the script can't run this command or subcommand",
+			"The user executing the script can't run this command or subcommand",
+			"",
+		},
+	} {
+		for _, err := range []error{redis.Error(c.text), fmt.Errorf("lock: %w", &transport.ServerError{Text: c.text})} {
+			require.EqualError(t, s.Problem(err), "Redis at redis://h:1 refuses: "+c.plain+". "+c.lacks+remedy)
+			require.True(t, Denied(err))
+			require.Equal(t, c.plain, Reason(err))
+			require.Equal(t, c.lacks+remedy, Remedy(err))
+			require.Equal(t, "The user lacks +hset +hget. "+remedy, Remedy(err, "+hset", "+hget"))
+		}
+	}
+	require.False(t, Denied(redis.Error("WRONGTYPE Operation against a key")))
+	require.False(t, Denied(io.EOF))
+	require.False(t, Denied(nil))
+	require.Empty(t, Remedy(io.EOF))
+}
+
+func TestNoFormatShowsAPassword(t *testing.T) {
+	t.Parallel()
+	set := Settings{Address: "redis://u:sesame@h:1", User: "open", Password: "sesame"}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		require.Equal(t, "redis://h:1", fmt.Sprintf(format, set))
+		require.Equal(t, "redis://h:1", fmt.Sprintf(format, server(t, set)))
+	}
+}
+
+func TestUserAndPasswordOfFlagsGoBeforeThoseOfTheAddress(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		set  Settings
+		want string
+	}{
+		{Settings{Address: "redis://h"}, "redis://h"},
+		{Settings{Address: "redis://u:p@h/2"}, "redis://u:p@h/2"},
+		{Settings{Address: "redis://u:p@h", User: "v"}, "redis://v:p@h"},
+		{Settings{Address: "redis://u:p@h", Password: "q"}, "redis://u:q@h"},
+		{Settings{Address: "redis://h", User: "v", Password: "a/b@c:%"}, "redis://v:a%2Fb%40c%3A%25@h"},
+		{Settings{Address: "redis://h", Password: "q"}, "redis://:q@h"},
+		{Settings{Address: "unix:///run/r.sock?db=1", User: "v", Password: "q"}, "unix://v:q@/run/r.sock?db=1"},
+	} {
+		require.Equal(t, c.want, server(t, c.set).address)
+	}
+	_, err := New(Settings{Address: "redis://h", User: "v"})
+	require.ErrorContains(t, err, "--user needs a password")
+}
+
+func TestReplicasAreReachedAsTheirMaster(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"redis://u:p@h:1/2": "redis://u:p@r:9/2", "rediss://h": "rediss://r:9", "unix://u:p@/run/r.sock?db=1": "redis://u:p@r:9",
+	} {
+		require.Equal(t, want, at(t, address).replica("r:9").address)
+	}
+	s := server(t, Settings{Address: "redis://h", TLS: TLS{ServerName: "n"}})
+	require.Same(t, s.tls, s.replica("r:9").tls)
+}
+
+func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		set         Settings
+		shown, full string
+	}{
+		{Settings{Address: "redis-cluster://a,b:7"}, "redis-cluster://a:6379,b:7", "redis-cluster://a:6379,b:7"},
+		{
+			Settings{Address: "redis-cluster://u:p@a", Password: "sesame"}, "redis-cluster://a:6379", "redis-cluster://u:sesame@a:6379",
+		},
+		{
+			Settings{Address: "redis-sentinel://a/m/2?sentinel_password=x", User: "v", Password: "sesame", TLS: TLS{On: true}},
+			"rediss-sentinel://a:26379/m/2", "rediss-sentinel://v:sesame@a:26379/m/2?sentinel_password=x",
+		},
+	} {
+		s := server(t, c.set)
+		require.Equal(t, c.shown, s.String())
+		require.Equal(t, c.full, s.address)
+		require.Equal(t, c.set.TLS.On, s.tls != nil)
+	}
+	s := at(t, "rediss-sentinel://u:p%40@a/m/2")
+	require.Equal(t, "u", s.User())
+	require.Equal(t, "rediss://u:p%40@h:1/2", s.node("h:1").address)
+	require.Equal(t, "h:1", s.node("h:1").Place())
+	require.Equal(t, "rediss-sentinel://a:26379/m/2", s.Place())
+	require.False(t, s.IsCluster())
+	require.True(t, HasPassword(s.address))
+	sentinels := "redis-sentinel://a/m?sentinel_password=x"
+	require.False(t, HasPassword(sentinels), "REDIS_PASSWORD is that of the servers")
+	require.True(t, Shows(sentinels))
+	require.False(t, Shows("redis-cluster://u@a"))
+	for _, bad := range []string{"redis-sentinel://u:sesame@a", "redis-cluster://u:sesame@a/3", "redis-cluster://u:ses/ame@a"} {
+		_, err := New(Settings{Address: bad})
+		require.ErrorContains(t, err, "--redis or REDIS_URL: ")
+		require.NotContains(t, err.Error(), "ame@")
+	}
+	_, err := New(Settings{Address: "redis-cluster://a", User: "v"})
+	require.ErrorContains(t, err, "--user needs a password")
+}
+
+func TestWhyADeploymentCannotBeReachedIsTold(t *testing.T) {
+	t.Parallel()
+	for address, says := range map[string]string{
+		"redis-cluster://:sesame@127.0.0.1:1,127.0.0.1:2": "cannot reach Redis at redis-cluster://127.0.0.1:1,127.0.0.1:2: connection refused. Name nodes of a cluster",
+		"redis-sentinel://:sesame@127.0.0.1:1/m":          "cannot reach Redis at redis-sentinel://127.0.0.1:1/m: connection refused. Name Sentinels",
+	} {
+		s := at(t, address)
+		for what, err := range map[string]error{
+			"Dial":    second(s.Dial(t.Context())),
+			"Masters": second(s.Masters(t.Context())),
+			"Open":    second(s.Open(t.Context())),
+			"New":     second(s.New(t.Context())),
+		} {
+			require.ErrorContains(t, err, says, what)
+			require.NotContains(t, err.Error(), "sesame")
+		}
+	}
+	srv, err := embedded.Start()
+	require.NoError(t, err)
+	defer srv.Close()
+	s := at(t, "redis-sentinel://"+at(t, srv.URL()).Place()+"/m")
+	_, err = s.Masters(t.Context())
+	require.ErrorContains(t, err, "refuses: ERR unknown command")
+	require.ErrorContains(t, err, "It is no Sentinel")
+	require.ErrorContains(t, s.Problem(redis.Error("MOVED 7 h:1")), "name it with redis-cluster://")
+	require.ErrorContains(t, s.Problem(redis.Error("ERR No such master with that name")), "Name the master as its Sentinels do")
+	require.ErrorContains(t, s.Problem(redis.Error("ERR This instance has cluster support disabled")), "name it with redis://")
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestAnyTLSFlagEncrypts(t *testing.T) {
+	t.Parallel()
+	for _, set := range []TLS{{On: true}, {ServerName: "n"}, {Insecure: true}} {
+		s := server(t, Settings{Address: "redis://h/1", TLS: set})
+		require.Equal(t, "rediss://h/1", s.String())
+		require.Equal(t, set.ServerName, s.tls.ServerName)
+		require.Equal(t, set.Insecure, s.tls.InsecureSkipVerify)
+	}
+	require.Nil(t, at(t, "redis://h").tls)
+	_, err := New(Settings{Address: "unix:///run/r.sock", TLS: TLS{On: true}})
+	require.ErrorContains(t, err, "no TLS on a unix socket")
+}
+
+func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for _, c := range []struct {
+		set  TLS
+		says string
+	}{
+		{TLS{CA: "/no/such/ca"}, "--tls-ca: open /no/such/ca: no such file"},
+		{TLS{CA: empty}, "--tls-ca: " + empty + " has no certificate in PEM form"},
+		{TLS{Cert: empty}, "--tls-cert and --tls-key go together"},
+		{TLS{Key: empty}, "--tls-cert and --tls-key go together"},
+		{TLS{Cert: empty, Key: empty}, "--tls-cert and --tls-key: "},
+	} {
+		_, err := New(Settings{Address: "redis://h", TLS: c.set})
+		require.ErrorContains(t, err, c.says)
+	}
+}
+
+func TestReasonIsTheInnermostCause(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "no such host", Reason(fmt.Errorf("x: %w", &net.DNSError{Err: "no such host", Name: "h"})))
+	require.Equal(t, "timed out", Reason(fmt.Errorf("x: %w", context.DeadlineExceeded)))
+	require.Equal(t, "timed out", Reason(os.ErrDeadlineExceeded))
+	require.Equal(t, "a; b", Reason(errors.Join(errors.New("a"), errors.New("b"))))
+}
+
+func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	srv, err := embedded.Start()
+	require.NoError(t, err)
+	defer srv.Close()
+	c, err := at(t, srv.URL()).Dial(t.Context())
+	require.NoError(t, err)
+	_, err = c.Do("PING")
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	client, err := at(t, srv.URL()).Open(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	client, err = at(t, srv.URL()).New(t.Context())
+	require.NoError(t, err)
+	_, err = client.ClockOffset(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+
+	_, err = at(t, "unix:///no/such/socket").Dial(t.Context())
+	require.ErrorIs(t, err, syscall.ENOENT)
+	_, err = at(t, "unix:///no/such/socket?db=x").Dial(t.Context())
+	require.ErrorContains(t, err, "no database number")
+	_, err = at(t, "unix:///no/such/socket").Open(t.Context())
+	require.ErrorContains(t, err, "cannot reach Redis at unix:///no/such/socket: no such file or directory. Start one")
+	_, err = New(Settings{Address: "elsewhere"})
+	require.ErrorContains(t, err, "not of the form")
+}

@@ -1,0 +1,169 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// problem is the line to show, and what is behind it.
+type problem struct {
+	line  string
+	cause error
+}
+
+func (p *problem) Error() string { return p.line }
+
+func (p *problem) Unwrap() error { return p.cause }
+
+// Problem returns the line to show when the server could not be used because of err:
+// what is wrong, and what to do about it. It wraps err. A problem stays as it is.
+func (s *Server) Problem(err error) error {
+	if said := (*problem)(nil); errors.As(err, &said) {
+		return said
+	}
+	if text, refused := refusal(err); refused {
+		return &problem{fmt.Sprintf("Redis at %s refuses: %s. %s", s, text, remedy(text)), err}
+	}
+	line := fmt.Sprintf("cannot reach Redis at %s: %s. %s", s, Reason(err), s.advice(err))
+	return &problem{line, err}
+}
+
+// refusal returns the text of an error that the server itself sent.
+func refusal(err error) (string, bool) {
+	var plain redis.Error
+	if errors.As(err, &plain) {
+		return tidy(plain.Error()), true
+	}
+	var wrapped *transport.ServerError
+	if errors.As(err, &wrapped) {
+		return tidy(wrapped.Text), true
+	}
+	return "", false
+}
+
+// remedy says what to do about a refusal.
+func remedy(text string) string {
+	if isDenial(text) {
+		return remedyOfDenial(text, nil)
+	}
+	code, _, _ := strings.Cut(text, " ")
+	switch {
+	case strings.Contains(text, "No such master"):
+		return "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."
+	case strings.Contains(text, "SENTINEL") && strings.Contains(text, "unknown command"):
+		return "It is no Sentinel: these have a port of their own, 26379 as a rule."
+	case code == "MOVED" || code == "CROSSSLOT":
+		return "It is a node of a cluster: name it with redis-cluster:// in --redis or REDIS_URL."
+	case strings.Contains(text, "cluster support disabled"):
+		return "It is in no cluster: name it with redis:// in --redis or REDIS_URL."
+	}
+	switch code {
+	case "NOAUTH":
+		return "Check user and password: --user, and REDIS_PASSWORD or --password-file."
+	case "WRONGPASS":
+		return "Check user (--user, or in the address) and password (REDIS_PASSWORD or --password-file)."
+	}
+	return "Check user, password and database in --redis or REDIS_URL; `redlatch doctor` looks at the server."
+}
+
+// advice says what to do about a server that cannot be reached.
+func (s *Server) advice(err error) string {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &authority):
+		return "Name the authority that signed its certificate with --tls-ca."
+	case errors.As(err, &host):
+		return "Name the host as its certificate does, or give that name with --tls-server-name."
+	case errors.As(err, &record):
+		return "It does not speak TLS on this port: name the port that does, or leave TLS out."
+	case alert(err) == "tls: certificate required":
+		return "Give it one with --tls-cert and --tls-key."
+	case s.isPlain() && hungUp(err):
+		return "If it speaks TLS on this port, use --tls."
+	case s.isNameless() && hungUp(err):
+		return "If it wants a certificate of its clients, give it one with --tls-cert and --tls-key."
+	}
+	switch {
+	case s.IsCluster():
+		return "Name nodes of a cluster in --redis or REDIS_URL: redis-cluster://host:port,host:port."
+	case s.IsDeployment():
+		return "Name Sentinels in --redis or REDIS_URL, and the master as they do: redis-sentinel://host:port,host:port/master."
+	}
+	return "Start one, or set --redis or REDIS_URL; `redlatch serve` starts one for development."
+}
+
+func (s *Server) isPlain() bool {
+	return strings.HasPrefix(s.address, "redis:") || strings.HasPrefix(s.address, "redis-")
+}
+
+// isNameless reports whether TLS is spoken without a certificate of our own.
+func (s *Server) isNameless() bool {
+	return strings.HasPrefix(s.address, "rediss") && (s.tls == nil || len(s.tls.Certificates) == 0)
+}
+
+// hungUp reports whether the server ended the connection, which may be before what
+// it said about that is read.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// Reason returns the innermost cause of an error, in few words: what the server has
+// answered, or what is wrong with the network.
+func Reason(err error) string {
+	if text, refused := refusal(err); refused {
+		return text
+	}
+	var errno syscall.Errno
+	var dns *net.DNSError
+	var timed net.Error
+	switch {
+	case errors.As(err, &dns):
+		return dns.Err
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timed) && timed.Timeout():
+		return "timed out"
+	}
+	return encryption(err)
+}
+
+// encryption returns why TLS did not come about, or what err says.
+func encryption(err error) string {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &certificate):
+		return certificate.Err.Error()
+	case errors.As(err, &record):
+		return record.Msg
+	case alert(err) != "":
+		return "it says " + alert(err)
+	case errors.Is(err, io.EOF):
+		return "it closed the connection"
+	}
+	// Errors of several lines come from errors.Join.
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// alert returns the TLS alert that the server sent, "" for none. Its type is not
+// exported.
+func alert(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "remote error" {
+		return op.Err.Error()
+	}
+	return ""
+}

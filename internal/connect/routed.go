@@ -1,0 +1,138 @@
+package connect
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/cluster"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// routed is a connection to a cluster: each command goes to the master that serves its
+// first argument, if that is a key, or where a node says. It cannot listen. As other
+// connections it is for one goroutine, but Close may come from another.
+type routed struct {
+	nodes *cluster.Cluster
+	sent  []chan answer // whose replies were not received, the oldest first
+	err   error         // why there was no reply to the last command that had none
+}
+
+// answer is what came of a command.
+type answer struct {
+	reply any
+	err   error
+}
+
+var _ redis.Conn = (*routed)(nil)
+
+// route returns a connection to the cluster, which has answered.
+func (s *Server) route(ctx context.Context) (redis.Conn, error) {
+	nodes, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &routed{nodes: nodes}, nil
+}
+
+// Cluster connects to the cluster that s is, for who listens to channels of it. Its
+// errors are those of Problem.
+func (s *Server) Cluster(ctx context.Context) (transport.Transport, error) {
+	nodes, err := s.connect(ctx)
+	if err != nil {
+		return nil, s.Problem(err)
+	}
+	return nodes, nil
+}
+
+// connect returns the cluster, which has answered.
+func (s *Server) connect(ctx context.Context) (*cluster.Cluster, error) {
+	dial := func(ctx context.Context, addr, _ string) (redis.Conn, error) { return s.node(addr).dial(ctx) }
+	nodes := cluster.New(cluster.Config{
+		Nodes: func() []string { return s.many.Hosts },
+		Dial:  dial, DialPubSub: dial, Publish: "PUBLISH", Command: timeout, DialTimeout: timeout,
+	})
+	if err := core.Answers(ctx, nodes); err != nil {
+		_ = nodes.Close() // nothing was done with it
+		return nil, err
+	}
+	return nodes, nil
+}
+
+// keyless are commands whose first argument is no key.
+var keyless = map[string]bool{
+	"ACL": true, "CLIENT": true, "CLUSTER": true, "CONFIG": true, "EVAL": true, "EVALSHA": true,
+	"INFO": true, "PING": true, "PUBSUB": true, "ROLE": true, "SCAN": true, "TIME": true, "WAIT": true,
+}
+
+func (r *routed) start(command string, args []any) chan answer {
+	came := make(chan answer, 1)
+	call := &transport.Call{Command: command, Args: args}
+	if len(args) > 0 && !keyless[command] {
+		call.NumKeys = 1
+	}
+	r.nodes.Start(call, func(reply any, err error) { came <- answer{reply, err} })
+	return came
+}
+
+// await waits for what comes of a command. Each ends: within a bound of the cluster's.
+func (r *routed) await(came chan answer) (any, error) {
+	a := <-came
+	var refusal *transport.ServerError
+	switch {
+	case errors.As(a.err, &refusal):
+		return nil, redis.Error(refusal.Text)
+	case a.err != nil:
+		r.err = a.err
+	}
+	return a.reply, a.err
+}
+
+// Do is part of redis.Conn.
+func (r *routed) Do(command string, args ...any) (any, error) {
+	return r.await(r.start(command, args))
+}
+
+// Send is part of redis.Conn.
+func (r *routed) Send(command string, args ...any) error {
+	r.sent = append(r.sent, r.start(command, args))
+	return nil
+}
+
+// Flush is part of redis.Conn.
+func (*routed) Flush() error { return nil }
+
+// Receive is part of redis.Conn.
+func (r *routed) Receive() (any, error) {
+	if len(r.sent) == 0 {
+		return nil, errors.New("there is nothing to receive")
+	}
+	came := r.sent[0]
+	r.sent = r.sent[1:]
+	return r.await(came)
+}
+
+// Err is part of redis.Conn.
+func (r *routed) Err() error { return r.err }
+
+// Close is part of redis.Conn.
+func (r *routed) Close() error { return r.nodes.Close() }
+
+// Listening returns how many connections listen to a channel, by asking on c, which
+// Dial has made: in a cluster either way, and on replicas, too.
+func Listening(ctx context.Context, c redis.Conn, channel string) (int64, error) {
+	if r, is := c.(*routed); is {
+		counts, err := r.nodes.Listeners(ctx, channel)
+		if err != nil {
+			return 0, err
+		}
+		return counts[0], nil
+	}
+	reply, err := redis.Values(c.Do("PUBSUB", "NUMSUB", channel))
+	if err != nil || len(reply) != 2 {
+		return 0, err
+	}
+	return redis.Int64(reply[1], nil)
+}

@@ -1,0 +1,139 @@
+package connect
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+
+	"github.com/redlatch/redlatch/internal/address"
+)
+
+// Settings is how to reach a server, as flags and environment say it. What is left
+// empty is as the address says.
+type Settings struct {
+	// Address is the server's URL, or that of a cluster or of Sentinels, see
+	// redlatch.Open.
+	Address string `json:"address"`
+	// User and Password are who connects, before what the address says.
+	User     string `json:"user,omitempty"`
+	Password string `json:"password,omitempty"`
+	// TLS is how the connection is encrypted.
+	TLS TLS `json:"tls"`
+}
+
+// TLS is how a connection is encrypted. Any field that is set turns encryption on,
+// whatever the address says.
+type TLS struct {
+	// On turns encryption on.
+	On bool `json:"on,omitempty"`
+	// CA is a PEM file with the authorities that may sign the server's certificate,
+	// in place of the system's.
+	CA string `json:"ca,omitempty"`
+	// Cert and Key are PEM files with the client's certificate and its key.
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+	// ServerName is the name that the server's certificate must have, in place of
+	// the address's host.
+	ServerName string `json:"server_name,omitempty"`
+	// Insecure accepts any certificate.
+	Insecure bool `json:"insecure,omitempty"`
+}
+
+// String returns the address without user and password.
+func (s Settings) String() string { return address.Show(s.Address) }
+
+// GoString returns what String does, so that no format shows a password.
+func (s Settings) GoString() string { return s.String() }
+
+// Server is a server that can be connected to. It is safe for concurrent use.
+type Server struct {
+	address string              // complete, with user and password
+	tls     *tls.Config         // nil: none, or the usual one of rediss://
+	many    *address.Deployment // nil: it is one server
+}
+
+// New returns the server that set describes. It reads the files that set names, and
+// sends nothing. Its errors name no part of the address: one that was mistyped may
+// hold a password where no parser would look for it.
+func New(set Settings) (*Server, error) {
+	if address.IsDeployment(set.Address) {
+		return newDeployment(set)
+	}
+	if err := Check(set.Address); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(set.Address)
+	if err != nil {
+		return nil, errAddress // its own error quotes the password
+	}
+	if err := set.identify(u); err != nil {
+		return nil, err
+	}
+	s := &Server{}
+	if set.TLS != (TLS{}) {
+		if u.Scheme == "unix" {
+			return nil, errors.New("there is no TLS on a unix socket: leave the --tls flags out")
+		}
+		u.Scheme = "rediss"
+		if s.tls, err = set.TLS.config(); err != nil {
+			return nil, err
+		}
+	}
+	s.address = u.String()
+	return s, nil
+}
+
+// identify puts user and password into the address.
+func (s Settings) identify(u *url.URL) error {
+	password, _ := u.User.Password()
+	user, password, err := s.identity(u.User.Username(), password)
+	if password != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	return err
+}
+
+// identity returns who connects, where the address says user and password.
+func (s Settings) identity(user, password string) (string, string, error) {
+	user, password = cmp.Or(s.User, user), cmp.Or(s.Password, password)
+	if password == "" && s.User != "" {
+		// Without a password nothing would be said of the user either.
+		return "", "", errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
+			"(any, for a user with nopass)")
+	}
+	return user, password, nil
+}
+
+// config reads the files.
+func (t TLS) config() (*tls.Config, error) {
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         t.ServerName,
+		InsecureSkipVerify: t.Insecure, //nolint:gosec // only where the user asks for it, by a flag that says so
+	}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--tls-ca: %s has no certificate in PEM form", t.CA)
+		}
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		return nil, errors.New("--tls-cert and --tls-key go together")
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}

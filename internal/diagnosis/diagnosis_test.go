@@ -1,0 +1,104 @@
+package diagnosis
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// examined examines a server and returns the findings by their checks.
+func examined(t *testing.T, url, prefix string, needs ...string) map[string]Finding {
+	t.Helper()
+	srv, err := connect.New(connect.Settings{Address: url})
+	require.NoError(t, err)
+	findings, err := Examine(t.Context(), Examination{Server: srv, Prefix: prefix, Needs: needs})
+	require.NoError(t, err)
+	all := map[string]Finding{}
+	for _, f := range findings {
+		all[f.Check] = f
+	}
+	require.Len(t, all, len(findings), "two checks of one name")
+	return all
+}
+
+func TestDoctorLooksAtTheSettings(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for _, c := range []struct {
+		settings []string // pairs
+		check    string
+		level    Level
+		says     string
+	}{
+		{[]string{"maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"}, "eviction", Warning, "allkeys-lru with maxmemory 100 MB may evict a lock"},
+		{[]string{"maxmemory", "100mb", "maxmemory-policy", "noeviction"}, "eviction", OK, "noeviction, "},
+		{[]string{"maxmemory", "1mb"}, "eviction", Warning, "memory are used"},
+		{[]string{"maxmemory", "0", "maxmemory-policy", "volatile-ttl"}, "eviction", OK, "volatile-ttl, and no maxmemory"},
+		{[]string{"appendonly", "no"}, "persistence", Warning, "a crash forgets locks"},
+		{[]string{"appendonly", "yes", "appendfsync", "always"}, "persistence", OK, "appendfsync always"},
+		{[]string{"tcp-keepalive", "0"}, "keepalive", Warning, "look alive for ever"},
+		{[]string{"tcp-keepalive", "600"}, "keepalive", Warning, "for 600 s"},
+		{[]string{"tcp-keepalive", "60"}, "keepalive", OK, "after 60 s"},
+	} {
+		for i := 0; i < len(c.settings); i += 2 {
+			s.Do(t, "CONFIG", "SET", c.settings[i], c.settings[i+1])
+		}
+		f := examined(t, s.URL(), "")[c.check]
+		require.Equal(t, c.level, f.Level, "%s: %s", c.says, f.Found)
+		require.Contains(t, f.Found, c.says)
+		require.Equal(t, c.level != OK, f.Advice != "", f.Advice)
+	}
+}
+
+func TestDoctorLooksAtReplicas(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	all := examined(t, master.URL(), "")
+	require.Equal(t, Warning, all["replicas"].Level, all["replicas"].Found)
+	require.Contains(t, all["replicas"].Advice, "min-replicas-to-write 1")
+	require.Equal(t, OK, all["counting"].Level, all["counting"].Found)
+	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", 1)
+	require.Equal(t, "1, in step, min-replicas-to-write 1", examined(t, master.URL(), "")["replicas"].Found)
+
+	all = examined(t, replica.URL(), "")
+	require.Contains(t, all["server"].Found, "a replica, where no lock can be taken")
+	require.Equal(t, Error, all["server"].Level)
+	require.Equal(t, Error, all["lock"].Level)
+}
+
+func TestDoctorTellsWhatRedissonChoosesInACluster(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf")))
+	all := examined(t, s.URL(), "")
+	require.Equal(t, Error, all["server"].Level)
+	require.Contains(t, all["server"].Found, "part of a cluster")
+	require.Contains(t, all["sharded"].Found, "Redisson's AUTO uses SPUBLISH")
+}
+
+func TestDoctorSeesThatTheClocksAreApart(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.SetTime(time.Now().Add(-time.Minute))
+	f := examined(t, s.URL(), "")["clock"]
+	require.Equal(t, Warning, f.Level, f.Found)
+	require.Regexp(t, `1m0|59\.\d+s behind`, f.Found)
+}
+
+func TestWorstIsTheWorst(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, OK, Worst(nil))
+	require.Equal(t, Warning, Worst([]Finding{{Level: Unknown}, {Level: Warning}, {Level: OK}}))
+	for level, word := range map[Level]string{OK: "ok", Unknown: "unknown", Warning: "warning", Error: "error"} {
+		text, err := level.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, word, string(text))
+	}
+}

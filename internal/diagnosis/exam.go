@@ -1,0 +1,222 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// probeLease is for how long a lock of ours stays if we are killed.
+const probeLease = 10 * time.Second
+
+// exam is the examination of one server, which may be a master of a cluster.
+type exam struct {
+	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
+	srv     *connect.Server
+	c       redis.Conn
+	client  *redlatch.Client
+	prefix  string
+	needs   []string           // that are asked about, nil for all
+	name    string             // of a lock of our own
+	info    map[string]string  // nil when it may not be read
+	tries   map[string]verdict // of words of ACL SETUSER
+	masters int                // of the cluster that was named, 0 for one server
+}
+
+// check is one check, and what it is called.
+type check struct {
+	name string
+	make func(*exam) Finding
+	of   []string // the needs that it is about, nil for all
+	once bool     // it is about the cluster, and not about each of its masters
+}
+
+// checks returns those to be made, in the order in which they are told.
+func (e *exam) checks() []check {
+	all := []check{
+		{name: "server", make: (*exam).server},
+		{name: "scripts", make: (*exam).scripts},
+		{name: "lock", make: (*exam).lock, of: []string{rights.Plain}, once: true},
+		{name: "fair lock", make: (*exam).fairLock, of: []string{rights.Fair}, once: true},
+		{name: "pub/sub", make: (*exam).messages, of: []string{rights.Plain}},
+		{name: "sharded", make: (*exam).sharded, of: []string{rights.Plain}},
+	}
+	for i := range questions {
+		if q := &questions[i]; e.asks(q) {
+			all = append(all, check{name: q.check, make: func(e *exam) Finding { return e.rights(q) }})
+		}
+	}
+	all = append(all, []check{
+		{name: "counting", make: (*exam).counting, of: []string{rights.Listeners, rights.Operator, rights.Onlooker}, once: true},
+		{name: "eviction", make: (*exam).eviction},
+		{name: "persistence", make: (*exam).persistence},
+		{name: "replicas", make: (*exam).replicas},
+		{name: "keepalive", make: (*exam).keepalive},
+		{name: "clock", make: (*exam).clock},
+		{name: "latency", make: (*exam).latency},
+	}...)
+	return slices.DeleteFunc(all, func(c check) bool { return c.of != nil && !e.has(c.of...) })
+}
+
+// Examination is what is to be examined.
+type Examination struct {
+	// Server is the server, as a user of it; of a deployment all masters are examined.
+	Server *connect.Server
+	// Prefix is what the names of the locks begin with.
+	Prefix string
+	// Needs are the IDs of what the user needs for sure, see Needs; what stands on plain
+	// locks brings these along. nil asks about all that users need: only what plain locks
+	// lack is an error then.
+	Needs []string
+}
+
+// Examine examines a server. An error says that it could not be reached, or was lost
+// on the way; all else is a finding.
+func Examine(ctx context.Context, x Examination) ([]Finding, error) {
+	masters, err := x.Server.Masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := x.Server.New(ctx, redlatch.WithServerTime())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }() // it holds nothing any more
+	var exams []*exam
+	for _, srv := range masters {
+		c, err := srv.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = c.Close() }() // nothing is buffered
+		e := newExam(ctx, srv, c, x.Prefix)
+		if x.Server.IsCluster() {
+			e.masters = len(masters)
+		}
+		e.client, e.needs = client, needed(x.Needs)
+		e.read()
+		defer e.remove()
+		exams = append(exams, e)
+	}
+	var findings []Finding
+	for _, check := range exams[0].checks() {
+		f, err := check.at(exams)
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// at makes the check, at each master unless once will do, and returns the worst finding.
+func (c *check) at(exams []*exam) (Finding, error) {
+	if c.once {
+		exams = exams[:1]
+	}
+	var worst Finding
+	var at *exam
+	alike := true
+	for _, e := range exams {
+		f := c.make(e)
+		if err := errors.Join(e.ctx.Err(), e.c.Err()); err != nil {
+			return f, e.srv.Problem(err)
+		}
+		alike = alike && (at == nil || f == worst)
+		if at == nil || f.Level > worst.Level {
+			worst, at = f, e
+		}
+	}
+	if !alike {
+		worst.Found = at.srv.Place() + ": " + worst.Found
+	}
+	worst.Check = c.name
+	return worst, nil
+}
+
+func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *exam {
+	return &exam{
+		ctx: ctx, srv: srv, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
+		tries: map[string]verdict{},
+	}
+}
+
+// read reads what the server tells of itself.
+func (e *exam) read() {
+	text, err := redis.String(e.c.Do("INFO"))
+	if err != nil {
+		return
+	}
+	e.info = map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
+			e.info[key] = value
+		}
+	}
+}
+
+// remove removes what checks may have left. A user who may not has left nothing that
+// has no time to live.
+func (e *exam) remove() {
+	_, _ = e.c.Do("DEL", e.name)
+	_, _ = e.c.Do("DEL", codec.QueueKey(e.name))
+}
+
+// config returns a setting of the server's, and whether it may be read.
+func (e *exam) config(name string) (string, bool) {
+	pair, err := redis.Strings(e.c.Do("CONFIG", "GET", name))
+	if err != nil || len(pair) != 2 {
+		return "", false
+	}
+	return pair[1], true
+}
+
+// said returns what went wrong, in few words.
+func said(err error) string {
+	return strings.TrimRight(connect.Reason(err), ".")
+}
+
+// lock takes and frees a plain lock.
+func (e *exam) lock() Finding {
+	took, err := e.pair(rlock.New(e.client, e.name))
+	if err != nil {
+		return bad("Without this nothing works: see the rights below.", "a lock cannot be taken and freed: %s", said(err))
+	}
+	return good("taken and freed in %s", took)
+}
+
+// fairLock takes and frees a fair lock.
+func (e *exam) fairLock() Finding {
+	took, err := e.pair(rfairlock.New(e.client, e.name))
+	if err != nil {
+		f := warning("Plain locks work without it: see the rights below.", "a fair lock cannot be taken and freed: %s", said(err))
+		f.Level = e.lacking(rights.Fair)
+		return f
+	}
+	return good("taken and freed in %s", took)
+}
+
+// pair takes and frees a lock, and returns how long that took.
+func (e *exam) pair(lock *rlock.Lock) (time.Duration, error) {
+	began := time.Now()
+	hold, err := lock.TryLock(e.ctx, rlock.WithLease(probeLease))
+	if err != nil {
+		return 0, err
+	}
+	if err := hold.Unlock(); err != nil {
+		return 0, err
+	}
+	return time.Since(began).Round(10 * time.Microsecond), nil
+}

@@ -1,0 +1,120 @@
+package diagnosis
+
+import (
+	"slices"
+
+	"github.com/redlatch/redlatch/internal/rights"
+)
+
+// question is what a user is asked about: has it all that a need consists of?
+type question struct {
+	id    string // of the need
+	check string
+	// use is who has the need, in the plural.
+	use string
+	// advice says what is worse without, before the line that grants what is missing.
+	advice string
+	// named is true for needs that are looked at only when they are named.
+	named bool
+}
+
+// questions are those that are asked, in the order in which they are told.
+var questions = []question{
+	{id: rights.Plain, check: "plain rights", use: "plain locks", advice: "Grant what is missing, as an administrator:"},
+	{
+		id: rights.Braces, check: "braces rights", use: "names with braces of their own",
+		advice: "Grant it where names have braces before the prefix:",
+	},
+	{id: rights.Fair, check: "fair rights", use: "fair locks", advice: "Grant what is missing where fair locks are used:"},
+	{
+		id: rights.Clocks, check: "clocks rights", use: "comparisons of clocks",
+		advice: "Without it nobody is warned of clocks that are apart, on which fair locks depend. Grant it:",
+	},
+	{
+		id: rights.Listeners, check: "listeners rights", use: "counts of who listens",
+		advice: "Without it dead waiters of fair locks are not known, and turns are cut short on suspicion. " +
+			"It tells of any channel. Grant it:",
+	},
+	{
+		id: rights.Doubt, check: "doubt rights", use: "calls in doubt",
+		advice: "Without it a call whose reply was lost is asked about for the length of a lease. " +
+			"client|kill reaches the connections of others, too. Grant it where that is acceptable:",
+	},
+	{
+		id: rights.Inspect, check: "inspect rights", use: "inspections by programs",
+		advice: "Grant it where Lock.Inspect is used:",
+	},
+	{
+		id: rights.Owners, check: "owners rights", use: "owners that travel",
+		advice: "Grant it where WithOwner, Resume, UnlockAs or redlatch run --at-least is used:",
+	},
+	{
+		id: rights.Names, check: "names rights", use: "names of connections",
+		advice: "Grant it where WithClientName is used:",
+	},
+	{
+		id: rights.Replicas, check: "replicas rights", use: "waits for replicas",
+		advice: "Grant it where WithReplicaSync is used:",
+	},
+	{
+		id: rights.Labels, check: "labels rights", use: "labels",
+		advice: "Grant it where WithLabel is used:",
+	},
+	{
+		id: rights.Onlooker, check: "onlooker rights", use: "redlatch list, status and watch",
+		advice: "Grant it to who looks at locks:",
+	},
+	{
+		id: rights.Operator, check: "operator rights", use: "redlatch unlock and evict",
+		advice: "Grant it to who repairs locks:",
+	},
+	{
+		// What onlooker and inspect leave over is nothing.
+		id: rights.Viewer, check: "viewer rights", use: "inspections by dashboards", named: true,
+		advice: "Grant what is missing:",
+	},
+}
+
+// Needs returns what Examine may be asked about, by the IDs of package rights.
+func Needs() []string {
+	var ids []string
+	for i := range questions {
+		ids = append(ids, questions[i].id)
+	}
+	return ids
+}
+
+// needed returns the needs that are named, and what they add to. Without any it
+// returns nil, which means all that are asked about anyway.
+func needed(named []string) []string {
+	var ids []string
+	for _, id := range named {
+		if need := rights.Of(id); need != nil && need.Adds() && !slices.Contains(named, rights.Plain) && !slices.Contains(ids, rights.Plain) {
+			ids = append(ids, rights.Plain)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// asks reports whether the question is asked.
+func (e *exam) asks(q *question) bool {
+	if len(e.needs) == 0 {
+		return !q.named
+	}
+	return slices.Contains(e.needs, q.id)
+}
+
+// has reports whether one of these needs is asked about.
+func (e *exam) has(ids ...string) bool {
+	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
+}
+
+// lacking is how bad it is not to have what a need consists of: an error where that
+// is needed for sure.
+func (e *exam) lacking(id string) Level {
+	if len(e.needs) > 0 || id == rights.Plain {
+		return Error
+	}
+	return Warning
+}

@@ -1,0 +1,126 @@
+package diagnosis
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/rights"
+)
+
+// rights makes the finding about what the user has of a need.
+func (e *exam) rights(q *question) Finding {
+	need := rights.Of(q.id)
+	if q.id == rights.Braces && !need.Patterns[0].AppliesTo(e.prefix) {
+		return good("names with braces are as good as others, for names %s", e.names())
+	}
+	lacks, untried := e.tried(need)
+	var f Finding
+	switch {
+	case len(lacks) > 0:
+		f = Finding{Level: e.lacking(q.id), Found: "user " + e.user() + " lacks " + spaced(lacks) + ", which " + q.use + " need", Advice: q.advice}
+		if len(untried) > 0 {
+			f.Found += "; it could not be tried whether it has " + spaced(untried)
+		}
+	case len(untried) > 0:
+		f = unknown("user %s lacks nothing that %s need, as far as it could be tried: not %s", e.user(), q.use, spaced(untried))
+		f.Advice = "To be sure, grant it:"
+	case q.id == rights.Plain:
+		return good("user %s has all that plain locks need, for names %s", e.user(), e.names())
+	default:
+		return good("user %s has all that %s need", e.user(), q.use)
+	}
+	// What could not be tried does no harm.
+	f.Command = e.grant(slices.DeleteFunc(need.Words(e.prefix), func(word string) bool {
+		return !slices.Contains(lacks, word) && !slices.Contains(untried, word)
+	}))
+	return f
+}
+
+// Lacks tries what a user has of needs, for locks whose names begin with prefix, and
+// returns what it lacks on any master, in the words of ACL SETUSER. What could not be
+// tried is not among it. An error says that a master was not reached.
+func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
+	masters, err := srv.Masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, master := range masters {
+		lacks, err := lacksAt(ctx, master, prefix, needs)
+		if err != nil {
+			return nil, err
+		}
+		for _, word := range lacks {
+			if !slices.Contains(all, word) {
+				all = append(all, word)
+			}
+		}
+	}
+	return all, nil
+}
+
+func lacksAt(ctx context.Context, master *connect.Server, prefix string, needs []string) (all []string, err error) {
+	c, err := master.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }() // nothing is buffered
+	e := newExam(ctx, master, c, prefix)
+	defer e.remove()
+	for _, id := range needs {
+		lacks, _ := e.tried(rights.Of(id))
+		all = append(all, lacks...)
+	}
+	return all, c.Err()
+}
+
+// tried tries all words of a need, and returns those that the user lacks, and those
+// that could not be tried.
+func (e *exam) tried(need *rights.Need) (lacks, untried []string) {
+	note := func(word string, try func() verdict) {
+		what, known := e.tries[word]
+		if !known {
+			what = try()
+			e.tries[word] = what
+		}
+		switch what {
+		case refused:
+			lacks = append(lacks, word)
+		case untold:
+			untried = append(untried, word)
+		case granted:
+		}
+	}
+	for _, command := range need.Commands {
+		note("+"+command, func() verdict { return e.command(command) })
+	}
+	for i := range need.Patterns {
+		if p := &need.Patterns[i]; !p.IsInBraces() || need.ID == rights.Braces {
+			note(p.Word(e.prefix), func() verdict { return e.pattern(p) })
+		}
+	}
+	return lacks, untried
+}
+
+func spaced(words []string) string { return strings.Join(words, " ") }
+
+// names says which names were looked at.
+func (e *exam) names() string {
+	return strings.TrimPrefix(rights.Of(rights.Plain).Patterns[0].Word(e.prefix), "~")
+}
+
+// user returns who we are on the server.
+func (e *exam) user() string {
+	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
+	if err != nil {
+		return e.srv.User()
+	}
+	return name
+}
+
+// grant returns what to send to give the user what it lacks.
+func (e *exam) grant(words []string) string { return "ACL SETUSER " + e.user() + " " + spaced(words) }

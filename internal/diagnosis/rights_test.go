@@ -1,0 +1,233 @@
+package diagnosis
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// everything returns all words of all needs, below app:, each once.
+func everything() (words []string) {
+	for _, need := range rights.All() {
+		for _, word := range need.Words("app:") {
+			if !slices.Contains(words, word) {
+				words = append(words, word)
+			}
+		}
+	}
+	return words
+}
+
+// userWith makes a user with these rights and returns its URL.
+func userWith(t *testing.T, s *redistest.Server, words ...string) string {
+	t.Helper()
+	args := []any{"SETUSER", "tried", "reset", "on", ">" + redistest.Password}
+	for _, word := range words {
+		args = append(args, word)
+	}
+	s.Do(t, "ACL", args...)
+	return s.UserURL("tried")
+}
+
+// send sends a command that was found.
+func send(t *testing.T, s *redistest.Server, command string) {
+	t.Helper()
+	var args []any
+	for _, word := range strings.Fields(command)[1:] {
+		args = append(args, word)
+	}
+	s.Do(t, "ACL", args...)
+}
+
+const onlookersPattern = "&redisson_lock__channel:*"
+
+// lacksOnly holds that of all needs just those are not fulfilled that have one of these
+// words, and that the line of each grants those of its words.
+func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
+	t.Helper()
+	for i := range questions {
+		q := &questions[i]
+		f, told := all[q.check]
+		if assert.Equal(t, !q.named, told, q.check); !told {
+			continue
+		}
+		lacks := slices.DeleteFunc(rights.Of(q.id).Words("app:"), func(word string) bool {
+			return !slices.Contains(missing, word) || q.id != rights.Braces && strings.HasPrefix(word, "~{")
+		})
+		switch {
+		case len(lacks) == 0:
+			assert.Equal(t, OK, f.Level, "without %s, %s: %s", missing, q.check, f.Found)
+			assert.Empty(t, f.Command)
+			continue
+		case q.id == rights.Plain:
+			assert.Equal(t, Error, f.Level, "without %s", missing)
+		default:
+			assert.Equal(t, Warning, f.Level, "without %s: %s", missing, q.check)
+		}
+		assert.Equal(t, q.advice, f.Advice)
+		found, grants := "user tried lacks "+spaced(lacks)+", which "+q.use+" need", "ACL SETUSER tried "+spaced(lacks)
+		if slices.Contains(lacks, "+psubscribe") { // nothing else can try the pattern
+			found, grants = found+"; it could not be tried whether it has "+onlookersPattern, grants+" "+onlookersPattern
+		}
+		assert.Equal(t, found, f.Found)
+		assert.Equal(t, grants, f.Command)
+	}
+}
+
+// Each right of the manual is tried, and by all needs that it belongs to.
+func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
+		"redis": redistest.Start, "valkey": redistest.StartValkey,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			all := everything()
+			for _, word := range all {
+				missing := []string{word}
+				if word == "&redisson_lock__channel:{app:*" {
+					missing = append(missing, onlookersPattern) // which has those, too
+				}
+				url := userWith(t, s, slices.DeleteFunc(slices.Clone(all), func(w string) bool { return slices.Contains(missing, w) })...)
+				lacksOnly(t, examined(t, url, "app:"), missing...)
+			}
+			lacksOnly(t, examined(t, userWith(t, s, all...), "app:"))
+			require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
+		})
+	}
+}
+
+func TestTheLinesGiveAUserWithoutRightsAllThatItNeeds(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := userWith(t, s)
+	found := examined(t, url, "app:")
+	for i := range questions {
+		if f, told := found[questions[i].check]; told {
+			send(t, s, f.Command)
+		}
+	}
+	found = examined(t, url, "app:")
+	lacksOnly(t, found)
+	for _, check := range []string{"scripts", "lock", "fair lock", "pub/sub", "counting", "clock"} {
+		require.Equal(t, OK, found[check].Level, found[check].Found)
+	}
+}
+
+// The manual's first user may lack what it says is for others.
+func TestPlainLocksNeedWhatTheManualSaysAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := s.GiveRights(t, []string{"Plain locks"})
+	found := examined(t, url, "app:")
+	for check, f := range found {
+		require.Less(t, f.Level, Error, "%s: %s", check, f.Found)
+	}
+	require.Equal(t, OK, found["plain rights"].Level, found["plain rights"].Found)
+	require.Equal(t, OK, found["lock"].Level)
+	require.Equal(t, Warning, found["inspect rights"].Level)
+	require.Equal(t, "ACL SETUSER locks +hgetall", found["inspect rights"].Command)
+	require.Equal(t, "ACL SETUSER locks +time", found["clocks rights"].Command)
+
+	s.GiveRights(t, []string{"Fair locks"})
+	found = examined(t, url, "app:")
+	require.Equal(t, OK, found["fair rights"].Level, found["fair rights"].Found)
+	require.Equal(t, OK, found["fair lock"].Level, "it does without the server's time: %s", found["fair lock"].Found)
+}
+
+func TestWhatIsNamedIsNeededAndNothingElseIsLookedAt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := s.GiveRights(t, []string{"Plain locks", "Fair locks"})
+	found := examined(t, url, "app:", rights.Fair, rights.Clocks)
+	var checks []string
+	for check := range found {
+		if strings.HasSuffix(check, " rights") {
+			checks = append(checks, check)
+		}
+	}
+	require.ElementsMatch(t, []string{"plain rights", "fair rights", "clocks rights"}, checks)
+	require.Equal(t, OK, found["fair rights"].Level, found["fair rights"].Found)
+	require.Equal(t, Error, found["clocks rights"].Level)
+	require.Contains(t, found, "fair lock")
+	require.NotContains(t, found, "counting")
+
+	for _, c := range []struct{ title, id string }{{"A user that inspects", rights.Viewer}, {"A user that repairs", rights.Operator}} {
+		found = examined(t, s.GiveRights(t, []string{c.title}), "app:", c.id)
+		require.Equal(t, OK, found[c.id+" rights"].Level, found[c.id+" rights"].Found)
+		require.NotContains(t, found, "plain rights")
+		require.NotContains(t, found, "lock", "it takes none")
+		for check, f := range found {
+			require.Less(t, f.Level, Error, "%s: %s", check, f.Found)
+		}
+	}
+}
+
+func TestEveryNeedIsAskedAboutOnce(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	for _, need := range rights.All() {
+		ids = append(ids, need.ID)
+	}
+	require.ElementsMatch(t, ids, Needs())
+	e := &exam{name: "x"}
+	for _, need := range rights.All() {
+		for _, command := range need.Commands {
+			switch command {
+			case "rpush", "sadd", "subscribe", "unsubscribe", "psubscribe":
+				continue
+			}
+			require.Contains(t, e.trials(), command, "nobody tries it")
+		}
+	}
+}
+
+// What cannot be tried is said, and neither called missing nor passed over.
+func TestWhatCannotBeTriedIsSaid(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	without := func(out ...string) string {
+		return userWith(t, s, slices.DeleteFunc(everything(), func(word string) bool { return slices.Contains(out, word) })...)
+	}
+	f := examined(t, without("+del", "+lpop"), "app:")["fair rights"]
+	require.Equal(t, "user tried lacks +lpop, which fair locks need; it could not be tried whether it has +rpush", f.Found)
+	require.Equal(t, "ACL SETUSER tried +lpop +rpush", f.Command)
+
+	f = examined(t, userWith(t, s, "~{app:*"), "app:")["braces rights"]
+	require.Equal(t, Unknown, f.Level)
+	require.Equal(t, "user tried lacks nothing that names with braces of their own need, as far as it could be tried: not ~{app:*", f.Found)
+	require.Equal(t, "ACL SETUSER tried ~{app:*", f.Command)
+
+	// The server tells those who may ask it.
+	url := without("+del", "+lpop")
+	s.Do(t, "ACL", "SETUSER", "tried", "+acl|dryrun", "+acl|whoami")
+	require.Equal(t, "ACL SETUSER tried +lpop", examined(t, url, "app:")["fair rights"].Command)
+	s.Do(t, "ACL", "SETUSER", "tried", "-rpush")
+	require.Equal(t, "ACL SETUSER tried +lpop +rpush", examined(t, url, "app:")["fair rights"].Command)
+}
+
+// A command that is refused says nothing about the server.
+func TestShardedPubSubIsNotMissingWhereItIsMerelyNotPermitted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := userWith(t, s, "+info")
+	require.Equal(t, "whether there is sharded pub/sub is not known: this user may not ask; "+
+		"Redisson uses PUBLISH, as everywhere but in a cluster", examined(t, url, "")["sharded"].Found)
+	require.NotContains(t, examined(t, s.URL(), "")["sharded"].Found, "not known")
+	require.Contains(t, examined(t, redistest.Mini(t).URL(), "")["sharded"].Found, "no sharded pub/sub")
+
+	s = redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", t.TempDir()+"/nodes.conf"))
+	f := examined(t, userWith(t, s, "+info"), "")["sharded"]
+	require.Equal(t, Warning, f.Level)
+	require.Contains(t, f.Found, "this user may not ask; so Redisson's AUTO uses PUBLISH as this user")
+	require.Equal(t, "ACL SETUSER tried +pubsub|shardnumsub", f.Command)
+	send(t, s, f.Command)
+	require.Contains(t, examined(t, s.UserURL("tried"), "")["sharded"].Found, "Redisson's AUTO uses SPUBLISH")
+}

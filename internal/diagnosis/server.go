@@ -1,0 +1,139 @@
+package diagnosis
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+// leastMajor is the oldest Redis that will do.
+const leastMajor = 6
+
+const noInfo = "not told: INFO is not permitted (+info)"
+
+// server tells what it is.
+func (e *exam) server() Finding {
+	if e.info == nil {
+		return unknown("%s", noInfo)
+	}
+	kind, version := "Redis", e.info["redis_version"]
+	if v := e.info["valkey_version"]; v != "" {
+		kind, version = "Valkey", v
+	}
+	what := kind + " " + version
+	if version == "" {
+		what = "a server that does not tell its version"
+	}
+	major, err := strconv.Atoi(before(version, "."))
+	switch {
+	case e.info["redis_mode"] == "sentinel":
+		return bad("Name the master that it watches.", "%s, a sentinel, which has no locks", what)
+	case e.isCluster() && e.masters == 0:
+		return bad("Name the cluster: redis-cluster:// and the same host and port.", "%s, part of a cluster", what)
+	case !e.isCluster() && e.masters > 0:
+		return bad("Name it with redis:// in place of redis-cluster://.", "%s, which is part of no cluster", what)
+	case e.info["role"] == "slave":
+		return bad("Name the master.", "%s, a replica, where no lock can be taken", what)
+	case err == nil && kind == "Redis" && major < leastMajor:
+		return bad("Redlatch needs Redis 6.0 or later, or Valkey.", "%s is too old", what)
+	}
+	if e.masters > 0 {
+		return good("%s, one of %d masters of a cluster", what, e.masters)
+	}
+	return good("%s, a master of its own", what)
+}
+
+func (e *exam) isCluster() bool {
+	return e.info["redis_mode"] == "cluster" || e.info["cluster_enabled"] == "1"
+}
+
+func before(text, separator string) string {
+	head, _, _ := strings.Cut(text, separator)
+	return head
+}
+
+// scripts runs one, by its text and by its checksum.
+func (e *exam) scripts() Finding {
+	// Who may EVAL may have no right to SCRIPT LOAD, which locks do not need.
+	if _, err := e.c.Do("EVAL", probeScript, 0); err != nil {
+		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVAL fails: %s", said(err))
+	}
+	if _, err := e.c.Do("EVALSHA", redis.NewScript(0, probeScript).Hash(), 0); err != nil {
+		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVALSHA fails: %s", said(err))
+	}
+	return good("EVAL and EVALSHA work")
+}
+
+// probeScript does nothing.
+const probeScript = "return 1"
+
+// messages sends a message round.
+func (e *exam) messages() Finding {
+	const advice = "Without it those who wait find a free lock by polling only."
+	c, err := e.srv.Dial(e.ctx)
+	if err != nil {
+		return warning(advice, "no second connection: %s", said(err))
+	}
+	defer func() { _ = c.Close() }() // it only listened
+	channel := codec.LockChannel(e.name)
+	if _, err := c.Do("SUBSCRIBE", channel); err != nil {
+		return warning(advice, "SUBSCRIBE fails: %s", said(err))
+	}
+	began := time.Now()
+	if _, err := e.c.Do("PUBLISH", channel, "0"); err != nil {
+		return warning(advice, "PUBLISH fails: %s", said(err))
+	}
+	if _, err := c.Receive(); err != nil {
+		return warning(advice, "a message does not arrive: %s", said(err))
+	}
+	return good("a message goes round in %s", time.Since(began).Round(10*time.Microsecond))
+}
+
+// sharded tells what Redisson will do here. Its AUTO asks just this, and takes every
+// error for a no.
+func (e *exam) sharded() Finding {
+	_, err := redis.Values(e.c.Do("PUBSUB", "SHARDNUMSUB", "0"))
+	has := "sharded pub/sub works"
+	switch {
+	case denied(err) != deniedNothing:
+		has = "whether there is sharded pub/sub is not known: this user may not ask"
+	case err != nil:
+		has = "no sharded pub/sub"
+	}
+	switch {
+	case !e.isCluster():
+		return good("%s; Redisson uses PUBLISH, as everywhere but in a cluster", has)
+	case denied(err) != deniedNothing:
+		f := warning("Who may ask may choose SPUBLISH, and they do not wake each other: let all users ask, or none.",
+			"%s; so Redisson's AUTO uses PUBLISH as this user", has)
+		f.Command = e.grant([]string{"+pubsub|shardnumsub"})
+		return f
+	case err == nil:
+		return good("%s; Redisson's AUTO uses SPUBLISH, from 3.22 on", has)
+	}
+	return good("%s; Redisson's AUTO uses PUBLISH", has)
+}
+
+// counting counts who listens, which is how dead waiters are known.
+func (e *exam) counting() Finding {
+	_, err := rfairlock.New(e.client, e.name).Listeners(e.ctx, "redlatch-doctor:1")
+	switch {
+	case errors.Is(err, redlatch.ErrNotCounted):
+		why := strings.ReplaceAll(err.Error(), "\n", "; ")
+		if _, after, ok := strings.Cut(why, redlatch.ErrNotCounted.Error()+": "); ok {
+			why = after
+		}
+		why = strings.NewReplacer("redlatch: ", "", "redis: ", "").Replace(why)
+		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", why)
+	case err != nil:
+		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", said(err))
+	}
+	return good("who listens can be counted: dead waiters are known")
+}

@@ -1,0 +1,200 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// fullAt is how full a server's memory may be, in percent.
+	fullAt = 90
+	// apartAt is how far clocks may be apart.
+	apartAt = time.Second
+	// slowAt is how long a script may take, by half of them.
+	slowAt = 20 * time.Millisecond
+	// samples is how many scripts are timed.
+	samples = 100
+	// lagAt is how many seconds a replica may be behind.
+	lagAt = 10
+)
+
+// eviction looks at what happens when the memory is full.
+func (e *exam) eviction() Finding {
+	if e.info == nil {
+		return unknown("%s", noInfo)
+	}
+	policy, limit, used := e.info["maxmemory_policy"], e.number("maxmemory"), e.number("used_memory")
+	switch {
+	case policy == "":
+		return unknown("the server does not tell its policy")
+	case limit == 0:
+		return good("%s, and no maxmemory: nothing is evicted", policy)
+	case policy != "noeviction":
+		return warning("Set maxmemory-policy noeviction.", "%s with maxmemory %s may evict a lock that is held", policy, size(limit))
+	case used*100 > limit*fullAt:
+		return warning("When it is full no lock can be taken.", "%s of %s of memory are used", size(used), size(limit))
+	}
+	return good("noeviction, %s of %s of memory used", size(used), size(limit))
+}
+
+func (e *exam) number(key string) int64 {
+	n, err := strconv.ParseInt(e.info[key], 10, 64)
+	if err != nil {
+		return 0 // what it does not tell it does not limit
+	}
+	return n
+}
+
+// size shows a number of bytes.
+func size(n int64) string {
+	const unit = 1 << 20
+	if n < 10*unit {
+		return fmt.Sprintf("%d kB", n>>10)
+	}
+	return fmt.Sprintf("%d MB", n/unit)
+}
+
+// persistence looks at what a restart forgets.
+func (e *exam) persistence() Finding {
+	if e.info == nil {
+		return unknown("%s", noInfo)
+	}
+	if e.info["rdb_last_bgsave_status"] == "err" {
+		if stops, known := e.config("stop-writes-on-bgsave-error"); !known || stops == "yes" {
+			return bad("Make room on its disk: see its log.", "the last save failed, so the server may refuse to write")
+		}
+	}
+	switch e.info["aof_enabled"] {
+	case "":
+		return unknown("the server does not tell")
+	case "0":
+		return warning("Set appendonly yes where locks must survive a crash.", "no append-only file: a crash forgets locks that are held")
+	}
+	fsync, known := e.config("appendfsync")
+	if !known {
+		return good("append-only file")
+	}
+	return good("append-only file, appendfsync %s", fsync)
+}
+
+// replicas looks at what a failover forgets.
+func (e *exam) replicas() Finding {
+	if e.info == nil {
+		return unknown("%s", noInfo)
+	}
+	n := e.number("connected_slaves")
+	switch {
+	case e.info["connected_slaves"] == "":
+		return unknown("the server does not tell")
+	case n == 0:
+		return good("none, so no failover either")
+	}
+	for i := range n {
+		if state := e.info[fmt.Sprintf("slave%d", i)]; !strings.Contains(state, "state=online") || lag(state) > lagAt {
+			return warning("A failover to it forgets what it lacks.", "one of %d is behind: %s", n, state)
+		}
+	}
+	least, known := e.config("min-replicas-to-write")
+	switch {
+	case !known:
+		return good("%d, in step; whether min-replicas-to-write is set is not told", n)
+	case least == "0":
+		return warning("Set min-replicas-to-write 1, so that a master that is cut off stops.",
+			"%d, in step; but a master that is cut off goes on giving locks", n)
+	}
+	return good("%d, in step, min-replicas-to-write %s", n, least)
+}
+
+// lag returns by how many seconds a replica is behind.
+func lag(state string) int64 {
+	for part := range strings.SplitSeq(state, ",") {
+		if text, ok := strings.CutPrefix(part, "lag="); ok {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// keepalive looks at how soon hosts that vanished are noticed.
+func (e *exam) keepalive() Finding {
+	text, known := e.config("tcp-keepalive")
+	if !known {
+		return unknown("not told: CONFIG GET does not work")
+	}
+	seconds, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return unknown("the server says %q", text)
+	case seconds == 0:
+		return warning("Set tcp-keepalive 60.", "off: waiters of a host that vanished look alive for ever")
+	case seconds > 300:
+		return warning("Set tcp-keepalive 60.", "waiters of a host that vanished look alive for %d s", seconds)
+	}
+	return good("a host that vanished is noticed after %d s", seconds)
+}
+
+// clock compares the clocks.
+func (e *exam) clock() Finding {
+	ahead, err := e.ahead()
+	switch {
+	case err != nil:
+		return unknown("the server's time is not told: %s", said(err))
+	case ahead.Abs() > apartAt:
+		return warning("Set the clocks right, or fair locks lose places; see WithServerTime.",
+			"the server's clock is %s", offset(ahead))
+	}
+	return good("the server's clock is %s", offset(ahead))
+}
+
+// ahead returns how far the server's clock is ahead of ours. The client asks any master
+// of a cluster.
+func (e *exam) ahead() (time.Duration, error) {
+	if e.masters == 0 {
+		return e.client.ClockOffset(e.ctx)
+	}
+	asked := time.Now()
+	parts, err := redis.Int64s(e.c.Do("TIME"))
+	switch {
+	case err != nil:
+		return 0, err
+	case len(parts) != 2:
+		return 0, fmt.Errorf("a reply of %d parts to TIME", len(parts))
+	}
+	ours := asked.Add(time.Since(asked) / 2)
+	return time.Unix(parts[0], parts[1]*int64(time.Microsecond)).Sub(ours), nil
+}
+
+func offset(ahead time.Duration) string {
+	if ahead < 0 {
+		return (-ahead).Round(100*time.Microsecond).String() + " behind"
+	}
+	return ahead.Round(100*time.Microsecond).String() + " ahead"
+}
+
+// latency times scripts.
+func (e *exam) latency() Finding {
+	script := redis.NewScript(0, probeScript)
+	took := make([]time.Duration, samples)
+	for i := range took {
+		began := time.Now()
+		if _, err := script.Do(e.c); err != nil {
+			return unknown("not measured: %s", said(err))
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	p50, p99 := took[samples/2].Round(10*time.Microsecond), took[samples*99/100].Round(10*time.Microsecond)
+	if p50 > slowAt {
+		return warning("Each lock and each unlock takes that long: move closer.", "a script takes p50 %s, p99 %s", p50, p99)
+	}
+	return good("a script takes p50 %s, p99 %s", p50, p99)
+}

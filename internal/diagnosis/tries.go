@@ -1,0 +1,213 @@
+package diagnosis
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/rights"
+)
+
+// verdict is what came of trying a right.
+type verdict int
+
+const (
+	granted verdict = iota
+	refused
+	untold // it could not be tried
+)
+
+// trials returns each command in a form that changes nothing, whether by reading, by
+// finding nothing there, or by an argument that is refused after the rights were looked
+// at. Those that take more than one command, or another connection, are not among them.
+func (e *exam) trials() map[string][]any {
+	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), codec.LatchKey(e.name, "0")
+	return map[string][]any{
+		"eval":           {"EVAL", probeScript, 0},
+		"evalsha":        {"EVALSHA", redis.NewScript(0, probeScript).Hash(), 0},
+		"ping":           {"PING"},
+		"del":            {"DEL", e.name},
+		"exists":         {"EXISTS", e.name},
+		"pexpire":        {"PEXPIRE", e.name, 1},
+		"pttl":           {"PTTL", e.name},
+		"type":           {"TYPE", e.name},
+		"hget":           {"HGET", e.name, "f"},
+		"hset":           {"HSET", e.name, "f", "v", "f"},
+		"hexists":        {"HEXISTS", e.name, "f"},
+		"hincrby":        {"HINCRBY", e.name, "f", "none"},
+		"hkeys":          {"HKEYS", e.name},
+		"hgetall":        {"HGETALL", e.name},
+		"hscan":          {"HSCAN", e.name, 0},
+		"publish":        {"PUBLISH", codec.LockChannel(e.name), "0"},
+		"lindex":         {"LINDEX", queue, 0},
+		"llen":           {"LLEN", queue},
+		"lpop":           {"LPOP", queue},
+		"lrange":         {"LRANGE", queue, 0, 0},
+		"lrem":           {"LREM", queue, 0, "v"},
+		"zscore":         {"ZSCORE", timeouts, "m"},
+		"zadd":           {"ZADD", timeouts, "none", "m"},
+		"zrem":           {"ZREM", timeouts, "m"},
+		"zrange":         {"ZRANGE", timeouts, 0, 0},
+		"zincrby":        {"ZINCRBY", timeouts, "none", "m"},
+		"zunionstore":    {"ZUNIONSTORE", timeouts, 0, timeouts},
+		"get":            {"GET", latch},
+		"set":            {"SET", latch, "0", "PX", 0},
+		"getrange":       {"GETRANGE", latch, 0, 0},
+		"scan":           {"SCAN", 0, "COUNT", 1},
+		"time":           {"TIME"},
+		"role":           {"ROLE"},
+		"wait":           {"WAIT", 0, 1},
+		"pubsub|numsub":  {"PUBSUB", "NUMSUB"},
+		"client|id":      {"CLIENT", "ID"},
+		"client|info":    {"CLIENT", "INFO"},
+		"client|kill":    {"CLIENT", "KILL", "ID", 0},
+		"client|setname": {"CLIENT", "SETNAME", "redlatch-doctor"},
+	}
+}
+
+// command tries the right to a command.
+func (e *exam) command(name string) verdict {
+	switch name {
+	case "rpush":
+		return e.grow("RPUSH", codec.QueueKey(e.name), "LPOP")
+	case "sadd":
+		return e.grow("SADD", e.name, "PEXPIRE", 1)
+	case "subscribe", "unsubscribe", "psubscribe":
+		return e.onListening(func(c redis.Conn) verdict {
+			_, err := c.Do(strings.ToUpper(name), e.anyChannel(name))
+			return ruled(err, deniedCommand)
+		})
+	}
+	args, known := e.trials()[name]
+	if !known {
+		return untold
+	}
+	return ruled(e.try(args), deniedCommand)
+}
+
+// try sends a command and returns the server's error.
+func (e *exam) try(args []any) error {
+	name, _ := args[0].(string)
+	_, err := e.c.Do(name, args[1:]...)
+	return err
+}
+
+// anyChannel returns something to listen to with this command.
+func (e *exam) anyChannel(command string) string {
+	if command == "psubscribe" {
+		return codec.LockChannel("*")
+	}
+	return codec.LockChannel(e.name)
+}
+
+// grow tries a command that no argument keeps from changing something: by asking the
+// server, or where it can be undone.
+func (e *exam) grow(command, key, undo string, how ...any) verdict {
+	undone := append([]any{undo, key}, how...)
+	if said, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), command, key, "v")); err == nil {
+		return ruled(redis.Error(said), deniedCommand)
+	}
+	if ruled(e.try([]any{"DEL", key}), deniedCommand) == refused && ruled(e.try(undone), deniedCommand) == refused {
+		return untold
+	}
+	err := e.try([]any{command, key, "v"})
+	_ = e.try(undone)
+	_ = e.try([]any{"DEL", key})
+	return ruled(err, deniedCommand)
+}
+
+// pattern tries the right to the keys or channels of a pattern, with the ones of a
+// lock of ours.
+func (e *exam) pattern(p *rights.Pattern) verdict {
+	example := p.Example(e.name)
+	switch {
+	case p.Listened() != "":
+		return e.onListening(func(c redis.Conn) verdict {
+			_, err := c.Do("PSUBSCRIBE", p.Listened())
+			return usable(err, deniedChannel)
+		})
+	case p.IsChannels():
+		if v := usable(e.try([]any{"PUBLISH", example, "0"}), deniedChannel); v != untold {
+			return v
+		}
+		return e.onListening(func(c redis.Conn) verdict {
+			_, err := c.Do("SUBSCRIBE", example)
+			return usable(err, deniedChannel)
+		})
+	}
+	// Whatever the key holds: the rights are looked at before that.
+	for _, args := range [][]any{
+		{"EVAL", probeScript, 1, example},
+		{"PTTL", example},
+		{"EXISTS", example},
+		{"GET", example},
+		{"HGET", example, "f"},
+		{"LINDEX", example, 0},
+		{"DEL", example},
+	} {
+		if v := usable(e.try(args), deniedKey); v != untold {
+			return v
+		}
+	}
+	return untold
+}
+
+// onListening tries something on a connection of its own, which may end up listening.
+func (e *exam) onListening(try func(redis.Conn) verdict) verdict {
+	c, err := e.srv.Dial(e.ctx)
+	if err != nil {
+		return untold
+	}
+	defer func() { _ = c.Close() }() // it only listened
+	return try(c)
+}
+
+// denial is what is denied to a user.
+type denial int
+
+const (
+	deniedNothing denial = iota
+	deniedCommand
+	deniedKey
+	deniedChannel
+)
+
+// ruled reads the server's answer: is just this denied? The command is looked at first.
+func ruled(err error, what denial) verdict {
+	if denied(err) == what {
+		return refused
+	}
+	return granted
+}
+
+// usable is ruled for what the command is used on, which only those can try who may use
+// the command.
+func usable(err error, what denial) verdict {
+	if denied(err) == deniedCommand {
+		return untold
+	}
+	return ruled(err, what)
+}
+
+// denied reads an error. Servers word it differently, but all of them name what it is
+// about.
+func denied(err error) denial {
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return deniedNothing
+	}
+	text := said.Error()
+	switch {
+	case strings.Contains(text, "to run the"):
+		return deniedCommand
+	case !strings.HasPrefix(text, "NOPERM"):
+		return deniedNothing
+	case strings.Contains(text, "channel"):
+		return deniedChannel
+	case strings.Contains(text, "key"):
+		return deniedKey
+	}
+	return deniedCommand
+}

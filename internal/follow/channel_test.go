@@ -1,0 +1,56 @@
+package follow
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/listing"
+)
+
+const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
+
+func TestChannelsTellTheLockAndTheWaiter(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "a:b:c", "ä ö"} {
+		got, called := Parse(codec.LockChannel(name))
+		require.Equal(t, name, got)
+		require.Empty(t, called)
+		got, called = Parse(codec.OwnerChannel(name, owner))
+		require.Equal(t, name, got)
+		require.Equal(t, owner, called)
+	}
+	name, called := Parse(codec.LockChannel("{a}"))
+	require.Equal(t, "a", name, "they have one channel")
+	require.Empty(t, called)
+}
+
+// A message that two patterns match would be heard twice.
+func TestOnePatternMatchesEachChannel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern string
+		names   []string
+	}{
+		{"orders", []string{"orders"}},
+		{"or*ders", []string{"orders", "or*ders"}},
+		{"*", []string{"orders", "{eu}orders", "a{b", ""}},
+		{"ord*", []string{"orders", "ord{er}s"}},
+		{"{eu}*", []string{"{eu}orders", "{eu}"}},
+		{"[ab]c", []string{"ac", "bc"}},
+		{`a\*b`, []string{"a*b"}},
+	} {
+		for _, name := range c.names {
+			for _, channel := range []string{codec.LockChannel(name), codec.OwnerChannel(name, owner)} {
+				n := 0
+				for _, p := range Patterns(c.pattern) {
+					if listing.Match(p)(channel) {
+						n++
+					}
+				}
+				require.Equal(t, 1, n, "%s by %v", channel, Patterns(c.pattern))
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// KindFair is the kind of lock that an inspection which has read the queue is of.
+const KindFair = "fair"
+
+// Lock reads a lock: it asks for a fair lock and the first places of its queue. It is a
+// plain one with a queue: that of a plain lock is empty. A user who may not read queues
+// is shown the lock alone.
+func Lock(ctx context.Context, client *redlatch.Client, name string, places int) (*rlock.Inspection, error) {
+	in, err := rfairlock.New(client, name).Inspect(ctx, rlock.WithPlaces(1, places))
+	var refusal *transport.ServerError
+	if errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) {
+		return rlock.New(client, name).Inspect(ctx)
+	}
+	return in, err
+}
+
+// Pause waits for d, or until ctx ends, and returns the error of that.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// NotCounted returns why it cannot be told who listens, in few words.
+func NotCounted(err error) string {
+	var at *redlatch.LockError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), redlatch.ErrNotCounted.Error()+": "), "\n", "; ")
+}

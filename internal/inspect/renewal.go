@@ -1,0 +1,103 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// What is known of whether a lease is renewed.
+const (
+	RenewedYes     = "yes"     // seen
+	RenewedNo      = "no"      // not when it was due
+	RenewedUnknown = "unknown" // not looked at for long enough
+)
+
+const (
+	// RenewalLook is for how long is looked at most, unless the user says.
+	RenewalLook = 40 * time.Second
+	// renewalSlack is how late a renewal may be, and still be on time.
+	renewalSlack = time.Second
+	// renewalJitter is what two looks may seem apart by chance.
+	renewalJitter = 20 * time.Millisecond
+)
+
+const (
+	// Places is how many of the first in a queue are looked at again and again, and
+	// whether they listen.
+	Places = 64
+	// Interval is the most time between two looks at a lock that is free.
+	Interval = time.Second
+)
+
+// RenewalDue returns how long a lease with so much left must be looked at to see it
+// renewed. Watchdogs renew a lease every third of it, when two thirds are left. So
+// what is left now is at least two thirds of it, and at the next renewal no less than
+// two thirds of what is left now.
+func RenewalDue(left time.Duration) time.Duration { return left/3 + renewalSlack }
+
+// Snapshot is a lock as it was found between two moments.
+type Snapshot struct {
+	// Inspection is what was found.
+	Inspection *rlock.Inspection
+	// Asked and Answered are the two moments.
+	Asked, Answered time.Time
+}
+
+// TakeSnapshot looks at the lock.
+func TakeSnapshot(ctx context.Context, client *redlatch.Client, name string) (Snapshot, error) {
+	s := Snapshot{Asked: time.Now()}
+	in, err := Lock(ctx, client, name, Places)
+	s.Inspection, s.Answered = in, time.Now()
+	return s, err
+}
+
+// ReadQueue reports whether the queue was read, too: the user may have no
+// right to that.
+func (s *Snapshot) ReadQueue() bool { return s.Inspection.Kind == KindFair }
+
+// RenewedBy reports whether the time to live was set anew between two snapshots: more is
+// left than if it had only run down, for the least time that lies between them.
+func (s *Snapshot) RenewedBy(later *Snapshot) bool {
+	between := later.Asked.Sub(s.Answered)
+	return later.Inspection.TTL >= 0 && later.Inspection.TTL+between > s.Inspection.TTL+renewalJitter
+}
+
+// SameHolders reports whether those who held the lock still do.
+func (s *Snapshot) SameHolders(later *Snapshot) bool {
+	return slices.EqualFunc(s.Inspection.Holders, later.Inspection.Holders, func(a, b rlock.Holder) bool { return a.Text == b.Text })
+}
+
+// WatchRenewal looks whether the lease is renewed, until that is known, the lock has
+// changed hands, or limit is over. It returns the last snapshot, too.
+func WatchRenewal(ctx context.Context, client *redlatch.Client, first Snapshot, limit time.Duration) (string, Snapshot, error) {
+	last := first
+	due := RenewalDue(first.Inspection.TTL)
+	for {
+		switch looked := time.Since(first.Answered); {
+		case last.Inspection.TTL < 0 && looked >= min(limit, renewalSlack):
+			return RenewedUnknown, last, nil // there is nothing to renew
+		case looked >= limit && limit < due:
+			return RenewedUnknown, last, nil
+		case looked >= due:
+			return RenewedNo, last, nil
+		}
+		if err := Pause(ctx, min(due/10, Interval)); err != nil {
+			return "", last, err
+		}
+		next, err := TakeSnapshot(ctx, client, first.Inspection.Name)
+		if err != nil {
+			return "", last, err
+		}
+		if !first.SameHolders(&next) {
+			return RenewedUnknown, next, nil
+		}
+		if last.RenewedBy(&next) {
+			return RenewedYes, next, nil
+		}
+		last = next
+	}
+}

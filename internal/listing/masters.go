@@ -1,0 +1,75 @@
+package listing
+
+import (
+	"context"
+
+	"github.com/redlatch/redlatch/internal/connect"
+)
+
+// RunOnMasters finds the locks on all masters, one after the other, as r says;
+// its connections are made here. Its errors are Found's, and those of connect.Server.Problem.
+func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, error) {
+	var unread Unread
+	masters, err := srv.Masters(ctx)
+	if err != nil {
+		return unread, err
+	}
+	if srv.IsCluster() {
+		// The label of a client may be on another node than its lock.
+		labels, err := srv.Dial(ctx)
+		if err != nil {
+			return unread, err
+		}
+		defer func() { _ = labels.Close() }() // only read from
+		r.Labels = labels
+	}
+	progress := r.Progress
+	for i, master := range masters {
+		r.Progress = func(done float64) {
+			if progress != nil {
+				progress((float64(i) + done) / float64(len(masters)))
+			}
+		}
+		some, err := runMaster(ctx, master, r)
+		if unread.Keys += some.Keys; some.Why != nil {
+			unread.Why = some.Why
+		}
+		if err != nil {
+			return unread, err
+		}
+	}
+	return unread, nil
+}
+
+// runMaster finds the locks on one master.
+func runMaster(ctx context.Context, master *connect.Server, r Request) (Unread, error) {
+	c, err := master.Dial(ctx)
+	if err != nil {
+		return Unread{}, err
+	}
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
+	var broken error // what Found said: not the server's problem
+	found := r.Found
+	r.Conn, r.Found = c, func(l *Lock) error {
+		broken = found(l)
+		return broken
+	}
+	unread, err := Run(ctx, r)
+	switch {
+	case ctx.Err() != nil:
+		return unread, ctx.Err()
+	case broken != nil:
+		return unread, broken
+	case err != nil:
+		return unread, master.Problem(err)
+	}
+	return unread, nil
+}
+
+// PauseFactor is how many times as long as a look the pause after it is, at least.
+const PauseFactor = 4

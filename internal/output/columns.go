@@ -1,0 +1,71 @@
+package output
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+const (
+	// Columns is how many columns a terminal has that does not tell.
+	Columns = 80
+	hang    = 9 // of them before what a line says
+)
+
+// Beside writes what there is to say of an owner behind it, or below it where that has
+// no room.
+func Beside(owner, what string) string {
+	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < Columns {
+		return owner + "   " + what + "\n"
+	}
+	return owner + "\n" + Indented("", what)
+}
+
+// Indented writes text under a word, in lines that fit a terminal.
+func Indented(word, text string) string {
+	var b strings.Builder
+	line := fmt.Sprintf("  %-*s", hang-3, word)
+	for _, word := range strings.Fields(text) {
+		// The last column stays empty: a full line would make some terminals wrap.
+		if len(line)+1+len(word) >= Columns && len(line) >= hang {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", hang-1)
+		}
+		line += " " + word
+	}
+	return b.String() + line + "\n"
+}
+
+// Deadline tells a deadline relative to now.
+func Deadline(ms *int64) string {
+	switch {
+	case ms == nil:
+		return "none"
+	case *ms > 0:
+		return "in " + Millis(*ms)
+	}
+	return Millis(-*ms) + " ago"
+}
+
+// Millis shows a time in milliseconds.
+func Millis(ms int64) string {
+	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+// Lease shows what a lease has left in seven columns.
+func Lease(left time.Duration) string {
+	switch {
+	case left == codec.NoTTL:
+		return "none"
+	case left < time.Minute:
+		return left.Round(100 * time.Millisecond).String()
+	case left < time.Hour:
+		return left.Round(time.Second).String()
+	case left < 100*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(left.Hours()), int(left.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(left.Hours()/24))
+}

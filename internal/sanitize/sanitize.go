@@ -1,0 +1,95 @@
+// Package sanitize makes text that others wrote (names, owners, labels, answers of
+// servers) fit to be shown on a terminal: no control characters, bounded length.
+package sanitize
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// programName stands before what is told of what went wrong. The library's errors begin
+// so, too.
+const programName = "redlatch: "
+
+// The line that says why the program failed repeats so much, in bytes, of a name, a
+// flag or what a server has answered, which may all be as long as the system permits;
+// and so much of everything.
+const (
+	maxWord = 256
+	// MaxMessage is the most bytes that Message leaves of a text.
+	MaxMessage = 2048
+)
+
+// Message makes a line that a terminal can show out of what went wrong: nothing in it
+// moves the cursor, whoever wrote it, and what is long loses its middle.
+func Message(text string) string {
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		words[i] = shorten(word, maxWord)
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) || r == '\n' {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, shorten(strings.Join(words, " "), MaxMessage))
+}
+
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:most/2] + "..." + text[len(text)-most/2:]
+}
+
+// WithoutPrefix returns what went wrong without the library's name, which stands before
+// the line once, and nowhere else: not where an error wraps another. What is quoted is
+// somebody's name, and stays.
+func WithoutPrefix(text string) string {
+	var b strings.Builder
+	quoted, begins := false, true
+	for i := 0; i < len(text); {
+		if begins && !quoted && strings.HasPrefix(text[i:], programName) {
+			i += len(programName)
+			continue
+		}
+		c := text[i]
+		switch {
+		case c == '\\' && quoted && i+1 < len(text):
+			b.WriteByte(c)
+			i++
+			c = text[i]
+		case c == '"':
+			quoted = !quoted
+		}
+		b.WriteByte(c)
+		i++
+		begins = c == '\n' || c == ' ' && i > 1 && strings.IndexByte(":;", text[i-2]) >= 0
+	}
+	return b.String()
+}
+
+// Word quotes what a terminal should not get as it is.
+func Word(s string) string {
+	if q := strconv.QuoteToGraphic(s); s == "" || q[1:len(q)-1] != s || strings.Contains(s, " ") {
+		return q
+	}
+	return s
+}
+
+// Line is Word for a text that is a line, and so may have blanks.
+func Line(text string) string {
+	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
+		return q
+	}
+	return text
+}
+
+// Truncate returns the beginning of a text, with dots in place of the rest.
+func Truncate(text string, width int) string {
+	if all := []rune(text); len(all) > width {
+		return string(all[:width-2]) + ".."
+	}
+	return text
+}

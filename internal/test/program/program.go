@@ -1,0 +1,159 @@
+package program
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// Env makes the test binary be the program under test: it starts itself,
+// as the program does for its hidden commands, and the race detector watches
+// all of those processes.
+const Env = "REDLATCH_TEST_AS_PROGRAM"
+
+// Main runs the tests of a package, or is the program, with the commands that they
+// need, if Env is set. TestMain calls it.
+func Main(m *testing.M, commands ...cli.Constructor) {
+	if os.Getenv(Env) != "" {
+		os.Exit(cli.Execute(context.Background(), os.Args[1:], commands...))
+	}
+	redistest.Main(m)
+}
+
+// Soon bounds waits for what should happen at once, on a slow machine.
+const Soon = 10 * time.Second
+
+// PollEvery is how often tests look at what they cannot be told of.
+const PollEvery = 5 * time.Millisecond
+
+// Process is one run of redlatch.
+type Process struct {
+	// Cmd is the process.
+	Cmd *exec.Cmd
+	// Stdin is its standard input.
+	Stdin io.WriteCloser
+	// Stderr is what it has written to standard error, when it has ended.
+	Stderr bytes.Buffer
+
+	t      *testing.T
+	stdout *bufio.Reader
+	pipe   *os.File // below stdout
+}
+
+// Start starts redlatch against the server at url. It is killed with the test,
+// if it is still there.
+func Start(t *testing.T, url string, args ...string) *Process {
+	t.Helper()
+	return StartWith(t, []string{"REDIS_URL=" + url}, args...)
+}
+
+// StartWith is Start with other variables in the environment.
+func StartWith(t *testing.T, env []string, args ...string) *Process {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	p := &Process{t: t, Cmd: exec.Command(exe, args...)}
+	p.Cmd.Dir = t.TempDir() // some arguments name files
+	p.Cmd.Env = append(append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	p.Cmd.Stderr = &p.Stderr
+	p.Stdin, err = p.Cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.Cmd.StdoutPipe()
+	require.NoError(t, err)
+	var ok bool
+	p.pipe, ok = out.(*os.File)
+	require.True(t, ok)
+	p.stdout = bufio.NewReader(out)
+	p.Cmd.WaitDelay = time.Second // for those who keep standard error open
+	require.NoError(t, p.Cmd.Start())
+	t.Cleanup(func() {
+		_ = p.Cmd.Process.Kill()
+		_ = p.Cmd.Wait()
+	})
+	return p
+}
+
+// Line reads one line of standard output.
+func (p *Process) Line() string {
+	p.t.Helper()
+	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(Soon)))
+	text, err := p.stdout.ReadString('\n')
+	require.NoError(p.t, err, "no line of output")
+	return strings.TrimSuffix(text, "\n")
+}
+
+// Rest reads standard output until nobody has it open any more: redlatch, the
+// command and all of its children have ended.
+func (p *Process) Rest() string {
+	p.t.Helper()
+	return p.RestWithin(2 * Soon)
+}
+
+// RestWithin is Rest with a limit of its own.
+func (p *Process) RestWithin(limit time.Duration) string {
+	p.t.Helper()
+	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(limit)))
+	text, err := io.ReadAll(p.stdout)
+	require.NoError(p.t, err, "somebody keeps standard output open")
+	return string(text)
+}
+
+// Code waits for the program's end and returns its exit code.
+func (p *Process) Code() int {
+	p.t.Helper()
+	err := p.Cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil {
+		require.ErrorAs(p.t, err, &exit)
+	}
+	return p.Cmd.ProcessState.ExitCode()
+}
+
+// Outcome is what a program that has ended leaves.
+type Outcome struct {
+	// Code is the exit code, -1 after a signal.
+	Code int
+	// Stdout and Stderr are all that it has written.
+	Stdout, Stderr string
+}
+
+// Finish runs redlatch to its end.
+func Finish(t *testing.T, url string, args ...string) Outcome {
+	t.Helper()
+	return Start(t, url, args...).Outcome(2 * Soon)
+}
+
+// Outcome waits for the program's end.
+func (p *Process) Outcome(limit time.Duration) Outcome {
+	p.t.Helper()
+	out := p.RestWithin(limit)
+	return Outcome{p.Code(), out, p.Stderr.String()}
+}
+
+// OneLine checks that text is one line that begins as the program's lines do.
+func OneLine(t *testing.T, text string) {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(text, "\n"), "%q", text)
+	require.True(t, strings.HasPrefix(text, "redlatch: "), "%q", text)
+}
+
+// Nobody returns a URL with a password at which nobody listens.
+func Nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return "redis://user:sesame@" + l.Addr().String()
+}
