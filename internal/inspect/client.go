@@ -5,7 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/listing"
-	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // redissonVersion is the UUID version of the ids that Redisson's clients have.

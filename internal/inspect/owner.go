@@ -5,7 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/listing"
-	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // ShortOwner names an owner in a few characters: what kind of client it is of, and number.

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/output"
-	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // listed is a lock for programs.

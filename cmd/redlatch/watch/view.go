@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/output"
-	"github.com/redlatch/redlatch/internal/sanitize"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // told is an event for programs.
