@@ -12,9 +12,9 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
-	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // A terminal breaks what is too long wherever that is, between two letters of an owner

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // Confirm asks a question. Anything but yes is no.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/connect"
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 const (

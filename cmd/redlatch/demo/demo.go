@@ -13,7 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/connect"
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 const (

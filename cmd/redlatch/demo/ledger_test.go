@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // opened is a ledger of two processes, p and q, that are connected.

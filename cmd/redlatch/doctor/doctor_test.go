@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/diagnosis"
-	"github.com/redlatch/redlatch/internal/output"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // volatile is what differs from run to run, and what stands for it in golden files.

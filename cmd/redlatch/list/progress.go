@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // again lists what there is until ctx ends. A server that goes away after the first

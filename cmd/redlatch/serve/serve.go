@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // New returns the command.

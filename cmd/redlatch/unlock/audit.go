@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // audit is what is kept of an act that took something from somebody.

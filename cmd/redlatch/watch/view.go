@@ -7,7 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/inspect"
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/redlatch/redlatch/internal/output"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // OpenTerminal returns a terminal, and what a user types into it and sees of it.
