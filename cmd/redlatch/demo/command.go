@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/connect"
-	"github.com/redlatch/redlatch/internal/executable"
+	"github.com/redlatch/redlatch/internal/tool/executable"
 )
 
 // brokenEnv makes the demo's workers skip the lock.

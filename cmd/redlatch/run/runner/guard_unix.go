@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/redlatch/redlatch/internal/executable"
+	"github.com/redlatch/redlatch/internal/tool/executable"
 )
 
 // goodbye is what the guard reads when it is not needed any more.
