@@ -12,8 +12,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // rights makes the finding about what the user has of a need.

@@ -3,7 +3,7 @@ package listing
 import (
 	"context"
 
-	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // RunOnMasters finds the locks on all masters, one after the other, as r says;

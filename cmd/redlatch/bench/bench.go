@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // The bounds of --duration.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/rlock"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/executable"
 )
 

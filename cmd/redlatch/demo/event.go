@@ -3,7 +3,7 @@ package demo
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // kind is what a worker reports.

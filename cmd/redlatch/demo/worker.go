@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // workerCommand is the hidden command that runs work.

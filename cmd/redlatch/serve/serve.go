@@ -11,7 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/connect"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 

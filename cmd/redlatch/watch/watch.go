@@ -18,10 +18,10 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/connect"
 	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // watcher tells what happens to locks.
