@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // channelPrefix is what the channels of locks begin with.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"

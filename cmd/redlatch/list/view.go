@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch/internal/inspect"
-	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/inspect"
-	"github.com/redlatch/redlatch/internal/listing"
+	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 

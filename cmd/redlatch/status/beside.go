@@ -7,8 +7,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // lookBeside looks at what stands beside the lock on the server: the labels of those

@@ -20,8 +20,8 @@ import (
 	"github.com/redlatch/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/follow"
 	"github.com/redlatch/redlatch/internal/inspect"
-	"github.com/redlatch/redlatch/internal/listing"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // watcher tells what happens to locks.
