@@ -6,8 +6,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // WithClient connects for one question about a lock, and tells what went wrong in one

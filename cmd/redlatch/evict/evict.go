@@ -13,7 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/rlock"
 )

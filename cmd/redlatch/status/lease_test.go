@@ -10,10 +10,10 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rlock"
 )
 

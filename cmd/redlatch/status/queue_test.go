@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rlock"
 )
 

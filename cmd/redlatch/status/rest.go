@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )

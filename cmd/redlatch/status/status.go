@@ -13,8 +13,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // aMoment is for how long a free lock with a queue is looked at before that is

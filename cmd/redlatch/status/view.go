@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/inspect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 var errNobody = fmt.Errorf("%w: %w", redlatch.ErrNotCounted, errors.New("nobody\nknows"))

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"

@@ -5,8 +5,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/redlatch/redlatch/internal/inspect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
