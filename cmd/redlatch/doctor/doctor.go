@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/diagnosis"
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 

@@ -3,9 +3,9 @@ package run
 import (
 	"context"
 
-	"github.com/redlatch/redlatch/internal/diagnosis"
 	"github.com/redlatch/redlatch/internal/rights"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
