@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/status"
 	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
-	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // constructors make the commands, the hidden ones among them.

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/run/runner"
-	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // NewGuard is the program of a command's guard, see package runner.

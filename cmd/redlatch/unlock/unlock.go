@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
