@@ -32,6 +32,7 @@ const (
 var floors = [][]string{
 	{"test", "internal/test", "bench", "examples", "scripts"},
 	{"cmd"},
+	{"internal/tool"},
 	{"adapter"},
 	{"rfairlock"},
 	{"rlock"},
