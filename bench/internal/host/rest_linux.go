@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +40,24 @@ func parseCPUTime(line string) time.Duration {
 		return 0
 	}
 	return time.Duration(u+s) * tick
+}
+
+// Runnable reports whether a thread of any of the processes runs, or waits for a processor.
+func Runnable(all ...*os.Process) bool {
+	for _, p := range all {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid)) // the pattern is right
+		for _, name := range threads {
+			if text, err := os.ReadFile(name); err == nil && isRunnable(string(text)) { //nolint:gosec // of the kernel
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isRunnable reads the line of a thread: its state follows its name.
+func isRunnable(line string) bool {
+	return strings.HasPrefix(line[strings.LastIndexByte(line, ')')+1:], " R ")
 }
 
 // Rest stops a process until Wake: it takes no processor time and knows nothing of the

@@ -27,3 +27,15 @@ func TestProcessorTimeOfProcessesIsAddedUp(t *testing.T) {
 	assert.Positive(t, one)
 	assert.GreaterOrEqual(t, CPUTime(self, self), 2*one)
 }
+
+func TestThreadThatWaitsForAProcessorIsRunnable(t *testing.T) {
+	t.Parallel()
+	assert.True(t, isRunnable("7 (a b) c) R 1 7 7 0"))
+	for _, other := range []string{"7 (a R ) S 1 7", "7 (a) T 1 7", "7 (a)", ""} {
+		assert.False(t, isRunnable(other), other)
+	}
+	self, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	assert.True(t, Runnable(self), "it runs this test")
+	assert.False(t, Runnable(&os.Process{Pid: 1 << 30}))
+}

@@ -10,6 +10,9 @@ import (
 // CPUTime is not told here: it is 0.
 func CPUTime(...*os.Process) time.Duration { return 0 }
 
+// Runnable is not told here: it is false.
+func Runnable(...*os.Process) bool { return false }
+
 // Rest cannot stop a process here, which goes on.
 func Rest(*os.Process) error { return nil }
 

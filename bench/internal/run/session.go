@@ -76,7 +76,8 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 
 // calm waits, for most at most, for workers that are kept to come to rest by themselves:
 // they compile what they have just done, and clean up. It returns false if they are still
-// busy then.
+// busy then. Little processor time alone does not show rest: on a machine that is busy with
+// something else, a worker may wait for a processor.
 func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
 	for i, p := range workers {
@@ -86,7 +87,7 @@ func calm(workers []party, most time.Duration) bool {
 	for began := time.Now(); time.Since(began) < most; {
 		time.Sleep(restLook)
 		now := host.CPUTime(all...)
-		if now-before <= restLook/restShare {
+		if now-before <= restLook/restShare && !host.Runnable(all...) {
 			return true
 		}
 		before = now
