@@ -24,6 +24,11 @@ git rev-parse --verify --quiet "$base^{commit}" >/dev/null || {
 }
 mkdir "$work/base"
 git archive "$base" | tar -x -C "$work/base"
+# Older revisions have the servers of tests elsewhere; the benchmark starts some.
+if [ ! -d "$work/base/internal/test/redistest" ]; then
+	mkdir -p "$work/base/internal/test"
+	cp -r internal/test/redistest "$work/base/internal/test/"
+fi
 # The go.mod of the benchmark, with the library of the base in place of this one.
 cp bench/go.sum "$work/base.sum"
 cp bench/go.mod "$work/base.mod"

@@ -92,6 +92,9 @@ printf 'Its go.sum has %d lines (at most %d), its build list %d modules, the pro
 	"$((sum_lines))" "$max_sum_lines" "$(($(wc -l <build-list)))" "$(($(wc -c <user) / 1024))"
 
 [ "$own" -ge 2 ] || fail "the program did not import the library: the check itself is broken"
+if grep -E "^$module/(internal/test|internal/tool|test)(/|\$)" packages >&2; then
+	fail "the packages above are for tests and for the command line, not for users' programs"
+fi
 while read -r m; do
 	case " $allowed " in
 	*" $m "*) ;;

@@ -38,8 +38,8 @@ type compat struct {
 	table   *verdicts
 }
 
-// ShareLocks runs everything against live Redissons. The TestMain of a package whose test
-// calls it calls [Member] first.
+// ShareLocks runs everything against live Redissons. A package that calls it must call
+// [Member] first in its TestMain.
 func ShareLocks(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -18,7 +18,7 @@ type campaign struct {
 	out     io.Writer // gets the table
 	log     io.Writer // gets a line for each mutant when it is done
 	verbose bool
-	limit   time.Duration // after it no mutant is begun; 0 is no limit
+	limit   time.Duration // after it the rest is left out; 0 is no limit
 
 	workshops []*workshop // one for each worker
 	saying    sync.Mutex  // guards log
@@ -122,18 +122,18 @@ func runUnchanged(ctx context.Context, w *workshop, test catcher) (time.Duration
 // hunt plants every mutant, within the limit, and returns what became of them, in their
 // order.
 func (c *campaign) hunt(ctx context.Context, mutants []mutant) []result {
-	started := time.Now()
+	if c.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.limit)
+		defer cancel()
+	}
 	results := make([]result, len(mutants))
 	indices := rand.Perm(len(mutants)) //nolint:gosec // a limit leaves out others each time; no secret
 	for i := range mutants {
-		results[i] = result{mutant: &mutants[i], state: broken, err: context.Canceled}
+		results[i] = result{mutant: &mutants[i], state: notRun}
 	}
 	each(ctx, c, indices, func(w *workshop, i int) {
 		began := time.Now()
-		if c.limit > 0 && began.Sub(started) > c.limit {
-			results[i] = result{mutant: &mutants[i], state: notRun}
-			return
-		}
 		r := c.try(ctx, w, &mutants[i])
 		r.took = time.Since(began)
 		if ctx.Err() == nil {

@@ -4,8 +4,8 @@
 //
 //	go run ./test/mutants                 all of them
 //	go run ./test/mutants -run scripts/   those whose names match
-//	go run ./test/mutants -changed main   those whose file differs from a revision
-//	go run ./test/mutants -limit 8m       none is begun after this time
+//	go run ./test/mutants -changed main   those whose file or list differs from a revision
+//	go run ./test/mutants -limit 8m       the rest is left out after this time
 //
 // The bugs, or mutants, stand in the .txt files of this folder, one file for
 // each area of the code. A mutant is a change to one file, written as in a diff,
@@ -22,16 +22,16 @@
 // error, as code that has moved on takes its checks along. Every test named must
 // go red, each run by itself. A blank line ends a mutant, # begins a comment.
 //
-// Each states a promise of the product or a decision of its design: a bug that would be
-// found by reading needs none.
+// Each states a promise of the product or a decision of its design. A bug that a reviewer
+// would see needs no mutant.
 //
 // The program changes nothing in the checkout. It works on copies in a temporary
 // folder, one for each worker, of the files that git tracks or would track. It
 //
-//  1. runs each test once on unchanged code: it must be green, and must have run;
-//  2. applies one mutant after the other, in no certain order. Code that does not compile is an error
-//     of the list and catches nothing; a failed test has caught the mutant; a
-//     green one lets it survive;
+//  1. runs the tests of a mutant on unchanged code, each test once in all: they must be
+//     green, and must have run;
+//  2. applies the mutant. Code that does not compile is an error of the list and catches
+//     nothing; a failed test has caught the mutant; a green one lets it survive;
 //  3. prints a table, and exits with 1 unless every mutant that was begun was caught.
 //
 // A test that is still running when it should long have failed counts as red:

@@ -129,6 +129,12 @@ func (l *list) add(area string, m mutant) error {
 	return nil
 }
 
+// list returns the file that the mutant stands in.
+func (m *mutant) list() string {
+	area, _, _ := strings.Cut(m.name, "/")
+	return "test/mutants/" + area + ".txt"
+}
+
 // apply returns the text with the mutant in it.
 func (m *mutant) apply(text string) (string, error) {
 	// The line feed in front makes both begin where a line does.

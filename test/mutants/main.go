@@ -14,8 +14,8 @@ import (
 
 func main() {
 	pattern := flag.String("run", "", "only mutants whose names (area/what) match this regular `expression`")
-	since := flag.String("changed", "", "only mutants of files that differ from git `revision`")
-	limit := flag.Duration("limit", 0, "begin no mutant after this `time`; 0 is no limit")
+	since := flag.String("changed", "", "only mutants whose file or list differs from git `revision`")
+	limit := flag.Duration("limit", 0, "leave out the rest after this `time`; 0 is no limit")
 	workers := flag.Int("j", max(1, runtime.NumCPU()/2), "how many mutants at a time")
 	verbose := flag.Bool("v", false, "show what the tests print")
 	flag.Parse()
@@ -32,7 +32,7 @@ func main() {
 }
 
 // work runs a campaign with the mutants of the lists that match the pattern, and of those,
-// if since is a revision, with the ones whose file differs from it.
+// if since is a revision, with the ones whose file or list differs from it.
 func work(ctx context.Context, c *campaign, pattern, since string) error {
 	all, err := readLists(lists)
 	if err != nil {
@@ -49,7 +49,7 @@ func work(ctx context.Context, c *campaign, pattern, since string) error {
 	if err != nil {
 		return err
 	}
-	chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !slices.Contains(names, m.file) })
+	chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !slices.Contains(names, m.file) && !slices.Contains(names, m.list()) })
 	if len(chosen) == 0 {
 		_, err = fmt.Fprintf(c.out, "mutants: no mutant's file differs from %s\n", since)
 		return err

@@ -111,7 +111,7 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
 	t.Parallel()
 	in := &rlock.Inspection{Name: "x", Kind: "plain", Holders: []rlock.Holder{{Text: program.RedissonOwner, CountText: "1"}}}
-	shape := inspect.ShapeOf(in)
+	shape := inspect.ShapeOfInspection(in)
 	s := statusOf(in, &shape, time.Now())
 	require.NotNil(t, s.TTLMillis, "held, and about to be free")
 	require.Zero(t, *s.TTLMillis)

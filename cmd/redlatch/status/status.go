@@ -81,7 +81,7 @@ type question struct {
 // server.
 func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err error) {
 	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
-		if err := inspect.Glance(ctx, srv, q.name); err != nil {
+		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
 			return err
 		}
 		if s, err = q.watch(ctx, client); err == nil {

@@ -76,7 +76,7 @@ func (q *question) once(ctx context.Context, client *redlatch.Client, lease *lea
 	if err != nil {
 		return nil, seen.Answered, err
 	}
-	shape := inspect.ShapeOf(seen.Inspection)
+	shape := inspect.ShapeOfInspection(seen.Inspection)
 	if shape.Odd != "" {
 		return nil, seen.Answered, inspect.NotLockHash(q.name, shape.Odd)
 	}

@@ -78,7 +78,7 @@ type forcedOwner struct {
 }
 
 func forcedOf(s *inspect.Snapshot) *forced {
-	f := &forced{Name: s.Inspection.Name, Holders: []forcedOwner{}, Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOf(s.Inspection)}
+	f := &forced{Name: s.Inspection.Name, Holders: []forcedOwner{}, Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOfInspection(s.Inspection)}
 	if s.ReadQueue() {
 		waiting := s.Inspection.Waiting
 		f.Waiting = &waiting

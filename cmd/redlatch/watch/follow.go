@@ -194,7 +194,7 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	case err != nil:
 		return f.srv.Problem(err)
 	}
-	shape := inspect.ShapeOf(in)
+	shape := inspect.ShapeOfInspection(in)
 	switch {
 	case shape.Odd != "" && !f.single:
 		f.drop(l.Name)

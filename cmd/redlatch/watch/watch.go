@@ -79,7 +79,7 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 	defer func() { _ = client.Close() }() // it only asked
 	if w.single {
-		if err := inspect.Glance(ctx, w.srv, w.pattern); err != nil {
+		if err := inspect.CheckIsLock(ctx, w.srv, w.pattern); err != nil {
 			return err
 		}
 	}

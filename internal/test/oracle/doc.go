@@ -49,9 +49,9 @@
 //  3. Add a Divergence for each difference that is meant, with a row of the same
 //     name and reason in docs/protocol.md.
 //  4. Add cases, and let each say which divergences it means.
-//  5. In the module's root: make a live Redisson send the script (capture in
-//     compat_scripts_test.go), hold that a Client sends ours (compat_ours_test.go),
+//  5. In test/compat: make a live Redisson send the script (capture in
+//     scripts.go), hold that a Client sends ours (ours.go),
 //     add a move that plays it at random (a new Kind is a new game, see
-//     compat_steps_test.go), and mutants of our script that must be noticed. Then
+//     steps.go), and mutants of our script that must be noticed. Then
 //     run make vectors and make compat.
 package oracle

@@ -5,7 +5,7 @@
 //	              Process.Line, Rest, Outcome, Golden ◀─────┘ Main: cli.Execute
 //
 // The test binary is the program: so nothing need be built, and the race detector
-// watches both. Whose commands it has, TestMain says.
+// watches both. TestMain chooses the commands.
 //
 // Here are also the locks, owners and scripts that tests of several commands use.
 package program

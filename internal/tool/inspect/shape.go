@@ -47,9 +47,9 @@ func NotLockHash(name, why string) error {
 	return &NotLock{Name: name, Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }
 
-// Glance returns an error if the name is that of a hash that is no lock. It is short
+// CheckIsLock returns an error if the name is that of a hash that is no lock. It is short
 // for the server: an inspection reads all of a hash.
-func Glance(ctx context.Context, srv *connect.Server, name string) error {
+func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it is right again by now
 }
 
-// ShapeOf says what the lock's hash looks like; the zero Shape when it is free.
-func ShapeOf(in *rlock.Inspection) listing.Shape {
+// ShapeOfInspection says what the lock's hash looks like; the zero Shape when it is free.
+func ShapeOfInspection(in *rlock.Inspection) listing.Shape {
 	if !in.Held() {
 		return listing.Shape{}
 	}
