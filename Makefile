@@ -29,7 +29,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters arrows itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters arrows seam itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANT
 
 arrows: ## Print the imports that point upwards, and fail when there are more than two
 	$(GO) run scripts/arrows.go
+
+seam: ## Measure the seam: how much must be known to change or add a kind of lock
+	$(GO) run ./scripts/seam
 
 model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
 	$(GO) run ./test/simulation -hours $(HOURS)
