@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -17,11 +18,11 @@ type acquisition struct {
 	lock  *Lock
 	op    string
 	set   settings
-	outer *Hold       // what the context proves, if anything
-	hold  *Hold       // what this becomes when the lock is acquired
-	line  *core.Line  // set while this has the turn
-	baton *core.Baton // the lock that came with it, until it was asked for
-	seat  *core.Seat  // set while this stands in the server's queue
+	outer *Hold             // what the context proves, if anything
+	hold  *Hold             // what this becomes when the lock is acquired
+	line  *localqueue.Line  // set while this has the turn
+	baton *localqueue.Baton // the lock that came with it, until it was asked for
+	seat  *core.Seat        // set while this stands in the server's queue
 
 	// The channel that this listens to, on its own or the line's subscription.
 	sub     transport.Subscription

@@ -5,19 +5,19 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/localqueue"
 )
 
 // passLock gives the turn, if this has it, to the next in line with the lock. That one
 // sends the call that takes it over, so it is its attempt whose outcome may be open, and
 // its ghost that settles that. Nil: nobody takes it.
-func (t *tenure) passLock() *core.Baton {
+func (t *tenure) passLock() *localqueue.Baton {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.line == nil || !t.line.HasNext() {
 		return nil
 	}
-	baton := t.lock.engine.Baton(t.acq.Owner)
+	baton := t.lock.local.Baton(t.acq.Owner)
 	if !t.line.PassWith(baton) {
 		baton.Free()
 		return nil
@@ -28,7 +28,7 @@ func (t *tenure) passLock() *core.Baton {
 
 // taken tells the holder who passed its lock on what came of that. Without an error it
 // returns false when that one did not hold it.
-func taken(baton *core.Baton, reply any, err error) (bool, error) {
+func taken(baton *localqueue.Baton, reply any, err error) (bool, error) {
 	if err != nil {
 		baton.Settle(plainly(err))
 		return false, err

@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -19,6 +20,7 @@ import (
 // wrong; see there for what errors.Is tells apart.
 type Lock struct {
 	engine *core.Engine
+	local  *localqueue.Lines // of the callers of this client
 	name   string
 	proto  protocol.Protocol
 	err    error // why the name cannot be used; returned by every method
@@ -40,7 +42,7 @@ func newLock(e *core.Engine, name string, makeKind core.MakeKind) *Lock {
 	mapped, err := e.Map(name)
 	p := makeKind(e, mapped)
 	return &Lock{
-		engine: e, name: name, proto: p, err: err,
+		engine: e, local: localqueue.Of(e), name: name, proto: p, err: err,
 		key: p.Key(), proofKey: proofKey{e, p.Kind(), p.Key()},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/protocol"
 )
 
@@ -48,9 +49,9 @@ type tenure struct {
 	entering  int      // re-entries that were sent and not answered
 	freed     bool     // the last hold was given up: no way back in
 	turn      chan struct{}
-	wait      any        // with which the owner was queued on the server
-	line      *core.Line // while this has its process's turn with the lock
-	atRest    bool       // no attempt for this owner is in flight
+	wait      any              // with which the owner was queued on the server
+	line      *localqueue.Line // while this has its process's turn with the lock
+	atRest    bool             // no attempt for this owner is in flight
 }
 
 // enter adds a hold that was acquired.

@@ -53,8 +53,8 @@ type Engine struct {
 	waiters  atomic.Int64
 	publish  any // the publish command, boxed
 	fences   fences
-	lines    lines
-	rooms    Registry // of *Room, by lineID
+	slots    sync.Map // what strategies keep here, by *Slot
+	rooms    Registry // of *Room, by lockID
 	spares   spares
 	clock    clockOffset
 	counting counting
@@ -63,7 +63,6 @@ type Engine struct {
 
 	departures departures
 	attempts   sync.Pool     // of *Attempt
-	batons     sync.Pool     // of *Baton
 	timeouts   timeouts      // of attempts
 	label      *label.Keeper // nil: there is no label
 

@@ -354,7 +354,7 @@ func TestKeepingEndsWithTheClient(t *testing.T) {
 func TestKeepingThatNobodyNeedsIsTakenUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, e, _, s := kept(t, 10*time.Second)
-		anchor := e.rooms.Join(lineID{"fair", "lock"}, nil)
+		anchor := e.rooms.Join(lockID{"fair", "lock"}, nil)
 		require.Same(t, s.room, anchor)
 		time.Sleep(heartbeat + time.Second)
 		s.Leave()
@@ -365,7 +365,7 @@ func TestKeepingThatNobodyNeedsIsTakenUpAgain(t *testing.T) {
 		time.Sleep(heartbeat + time.Second)
 		require.Equal(t, before+1, th.count("HEARTBEAT"))
 		s.Leave()
-		e.rooms.Leave(lineID{"fair", "lock"})
+		e.rooms.Leave(lockID{"fair", "lock"})
 		requireNoRoom(t, e)
 	})
 }

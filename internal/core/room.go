@@ -7,6 +7,9 @@ import (
 	"github.com/redlatch/redlatch/internal/protocol"
 )
 
+// lockID is a lock of one kind.
+type lockID struct{ kind, key string }
+
 // Room is where one process's waiters for one fair lock wait together. Each has
 // its own place in the queue on the server and listens to its own channel; what
 // they share is the asking: the first in the room asks Redis now and then, for all
@@ -15,7 +18,7 @@ import (
 // Get one from [Engine.Room], which also takes a seat in it. Whoever has a seat
 // leaves it exactly once.
 type Room struct {
-	id    lineID
+	id    lockID
 	rooms *Registry
 
 	// What keeps the places of those in it; see keep.
@@ -51,7 +54,7 @@ type Seat struct {
 // Room seats a waiter that the server has queued for the lock called name, behind
 // the others.
 func (e *Engine) Room(name string, p protocol.Protocol, w protocol.Waiter) *Seat {
-	id := lineID{p.Kind(), p.Key()}
+	id := lockID{p.Kind(), p.Key()}
 	r, _ := e.rooms.Join(id, func() any {
 		r := &Room{id: id, rooms: &e.rooms, byOwner: map[string]*Seat{}, engine: e, name: name, hurry: make(chan struct{}, 1)}
 		r.queue, _ = p.(protocol.Queue)

@@ -45,26 +45,26 @@ type Spare struct {
 // spares are the spares of a client, by lock, and which locks are contended.
 type spares struct {
 	mu     sync.Mutex // guards what follows; held for a few instructions only
-	lots   map[lineID]*lot
+	lots   map[lockID]*lot
 	timer  *time.Timer // of the sweep; nil: none is due
 	closed bool
 }
 
 // lot is what there is of one lock. It is kept while there is anything.
 type lot struct {
-	id        lineID
+	id        lockID
 	seats     int       // taken in its room
 	contended time.Time // it counts as such until then
 	kept      []*Spare
 	idle      []*Spare // of those; the one that became so last is the next to be had
 }
 
-func (ss *spares) lot(id lineID) *lot {
+func (ss *spares) lot(id lockID) *lot {
 	l := ss.lots[id]
 	if l == nil {
 		l = &lot{id: id}
 		if ss.lots == nil {
-			ss.lots = map[lineID]*lot{}
+			ss.lots = map[lockID]*lot{}
 		}
 		ss.lots[id] = l
 	}
@@ -78,7 +78,7 @@ func (e *Engine) Spare(kind, key string) (s *Spare, contended bool) {
 	ss := &e.spares
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	l := ss.lots[lineID{kind, key}]
+	l := ss.lots[lockID{kind, key}]
 	if l == nil {
 		return nil, false
 	}
@@ -107,12 +107,12 @@ func (s *Spare) works() bool {
 // Linger keeps a spare for a hold, for a second from now if its acquisition had to
 // wait, else for what is left of its second.
 func (e *Engine) Linger(kind, key string, s *Spare, waited bool) {
-	if !e.spares.linger(e, lineID{kind, key}, s, waited) {
+	if !e.spares.linger(e, lockID{kind, key}, s, waited) {
 		s.Sub.Close()
 	}
 }
 
-func (ss *spares) linger(e *Engine, id lineID, s *Spare, waited bool) bool {
+func (ss *spares) linger(e *Engine, id lockID, s *Spare, waited bool) bool {
 	now := time.Now()
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -173,7 +173,7 @@ func (l *lot) take(s *Spare) {
 }
 
 // sat counts those who have a seat in a lock's room.
-func (ss *spares) sat(e *Engine, id lineID, n int) {
+func (ss *spares) sat(e *Engine, id lockID, n int) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	l := ss.lot(id)

@@ -1,4 +1,4 @@
-package core
+package localqueue
 
 import (
 	"testing"
@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // native is an owner of a client of this library.
@@ -49,7 +51,7 @@ func TestLockIsNotPassedOnBeforeOthersWereCounted(t *testing.T) {
 	b := e.Baton("owner")
 	require.False(t, l.PassWith(b))
 	for range 4 {
-		l.Refused(native(t), testLease)
+		l.Refused(native(t), 30*time.Second)
 	}
 	l.Others(4, false)
 	require.False(t, l.PassWith(b), "a guess")
@@ -126,7 +128,7 @@ func TestCourtesyIsBoundByTimeUntilStrangersAreMet(t *testing.T) {
 		l, _ := enter(e)
 		asked, _ := handOvers(l, e, 5, burstTime/4, true)
 		require.Equal(t, burstTime, asked[0].Most)
-		l.Refused(somebody, testLease)
+		l.Refused(somebody, 30*time.Second)
 		asked, _ = handOvers(l, e, 6, burstTime/4, true)
 		require.Zero(t, asked[0].Most, "Redisson's turns are what it is to have")
 		l.Pass(true)
@@ -136,7 +138,6 @@ func TestCourtesyIsBoundByTimeUntilStrangersAreMet(t *testing.T) {
 
 func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 	e := newLines()
-	e.Command = time.Minute
 	l, _ := enter(e)
 	l.Others(0, true)
 	_, leaver := enter(e)
@@ -147,7 +148,7 @@ func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 	require.True(t, isReady(stayer))
 	require.Same(t, b, stayer.Baton)
 	l.Quit(stayer)
-	require.ErrorIs(t, b.Wait(time.Second), ErrNotSent)
+	require.ErrorIs(t, b.Wait(time.Second), transport.ErrNotSent)
 	requireNoLine(t, e)
 
 	l, _ = enter(e)
@@ -159,7 +160,7 @@ func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 	l.Quit(leaver)
 	require.True(t, isReady(stayer), "the turn, without the lock")
 	require.Nil(t, stayer.Baton)
-	require.ErrorIs(t, b.Wait(time.Second), ErrNotSent)
+	require.ErrorIs(t, b.Wait(time.Second), transport.ErrNotSent)
 	l.Pass(true)
 	requireNoLine(t, e)
 }
@@ -167,20 +168,19 @@ func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 func TestWaitForABatonIsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newLines()
-		e.Command = time.Minute
 		b := e.Baton("owner")
 		began := time.Now()
-		require.ErrorIs(t, b.Wait(time.Second), ErrUncertain)
+		require.ErrorIs(t, b.Wait(time.Second), transport.ErrUncertain)
 		require.Equal(t, time.Second, time.Since(began))
 		b.Settle(nil) // blocks nobody
 		b = e.Baton("owner")
 		late := b
-		require.ErrorIs(t, b.Wait(e.Command), ErrUncertain)
-		defer late.Settle(ErrLost) // and harms nobody
-		require.Equal(t, time.Second+e.Command, time.Since(began))
+		require.ErrorIs(t, b.Wait(time.Minute), transport.ErrUncertain)
+		defer late.Settle(core.ErrLost) // and harms nobody
+		require.Equal(t, time.Second+time.Minute, time.Since(began))
 		b = e.Baton("owner")
-		b.Settle(ErrLost)
-		require.ErrorIs(t, b.Wait(e.Command), ErrLost)
+		b.Settle(core.ErrLost)
+		require.ErrorIs(t, b.Wait(time.Minute), core.ErrLost)
 		time.Sleep(time.Hour)
 		b = e.Baton("owner") // the same, maybe: nothing is left of its timer
 		b.Settle(nil)
@@ -222,16 +222,16 @@ func TestCrowdIsAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 
 func TestWhoIsRefusedByItsOwnClientHasSeenNobody(t *testing.T) {
 	self := native(t)
-	e := &Engine{Config: Config{ClientID: self.Client()}}
+	e := NewLines(self.Client())
 	l, _ := enter(e)
 	handOvers(l, e, 5, 0, true)
 	ahead := l.ahead
 	l.Others(1, true)
-	l.Refused(self, testLease)
+	l.Refused(self, 30*time.Second)
 	require.Equal(t, ahead, l.ahead)
 	_, p := enter(e)
 	require.False(t, l.PassWith(e.Baton("owner")))
-	l.Refused(native(t), testLease)
+	l.Refused(native(t), 30*time.Second)
 	require.Equal(t, ahead-1, l.ahead)
 	require.True(t, l.PassWith(e.Baton("owner")))
 	require.True(t, isReady(p))

@@ -1,4 +1,4 @@
-package core
+package localqueue
 
 import (
 	"context"
@@ -15,10 +15,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// newLines is an engine as far as lines need one.
-func newLines() *Engine { return &Engine{} }
+func newLines() *Lines { return NewLines(uuid.UUID{}) }
 
-func enter(e *Engine) (*Line, *Place) {
+func enter(e *Lines) (*Line, *Place) {
 	l := e.Line("plain", "lock")
 	return l, l.Enter()
 }
@@ -33,9 +32,9 @@ func isReady(p *Place) bool {
 }
 
 // requireNoLine holds that every reference was given up.
-func requireNoLine(t *testing.T, e *Engine) {
+func requireNoLine(t *testing.T, e *Lines) {
 	t.Helper()
-	require.Empty(t, e.lines.byID)
+	require.Empty(t, e.byID)
 }
 
 func TestTurnGoesRoundInOrder(t *testing.T) {
@@ -120,7 +119,7 @@ func TestQuitWithTheTurnPassesItOn(t *testing.T) {
 var somebody = codec.NewOwner(uuid.UUID{1}, 7)
 
 func granted(l *Line)    { l.Granted(somebody) }
-func turnedAway(l *Line) { l.Refused(somebody, testLease) }
+func turnedAway(l *Line) { l.Refused(somebody, 30*time.Second) }
 
 func TestPassToNobodyForgetsTheLine(t *testing.T) {
 	e := newLines()
@@ -185,7 +184,7 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 
 // handOvers passes the turn on so many times, each after pause, and returns what
 // courtesies that asked for, and when the first came.
-func handOvers(l *Line, e *Engine, n int, pause time.Duration, held bool) (asked []Courtesy, first int) {
+func handOvers(l *Line, e *Lines, n int, pause time.Duration, held bool) (asked []Courtesy, first int) {
 	for i := range n {
 		_, p := enter(e)
 		time.Sleep(pause)

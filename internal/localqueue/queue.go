@@ -1,8 +1,10 @@
-package core
+package localqueue
 
 import (
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
@@ -30,11 +32,11 @@ const (
 // next as soon as the release is on its way, so that the next attempt travels
 // right behind it, or the lock itself goes with it, see [Line.PassWith].
 //
-// Get one from [Engine.Line]. Each caller either takes the turn at once, or gets
+// Get one from [Lines.Line]. Each caller either takes the turn at once, or gets
 // a [Place] and waits for it; whoever has the turn passes it on exactly once.
 type Line struct {
 	id    lineID
-	lines *lines
+	lines *Lines
 	refs  int // guarded by lines.mu
 
 	mu          sync.Mutex // guards what follows; held for a few instructions only
@@ -100,29 +102,35 @@ type Courtesy struct {
 
 type lineID struct{ kind, key string }
 
-// lines are the lines of a client, by lock.
-type lines struct {
+// Lines are the lines of a client, by lock.
+type Lines struct {
+	self   uuid.UUID
+	batons sync.Pool // of *Baton
+
 	mu   sync.Mutex // guards byID and the refs of its lines
 	byID map[lineID]*Line
 	free sync.Pool
 }
 
+// NewLines returns the lines of the client called self.
+func NewLines(self uuid.UUID) *Lines { return &Lines{self: self} }
+
 // Line returns the line for a lock, which must be left with Pass or Quit.
-func (e *Engine) Line(kind, key string) *Line {
+func (ls *Lines) Line(kind, key string) *Line {
 	id := lineID{kind, key}
-	e.lines.mu.Lock()
-	defer e.lines.mu.Unlock()
-	l := e.lines.byID[id]
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.byID[id]
 	if l == nil {
-		l, _ = e.lines.free.Get().(*Line)
+		l, _ = ls.free.Get().(*Line)
 		if l == nil {
-			l = &Line{lines: &e.lines, crowd: crowd{self: e.ClientID}}
+			l = &Line{lines: ls, crowd: crowd{self: ls.self}}
 		}
 		l.id = id
-		if e.lines.byID == nil {
-			e.lines.byID = map[lineID]*Line{}
+		if ls.byID == nil {
+			ls.byID = map[lineID]*Line{}
 		}
-		e.lines.byID[id] = l
+		ls.byID[id] = l
 	}
 	l.refs++
 	return l

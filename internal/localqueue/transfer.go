@@ -1,27 +1,29 @@
-package core
+package localqueue
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Baton is a lock on its way from its holder to the next in line, who takes it over in
 // one step: it is not free in between. It comes with the turn. Get one from
-// [Engine.Baton]; whoever has it in the end settles it once, and does not use it after.
+// [Lines.Baton]; whoever has it in the end settles it once, and does not use it after.
 type Baton struct {
 	// Owner is whose the lock is, its text boxed.
 	Owner any
 
-	engine  *Engine
+	lines   *Lines
 	settled chan error // room for one
 	timer   *time.Timer
 }
 
 // Baton returns a baton for the lock that owner holds. It goes back with Wait, or Free.
-func (e *Engine) Baton(owner any) *Baton {
-	b, ok := e.batons.Get().(*Baton)
+func (ls *Lines) Baton(owner any) *Baton {
+	b, ok := ls.batons.Get().(*Baton)
 	if !ok {
-		b = &Baton{engine: e, settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+		b = &Baton{lines: ls, settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
 		b.timer.Stop()
 	}
 	b.Owner = owner
@@ -44,14 +46,14 @@ func (b *Baton) Wait(bound time.Duration) error {
 		return err
 	case <-b.timer.C:
 		// Whoever has the baton may settle it yet: it is not used again.
-		return fmt.Errorf("%w: no reply within %v", ErrUncertain, bound.Round(time.Millisecond))
+		return fmt.Errorf("%w: no reply within %v", transport.ErrUncertain, bound.Round(time.Millisecond))
 	}
 }
 
 // Free gives a baton back that nobody else has.
 func (b *Baton) Free() {
 	b.Owner = nil
-	b.engine.batons.Put(b)
+	b.lines.batons.Put(b)
 }
 
 // PassWith is Pass with a lock that is still held: the next in line takes it over. It
@@ -82,7 +84,7 @@ func (l *Line) PassUnused(b *Baton) {
 		if l.PassWith(b) {
 			return
 		}
-		b.Settle(ErrNotSent)
+		b.Settle(transport.ErrNotSent)
 	}
 	l.Pass(false)
 }
