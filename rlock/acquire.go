@@ -15,14 +15,14 @@ import (
 
 // acquisition is one call of Lock or TryLock on its way to a hold.
 type acquisition struct {
-	lock  *Lock
-	op    string
-	set   settings
-	outer *Hold             // what the context proves, if anything
-	hold  *Hold             // what this becomes when the lock is acquired
-	line  *localqueue.Line  // set while this has the turn
-	baton *localqueue.Baton // the lock that came with it, until it was asked for
-	seat  *core.Seat        // set while this stands in the server's queue
+	lock     *Lock
+	op       string
+	set      settings
+	outer    *Hold                // what the context proves, if anything
+	hold     *Hold                // what this becomes when the lock is acquired
+	line     *localqueue.Queue    // set while this has the turn
+	transfer *localqueue.Transfer // the lock that came with it, until it was asked for
+	seat     *core.Seat           // set while this stands in the server's queue
 
 	// The channel that this listens to, on its own or the line's subscription.
 	sub     transport.Subscription

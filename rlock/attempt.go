@@ -18,11 +18,11 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	a.doubtful = nil
 	a.attempts++
 	at := e.Attempt()
-	baton := a.baton
-	a.baton = nil
+	transfer := a.transfer
+	a.transfer = nil
 	switch {
-	case baton != nil:
-		a.lock.proto.Pass(&at.Call, h.asked(), baton.Owner)
+	case transfer != nil:
+		a.lock.proto.Pass(&at.Call, h.asked(), transfer.Owner)
 	case a.waits():
 		a.lock.proto.Acquire(&at.Call, h.asked())
 	default:
@@ -30,9 +30,9 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 	}
 	sent := time.Now()
 	reply, err := at.Run(ctx, h.haunter())
-	if baton != nil {
+	if transfer != nil {
 		var passed bool
-		switch passed, err = taken(baton, reply, err); {
+		switch passed, err = taken(transfer, reply, err); {
 		case errors.Is(err, codec.ErrBadReply):
 			h.disown()
 			return false, err

@@ -20,7 +20,7 @@ import (
 // wrong; see there for what errors.Is tells apart.
 type Lock struct {
 	engine *core.Engine
-	local  *localqueue.Lines // of the callers of this client
+	local  *localqueue.Queues // of the callers of this client
 	name   string
 	proto  protocol.Protocol
 	err    error // why the name cannot be used; returned by every method

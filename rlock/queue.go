@@ -14,7 +14,7 @@ import (
 // stays with the hold until that is given up or lost.
 func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 	l := a.lock
-	line := l.local.Line(l.proto.Kind(), l.proto.Key())
+	line := l.local.Join(l.proto.Kind(), l.proto.Key())
 	if !a.waits() {
 		switch has, refused, state := line.TryEnter(); {
 		case refused:
@@ -27,8 +27,8 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 		if hold, err := a.stand(ctx, line, p); hold != nil || err != nil {
 			return hold, err
 		}
-		a.line, a.passed, a.baton = line, p.Passed, p.Baton
-		if !a.letOthersGo(ctx, p.Courtesy) {
+		a.line, a.passed, a.transfer = line, p.Passed, p.Transfer
+		if !a.letOthersGo(ctx, p.Yield) {
 			a.passOn()
 			return nil, a.gaveUp(ctx)
 		}
@@ -45,10 +45,10 @@ func (a *acquisition) queue(ctx context.Context) (*Hold, error) {
 
 // takeLine keeps the turn with a hold that was acquired. One that has ended by
 // now has passed nothing on.
-func (h *Hold) takeLine(line *localqueue.Line) {
+func (h *Hold) takeLine(line *localqueue.Queue) {
 	t := h.tenure
 	line.Granted(t.owner)
-	line.Rest()
+	line.CloseIdle()
 	t.mu.Lock()
 	over := t.freed || h.ended.Load() != nil
 	if !over {
@@ -63,7 +63,7 @@ func (h *Hold) takeLine(line *localqueue.Line) {
 // stand waits for the turn, which has come when it returns neither a hold nor an
 // error. The next in line asks Redis now and then, in case the hold that it waits
 // for is one that Redis has forgotten.
-func (a *acquisition) stand(ctx context.Context, line *localqueue.Line, p *localqueue.Place) (*Hold, error) {
+func (a *acquisition) stand(ctx context.Context, line *localqueue.Queue, p *localqueue.Waiter) (*Hold, error) {
 	e := a.lock.engine
 	a.waited = line.State().Known
 	if err := a.beginWait(); err != nil {
@@ -116,7 +116,7 @@ func (al *alarms) next() time.Duration {
 
 // rouse does what is due for one who stands in line: it may find that Redis is silent,
 // or that the lock is free.
-func (a *acquisition) rouse(ctx context.Context, line *localqueue.Line, p *localqueue.Place, alarm *alarms) (held bool, err error) {
+func (a *acquisition) rouse(ctx context.Context, line *localqueue.Queue, p *localqueue.Waiter, alarm *alarms) (held bool, err error) {
 	now := time.Now()
 	if !alarm.silence.IsZero() && !now.Before(alarm.silence) {
 		alarm.silence = time.Time{}
@@ -150,14 +150,14 @@ func (a *acquisition) peek(ctx context.Context) (bool, error) {
 }
 
 // learn takes over what the line knows of the holder.
-func (a *acquisition) learn(state localqueue.LineState) {
+func (a *acquisition) learn(state localqueue.State) {
 	if !state.Holder.IsZero() {
 		a.holder, a.ttl = state.Holder, state.TTL
 	}
 }
 
 // leftLine returns why a wait in line ended with ctx.
-func (a *acquisition) leftLine(ctx context.Context, state localqueue.LineState) error {
+func (a *acquisition) leftLine(ctx context.Context, state localqueue.State) error {
 	a.learn(state)
 	a.away = state.Away
 	if a.away == nil && !state.Known {
@@ -167,7 +167,7 @@ func (a *acquisition) leftLine(ctx context.Context, state localqueue.LineState) 
 }
 
 // silent is the error of a caller in a line to which Redis has not answered yet.
-func silent(state localqueue.LineState) error {
+func silent(state localqueue.State) error {
 	if state.Away != nil {
 		return state.Away
 	}
@@ -185,7 +185,7 @@ const (
 // by the release just sent, and come in as often as this process did, each of them:
 // for a pause alone they would have to be as fast as we are. It returns false when
 // the caller has left meanwhile.
-func (a *acquisition) letOthersGo(ctx context.Context, c localqueue.Courtesy) bool {
+func (a *acquisition) letOthersGo(ctx context.Context, c localqueue.Yield) bool {
 	if c.Turns == 0 {
 		return true
 	}
@@ -224,7 +224,7 @@ func (a *acquisition) countOthers(ctx context.Context) (n int, counted bool) {
 
 // awaitTurns waits until the lock was freed so many times in so long a time, or has not
 // been for as long as this caller is patient.
-func (a *acquisition) awaitTurns(ctx context.Context, sub transport.Subscription, c localqueue.Courtesy, others int) {
+func (a *acquisition) awaitTurns(ctx context.Context, sub transport.Subscription, c localqueue.Yield, others int) {
 	silence := time.NewTimer(c.Patience)
 	defer silence.Stop()
 	began := time.Now()
@@ -306,7 +306,7 @@ func (a *acquisition) passOn() {
 
 // bequeath leaves the turn to the tenure's ghost. It returns false when the ghost
 // has gone already.
-func (t *tenure) bequeath(line *localqueue.Line) bool {
+func (t *tenure) bequeath(line *localqueue.Queue) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.atRest {

@@ -96,9 +96,9 @@ func (t *tenure) lower(left int, bound time.Duration) error {
 // free frees the lock.
 func (t *tenure) free(bound time.Duration) error {
 	var err error
-	if baton := t.passLock(); baton != nil {
+	if transfer := t.passLock(); transfer != nil {
 		began := time.Now()
-		err = baton.Wait(bound)
+		err = transfer.Wait(bound)
 		if err == nil || errors.Is(err, redlatch.ErrLost) {
 			return err
 		}

@@ -49,9 +49,9 @@ type tenure struct {
 	entering  int      // re-entries that were sent and not answered
 	freed     bool     // the last hold was given up: no way back in
 	turn      chan struct{}
-	wait      any              // with which the owner was queued on the server
-	line      *localqueue.Line // while this has its process's turn with the lock
-	atRest    bool             // no attempt for this owner is in flight
+	wait      any               // with which the owner was queued on the server
+	line      *localqueue.Queue // while this has its process's turn with the lock
+	atRest    bool              // no attempt for this owner is in flight
 }
 
 // enter adds a hold that was acquired.

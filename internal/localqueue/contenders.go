@@ -10,49 +10,49 @@ import (
 )
 
 const (
-	// seenFor is for how long it counts that somebody was seen. Who lets others go first
-	// meets them seldom.
+	// seenFor is for how long it counts that a client was seen. A process that yields
+	// meets the others seldom.
 	seenFor = 5 * time.Second
-	// strangeFor is for how long one of another kind is reckoned with.
-	strangeFor = time.Minute
+	// foreignFor is for how long a client of another kind is expected to come again.
+	foreignFor = time.Minute
 	// countedFor is for how long a count is good.
 	countedFor = time.Second
 )
 
-// crowd is what a line knows of those who want its lock in other processes. Clients of
-// this library free the lock once for a whole burst of turns; others, such as
-// Redisson, after each turn, and their turns can only be counted one by one. So it
-// matters whether all are of the first kind. That is believed when as many as there are
-// listeners were seen with the lock a moment ago, and nobody of the other kind for long.
-// It can be wrong for as long: then one of the others gets a turn after each burst.
-type crowd struct {
-	self    uuid.UUID
-	counted time.Time // when it was found out how many there are; zero: that is a guess
-	strange time.Time // when one of the other kind was seen last
-	seen    []sighting
+// contenders is what a queue knows of the processes that want its lock besides this one.
+// Clients of this library free the lock once for a whole burst of turns; others, such as
+// Redisson, after each turn, and their turns can only be counted one by one. So it matters
+// whether all are of the first kind. That is believed when as many as there are listeners
+// were seen with the lock within seenFor, and none of another kind within foreignFor. It
+// can be wrong for as long: then one of the others gets a turn after each burst.
+type contenders struct {
+	self      uuid.UUID
+	counted   time.Time // when they were counted; zero: their number is a guess
+	foreignAt time.Time // when one of another kind was seen last
+	seen      []contender
 }
 
-// sighting is a client of this library that held the lock.
-type sighting struct {
+// contender is a client of this library that held the lock.
+type contender struct {
 	client uuid.UUID
 	at     time.Time
 }
 
-// saw takes in who else held the lock; the zero Owner is one that nobody knows.
-func (c *crowd) saw(holder codec.Owner, now time.Time) {
+// met takes in who else held the lock; the zero Owner is an unknown one.
+func (c *contenders) met(holder codec.Owner, now time.Time) {
 	if !holder.Native() {
-		c.strange = now
+		c.foreignAt = now
 		return
 	}
-	c.seen = slices.DeleteFunc(c.seen, func(s sighting) bool {
+	c.seen = slices.DeleteFunc(c.seen, func(s contender) bool {
 		return s.client == holder.Client() || now.Sub(s.at) >= seenFor
 	})
-	c.seen = append(c.seen, sighting{holder.Client(), now})
+	c.seen = append(c.seen, contender{holder.Client(), now})
 }
 
-// alike reports whether all others, who are n, are clients of this library.
-func (c *crowd) alike(n int, now time.Time) bool {
-	if now.Sub(c.counted) >= countedFor || c.strangers(now) {
+// allRedlatch reports whether all other processes, n in number, are clients of this library.
+func (c *contenders) allRedlatch(n int, now time.Time) bool {
+	if now.Sub(c.counted) >= countedFor || c.foreign(now) {
 		return false
 	}
 	known := 0
@@ -64,12 +64,12 @@ func (c *crowd) alike(n int, now time.Time) bool {
 	return known >= n
 }
 
-// strangers reports whether one of another kind was met not long ago.
-func (c *crowd) strangers(now time.Time) bool {
-	return now.Sub(c.strange) < strangeFor
+// foreign reports whether a client of another kind was met within foreignFor.
+func (c *contenders) foreign(now time.Time) bool {
+	return now.Sub(c.foreignAt) < foreignFor
 }
 
-// forget is for a line that begins anew.
-func (c *crowd) forget() {
-	c.counted, c.strange, c.seen = time.Time{}, time.Time{}, c.seen[:0]
+// forget is for a queue that begins anew.
+func (c *contenders) forget() {
+	c.counted, c.foreignAt, c.seen = time.Time{}, time.Time{}, c.seen[:0]
 }

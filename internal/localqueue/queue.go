@@ -10,53 +10,52 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Courtesy to other processes: when a line is so many turns ahead of them, or has
-// been ahead for so long, it lets them go first. It is patient for as long as a
-// waiter that was woken may need to come in: so many times what a hand-over takes
-// here and now.
+// A queue yields to other processes when it is so many turns ahead of them, or has been
+// ahead for so long. It waits for as long as a waiter that was woken may need to acquire
+// the lock: a multiple of what a turn takes here and now.
 const (
-	burstMax      = 32
-	burstTime     = 20 * time.Millisecond
-	courtesyTimes = 20
-	courtesyMin   = 2 * time.Millisecond
-	courtesyMax   = 20 * time.Millisecond
+	burstMax   = 32
+	burstTime  = 20 * time.Millisecond
+	yieldTimes = 20
+	yieldMin   = 2 * time.Millisecond
+	yieldMax   = 20 * time.Millisecond
 
-	// Among processes that all pass the lock on in bursts it is patient for bursts.
+	// Among processes that all transfer the lock within bursts it waits for bursts.
 	burstTimes = 2
 	burstMin   = 4 * time.Millisecond
 )
 
-// Line is the queue of one process for one lock. Whoever has the turn is the
-// only one who talks to Redis about it: first to acquire the lock, then while
-// holding it. The others stand in line and cost nothing. The turn goes to the
-// next as soon as the release is on its way, so that the next attempt travels
-// right behind it, or the lock itself goes with it, see [Line.PassWith].
+// Queue has the callers of one process that want one lock. The caller that has the turn is
+// the only one that talks to Redis about the lock: first to acquire it, then while it holds
+// it. The others wait and cost nothing. The turn goes to the next waiter as soon as the
+// release is on its way, so that the next attempt travels right behind it, or the lock
+// itself goes with it, see [Queue.PassLock].
 //
-// Get one from [Lines.Line]. Each caller either takes the turn at once, or gets
-// a [Place] and waits for it; whoever has the turn passes it on exactly once.
-type Line struct {
-	id    lineID
-	lines *Lines
-	refs  int // guarded by lines.mu
+// Get one from [Queues.Join]. A caller takes the turn at once, or gets a [Waiter] and waits
+// for it. A caller that has the turn passes it on exactly once.
+type Queue struct {
+	id     lockID
+	queues *Queues
+	refs   int // guarded by queues.mu
 
 	mu          sync.Mutex // guards what follows; held for a few instructions only
-	busy        bool       // somebody has the turn
-	first, last *Place
-	sub         transport.Subscription // kept while there is a line
-	state       LineState
-	ahead       int // hand-overs here that others have not had as many turns for
+	busy        bool       // a caller has the turn
+	first, last *Waiter
+	sub         transport.Subscription // kept while a caller wants the lock
+	state       State
+	ahead       int // turns here that others have not had as many turns for
 	aheadSince  time.Time
 	others      int // how many there are, as far as is known
 	theirs      int // turns that they had, fewer than there are of them
-	crowd       crowd
-	pace        time.Duration // what a turn takes here when nothing holds it up
+	contenders  contenders
+	pace        time.Duration // what a turn takes here when nothing delays it
 }
 
-// LineState is what a line knows about its lock.
-type LineState struct {
-	// Known is true when Redis has answered since the line began.
+// State is what a queue knows about its lock.
+type State struct {
+	// Known is true when Redis has answered since the queue began.
 	Known bool
-	// Held is true while somebody in this process holds the lock.
+	// Held is true while a caller of this process holds the lock.
 	Held bool
 	// Away is why Redis did not answer the last attempt, nil when it did.
 	Away error
@@ -67,308 +66,306 @@ type LineState struct {
 	TTL    time.Duration
 }
 
-// Place is a place in a line.
-type Place struct {
+// Waiter is a caller that waits for its turn.
+type Waiter struct {
 	// Ready receives when the turn has come.
 	Ready chan struct{}
-	// Courtesy, to be read after Ready, is how to let others go first.
-	Courtesy Courtesy
+	// Yield, to be read after Ready, is how to let other processes go first.
+	Yield Yield
 	// Passed, to be read after Ready, is true when the turn came with the lock.
 	Passed bool
-	// Baton, to be read after Ready, is the lock itself where it was not freed; nil:
-	// it was.
-	Baton *Baton
+	// Transfer, to be read after Ready, is the lock itself if it was not freed; nil if it
+	// was.
+	Transfer *Transfer
 
-	prev, next *Place
+	prev, next *Waiter
 	queued     bool
 	asks       bool
 }
 
-// Courtesy is how a line lets others go first: until each has freed the lock as
-// often, or nobody has for too long. The zero Courtesy asks for nothing.
-type Courtesy struct {
+// Yield is how a queue lets other processes go first: until each of them has freed the lock
+// as often, or none has for too long. The zero Yield asks for nothing.
+type Yield struct {
 	// Turns is how often each of the others is to free the lock: once for each turn
-	// here, or once in all where it does so once for many turns, as this line does.
+	// here, or once in all where it does so once for many turns, as this queue does.
 	Turns int
 	// Span is for how long each of them may have the lock before that counts: one that
 	// has a single caller frees it after each turn.
 	Span time.Duration
 	// Most is for how long each of them may have the lock at most, 0 for as long as its
-	// turns take: nobody knows how many there are to a burst of those not met yet.
+	// turns take: the number of turns in a burst of an unknown process is not known.
 	Most time.Duration
-	// Patience is how long one of them may need to come in.
+	// Patience is how long one of them may need to acquire the lock.
 	Patience time.Duration
 }
 
-type lineID struct{ kind, key string }
+type lockID struct{ kind, key string }
 
-// Lines are the lines of a client, by lock.
-type Lines struct {
-	self   uuid.UUID
-	batons sync.Pool // of *Baton
+// Queues are the queues of a client, by lock. All methods are safe for concurrent use.
+type Queues struct {
+	self      uuid.UUID
+	transfers sync.Pool // of *Transfer
 
-	mu   sync.Mutex // guards byID and the refs of its lines
-	byID map[lineID]*Line
+	mu   sync.Mutex // guards byID and the refs of its queues
+	byID map[lockID]*Queue
 	free sync.Pool
 }
 
-// NewLines returns the lines of the client called self.
-func NewLines(self uuid.UUID) *Lines { return &Lines{self: self} }
+// NewQueues returns the queues of the client called self.
+func NewQueues(self uuid.UUID) *Queues {
+	return &Queues{self: self, byID: map[lockID]*Queue{}}
+}
 
-// Line returns the line for a lock, which must be left with Pass or Quit.
-func (ls *Lines) Line(kind, key string) *Line {
-	id := lineID{kind, key}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	l := ls.byID[id]
-	if l == nil {
-		l, _ = ls.free.Get().(*Line)
-		if l == nil {
-			l = &Line{lines: ls, crowd: crowd{self: ls.self}}
+// Join returns the queue for a lock, which must be left with Pass, PassLock or Quit.
+func (qs *Queues) Join(kind, key string) *Queue {
+	id := lockID{kind, key}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.byID[id]
+	if q == nil {
+		q, _ = qs.free.Get().(*Queue)
+		if q == nil {
+			q = &Queue{queues: qs, contenders: contenders{self: qs.self}}
 		}
-		l.id = id
-		if ls.byID == nil {
-			ls.byID = map[lineID]*Line{}
-		}
-		ls.byID[id] = l
+		q.id = id
+		qs.byID[id] = q
 	}
-	l.refs++
-	return l
+	q.refs++
+	return q
 }
 
 // put gives up one reference.
-func (l *Line) put() {
-	l.lines.mu.Lock()
-	defer l.lines.mu.Unlock()
-	if l.refs--; l.refs == 0 {
-		delete(l.lines.byID, l.id)
-		l.state, l.ahead, l.others, l.theirs, l.pace = LineState{}, 0, 0, 0, 0
-		l.crowd.forget()
-		l.lines.free.Put(l)
+func (q *Queue) put() {
+	q.queues.mu.Lock()
+	defer q.queues.mu.Unlock()
+	if q.refs--; q.refs == 0 {
+		delete(q.queues.byID, q.id)
+		q.state, q.ahead, q.others, q.theirs, q.pace = State{}, 0, 0, 0, 0
+		q.contenders.forget()
+		q.queues.free.Put(q)
 	}
 }
 
-// TryEnter takes the turn if nobody has it. Otherwise it leaves the line, and
-// reports whether it is sure that the lock cannot be had: then somebody in this
-// process waits for it, too. It returns what the line knows.
-func (l *Line) TryEnter() (has, refused bool, state LineState) {
-	l.mu.Lock()
-	has, state = !l.busy, l.state
-	refused = l.busy && state.Known && state.Away == nil && (l.first != nil || !state.Held)
-	l.busy = true
-	l.mu.Unlock()
+// TryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether
+// it is certain that the lock is held: then another caller of this process waits for it,
+// too. It returns what the queue knows.
+func (q *Queue) TryEnter() (has, refused bool, state State) {
+	q.mu.Lock()
+	has, state = !q.busy, q.state
+	refused = q.busy && state.Known && state.Away == nil && (q.first != nil || !state.Held)
+	q.busy = true
+	q.mu.Unlock()
 	if !has {
-		l.put()
+		q.put()
 	}
 	return has, refused, state
 }
 
-// Enter takes the turn if nobody has it, and returns nil; else it returns a place
-// at the end of the line.
-func (l *Line) Enter() *Place {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.busy {
-		l.busy = true
+// Enter takes the turn if it is free, and returns nil; else it returns a waiter at the end
+// of the queue.
+func (q *Queue) Enter() *Waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.busy {
+		q.busy = true
 		return nil
 	}
-	p := &Place{Ready: make(chan struct{}, 1), prev: l.last, queued: true}
-	if l.last != nil {
-		l.last.next = p
+	w := &Waiter{Ready: make(chan struct{}, 1), prev: q.last, queued: true}
+	if q.last != nil {
+		q.last.next = w
 	} else {
-		l.first = p
+		q.first = w
 	}
-	l.last = p
-	return p
+	q.last = w
+	return w
 }
 
-// Quit leaves the line from a place in it. If the turn had come meanwhile, it is
-// passed on.
-func (l *Line) Quit(p *Place) {
-	l.mu.Lock()
-	queued := p.queued
+// Quit takes a waiter out of the queue. If its turn has come meanwhile, it is passed on.
+func (q *Queue) Quit(w *Waiter) {
+	q.mu.Lock()
+	queued := w.queued
 	if queued {
-		l.remove(p)
+		q.remove(w)
 	}
-	l.mu.Unlock()
+	q.mu.Unlock()
 	if queued {
-		l.put()
+		q.put()
 		return
 	}
-	l.PassUnused(p.Baton)
+	q.PassUnused(w.Transfer)
 }
 
-// remove takes a place out, mu held.
-func (l *Line) remove(p *Place) {
-	if p.prev != nil {
-		p.prev.next = p.next
+// remove takes a waiter out, mu held.
+func (q *Queue) remove(w *Waiter) {
+	if w.prev != nil {
+		w.prev.next = w.next
 	} else {
-		l.first = p.next
+		q.first = w.next
 	}
-	if p.next != nil {
-		p.next.prev = p.prev
+	if w.next != nil {
+		w.next.prev = w.prev
 	} else {
-		l.last = p.prev
+		q.last = w.prev
 	}
-	p.prev, p.next, p.queued = nil, nil, false
+	w.prev, w.next, w.queued = nil, nil, false
 }
 
-// Pass gives the turn to the next in line, or to nobody, and leaves the line.
-// Held says that the lock was held and is being freed.
-func (l *Line) Pass(held bool) {
-	l.mu.Lock()
-	p := l.first
+// Pass gives the turn to the next waiter, if there is one, and leaves the queue. Held says
+// that the lock was held and is being freed.
+func (q *Queue) Pass(held bool) {
+	q.mu.Lock()
+	w := q.first
 	var idle transport.Subscription
-	if p != nil {
-		l.remove(p)
+	if w != nil {
+		q.remove(w)
 		if held {
-			p.Passed, p.Courtesy = true, l.handOver(time.Now())
+			w.Passed, w.Yield = true, q.countTurn(time.Now())
 		}
 	} else {
-		l.busy, l.ahead = false, 0
-		idle, l.sub = l.sub, nil
-		l.state = LineState{}
+		q.busy, q.ahead = false, 0
+		idle, q.sub = q.sub, nil
+		q.state = State{}
 	}
-	l.state.Held = false
-	l.mu.Unlock()
-	if p != nil {
-		p.Ready <- struct{}{} // has room: it is sent once
+	q.state.Held = false
+	q.mu.Unlock()
+	if w != nil {
+		w.Ready <- struct{}{} // has room: it is sent once
 	}
 	if idle != nil {
 		idle.Close()
 	}
-	l.put()
+	q.put()
 }
 
-// handOver counts a hand-over, mu held, and returns how the next should let others
-// go first.
-func (l *Line) handOver(now time.Time) Courtesy {
-	if l.ahead == 0 {
-		l.aheadSince = now
+// countTurn counts a turn of this process, mu held, and returns how the next caller is to
+// let other processes go first.
+func (q *Queue) countTurn(now time.Time) Yield {
+	if q.ahead == 0 {
+		q.aheadSince = now
 	}
-	l.ahead++
-	took := now.Sub(l.aheadSince)
-	if l.ahead < burstMax && took < burstTime {
-		return Courtesy{}
+	q.ahead++
+	took := now.Sub(q.aheadSince)
+	if q.ahead < burstMax && took < burstTime {
+		return Yield{}
 	}
-	c := Courtesy{Turns: l.ahead, Patience: min(max(courtesyTimes*took/time.Duration(l.ahead), courtesyMin), courtesyMax)}
+	c := Yield{Turns: q.ahead, Patience: min(max(yieldTimes*took/time.Duration(q.ahead), yieldMin), yieldMax)}
 	switch {
-	case l.crowd.alike(l.others, now):
-		c = Courtesy{Turns: 1, Span: l.burst(took) / burstTimes, Patience: min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
-	case !l.crowd.strangers(now):
+	case q.contenders.allRedlatch(q.others, now):
+		c = Yield{Turns: 1, Span: q.burst(took) / burstTimes, Patience: min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
+	case !q.contenders.foreign(now):
 		c.Most = took
 	}
-	l.ahead = 0
+	q.ahead = 0
 	return c
 }
 
-// burst returns what a burst that took so long would have taken if nothing had held it
-// up, mu held.
-func (l *Line) burst(took time.Duration) time.Duration {
-	pace := took / time.Duration(l.ahead)
-	if l.pace != 0 {
-		pace = min(pace, l.pace+l.pace/8)
+// burst returns what a burst that took so long would have taken without delays, mu
+// held.
+func (q *Queue) burst(took time.Duration) time.Duration {
+	pace := took / time.Duration(q.ahead)
+	if q.pace != 0 {
+		pace = min(pace, q.pace+q.pace/8)
 	}
-	l.pace = pace
-	return pace * time.Duration(l.ahead)
+	q.pace = pace
+	return pace * time.Duration(q.ahead)
 }
 
-// due reports whether the next hand-over is to ask for courtesy, mu held.
-func (l *Line) due(now time.Time) bool {
-	return l.ahead+1 >= burstMax || l.ahead > 0 && now.Sub(l.aheadSince) >= burstTime
+// due reports whether the next turn must yield first, mu held.
+func (q *Queue) due(now time.Time) bool {
+	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }
 
-// Others says how many others wait for the lock, and whether they were counted.
-func (l *Line) Others(n int, counted bool) {
-	l.mu.Lock()
-	l.others, l.crowd.counted = n, time.Time{}
+// Others says how many other processes wait for the lock, and whether they were counted.
+func (q *Queue) Others(n int, counted bool) {
+	q.mu.Lock()
+	q.others, q.contenders.counted = n, time.Time{}
 	if counted {
-		l.crowd.counted = time.Now()
+		q.contenders.counted = time.Now()
 	}
-	l.mu.Unlock()
+	q.mu.Unlock()
 }
 
-// Granted says that whoever has the turn holds the lock, as owner.
-func (l *Line) Granted(owner codec.Owner) {
-	l.mu.Lock()
-	l.state = LineState{Known: true, Held: true, Holder: owner}
-	l.mu.Unlock()
+// Granted says that the caller that has the turn holds the lock, as owner.
+func (q *Queue) Granted(owner codec.Owner) {
+	q.mu.Lock()
+	q.state = State{Known: true, Held: true, Holder: owner}
+	q.mu.Unlock()
 }
 
-// Refused says that an attempt found the lock held by somebody else, who has ttl
-// left: one of the others has a turn.
-func (l *Line) Refused(holder codec.Owner, ttl time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state = LineState{Known: true, Holder: holder, TTL: ttl}
-	if holder.Client() == l.crowd.self {
-		return // nobody else had a turn
+// Refused says that an attempt found the lock held by holder, with ttl left: another process
+// has a turn.
+func (q *Queue) Refused(holder codec.Owner, ttl time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.state = State{Known: true, Holder: holder, TTL: ttl}
+	if holder.Client() == q.contenders.self {
+		return // it was a turn of this process
 	}
-	l.crowd.saw(holder, time.Now())
-	if l.theirs++; l.theirs >= l.others {
-		l.theirs, l.ahead = 0, max(0, l.ahead-1)
+	q.contenders.met(holder, time.Now())
+	if q.theirs++; q.theirs >= q.others {
+		q.theirs, q.ahead = 0, max(0, q.ahead-1)
 	}
 }
 
 // Away says why Redis did not answer.
-func (l *Line) Away(err error) {
-	l.mu.Lock()
-	l.state.Away = err
-	l.mu.Unlock()
+func (q *Queue) Away(err error) {
+	q.mu.Lock()
+	q.state.Away = err
+	q.mu.Unlock()
 }
 
-// State returns what the line knows.
-func (l *Line) State() LineState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state
+// State returns what the queue knows.
+func (q *Queue) State() State {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.state
 }
 
-// HasNext reports whether somebody stands in line.
-func (l *Line) HasNext() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.first != nil
+// HasNext reports whether a caller waits for the turn.
+func (q *Queue) HasNext() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.first != nil
 }
 
-// IsNext reports whether p is the first in line.
-func (l *Line) IsNext(p *Place) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.first == p
+// IsNext reports whether w is the first waiter.
+func (q *Queue) IsNext(w *Waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.first == w
 }
 
-// Asks says whether p, while it stands in line, asks Redis about the lock: then it is
-// not ready to take it over.
-func (l *Line) Asks(p *Place, asks bool) {
-	l.mu.Lock()
-	p.asks = asks
-	l.mu.Unlock()
+// Asks says whether w, while it waits for its turn, asks Redis about the lock: then it
+// cannot take the lock over.
+func (q *Queue) Asks(w *Waiter, asks bool) {
+	q.mu.Lock()
+	w.asks = asks
+	q.mu.Unlock()
 }
 
-// Subscription returns the line's subscription, nil when it has none.
-func (l *Line) Subscription() transport.Subscription {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.sub
+// Subscription returns the queue's subscription, nil when it has none.
+func (q *Queue) Subscription() transport.Subscription {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.sub
 }
 
-// Keep makes sub the line's, to be used by those who come after. Only who has the
-// turn may call it, and only when there is none. Nil takes a broken one out.
-func (l *Line) Keep(sub transport.Subscription) {
-	l.mu.Lock()
-	l.sub = sub
-	l.mu.Unlock()
+// Keep stores sub for the callers that get the turn later. Only the caller that has the turn
+// may call it, and only when the queue has no subscription. Nil removes a broken one.
+func (q *Queue) Keep(sub transport.Subscription) {
+	q.mu.Lock()
+	q.sub = sub
+	q.mu.Unlock()
 }
 
-// Rest closes the subscription if nobody is left to use it.
-func (l *Line) Rest() {
-	l.mu.Lock()
+// CloseIdle closes the subscription if no caller waits.
+func (q *Queue) CloseIdle() {
+	q.mu.Lock()
 	var idle transport.Subscription
-	if l.first == nil {
-		idle, l.sub = l.sub, nil
+	if q.first == nil {
+		idle, q.sub = q.sub, nil
 	}
-	l.mu.Unlock()
+	q.mu.Unlock()
 	if idle != nil {
 		idle.Close()
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func newLines() *Lines { return NewLines(uuid.UUID{}) }
+func newQueues() *Queues { return NewQueues(uuid.UUID{}) }
 
-func enter(e *Lines) (*Line, *Place) {
-	l := e.Line("plain", "lock")
+func enter(qs *Queues) (*Queue, *Waiter) {
+	l := qs.Join("plain", "lock")
 	return l, l.Enter()
 }
 
-func isReady(p *Place) bool {
+func isReady(p *Waiter) bool {
 	select {
 	case <-p.Ready:
 		return true
@@ -32,22 +32,22 @@ func isReady(p *Place) bool {
 }
 
 // requireNoLine holds that every reference was given up.
-func requireNoLine(t *testing.T, e *Lines) {
+func requireNoQueue(t *testing.T, qs *Queues) {
 	t.Helper()
-	require.Empty(t, e.byID)
+	require.Empty(t, qs.byID)
 }
 
 func TestTurnGoesRoundInOrder(t *testing.T) {
-	e := newLines()
-	first, place := enter(e)
+	qs := newQueues()
+	first, place := enter(qs)
 	require.Nil(t, place, "nobody has the turn")
-	var places []*Place
-	var lines []*Line
+	var places []*Waiter
+	var queues []*Queue
 	for range 5 {
-		l, p := enter(e)
+		l, p := enter(qs)
 		require.NotNil(t, p)
 		require.Same(t, first, l, "one line for one lock")
-		places, lines = append(places, p), append(lines, l)
+		places, queues = append(places, p), append(queues, l)
 	}
 	require.True(t, first.IsNext(places[0]))
 	first.Pass(true)
@@ -56,30 +56,30 @@ func TestTurnGoesRoundInOrder(t *testing.T) {
 		for _, later := range places[i+1:] {
 			require.False(t, isReady(later))
 		}
-		lines[i].Pass(true)
+		queues[i].Pass(true)
 	}
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestLinesAreByKindAndKey(t *testing.T) {
-	e := newLines()
-	a, b, c := e.Line("plain", "a"), e.Line("plain", "b"), e.Line("fair", "a")
-	for _, l := range []*Line{a, b, c} {
+	qs := newQueues()
+	a, b, c := qs.Join("plain", "a"), qs.Join("plain", "b"), qs.Join("fair", "a")
+	for _, l := range []*Queue{a, b, c} {
 		require.Nil(t, l.Enter())
 	}
-	for _, l := range []*Line{a, b, c} {
+	for _, l := range []*Queue{a, b, c} {
 		l.Pass(false)
 	}
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestQuitLeavesTheLineFromAnyPlace(t *testing.T) {
 	for quits := range 3 {
-		e := newLines()
-		l, _ := enter(e)
-		var places []*Place
+		qs := newQueues()
+		l, _ := enter(qs)
+		var places []*Waiter
 		for range 3 {
-			_, p := enter(e)
+			_, p := enter(qs)
 			places = append(places, p)
 		}
 		l.Quit(places[quits])
@@ -91,46 +91,46 @@ func TestQuitLeavesTheLineFromAnyPlace(t *testing.T) {
 			}
 		}
 		require.False(t, isReady(places[quits]))
-		requireNoLine(t, e)
+		requireNoQueue(t, qs)
 	}
 }
 
 func TestQuitWithTheTurnPassesItOn(t *testing.T) {
-	e := newLines()
-	l, _ := enter(e)
-	_, leaver := enter(e)
-	_, stayer := enter(e)
+	qs := newQueues()
+	l, _ := enter(qs)
+	_, leaver := enter(qs)
+	_, stayer := enter(qs)
 	l.Pass(true) // the turn is the leaver's, who has not looked yet
 	l.Quit(leaver)
 	require.True(t, isReady(stayer))
 	l.Pass(false)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 
-	l, _ = enter(e)
-	_, last := enter(e)
+	l, _ = enter(qs)
+	_, last := enter(qs)
 	l.Pass(true)
 	l.Quit(last) // nobody is left
-	requireNoLine(t, e)
-	l, p := enter(e)
+	requireNoQueue(t, qs)
+	l, p := enter(qs)
 	require.Nil(t, p, "the turn is to be had")
 	l.Pass(false)
 }
 
 var somebody = codec.NewOwner(uuid.UUID{1}, 7)
 
-func granted(l *Line)    { l.Granted(somebody) }
-func turnedAway(l *Line) { l.Refused(somebody, 30*time.Second) }
+func granted(l *Queue)    { l.Granted(somebody) }
+func turnedAway(l *Queue) { l.Refused(somebody, 30*time.Second) }
 
 func TestPassToNobodyForgetsTheLine(t *testing.T) {
-	e := newLines()
-	l, _ := enter(e)
+	qs := newQueues()
+	l, _ := enter(qs)
 	granted(l)
-	require.Equal(t, LineState{Known: true, Held: true, Holder: somebody}, l.State())
+	require.Equal(t, State{Known: true, Held: true, Holder: somebody}, l.State())
 	l.Pass(true)
-	requireNoLine(t, e)
-	l, p := enter(e)
+	requireNoQueue(t, qs)
+	l, p := enter(qs)
 	require.Nil(t, p)
-	require.Equal(t, LineState{}, l.State(), "a new line knows nothing")
+	require.Equal(t, State{}, l.State(), "a new line knows nothing")
 	l.Pass(false)
 }
 
@@ -138,28 +138,28 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	away := errors.New("away")
 	for _, c := range []struct {
 		name    string
-		state   func(*Line)
+		state   func(*Queue)
 		waiter  bool
 		refused bool
 	}{
-		{"first attempt under way", func(*Line) {}, false, false},
-		{"first attempt under way, others wait", func(*Line) {}, true, false},
+		{"first attempt under way", func(*Queue) {}, false, false},
+		{"first attempt under way, others wait", func(*Queue) {}, true, false},
 		{"held, nobody waits: Redis may know better", granted, false, false},
 		{"held, somebody waits", granted, true, true},
 		{"who has the turn waits for another process", turnedAway, false, true},
-		{"Redis is away", func(l *Line) { turnedAway(l); l.Away(away) }, true, false},
-		{"Redis is back", func(l *Line) { l.Away(away); turnedAway(l) }, false, true},
+		{"Redis is away", func(l *Queue) { turnedAway(l); l.Away(away) }, true, false},
+		{"Redis is back", func(l *Queue) { l.Away(away); turnedAway(l) }, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := newLines()
-			l, _ := enter(e)
+			qs := newQueues()
+			l, _ := enter(qs)
 			c.state(l)
-			var p *Place
+			var p *Waiter
 			if c.waiter {
-				_, p = enter(e)
+				_, p = enter(qs)
 			}
 			want := l.State()
-			has, refused, state := e.Line("plain", "lock").TryEnter()
+			has, refused, state := qs.Join("plain", "lock").TryEnter()
 			require.False(t, has)
 			require.Equal(t, c.refused, refused)
 			require.Equal(t, want, state)
@@ -167,34 +167,34 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 				l.Quit(p)
 			}
 			l.Pass(true)
-			requireNoLine(t, e)
+			requireNoQueue(t, qs)
 		})
 	}
-	e := newLines()
-	l := e.Line("plain", "lock")
+	qs := newQueues()
+	l := qs.Join("plain", "lock")
 	has, refused, _ := l.TryEnter()
 	require.True(t, has)
 	require.False(t, refused)
-	_, p := enter(e)
+	_, p := enter(qs)
 	require.NotNil(t, p, "it has the turn")
 	l.Quit(p)
 	l.Pass(false)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
-// handOvers passes the turn on so many times, each after pause, and returns what
+// turns passes the turn on so many times, each after pause, and returns what
 // courtesies that asked for, and when the first came.
-func handOvers(l *Line, e *Lines, n int, pause time.Duration, held bool) (asked []Courtesy, first int) {
+func turns(l *Queue, qs *Queues, n int, pause time.Duration, held bool) (asked []Yield, first int) {
 	for i := range n {
-		_, p := enter(e)
+		_, p := enter(qs)
 		time.Sleep(pause)
 		l.Pass(held)
 		<-p.Ready
 		if p.Passed != held {
 			panic("the turn says otherwise than how it was passed")
 		}
-		if p.Courtesy.Turns > 0 {
-			if asked = append(asked, p.Courtesy); len(asked) == 1 {
+		if p.Yield.Turns > 0 {
+			if asked = append(asked, p.Yield); len(asked) == 1 {
 				first = i + 1
 			}
 		}
@@ -204,49 +204,49 @@ func handOvers(l *Line, e *Lines, n int, pause time.Duration, held bool) (asked 
 
 func TestOthersGoFirstAfterABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newLines()
-		l, _ := enter(e)
-		asked, first := handOvers(l, e, 10*burstMax, 0, true)
+		qs := newQueues()
+		l, _ := enter(qs)
+		asked, first := turns(l, qs, 10*burstMax, 0, true)
 		require.Len(t, asked, 10)
 		require.Equal(t, burstMax, first)
-		require.Equal(t, Courtesy{Turns: burstMax, Patience: courtesyMin}, asked[0])
-		asked, _ = handOvers(l, e, 100, burstTime/4, true)
+		require.Equal(t, Yield{Turns: burstMax, Patience: yieldMin}, asked[0])
+		asked, _ = turns(l, qs, 100, burstTime/4, true)
 		require.Len(t, asked, 20, "long holds: by time")
-		require.Equal(t, Courtesy{Turns: 5, Most: burstTime, Patience: courtesyMax}, asked[1])
-		asked, _ = handOvers(l, e, 10*burstMax, 0, false)
+		require.Equal(t, Yield{Turns: 5, Most: burstTime, Patience: yieldMax}, asked[1])
+		asked, _ = turns(l, qs, 10*burstMax, 0, false)
 		require.Empty(t, asked, "nothing was freed")
 		l.Pass(true)
-		requireNoLine(t, e)
+		requireNoQueue(t, qs)
 	})
 }
 
 func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for others, refusals := range []int{10, 10, 20, 30} {
-			e := newLines()
-			l, _ := enter(e)
+			qs := newQueues()
+			l, _ := enter(qs)
 			if others > 0 { // else nobody has counted them
 				l.Others(others, true)
 			}
 			for range 10 {
-				asked, _ := handOvers(l, e, 10, 0, true)
+				asked, _ := turns(l, qs, 10, 0, true)
 				require.Empty(t, asked, "%d others", others)
 				for range refusals {
 					turnedAway(l)
 				}
 			}
-			asked, first := handOvers(l, e, burstMax, 0, true)
+			asked, first := turns(l, qs, burstMax, 0, true)
 			require.Len(t, asked, 1)
 			require.Equal(t, burstMax, first, "%d others: neither ahead nor behind", others)
-			handOvers(l, e, 10, 0, true)
+			turns(l, qs, 10, 0, true)
 			for range refusals / 2 {
 				turnedAway(l)
 			}
-			_, first = handOvers(l, e, burstMax, 0, true)
+			_, first = turns(l, qs, burstMax, 0, true)
 			require.Equal(t, burstMax-5, first, "%d others: half as many turns", others)
 			l.Pass(true)
-			requireNoLine(t, e)
-			fresh := &Line{lines: l.lines, id: l.id, aheadSince: l.aheadSince}
+			requireNoQueue(t, qs)
+			fresh := &Queue{queues: l.queues, id: l.id, aheadSince: l.aheadSince}
 			require.Equal(t, fresh, l, "what is used again")
 		}
 	})
@@ -261,17 +261,17 @@ type idle struct {
 func (s *idle) Close() { s.closed++ }
 
 func TestSubscriptionStaysWhileThereIsALine(t *testing.T) {
-	e := newLines()
-	l, _ := enter(e)
-	_, next := enter(e)
+	qs := newQueues()
+	l, _ := enter(qs)
+	_, next := enter(qs)
 	sub := &idle{}
 	l.Keep(sub)
-	l.Rest()
+	l.CloseIdle()
 	l.Pass(true)
 	require.True(t, isReady(next))
 	require.Same(t, sub, l.Subscription())
 	require.Zero(t, sub.closed)
-	l.Rest() // nobody is left to use it
+	l.CloseIdle() // nobody is left to use it
 	require.Equal(t, 1, sub.closed)
 	require.Nil(t, l.Subscription())
 	again := &idle{}
@@ -279,12 +279,12 @@ func TestSubscriptionStaysWhileThereIsALine(t *testing.T) {
 	l.Pass(true)
 	require.Equal(t, 1, again.closed)
 	require.Equal(t, 1, sub.closed)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestManyGoroutinesPassOneTurn(t *testing.T) {
 	t.Parallel()
-	e := newLines()
+	qs := newQueues()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	inside := 0 // the turn guards it
@@ -292,7 +292,7 @@ func TestManyGoroutinesPassOneTurn(t *testing.T) {
 	for g := range 20 {
 		wg.Go(func() {
 			for i := range 500 {
-				l, p := enter(e)
+				l, p := enter(qs)
 				if p != nil && (g+i)%3 == 0 {
 					l.Quit(p)
 					continue
@@ -315,5 +315,5 @@ func TestManyGoroutinesPassOneTurn(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }

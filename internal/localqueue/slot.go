@@ -2,7 +2,7 @@ package localqueue
 
 import "github.com/redlatch/redlatch/internal/core"
 
-var slot = core.Slot[*Lines]{Make: func(e *core.Engine) *Lines { return NewLines(e.ClientID) }}
+var slot = core.Slot[*Queues]{Make: func(e *core.Engine) *Queues { return NewQueues(e.ClientID) }}
 
-// Of returns the lines of an engine's client.
-func Of(e *core.Engine) *Lines { return slot.Of(e) }
+// Of returns the queues of an engine's client.
+func Of(e *core.Engine) *Queues { return slot.Of(e) }

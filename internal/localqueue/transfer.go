@@ -7,84 +7,85 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Baton is a lock on its way from its holder to the next in line, who takes it over in
-// one step: it is not free in between. It comes with the turn. Get one from
-// [Lines.Baton]; whoever has it in the end settles it once, and does not use it after.
-type Baton struct {
-	// Owner is whose the lock is, its text boxed.
+// Transfer is a lock on its way from its holder to the next waiter, which takes it over in
+// one step: the lock is not free in between. It comes with the turn. Get one from
+// [Queues.Transfer]; the caller that has it in the end settles it once, and does not use it
+// after.
+type Transfer struct {
+	// Owner is the lock's owner until it is taken over, its text boxed.
 	Owner any
 
-	lines   *Lines
+	queues  *Queues
 	settled chan error // room for one
 	timer   *time.Timer
 }
 
-// Baton returns a baton for the lock that owner holds. It goes back with Wait, or Free.
-func (ls *Lines) Baton(owner any) *Baton {
-	b, ok := ls.batons.Get().(*Baton)
+// Transfer returns a transfer of the lock that owner holds. It goes back with Wait, or Free.
+func (qs *Queues) Transfer(owner any) *Transfer {
+	t, ok := qs.transfers.Get().(*Transfer)
 	if !ok {
-		b = &Baton{lines: ls, settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
-		b.timer.Stop()
+		t = &Transfer{queues: qs, settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+		t.timer.Stop()
 	}
-	b.Owner = owner
-	return b
+	t.Owner = owner
+	return t
 }
 
-// Settle tells the holder what came of it: nil when the lock has been taken over;
-// ErrLost when the holder did not hold it; ErrNotSent when nothing has happened; other
-// errors leave that open.
-func (b *Baton) Settle(outcome error) { b.settled <- outcome }
+// Settle tells the holder the outcome: nil when the lock has been taken over; ErrLost when
+// the holder did not hold it; ErrNotSent when nothing has happened; other errors leave it
+// open.
+func (t *Transfer) Settle(outcome error) { t.settled <- outcome }
 
-// Wait returns what Settle was told, within bound. Later than that it is not known what
-// becomes of the lock, and the error wraps ErrUncertain.
-func (b *Baton) Wait(bound time.Duration) error {
-	b.timer.Reset(bound)
+// Wait returns what Settle was told, within bound. After that the outcome is not known, and
+// the error wraps ErrUncertain.
+func (t *Transfer) Wait(bound time.Duration) error {
+	t.timer.Reset(bound)
 	select {
-	case err := <-b.settled:
-		b.timer.Stop()
-		b.Free()
+	case err := <-t.settled:
+		t.timer.Stop()
+		t.Free()
 		return err
-	case <-b.timer.C:
-		// Whoever has the baton may settle it yet: it is not used again.
+	case <-t.timer.C:
+		// It may be settled later: it is not used again.
 		return fmt.Errorf("%w: no reply within %v", transport.ErrUncertain, bound.Round(time.Millisecond))
 	}
 }
 
-// Free gives a baton back that nobody else has.
-func (b *Baton) Free() {
-	b.Owner = nil
-	b.lines.batons.Put(b)
+// Free gives back a transfer that no other caller has.
+func (t *Transfer) Free() {
+	t.Owner = nil
+	t.queues.transfers.Put(t)
 }
 
-// PassWith is Pass with a lock that is still held: the next in line takes it over. It
-// returns false, and the turn stays where it is, when the lock is to be freed instead:
-// nobody is next, or is busy asking, it is the others' turn, or there may be some who
-// would wait too long for a message, since they free the lock after each turn.
-func (l *Line) PassWith(b *Baton) bool {
-	l.mu.Lock()
-	now := time.Now() // once: a lock that is passed on comes without courtesy
-	p := l.first
-	if p == nil || p.asks || l.due(now) || !l.crowd.alike(l.others, now) {
-		l.mu.Unlock()
+// PassLock is Pass with a lock that is still held: the next waiter takes it over. It returns
+// false, and the turn stays where it is, when the lock must be freed instead: no caller
+// waits, or the next one is asking Redis, or it is the turn of other processes, or some of
+// them may be of another kind, which would wait too long for a message.
+func (q *Queue) PassLock(t *Transfer) bool {
+	q.mu.Lock()
+	now := time.Now() // once: a lock that is transferred comes without a yield
+	w := q.first
+	if w == nil || w.asks || q.due(now) || !q.contenders.allRedlatch(q.others, now) {
+		q.mu.Unlock()
 		return false
 	}
-	l.remove(p)
-	p.Passed, p.Courtesy, p.Baton = true, l.handOver(now), b
-	l.state.Held = false
-	l.mu.Unlock()
-	p.Ready <- struct{}{} // has room: it is sent once
-	l.put()
+	q.remove(w)
+	w.Passed, w.Yield, w.Transfer = true, q.countTurn(now), t
+	q.state.Held = false
+	q.mu.Unlock()
+	w.Ready <- struct{}{} // has room: it is sent once
+	q.put()
 	return true
 }
 
-// PassUnused passes on a turn whose baton, if that is not nil, was not used: both to the
-// next, or the turn alone, and the lock is its holder's again, who frees it.
-func (l *Line) PassUnused(b *Baton) {
-	if b != nil {
-		if l.PassWith(b) {
+// PassUnused passes on a turn whose transfer, if that is not nil, was not used: both to the
+// next waiter, or the turn alone, and then the lock's holder frees it.
+func (q *Queue) PassUnused(t *Transfer) {
+	if t != nil {
+		if q.PassLock(t) {
 			return
 		}
-		b.Settle(transport.ErrNotSent)
+		t.Settle(transport.ErrNotSent)
 	}
-	l.Pass(false)
+	q.Pass(false)
 }

@@ -22,67 +22,67 @@ func native(t *testing.T) codec.Owner {
 }
 
 func TestLockIsPassedOnOnlyToTheNextInLine(t *testing.T) {
-	e := newLines()
-	l, _ := enter(e)
+	qs := newQueues()
+	l, _ := enter(qs)
 	l.Others(0, true)
-	b := e.Baton("owner")
-	require.False(t, l.PassWith(b), "nobody is next")
-	_, p := enter(e)
-	_, last := enter(e)
+	b := qs.Transfer("owner")
+	require.False(t, l.PassLock(b), "nobody is next")
+	_, p := enter(qs)
+	_, last := enter(qs)
 	granted(l)
-	require.True(t, l.PassWith(b))
+	require.True(t, l.PassLock(b))
 	require.True(t, isReady(p))
 	require.False(t, isReady(last))
-	require.Same(t, b, p.Baton)
+	require.Same(t, b, p.Transfer)
 	require.True(t, p.Passed)
-	require.Equal(t, Courtesy{}, p.Courtesy)
+	require.Equal(t, Yield{}, p.Yield)
 	require.False(t, l.State().Held, "it is on its way")
 	l.Pass(true)
 	require.True(t, isReady(last))
-	require.Nil(t, last.Baton)
+	require.Nil(t, last.Transfer)
 	l.Pass(true)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestLockIsNotPassedOnBeforeOthersWereCounted(t *testing.T) {
-	e := newLines()
-	l, _ := enter(e)
-	_, p := enter(e)
-	b := e.Baton("owner")
-	require.False(t, l.PassWith(b))
+	qs := newQueues()
+	l, _ := enter(qs)
+	_, p := enter(qs)
+	b := qs.Transfer("owner")
+	require.False(t, l.PassLock(b))
 	for range 4 {
 		l.Refused(native(t), 30*time.Second)
 	}
 	l.Others(4, false)
-	require.False(t, l.PassWith(b), "a guess")
+	require.False(t, l.PassLock(b), "a guess")
 	l.Others(0, true)
-	require.True(t, l.PassWith(b))
+	require.True(t, l.PassLock(b))
 	require.True(t, isReady(p))
 	l.Pass(true)
-	requireNoLine(t, e)
-	l, _ = enter(e)
-	_, _ = enter(e)
-	require.False(t, l.PassWith(b), "a new line knows nothing")
+	requireNoQueue(t, qs)
+	l, _ = enter(qs)
+	_, _ = enter(qs)
+	require.False(t, l.PassLock(b), "a new line knows nothing")
 	l.Pass(true)
 	l.Pass(true)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newLines()
-		l, _ := enter(e)
+		qs := newQueues()
+		l, _ := enter(qs)
 		l.Others(0, true)
 		round := func() bool {
-			_, p := enter(e)
-			passed := l.PassWith(e.Baton("owner"))
+			_, p := enter(qs)
+			passed := l.PassLock(qs.Transfer("owner"))
 			if !passed {
 				l.Pass(true)
 			}
 			<-p.Ready
-			require.Equal(t, !passed, p.Courtesy.Turns > 0, "that is the others' turn")
+			require.Equal(t, !passed, p.Yield.Turns > 0, "that is the others' turn")
 			if !passed {
-				require.Equal(t, 1, p.Courtesy.Turns, "each frees the lock once for a burst")
+				require.Equal(t, 1, p.Yield.Turns, "each frees the lock once for a burst")
 			}
 			return passed
 		}
@@ -98,7 +98,7 @@ func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		require.False(t, round(), "long holds: by time")
 		l.Pass(true)
-		requireNoLine(t, e)
+		requireNoQueue(t, qs)
 	})
 }
 
@@ -109,80 +109,80 @@ func TestPatienceIsForBurstsAmongThoseWhoPassOn(t *testing.T) {
 			burstTime / burstMax:   burstTimes * (burstMax - 1) * (burstTime / burstMax),
 			100 * time.Millisecond: burstTimes * burstTime,
 		} {
-			e := newLines()
-			l, _ := enter(e)
+			qs := newQueues()
+			l, _ := enter(qs)
 			l.Others(0, true)
-			asked, _ := handOvers(l, e, burstMax, pause, true)
+			asked, _ := turns(l, qs, burstMax, pause, true)
 			require.NotEmpty(t, asked)
 			require.Equal(t, 1, asked[0].Turns)
 			require.Equal(t, patience, asked[0].Patience)
 			l.Pass(true)
-			requireNoLine(t, e)
+			requireNoQueue(t, qs)
 		}
 	})
 }
 
 func TestCourtesyIsBoundByTimeUntilStrangersAreMet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newLines()
-		l, _ := enter(e)
-		asked, _ := handOvers(l, e, 5, burstTime/4, true)
+		qs := newQueues()
+		l, _ := enter(qs)
+		asked, _ := turns(l, qs, 5, burstTime/4, true)
 		require.Equal(t, burstTime, asked[0].Most)
 		l.Refused(somebody, 30*time.Second)
-		asked, _ = handOvers(l, e, 6, burstTime/4, true)
+		asked, _ = turns(l, qs, 6, burstTime/4, true)
 		require.Zero(t, asked[0].Most, "Redisson's turns are what it is to have")
 		l.Pass(true)
-		requireNoLine(t, e)
+		requireNoQueue(t, qs)
 	})
 }
 
 func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
-	e := newLines()
-	l, _ := enter(e)
+	qs := newQueues()
+	l, _ := enter(qs)
 	l.Others(0, true)
-	_, leaver := enter(e)
-	_, stayer := enter(e)
-	b := e.Baton("owner")
-	require.True(t, l.PassWith(b))
+	_, leaver := enter(qs)
+	_, stayer := enter(qs)
+	b := qs.Transfer("owner")
+	require.True(t, l.PassLock(b))
 	l.Quit(leaver)
 	require.True(t, isReady(stayer))
-	require.Same(t, b, stayer.Baton)
+	require.Same(t, b, stayer.Transfer)
 	l.Quit(stayer)
 	require.ErrorIs(t, b.Wait(time.Second), transport.ErrNotSent)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 
-	l, _ = enter(e)
+	l, _ = enter(qs)
 	l.Others(0, true)
-	_, leaver = enter(e)
-	require.True(t, l.PassWith(b))
-	_, stayer = enter(e)
+	_, leaver = enter(qs)
+	require.True(t, l.PassLock(b))
+	_, stayer = enter(qs)
 	l.Others(1, true) // and nobody knows of which kind
 	l.Quit(leaver)
 	require.True(t, isReady(stayer), "the turn, without the lock")
-	require.Nil(t, stayer.Baton)
+	require.Nil(t, stayer.Transfer)
 	require.ErrorIs(t, b.Wait(time.Second), transport.ErrNotSent)
 	l.Pass(true)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestWaitForABatonIsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newLines()
-		b := e.Baton("owner")
+		qs := newQueues()
+		b := qs.Transfer("owner")
 		began := time.Now()
 		require.ErrorIs(t, b.Wait(time.Second), transport.ErrUncertain)
 		require.Equal(t, time.Second, time.Since(began))
 		b.Settle(nil) // blocks nobody
-		b = e.Baton("owner")
+		b = qs.Transfer("owner")
 		late := b
 		require.ErrorIs(t, b.Wait(time.Minute), transport.ErrUncertain)
 		defer late.Settle(core.ErrLost) // and harms nobody
 		require.Equal(t, time.Second+time.Minute, time.Since(began))
-		b = e.Baton("owner")
+		b = qs.Transfer("owner")
 		b.Settle(core.ErrLost)
 		require.ErrorIs(t, b.Wait(time.Minute), core.ErrLost)
 		time.Sleep(time.Hour)
-		b = e.Baton("owner") // the same, maybe: nothing is left of its timer
+		b = qs.Transfer("owner") // the same, maybe: nothing is left of its timer
 		b.Settle(nil)
 		require.NoError(t, b.Wait(time.Hour))
 	})
@@ -191,74 +191,74 @@ func TestWaitForABatonIsBound(t *testing.T) {
 func TestCrowdIsAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 	now := time.Now()
 	one, two := native(t), native(t)
-	var c crowd
-	alike := func(n int, after time.Duration) bool { // with a count of just now
+	var c contenders
+	allRedlatch := func(n int, after time.Duration) bool { // with a count of just now
 		c.counted = now.Add(after)
-		return c.alike(n, now.Add(after))
+		return c.allRedlatch(n, now.Add(after))
 	}
-	require.False(t, c.alike(0, now), "nobody has counted them")
-	require.True(t, alike(0, 0))
-	require.True(t, c.alike(0, now.Add(countedFor-1)))
-	require.False(t, c.alike(0, now.Add(countedFor)), "that was too long ago")
-	require.False(t, alike(1, 0))
-	c.saw(one, now)
-	c.saw(codec.NewOwner(one.Client(), 2), now)
-	require.True(t, alike(1, 0))
-	require.False(t, alike(2, 0), "the same client twice")
-	c.saw(two, now.Add(seenFor/2))
-	require.True(t, alike(2, seenFor-1))
-	require.False(t, alike(2, seenFor), "one was seen too long ago")
-	c.saw(one, now.Add(seenFor))
-	require.True(t, alike(2, seenFor))
+	require.False(t, c.allRedlatch(0, now), "nobody has counted them")
+	require.True(t, allRedlatch(0, 0))
+	require.True(t, c.allRedlatch(0, now.Add(countedFor-1)))
+	require.False(t, c.allRedlatch(0, now.Add(countedFor)), "that was too long ago")
+	require.False(t, allRedlatch(1, 0))
+	c.met(one, now)
+	c.met(codec.NewOwner(one.Client(), 2), now)
+	require.True(t, allRedlatch(1, 0))
+	require.False(t, allRedlatch(2, 0), "the same client twice")
+	c.met(two, now.Add(seenFor/2))
+	require.True(t, allRedlatch(2, seenFor-1))
+	require.False(t, allRedlatch(2, seenFor), "one was seen too long ago")
+	c.met(one, now.Add(seenFor))
+	require.True(t, allRedlatch(2, seenFor))
 	for _, stranger := range []codec.Owner{somebody, {}} {
-		c.saw(stranger, now.Add(seenFor))
-		require.False(t, alike(0, seenFor+strangeFor-1), "there is one of another kind")
-		require.True(t, alike(0, seenFor+strangeFor))
+		c.met(stranger, now.Add(seenFor))
+		require.False(t, allRedlatch(0, seenFor+foreignFor-1), "there is one of another kind")
+		require.True(t, allRedlatch(0, seenFor+foreignFor))
 	}
 	c.forget()
-	require.False(t, c.alike(0, now.Add(time.Hour)))
-	require.False(t, alike(1, seenFor))
+	require.False(t, c.allRedlatch(0, now.Add(time.Hour)))
+	require.False(t, allRedlatch(1, seenFor))
 }
 
 func TestWhoIsRefusedByItsOwnClientHasSeenNobody(t *testing.T) {
 	self := native(t)
-	e := NewLines(self.Client())
-	l, _ := enter(e)
-	handOvers(l, e, 5, 0, true)
+	qs := NewQueues(self.Client())
+	l, _ := enter(qs)
+	turns(l, qs, 5, 0, true)
 	ahead := l.ahead
 	l.Others(1, true)
 	l.Refused(self, 30*time.Second)
 	require.Equal(t, ahead, l.ahead)
-	_, p := enter(e)
-	require.False(t, l.PassWith(e.Baton("owner")))
+	_, p := enter(qs)
+	require.False(t, l.PassLock(qs.Transfer("owner")))
 	l.Refused(native(t), 30*time.Second)
 	require.Equal(t, ahead-1, l.ahead)
-	require.True(t, l.PassWith(e.Baton("owner")))
+	require.True(t, l.PassLock(qs.Transfer("owner")))
 	require.True(t, isReady(p))
 	l.Pass(true)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestWhoAsksDoesNotTakeTheLockOver(t *testing.T) {
-	e := newLines()
-	l, _ := enter(e)
+	qs := newQueues()
+	l, _ := enter(qs)
 	l.Others(0, true)
-	_, p := enter(e)
-	b := e.Baton("owner")
+	_, p := enter(qs)
+	b := qs.Transfer("owner")
 	l.Asks(p, true)
-	require.False(t, l.PassWith(b), "it waits for a reply, which may take long")
+	require.False(t, l.PassLock(b), "it waits for a reply, which may take long")
 	l.Asks(p, false)
-	require.True(t, l.PassWith(b))
+	require.True(t, l.PassLock(b))
 	require.True(t, isReady(p))
 	l.Pass(true)
-	requireNoLine(t, e)
+	requireNoQueue(t, qs)
 }
 
 func TestCrowdForgetsThoseWhoHaveGone(t *testing.T) {
-	var c crowd
+	var c contenders
 	now := time.Now()
 	for i := range 1000 {
-		c.saw(native(t), now.Add(time.Duration(i)*seenFor/10))
+		c.met(native(t), now.Add(time.Duration(i)*seenFor/10))
 	}
 	require.Len(t, c.seen, 10)
 }

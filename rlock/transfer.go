@@ -11,34 +11,34 @@ import (
 // passLock gives the turn, if this has it, to the next in line with the lock. That one
 // sends the call that takes it over, so it is its attempt whose outcome may be open, and
 // its ghost that settles that. Nil: nobody takes it.
-func (t *tenure) passLock() *localqueue.Baton {
+func (t *tenure) passLock() *localqueue.Transfer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.line == nil || !t.line.HasNext() {
 		return nil
 	}
-	baton := t.lock.local.Baton(t.acq.Owner)
-	if !t.line.PassWith(baton) {
-		baton.Free()
+	transfer := t.lock.local.Transfer(t.acq.Owner)
+	if !t.line.PassLock(transfer) {
+		transfer.Free()
 		return nil
 	}
 	t.line = nil
-	return baton
+	return transfer
 }
 
 // taken tells the holder who passed its lock on what came of that. Without an error it
 // returns false when that one did not hold it.
-func taken(baton *localqueue.Baton, reply any, err error) (bool, error) {
+func taken(transfer *localqueue.Transfer, reply any, err error) (bool, error) {
 	if err != nil {
-		baton.Settle(plainly(err))
+		transfer.Settle(plainly(err))
 		return false, err
 	}
 	passed, err := codec.Passed(reply)
 	if err == nil && !passed {
-		baton.Settle(redlatch.ErrLost)
+		transfer.Settle(redlatch.ErrLost)
 		return false, nil
 	}
-	baton.Settle(err)
+	transfer.Settle(err)
 	return passed, err
 }
 
