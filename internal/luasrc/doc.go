@@ -64,6 +64,12 @@
 //
 // Who is alive and who is dead the caller has to know.
 //
+// # Shared functions
+//
+// What several scripts do stands once, as a function in the folder shared. The line
+// "-- Uses:" in a file's header names the functions that the file calls. They are put
+// in front of the script when the program starts. They read neither KEYS nor ARGV.
+//
 // # On every server
 //
 // Every script runs unchanged on Redis from 6.0 on, on Valkey, and on the

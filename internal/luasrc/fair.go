@@ -1,30 +1,5 @@
 package luasrc
 
-import (
-	_ "embed" // for the scripts' texts
-
-	"github.com/redlatch/redlatch/transport"
-)
-
-var (
-	//go:embed fair_try.lua
-	fairTryText string
-	//go:embed fair_acquire.lua
-	fairAcquireText string
-	//go:embed fair_reenter.lua
-	fairReenterText string
-	//go:embed fair_release.lua
-	fairReleaseText string
-	//go:embed fair_release_shared.lua
-	fairReleaseSharedText string
-	//go:embed fair_force_release.lua
-	fairForceReleaseText string
-	//go:embed fair_give_up.lua
-	fairGiveUpText string
-	//go:embed fair_inspect.lua
-	fairInspectText string
-)
-
 // The scripts of the fair lock name their keys and arguments in one order, each
 // those that it needs. KEYS: lock, queue, timeouts, channel, latch. ARGV: now,
 // owner, wait, lease, target, publish command, message, time to live of the
@@ -39,7 +14,7 @@ var (
 // nil when acquired, else 1, which is no time; with one argument more an array of
 // the milliseconds that the lock has left and its holder. It never queues the
 // owner. Taking the lock brings the deadlines of all waiters forward by wait.
-var FairTry = transport.NewScript("fair_try", fairTryText)
+var FairTry = load("fair_try")
 
 // FairAcquire is [FairTry], but queues the owner when it does not get the lock,
 // unless it is queued already. KEYS and ARGV: as FairTry. Reply: nil when
@@ -49,13 +24,13 @@ var FairTry = transport.NewScript("fair_try", fairTryText)
 // number may be negative then, when the one before it is overdue. With one argument
 // more the number comes in an array with the holder, the next in the queue, and
 // whether this owner was queued now.
-var FairAcquire = transport.NewScript("fair_acquire", fairAcquireText)
+var FairAcquire = load("fair_acquire")
 
 // FairReenter enters a fair lock again for an owner that one process alone uses
 // and that holds it. KEYS: lock, queue, timeouts. ARGV: now, owner, lease, target.
 // Reply: nil when the owner does not hold the lock, else 1. It never takes a free
 // lock, never shortens the time to live, and may run more than once.
-var FairReenter = transport.NewScript("fair_reenter", fairReenterText)
+var FairReenter = load("fair_reenter")
 
 // FairRelease lowers the count of an owner that one process alone uses to a
 // target, or frees the lock with target 0 and tells the next in the queue. KEYS:
@@ -63,18 +38,18 @@ var FairReenter = transport.NewScript("fair_reenter", fairReenterText)
 // command, message. Reply: nil when another holds the lock, 1 when it is free now,
 // 0 when it is still held, 2 when nobody held it, in which case the next in the
 // queue is told all the same. It may run late or twice.
-var FairRelease = transport.NewScript("fair_release", fairReleaseText)
+var FairRelease = load("fair_release")
 
 // FairReleaseShared lowers the count of an owner that several processes may use
 // by one, with Redisson's latch. KEYS: lock, queue, timeouts, channel, latch.
 // ARGV: now, owner, lease, publish command, message, time to live of the latch.
 // Reply: as [FairRelease], or the latch's value, which is an earlier reply.
-var FairReleaseShared = transport.NewScript("fair_release_shared", fairReleaseSharedText)
+var FairReleaseShared = load("fair_release_shared")
 
 // FairForceRelease frees a fair lock, whoever holds it, and tells the next in the
 // queue. KEYS: lock, queue, timeouts, channel. ARGV: now, publish command,
 // message. Reply: 1 when there was a holder, else 0.
-var FairForceRelease = transport.NewScript("fair_force_release", fairForceReleaseText)
+var FairForceRelease = load("fair_force_release")
 
 // FairGiveUp takes an owner out of the queue, where its acquire with this wait has
 // put it, and brings the deadlines of those behind it forward by the wait. When the
@@ -82,7 +57,7 @@ var FairForceRelease = transport.NewScript("fair_force_release", fairForceReleas
 // channel. ARGV: now, owner, wait, publish command, message, and then any number of
 // other owners and their waits, who leave with it as if one after the other. Reply:
 // nil. It may run more than once, and for an owner that is not queued.
-var FairGiveUp = transport.NewScript("fair_give_up", fairGiveUpText)
+var FairGiveUp = load("fair_give_up")
 
 // FairInspect reads a fair lock. KEYS: lock, queue, timeouts, channel. ARGV: how
 // many waiters to count the listeners of, subcommand of PUBSUB that counts, the first
@@ -91,4 +66,4 @@ var FairGiveUp = transport.NewScript("fair_give_up", fairGiveUpText)
 // turn, that part of the queue, its waiters and deadlines in turn, the listeners of the
 // first of these waiters as far as they could be counted, and the length of the queue.
 // It changes nothing.
-var FairInspect = transport.NewScript("fair_inspect", fairInspectText)
+var FairInspect = load("fair_inspect")

@@ -2,8 +2,7 @@
 -- again that the owner holds already; else queues the owner, unless it is queued.
 --
 -- A deadline is what an owner that behaves cannot miss: the end of the lease, or
--- the deadline of the one before it, and its own wait after that. Taking the lock
--- is as in fair_try.lua, to the letter.
+-- the deadline of the one before it, and its own wait after that.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
@@ -30,46 +29,11 @@
 --           when queued, the owner is last, with now, the reply and the wait as
 --           its deadline; an owner that has a deadline keeps it, and its place
 -- Messages: none
+-- Uses:     prune, take
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
-local now, owner, wait, lease = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local head = redis.call('LINDEX', queue, 0)
-while head do
-    local deadline = redis.call('ZSCORE', timeouts, head)
-    if not deadline or tonumber(deadline) > now then
-        break
-    end
-    redis.call('ZREM', timeouts, head)
-    redis.call('LPOP', queue)
-    head = redis.call('LINDEX', queue, 0)
-end
-if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
-    redis.call('LPOP', queue)
-    redis.call('ZREM', timeouts, owner)
-    local waiting = redis.call('ZRANGE', timeouts, 0, -1)
-    local moved = #waiting > 4
-    if moved then
-        for i = 1, #waiting, 1000 do
-            local added = redis.pcall('SADD', lock, unpack(waiting, i, math.min(i + 999, #waiting)))
-            moved = moved and type(added) == 'number'
-        end
-        local expires = redis.call('PTTL', timeouts)
-        local union = moved and redis.pcall('ZUNIONSTORE', timeouts, 2, timeouts, lock, 'WEIGHTS', 1, -wait)
-        moved = type(union) == 'number'
-        redis.call('DEL', lock)
-        if expires >= 0 then
-            redis.call('PEXPIRE', timeouts, expires)
-        end
-    end
-    for i = 1, moved and 0 or #waiting do
-        redis.call('ZINCRBY', timeouts, -wait, waiting[i])
-    end
-    redis.call('HSET', lock, owner, 1)
-    redis.call('PEXPIRE', lock, lease)
-    return nil
-end
-if redis.call('HEXISTS', lock, owner) == 1 then
-    redis.call('HINCRBY', lock, owner, 1)
-    redis.call('PEXPIRE', lock, lease)
+local now, owner, wait, lease, tell = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local head = prune(queue, timeouts, now)
+if take(lock, queue, timeouts, head, owner, wait, lease) then
     return nil
 end
 local left, queued = redis.call('PTTL', lock), 0
@@ -85,7 +49,7 @@ else
     redis.call('RPUSH', queue, owner)
     queued = 1
 end
-if ARGV[5] then
+if tell then
     return {left, redis.pcall('HKEYS', lock)[1] or '', head or owner, queued}
 end
 return left

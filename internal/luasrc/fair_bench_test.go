@@ -34,11 +34,7 @@ func BenchmarkFairDeadlines(b *testing.B) {
 // oneByOne has what moves deadlines in a script, from where to where, and what
 // moves them one by one.
 var oneByOne = map[*transport.Script]struct{ from, to, instead string }{
-	FairAcquire: {"    local moved = ", "    redis.call('HSET'", `
-    for _, waiter in ipairs(redis.call('ZRANGE', timeouts, 0, -1)) do
-        redis.call('ZINCRBY', timeouts, -wait, waiter)
-    end
-`},
+	FairAcquire: {"    local moved = ", "    for i = 1, moved", "    local moved = false\n"},
 	FairGiveUp: {"    local moved = ", "end\nfor _, owner in", `
     for i = front, #stay do
         redis.call('ZINCRBY', timeouts, -falls[i], stay[i])

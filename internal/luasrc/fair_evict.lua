@@ -31,8 +31,9 @@
 -- Messages: when the lock is free and somebody was taken out, the message on the
 --           channels of those in front, up to the first that is alive or has no
 --           deadline
+-- Uses:     overdue, set_deadlines, wake
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local now, keep = tonumber(ARGV[1]), tonumber(ARGV[2])
+local now, keep, publish, message = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local left = redis.call('PTTL', lock)
 local evicted, wait = {}, 0
 for i = 5, #ARGV, 2 do
@@ -63,17 +64,14 @@ if wait > 0 then
     for i = 1, #moved, 2 do
         moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
     end
-    for i = 1, #moved, 1000 do
-        redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, #moved)))
-    end
+    set_deadlines(timeouts, moved, #moved)
 end
 if #evicted > 0 and left == -2 then
     local place = 0
     local waiter = redis.call('LINDEX', queue, place)
     while waiter do
-        redis.call(ARGV[3], channel .. ':' .. waiter, ARGV[4])
-        local deadline = redis.call('ZSCORE', timeouts, waiter)
-        if not deadline or tonumber(deadline) > now then
+        wake(channel, waiter, publish, message)
+        if not overdue(timeouts, waiter, now) then
             break
         end
         place = place + 1

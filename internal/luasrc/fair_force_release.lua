@@ -13,22 +13,14 @@
 --           no deadline; the lock is deleted
 -- Messages: the message on the channel of the next in the queue, if there is one,
 --           when there was a holder
+-- Uses:     prune, wake
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local now = tonumber(ARGV[1])
-local head = redis.call('LINDEX', queue, 0)
-while head do
-    local deadline = redis.call('ZSCORE', timeouts, head)
-    if not deadline or tonumber(deadline) > now then
-        break
-    end
-    redis.call('ZREM', timeouts, head)
-    redis.call('LPOP', queue)
-    head = redis.call('LINDEX', queue, 0)
-end
+local now, publish, message = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local head = prune(queue, timeouts, now)
 if redis.call('DEL', lock) == 0 then
     return 0
 end
 if head then
-    redis.call(ARGV[2], channel .. ':' .. head, ARGV[3])
+    wake(channel, head, publish, message)
 end
 return 1

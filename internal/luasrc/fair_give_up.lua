@@ -30,8 +30,10 @@
 --           owners are in neither queue nor timeouts
 -- Messages: when the lock is free, the message on the channels of those in front,
 --           up to the first that is alive or has no deadline
+-- Uses:     overdue, set_deadlines, wake
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local now, leavers, waits = tonumber(ARGV[1]), {ARGV[2]}, {[ARGV[2]] = tonumber(ARGV[3])}
+local now, publish, message = tonumber(ARGV[1]), ARGV[4], ARGV[5]
+local leavers, waits = {ARGV[2]}, {[ARGV[2]] = tonumber(ARGV[3])}
 for i = 6, #ARGV, 2 do
     if not waits[ARGV[i]] then
         leavers[#leavers + 1], waits[ARGV[i]] = ARGV[i], tonumber(ARGV[i + 1])
@@ -66,9 +68,7 @@ if from then
         end
     end
     if moved then
-        for i = 1, n - 1, 1000 do
-            redis.call('ZADD', timeouts, unpack(moved, i, math.min(i + 999, n - 1)))
-        end
+        set_deadlines(timeouts, moved, n - 1)
     else
         for i = front, #stay do
             redis.call('ZINCRBY', timeouts, -falls[i], stay[i])
@@ -81,9 +81,8 @@ for _, owner in ipairs(leavers) do
 end
 if redis.call('EXISTS', lock) == 0 then
     for _, waiter in ipairs(stay) do
-        redis.call(ARGV[4], channel .. ':' .. waiter, ARGV[5])
-        local deadline = redis.call('ZSCORE', timeouts, waiter)
-        if not deadline or tonumber(deadline) > now then
+        wake(channel, waiter, publish, message)
+        if not overdue(timeouts, waiter, now) then
             break
         end
     end

@@ -40,6 +40,7 @@
 --           one that was put off become later, none becomes earlier; nothing else
 --           changes
 -- Messages: none
+-- Uses:     set_deadlines
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, keep, fair = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local own = 2 * tonumber(ARGV[5]) + 5
@@ -82,9 +83,7 @@ for place, waiter in ipairs(waiters) do
         deadlines[waiter], mine[waiter] = nil, nil
     end
 end
-for i = 1, n, 1000 do
-    redis.call('ZADD', timeouts, 'XX', unpack(moved, i, math.min(i + 999, n)))
-end
+set_deadlines(timeouts, moved, n)
 local front, missing = {}, {}
 for i = 1, math.min(tonumber(ARGV[4]), #waiters) do
     front[2 * i - 1] = waiters[i]

@@ -1,20 +1,5 @@
 package luasrc
 
-import (
-	_ "embed" // for the scripts' texts
-
-	"github.com/redlatch/redlatch/transport"
-)
-
-var (
-	//go:embed fair_heartbeat.lua
-	fairHeartbeatText string
-	//go:embed fair_evict.lua
-	fairEvictText string
-	//go:embed fair_nudge.lua
-	fairNudgeText string
-)
-
 // The scripts that keep the queue of a fair lock alive have no counterpart in
 // Redisson. They change queue and timeouts only to what Redisson's scripts could
 // find there anyway. None of them removes those whose deadline has come.
@@ -28,7 +13,7 @@ var (
 // and deadlines in turn, those of the given owners that have no place or no deadline,
 // and the length of the queue. It only ever puts deadlines off, and may run more
 // than once.
-var FairHeartbeat = transport.NewScript("fair_heartbeat", fairHeartbeatText)
+var FairHeartbeat = load("fair_heartbeat")
 
 // FairEvict takes owners that are proven dead out of the front of a queue, each
 // while it is the first and has the deadline that it was seen with, and takes off
@@ -37,9 +22,9 @@ var FairHeartbeat = transport.NewScript("fair_heartbeat", fairHeartbeatText)
 // now, how long waiters are kept, publish command, message, then for each of the
 // dead the owner and its deadline as text, empty for none. Reply: an array of those
 // that were taken out. It may run more than once.
-var FairEvict = transport.NewScript("fair_evict", fairEvictText)
+var FairEvict = load("fair_evict")
 
 // FairNudge wakes the owner if it is the first in the queue and the lock is free.
 // KEYS: lock, queue, channel. ARGV: owner, publish command, message. Reply: 1 when
 // it was woken, else 0. It changes nothing.
-var FairNudge = transport.NewScript("fair_nudge", fairNudgeText)
+var FairNudge = load("fair_nudge")

@@ -14,9 +14,11 @@
 --           the first in the queue
 -- Effects:  none
 -- Messages: the message on the owner's channel, when the reply is 1
-local lock, queue, channel, owner = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+-- Uses:     wake
+local lock, queue, channel = KEYS[1], KEYS[2], KEYS[3]
+local owner, publish, message = ARGV[1], ARGV[2], ARGV[3]
 if redis.call('EXISTS', lock) == 1 or redis.call('LINDEX', queue, 0) ~= owner then
     return 0
 end
-redis.call(ARGV[2], channel .. ':' .. owner, ARGV[3])
+wake(channel, owner, publish, message)
 return 1

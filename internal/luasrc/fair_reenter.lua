@@ -15,29 +15,8 @@
 --           one higher, and the time to live the lease if less was left; a lock
 --           that the owner does not hold is left as it is, free or not
 -- Messages: none
+-- Uses:     prune, reenter
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, owner, lease, target = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
-local head = redis.call('LINDEX', queue, 0)
-while head do
-    local deadline = redis.call('ZSCORE', timeouts, head)
-    if not deadline or tonumber(deadline) > now then
-        break
-    end
-    redis.call('ZREM', timeouts, head)
-    redis.call('LPOP', queue)
-    head = redis.call('LINDEX', queue, 0)
-end
-local count = redis.call('HGET', lock, owner)
-if not count then
-    return nil
-end
-if target == 0 then
-    redis.call('HINCRBY', lock, owner, 1)
-elseif tonumber(count) < target then
-    redis.call('HSET', lock, owner, target)
-end
-local left = redis.call('PTTL', lock)
-if left >= 0 and left < tonumber(lease) then
-    redis.call('PEXPIRE', lock, lease)
-end
-return 1
+prune(queue, timeouts, now)
+return reenter(lock, owner, lease, target)

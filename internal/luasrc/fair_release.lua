@@ -25,18 +25,11 @@
 --           was above it; the lock of another does not change
 -- Messages: the message on the channel of the next in the queue, if there is one,
 --           when the lock became free or was free
+-- Uses:     prune, wake
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, owner, lease, target = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
-local head = redis.call('LINDEX', queue, 0)
-while head do
-    local deadline = redis.call('ZSCORE', timeouts, head)
-    if not deadline or tonumber(deadline) > now then
-        break
-    end
-    redis.call('ZREM', timeouts, head)
-    redis.call('LPOP', queue)
-    head = redis.call('LINDEX', queue, 0)
-end
+local publish, message = ARGV[5], ARGV[6]
+local head = prune(queue, timeouts, now)
 local count = redis.call('HGET', lock, owner)
 local outcome = 1
 if count and tonumber(target) > 0 then
@@ -53,6 +46,6 @@ else
     return nil
 end
 if head then
-    redis.call(ARGV[5], channel .. ':' .. head, ARGV[6])
+    wake(channel, head, publish, message)
 end
 return outcome

@@ -23,35 +23,28 @@
 --           the lock is deleted; a reply other than nil becomes the latch
 -- Messages: the message on the channel of the next in the queue, if there is one,
 --           when the lock became free or was free
+-- Uses:     prune, wake
 local lock, queue, timeouts, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local now, owner = tonumber(ARGV[1]), ARGV[2]
+local now, owner, lease = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local publish, message, ttl = ARGV[4], ARGV[5], ARGV[6]
 local before = redis.call('GET', latch)
 if before then
     return tonumber(before)
 end
-local head = redis.call('LINDEX', queue, 0)
-while head do
-    local deadline = redis.call('ZSCORE', timeouts, head)
-    if not deadline or tonumber(deadline) > now then
-        break
-    end
-    redis.call('ZREM', timeouts, head)
-    redis.call('LPOP', queue)
-    head = redis.call('LINDEX', queue, 0)
-end
+local head = prune(queue, timeouts, now)
 local outcome = 1
 if redis.call('EXISTS', lock) == 0 then
     outcome = 2
 elseif redis.call('HEXISTS', lock, owner) == 0 then
     return nil
 elseif redis.call('HINCRBY', lock, owner, -1) > 0 then
-    redis.call('PEXPIRE', lock, ARGV[3])
+    redis.call('PEXPIRE', lock, lease)
     outcome = 0
 else
     redis.call('DEL', lock)
 end
-redis.call('SET', latch, outcome, 'PX', ARGV[6])
+redis.call('SET', latch, outcome, 'PX', ttl)
 if outcome > 0 and head then
-    redis.call(ARGV[4], channel .. ':' .. head, ARGV[5])
+    wake(channel, head, publish, message)
 end
 return outcome

@@ -10,19 +10,5 @@
 --           the time to live the lease if less was left; a lock that the owner does
 --           not hold is left as it is, free or not
 -- Messages: none
-local lock, owner = KEYS[1], ARGV[2]
-local count = redis.call('HGET', lock, owner)
-if not count then
-    return nil
-end
-local target = tonumber(ARGV[3])
-if target == 0 then
-    redis.call('HINCRBY', lock, owner, 1)
-elseif tonumber(count) < target then
-    redis.call('HSET', lock, owner, target)
-end
-local left = redis.call('PTTL', lock)
-if left >= 0 and left < tonumber(ARGV[1]) then
-    redis.call('PEXPIRE', lock, ARGV[1])
-end
-return 1
+-- Uses:     reenter
+return reenter(KEYS[1], ARGV[2], ARGV[1], tonumber(ARGV[3]))

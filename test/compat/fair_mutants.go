@@ -19,10 +19,10 @@ func inEach(does, before, after string, all ...*transport.Script) []mutant {
 // fairPrunes are mistakes in removing the dead.
 func fairPrunes(all ...*transport.Script) []mutant {
 	return slices.Concat(
-		inEach("prunes a millisecond late", "tonumber(deadline) > now", "tonumber(deadline) >= now", all...),
+		inEach("prunes a millisecond late", "tonumber(deadline) <= now", "tonumber(deadline) < now", all...),
 		inEach("asks the server's clock", "tonumber(ARGV[1])", "redis.call('TIME')[1] * 1000", all...),
-		inEach("leaves the dead", "while head do", "while false do", all...),
-		inEach("leaves the deadlines of the dead", "    redis.call('ZREM', timeouts, head)\n", "", all...),
+		inEach("leaves the dead", "while head and overdue(timeouts, head, now) do", "while false do", all...),
+		inEach("leaves the deadlines of the dead", "        redis.call('ZREM', timeouts, head)\n", "", all...),
 	)
 }
 
@@ -30,13 +30,13 @@ func fairPrunes(all ...*transport.Script) []mutant {
 func fairTakes(all ...*transport.Script) []mutant {
 	return slices.Concat(
 		inEach("takes it out of turn", "(not head or head == owner)", "true", all...),
-		inEach("leaves itself in the queue", "    redis.call('LPOP', queue)\n    redis.call('ZREM', timeouts, owner)",
-			"    redis.call('ZREM', timeouts, owner)", all...),
-		inEach("leaves its deadline", "    redis.call('ZREM', timeouts, owner)\n", "", all...),
-		inEach("forgets to bring the deadlines forward", "'ZINCRBY', timeouts, -wait", "'ZINCRBY', timeouts, 0", all...),
+		inEach("leaves itself in the queue", "        redis.call('LPOP', queue)\n        redis.call('ZREM', timeouts, owner)",
+			"        redis.call('ZREM', timeouts, owner)", all...),
+		inEach("leaves its deadline", "        redis.call('ZREM', timeouts, owner)\n", "", all...),
+		inEach("forgets to bring the deadlines forward", "'ZINCRBY', timeouts, -by", "'ZINCRBY', timeouts, 0", all...),
 		inEach("brings a deadline too few forward", "'ZRANGE', timeouts, 0, -1", "'ZRANGE', timeouts, 1, -1", all...),
-		inEach("sets no lease", "    redis.call('HSET', lock, owner, 1)\n    redis.call('PEXPIRE', lock, lease)\n",
-			"    redis.call('HSET', lock, owner, 1)\n", all...),
+		inEach("sets no lease", "        redis.call('HSET', lock, owner, 1)\n        redis.call('PEXPIRE', lock, lease)\n",
+			"        redis.call('HSET', lock, owner, 1)\n", all...),
 		inEach("counts a re-entry as the first", "'HINCRBY', lock, owner, 1", "'HSET', lock, owner, 1", all...),
 		inEach("answers with another holder", "redis.pcall('HKEYS', lock)[1] or ''", "''", all...),
 	)
@@ -49,7 +49,7 @@ var fairReleases = []*transport.Script{luasrc.FairRelease, luasrc.FairReleaseSha
 var fairMutants = slices.Concat(
 	fairPrunes(luasrc.FairAcquire, luasrc.FairRelease),
 	fairTakes(luasrc.FairAcquire),
-	inEach("tells everybody", "channel .. ':' .. head", "channel", fairReleases...),
+	inEach("tells everybody", "channel .. ':' .. waiter", "channel", fairReleases...),
 	inEach("tells nobody", "if head then", "if false then", luasrc.FairRelease, luasrc.FairForceRelease),
 	[]mutant{
 		{"queues nobody", luasrc.FairAcquire, "    redis.call('RPUSH', queue, owner)\n", ""},
@@ -61,17 +61,17 @@ var fairMutants = slices.Concat(
 			"left = math.max(0, left) redis.call('ZADD', timeouts, left + wait + now, owner)"},
 		{"says that who asks again is queued now", luasrc.FairAcquire, "math.max(0, left)", "math.max(0, left) queued = 1"},
 		{"says another first", luasrc.FairAcquire, "head or owner, queued", "owner, queued"},
-		{"queues who only tries", luasrc.FairTry, "if ARGV[5] then", "redis.call('RPUSH', queue, owner) if ARGV[5] then"},
+		{"queues who only tries", luasrc.FairTry, "if tell then", "redis.call('RPUSH', queue, owner) if tell then"},
 		{"frees a lock that is another's", luasrc.FairRelease, "    return nil", "    redis.call('DEL', lock)"},
 		{"keeps the time to live", luasrc.FairRelease, "redis.call('PEXPIRE', lock, lease)", ""},
-		{"leaves no latch", luasrc.FairReleaseShared, "redis.call('SET', latch, outcome, 'PX', ARGV[6])", ""},
-		{"leaves a latch for ever", luasrc.FairReleaseShared, ", 'PX', ARGV[6]", ""},
-		{"leaves a latch for another time", luasrc.FairReleaseShared, "'PX', ARGV[6]", "'PX', ARGV[6] - 1000"},
+		{"leaves no latch", luasrc.FairReleaseShared, "redis.call('SET', latch, outcome, 'PX', ttl)", ""},
+		{"leaves a latch for ever", luasrc.FairReleaseShared, ", 'PX', ttl", ""},
+		{"leaves a latch for another time", luasrc.FairReleaseShared, "'PX', ttl", "'PX', ttl - 1000"},
 		{"does not look at its latch", luasrc.FairReleaseShared, "if before then", "if false then"},
 		{"tells somebody, though it keeps a hold", luasrc.FairReleaseShared, "outcome > 0 and head", "head"},
 		{"deletes the field only", luasrc.FairReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
 		{"answers 1 for a free lock", luasrc.FairForceRelease, "return 0", "return 1"},
-		{"takes a lock that is gone", luasrc.FairReenter, "    return nil", "    redis.call('HSET', lock, owner, 1) return 1"},
+		{"takes a lock that is gone", luasrc.FairReenter, "        return nil", "        redis.call('HSET', lock, owner, 1) return 1"},
 		{"counts nothing", luasrc.FairReenter, "redis.call('HSET', lock, owner, target)", ""},
 		{"stays in the queue", luasrc.FairGiveUp, "redis.call('LREM', queue, 0 - (places[owner] or 0), owner)", ""},
 		{"leaves one of two places", luasrc.FairGiveUp, "'LREM', queue, 0 - (places[owner] or 0)", "'LREM', queue, -1"},
@@ -87,13 +87,13 @@ var fairMutants = slices.Concat(
 // fairUnmeant are shown to the vectors alone: mistakes that others make elsewhere,
 // and scripts without a difference that is meant, be it one from old releases.
 var fairUnmeant = slices.Concat(fairPrunes(luasrc.FairTry, luasrc.FairReenter, luasrc.FairReleaseShared, luasrc.FairForceRelease), fairTakes(luasrc.FairTry), []mutant{
-	{"removes a first waiter without a deadline", luasrc.FairTry, "if not deadline or tonumber", "if deadline and tonumber"},
-	{"removes a first waiter without a deadline", luasrc.FairAcquire, "if not deadline or tonumber", "if deadline and tonumber"},
+	{"removes a first waiter without a deadline", luasrc.FairTry, "return deadline and", "return not deadline or"},
+	{"removes a first waiter without a deadline", luasrc.FairAcquire, "return deadline and", "return not deadline or"},
 	{"says what is left of a lock that never expires", luasrc.FairAcquire, "math.max(0, left)", "left"},
 	{"says that it released what nobody held", luasrc.FairRelease, "outcome = 2", "outcome = 1"},
 	{"says that it released what nobody held, for all", luasrc.FairReleaseShared, "outcome = 2", "outcome = 1"},
 	{"makes the time to live shorter", luasrc.FairReenter, "left < tonumber(lease)", "true"},
 	{"makes a lock mortal", luasrc.FairReenter, "left >= 0 and left <", "left <"},
 	{"passes a free lock on to nobody", luasrc.FairGiveUp, "redis.call('EXISTS', lock) == 0", "false"},
-	{"passes a free lock on to the dead alone", luasrc.FairGiveUp, "if not deadline or", "if true or"},
+	{"passes a free lock on to the dead alone", luasrc.FairGiveUp, "if not overdue(", "if true or overdue("},
 })

@@ -14,11 +14,11 @@ var plainMutants = []mutant{
 	{"release sends another message", luasrc.Release, "KEYS[2], ARGV[5]", "KEYS[2], '1'"},
 	{"release keeps the time to live", luasrc.Release, "redis.call('PEXPIRE', lock, ARGV[3])", ""},
 	{"release answers 1 to a stranger", luasrc.Release, "return nil", "return 1"},
-	{"re-entry takes a free lock", luasrc.Reenter, "return nil", "redis.call('HSET', lock, owner, ARGV[3]) return 1"},
+	{"re-entry takes a free lock", luasrc.Reenter, "return nil", "redis.call('HSET', lock, owner, target) return 1"},
 	{"re-entry counts one up", luasrc.Reenter, "redis.call('HSET', lock, owner, target)", "redis.call('HINCRBY', lock, owner, 2)"},
 	{"re-entry counts nothing", luasrc.Reenter, "redis.call('HSET', lock, owner, target)", ""},
 	{"re-entry lowers the count", luasrc.Reenter, "tonumber(count) < target", "true"},
-	{"re-entry keeps the time to live", luasrc.Reenter, "redis.call('PEXPIRE', lock, ARGV[1])", ""},
+	{"re-entry keeps the time to live", luasrc.Reenter, "redis.call('PEXPIRE', lock, lease)", ""},
 	{"shared release leaves no latch", luasrc.ReleaseShared, "redis.call('SET', latch, free, 'PX', ARGV[5])", ""},
 	{"shared release leaves a latch for ever", luasrc.ReleaseShared, ", 'PX', ARGV[5]", ""},
 	{"shared release leaves a latch for another time", luasrc.ReleaseShared, "'PX', ARGV[5]", "'PX', ARGV[5] - 1000"},
@@ -38,6 +38,6 @@ var plainMutants = []mutant{
 
 // plainUnmeant do without a difference that is meant. Only the vectors notice.
 var plainUnmeant = []mutant{
-	{"re-entry makes the time to live shorter", luasrc.Reenter, "left < tonumber(ARGV[1])", "true"},
+	{"re-entry makes the time to live shorter", luasrc.Reenter, "left < tonumber(lease)", "true"},
 	{"re-entry makes a lock mortal", luasrc.Reenter, "left >= 0 and left <", "left <"},
 }

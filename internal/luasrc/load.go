@@ -1,0 +1,53 @@
+package luasrc
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// files are the scripts, and in the folder shared the functions that several of them
+// use: the fragments, one in each file.
+//
+//go:embed *.lua shared/*.lua
+var files embed.FS
+
+// load returns the script of a file: its text behind the fragments that it uses.
+func load(name string) *transport.Script {
+	return transport.NewScript(name, join(files, name+".lua", map[string]bool{}))
+}
+
+// join returns a file's text behind the fragments that it and they use, each once. A
+// fragment that does not exist is a panic.
+func join(files fs.FS, file string, joined map[string]bool) string {
+	text, err := fs.ReadFile(files, file)
+	if err != nil {
+		panic(fmt.Sprintf("luasrc: %v", err))
+	}
+	var all strings.Builder
+	for _, fragment := range fragments(string(text)) {
+		if !joined[fragment] {
+			joined[fragment] = true
+			all.WriteString(join(files, path.Join("shared", fragment+".lua"), joined))
+		}
+	}
+	all.Write(text)
+	return all.String()
+}
+
+// fragments returns what the line "-- Uses:" of a file's header names.
+func fragments(text string) []string {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			break
+		}
+		if names, found := strings.CutPrefix(line, "-- Uses:"); found {
+			return strings.Fields(strings.ReplaceAll(names, ",", " "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package luasrc
+
+import (
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// allFragments returns the names of the fragments.
+func allFragments(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("shared/*.lua")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for i := range paths {
+		paths[i] = strings.TrimSuffix(filepath.Base(paths[i]), ".lua")
+	}
+	return paths
+}
+
+// calledIn returns which of the fragments a text calls, in the order of their names.
+func calledIn(text string, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !regexp.MustCompile(`\b` + name + `\(`).MatchString(text)
+	})
+}
+
+func TestFilesNameTheFragmentsThatTheyCall(t *testing.T) {
+	t.Parallel()
+	names := allFragments(t)
+	for file := range all {
+		text := source(t, file)
+		require.ElementsMatch(t, calledIn(readContract(text).body, names), fragments(text), file)
+	}
+	for _, name := range names {
+		text := source(t, path.Join("shared", name+".lua"))
+		_, body, found := strings.Cut(readContract(text).body, "local function "+name+"(")
+		require.True(t, found, name)
+		require.ElementsMatch(t, calledIn(body, names), fragments(text), name)
+	}
+}
+
+// A fragment is one local function, which has all that it needs from its arguments.
+func TestFragmentsAreFunctionsWithAHeader(t *testing.T) {
+	t.Parallel()
+	for _, name := range allFragments(t) {
+		text := source(t, path.Join("shared", name+".lua"))
+		require.True(t, strings.HasPrefix(text, "-- "), "%s has a header", name)
+		body := readContract(text).body
+		require.True(t, strings.HasPrefix(body, "local function "+name+"("), name)
+		require.True(t, strings.HasSuffix(body, "\nend\n"), name)
+		require.Equal(t, 1, strings.Count("\n"+body, "\nlocal "), "%s: one function", name)
+		require.Equal(t, 1, strings.Count(body, "\nend\n"), "%s: one function", name)
+		for _, word := range []string{"KEYS[", "ARGV", "--"} {
+			require.NotContains(t, body, word, name)
+		}
+	}
+}
+
+func TestFragmentsAreShared(t *testing.T) {
+	t.Parallel()
+	for _, name := range allFragments(t) {
+		users := 0
+		for _, script := range all {
+			switch strings.Count(script.Text(), "local function "+name+"(") {
+			case 0:
+			case 1:
+				users++
+			default:
+				t.Errorf("%s has %s twice", script.Name(), name)
+			}
+		}
+		require.Greater(t, users, 1, "%s: what one script alone needs stands in that script", name)
+	}
+}
+
+func TestScriptsAreJoinedToTheFragmentsThatTheyUse(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{
+		"take.lua":         {Data: []byte("-- Takes it.\n-- Uses: both, low\nreturn both()\n")},
+		"plain.lua":        {Data: []byte("-- Uses nothing.\nreturn 1 -- Uses: low\n")},
+		"lost.lua":         {Data: []byte("-- Uses: nothing\nreturn 1\n")},
+		"shared/both.lua":  {Data: []byte("-- Uses: low, other\nlocal function both() end\n")},
+		"shared/low.lua":   {Data: []byte("local function low() end\n")},
+		"shared/other.lua": {Data: []byte("-- Uses: low\nlocal function other() end\n")},
+	}
+	require.Equal(t, "local function low() end\n"+
+		"-- Uses: low\nlocal function other() end\n"+
+		"-- Uses: low, other\nlocal function both() end\n"+
+		"-- Takes it.\n-- Uses: both, low\nreturn both()\n", join(files, "take.lua", map[string]bool{}))
+	require.Equal(t, string(files["plain.lua"].Data), join(files, "plain.lua", map[string]bool{}))
+	for _, file := range []string{"lost.lua", "missing.lua"} {
+		require.Panics(t, func() { join(files, file, map[string]bool{}) }, file)
+	}
+}
