@@ -28,47 +28,65 @@ type discrete struct {
 	wait, lease time.Duration
 }
 
-func (d discrete) run(s *transport.Script, keys []any, args ...any) any {
-	d.Helper()
-	all := append([]any{s.Text(), len(keys)}, keys...)
-	return d.srv.Do(d.T, "EVAL", append(append(all, time.Now().UnixMilli()), args...)...)
+// jobLock fills calls about the lock called job.
+var jobLock = luasrc.Fair{
+	Key: "job", Queue: codec.QueueKey("job"), Timeouts: codec.TimeoutKey("job"), Channel: codec.LockChannel("job"),
+	Publish: "PUBLISH",
 }
 
-var threeKeys = []any{"job", codec.QueueKey("job"), codec.TimeoutKey("job")}
+// run runs the script that fill asks for, with the time of now.
+func (d discrete) run(fill func(c *transport.Call, now any)) any {
+	d.Helper()
+	var c transport.Call
+	fill(&c, time.Now().UnixMilli())
+	return d.srv.Do(d.T, "EVAL", append([]any{c.Script.Text(), c.NumKeys}, c.Args...)...)
+}
+
+// taking fills in one of the calls that take the lock.
+type taking func(l *luasrc.Fair, c *transport.Call, now, owner, wait, lease any)
 
 // acquire returns how long a thread is to wait, or that it has the lock.
-func (d discrete) acquire(s *transport.Script, thread int) (left time.Duration, acquired bool) {
+func (d discrete) acquire(take taking, thread int) (left time.Duration, acquired bool) {
 	d.Helper()
-	reply := d.run(s, threeKeys, "client:"+strconv.Itoa(thread), d.wait.Milliseconds(), d.lease.Milliseconds())
-	ms, refused := reply.(int64)
-	return time.Duration(ms) * time.Millisecond, !refused
+	reply := d.run(func(c *transport.Call, now any) {
+		take(&jobLock, c, now, "client:"+strconv.Itoa(thread), d.wait.Milliseconds(), d.lease.Milliseconds())
+	})
+	refusal, refused := reply.([]any)
+	if !refused {
+		return 0, true
+	}
+	ms, ok := refusal[0].(int64)
+	require.True(d, ok)
+	return time.Duration(ms) * time.Millisecond, false
 }
 
 // waits holds that a thread that asks is to wait for so long.
 func (d discrete) waits(thread int, want time.Duration) {
 	d.Helper()
-	left, acquired := d.acquire(luasrc.FairAcquire, thread)
+	left, acquired := d.acquire((*luasrc.Fair).Acquire, thread)
 	require.False(d, acquired)
 	require.Equal(d, want, left)
 }
 
-func (d discrete) acquires(s *transport.Script, thread int) {
+func (d discrete) acquires(take taking, thread int) {
 	d.Helper()
-	_, acquired := d.acquire(s, thread)
+	_, acquired := d.acquire(take, thread)
 	require.True(d, acquired)
 }
 
 func (d discrete) release(thread int) {
 	d.Helper()
-	reply := d.run(luasrc.FairRelease, append(threeKeys[:3:3], codec.LockChannel("job")),
-		"client:"+strconv.Itoa(thread), d.lease.Milliseconds(), 0, "PUBLISH", codec.MessageUnlock)
+	reply := d.run(func(c *transport.Call, now any) {
+		jobLock.Release(c, now, "client:"+strconv.Itoa(thread), d.lease.Milliseconds(), 0)
+	})
 	require.Equal(d, int64(1), reply)
 }
 
 func (d discrete) givesUp(thread int) {
 	d.Helper()
-	d.run(luasrc.FairGiveUp, append(threeKeys[:3:3], codec.LockChannel("job")),
-		"client:"+strconv.Itoa(thread), d.wait.Milliseconds(), "PUBLISH", codec.MessageUnlock)
+	d.run(func(c *transport.Call, now any) {
+		jobLock.GiveUp(c, now, "client:"+strconv.Itoa(thread), d.wait.Milliseconds())
+	})
 }
 
 // inSteps plays a story of scripts on fake time.
@@ -82,7 +100,7 @@ func inSteps(t *testing.T, wait, lease time.Duration, story func(d discrete)) {
 
 func TestMirrorAcquireFailedTimeoutDrift_Descrete(t *testing.T) {
 	inSteps(t, 5*time.Second, 30*time.Second, func(d discrete) {
-		d.acquires(luasrc.FairAcquire, 0)
+		d.acquires((*luasrc.Fair).Acquire, 0)
 		for i := range 4 {
 			d.waits(i+1, time.Duration(30+5*i)*time.Second)
 		}
@@ -91,7 +109,7 @@ func TestMirrorAcquireFailedTimeoutDrift_Descrete(t *testing.T) {
 			d.waits(thread, 30*time.Second)
 		}
 		d.release(0)
-		d.acquires(luasrc.FairAcquire, 1)
+		d.acquires((*luasrc.Fair).Acquire, 1)
 		for _, thread := range []int{3, 4} {
 			d.waits(thread, 30*time.Second)
 		}
@@ -100,20 +118,20 @@ func TestMirrorAcquireFailedTimeoutDrift_Descrete(t *testing.T) {
 
 func TestMirrorLockAcquiredBooleanTimeoutDrift_Descrete(t *testing.T) {
 	inSteps(t, 5*time.Second, 500*time.Millisecond, func(d discrete) {
-		d.acquires(luasrc.FairTry, 1)
+		d.acquires((*luasrc.Fair).Try, 1)
 		for _, thread := range []int{2, 3} {
-			_, acquired := d.acquire(luasrc.FairTry, thread)
+			_, acquired := d.acquire((*luasrc.Fair).Try, thread)
 			require.False(d, acquired)
 		}
 		require.Empty(d, queueOf(d, d.srv, "job"))
 		time.Sleep(500 * time.Millisecond)
-		d.acquires(luasrc.FairTry, 3)
+		d.acquires((*luasrc.Fair).Try, 3)
 	})
 }
 
 func TestMirrorLockAcquiredTimeoutDrift_Descrete(t *testing.T) {
 	inSteps(t, 5*time.Second, 300*time.Second, func(d discrete) {
-		d.acquires(luasrc.FairAcquire, 1)
+		d.acquires((*luasrc.Fair).Acquire, 1)
 		for i := range 3 {
 			d.waits(i+2, time.Duration(300+5*i)*time.Second)
 		}
@@ -121,7 +139,7 @@ func TestMirrorLockAcquiredTimeoutDrift_Descrete(t *testing.T) {
 			d.waits(i+2, 300*time.Second)
 		}
 		d.release(1)
-		d.acquires(luasrc.FairAcquire, 2)
+		d.acquires((*luasrc.Fair).Acquire, 2)
 		d.waits(3, 300*time.Second)
 		d.waits(5, 305*time.Second+5*time.Second) // behind 3 and 4, who came sooner by 5 s
 	})
@@ -129,15 +147,15 @@ func TestMirrorLockAcquiredTimeoutDrift_Descrete(t *testing.T) {
 
 func TestMirrorAbandonedTimeoutDrift_Descrete(t *testing.T) {
 	inSteps(t, 100*time.Millisecond, 500*time.Millisecond, func(d discrete) {
-		d.acquires(luasrc.FairAcquire, 0)
+		d.acquires((*luasrc.Fair).Acquire, 0)
 		for i := range 3 {
 			d.waits(i+1, time.Duration(500+100*i)*time.Millisecond)
 		}
 		time.Sleep(699 * time.Millisecond) // the first and the second are not heard of again
-		_, acquired := d.acquire(luasrc.FairAcquire, 3)
+		_, acquired := d.acquire((*luasrc.Fair).Acquire, 3)
 		require.False(d, acquired)
 		time.Sleep(time.Millisecond)
-		d.acquires(luasrc.FairAcquire, 3)
+		d.acquires((*luasrc.Fair).Acquire, 3)
 		require.Empty(d, queueOf(d, d.srv, "job"))
 	})
 }

@@ -143,8 +143,8 @@ func (t *tenure) renewOnce(ctx context.Context, lease any) (bool, error) {
 
 func (t *tenure) fillRenewal(lease any) *core.Attempt {
 	at := t.lock.engine.Attempt()
-	at.Call.Script, at.Call.NumKeys, at.Call.Urgent = luasrc.Renew, 1, true
-	at.Call.Args = append(at.Call.Args, t.lock.proto.Key(), t.acq.Owner, lease)
+	luasrc.FillRenew(&at.Call, 1, func(int) (key, owner, ttl any) { return t.lock.proto.Key(), t.acq.Owner, lease })
+	at.Call.Urgent = true
 	return at
 }
 

@@ -7,22 +7,18 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// plain is the protocol of the reentrant lock. Arguments that never change are
-// boxed once.
+// plain is the protocol of the reentrant lock.
 type plain struct {
 	name    string
 	channel string
-
-	key, channelArg, publish, message any
+	scripts luasrc.Plain
 }
 
 var _ protocol.Protocol = (*plain)(nil)
 
 func newPlain(name string, publish any) *plain {
-	p := &plain{name: name, channel: codec.LockChannel(name)}
-	p.key, p.channelArg = p.name, p.channel
-	p.publish, p.message = publish, codec.MessageUnlock
-	return p
+	channel := codec.LockChannel(name)
+	return &plain{name: name, channel: channel, scripts: luasrc.Plain{Key: name, Channel: channel, Publish: publish}}
 }
 
 // Kind is part of protocol.Protocol.
@@ -33,14 +29,13 @@ func (p *plain) Key() string { return p.name }
 
 // Acquire is part of protocol.Protocol.
 func (p *plain) Acquire(c *transport.Call, a *protocol.Acquisition) {
-	c.Script, c.NumKeys = luasrc.Acquire, 1
-	c.Args = append(c.Args, p.key, a.Lease, a.Owner, protocol.Tell)
+	p.scripts.Acquire(c, a.Owner, a.Lease)
 }
 
 // Pass is part of protocol.Protocol.
 func (p *plain) Pass(c *transport.Call, a *protocol.Acquisition, from any) {
-	c.Script, c.NumKeys, c.Urgent = luasrc.Pass, 1, true
-	c.Args = append(c.Args, p.key, a.Lease, a.Owner, from)
+	p.scripts.Pass(c, from, a.Owner, a.Lease)
+	c.Urgent = true
 }
 
 // Queues is part of protocol.Protocol.
@@ -54,32 +49,30 @@ func (p *plain) GiveUp(*transport.Call, *protocol.Acquisition) {}
 
 // Reenter is part of protocol.Protocol.
 func (p *plain) Reenter(c *transport.Call, a *protocol.Acquisition, target int64) {
-	c.Script, c.NumKeys = luasrc.Reenter, 1
-	c.Args = append(c.Args, p.key, a.Lease, a.Owner, target)
+	p.scripts.Reenter(c, a.Owner, a.Lease, target)
 }
 
 // Release is part of protocol.Protocol.
 func (p *plain) Release(c *transport.Call, a *protocol.Acquisition, target int64) {
-	c.Script, c.NumKeys, c.Urgent = luasrc.Release, 2, true
-	c.Args = append(c.Args, p.key, p.channelArg, a.Owner, target, a.Lease, p.publish, p.message)
+	p.scripts.Release(c, a.Owner, a.Lease, target)
+	c.Urgent = true
 }
 
 // ReleaseShared is part of protocol.Protocol.
 func (p *plain) ReleaseShared(c *transport.Call, a *protocol.Acquisition, latch string) {
-	c.Script, c.NumKeys, c.Urgent = luasrc.ReleaseShared, 3, true
-	c.Args = append(c.Args, p.key, p.channelArg, latch, p.message, a.Lease, a.Owner, p.publish, protocol.LatchMillis)
+	p.scripts.ReleaseShared(c, latch, a.Owner, a.Lease)
+	c.Urgent = true
 }
 
 // ForceRelease is part of protocol.Protocol.
 func (p *plain) ForceRelease(c *transport.Call) {
-	c.Script, c.NumKeys, c.Urgent = luasrc.ForceRelease, 2, true
-	c.Args = append(c.Args, p.key, p.channelArg, p.publish, p.message)
+	p.scripts.ForceRelease(c)
+	c.Urgent = true
 }
 
 // Inspect is part of protocol.Protocol.
 func (p *plain) Inspect(c *transport.Call, _, _ int64) {
-	c.Script, c.NumKeys = luasrc.Inspect, 1
-	c.Args = append(c.Args, p.key)
+	p.scripts.Inspect(c)
 }
 
 // Channel is part of protocol.Protocol. All waiters share one.

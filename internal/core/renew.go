@@ -24,19 +24,10 @@ func (e *Engine) group() func(*watchdog.Lease) int {
 
 // renew sends one renewal script for the leases.
 func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
-	call := &transport.Call{
-		Script:  luasrc.Renew,
-		NumKeys: len(leases),
-		Args:    make([]any, 0, 3*len(leases)),
-		Urgent:  true,
-		Vital:   true,
-	}
-	for _, l := range leases {
-		call.Args = append(call.Args, l.Key)
-	}
-	for _, l := range leases {
-		call.Args = append(call.Args, l.Owner, lease(l))
-	}
+	call := &transport.Call{Urgent: true, Vital: true}
+	luasrc.FillRenew(call, len(leases), func(i int) (key, owner, ttl any) {
+		return leases[i].Key, leases[i].Owner, lease(leases[i])
+	})
 	began := time.Now()
 	e.Transport.Start(call, func(reply any, err error) {
 		var held []bool

@@ -27,7 +27,8 @@ func (e *Engine) AwaitReplicas(ctx context.Context, key, owner any) error {
 	if !ok {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, NoReplicator(e.Transport))
 	}
-	call := &transport.Call{Script: luasrc.Replicate, NumKeys: 1, Args: []any{key, owner}, Urgent: true}
+	call := &transport.Call{Urgent: true}
+	luasrc.FillReplicate(call, key, owner)
 	came := make(chan replicated, 1)
 	r.Replicate(call, e.Replicas, e.SyncWait, func(reply any, have int64, err error) {
 		came <- replicated{reply, have, err}

@@ -76,6 +76,13 @@
 // in-process server of package embedded. Therefore the scripts turn texts into
 // numbers, never the other way round, rely on no order of hash fields, unpack no
 // more than a thousand values, and use no libraries but string and math. They
-// keep no global variables. The comment on top of each file is its contract: keys,
-// arguments, replies, effects and messages; a test holds it and the code together.
+// keep no global variables.
+//
+// # The contract of a script
+//
+// The comment on top of each file is its contract: keys, arguments, replies, effects
+// and messages; a test holds it and the code together. All scripts have one order of
+// KEYS and one of ARGV, which stand in docs/protocol.md, and each script has those that
+// it needs. [Plain], [Fair], [FillRenew] and [FillReplicate] fill the calls. So a change
+// of a script's arguments touches the script, its method, and docs/protocol.md.
 package luasrc

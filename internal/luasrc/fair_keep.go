@@ -1,30 +1,75 @@
 package luasrc
 
+import (
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
 // The scripts that keep the queue of a fair lock alive have no counterpart in
 // Redisson. They change queue and timeouts only to what Redisson's scripts could
 // find there anyway. None of them removes those whose deadline has come.
+var (
+	// FairHeartbeat keeps the places of one process's waiters in a queue and reads
+	// which owners are in front. It only ever puts deadlines off, and may run more than
+	// once.
+	FairHeartbeat = load("fair_heartbeat")
 
-// FairHeartbeat keeps the places of one process's waiters in a queue, and answers
-// who is in front. KEYS: lock, queue, timeouts. ARGV: now, how long the waiters
-// shall be kept, wait of who sets none, how many of the first to answer, the number
-// of the process's waiters, for each of them the owner and its wait, then for each
-// other one that is known the owner, its wait, and 1 if it lives. Reply: an array of
-// the milliseconds that the lock has left, −1 for ever, −2 for free, the first owners
-// and deadlines in turn, those of the given owners that have no place or no deadline,
-// and the length of the queue. It only ever puts deadlines off, and may run more
-// than once.
-var FairHeartbeat = load("fair_heartbeat")
+	// FairEvict takes owners that are proven dead out of the front of a queue, each
+	// while it is the first and has the deadline that it was seen with, and takes off
+	// the deadlines of all others what that was too late. When the lock is free it wakes
+	// the waiters that are in front then. It may run more than once.
+	FairEvict = load("fair_evict")
 
-// FairEvict takes owners that are proven dead out of the front of a queue, each
-// while it is the first and has the deadline that it was seen with, and takes off
-// the deadlines of all others what that was too late. When the lock is free it
-// wakes those who are in front then. KEYS: lock, queue, timeouts, channel. ARGV:
-// now, how long waiters are kept, publish command, message, then for each of the
-// dead the owner and its deadline as text, empty for none. Reply: an array of those
-// that were taken out. It may run more than once.
-var FairEvict = load("fair_evict")
+	// FairNudge wakes the owner if it is the first in the queue and the lock is free.
+	// It changes nothing.
+	FairNudge = load("fair_nudge")
+)
 
-// FairNudge wakes the owner if it is the first in the queue and the lock is free.
-// KEYS: lock, queue, channel. ARGV: owner, publish command, message. Reply: 1 when
-// it was woken, else 0. It changes nothing.
-var FairNudge = load("fair_nudge")
+// Beat is what a heartbeat is told besides the time and the owners.
+type Beat struct {
+	// Keep is how long the waiters shall not be dead, FairWait the wait of an owner
+	// that sets none, both milliseconds as int64.
+	Keep, FairWait any
+	// Window is how many of the first in the queue to answer.
+	Window int
+	// Waiters is how many of this process are added.
+	Waiters int
+}
+
+// Heartbeat begins a call of [FairHeartbeat]. [AddWaiter] for each waiter of this
+// process, and [AddOther] for each other owner that is known, complete it.
+func (f *Fair) Heartbeat(c *transport.Call, now any, b Beat) {
+	f.queue(c, FairHeartbeat)
+	c.Args = append(c.Args, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
+}
+
+// AddWaiter adds to a heartbeat an owner of this process, with the wait with which it
+// was queued.
+func AddWaiter(c *transport.Call, owner string, wait any) {
+	c.Args = append(c.Args, owner, wait)
+}
+
+// AddOther adds to a heartbeat an owner of another process.
+func AddOther(c *transport.Call, other codec.Other) {
+	var lives any = "0"
+	if other.Living {
+		lives = "1"
+	}
+	c.Args = append(c.Args, other.Owner, other.Wait, lives)
+}
+
+// Evict fills c with a call of [FairEvict]: the dead are in the order of the queue, and
+// keep is as in [Beat].
+func (f *Fair) Evict(c *transport.Call, now, keep any, dead []codec.Place) {
+	f.channel(c, FairEvict)
+	c.Args = append(c.Args, now, keep, f.Publish, codec.MessageUnlock)
+	for _, place := range dead {
+		c.Args = append(c.Args, place.Owner, place.Deadline)
+	}
+}
+
+// Nudge fills c with a call of [FairNudge].
+func (f *Fair) Nudge(c *transport.Call, owner string) {
+	c.Script, c.NumKeys = FairNudge, 3
+	c.Args = append(c.Args, f.Key, f.Queue, f.Channel, owner, f.Publish, codec.MessageUnlock)
+}

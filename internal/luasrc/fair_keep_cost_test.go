@@ -3,6 +3,7 @@ package luasrc
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 type crowd struct {
 	t    *testing.T
 	conn redis.Conn
-	keys []any // lock, queue, timeouts, channel
+	keys []any // lock, queue, timeouts
+	lock *Fair
 	all  []seat
 	now  int64
 }
@@ -27,7 +29,7 @@ func newCrowd(t *testing.T, queued int64) *crowd {
 	t.Helper()
 	server := redistest.Start(t, redistest.WithArgs("--slowlog-log-slower-than", "0", "--slowlog-max-len", "1"))
 	c := &crowd{t: t, conn: server.Dial(t), all: line(queued, t0+20000), now: t0}
-	c.keys = []any{"orders", codec.QueueKey("orders"), codec.TimeoutKey("orders"), codec.LockChannel("orders")}
+	c.keys, c.lock = []any{"orders", codec.QueueKey("orders"), codec.TimeoutKey("orders")}, fairLock("orders", "PUBLISH")
 	c.fill()
 	return c
 }
@@ -52,13 +54,15 @@ func (c *crowd) do(command string, args ...any) any {
 
 // times are what the server takes for the script, by its own clock: at least, and in
 // the median. Where many programs want the processor the median has their turns in it.
-func (c *crowd) times(script *transport.Script, keys []any, args func() []any) (least, median time.Duration) {
+func (c *crowd) times(script *transport.Script, fill func(call *transport.Call)) (least, median time.Duration) {
 	c.t.Helper()
 	c.do("SCRIPT", "LOAD", script.Text())
 	var spent []time.Duration
 	for range 51 {
-		all := slices.Concat([]any{script.SHA(), len(keys)}, keys, args())
-		c.do("EVALSHA", all...)
+		var call transport.Call
+		fill(&call)
+		require.Equal(c.t, script, call.Script)
+		c.do("EVALSHA", append([]any{script.SHA(), call.NumKeys}, call.Args...)...)
 		entries, err := redis.SlowLogs(c.do("SLOWLOG", "GET", 1), nil)
 		require.NoError(c.t, err)
 		require.Len(c.t, entries, 1)
@@ -69,14 +73,14 @@ func (c *crowd) times(script *transport.Script, keys []any, args func() []any) (
 	return spent[0], spent[len(spent)/2]
 }
 
-func (c *crowd) beat(mine []seat, step int64) func() []any {
-	return func() []any {
+func (c *crowd) beat(mine []seat, step int64) func(call *transport.Call) {
+	return func(call *transport.Call) {
 		c.now += step
 		var owners []own
 		for _, s := range mine {
 			owners = append(owners, own{s.owner, 1})
 		}
-		return append([]any{c.now, fairKeep, fairWait, 64}, beatArgs(owners, c.others())...)
+		fillBeat(c.lock, call, c.now, Beat{Keep: fairKeep, FairWait: fairWait, Window: 64}, owners, c.others())
 	}
 }
 
@@ -90,14 +94,14 @@ func (c *crowd) others() []other {
 }
 
 // evict is an eviction of the first dead, who are there, and late, each time.
-func (c *crowd) evict(dead int) func() []any {
-	return func() []any {
+func (c *crowd) evict(dead int) func(call *transport.Call) {
+	return func(call *transport.Call) {
 		c.fill()
-		args := []any{t0, fairKeep, "PUBLISH", "0"}
+		var places []codec.Place
 		for _, s := range c.all[:dead] {
-			args = append(args, s.owner, s.deadline)
+			places = append(places, codec.Place{Owner: s.owner, Deadline: strconv.FormatInt(s.deadline, 10)})
 		}
-		return args
+		c.lock.Evict(call, t0, fairKeep, places)
 	}
 }
 
@@ -110,25 +114,22 @@ func TestKeepingAQueueOfAThousandTakesLittleTimeOfTheServer(t *testing.T) {
 	for _, step := range []struct {
 		does   string
 		script *transport.Script
-		keys   int
-		args   func() []any
+		fill   func(call *transport.Call)
 	}{
-		{"a heartbeat of one that moves nobody", FairHeartbeat, 3, c.beat(c.all[:1], 0)},
-		{"a heartbeat of a thousand that moves nobody", FairHeartbeat, 3, c.beat(c.all, 0)},
-		{"a heartbeat of one that moves all", FairHeartbeat, 3, c.beat(c.all[:1], 30000)},
-		{"a heartbeat of a thousand that moves all", FairHeartbeat, 3, c.beat(c.all, 30000)},
-		{"an eviction of one that moves all", FairEvict, 4, c.evict(1)},
-		{"an eviction of 64 that moves all", FairEvict, 4, c.evict(64)},
+		{"a heartbeat of one that moves nobody", FairHeartbeat, c.beat(c.all[:1], 0)},
+		{"a heartbeat of a thousand that moves nobody", FairHeartbeat, c.beat(c.all, 0)},
+		{"a heartbeat of one that moves all", FairHeartbeat, c.beat(c.all[:1], 30000)},
+		{"a heartbeat of a thousand that moves all", FairHeartbeat, c.beat(c.all, 30000)},
+		{"an eviction of one that moves all", FairEvict, c.evict(1)},
+		{"an eviction of 64 that moves all", FairEvict, c.evict(64)},
 	} {
-		least, median := c.times(step.script, c.keys[:step.keys], step.args)
+		least, median := c.times(step.script, step.fill)
 		t.Logf("%v, at least %v: %s", median, least, step.does)
 		require.Less(t, least, 30*time.Millisecond, step.does)
 	}
 	c.do("DEL", c.keys[0])
 	c.fill()
-	least, median := c.times(FairNudge, []any{c.keys[0], c.keys[1], c.keys[3]}, func() []any {
-		return []any{c.all[0].owner, "PUBLISH", "0"}
-	})
+	least, median := c.times(FairNudge, func(call *transport.Call) { c.lock.Nudge(call, c.all[0].owner) })
 	t.Logf("%v, at least %v: a nudge", median, least)
 	require.Less(t, least, 30*time.Millisecond)
 	require.Equal(t, "1000", fmt.Sprint(c.do("LLEN", c.keys[1])))

@@ -1,7 +1,6 @@
 package luasrc
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
@@ -52,24 +51,21 @@ var keepOps = rapid.Custom(func(t *rapid.T) keepOp {
 
 // keepCalls are the steps that look after a queue, and what the model does for each.
 var keepCalls = map[string]struct {
-	script *transport.Script
-	keys   int // how many of args are keys
-	args   func(p *fairPlayer, c keepCall) []any
-	model  func(m *fairmodel.Lock, c keepCall) any
+	fill  func(l *Fair, call *transport.Call, c keepCall)
+	model func(m *fairmodel.Lock, c keepCall) any
 }{
-	"heartbeat": {FairHeartbeat, 3, func(p *fairPlayer, c keepCall) []any {
-		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), c.Now, c.keep, c.fair, c.window}
-		return append(args, beatArgs(c.mine, c.others)...)
+	"heartbeat": {func(l *Fair, call *transport.Call, c keepCall) {
+		fillBeat(l, call, c.Now, Beat{Keep: c.keep, FairWait: c.fair, Window: c.window}, c.mine, c.others)
 	}, modelHeartbeat},
-	"evict": {FairEvict, 4, func(p *fairPlayer, c keepCall) []any {
-		args := []any{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), c.Now, c.keep, "PUBLISH", "0"}
+	"evict": {func(l *Fair, call *transport.Call, c keepCall) {
+		var dead []codec.Place
 		for _, d := range c.dead {
-			args = append(args, d.owner, d.text)
+			dead = append(dead, codec.Place{Owner: d.owner, Deadline: d.text})
 		}
-		return args
+		l.Evict(call, c.Now, c.keep, dead)
 	}, modelEvict},
-	"nudge": {FairNudge, 3, func(p *fairPlayer, c keepCall) []any {
-		return []any{p.l, codec.QueueKey(p.l), codec.LockChannel(p.l), c.Owner, "PUBLISH", "0"}
+	"nudge": {func(l *Fair, call *transport.Call, c keepCall) {
+		l.Nudge(call, c.Owner)
 	}, modelNudge},
 }
 
@@ -77,12 +73,7 @@ var keepCalls = map[string]struct {
 func (p *fairPlayer) stepKeep(op fairOp) error {
 	c := p.resolveKeep(op)
 	does := keepCalls[op.Does]
-	all := does.args(p, c)
-	v := vector{script: does.script, args: all[does.keys:]}
-	for _, key := range all[:does.keys] {
-		v.keys = append(v.keys, fmt.Sprint(key))
-	}
-	reply, err := p.run(v)
+	reply, err := p.run(filled(op.Does, func(call *transport.Call) { does.fill(fairLock(p.l, "PUBLISH"), call, c) }))
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package luasrc
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // fairKeep is for how long heartbeats keep a place here.
@@ -34,24 +36,21 @@ type other struct {
 }
 
 func (f *telling) beatKnowing(now int64, others []other, window int, mine ...own) *telling {
-	args := append([]any{now, fairKeep, fairWait, window}, beatArgs(mine, others)...)
-	return f.fair("heartbeat", FairHeartbeat, 3, args...)
+	return f.fair("heartbeat", func(l *Fair, c *transport.Call) {
+		fillBeat(l, c, now, Beat{Keep: fairKeep, FairWait: fairWait, Window: window}, mine, others)
+	})
 }
 
-// beatArgs are the arguments about owners.
-func beatArgs(mine []own, others []other) []any {
-	args := []any{len(mine)}
+// fillBeat fills in a whole heartbeat.
+func fillBeat(l *Fair, c *transport.Call, now int64, b Beat, mine []own, others []other) {
+	b.Waiters = len(mine)
+	l.Heartbeat(c, now, b)
 	for _, o := range mine {
-		args = append(args, o.owner, o.wait)
+		AddWaiter(c, o.owner, o.wait)
 	}
 	for _, o := range others {
-		lives := 0
-		if o.lives {
-			lives = 1
-		}
-		args = append(args, o.owner, o.wait, lives)
+		AddOther(c, codec.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
 	}
-	return args
 }
 
 // finds checks the reply of a heartbeat: what the lock has left, who is in front,
@@ -91,14 +90,13 @@ func (f *telling) evict(now int64, dead ...seat) *telling {
 
 // evictAs is evict with deadlines as they are written.
 func (f *telling) evictAs(now int64, pairs ...string) *telling {
-	args := []any{now, fairKeep, f.publish, codec.MessageUnlock}
-	for _, text := range pairs {
-		args = append(args, text)
+	var dead []codec.Place
+	for pair := range slices.Chunk(pairs, 2) {
+		dead = append(dead, codec.Place{Owner: pair[0], Deadline: pair[1]})
 	}
-	return f.fair("eviction", FairEvict, 4, args...)
+	return f.fair("eviction", func(l *Fair, c *transport.Call) { l.Evict(c, now, fairKeep, dead) })
 }
 
 func (f *telling) nudge(owner string) *telling {
-	keys := []string{f.l, codec.QueueKey(f.l), codec.LockChannel(f.l)}
-	return f.step(call("nudge of "+owner, FairNudge, keys, owner, f.publish, codec.MessageUnlock))
+	return f.fair("nudge of "+owner, func(l *Fair, c *transport.Call) { l.Nudge(c, owner) })
 }

@@ -117,35 +117,34 @@ func (s *stage) playFair(ops []fairOp) error {
 
 // fairCalls are the steps that are scripts, and what the model does for each.
 var fairCalls = map[string]struct {
-	script *transport.Script
-	keys   int
-	args   func(c fairmodel.Call) []any
-	model  func(m *fairmodel.Lock, c fairmodel.Call) any
+	fill  func(l *Fair, call *transport.Call, c fairmodel.Call, latch string)
+	model func(m *fairmodel.Lock, c fairmodel.Call) any
 }{
-	"try": {FairTry, 3, func(c fairmodel.Call) []any {
-		return []any{c.Now, c.Owner, c.Wait, c.Lease}
+	"try": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+		l.Try(call, c.Now, c.Owner, c.Wait, c.Lease)
+		untold(call)
 	}, (*fairmodel.Lock).Try},
-	"acquire": {FairAcquire, 3, func(c fairmodel.Call) []any {
-		return []any{c.Now, c.Owner, c.Wait, c.Lease}
+	"acquire": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+		l.Acquire(call, c.Now, c.Owner, c.Wait, c.Lease)
+		untold(call)
 	}, (*fairmodel.Lock).Acquire},
-	"reenter": {FairReenter, 3, func(c fairmodel.Call) []any {
-		return []any{c.Now, c.Owner, c.Lease, c.Target}
+	"reenter": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+		l.Reenter(call, c.Now, c.Owner, c.Lease, c.Target)
 	}, (*fairmodel.Lock).Reenter},
-	"release": {FairRelease, 4, func(c fairmodel.Call) []any {
-		return []any{c.Now, c.Owner, c.Lease, c.Target, "PUBLISH", "0"}
+	"release": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+		l.Release(call, c.Now, c.Owner, c.Lease, c.Target)
 	}, (*fairmodel.Lock).Release},
-	"releaseShared": {FairReleaseShared, 5, func(c fairmodel.Call) []any {
-		return []any{c.Now, c.Owner, c.Lease, "PUBLISH", "0", 16000}
+	"releaseShared": {func(l *Fair, call *transport.Call, c fairmodel.Call, latch string) {
+		l.ReleaseShared(call, latch, c.Now, c.Owner, c.Lease)
 	}, (*fairmodel.Lock).ReleaseShared},
-	"force": {FairForceRelease, 4, func(c fairmodel.Call) []any {
-		return []any{c.Now, "PUBLISH", "0"}
+	"force": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+		l.ForceRelease(call, c.Now)
 	}, (*fairmodel.Lock).Force},
-	"giveUp": {FairGiveUp, 4, func(c fairmodel.Call) []any {
-		args := []any{c.Now, c.Owner, c.Wait, "PUBLISH", "0"}
-		for _, l := range c.More {
-			args = append(args, l.Owner, l.Wait)
+	"giveUp": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+		l.GiveUp(call, c.Now, c.Owner, c.Wait)
+		for _, more := range c.More {
+			l.GiveUp(call, c.Now, more.Owner, more.Wait)
 		}
-		return args
 	}, (*fairmodel.Lock).GiveUp},
 }
 
@@ -160,8 +159,9 @@ func (p *fairPlayer) step(op fairOp) error {
 		p.disturb(op, c)
 		return nil
 	}
-	keys := []string{p.l, codec.QueueKey(p.l), codec.TimeoutKey(p.l), codec.LockChannel(p.l), codec.LatchKey(p.l, c.Latch)}
-	reply, err := p.run(vector{script: does.script, keys: keys[:does.keys], args: does.args(c)})
+	reply, err := p.run(filled(op.Does, func(call *transport.Call) {
+		does.fill(fairLock(p.l, "PUBLISH"), call, c, codec.LatchKey(p.l, c.Latch))
+	}))
 	if err != nil {
 		return err
 	}

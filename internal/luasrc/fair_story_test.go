@@ -162,33 +162,44 @@ func (f *telling) heldBy(owner, count string) map[string]any {
 // fairLease is the lease of all calls here that do not say another.
 const fairLease = 30000
 
-func (f *telling) fair(does string, script *transport.Script, keys int, args ...any) *telling {
-	all := []string{f.l, codec.QueueKey(f.l), codec.TimeoutKey(f.l), codec.LockChannel(f.l), codec.LatchKey(f.l, requestID)}
-	return f.step(call(does, script, all[:keys], args...))
+// fairLock fills calls about a fair lock.
+func fairLock(l, publish string) *Fair {
+	return &Fair{
+		Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Channel: codec.LockChannel(l), Publish: publish,
+	}
 }
 
+func (f *telling) fair(does string, fill func(l *Fair, c *transport.Call)) *telling {
+	return f.step(filled(does, func(c *transport.Call) { fill(fairLock(f.l, f.publish), c) }))
+}
+
+// untold makes the refusal of a call say no more than a number.
+func untold(c *transport.Call) { c.Args = c.Args[:len(c.Args)-1] }
+
 func (f *telling) try(owner string, now, wait int64) *telling {
-	return f.fair("try by "+owner, FairTry, 3, now, owner, wait, fairLease)
+	return f.fair("try by "+owner, func(l *Fair, c *transport.Call) { l.Try(c, now, owner, wait, fairLease); untold(c) })
 }
 
 func (f *telling) acquire(owner string, now, wait int64) *telling {
-	return f.fair("acquire by "+owner, FairAcquire, 3, now, owner, wait, fairLease)
+	return f.fair("acquire by "+owner, func(l *Fair, c *transport.Call) { l.Acquire(c, now, owner, wait, fairLease); untold(c) })
 }
 
 func (f *telling) reenter(owner string, now, lease, target int64) *telling {
-	return f.fair("enter again by "+owner, FairReenter, 3, now, owner, lease, target)
+	return f.fair("enter again by "+owner, func(l *Fair, c *transport.Call) { l.Reenter(c, now, owner, lease, target) })
 }
 
 func (f *telling) release(owner string, now, target int64) *telling {
-	return f.fair("release by "+owner, FairRelease, 4, now, owner, fairLease, target, f.publish, codec.MessageUnlock)
+	return f.fair("release by "+owner, func(l *Fair, c *transport.Call) { l.Release(c, now, owner, fairLease, target) })
 }
 
 func (f *telling) releaseShared(owner string, now int64) *telling {
-	return f.fair("shared release by "+owner, FairReleaseShared, 5, now, owner, fairLease, f.publish, codec.MessageUnlock, 16000)
+	return f.fair("shared release by "+owner, func(l *Fair, c *transport.Call) {
+		l.ReleaseShared(c, codec.LatchKey(f.l, requestID), now, owner, fairLease)
+	})
 }
 
 func (f *telling) force(now int64) *telling {
-	return f.fair("force release", FairForceRelease, 4, now, f.publish, codec.MessageUnlock)
+	return f.fair("force release", func(l *Fair, c *transport.Call) { l.ForceRelease(c, now) })
 }
 
 // leaver is one of those who give up, with its wait.
@@ -198,11 +209,12 @@ type leaver struct {
 }
 
 func (f *telling) giveUp(owner string, now, wait int64, more ...leaver) *telling {
-	args := []any{now, owner, wait, f.publish, codec.MessageUnlock}
-	for _, l := range more {
-		args = append(args, l.owner, l.wait)
-	}
-	return f.fair("give up by "+owner, FairGiveUp, 4, args...)
+	return f.fair("give up by "+owner, func(l *Fair, c *transport.Call) {
+		l.GiveUp(c, now, owner, wait)
+		for _, other := range more {
+			l.GiveUp(c, now, other.owner, other.wait)
+		}
+	})
 }
 
 func TestFairScriptsDoWhatTheVectorsSay(t *testing.T) {

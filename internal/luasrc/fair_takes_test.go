@@ -1,6 +1,9 @@
 package luasrc
 
-import "github.com/redlatch/redlatch/codec"
+import (
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
 
 // fairTakes are the stories of taking the lock and of entering it again.
 var fairTakes = []fairStory{
@@ -156,9 +159,9 @@ func enterAgain(f *telling) {
 }
 
 func leaseOfNothing(f *telling) {
-	f.fair("try without a lease", FairTry, 3, t0, ownerA1, fairWait, 0).gives(nil)
+	f.fair("try without a lease", func(l *Fair, c *transport.Call) { l.Try(c, t0, ownerA1, fairWait, 0) }).gives(nil)
 	f.leaves()
-	f.fair("acquire without a lease", FairAcquire, 3, t0, ownerA1, fairWait, 0).gives(nil)
+	f.fair("acquire without a lease", func(l *Fair, c *transport.Call) { l.Acquire(c, t0, ownerA1, fairWait, 0) }).gives(nil)
 	f.leaves()
 }
 

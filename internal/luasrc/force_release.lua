@@ -7,8 +7,9 @@
 -- Replies:  1 when there was a holder, 0 when the lock was free
 -- Effects:  the lock is deleted
 -- Messages: the message on the channel, when there was a holder
-if redis.call('DEL', KEYS[1]) == 0 then
+local lock, channel, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+if redis.call('DEL', lock) == 0 then
     return 0
 end
-redis.call(ARGV[1], KEYS[2], ARGV[2])
+redis.call(publish, channel, message)
 return 1

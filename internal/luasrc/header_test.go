@@ -38,7 +38,7 @@ var all = map[string]*transport.Script{
 }
 
 var (
-	documented = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^\]]+\])\s+\S`)
+	documented = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^\]]+\])\s+(\S.*)`)
 	section    = regexp.MustCompile(`^-- (Replies|Effects|Messages|Uses):\s+\S`)
 	used       = regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`)
 	number     = regexp.MustCompile(`^\d+$`)
@@ -48,6 +48,7 @@ var (
 // contract splits a script into what its header says and its code.
 type contract struct {
 	params   []string // KEYS[1], ARGV[1..2n] …
+	meanings []string // what is said of each
 	sections []string
 	body     string
 }
@@ -57,7 +58,7 @@ func readContract(text string) contract {
 	lines := strings.SplitAfter(text, "\n")
 	for len(lines) > 0 && strings.HasPrefix(lines[0], "--") {
 		if m := documented.FindStringSubmatch(lines[0]); m != nil {
-			c.params = append(c.params, m[1])
+			c.params, c.meanings = append(c.params, m[1]), append(c.meanings, m[2])
 		}
 		if m := section.FindStringSubmatch(lines[0]); m != nil {
 			c.sections = append(c.sections, m[1])
@@ -128,6 +129,52 @@ func keysBeforeArgs(a, b string) int {
 		return -strings.Compare(a, b) // K comes after A
 	}
 	return strings.Compare(a, b)
+}
+
+// order is the order of KEYS and of ARGV in all scripts, by the words with which their
+// descriptions begin. Each script has those that it needs.
+var order = map[string][]string{
+	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the lock's channel", "the latch"},
+	"ARGV": {
+		"now", "owner", "heir", "wait", "lease", "target", // of the acquisition
+		"keep", "fair wait", "window", "n:", "how many", "subcommand", "the first place", "the last place", // of one script
+		"command to publish", "message", "the latch's time to live", "given",
+		"n pairs", "more owners", "for each lock", // lists
+	},
+}
+
+// outOfOrder returns the first parameter that stands behind a later one, or that the
+// order does not have.
+func (c contract) outOfOrder() string {
+	last := map[string]int{}
+	for i, param := range c.params {
+		array, _, _ := strings.Cut(param, "[")
+		place, length := -1, 0
+		for j, words := range order[array] {
+			if strings.HasPrefix(c.meanings[i], words) && len(words) > length {
+				place, length = j, len(words)
+			}
+		}
+		if place < last[array] {
+			return param + " " + c.meanings[i]
+		}
+		last[array] = place
+	}
+	return ""
+}
+
+func TestScriptsHaveTheirParametersInOneOrder(t *testing.T) {
+	t.Parallel()
+	for file := range all {
+		require.Empty(t, readContract(source(t, file)).outOfOrder(), file)
+	}
+	for name, header := range map[string]string{
+		"keys":    "-- KEYS[1] the lock\n-- KEYS[2] the latch\n-- KEYS[3] the queue\n",
+		"argv":    "-- ARGV[1] lease\n-- ARGV[2] owner\n",
+		"unknown": "-- ARGV[1] owner\n-- ARGV[2] colour\n",
+	} {
+		require.NotEmpty(t, readContract(header).outOfOrder(), name)
+	}
 }
 
 // A check of the check: headers and code that differ must be noticed.

@@ -75,29 +75,29 @@ type mutation struct {
 }
 
 var mutations = []mutation{
-	{Acquire, "    redis.call('PEXPIRE', lock, ARGV[1])\n", ""},
+	{Acquire, "    redis.call('PEXPIRE', lock, lease)\n", ""},
 	{Acquire, "redis.call('HINCRBY', lock, owner, 1)", "redis.call('HSET', lock, owner, 1)"},
 	{Acquire, "HINCRBY', lock, owner, 1", "HINCRBY', lock, owner, 2"},
 	{Acquire, " or redis.call('HEXISTS', lock, owner) == 1", ""},
 	{Acquire, "redis.call('EXISTS', lock) == 0 or ", ""},
 	{Acquire, "return nil", "return 0"},
 	{Acquire, "'PTTL'", "'TTL'"},
-	{Release, "ARGV[4], KEYS[2]", "ARGV[4], KEYS[1]"},
-	{Release, "KEYS[2], ARGV[5]", "KEYS[2], '1'"},
-	{Release, "redis.call(ARGV[4], KEYS[2], ARGV[5])\n", ""},
-	{Release, "redis.call('DEL', lock)\nredis.call(ARGV[4], KEYS[2], ARGV[5])\n", "redis.call(ARGV[4], KEYS[2], ARGV[5])\nredis.call('DEL', lock)\n"},
+	{Release, "publish, channel, message)", "publish, lock, message)"},
+	{Release, "publish, channel, message)", "publish, channel, '1')"},
+	{Release, "redis.call(publish, channel, message)\n", ""},
+	{Release, "redis.call('DEL', lock)\nredis.call(publish, channel, message)\n", "redis.call(publish, channel, message)\nredis.call('DEL', lock)\n"},
 	{Release, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
-	{Release, "        redis.call('PEXPIRE', lock, ARGV[3])\n", ""},
-	{Release, "    if tonumber(count) > target then", "    if count ~= ARGV[2] then"},
-	{Release, "tonumber(count) > target", "count > ARGV[2]"},
+	{Release, "        redis.call('PEXPIRE', lock, lease)\n", ""},
+	{Release, "    if tonumber(count) > tonumber(target) then", "    if count ~= target then"},
+	{Release, "tonumber(count) > tonumber(target)", "count > target"},
 	{Release, "    return nil", "    return 0"},
 	{Release, "if not count then\n    return nil\nend\n", ""},
 	{Release, "    return 0", "    return 1"},
 	{Release, "redis.call('HGET', lock, owner)", "redis.call('HEXISTS', lock, owner) == 1 and redis.call('HGET', lock, owner)"},
 	{ForceRelease, "return 1", "return 0"},
 	{ForceRelease, "    return 0\n", ""},
-	{ForceRelease, "ARGV[1], KEYS[2]", "ARGV[1], KEYS[1]"},
-	{ForceRelease, "redis.call(ARGV[1], KEYS[2], ARGV[2])\n", ""},
+	{ForceRelease, "redis.call(publish, channel", "redis.call(publish, lock"},
+	{ForceRelease, "redis.call(publish, channel, message)\n", ""},
 	{Renew, "            redis.call('PEXPIRE', KEYS[i], lease)\n", ""},
 	{Renew, "if redis.call('PTTL', KEYS[i]) < tonumber(lease) then", "if true then"},
 	{Renew, "redis.call('PEXPIRE', KEYS[i], lease)", "redis.call('PEXPIRE', KEYS[i], ARGV[2])"},
@@ -122,20 +122,20 @@ var mutations = []mutation{
 	{Replicate, "return 1", "return count"},
 	{Pass, "    return 0\n", "    redis.call('DEL', lock)\n"},
 	{Pass, "    return 0\n", "    return nil\n"},
-	{Pass, "if redis.call('HEXISTS', lock, ARGV[3]) == 0 then", "if redis.call('EXISTS', lock) == 0 then"},
+	{Pass, "if redis.call('HEXISTS', lock, owner) == 0 then", "if redis.call('EXISTS', lock) == 0 then"},
 	{Pass, "redis.call('DEL', lock)\n", ""},
-	{Pass, "redis.call('DEL', lock)\nredis.call('HINCRBY', lock, heir, 1)\n", "redis.call('HDEL', lock, ARGV[3])\n"},
-	{Pass, "redis.call('PEXPIRE', lock, ARGV[1])\n", ""},
+	{Pass, "redis.call('DEL', lock)\nredis.call('HINCRBY', lock, heir, 1)\n", "redis.call('HDEL', lock, owner)\n"},
+	{Pass, "redis.call('PEXPIRE', lock, lease)\n", ""},
 	{Pass, "return nil", "return 1"},
 	{ReleaseShared, "if before then\n    return tonumber(before)\nend\n", ""},
 	{ReleaseShared, "return tonumber(before)", "return before"},
-	{ReleaseShared, "redis.call('SET', latch, free, 'PX', ARGV[5])\n", ""},
-	{ReleaseShared, "'PX', ARGV[5]", "'PX', ARGV[2]"},
-	{ReleaseShared, ", 'PX', ARGV[5]", ""},
-	{ReleaseShared, "    redis.call('PEXPIRE', lock, ARGV[2])\n", ""},
-	{ReleaseShared, "    redis.call('PEXPIRE', lock, ARGV[2])\n", "    redis.call('PEXPIRE', lock, ARGV[5])\n"},
+	{ReleaseShared, "redis.call('SET', latch, free, 'PX', ttl)\n", ""},
+	{ReleaseShared, "'PX', ttl", "'PX', lease"},
+	{ReleaseShared, ", 'PX', ttl", ""},
+	{ReleaseShared, "    redis.call('PEXPIRE', lock, lease)\n", ""},
+	{ReleaseShared, "    redis.call('PEXPIRE', lock, lease)\n", "    redis.call('PEXPIRE', lock, ttl)\n"},
 	{ReleaseShared, "lock, owner, -1) > 0", "lock, owner, -1) > 1"},
-	{ReleaseShared, "ARGV[4], KEYS[2]", "ARGV[4], KEYS[1]"},
+	{ReleaseShared, "redis.call(publish, channel", "redis.call(publish, lock"},
 	{ReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
 	{ReleaseShared, "    free = 1\n", ""},
 }
@@ -147,14 +147,14 @@ func TestAServerWithoutMemoryRefusesToPassALockOnAndKeepsIt(t *testing.T) {
 	s.Do(t, "HSET", "lock", ownerA, "1")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	conn := s.Dial(t)
-	_, err := conn.Do("EVAL", Pass.Text(), 1, "lock", 30000, ownerB, ownerA)
+	_, err := conn.Do("EVAL", Pass.Text(), 1, "lock", ownerA, ownerB, 30000)
 	require.ErrorContains(t, err, "OOM")
 	counts, err := redis.StringMap(conn.Do("HGETALL", "lock"))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{ownerA: "1"}, counts)
 	_, err = conn.Do("CONFIG", "SET", "maxmemory", "0")
 	require.NoError(t, err)
-	reply, err := conn.Do("EVAL", Pass.Text(), 1, "lock", 30000, ownerB, ownerA)
+	reply, err := conn.Do("EVAL", Pass.Text(), 1, "lock", ownerA, ownerB, 30000)
 	require.NoError(t, err, "a check of the check")
 	require.Nil(t, reply)
 }

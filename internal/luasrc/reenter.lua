@@ -2,8 +2,8 @@
 -- alone uses it says where to arrive, and so may run more than once.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- ARGV[1]   lease, milliseconds
--- ARGV[2]   owner
+-- ARGV[1]   owner
+-- ARGV[2]   lease, milliseconds
 -- ARGV[3]   target: the count to arrive at; 0: one more than there is
 -- Replies:  nil when the owner does not hold the lock; 1 when it does
 -- Effects:  the count becomes the target if it was below it, or is one higher, and
@@ -11,4 +11,4 @@
 --           not hold is left as it is, free or not
 -- Messages: none
 -- Uses:     reenter
-return reenter(KEYS[1], ARGV[2], ARGV[1], tonumber(ARGV[3]))
+return reenter(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]))

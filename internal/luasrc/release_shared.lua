@@ -5,10 +5,10 @@
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the lock's channel
 -- KEYS[3]   the latch of this release
--- ARGV[1]   message
+-- ARGV[1]   owner
 -- ARGV[2]   lease for what remains, milliseconds
--- ARGV[3]   owner
--- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
+-- ARGV[3]   command to publish with: PUBLISH or SPUBLISH
+-- ARGV[4]   message
 -- ARGV[5]   the latch's time to live, milliseconds
 -- Replies:  nil when the owner does not hold the lock; 1 when it is free now;
 --           0 when the owner holds it still; the latch's value when it is there
@@ -16,7 +16,8 @@
 --           the lease becomes the time to live, or, with the last count, the
 --           lock is deleted; the reply becomes the latch
 -- Messages: the message on the channel, when the lock became free
-local lock, latch, owner = KEYS[1], KEYS[3], ARGV[3]
+local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
+local owner, lease, publish, message, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('GET', latch)
 if before then
     return tonumber(before)
@@ -26,11 +27,11 @@ if redis.call('HEXISTS', lock, owner) == 0 then
 end
 local free = 0
 if redis.call('HINCRBY', lock, owner, -1) > 0 then
-    redis.call('PEXPIRE', lock, ARGV[2])
+    redis.call('PEXPIRE', lock, lease)
 else
     redis.call('DEL', lock)
-    redis.call(ARGV[4], KEYS[2], ARGV[1])
+    redis.call(publish, channel, message)
     free = 1
 end
-redis.call('SET', latch, free, 'PX', ARGV[5])
+redis.call('SET', latch, free, 'PX', ttl)
 return free

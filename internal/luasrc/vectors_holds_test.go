@@ -1,6 +1,9 @@
 package luasrc
 
-import "github.com/redlatch/redlatch/codec"
+import (
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
 
 const (
 	raises       = "HGET HSET PTTL"
@@ -42,7 +45,9 @@ func reenterRefused(l string) []vector {
 }
 
 func replication(l string) []vector {
-	replicate := func(owner string) vector { return call("replicate for "+owner, Replicate, []string{l}, owner) }
+	replicate := func(owner string) vector {
+		return filled("replicate for "+owner, func(c *transport.Call) { FillReplicate(c, l, owner) })
+	}
 	const rewrites = "HGET HSET"
 	return []vector{
 		replicate(ownerA).gives(nil, onlyLooks, nothing),
@@ -57,8 +62,8 @@ func replication(l string) []vector {
 }
 
 func passedOn(l string) []vector {
-	pass := func(from, heir string, lease int) vector {
-		return call("pass from "+from+" to "+heir, Pass, []string{l}, lease, heir, from)
+	pass := func(from, heir string, lease int64) vector {
+		return plainCall("pass from "+from+" to "+heir, l, func(p *Plain, c *transport.Call) { p.Pass(c, from, heir, lease) })
 	}
 	const passes, hasNot = "HEXISTS HINCRBY DEL HINCRBY PEXPIRE", "HEXISTS"
 	return []vector{
@@ -78,11 +83,7 @@ func passedOn(l string) []vector {
 }
 
 func refusalWithHolder(l string) []vector {
-	tell := func(owner string) vector {
-		v := acquire(l, owner, 30000)
-		v.args = append(v.args, "1")
-		return v
-	}
+	tell := func(owner string) vector { return acquireTold(l, owner, 30000) }
 	return []vector{
 		tell(ownerA).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 		tell(ownerA).gives(nil, enters, lock(l, 30000, ownerA, "2")),
@@ -93,7 +94,9 @@ func refusalWithHolder(l string) []vector {
 }
 
 func inspection(l string) []vector {
-	inspect := func() vector { return call("inspect", Inspect, []string{l}) }
+	inspect := func() vector {
+		return plainCall("inspect", l, func(p *Plain, c *transport.Call) { p.Inspect(c) })
+	}
 	const looks = "PTTL HGETALL"
 	return []vector{
 		inspect().gives([]any{int64(-2), []any{}}, looks, nothing),
@@ -129,13 +132,13 @@ func sharedReleaseRefused(l string) []vector {
 }
 
 func reenter(l, owner string, lease, target int64) vector {
-	return call("enter again by "+owner, Reenter, []string{l}, lease, owner, target)
+	return plainCall("enter again by "+owner, l, func(p *Plain, c *transport.Call) { p.Reenter(c, owner, lease, target) })
 }
 
 func releaseShared(l, owner string) vector {
-	return call("shared release by "+owner, ReleaseShared,
-		[]string{l, codec.LockChannel(l), codec.LatchKey(l, requestID)},
-		codec.MessageUnlock, int64(30000), owner, "PUBLISH", int64(16000))
+	return plainCall("shared release by "+owner, l, func(p *Plain, c *transport.Call) {
+		p.ReleaseShared(c, codec.LatchKey(l, requestID), owner, int64(30000))
+	})
 }
 
 // latched is a state of one latch.

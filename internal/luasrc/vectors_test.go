@@ -1,6 +1,8 @@
 package luasrc
 
 import (
+	"slices"
+
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -174,12 +176,10 @@ func bracedNames(l string) []vector {
 
 // shardPublish expects no message: the listener is no shard subscriber.
 func shardPublish(l string) []vector {
-	released := release(l, ownerA, 0, 30000)
-	released.args[3] = "SPUBLISH"
-	forced := force(l)
-	forced.args[0] = "SPUBLISH"
-	shared := releaseShared(l, ownerA)
-	shared.args[3] = "SPUBLISH"
+	released, forced, shared := release(l, ownerA, 0, 30000), force(l), releaseShared(l, ownerA)
+	for _, v := range []vector{released, forced, shared} {
+		v.args[slices.Index(v.args, any("PUBLISH"))] = "SPUBLISH"
+	}
 	return []vector{
 		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 		released.gives(int64(1), shardFrees, nothing),
@@ -191,16 +191,22 @@ func shardPublish(l string) []vector {
 }
 
 func acquire(l, owner string, lease int64) vector {
-	return call("acquire by "+owner, Acquire, []string{l}, lease, owner)
+	v := acquireTold(l, owner, lease)
+	v.args = v.args[:len(v.args)-1]
+	return v
+}
+
+// acquireTold is acquire whose refusal names the holder.
+func acquireTold(l, owner string, lease int64) vector {
+	return plainCall("acquire by "+owner, l, func(p *Plain, c *transport.Call) { p.Acquire(c, owner, lease) })
 }
 
 func release(l, owner string, target, lease int64) vector {
-	return call("release by "+owner, Release, []string{l, codec.LockChannel(l)},
-		owner, target, lease, "PUBLISH", codec.MessageUnlock)
+	return plainCall("release by "+owner, l, func(p *Plain, c *transport.Call) { p.Release(c, owner, lease, target) })
 }
 
 func force(l string) vector {
-	return call("force release", ForceRelease, []string{l, codec.LockChannel(l)}, "PUBLISH", codec.MessageUnlock)
+	return plainCall("force release", l, func(p *Plain, c *transport.Call) { p.ForceRelease(c) })
 }
 
 // lease is what a renewal asks for one lock.
@@ -210,16 +216,28 @@ type lease struct {
 }
 
 func renew(leases ...lease) vector {
-	v := call("renew", Renew, nil)
-	for _, l := range leases {
-		v.keys = append(v.keys, l.lock)
-		v.args = append(v.args, l.owner, l.millis)
-	}
-	return v
+	return filled("renew", func(c *transport.Call) {
+		FillRenew(c, len(leases), func(i int) (key, owner, ttl any) {
+			return leases[i].lock, leases[i].owner, leases[i].millis
+		})
+	})
 }
 
-func call(does string, script *transport.Script, keys []string, args ...any) vector {
-	return vector{does: does, script: script, keys: keys, args: args}
+// plainCall is a call about a plain lock.
+func plainCall(does, l string, fill func(p *Plain, c *transport.Call)) vector {
+	p := Plain{Key: l, Channel: codec.LockChannel(l), Publish: "PUBLISH"}
+	return filled(does, func(c *transport.Call) { fill(&p, c) })
+}
+
+// filled is a call that fill fills in.
+func filled(does string, fill func(c *transport.Call)) vector {
+	var c transport.Call
+	fill(&c)
+	v := vector{does: does, script: c.Script, args: c.Args[c.NumKeys:]}
+	for i := range c.NumKeys {
+		v.keys = append(v.keys, c.Key(i))
+	}
+	return v
 }
 
 func command(name string, args ...any) vector {

@@ -20,12 +20,6 @@ type Acquisition struct {
 	Wait any
 }
 
-// Tell asks, as one argument more, that a refusal says who holds the lock.
-var Tell any = "1"
-
-// LatchMillis is how long a latch may live: the least of what Redisson's does.
-var LatchMillis any = int64(16_000)
-
 // Protocol answers for one lock. All methods are safe for concurrent use, and pure
 // but for the time of day, which some kinds send. Each fills a reset call.
 type Protocol interface {

@@ -294,7 +294,7 @@ type recording struct {
 // Start is part of transport.Transport.
 func (r *recording) Start(c *transport.Call, done transport.Done) {
 	if c.Name() == "release" {
-		r.targets = append(r.targets, c.Args[3])
+		r.targets = append(r.targets, c.Args[4])
 	}
 	r.fake.Start(c, done)
 }

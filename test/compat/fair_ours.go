@@ -2,7 +2,6 @@ package compat
 
 import (
 	"context"
-	"strconv"
 	"testing"
 	"time"
 
@@ -53,13 +52,13 @@ func (u *fairUs) sent(ours oracle.Ours, op *oracle.Operation, target int64) {
 }
 
 // part checks the script that gives one hold of two back, with a lease of its own
-// choice at a place of its arguments.
+// choice.
 func (u *fairUs) part(ours oracle.Ours, lease time.Duration) {
 	u.t.Helper()
 	call := u.o.script(u.t, u.step.Names[0])
 	u.step.Op, u.step.Target = oracle.FairFree, 1
 	var err error
-	u.step.Lease, err = strconv.ParseInt(call.Argv[2], 10, 64)
+	u.step.Lease, err = ours.Lease(call, u.step)
 	require.NoError(u.t, err)
 	require.InDelta(u.t, lease.Milliseconds(), u.step.Lease, 5000, "what is left of the longest hold's")
 	require.NoError(u.t, ours.Identify(call, u.step))

@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -66,7 +65,7 @@ func (u *us) ownOwner() {
 	require.NoError(u.t, outer.Unlock())
 	call := u.o.script(u.t, u.step.Names[0])
 	u.step.Op, u.step.Target = oracle.Free, 1
-	u.step.Lease, err = strconv.ParseInt(call.Argv[2], 10, 64)
+	u.step.Lease, err = oracle.Ours{}.Lease(call, u.step)
 	require.NoError(u.t, err)
 	require.InDelta(u.t, 55000, u.step.Lease, 5000, "what is left of the inner hold's minute")
 	require.NoError(u.t, oracle.Ours{}.Identify(call, u.step))
@@ -95,7 +94,7 @@ func (u *us) traveller() {
 	require.NoError(u.t, inner.Unlock())
 	call := u.o.script(u.t, u.step.Names[0])
 	u.step.Op, u.step.Target = oracle.Free, 1
-	u.step.Lease, err = strconv.ParseInt(call.Argv[1], 10, 64)
+	u.step.Lease, err = shared.Lease(call, u.step)
 	require.NoError(u.t, err)
 	require.InDelta(u.t, 5000, u.step.Lease, 5000, "what is left of the first hold's")
 	require.NoError(u.t, shared.Identify(call, u.step))

@@ -14,7 +14,7 @@
 //	mutant acquire sets no lease
 //	file   internal/luasrc/acquire.lua
 //	red    internal/luasrc TestScriptsDoWhatTheVectorsSay
-//	-    redis.call('PEXPIRE', lock, ARGV[1])
+//	-    redis.call('PEXPIRE', lock, lease)
 //
 // Lines that begin with a minus go, those with a plus come, and those with a
 // blank stay: they are there to say which place is meant. What goes and stays

@@ -8,7 +8,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // The limits send Redlatch's two scripts with nothing around them: no loss of a
@@ -90,15 +92,19 @@ func (l *rawLocker) Close() error {
 
 // AcquireArgs returns the arguments of the EVALSHA that takes the lock called name.
 func AcquireArgs(name, owner string) []any {
-	return []any{luasrc.Acquire.SHA(), 1, name, 30000, owner}
+	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Acquire(c, owner, 30000) })
 }
 
 // ReleaseArgs returns the arguments of the EVALSHA that frees it.
 func ReleaseArgs(name, owner string) []any {
-	return []any{
-		luasrc.Release.SHA(), 2, name, "redisson_lock__channel:{" + name + "}",
-		owner, 0, 30000, "PUBLISH", "0",
-	}
+	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Release(c, owner, 30000, 0) })
+}
+
+// evalSHA returns the arguments of the EVALSHA of a call for the lock called name.
+func evalSHA(name string, fill func(l *luasrc.Plain, c *transport.Call)) []any {
+	var c transport.Call
+	fill(&luasrc.Plain{Key: name, Channel: codec.LockChannel(name), Publish: "PUBLISH"}, &c)
+	return append([]any{c.Script.SHA(), c.NumKeys}, c.Args...)
 }
 
 // rawKey is its own Held: nothing is allocated for it.

@@ -23,7 +23,7 @@ var FairTry = &Operation{
 	Theirs: func(_ Release, s Step) []Args {
 		return []Args{{lockAndQueue(s), []string{decimal(s.Lease), s.Owner, clockNow, decimal(s.Wait)}}}
 	},
-	Ours: fairEntry(luasrc.FairTry),
+	Ours: fairEntry((*luasrc.Fair).Try),
 }
 
 // FairAcquire takes a fair lock, enters it again, or queues its owner.
@@ -33,7 +33,7 @@ var FairAcquire = &Operation{
 	Theirs: func(_ Release, s Step) []Args {
 		return []Args{{lockAndQueue(s), []string{decimal(s.Lease), s.Owner, decimal(s.Wait), clockNow}}}
 	},
-	Ours:  fairEntry(luasrc.FairAcquire),
+	Ours:  fairEntry((*luasrc.Fair).Acquire),
 	Check: checkScore,
 }
 
@@ -51,16 +51,13 @@ var FairFree = &Operation{
 		return []Args{a}
 	},
 	Ours: func(s Step, shared bool) Call {
-		if shared {
-			return Call{
-				luasrc.FairReleaseShared, append(lockQueueAndChannel(s), s.latch()),
-				[]any{s.clock(), s.Owner, s.Lease, "PUBLISH", codec.MessageUnlock, latchFor},
+		return s.fair(func(l *luasrc.Fair, c *transport.Call) {
+			if shared {
+				l.ReleaseShared(c, s.latch(), s.clock(), s.Owner, s.Lease)
+				return
 			}
-		}
-		return Call{
-			luasrc.FairRelease, lockQueueAndChannel(s),
-			[]any{s.clock(), s.Owner, s.Lease, s.Target, "PUBLISH", codec.MessageUnlock},
-		}
+			l.Release(c, s.clock(), s.Owner, s.Lease, s.Target)
+		})
 	},
 }
 
@@ -75,7 +72,7 @@ var FairForce = &Operation{
 		return []Args{a}
 	},
 	Ours: func(s Step, _ bool) Call {
-		return Call{luasrc.FairForceRelease, lockQueueAndChannel(s), []any{s.clock(), "PUBLISH", codec.MessageUnlock}}
+		return s.fair(func(l *luasrc.Fair, c *transport.Call) { l.ForceRelease(c, s.clock()) })
 	},
 }
 
@@ -87,25 +84,34 @@ var FairGiveUp = &Operation{
 		return []Args{{lockAndQueue(s)[1:], []string{s.Owner, decimal(s.Wait)}}}
 	},
 	Ours: func(s Step, _ bool) Call {
-		return Call{
-			luasrc.FairGiveUp, lockQueueAndChannel(s),
-			[]any{s.clock(), s.Owner, s.Wait, "PUBLISH", codec.MessageUnlock},
-		}
+		return s.fair(func(l *luasrc.Fair, c *transport.Call) { l.GiveUp(c, s.clock(), s.Owner, s.Wait) })
 	},
 }
 
-// fairEntry is our call that takes a fair lock, by a script, or enters it again.
-func fairEntry(script *transport.Script) func(s Step, shared bool) Call {
+// fairEntry is our call that takes a fair lock, as given, or enters it again.
+func fairEntry(take func(l *luasrc.Fair, c *transport.Call, now, owner, wait, lease any)) func(s Step, shared bool) Call {
 	return func(s Step, shared bool) Call {
-		target := s.Target
-		switch {
-		case target == 0:
-			return Call{script, lockAndQueue(s), []any{s.clock(), s.Owner, s.Wait, s.Lease, "1"}}
-		case shared: // nobody knows the count
-			target = 0
-		}
-		return Call{luasrc.FairReenter, lockAndQueue(s), []any{s.clock(), s.Owner, s.Lease, target}}
+		return s.fair(func(l *luasrc.Fair, c *transport.Call) {
+			switch {
+			case s.Target == 0:
+				take(l, c, s.clock(), s.Owner, s.Wait, s.Lease)
+			case shared: // nobody knows the count
+				l.Reenter(c, s.clock(), s.Owner, s.Lease, 0)
+			default:
+				l.Reenter(c, s.clock(), s.Owner, s.Lease, s.Target)
+			}
+		})
 	}
+}
+
+// fair is a call of ours about the step's fair lock.
+func (s Step) fair(fill func(l *luasrc.Fair, c *transport.Call)) Call {
+	name := s.Names[0]
+	l := luasrc.Fair{
+		Key: name, Queue: codec.QueueKey(name), Timeouts: codec.TimeoutKey(name), Channel: codec.LockChannel(name),
+		Publish: "PUBLISH",
+	}
+	return filled(func(c *transport.Call) { fill(&l, c) })
 }
 
 func lockAndQueue(s Step) []string {

@@ -63,6 +63,17 @@ type Call struct {
 	Argv []any
 }
 
+// filled returns the call that fill fills in.
+func filled(fill func(c *transport.Call)) Call {
+	var c transport.Call
+	fill(&c)
+	call := Call{Script: c.Script, Argv: c.Args[c.NumKeys:]}
+	for i := range c.NumKeys {
+		call.Keys = append(call.Keys, c.Key(i))
+	}
+	return call
+}
+
 // Step is one operation, as both sides are to do it. What an operation has no use
 // for is zero.
 type Step struct {

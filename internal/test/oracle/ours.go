@@ -3,6 +3,8 @@ package oracle
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/transport"
@@ -40,6 +42,16 @@ func (o Ours) request(s Step) request {
 		text = call.Script.Text()
 	}
 	return request{text, call.Keys, call.Argv}
+}
+
+// Lease returns the lease in a call of ours that is the step but for the lease.
+func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
+	s.Lease = -1 // no other argument is
+	i := slices.Index(o.request(s).argv, any(s.Lease))
+	if i < 0 || i >= len(call.Argv) {
+		return 0, fmt.Errorf("oracle: %s: no lease in %q", s, call.Argv)
+	}
+	return strconv.ParseInt(call.Argv[i], 10, 64)
 }
 
 // Identify checks that a call of ours is the step. The id of a latch is the call's

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Plain is the plain, reentrant lock.
@@ -23,13 +24,16 @@ var Acquire = &Operation{
 		return []Args{{s.Names, []string{decimal(s.Lease), s.Owner}}}
 	},
 	Ours: func(s Step, shared bool) Call {
-		switch {
-		case s.Target == 0:
-			return Call{luasrc.Acquire, s.Names, []any{s.Lease, s.Owner, "1"}}
-		case shared: // nobody knows the count
-			return Call{luasrc.Reenter, s.Names, []any{s.Lease, s.Owner, 0}}
-		}
-		return Call{luasrc.Reenter, s.Names, []any{s.Lease, s.Owner, s.Target}}
+		return s.plain(func(l *luasrc.Plain, c *transport.Call) {
+			switch {
+			case s.Target == 0:
+				l.Acquire(c, s.Owner, s.Lease)
+			case shared: // nobody knows the count
+				l.Reenter(c, s.Owner, s.Lease, 0)
+			default:
+				l.Reenter(c, s.Owner, s.Lease, s.Target)
+			}
+		})
 	},
 }
 
@@ -47,16 +51,13 @@ var Free = &Operation{
 		return []Args{a}
 	},
 	Ours: func(s Step, shared bool) Call {
-		if shared {
-			return Call{
-				luasrc.ReleaseShared, append(lockAndChannel(s), s.latch()),
-				[]any{codec.MessageUnlock, s.Lease, s.Owner, "PUBLISH", latchFor},
+		return s.plain(func(l *luasrc.Plain, c *transport.Call) {
+			if shared {
+				l.ReleaseShared(c, s.latch(), s.Owner, s.Lease)
+				return
 			}
-		}
-		return Call{
-			luasrc.Release, lockAndChannel(s),
-			[]any{s.Owner, s.Target, s.Lease, "PUBLISH", codec.MessageUnlock},
-		}
+			l.Release(c, s.Owner, s.Lease, s.Target)
+		})
 	},
 }
 
@@ -71,7 +72,7 @@ var Force = &Operation{
 		return []Args{a}
 	},
 	Ours: func(s Step, _ bool) Call {
-		return Call{luasrc.ForceRelease, lockAndChannel(s), []any{"PUBLISH", codec.MessageUnlock}}
+		return s.plain(func(l *luasrc.Plain, c *transport.Call) { l.ForceRelease(c) })
 	},
 }
 
@@ -92,12 +93,17 @@ var Renew = &Operation{
 		return each
 	},
 	Ours: func(s Step, _ bool) Call {
-		call := Call{Script: luasrc.Renew, Keys: s.Names}
-		for range s.Names {
-			call.Argv = append(call.Argv, s.Owner, s.Lease)
-		}
-		return call
+		return filled(func(c *transport.Call) {
+			luasrc.FillRenew(c, len(s.Names), func(i int) (key, owner, lease any) { return s.Names[i], s.Owner, s.Lease })
+		})
 	},
+}
+
+// plain is a call of ours about the step's plain lock.
+func (s Step) plain(fill func(l *luasrc.Plain, c *transport.Call)) Call {
+	name := s.Names[0]
+	l := luasrc.Plain{Key: name, Channel: codec.LockChannel(name), Publish: "PUBLISH"}
+	return filled(func(c *transport.Call) { fill(&l, c) })
 }
 
 func lockAndChannel(s Step) []string {

@@ -1,0 +1,124 @@
+package luasrc
+
+import (
+	"slices"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// The scripts of the plain lock. KEYS, ARGV, replies, effects and messages stand in the
+// header of each file. [Plain], [FillRenew] and [FillReplicate] fill calls of them.
+var (
+	// Acquire takes a free lock or enters it again. It runs three commands on a free
+	// lock.
+	Acquire = load("acquire")
+
+	// Reenter enters a lock again for an owner that holds it. It never takes a free
+	// lock and never shortens the time to live. With a target it may run more than
+	// once.
+	Reenter = load("reenter")
+
+	// Release lowers the count of an owner that one process alone uses to a target, or
+	// frees the lock. It may run late or twice. It runs three commands when it frees or
+	// lowers.
+	Release = load("release")
+
+	// ReleaseShared lowers the count of an owner that several processes may use by one,
+	// with Redisson's latch.
+	ReleaseShared = load("release_shared")
+
+	// ForceRelease frees a lock, whichever owner holds it.
+	ForceRelease = load("force_release")
+
+	// Pass passes a lock on from the owner that holds it to an heir, without freeing it
+	// and without a message. It runs five commands.
+	Pass = load("pass")
+
+	// Inspect reads a lock. It changes nothing.
+	Inspect = load("inspect")
+
+	// Renew extends the leases of the locks whose owners still hold them. It never
+	// creates a key and never shortens a time to live. Fair locks use it, too.
+	Renew = load("renew")
+
+	// Replicate writes a lock once more as it is, so that WAIT can tell that replicas
+	// have it. It changes nothing, and may run late and more than once. Fair locks use
+	// it, too.
+	Replicate = load("replicate")
+)
+
+// tell is the argument with which a refusal says more than a number.
+const tell = "1"
+
+// latchMillis is the time to live of a latch, in milliseconds: the least that
+// Redisson's has.
+var latchMillis any = int64(16_000)
+
+// Plain fills calls of the scripts for one plain lock. Each method expects a call that
+// was reset and leaves Urgent and Vital alone. Owners are strings, leases and waits
+// milliseconds as int64: the caller boxes them once.
+type Plain struct {
+	// Key and Channel are the names of the lock and of its channel, both strings.
+	Key, Channel any
+	// Publish is PUBLISH or SPUBLISH.
+	Publish any
+}
+
+// Acquire fills c with a call of [Acquire] whose refusal names the holder.
+func (p *Plain) Acquire(c *transport.Call, owner, lease any) {
+	c.Script, c.NumKeys = Acquire, 1
+	c.Args = append(c.Args, p.Key, owner, lease, tell)
+}
+
+// Reenter fills c with a call of [Reenter].
+func (p *Plain) Reenter(c *transport.Call, owner, lease any, target int64) {
+	c.Script, c.NumKeys = Reenter, 1
+	c.Args = append(c.Args, p.Key, owner, lease, target)
+}
+
+// Release fills c with a call of [Release].
+func (p *Plain) Release(c *transport.Call, owner, lease any, target int64) {
+	c.Script, c.NumKeys = Release, 2
+	c.Args = append(c.Args, p.Key, p.Channel, owner, lease, target, p.Publish, codec.MessageUnlock)
+}
+
+// ReleaseShared fills c with a call of [ReleaseShared].
+func (p *Plain) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
+	c.Script, c.NumKeys = ReleaseShared, 3
+	c.Args = append(c.Args, p.Key, p.Channel, latch, owner, lease, p.Publish, codec.MessageUnlock, latchMillis)
+}
+
+// ForceRelease fills c with a call of [ForceRelease].
+func (p *Plain) ForceRelease(c *transport.Call) {
+	c.Script, c.NumKeys = ForceRelease, 2
+	c.Args = append(c.Args, p.Key, p.Channel, p.Publish, codec.MessageUnlock)
+}
+
+// Pass fills c with a call of [Pass].
+func (p *Plain) Pass(c *transport.Call, owner, heir, lease any) {
+	c.Script, c.NumKeys = Pass, 1
+	c.Args = append(c.Args, p.Key, owner, heir, lease)
+}
+
+// Inspect fills c with a call of [Inspect].
+func (p *Plain) Inspect(c *transport.Call) {
+	c.Script, c.NumKeys = Inspect, 1
+	c.Args = append(c.Args, p.Key)
+}
+
+// FillRenew fills c with a call of [Renew] for n locks. It asks for each lock once, in
+// order: its key, its owner and its lease.
+func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any)) {
+	c.Script, c.NumKeys = Renew, n
+	c.Args = slices.Grow(c.Args, 3*n)[:3*n]
+	for i := range n {
+		c.Args[i], c.Args[n+2*i], c.Args[n+2*i+1] = lock(i)
+	}
+}
+
+// FillReplicate fills c with a call of [Replicate].
+func FillReplicate(c *transport.Call, key, owner any) {
+	c.Script, c.NumKeys = Replicate, 1
+	c.Args = append(c.Args, key, owner)
+}
