@@ -1,8 +1,8 @@
 //go:build ignore
 
 // Program arrows prints the imports that point upwards: from a folder to one that stands
-// above it in the list of floors below. It fails when there are more than two, and when a
-// folder is on no floor. Tests are left out: they may reach for a server. Run it from
+// above it in the list of floors below. It fails when there are more than two, when a
+// folder is on no floor, and when a package of internal is for tests alone. Tests are left out: they may reach for a server. Run it from
 // the root:
 //
 //	go run scripts/arrows.go
@@ -90,6 +90,24 @@ func imports() (map[string]map[string]bool, error) {
 	return all, err
 }
 
+// unused returns the packages below internal that the product does not import: those belong
+// below internal/test. The product is what is below the two floors of tests.
+func unused(all map[string]map[string]bool) []string {
+	used := map[string]bool{}
+	for from, tos := range all {
+		if at, _ := floor(from); at >= 2 {
+			maps.Copy(used, tos)
+		}
+	}
+	var names []string
+	for _, pkg := range slices.Sorted(maps.Keys(all)) {
+		if at, _ := floor(pkg); at >= 2 && strings.HasPrefix(pkg, "internal/") && !used[pkg] {
+			names = append(names, pkg)
+		}
+	}
+	return names
+}
+
 func main() {
 	all, err := imports()
 	if err != nil || len(all["."]) == 0 {
@@ -111,6 +129,10 @@ func main() {
 				fmt.Printf("%s imports %s, which stands above it\n", from, to)
 			}
 		}
+	}
+	for _, pkg := range unused(all) {
+		lost++
+		fmt.Printf("%s is imported by tests alone: it belongs below internal/test\n", pkg)
 	}
 	fmt.Printf("arrows: %d between packages, %d upwards (at most %d)\n", arrows, up, most)
 	if up > most || lost > 0 {

@@ -5,6 +5,7 @@
 //	a Go file           at most 400 lines
 //	a function          at most 60 lines (in tests 120: tables are long)
 //	an exported name    has a doc comment that begins with it
+//	the root folder     at most 40 files, hidden ones apart
 //
 // It walks the folder it is run in, nested modules included, leaves out
 // generated files and testdata, prints one line for each finding and fails when
@@ -27,6 +28,7 @@ const (
 	maxFileLines     = 400
 	maxFuncLines     = 60
 	maxTestFuncLines = 120
+	maxRootFiles     = 40
 )
 
 // checker gathers the figures and the findings.
@@ -47,6 +49,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "sizes: no Go files here: run it from the root")
 		os.Exit(2)
 	}
+	c.checkRoot()
 	for _, f := range c.findings {
 		fmt.Println(f)
 	}
@@ -55,6 +58,23 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println(c.summary())
+}
+
+// checkRoot counts the visible files of the root folder.
+func (c *checker) checkRoot() {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		c.findings = append(c.findings, err.Error())
+	}
+	files := 0
+	for _, e := range entries {
+		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+			files++
+		}
+	}
+	if files > maxRootFiles {
+		c.findings = append(c.findings, fmt.Sprintf("the root folder has %d files, at most %d", files, maxRootFiles))
+	}
 }
 
 // summary tells the figures that have no hard limit.

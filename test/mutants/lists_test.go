@@ -51,6 +51,7 @@ func TestEveryMutantAppliesAndItsTestsExist(t *testing.T) {
 	require.NotEmpty(t, all.mutants)
 	tests := map[string]map[string]bool{}
 	for _, m := range all.mutants {
+		assert.FileExists(t, filepath.Join(root, m.list()))
 		changed, err := m.apply(mustRead(t, m.file))
 		if !assert.NoError(t, err, "%s, %s", m.at, m.name) {
 			continue
