@@ -125,6 +125,7 @@ func (c *compat) testFairCrowd(t *testing.T) {
 		calls = append(calls, j.begin(fair(peer.Command{
 			"op": "count", "thread": fmt.Sprint(name, n), "name": name,
 			"address": s.URL(), "key": key, "total": crowdRounds,
+			"timeouts": mostTimeouts,
 		})))
 		conn := s.Dial(t)
 		go func() {
@@ -133,24 +134,18 @@ func (c *compat) testFairCrowd(t *testing.T) {
 			errs <- err
 		}()
 	}
-	var ours, theirs int64
+	var ours int64
 	for range crowdThreads {
 		ours += <-tallies
 		require.NoError(t, <-errs)
 	}
-	for _, call := range calls {
-		reply, err := call.Wait(atMost)
-		require.NoError(t, err)
-		var tally struct{ Rounds int64 }
-		require.NoError(t, reply.Into(&tally))
-		theirs += tally.Rounds
-	}
-	require.Equal(t, int64(crowdRounds), ours+theirs, "rounds were lost: two were inside at once")
+	theirs := awaitTallies(t, calls, atMost)
+	require.Equal(t, int64(crowdRounds), ours+theirs.Rounds, "rounds were lost: two were inside at once")
 	queue := tape(t)
 	require.Empty(t, queue.overtaken)
 	require.Greater(t, queue.waited, crowdRounds/2, "most had to wait")
 	requireNoQueue(t, s, name)
-	result = fmt.Sprintf("%d turns, Go %d %%", queue.waited, 100*ours/crowdRounds)
+	result = fmt.Sprintf("%d turns, Go %d %%%s", queue.waited, 100*ours/crowdRounds, theirs.timeouts())
 }
 
 func crowdCounts(ctx context.Context, lock *rlock.Lock, conn redis.Conn, key string) (rounds int64, err error) {
