@@ -10,12 +10,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/internal/address"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
 func init() {
-	core.EngineOf = func(client any) *core.Engine {
+	engine.EngineOf = func(client any) *engine.Engine {
 		c, ok := client.(*Client)
 		if !ok || c == nil {
 			panic("redlatch: a nil Client")
@@ -30,7 +30,7 @@ func init() {
 // counted who listens, there is one to each replica, too.
 // A Client is safe for concurrent use; a process needs one for each Redis.
 type Client struct {
-	engine *core.Engine
+	engine *engine.Engine
 }
 
 // Open connects to the Redis or Valkey server at url and checks that it answers
@@ -58,7 +58,7 @@ type Client struct {
 // SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE
 // __sentinel__:hello to their master.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
-	core.NeedContext(ctx)
+	engine.NeedContext(ctx)
 	set, err := configure(opts)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 // mayUse says why a transport cannot do what the settings ask for.
 func (s *settings) mayUse(t transport.Transport) error {
 	if s.replicas > 0 {
-		if err := core.NoReplicator(t); err != nil {
+		if err := engine.NoReplicator(t); err != nil {
 			return fmt.Errorf("redlatch: %w", err)
 		}
 	}
@@ -172,7 +172,7 @@ func configure(opts []Option) (settings, error) {
 }
 
 func newClient(t transport.Transport, set *settings) *Client {
-	return &Client{engine: core.New(core.Config{
+	return &Client{engine: engine.New(engine.Config{
 		Transport: t,
 		ClientID:  set.clientID,
 		Lease:     set.watchdog,
@@ -220,7 +220,7 @@ func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(
 // itself, once a minute while fair locks are used, and logs a warning. It sends
 // TIME.
 func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
-	core.NeedContext(ctx)
+	engine.NeedContext(ctx)
 	if err := c.engine.Enter(); err != nil {
 		return 0, err
 	}

@@ -15,14 +15,14 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/address"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 
-func redigoTransport(dial dialFunc, set *settings) *core.Redigo {
-	return core.NewRedigo(core.RedigoConfig{
+func redigoTransport(dial dialFunc, set *settings) *engine.Redigo {
+	return engine.NewRedigo(engine.RedigoConfig{
 		Dial:        dial,
 		DialReplica: set.dialReplica,
 		Command:     set.command,

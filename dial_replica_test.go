@@ -13,7 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -28,7 +28,7 @@ func listenOn(t *testing.T, s redistest.Target, channel string) {
 // requireListeners holds that a client finds so many listeners.
 func requireListeners(t *testing.T, c *redlatch.Client, want int64) {
 	t.Helper()
-	counts, err := core.EngineOf(c).Listeners(t.Context(), "somebody", "nobody")
+	counts, err := engine.EngineOf(c).Listeners(t.Context(), "somebody", "nobody")
 	require.NoError(t, err)
 	require.Equal(t, []int64{want, 0}, counts)
 }
@@ -36,7 +36,7 @@ func requireListeners(t *testing.T, c *redlatch.Client, want int64) {
 // requireUncounted holds that it finds out nothing.
 func requireUncounted(t *testing.T, c *redlatch.Client, because string) {
 	t.Helper()
-	_, err := core.EngineOf(c).Listeners(t.Context(), "somebody")
+	_, err := engine.EngineOf(c).Listeners(t.Context(), "somebody")
 	require.ErrorContains(t, err, because)
 	require.NotContains(t, err.Error(), "s3cret")
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 )
 
 // The outcomes of calls, told apart with errors.Is. Most arrive wrapped in a
@@ -15,63 +15,63 @@ var (
 	// held, or the time of WithWait ran out. When the context ended the wait,
 	// the context's error is joined with it. With a fair lock it may also be that
 	// nobody holds it, but others are queued before the caller.
-	ErrNotAcquired = core.ErrNotAcquired
+	ErrNotAcquired = engine.ErrNotAcquired
 
 	// ErrNotHeld says that the hold was given up before, by Unlock or LetExpire.
-	ErrNotHeld = core.ErrNotHeld
+	ErrNotHeld = engine.ErrNotHeld
 
 	// ErrLost says that the hold ended without being given up: its lease ran
 	// out, Redis could not be reached in time to renew it, or the server no
 	// longer has it, because somebody took it by force or the key was deleted.
-	ErrLost = core.ErrLost
+	ErrLost = engine.ErrLost
 
 	// ErrMaxHold says that the hold reached the time of WithMaxHold. It is not
 	// renewed any more, and the lock is free when its lease is over, or when it
 	// is unlocked.
-	ErrMaxHold = core.ErrMaxHold
+	ErrMaxHold = engine.ErrMaxHold
 
 	// ErrHandedOver says that the hold was given to somebody else with HandOver.
-	ErrHandedOver = core.ErrHandedOver
+	ErrHandedOver = engine.ErrHandedOver
 
 	// ErrEntered says that a hold cannot be handed over or left to its lease,
 	// because the lock was entered again and other holds count on it.
-	ErrEntered = core.ErrEntered
+	ErrEntered = engine.ErrEntered
 
 	// ErrClosed says that the client was closed.
-	ErrClosed = core.ErrClosed
+	ErrClosed = engine.ErrClosed
 
 	// ErrUncertain says that a command was sent and its reply lost, so that it
 	// may have taken effect. What it may have left is cleared up in the
 	// background.
-	ErrUncertain = core.ErrUncertain
+	ErrUncertain = engine.ErrUncertain
 
 	// ErrNotSent says that a command certainly had no effect, because Redis
 	// could not be reached.
-	ErrNotSent = core.ErrNotSent
+	ErrNotSent = engine.ErrNotSent
 
 	// ErrWrongType says that the lock's key holds something that is no lock.
-	ErrWrongType = core.ErrWrongType
+	ErrWrongType = engine.ErrWrongType
 
 	// ErrNoQueue says that a lock of this kind, the plain one, has no queue on the
 	// server. Nothing was sent.
-	ErrNoQueue = core.ErrNoQueue
+	ErrNoQueue = engine.ErrNoQueue
 
 	// ErrNotQueued says that the owner has no place in the queue: it never had one,
 	// it gave up, or it got the lock.
-	ErrNotQueued = core.ErrNotQueued
+	ErrNotQueued = engine.ErrNotQueued
 
 	// ErrAlive says that a waiter was not taken out of the queue, because somebody
 	// listens to its channel.
-	ErrAlive = core.ErrAlive
+	ErrAlive = engine.ErrAlive
 
 	// ErrNotCounted says that it cannot be found out who listens, on the master and
 	// on all of its replicas, and so not who is alive. It is joined with the reason.
-	ErrNotCounted = core.ErrNotCounted
+	ErrNotCounted = engine.ErrNotCounted
 
 	// ErrNotReplicated says that Lock or TryLock got the lock, and gave it back because
 	// too few replicas had it in time: see [WithReplicaSync]. When the context ended the
 	// wait, or the client was closed, that error is joined with it.
-	ErrNotReplicated = core.ErrNotReplicated
+	ErrNotReplicated = engine.ErrNotReplicated
 
 	// ErrBadOwner says that a text is no owner, or an owner is the zero Owner.
 	ErrBadOwner = codec.ErrBadOwner

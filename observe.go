@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 )
 
 // Observer is told what happens to a client's locks. It is what metrics and
@@ -156,9 +156,9 @@ func (Reconnected) event() {}
 
 // hooks makes the hooks of the parts below out of an observer. Without one there
 // are none.
-func hooks(set *settings) core.Hooks {
+func hooks(set *settings) engine.Hooks {
 	if set.observer == nil {
-		return core.Hooks{}
+		return engine.Hooks{}
 	}
 	tell := func(event Event) {
 		defer func() {
@@ -168,14 +168,14 @@ func hooks(set *settings) core.Hooks {
 		}()
 		set.observer.Observe(event)
 	}
-	return core.Hooks{
+	return engine.Hooks{
 		Event: func(event any) {
 			if e, ok := event.(Event); ok {
 				tell(e)
 			}
 		},
-		Renewed:     func(r core.Renewal) { tell(Renewed(r)) },
-		Evicted:     func(e core.Eviction) { tell(Evicted(e)) },
+		Renewed:     func(r engine.Renewal) { tell(Renewed(r)) },
+		Evicted:     func(e engine.Eviction) { tell(Evicted(e)) },
 		Reconnected: func(connection string) { tell(Reconnected{Connection: connection}) },
 	}
 }

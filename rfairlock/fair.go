@@ -2,7 +2,7 @@ package rfairlock
 
 import (
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -22,7 +22,7 @@ import (
 //
 // With rlock.WithOwner two callers of one owner have one place between them.
 func New(client *redlatch.Client, name string) *rlock.Lock {
-	lock, _ := core.NewLock(core.EngineOf(client), name, func(e *core.Engine, mapped string) protocol.Protocol {
+	lock, _ := engine.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) protocol.Protocol {
 		return newFair(e, mapped)
 	}).(*rlock.Lock) // it is one
 	return lock

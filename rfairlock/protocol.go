@@ -2,7 +2,7 @@ package rfairlock
 
 import (
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
@@ -11,13 +11,13 @@ import (
 // fair is the protocol of the fair lock.
 type fair struct {
 	name    string
-	engine  *core.Engine // for the time of day
+	engine  *engine.Engine // for the time of day
 	scripts luasrc.Fair
 }
 
 var _ protocol.Protocol = (*fair)(nil)
 
-func newFair(e *core.Engine, name string) *fair {
+func newFair(e *engine.Engine, name string) *fair {
 	return &fair{name: name, engine: e, scripts: luasrc.Fair{
 		Key: name, Queue: codec.QueueKey(name), Timeouts: codec.TimeoutKey(name), Channel: codec.LockChannel(name),
 		Publish: e.Publish(),

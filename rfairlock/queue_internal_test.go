@@ -10,7 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -20,7 +20,7 @@ import (
 type queueCalls struct {
 	t      *testing.T
 	target redistest.Target
-	engine *core.Engine
+	engine *engine.Engine
 	fair   *fair
 }
 
@@ -29,7 +29,7 @@ func newQueueCalls(t *testing.T, target redistest.Target) queueCalls {
 	client, err := redlatch.Open(t.Context(), target.URL(), redlatch.WithFairWaitTimeout(time.Minute))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	e := core.EngineOf(client)
+	e := engine.EngineOf(client)
 	return queueCalls{t, target, e, newFair(e, redistest.Key(t))}
 }
 

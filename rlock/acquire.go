@@ -8,7 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -22,12 +22,12 @@ type acquisition struct {
 	hold     *Hold                // what this becomes when the lock is acquired
 	line     *localqueue.Queue    // set while this has the turn
 	transfer *localqueue.Transfer // the lock that came with it, until it was asked for
-	seat     *core.Seat           // set while this stands in the server's queue
+	seat     *engine.Seat         // set while this stands in the server's queue
 
 	// The channel that this listens to, on its own or the line's subscription.
 	sub     transport.Subscription
 	channel string
-	spare   *core.Spare // that it came with, if it did
+	spare   *engine.Spare // that it came with, if it did
 
 	ttl      time.Duration   // what the holder had left at the last answer
 	holder   codec.Owner     // who that was, if known
@@ -44,7 +44,7 @@ type acquisition struct {
 
 // acquire is Lock and TryLock.
 func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, error) {
-	core.NeedContext(ctx)
+	engine.NeedContext(ctx)
 	a := acquisition{lock: l, op: op, began: time.Now()}
 	hold, err := a.begin(ctx, opts)
 	if a.slot {
@@ -78,7 +78,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) (*Hold, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotSent, core.EndOf(ctx))
+		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx))
 	}
 	if err := l.engine.Enter(); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) (*Hold, error) {
 		return a.choose(ctx)
 	}
 	a.caller = ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, a.set.wait, core.ErrWaitOver)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.set.wait, engine.ErrWaitOver)
 	defer cancel()
 	return a.choose(ctx)
 }
@@ -208,5 +208,5 @@ func (a *acquisition) first(ctx context.Context) (context.Context, context.Cance
 	if a.caller == nil || a.set.wait >= overdue || a.waited {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(a.caller, overdue-time.Since(a.began), core.ErrWaitOver)
+	return context.WithTimeoutCause(a.caller, overdue-time.Since(a.began), engine.ErrWaitOver)
 }

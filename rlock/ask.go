@@ -6,7 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -21,12 +21,12 @@ func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 // ask runs a call that may be repeated: while Redis cannot be reached it is
 // tried again for one command timeout, or until ctx ends.
 func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
-	core.NeedContext(ctx)
+	engine.NeedContext(ctx)
 	if l.err != nil {
 		return nil, l.wrap(op, codec.Owner{}, l.err)
 	}
 	if ctx.Err() != nil {
-		return nil, l.wrap(op, codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, core.EndOf(ctx)))
+		return nil, l.wrap(op, codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx)))
 	}
 	if err := l.engine.Enter(); err != nil {
 		return nil, l.wrap(op, codec.Owner{}, err)
@@ -40,7 +40,7 @@ func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (
 		reply, err = a.Run(ctx, nil)
 		return err
 	})
-	return reply, l.wrap(op, codec.Owner{}, core.Explain(withEnd(ctx, err)))
+	return reply, l.wrap(op, codec.Owner{}, engine.Explain(withEnd(ctx, err)))
 }
 
 // wrap makes an error say what was done to which lock. Nil stays nil.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -67,7 +67,7 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 
 // haunter returns who deals with an attempt of unknown outcome: nobody for an
 // owner that others may use, since what it holds may be theirs.
-func (h *Hold) haunter() core.Ghost {
+func (h *Hold) haunter() engine.Ghost {
 	switch {
 	case h.tenure.lock.proto.Queues():
 		return (*wraith)(h)
@@ -104,7 +104,7 @@ func (a *acquisition) unanswered(err error) {
 		a.abandon()
 		a.fresh()
 	case given && !a.lock.proto.Queues(): // likewise, and there is no place
-	case errors.As(err, &refusal) && !core.Passing(err) && !refusal.HasCode("WRONGTYPE"):
+	case errors.As(err, &refusal) && !engine.Passing(err) && !refusal.HasCode("WRONGTYPE"):
 		// A script that failed half-way may have left the lock held, or a place.
 		a.hold.disown()
 		a.unseat()
@@ -132,9 +132,9 @@ func (t *tenure) abort(h *Hold) {
 // ghost is a hold whose acquire has no known outcome.
 type ghost Hold
 
-// Haunt is part of core.Ghost: it sees to it that a lock acquired for a caller
+// Haunt is part of engine.Ghost: it sees to it that a lock acquired for a caller
 // who has left is given back.
-func (g *ghost) Haunt(at *core.Attempt, reply any, err error) {
+func (g *ghost) Haunt(at *engine.Attempt, reply any, err error) {
 	t := &(*Hold)(g).own
 	if errors.Is(err, redlatch.ErrUncertain) {
 		t.settle(at)

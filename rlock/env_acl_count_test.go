@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -40,7 +40,7 @@ func TestU42WhoListensIsCountedWithTheRightsOfTheManual(t *testing.T) {
 		replica.GiveRights(t, documented, c.replica...)
 		channel := codec.LockChannel(aclNames(t)[0])
 		listens(t, replica, channel)
-		counts, err := core.EngineOf(connect(t, url)).Listeners(t.Context(), channel)
+		counts, err := engine.EngineOf(connect(t, url)).Listeners(t.Context(), channel)
 		if !c.counted {
 			require.True(t, transport.IsCode(err, "NOPERM"), "%v: %v", c, err)
 			continue

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -203,7 +203,7 @@ func (e *evicting) report(ctx context.Context, before *sight, i int, listened Su
 // SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and, at
 // most once in ten seconds, ROLE.
 func (l *Lock) Listeners(ctx context.Context, owners ...string) ([]int64, error) {
-	core.NeedContext(ctx)
+	engine.NeedContext(ctx)
 	queue, queues := l.proto.(protocol.Queue)
 	switch {
 	case l.err != nil:
@@ -211,7 +211,7 @@ func (l *Lock) Listeners(ctx context.Context, owners ...string) ([]int64, error)
 	case !queues:
 		return nil, l.wrap("listeners", codec.Owner{}, redlatch.ErrNoQueue)
 	case ctx.Err() != nil:
-		return nil, l.wrap("listeners", codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, core.EndOf(ctx)))
+		return nil, l.wrap("listeners", codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx)))
 	case len(owners) == 0:
 		return nil, nil
 	}

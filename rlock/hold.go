@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/clock"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
@@ -68,7 +68,7 @@ func newHold(l *Lock, set *settings) *Hold {
 }
 
 // newHoldOf returns a hold for the owner of a spare.
-func newHoldOf(l *Lock, set *settings, s *core.Spare) *Hold {
+func newHoldOf(l *Lock, set *settings, s *engine.Spare) *Hold {
 	h := &Hold{}
 	h.own.owner, h.own.acq.Owner = s.Owner, s.Text
 	h.tenure = &h.own

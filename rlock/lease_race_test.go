@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -34,7 +34,7 @@ func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	watched := core.EngineOf(client).Watchdog.Len()
+	watched := engine.EngineOf(client).Watchdog.Len()
 	t.Logf("acquired %d of %d", acquired.Load(), 2*workers*races)
 	require.Greater(t, acquired.Load(), int64(workers*races/10))
 	require.Less(t, acquired.Load(), int64(2*workers*races), "none was cancelled")

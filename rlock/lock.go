@@ -7,7 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
@@ -19,7 +19,7 @@ import (
 // exclude each other. Errors are *redlatch.LockError, which wrap what went
 // wrong; see there for what errors.Is tells apart.
 type Lock struct {
-	engine *core.Engine
+	engine *engine.Engine
 	local  *localqueue.Queues // of the callers of this client
 	name   string
 	proto  protocol.Protocol
@@ -32,13 +32,13 @@ type Lock struct {
 // New returns the lock called name. It sends nothing. A name that no lock can
 // have shows as ErrBadName in every call.
 func New(client *redlatch.Client, name string) *Lock {
-	return newLock(core.EngineOf(client), name, func(e *core.Engine, mapped string) protocol.Protocol {
+	return newLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) protocol.Protocol {
 		return newPlain(mapped, e.Publish())
 	})
 }
 
 // newLock returns a lock of the kind that make makes.
-func newLock(e *core.Engine, name string, makeKind core.MakeKind) *Lock {
+func newLock(e *engine.Engine, name string, makeKind engine.MakeKind) *Lock {
 	mapped, err := e.Map(name)
 	p := makeKind(e, mapped)
 	return &Lock{
@@ -48,7 +48,7 @@ func newLock(e *core.Engine, name string, makeKind core.MakeKind) *Lock {
 }
 
 func init() {
-	core.NewLock = func(e *core.Engine, name string, makeKind core.MakeKind) any {
+	engine.NewLock = func(e *engine.Engine, name string, makeKind engine.MakeKind) any {
 		return newLock(e, name, makeKind)
 	}
 }

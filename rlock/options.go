@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 )
 
 // Option sets something about one acquisition.
@@ -76,14 +76,14 @@ func WithOwner(owner codec.Owner) Option {
 }
 
 // configure applies the options to the defaults and checks the result.
-func configure(e *core.Engine, opts []Option) (settings, error) {
+func configure(e *engine.Engine, opts []Option) (settings, error) {
 	if len(opts) == 0 {
 		return settings{lease: e.Lease, leaseMS: e.LeaseArg}, nil // without an allocation
 	}
 	return apply(e, opts)
 }
 
-func apply(e *core.Engine, opts []Option) (settings, error) {
+func apply(e *engine.Engine, opts []Option) (settings, error) {
 	s := settings{lease: e.Lease}
 	for _, o := range opts {
 		if o != nil {
@@ -119,7 +119,7 @@ func apply(e *core.Engine, opts []Option) (settings, error) {
 
 // waitMillis is the wait that a queue on the server is told: what WithWait says,
 // in whole milliseconds, else the client's fair wait timeout.
-func (s *settings) waitMillis(e *core.Engine) any {
+func (s *settings) waitMillis(e *engine.Engine) any {
 	if !s.bounded || s.wait <= 0 {
 		return e.FairWaitArg
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/protocol"
 )
@@ -79,7 +79,7 @@ func (t *tenure) alone(lease any) error {
 func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...Option) (*Hold, error) {
 	a := acquisition{lock: l, op: "resume", began: time.Now()}
 	hold, err := l.resume(ctx, append(slices.Clone(opts), WithOwner(owner)))
-	err = l.wrap(a.op, owner, core.Explain(err))
+	err = l.wrap(a.op, owner, engine.Explain(err))
 	a.observed(hold, err)
 	return hold, err
 }
@@ -119,12 +119,12 @@ func (l *Lock) resume(ctx context.Context, opts []Option) (*Hold, error) {
 
 // check is what can be checked before something is sent.
 func (l *Lock) check(ctx context.Context, opts []Option) (settings, error) {
-	core.NeedContext(ctx)
+	engine.NeedContext(ctx)
 	if l.err != nil {
 		return settings{}, l.err
 	}
 	if ctx.Err() != nil {
-		return settings{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, core.EndOf(ctx))
+		return settings{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx))
 	}
 	return configure(l.engine, opts)
 }
@@ -141,7 +141,7 @@ func (t *tenure) renewOnce(ctx context.Context, lease any) (bool, error) {
 	return t.renewed(reply, err)
 }
 
-func (t *tenure) fillRenewal(lease any) *core.Attempt {
+func (t *tenure) fillRenewal(lease any) *engine.Attempt {
 	at := t.lock.engine.Attempt()
 	luasrc.FillRenew(&at.Call, 1, func(int) (key, owner, ttl any) { return t.lock.proto.Key(), t.acq.Owner, lease })
 	at.Call.Urgent = true
@@ -162,7 +162,7 @@ func (t *tenure) renewed(reply any, err error) (bool, error) {
 // before it came; the release goes on then, for one command timeout in all. It
 // sends one EVALSHA, and a DEL of the latch when that was answered.
 func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
-	return l.wrap("unlock-as", owner, core.Explain(l.unlockAs(ctx, owner)))
+	return l.wrap("unlock-as", owner, engine.Explain(l.unlockAs(ctx, owner)))
 }
 
 func (l *Lock) unlockAs(ctx context.Context, owner codec.Owner) error {
@@ -184,7 +184,7 @@ func (l *Lock) unlockAs(ctx context.Context, owner codec.Owner) error {
 	select {
 	case err = <-result:
 	case <-ctx.Done():
-		err = fmt.Errorf("%w: %w", redlatch.ErrUncertain, core.EndOf(ctx))
+		err = fmt.Errorf("%w: %w", redlatch.ErrUncertain, engine.EndOf(ctx))
 	}
 	if errors.Is(err, redlatch.ErrLost) {
 		return redlatch.ErrNotHeld

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -112,9 +112,9 @@ func (h *Hold) letGo() func(*transport.Call) {
 }
 
 // departure is what is left to do for an owner that does not want the lock.
-func (h *Hold) departure(release func(*transport.Call)) *core.Doubt {
+func (h *Hold) departure(release func(*transport.Call)) *engine.Doubt {
 	l := h.tenure.lock
-	return &core.Doubt{
+	return &engine.Doubt{
 		Name:    l.name,
 		Owner:   h.tenure.owner.String(),
 		Lease:   h.lease.TTL,
@@ -141,10 +141,10 @@ func (h *Hold) givesUp() func(*transport.Call) {
 // in a queue on the server.
 type wraith Hold
 
-// Haunt is part of core.Ghost: it sees to it that neither a lock nor a place is
+// Haunt is part of engine.Ghost: it sees to it that neither a lock nor a place is
 // left behind by a caller who has left. What an owner that others may use has
 // acquired is left alone.
-func (w *wraith) Haunt(at *core.Attempt, reply any, err error) {
+func (w *wraith) Haunt(at *engine.Attempt, reply any, err error) {
 	h := (*Hold)(w)
 	l := h.tenure.lock
 	if h.tries && h.tenure.shared {

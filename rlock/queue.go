@@ -343,5 +343,5 @@ func (t *tenure) passOn(freed bool) {
 // freeing is a tenure whose last release is on its way.
 type freeing tenure
 
-// Started is part of core.Follower.
+// Started is part of engine.Follower.
 func (f *freeing) Started() { (*tenure)(f).passOn(true) }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // proofKey is the key under which a hold's context carries the hold: a proof for
 // this kind of lock of this name and client, and for no other.
 type proofKey struct {
-	engine    *core.Engine
+	engine    *engine.Engine
 	kind, key string
 }
 
@@ -186,8 +186,8 @@ func (t *tenure) undo(h *Hold) {
 // echo is a tenure with a re-entry whose outcome is not known. It has the turn.
 type echo tenure
 
-// Haunt is part of core.Ghost: it brings the count to the number of holds.
-func (o *echo) Haunt(at *core.Attempt, _ any, err error) {
+// Haunt is part of engine.Ghost: it brings the count to the number of holds.
+func (o *echo) Haunt(at *engine.Attempt, _ any, err error) {
 	t := (*tenure)(o)
 	if t.shared {
 		at.Free()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -62,7 +62,7 @@ func (h *Hold) unlock(now time.Time) error {
 	if ended != nil && t.shared && left == 0 && h.isOver() {
 		return ended // by now the lock may be that of another user of the owner
 	}
-	err := core.Explain(t.lower(left, max(bound, 0)))
+	err := engine.Explain(t.lower(left, max(bound, 0)))
 	switch {
 	case ended != nil && unsettled(err):
 		return fmt.Errorf("%w: %w", ended, err)
@@ -105,7 +105,7 @@ func (t *tenure) free(bound time.Duration) error {
 		bound -= time.Since(began)
 	}
 	if err == nil || bound > 0 {
-		open := err != nil && !core.Passing(err) // the lock may be another's by now
+		open := err != nil && !engine.Passing(err) // the lock may be another's by now
 		err = t.persist(bound, (*freeing)(t), open, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
 	}
 	if unsettled(err) {
@@ -115,7 +115,7 @@ func (t *tenure) free(bound time.Duration) error {
 }
 
 func unsettled(err error) bool {
-	return core.Passing(err) || errors.Is(err, redlatch.ErrUncertain)
+	return engine.Passing(err) || errors.Is(err, redlatch.ErrUncertain)
 }
 
 // step lowers the count to what remains, when its turn has come.
@@ -187,10 +187,10 @@ func requestID() string {
 // persist runs a release until the server answers, for bound at most. Sent, if not
 // nil, is told when it is on its way for the first time; open says that something was
 // sent before that may have done what the release would.
-func (t *tenure) persist(bound time.Duration, sent core.Follower, open bool, fill func(*transport.Call)) error {
+func (t *tenure) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
 	e := t.lock.engine
 	began, rest := time.Now(), bound
-	var pause core.Backoff
+	var pause engine.Backoff
 	for {
 		at := e.Attempt()
 		fill(&at.Call)
@@ -208,7 +208,7 @@ func (t *tenure) persist(bound time.Duration, sent core.Follower, open bool, fil
 		case errors.Is(err, redlatch.ErrUncertain):
 			open = true
 			t.strays.Add(1)
-		case !core.Passing(err):
+		case !engine.Passing(err):
 			return err
 		}
 		d := pause.Next()
@@ -229,7 +229,7 @@ func released(reply any, err error) (codec.ReleaseOutcome, error) {
 // discard frees the lock in the background if this owner has it.
 func (t *tenure) discard() { t.settle(nil) }
 
-func (t *tenure) settle(at *core.Attempt) {
+func (t *tenure) settle(at *engine.Attempt) {
 	t.doubt(at, nil, func(c *transport.Call) { t.lock.proto.Release(c, &t.acq, 0) })
 }
 
@@ -237,8 +237,8 @@ func (t *tenure) settle(at *core.Attempt) {
 // whose turn the caller has, and gives the turn back when it is done. It does not
 // free the lock: whoever gives the last hold up does, and would be told that the
 // lock was lost.
-func (t *tenure) arrive(at *core.Attempt) {
-	t.settleDoubt(&core.Doubt{Attempt: at, Done: t.give, Moot: t.isFreed, Release: func(c *transport.Call) {
+func (t *tenure) arrive(at *engine.Attempt) {
+	t.settleDoubt(&engine.Doubt{Attempt: at, Done: t.give, Moot: t.isFreed, Release: func(c *transport.Call) {
 		holds, lease := t.owed()
 		t.arrivals.Add(1) // after the count: who has left before it sees this
 		acq := protocol.Acquisition{Owner: t.acq.Owner, Lease: lease.Milliseconds()}
@@ -246,11 +246,11 @@ func (t *tenure) arrive(at *core.Attempt) {
 	}})
 }
 
-func (t *tenure) doubt(at *core.Attempt, done func(), release func(*transport.Call)) {
-	t.settleDoubt(&core.Doubt{Attempt: at, Done: done, Release: release})
+func (t *tenure) doubt(at *engine.Attempt, done func(), release func(*transport.Call)) {
+	t.settleDoubt(&engine.Doubt{Attempt: at, Done: done, Release: release})
 }
 
-func (t *tenure) settleDoubt(d *core.Doubt) {
+func (t *tenure) settleDoubt(d *engine.Doubt) {
 	t.stained.Store(true)
 	d.Name, d.Owner, d.Lease = t.lock.name, t.owner.String(), t.lease
 	t.lock.engine.Settle(d)
@@ -259,8 +259,8 @@ func (t *tenure) settleDoubt(d *core.Doubt) {
 // stray is a tenure with a release that nobody waits for any more.
 type stray tenure
 
-// Haunt is part of core.Ghost: it finds out when the release cannot run any more.
-func (s *stray) Haunt(at *core.Attempt, _ any, err error) {
+// Haunt is part of engine.Ghost: it finds out when the release cannot run any more.
+func (s *stray) Haunt(at *engine.Attempt, _ any, err error) {
 	t := (*tenure)(s)
 	if !errors.Is(err, redlatch.ErrUncertain) {
 		at.Free()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 )
 
 // startThere finds the way into a queue on the server that costs the fewest requests.
@@ -19,7 +19,7 @@ func (a *acquisition) startThere(ctx context.Context) (*Hold, error) {
 		return a.run(ctx)
 	}
 	l := a.lock
-	var spare *core.Spare
+	var spare *engine.Spare
 	var contended bool
 	if a.set.owner.IsZero() {
 		spare, contended = l.engine.Spare(l.proto.Kind(), l.proto.Key())
@@ -71,7 +71,7 @@ func (a *acquisition) linger(waited bool) {
 		return
 	}
 	if a.spare == nil {
-		a.spare = &core.Spare{Owner: t.owner, Text: t.acq.Owner, Sub: a.sub}
+		a.spare = &engine.Spare{Owner: t.owner, Text: t.acq.Owner, Sub: a.sub}
 	}
 	t.spare = a.spare
 	t.lock.engine.Linger(t.lock.proto.Kind(), t.lock.proto.Key(), a.spare, waited)

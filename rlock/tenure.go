@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/clock"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/protocol"
 )
@@ -39,7 +39,7 @@ type tenure struct {
 	stained atomic.Bool
 	// spare has the subscription of an owner that waited in a queue on the server,
 	// nil when there is none. It is set before the hold is anybody's.
-	spare *core.Spare
+	spare *engine.Spare
 
 	// mu guards what follows. It is not held across I/O.
 	mu        sync.Mutex
@@ -220,7 +220,7 @@ func (t *tenure) take(ctx context.Context) error {
 	case <-timer.C:
 		return errUnsettled
 	case <-ctx.Done():
-		return core.EndOf(ctx)
+		return engine.EndOf(ctx)
 	case <-t.lock.engine.Closing():
 		return redlatch.ErrClosed
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -17,7 +17,7 @@ import (
 func (a *acquisition) wait(ctx context.Context) (*Hold, error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var pause core.Backoff
+	var pause engine.Backoff
 	if a.seat != nil && a.sub != nil {
 		// It listened when it was queued: nothing was missed.
 		a.rest(timer, &pause)
@@ -54,11 +54,11 @@ func (a *acquisition) wait(ctx context.Context) (*Hold, error) {
 // rest sets the timer after an attempt that was refused. In a queue on the server
 // only the first of this process asks without a message; while the lock is free,
 // and somebody else has not come for it, it asks less and less often.
-func (a *acquisition) rest(timer *time.Timer, pause *core.Backoff) {
+func (a *acquisition) rest(timer *time.Timer, pause *engine.Backoff) {
 	nap := a.nap()
 	switch {
 	case a.seat == nil || a.ttl != 0:
-		*pause = core.Backoff{}
+		*pause = engine.Backoff{}
 	default:
 		nap = min(pause.Next(), a.lock.engine.PollCap)
 	}
@@ -86,7 +86,7 @@ func (a *acquisition) cutShort(ctx context.Context, err error, began time.Time) 
 	if !a.set.owner.IsZero() && errors.Is(err, redlatch.ErrUncertain) {
 		return false // nobody finds out what became of it
 	}
-	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, core.ErrWaitOver))
+	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, engine.ErrWaitOver))
 	return ended && a.away == nil && time.Since(began) < overdue
 }
 
@@ -133,7 +133,7 @@ func (a *acquisition) rides(err error) bool {
 		// With a given owner a second attempt could count twice.
 		return a.set.owner.IsZero() && !errors.Is(err, redlatch.ErrClosed)
 	}
-	return core.Passing(err)
+	return engine.Passing(err)
 }
 
 // listen sees to it that this hears of the lock: on the line's subscription, or on
@@ -192,7 +192,7 @@ func (a *acquisition) subscribe(ctx context.Context) (transport.Subscription, er
 	e := a.lock.engine
 	open, cancel := e.Open(ctx) // ends with the client, too
 	defer cancel()
-	var pause core.Backoff
+	var pause engine.Backoff
 	for {
 		sub, err := e.Transport.Subscribe(open, a.lock.proto.Channel(&a.hold.acq))
 		switch {

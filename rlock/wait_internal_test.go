@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 )
 
 func TestNapIsNeverForNothingNorLongerThanThePollCap(t *testing.T) {
 	t.Parallel()
 	const pollCap = 10 * time.Second
-	a := acquisition{lock: &Lock{engine: &core.Engine{Config: core.Config{PollCap: pollCap}}}}
+	a := acquisition{lock: &Lock{engine: &engine.Engine{Config: engine.Config{PollCap: pollCap}}}}
 	for ttl, want := range map[time.Duration]time.Duration{
 		codec.NoTTL:                    pollCap,
 		time.Hour:                      pollCap,

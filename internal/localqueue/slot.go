@@ -1,8 +1,8 @@
 package localqueue
 
-import "github.com/redlatch/redlatch/internal/core"
+import "github.com/redlatch/redlatch/internal/engine"
 
-var slot = core.Slot[*Queues]{Make: func(e *core.Engine) *Queues { return NewQueues(e.ClientID) }}
+var slot = engine.Slot[*Queues]{Make: func(e *engine.Engine) *Queues { return NewQueues(e.ClientID) }}
 
 // Of returns the queues of an engine's client.
-func Of(e *core.Engine) *Queues { return slot.Of(e) }
+func Of(e *engine.Engine) *Queues { return slot.Of(e) }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -176,11 +176,11 @@ func TestWaitForABatonIsBound(t *testing.T) {
 		b = qs.Transfer("owner")
 		late := b
 		require.ErrorIs(t, b.Wait(time.Minute), transport.ErrUncertain)
-		defer late.Settle(core.ErrLost) // and harms nobody
+		defer late.Settle(engine.ErrLost) // and harms nobody
 		require.Equal(t, time.Second+time.Minute, time.Since(began))
 		b = qs.Transfer("owner")
-		b.Settle(core.ErrLost)
-		require.ErrorIs(t, b.Wait(time.Minute), core.ErrLost)
+		b.Settle(engine.ErrLost)
+		require.ErrorIs(t, b.Wait(time.Minute), engine.ErrLost)
 		time.Sleep(time.Hour)
 		b = qs.Transfer("owner") // the same, maybe: nothing is left of its timer
 		b.Settle(nil)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -45,7 +45,7 @@ func (x *trial) renew(hold *rlock.Hold) error {
 		Script: luasrc.Renew, NumKeys: 1,
 		Args: []any{hold.Name(), hold.Owner().String(), lease.Milliseconds()},
 	}
-	core.EngineOf(x.client).Transport.Start(call, func(_ any, err error) { came <- err })
+	engine.EngineOf(x.client).Transport.Start(call, func(_ any, err error) { came <- err })
 	return <-came
 }
 

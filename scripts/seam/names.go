@@ -30,7 +30,7 @@ var (
 	// loopState is the struct that holds the state of one call of Lock.
 	loopState = name{"rlock", "acquisition", ""}
 	// engine is the type that runs calls.
-	engine = name{"internal/core", "Engine", ""}
+	engine = name{"internal/engine", "Engine", ""}
 	// queuesMethod is the method that tells kinds with a queue on the server from the others.
 	queuesMethod = "Queues"
 	// queuesIn is the package whose calls of queuesMethod count.
@@ -70,8 +70,8 @@ const protocolHeading = "### Release"
 // moves. Tests are left out.
 var fairFiles = []string{
 	"rfairlock/*.go",
-	"internal/core/room.go", "internal/core/keep.go", "internal/core/spare.go",
-	"internal/core/depart.go", "internal/core/counting.go", "internal/core/servertime.go",
+	"internal/engine/room.go", "internal/engine/keep.go", "internal/engine/spare.go",
+	"internal/engine/depart.go", "internal/engine/counting.go", "internal/engine/servertime.go",
 	"rlock/place.go", "rlock/spare.go", "rlock/evict.go",
 	"internal/presence/*.go",
 	"internal/luasrc/fair*.go", "internal/luasrc/fair*.lua",

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/core"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -52,7 +52,7 @@ func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
 		hold, err := rlock.New(r.client, name+"0").Lock(t.Context())
 		y.count(hold, err, began)
 	})
-	e := core.EngineOf(r.client)
+	e := engine.EngineOf(r.client)
 	r.until("all wait", aWhile, func() bool { return e.Waiting() == int64(n) })
 	t.Logf("%d wait after %v", n, time.Since(began).Round(time.Millisecond))
 	r.untilRenewed(began)

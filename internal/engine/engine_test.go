@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/watchdog"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestNoTwoAcquisitionsHaveOneOwner(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOver(t, &fake{})
+	require.Equal(t, codec.NewOwner(e.ClientID, 1), e.NextOwner())
+	var seen sync.Map
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 1000 {
+				if _, twice := seen.LoadOrStore(e.NextOwner(), true); twice {
+					t.Error("an owner twice")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestLossMarginIsATenthOfTheLeaseAndASecondAtMost(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOver(t, &fake{})
+	require.Equal(t, 300*time.Millisecond, e.LossMargin(3*time.Second))
+	require.Equal(t, time.Second, e.LossMargin(10*time.Second))
+	require.Equal(t, time.Second, e.LossMargin(time.Hour))
+	e.Margin = 2 * time.Second
+	require.Equal(t, 2*time.Second, e.LossMargin(time.Hour))
+	require.Equal(t, time.Second, e.LossMargin(time.Second), "never more than there is")
+}
+
+// upper is a name mapper.
+type upper struct{}
+
+func (upper) Map(name string) string   { return "fleet:" + name }
+func (upper) Unmap(name string) string { return name[len("fleet:"):] }
+
+func TestNamesAreCheckedBeforeAndAfterTheyAreMapped(t *testing.T) {
+	t.Parallel()
+	e, _ := engineOver(t, &fake{})
+	key, err := e.Map("orders")
+	require.NoError(t, err)
+	require.Equal(t, "orders", key)
+	e.Mapper = upper{}
+	key, err = e.Map("orders")
+	require.NoError(t, err)
+	require.Equal(t, "fleet:orders", key)
+	for _, bad := range []string{"", "\xff"} {
+		_, err = e.Map(bad)
+		require.ErrorIs(t, err, codec.ErrBadName)
+	}
+}
+
+// leasesOf returns leases of a few locks, as rlock makes them.
+func leasesOf(keys ...string) []*watchdog.Lease {
+	var out []*watchdog.Lease
+	for i, k := range keys {
+		out = append(out, &watchdog.Lease{
+			Key: k, Owner: "me:" + k, TTL: testLease, TTLArg: testLease.Milliseconds() + int64(i),
+		})
+	}
+	return out
+}
+
+func TestARenewalIsOneUrgentScriptForAllItsLocks(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	e, _ := engineOver(t, f)
+	var held []bool
+	var err error
+	e.renew(leasesOf("a", "b", "c"), func(h []bool, e error) { held, err = h, e })
+	c := f.last(t)
+	require.Equal(t, "renew", c.name)
+	require.Equal(t, 3, c.call.NumKeys)
+	require.True(t, c.call.Urgent && c.call.Vital, "before releases, too")
+	require.Equal(t, []any{"a", "b", "c", "me:a", int64(30000), "me:b", int64(30001), "me:c", int64(30002)}, c.call.Args)
+	c.ends([]any{int64(1), int64(0), int64(1)}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, false, true}, held)
+
+	for _, bad := range []any{nil, int64(1), []any{int64(1), int64(1)}, []any{int64(1), int64(1), "1"}} {
+		e.renew(leasesOf("a", "b", "c"), func(h []bool, e error) { held, err = h, e })
+		f.last(t).ends(bad, nil)
+		require.ErrorIs(t, err, codec.ErrBadReply)
+		require.Nil(t, held)
+	}
+	e.renew(leasesOf("a"), func(h []bool, e error) { held, err = h, e })
+	f.last(t).ends(nil, errBroken)
+	require.Equal(t, errBroken, err)
+}
+
+// cluster is a transport whose keys live in slots.
+type cluster struct{ *fake }
+
+// Slot is part of transport.Slotter.
+func (cluster) Slot(key string) int { return int(key[0]) }
+
+func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := cluster{&fake{answer: func(c *sentCall) (any, error, bool) {
+			reply := make([]any, c.call.NumKeys)
+			for i := range reply {
+				reply[i] = int64(1)
+			}
+			return reply, nil, true
+		}}}
+		e, _ := engineOver(t, f)
+		for _, l := range leasesOf("a1", "b1", "a2", "b2", "a3") {
+			l.Holder = ignorant{}
+			require.True(t, l.Hold(time.Now(), time.Second))
+			require.True(t, e.Watchdog.Add(l))
+		}
+		time.Sleep(testLease/3 + time.Second)
+		synctest.Wait()
+		sizes := map[string]int{}
+		for _, c := range f.sent() {
+			slot := c.call.Key(0)[:1]
+			for i := range c.call.NumKeys {
+				require.Equal(t, slot, c.call.Key(i)[:1], "one script, one slot")
+			}
+			sizes[slot] += c.call.NumKeys
+		}
+		require.Equal(t, map[string]int{"a": 3, "b": 2}, sizes)
+
+		_, err := e.Map("{}orders")
+		require.ErrorIs(t, err, codec.ErrBadName, "which has no slot that all clients agree on")
+	})
+}
+
+// ignorant is a holder that does not care.
+type ignorant struct{}
+
+// LeaseLost is part of watchdog.Holder.
+func (ignorant) LeaseLost(error) {}
+
+var _ transport.Slotter = cluster{}

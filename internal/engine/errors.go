@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// The errors that the root package exports under the same names. They live here
+// so that the packages below it can return them.
+var (
+	ErrNotAcquired = errors.New("redlatch: lock not acquired")
+	ErrNotHeld     = errors.New("redlatch: lock not held")
+	ErrLost        = errors.New("redlatch: lock lost")
+	ErrMaxHold     = errors.New("redlatch: lock held for its maximum time")
+	ErrHandedOver  = errors.New("redlatch: lock handed over")
+	ErrEntered     = errors.New("redlatch: lock entered more than once")
+	ErrWrongType   = errors.New("redlatch: key holds something that is no lock")
+	ErrNoQueue     = errors.New("redlatch: a lock of this kind has no queue on the server")
+	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
+	ErrAlive       = errors.New("redlatch: waiter is alive")
+	ErrNotCounted  = errors.New("redlatch: who listens cannot be told")
+
+	ErrNotReplicated = errors.New("redlatch: too few replicas have the lock")
+
+	ErrClosed    = transport.ErrClosed
+	ErrUncertain = transport.ErrUncertain
+	ErrNotSent   = transport.ErrNotSent
+)
+
+// refused lists the error codes with which a server turns a call away before it
+// runs, for reasons that pass.
+var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER"}
+
+// Passing reports whether err says that the call did not run and may succeed
+// later: not sent, or refused by a server that is starting, busy or failing over.
+func Passing(err error) bool {
+	if err == nil {
+		return false // the usual case, for which what follows would allocate
+	}
+	if errors.Is(err, transport.ErrNotSent) && !errors.Is(err, transport.ErrClosed) {
+		return true
+	}
+	var se *transport.ServerError
+	if !errors.As(err, &se) {
+		return false
+	}
+	for _, code := range refused {
+		if se.Code() == code {
+			return true
+		}
+	}
+	return false
+}
+
+// Explain gives the server errors that users meet a name of their own.
+func Explain(err error) error {
+	if transport.IsCode(err, "WRONGTYPE") {
+		return fmt.Errorf("%w: %w", ErrWrongType, err)
+	}
+	return err
+}
+
+func isUncertain(err error) bool { return errors.Is(err, transport.ErrUncertain) }
+
+// ErrWaitOver is the cause with which a bound on waiting ends a context of ours.
+var ErrWaitOver = errors.New("the time to wait ran out")
+
+// ours are the errors that say something about a call or a hold.
+var ours = []error{
+	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrEntered,
+	ErrWrongType, ErrNoQueue, ErrNotQueued, ErrAlive, ErrNotCounted, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
+}
+
+// EndOf returns why ctx ended: its error, with its cause where that is another.
+// A cause that is one of ours, such as the loss of another lock, is told in words
+// only: it says nothing about the call at hand.
+func EndOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	if errors.Is(cause, ErrWaitOver) {
+		return cause
+	}
+	for _, own := range ours {
+		if errors.Is(cause, own) {
+			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // in words only
+		}
+	}
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

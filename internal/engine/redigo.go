@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/replication"
+	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// RedigoConfig says how the built-in transport connects.
+type RedigoConfig struct {
+	// Dial makes a connection that is ready to use.
+	Dial func(ctx context.Context) (redis.Conn, error)
+	// DialPubSub makes a connection to the master that is ready to listen. With nil,
+	// Dial makes those, too.
+	DialPubSub func(ctx context.Context) (redis.Conn, error)
+	// DialReplica makes a connection to the replica at addr, host:port, that is
+	// ready to use. With nil, the listeners of a master that has replicas cannot
+	// be counted.
+	DialReplica func(ctx context.Context, addr string) (redis.Conn, error)
+	// Command bounds the wait for one reply.
+	Command time.Duration
+	// Lease is that of holds without one of their own.
+	Lease time.Duration
+	// DialTimeout bounds one dial.
+	DialTimeout time.Duration
+	// ClientName names the connections on the server, "" does not.
+	ClientName string
+	// Logger hears of connections made and lost.
+	Logger *slog.Logger
+	// Hooks are told of connections made in place of lost ones.
+	Hooks Hooks
+}
+
+// Redigo is the built-in transport: one command connection and one subscription
+// connection to one master, one more while replicas are waited for, and one to each of
+// its replicas while listeners are counted.
+type Redigo struct {
+	*mux.Mux
+	sub    *pubsub.Subscriber
+	census *census.Census
+	copies *replication.Batcher
+}
+
+var (
+	_ transport.Transport   = (*Redigo)(nil)
+	_ transport.Fencer      = (*Redigo)(nil)
+	_ transport.Reconnecter = (*Redigo)(nil)
+	_ transport.Counter     = (*Redigo)(nil)
+	_ transport.Replicator  = (*Redigo)(nil)
+)
+
+// NewRedigo returns a transport that dials on first use.
+func NewRedigo(cfg RedigoConfig) *Redigo {
+	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
+	dial := name.named(cfg.Dial)
+	listen := dial
+	if cfg.DialPubSub != nil {
+		listen = name.named(cfg.DialPubSub)
+	}
+	m := cfg.mux(dial)
+	m.Logger, m.OnReconnect = cfg.Logger, cfg.Hooks.reconnected("commands")
+	sub := pubsub.New(pubsub.Config{
+		Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
+	})
+	m.OnMoved = sub.Reconnect
+	r := &Redigo{Mux: mux.New(m), sub: sub}
+	r.copies = replication.New(replication.Config{
+		Dial: dial, DialTimeout: cfg.DialTimeout, Command: cfg.Command, Replaced: r.Reconnected,
+	})
+	r.census = census.New(census.Config{
+		Master: r.Mux, Replica: cfg.replica(name), Publish: r.PublishCommand(), Command: cfg.Command,
+	})
+	return r
+}
+
+func (cfg *RedigoConfig) mux(dial mux.Dial) mux.Config {
+	return mux.Config{Dial: dial, ReplyLimit: replyLimit(cfg.Command, cfg.Lease), DialTimeout: cfg.DialTimeout}
+}
+
+// replica returns what makes the connections to replicas, nil when none can be
+// made.
+func (cfg *RedigoConfig) replica(name *naming) func(addr string) census.Replica {
+	if cfg.DialReplica == nil {
+		return nil
+	}
+	return func(addr string) census.Replica {
+		m := cfg.mux(name.named(func(ctx context.Context) (redis.Conn, error) {
+			return cfg.DialReplica(ctx, addr)
+		}))
+		if cfg.Logger != nil {
+			m.Logger = cfg.Logger.With("replica", addr)
+		}
+		return mux.New(m)
+	}
+}
+
+// replyLimit is how long a connection may owe a reply before it is given up:
+// long enough for a slow script, short enough to try a renewal again on another
+// connection within the lease.
+func replyLimit(command, lease time.Duration) time.Duration {
+	return max(min(2*command, lease/4), 500*time.Millisecond)
+}
+
+// naming is what connections are called on the server.
+type naming struct {
+	name   string // "": nothing
+	logger *slog.Logger
+	told   sync.Once // of a server that refuses
+}
+
+// named makes dial name its connections. A server that refuses is tolerated, and
+// told of once: the name is for people who read CLIENT LIST.
+func (n *naming) named(dial func(context.Context) (redis.Conn, error)) func(context.Context) (redis.Conn, error) {
+	if n.name == "" {
+		return dial
+	}
+	return func(ctx context.Context) (redis.Conn, error) {
+		conn, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// The connection knows nothing of ctx: end the command with it.
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		_, err = conn.Do("CLIENT", "SETNAME", n.name)
+		switch {
+		case !stop():
+			return nil, context.Cause(ctx)
+		case err != nil && conn.Err() != nil:
+			_ = conn.Close() // broken anyway
+			return nil, err
+		case err != nil:
+			n.refused(err)
+		}
+		return conn, nil
+	}
+}
+
+// refused tells of a server that refuses, once.
+func (n *naming) refused(err error) {
+	if n.logger == nil {
+		return
+	}
+	why := []any{"error", err}
+	if strings.HasPrefix(err.Error(), "NOPERM ") {
+		why = append(why, "right", "+client|setname")
+	}
+	n.told.Do(func() { n.logger.Warn("redlatch: the server does not name this client's connections", why...) })
+}
+
+// Subscribe is part of transport.Transport.
+func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	return r.sub.Subscribe(ctx, channel)
+}
+
+// Listen is Subscribe for who wants every message; see [pubsub.Subscriber.Listen].
+func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
+	return r.sub.Listen(channel, sink)
+}
+
+// Listeners is part of transport.Counter. It sends PUBSUB NUMSUB to the master and
+// to its replicas; see [census.Census.Listeners].
+func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	return r.census.Listeners(ctx, channels...)
+}
+
+// Replicate is part of transport.Replicator. It sends the call and WAIT on a connection
+// of its own, which is made for the first of them and closed after a minute without any.
+func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+	r.copies.Replicate(call, replicas, timeout, done)
+}
+
+// PublishCommand is part of transport.Transport. One master without a cluster
+// always publishes with PUBLISH, as Redisson does.
+func (r *Redigo) PublishCommand() string { return "PUBLISH" }
+
+// Close is part of transport.Transport.
+func (r *Redigo) Close() error {
+	subErr := r.sub.Close()
+	r.census.Close()
+	r.copies.Close()
+	if err := r.Mux.Close(); err != nil {
+		return err
+	}
+	return subErr
+}

@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
+	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch/transport/transporttest"
+)
+
+// redigoTo makes the built-in transport with the client's defaults.
+func redigoTo(addr string) *engine.Redigo {
+	return engine.NewRedigo(engine.RedigoConfig{
+		Dial: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", addr, redis.DialWriteTimeout(3*time.Second))
+		},
+		Command:     3 * time.Second,
+		Lease:       30 * time.Second,
+		DialTimeout: 5 * time.Second,
+		ClientName:  "conformance",
+	})
+}
+
+func newRedigoTo(addr string) func(testing.TB) transport.Transport {
+	return func(testing.TB) transport.Transport { return redigoTo(addr) }
+}
+
+// noGoroutinesLeft checks at the end of the test, when its subtests are over.
+// Tests that use it do not run beside others.
+func noGoroutinesLeft(t *testing.T) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { assert.NoError(t, goleak.Find(before)) })
+}
+
+// behindProxy is a real server behind a network that can be broken in every way.
+func behindProxy(t *testing.T) transporttest.Harness {
+	t.Helper()
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	h := breakable.Behind(proxy, server)
+	h.New = newRedigoTo(proxy.Addr())
+	return h
+}
+
+func TestRedigoConformsBehindABreakableNetwork(t *testing.T) {
+	noGoroutinesLeft(t)
+	transporttest.Run(t, behindProxy)
+}
+
+func TestRedigoConformsOnAServerThatIsKilledAndFrozen(t *testing.T) {
+	noGoroutinesLeft(t)
+	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
+		t.Helper()
+		t.Parallel()
+		server := redistest.Start(t)
+		h := breakable.Alone(server)
+		h.New = newRedigoTo(server.Addr())
+		return h
+	})
+}
+
+func TestRedigoConformsOnTheEmbeddedServer(t *testing.T) {
+	noGoroutinesLeft(t)
+	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
+		t.Helper()
+		t.Parallel()
+		server := redistest.Mini(t)
+		proxy := redistest.NewProxy(t, server.Addr())
+		h := breakable.Harness(proxy)
+		h.New, h.Do = newRedigoTo(proxy.Addr()), server.Do
+		h.CutSubscribers = func(testing.TB) { server.DropSubscribers() }
+		h.Stop, h.Start = breakable.Outage(proxy, server.Do, "FLUSHALL")
+		return h
+	})
+}

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// replicating is a transport whose replicas the test decides about.
+type replicating struct {
+	*fake
+	replicas int
+	timeout  time.Duration
+	call     *transport.Call
+	done     transport.Replicated
+	answer   func(done transport.Replicated)
+}
+
+// Replicate is part of transport.Replicator.
+func (r *replicating) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+	r.call, r.replicas, r.timeout, r.done = call, replicas, timeout, done
+	if r.answer != nil {
+		r.answer(done)
+	}
+}
+
+func syncing(t *testing.T, tr transport.Transport) *Engine {
+	t.Helper()
+	e := New(Config{
+		Transport: tr, ClientID: uuid.New(), Lease: testLease, Command: testCommand, PollCap: 10 * time.Second,
+		Replicas: 2, SyncWait: time.Second,
+	})
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}
+
+func TestReplicasAreAskedForAndCounted(t *testing.T) {
+	t.Parallel()
+	refusal := &transport.ServerError{Text: "NOPERM WAIT"}
+	for _, c := range []struct {
+		reply any
+		have  int64
+		err   error
+		is    []error
+		not   []error
+		says  string // "": it is well
+	}{
+		{reply: int64(1), have: 2},
+		{reply: int64(1), have: 3},
+		{reply: int64(1), have: 1, says: "1 of the 2 asked for within 1s"},
+		{reply: int64(1), have: 0, says: "0 of the 2 asked for within 1s"},
+		{reply: nil, have: 2, says: "the master that was asked does not have it any more"},
+		{reply: "1", have: 2, says: "unexpected reply", is: []error{codec.ErrBadReply}},
+		{err: refusal, says: "NOPERM WAIT", is: []error{refusal}},
+		{err: fmt.Errorf("%w: dial", ErrNotSent), says: "command not sent: dial", not: []error{ErrNotSent}},
+		{err: fmt.Errorf("%w: cut", ErrUncertain), says: "reply lost: cut", not: []error{ErrUncertain}},
+		{err: fmt.Errorf("%w: %w", ErrUncertain, ErrClosed), says: "closed", is: []error{ErrClosed}, not: []error{ErrUncertain}},
+	} {
+		tr := &replicating{fake: &fake{}, answer: func(done transport.Replicated) { done(c.reply, c.have, c.err) }}
+		err := syncing(t, tr).AwaitReplicas(t.Context(), "lock", "owner")
+		require.Equal(t, luasrc.Replicate, tr.call.Script)
+		require.Equal(t, []any{"lock", "owner"}, tr.call.Args)
+		require.Equal(t, "lock", tr.call.Key(0))
+		require.Equal(t, 2, tr.replicas)
+		require.Equal(t, time.Second, tr.timeout)
+		if c.says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrNotReplicated)
+		require.ErrorContains(t, err, c.says)
+		for _, is := range c.is {
+			require.ErrorIs(t, err, is)
+		}
+		for _, not := range c.not {
+			require.NotErrorIs(t, err, not, "that is about the question, and not about the lock")
+		}
+		require.False(t, Passing(err), "it is not tried again")
+	}
+}
+
+func TestWaitForReplicasHasFourEnds(t *testing.T) {
+	t.Parallel()
+	why := errors.New("no time left")
+	for name, c := range map[string]struct {
+		end   func(e *Engine, cancel context.CancelCauseFunc)
+		after time.Duration
+		is    []error
+	}{
+		"context": {func(_ *Engine, cancel context.CancelCauseFunc) { cancel(why) }, 0, []error{context.Canceled, why}},
+		"wait":    {func(_ *Engine, cancel context.CancelCauseFunc) { cancel(ErrWaitOver) }, 0, []error{ErrWaitOver}},
+		"close":   {func(e *Engine, _ context.CancelCauseFunc) { e.beginClosing() }, 0, []error{ErrClosed}},
+		"silence": {func(*Engine, context.CancelCauseFunc) {}, 2*time.Second + testCommand, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tr := &replicating{fake: &fake{}}
+				e := syncing(t, tr)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				ended := make(chan error, 1)
+				began := time.Now()
+				go func() { ended <- e.AwaitReplicas(ctx, "lock", "owner") }()
+				synctest.Wait()
+				c.end(e, cancel)
+				err := <-ended
+				require.ErrorIs(t, err, ErrNotReplicated)
+				for _, is := range c.is {
+					require.ErrorIs(t, err, is)
+				}
+				require.Equal(t, c.after, time.Since(began))
+				require.False(t, tr.call.Claim(0), "it is not sent any more")
+				tr.done(int64(1), 2, nil) // too late, and it holds up nobody
+			})
+		})
+	}
+}
+
+func TestTransportThatCannotWaitForReplicasIsAnError(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, NoReplicator(&replicating{}))
+	err := NoReplicator(&fake{})
+	require.EqualError(t, err, "WithReplicaSync needs a transport that is a transport.Replicator, which a *engine.fake is not")
+	err = syncing(t, &fake{}).AwaitReplicas(t.Context(), "lock", "owner")
+	require.ErrorIs(t, err, ErrNotReplicated)
+	require.ErrorContains(t, err, "*engine.fake")
+}

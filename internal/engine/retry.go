@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff is a growing pause with jitter. The zero value is ready.
+type Backoff struct{ last time.Duration }
+
+// Next returns the next pause: 20 ms at first, doubling up to a second, each
+// give or take a quarter.
+func (b *Backoff) Next() time.Duration {
+	b.last = min(max(2*b.last, 20*time.Millisecond), time.Second)
+	return b.last*3/4 + rand.N(b.last/2) //nolint:gosec // spreading load needs no secrets
+}
+
+// Retry runs do until it returns anything but an error that says the call did
+// not run and may succeed later. It gives up after one command timeout, when ctx
+// ends, and when the client closes, with the last error that gives a reason.
+func (e *Engine) Retry(ctx context.Context, do func() error) error {
+	return e.RetrySince(ctx, time.Now(), do)
+}
+
+// RetrySince is Retry for what began at began.
+func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() error) error {
+	var pause Backoff
+	var reason error
+	for {
+		err := do()
+		if reason != nil && errors.Is(err, errNotYet) {
+			err = reason
+		}
+		reason = err
+		if !Passing(err) || ctx.Err() != nil || e.IsClosing() {
+			return err
+		}
+		left := e.Command - time.Since(began)
+		if left <= 0 || !e.Sleep(ctx, min(left, pause.Next())) {
+			return err
+		}
+	}
+}
+
+// Sleep pauses for d. It returns false when ctx ended or the client closes.
+func (e *Engine) Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-e.Closing():
+		return false
+	}
+}
+
+// Wait pauses for d, also while the client closes. It returns false when the
+// client has stopped waiting for what is still open.
+func (e *Engine) Wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-e.quit:
+		return false
+	}
+}

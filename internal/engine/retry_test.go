@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestRetryGoesOnUntilTheCallHasRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		passing, last error
+	}{
+		"unreachable, then fine":      {errNotSent, nil},
+		"unreachable, then uncertain": {errNotSent, errBroken},
+		"loading, then fine":          {&transport.ServerError{Text: "LOADING wait"}, nil},
+		"failing over, then refused":  {&transport.ServerError{Text: "READONLY You can't write"}, errRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, _ := engineOver(t, &fake{})
+				times := 0
+				err := e.Retry(t.Context(), func() error {
+					if times++; times < 5 {
+						return c.passing
+					}
+					return c.last
+				})
+				require.Equal(t, c.last, err)
+				require.Equal(t, 5, times)
+			})
+		})
+	}
+}
+
+func TestRetryGivesUpAfterOneCommandTimeoutWithTheLastError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &fake{})
+		began, times := time.Now(), 0
+		err := e.Retry(t.Context(), func() error {
+			times++
+			return fmt.Errorf("%w: time %d", transport.ErrNotSent, times)
+		})
+		require.ErrorContains(t, err, fmt.Sprintf("time %d", times))
+		require.Equal(t, testCommand, time.Since(began))
+		require.Greater(t, times, 5)
+		require.Less(t, times, 15, "the pauses grow")
+	})
+}
+
+func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
+	for name, end := range map[string]func(e *Engine, cancel func()){
+		"context": func(_ *Engine, cancel func()) { cancel() },
+		"close":   func(e *Engine, _ func()) { e.beginClosing() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, _ := engineOver(t, &fake{})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(time.Second, func() { end(e, cancel) })
+				began := time.Now()
+				err := e.Retry(ctx, func() error { return errNotSent })
+				require.Equal(t, errNotSent, err)
+				require.Equal(t, time.Second, time.Since(began))
+			})
+		})
+	}
+}
+
+func TestBackoffDoublesToASecondGiveOrTakeAQuarter(t *testing.T) {
+	t.Parallel()
+	var b Backoff
+	for _, millis := range []int{20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
+		want := time.Duration(millis) * time.Millisecond
+		got := b.Next()
+		require.GreaterOrEqual(t, got, want*3/4)
+		require.LessOrEqual(t, got, want*5/4)
+	}
+}
+
+func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER"} {
+		require.True(t, Passing(fmt.Errorf("wrapped: %w", &transport.ServerError{Text: code + " for now"})), code)
+	}
+	require.True(t, Passing(errNotSent))
+	for _, err := range []error{
+		nil,
+		errBroken,
+		errRefused,
+		errors.New("anything else"),
+		fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed),
+		&transport.ServerError{Text: "WRONGTYPE Operation against a key holding the wrong kind of value"},
+		&transport.ServerError{Text: "ERR LOADING is not the code"},
+	} {
+		require.False(t, Passing(err), "%v", err)
+	}
+}
+
+func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, Explain(nil))
+	require.Equal(t, errRefused, Explain(errRefused))
+	for _, text := range []string{
+		"WRONGTYPE Operation against a key holding the wrong kind of value",
+		"ERR Error running script: @user_script:9: WRONGTYPE Operation against a key",
+		"ERR Error running script (call to f_1): @user_script:9: -WRONGTYPE Operation against a key",
+	} {
+		err := Explain(&transport.ServerError{Text: text})
+		require.ErrorIs(t, err, ErrWrongType, text)
+		require.ErrorContains(t, err, text)
+	}
+}
+
+// Whoever could not send anything wants to know why.
+func TestRetryTellsTheReasonAndNotThatThereWasNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &fake{})
+		refused := fmt.Errorf("%w: connection refused", ErrNotSent)
+		late := fmt.Errorf("%w: %w within a second", ErrNotSent, errNotYet)
+		errs := []error{late, refused, late, late}
+		n := 0
+		err := e.Retry(t.Context(), func() error {
+			time.Sleep(testCommand / 3)
+			n++
+			return errs[min(n, len(errs))-1]
+		})
+		require.Equal(t, refused, err)
+		require.Greater(t, n, 2)
+	})
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+var (
+	errCrowded   = errors.New("as many callers wait as WithMaxWaiters allows")
+	errNoCounter = errors.New("redlatch: the transport cannot tell who listens")
+)
+
+// BeginWait counts a caller in who is about to wait. It returns an error when as
+// many wait as are allowed. Each that returned nil needs an EndWait.
+func (e *Engine) BeginWait() error {
+	if n := e.waiters.Add(1); e.MaxWaiters > 0 && n > e.MaxWaiters {
+		e.waiters.Add(-1)
+		return errCrowded
+	}
+	return nil
+}
+
+// EndWait counts a caller out.
+func (e *Engine) EndWait() { e.waiters.Add(-1) }
+
+// Waiting returns how many callers wait.
+func (e *Engine) Waiting() int64 { return e.waiters.Load() }
+
+// Listeners returns how many connections listen to each of channels, in their
+// order, or an error when that cannot be found out. It is [transport.Counter]'s,
+// of a transport that is one.
+func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	c, ok := e.Transport.(transport.Counter)
+	if !ok {
+		return nil, errNoCounter
+	}
+	return c.Listeners(ctx, channels...)
+}
+
+// ProvenListeners is [Engine.Listeners], and listens to the proof channel meanwhile:
+// a zero says something only when that one is counted. It takes a command timeout
+// at most. The error wraps ErrNotCounted.
+func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...string) ([]int64, error) {
+	ctx, cancel := e.Open(ctx)
+	defer cancel()
+	ctx, stop := context.WithTimeoutCause(ctx, e.Command, fmt.Errorf("no answer within %v", e.Command))
+	defer stop()
+	counts, err := e.proven(ctx, proof, channels)
+	switch {
+	case err == nil:
+		return counts, nil
+	case e.IsClosing():
+		err = ErrClosed
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", EndOf(ctx), err) // which says who did not answer
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNotCounted, err)
+}
+
+func (e *Engine) proven(ctx context.Context, proof string, channels []string) ([]int64, error) {
+	sub, err := e.Transport.Subscribe(ctx, proof)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Close()
+	counts, err := e.Listeners(ctx, append([]string{proof}, channels...)...)
+	if err != nil {
+		return nil, err
+	}
+	if counts[0] < 1 {
+		return nil, errNotCounted
+	}
+	return counts[1:], nil
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// hearing is a transport on which one can listen, and that counts as it is told.
+type hearing struct {
+	*fake
+	counts []int64
+	err    error
+	mute   bool // counts what it is asked never
+	open   int  // subscriptions
+}
+
+func (h *hearing) Subscribe(ctx context.Context, _ string) (transport.Subscription, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	h.open++
+	return &subscribedTo{h}, nil
+}
+
+func (h *hearing) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	if h.mute {
+		<-ctx.Done()
+		return nil, fmt.Errorf("replica 10.0.0.1:1: %w", context.Cause(ctx))
+	}
+	if h.err == nil && (channels[0] != "ours" || len(channels) != len(h.counts)) {
+		return nil, errors.New("asked for other channels")
+	}
+	return h.counts, h.err
+}
+
+type subscribedTo struct{ h *hearing }
+
+func (s *subscribedTo) Events() <-chan transport.Event { return nil }
+func (s *subscribedTo) Err() error                     { return nil }
+func (s *subscribedTo) Close()                         { s.h.open-- }
+
+func TestZeroListenersCountForSomethingOnlyWhenOneOfOursIsCounted(t *testing.T) {
+	t.Parallel()
+	tr := &hearing{fake: &fake{}, counts: []int64{1, 0, 2}}
+	e, _ := engineOver(t, tr)
+	counts, err := e.ProvenListeners(t.Context(), "ours", "a", "b")
+	require.NoError(t, err)
+	require.Equal(t, []int64{0, 2}, counts)
+
+	tr.counts = []int64{0, 0, 2}
+	_, err = e.ProvenListeners(t.Context(), "ours", "a", "b")
+	require.ErrorIs(t, err, ErrNotCounted)
+	require.ErrorIs(t, err, errNotCounted)
+
+	tr.err = errors.New("no right")
+	_, err = e.ProvenListeners(t.Context(), "ours", "a", "b")
+	require.ErrorIs(t, err, ErrNotCounted)
+	require.ErrorIs(t, err, tr.err)
+	require.Zero(t, tr.open, "it listens no longer")
+}
+
+func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
+	t.Parallel()
+	tr := &hearing{fake: &fake{}, mute: true}
+	e, _ := engineOver(t, tr)
+	_, err := e.ProvenListeners(t.Context(), "ours", "a")
+	require.ErrorIs(t, err, ErrNotCounted)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no answer within")
+	require.ErrorContains(t, err, "replica 10.0.0.1:1", "who did not answer")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = e.ProvenListeners(ctx, "ours", "a")
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, e.Close())
+	_, err = e.ProvenListeners(t.Context(), "ours", "a")
+	require.ErrorIs(t, err, ErrClosed)
+	require.Zero(t, tr.open)
+
+	deaf, _ := engineOver(t, &fake{})
+	_, err = deaf.ProvenListeners(t.Context(), "ours", "a")
+	require.ErrorIs(t, err, ErrNotCounted, "the transport cannot listen")
+}
