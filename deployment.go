@@ -8,8 +8,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/address"
-	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/failover"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -34,7 +34,7 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 	}
 	t, err := open(ctx, d)
 	if err == nil {
-		if err = engine.Answers(ctx, t); err == nil {
+		if err = redisconn.Answers(ctx, t); err == nil {
 			return t, nil
 		}
 		_ = t.Close() // the error that matters is why it does not answer
@@ -49,10 +49,10 @@ func notConnected(rawURL string, err error) error {
 
 // cluster returns the transport to a cluster.
 func (s *settings) cluster(ctx context.Context, d *address.Deployment) (transport.Transport, error) {
-	c, err := engine.NewCluster(ctx, &engine.ClusterConfig{
+	c, err := redisconn.NewCluster(ctx, &redisconn.ClusterConfig{
 		Nodes: d.Hosts, Dial: s.nodes(way{secure: d.Secure}, d), Sharding: sharding[d.Sharding],
 		Command: s.command, Lease: s.watchdog, DialTimeout: s.dialTimeout,
-		ClientName: s.clientName, Logger: s.logger, Hooks: hooks(s),
+		ClientName: s.clientName, Logger: s.logger, Reconnected: hooks(s).Reconnected,
 	})
 	if err != nil {
 		return nil, err

@@ -15,14 +15,14 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/address"
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/wire"
 )
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 
-func redigoTransport(dial dialFunc, set *settings) *engine.Redigo {
-	return engine.NewRedigo(engine.RedigoConfig{
+func redigoTransport(dial dialFunc, set *settings) *redisconn.Redigo {
+	return redisconn.NewRedigo(redisconn.RedigoConfig{
 		Dial:        dial,
 		DialReplica: set.dialReplica,
 		Command:     set.command,
@@ -30,7 +30,7 @@ func redigoTransport(dial dialFunc, set *settings) *engine.Redigo {
 		DialTimeout: set.dialTimeout,
 		ClientName:  set.clientName,
 		Logger:      set.logger,
-		Hooks:       hooks(set),
+		Reconnected: hooks(set).Reconnected,
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -69,7 +69,7 @@ func (e *elsewhen) Close() error {
 func farAway(t *testing.T, e *elsewhen, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
-	e.Transport = engine.NewRedigo(engine.RedigoConfig{
+	e.Transport = redisconn.NewRedigo(redisconn.RedigoConfig{
 		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -52,7 +52,7 @@ func (h *host) Listeners(ctx context.Context, channels ...string) ([]int64, erro
 // hostOf opens a client of a machine to whose clock the server's is ahead.
 func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
-	e := &elsewhen{ahead: ahead, Transport: engine.NewRedigo(engine.RedigoConfig{
+	e := &elsewhen{ahead: ahead, Transport: redisconn.NewRedigo(redisconn.RedigoConfig{
 		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})}

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -24,7 +24,7 @@ import (
 
 // counting counts the scripts that a client runs.
 type counting struct {
-	*engine.Redigo
+	*redisconn.Redigo
 	n     atomic.Int64 // of those that waiters and holders run
 	beats atomic.Int64 // heartbeats
 }
@@ -69,7 +69,7 @@ func countingClient(
 	t *testing.T, dial func(context.Context) (redis.Conn, error), opts ...redlatch.Option,
 ) (*redlatch.Client, *counting) {
 	t.Helper()
-	calls := &counting{Redigo: engine.NewRedigo(engine.RedigoConfig{
+	calls := &counting{Redigo: redisconn.NewRedigo(redisconn.RedigoConfig{
 		Dial:        dial,
 		Command:     3 * time.Second,
 		Lease:       30 * time.Second,

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -167,7 +167,7 @@ func redisInt(t testing.TB, srv redistest.Target, cmd string, args ...any) int64
 // redigoTransport is the built-in transport to a server inside a bubble, for
 // tests that put something in front of it.
 func redigoTransport(srv *redistest.MiniServer) transport.Transport {
-	return engine.NewRedigo(engine.RedigoConfig{
+	return redisconn.NewRedigo(redisconn.RedigoConfig{
 		Dial:        srv.Server.Dial,
 		Command:     3 * time.Second,
 		Lease:       30 * time.Second,

@@ -10,8 +10,8 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/failover"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -56,7 +56,7 @@ func New(ctx context.Context, client redis.UniversalClient, opts ...Option) (tra
 // newSingle makes the transport to one master.
 func newSingle(c *redis.Client, set *settings) transport.Transport {
 	m := &master{options: *c.Options(), write: set.replyLimit / 2}
-	r := engine.NewRedigo(engine.RedigoConfig{
+	r := redisconn.NewRedigo(redisconn.RedigoConfig{
 		Dial:        m.dial,
 		DialReplica: m.dialReplica,
 		Command:     set.replyLimit / 2,

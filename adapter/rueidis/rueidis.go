@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -48,7 +48,7 @@ func New(ctx context.Context, client rueidis.Client, opts ...Option) (transport.
 
 // single is a transport to one master at a time.
 type single struct {
-	*engine.Redigo
+	*redisconn.Redigo
 	conns  *conns
 	watch  *watch // nil: the master stays the same
 	closer sync.Once
@@ -69,7 +69,7 @@ func newSingle(client rueidis.Client, set *settings, sentinel bool) *single {
 		s.watch = newWatch(client, s.conns, set.logger)
 	}
 	d := &dialer{conns: s.conns, client: client, watch: s.watch, server: set.server}
-	cfg := engine.RedigoConfig{
+	cfg := redisconn.RedigoConfig{
 		Dial: d.commands, DialPubSub: d.listening,
 		// The reply limit is the lesser of twice the one and a quarter of the other.
 		Command: set.replyLimit / 2, Lease: 4 * set.replyLimit, DialTimeout: set.dialTimeout, Logger: set.logger,
@@ -77,7 +77,7 @@ func newSingle(client rueidis.Client, set *settings, sentinel bool) *single {
 	if set.server != nil {
 		cfg.DialReplica = d.replica
 	}
-	s.Redigo = engine.NewRedigo(cfg)
+	s.Redigo = redisconn.NewRedigo(cfg)
 	if sentinel {
 		s.watch.begin(s.Redigo)
 	}

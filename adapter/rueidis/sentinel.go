@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -68,7 +68,7 @@ func newWatch(client rueidis.Client, c *conns, logger *slog.Logger) *watch {
 }
 
 // begin watches, and listens over r.
-func (w *watch) begin(r *engine.Redigo) { go w.run(r) }
+func (w *watch) begin(r *redisconn.Redigo) { go w.run(r) }
 
 // stop ends the watch. There may be none.
 func (w *watch) stop() {
@@ -78,7 +78,7 @@ func (w *watch) stop() {
 	}
 }
 
-func (w *watch) run(r *engine.Redigo) {
+func (w *watch) run(r *redisconn.Redigo) {
 	defer close(w.done)
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()

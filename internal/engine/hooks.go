@@ -37,12 +37,3 @@ func (e *Engine) observeRenewal(began time.Time, held []bool, n int, err error) 
 	}
 	e.Hooks.Renewed(r)
 }
-
-// reconnected returns a function that tells of one kind of connection, nil when
-// nobody wants to know.
-func (h Hooks) reconnected(connection string) func() {
-	if h.Reconnected == nil {
-		return nil
-	}
-	return func() { h.Reconnected(connection) }
-}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	topology "github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/presence"
 	"github.com/redlatch/redlatch/internal/protocol"
 	"github.com/redlatch/redlatch/transport"
@@ -281,24 +280,18 @@ func (k *keeping) complain(what string, err error) {
 	k.failing[what] = err != nil
 }
 
-// lossTeller is implemented by transports that tell when a connection was lost, and not
+// LossTeller is implemented by transports that tell when a connection was lost, and not
 // only when another one was made in its place.
-type lossTeller interface {
+type LossTeller interface {
 	// Lost returns a channel that is closed with the next loss.
 	Lost() <-chan struct{}
 }
-
-// Without the method nothing fails: losses would be heard of later.
-var (
-	_ lossTeller = (*Redigo)(nil)
-	_ lossTeller = (*topology.Cluster)(nil)
-)
 
 // doubted returns a channel that is closed when the server may have forgotten locks: a
 // connection was lost, or another server is the master. Of a transport that tells only
 // when a connection was replaced it is that, nil of one that tells nothing.
 func (e *Engine) doubted() <-chan struct{} {
-	if t, ok := e.Transport.(lossTeller); ok {
+	if t, ok := e.Transport.(LossTeller); ok {
 		return t.Lost()
 	}
 	return e.reconnected()

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -29,7 +29,7 @@ const (
 // Config says what is watched. All fields are required.
 type Config struct {
 	// Redigo is the transport to the master. Its connections to the master are in Live.
-	Redigo *engine.Redigo
+	Redigo *redisconn.Redigo
 	// Live is the connections to the master that there are.
 	Live *Live
 	// Present returns who is master now, by the name that its connections have in Live.
@@ -42,7 +42,7 @@ type Config struct {
 // former master works, and takes locks that nobody else sees, for as long as it is
 // not closed: so it watches who is master. It is safe for concurrent use.
 type Failover struct {
-	*engine.Redigo
+	*redisconn.Redigo
 	cfg Config
 
 	ctx     context.Context //nolint:containedctx // ends with Close

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/adapter/goredis"
 	"github.com/redlatch/redlatch/adapter/rueidis"
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -58,7 +58,7 @@ func opened(tb testing.TB, open func(ctx context.Context) (transport.Transport, 
 
 func redigoTo(_ testing.TB, addr, user string) maker {
 	return func(testing.TB) transport.Transport {
-		return engine.NewRedigo(engine.RedigoConfig{
+		return redisconn.NewRedigo(redisconn.RedigoConfig{
 			Dial: func(ctx context.Context) (redigo.Conn, error) {
 				return redigo.DialContext(ctx, "tcp", addr,
 					redigo.DialWriteTimeout(3*time.Second), redigo.DialUsername(user), redigo.DialPassword(user))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -22,7 +22,7 @@ func TestLocksOnTheBuiltInTransport(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		locksuite.Run(t, locksuite.OnServer(target, func(testing.TB) transport.Transport {
-			return engine.NewRedigo(engine.RedigoConfig{
+			return redisconn.NewRedigo(redisconn.RedigoConfig{
 				Dial: func(ctx context.Context) (redis.Conn, error) {
 					return redis.DialContext(ctx, "tcp", target.Addr(), redis.DialWriteTimeout(3*time.Second))
 				},

@@ -7,7 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/cluster"
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -54,7 +54,7 @@ func (s *Server) connect(ctx context.Context) (*cluster.Cluster, error) {
 		Nodes: func() []string { return s.many.Hosts },
 		Dial:  dial, DialPubSub: dial, Publish: "PUBLISH", Command: timeout, DialTimeout: timeout,
 	})
-	if err := engine.Answers(ctx, nodes); err != nil {
+	if err := redisconn.Answers(ctx, nodes); err != nil {
 		_ = nodes.Close() // nothing was done with it
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package engine_test
+package redisconn_test
 
 import (
 	"errors"
@@ -7,28 +7,28 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // starts breaks Start.
 type starts struct {
-	*engine.Redigo
-	start func(r *engine.Redigo, call *transport.Call, done transport.Done)
+	*redisconn.Redigo
+	start func(r *redisconn.Redigo, call *transport.Call, done transport.Done)
 }
 
 func (s starts) Start(call *transport.Call, done transport.Done) { s.start(s.Redigo, call, done) }
 
 // dones breaks what done is given, or when it runs.
-func dones(wrap func(call *transport.Call, done transport.Done) transport.Done) func(*engine.Redigo) transport.Transport {
-	return func(r *engine.Redigo) transport.Transport {
-		return starts{r, func(r *engine.Redigo, call *transport.Call, done transport.Done) {
+func dones(wrap func(call *transport.Call, done transport.Done) transport.Done) func(*redisconn.Redigo) transport.Transport {
+	return func(r *redisconn.Redigo) transport.Transport {
+		return starts{r, func(r *redisconn.Redigo, call *transport.Call, done transport.Done) {
 			r.Start(call, wrap(call, done))
 		}}
 	}
 }
 
-func doneTwice(r *engine.Redigo) transport.Transport {
+func doneTwice(r *redisconn.Redigo) transport.Transport {
 	return dones(func(_ *transport.Call, done transport.Done) transport.Done {
 		return func(reply any, err error) {
 			done(reply, err)
@@ -37,7 +37,7 @@ func doneTwice(r *engine.Redigo) transport.Transport {
 	})(r)
 }
 
-func textErrors(r *engine.Redigo) transport.Transport {
+func textErrors(r *redisconn.Redigo) transport.Transport {
 	return dones(func(_ *transport.Call, done transport.Done) transport.Done {
 		return func(reply any, err error) {
 			var se *transport.ServerError
@@ -49,7 +49,7 @@ func textErrors(r *engine.Redigo) transport.Transport {
 	})(r)
 }
 
-func nestedText(r *engine.Redigo) transport.Transport {
+func nestedText(r *redisconn.Redigo) transport.Transport {
 	return dones(func(_ *transport.Call, done transport.Done) transport.Done {
 		return func(reply any, err error) {
 			if all, ok := reply.([]any); ok {
@@ -64,7 +64,7 @@ func nestedText(r *engine.Redigo) transport.Transport {
 	})(r)
 }
 
-func losesLate(r *engine.Redigo) transport.Transport {
+func losesLate(r *redisconn.Redigo) transport.Transport {
 	return dones(func(call *transport.Call, done transport.Done) transport.Done {
 		return func(reply any, err error) {
 			if !call.Abandoned() {
@@ -74,7 +74,7 @@ func losesLate(r *engine.Redigo) transport.Transport {
 	})(r)
 }
 
-func oneDoneAtATime(r *engine.Redigo) transport.Transport {
+func oneDoneAtATime(r *redisconn.Redigo) transport.Transport {
 	var mu sync.Mutex
 	return dones(func(_ *transport.Call, done transport.Done) transport.Done {
 		return func(reply any, err error) {
@@ -86,7 +86,7 @@ func oneDoneAtATime(r *engine.Redigo) transport.Transport {
 }
 
 // swaps gives every hundredth reply to the next call, and the next one's to it.
-func swaps(r *engine.Redigo) transport.Transport {
+func swaps(r *redisconn.Redigo) transport.Transport {
 	var n atomic.Int64
 	kept := make(chan func(any, error), 1)
 	return dones(func(_ *transport.Call, done transport.Done) transport.Done {
@@ -120,15 +120,15 @@ func swaps(r *engine.Redigo) transport.Transport {
 	})(r)
 }
 
-func optimist(r *engine.Redigo) transport.Transport {
+func optimist(r *redisconn.Redigo) transport.Transport {
 	return relabel(transport.ErrUncertain, transport.ErrNotSent)(r)
 }
 
-func pessimist(r *engine.Redigo) transport.Transport {
+func pessimist(r *redisconn.Redigo) transport.Transport {
 	return relabel(transport.ErrNotSent, transport.ErrUncertain)(r)
 }
 
-func notClosed(r *engine.Redigo) transport.Transport {
+func notClosed(r *redisconn.Redigo) transport.Transport {
 	return dones(func(_ *transport.Call, done transport.Done) transport.Done {
 		return func(reply any, err error) {
 			if errors.Is(err, transport.ErrClosed) {
@@ -139,7 +139,7 @@ func notClosed(r *engine.Redigo) transport.Transport {
 	})(r)
 }
 
-func relabel(from, to error) func(*engine.Redigo) transport.Transport {
+func relabel(from, to error) func(*redisconn.Redigo) transport.Transport {
 	return dones(func(_ *transport.Call, done transport.Done) transport.Done {
 		return func(reply any, err error) {
 			if errors.Is(err, from) {
@@ -150,8 +150,8 @@ func relabel(from, to error) func(*engine.Redigo) transport.Transport {
 	})
 }
 
-func shaOnly(r *engine.Redigo) transport.Transport {
-	return starts{r, func(r *engine.Redigo, call *transport.Call, done transport.Done) {
+func shaOnly(r *redisconn.Redigo) transport.Transport {
+	return starts{r, func(r *redisconn.Redigo, call *transport.Call, done transport.Done) {
 		if call.Script != nil {
 			args := append([]any{call.Script.SHA(), call.NumKeys}, call.Args...)
 			call = &transport.Call{Command: "EVALSHA", Args: args}
@@ -162,23 +162,23 @@ func shaOnly(r *engine.Redigo) transport.Transport {
 
 // copies starts a copy of each call, so that the original's Abandon and Claim
 // have no effect.
-func copies(r *engine.Redigo) transport.Transport {
-	return starts{r, func(r *engine.Redigo, call *transport.Call, done transport.Done) {
+func copies(r *redisconn.Redigo) transport.Transport {
+	return starts{r, func(r *redisconn.Redigo, call *transport.Call, done transport.Done) {
 		r.Start(&transport.Call{
 			Script: call.Script, Command: call.Command, NumKeys: call.NumKeys, Args: call.Args, Urgent: call.Urgent,
 		}, done)
 	}}
 }
 
-func neverUrgent(r *engine.Redigo) transport.Transport {
-	return starts{r, func(r *engine.Redigo, call *transport.Call, done transport.Done) {
+func neverUrgent(r *redisconn.Redigo) transport.Transport {
+	return starts{r, func(r *redisconn.Redigo, call *transport.Call, done transport.Done) {
 		call.Urgent = false
 		r.Start(call, done)
 	}}
 }
 
-func waits(r *engine.Redigo) transport.Transport {
-	return starts{r, func(r *engine.Redigo, call *transport.Call, done transport.Done) {
+func waits(r *redisconn.Redigo) transport.Transport {
+	return starts{r, func(r *redisconn.Redigo, call *transport.Call, done transport.Done) {
 		over := make(chan struct{})
 		r.Start(call, func(reply any, err error) {
 			done(reply, err)
@@ -188,8 +188,8 @@ func waits(r *engine.Redigo) transport.Transport {
 	}}
 }
 
-func repeats(r *engine.Redigo) transport.Transport {
-	return starts{r, func(r *engine.Redigo, call *transport.Call, done transport.Done) {
+func repeats(r *redisconn.Redigo) transport.Transport {
+	return starts{r, func(r *redisconn.Redigo, call *transport.Call, done transport.Done) {
 		r.Start(call, func(reply any, err error) {
 			if errors.Is(err, transport.ErrUncertain) && !errors.Is(err, transport.ErrClosed) {
 				r.Start(call, done)

@@ -1,4 +1,4 @@
-package engine
+package redisconn
 
 import (
 	"context"
@@ -20,11 +20,11 @@ type ClusterConfig struct {
 	Dial func(ctx context.Context, addr string) (redis.Conn, error)
 	// Sharding is how messages are published.
 	Sharding transport.Sharding
-	// Command, Lease, DialTimeout, ClientName, Logger and Hooks are as in RedigoConfig.
+	// Command, Lease, DialTimeout, ClientName, Logger and Reconnected are as in RedigoConfig.
 	Command, Lease, DialTimeout time.Duration
 	ClientName                  string
 	Logger                      *slog.Logger
-	Hooks                       Hooks
+	Reconnected                 func(connection string)
 }
 
 // NewCluster returns a transport to a cluster, which dials on first use. With
@@ -44,7 +44,7 @@ func NewCluster(ctx context.Context, cfg *ClusterConfig) (*topology.Cluster, err
 		Nodes: func() []string { return cfg.Nodes },
 		Dial:  dial, DialPubSub: dial, Publish: publish, Command: cfg.Command,
 		ReplyLimit: replyLimit(cfg.Command, cfg.Lease), DialTimeout: cfg.DialTimeout,
-		Logger: cfg.Logger, Reconnected: cfg.Hooks.Reconnected,
+		Logger: cfg.Logger, Reconnected: cfg.Reconnected,
 	}), nil
 }
 

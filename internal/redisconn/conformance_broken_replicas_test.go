@@ -1,4 +1,4 @@
-package engine_test
+package redisconn_test
 
 import (
 	"context"
@@ -9,28 +9,28 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // copying breaks Replicate.
 type copying struct {
-	*engine.Redigo
+	*redisconn.Redigo
 	replicate replicate
 }
 
-type replicate func(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated)
+type replicate func(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated)
 
 func (c copying) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	c.replicate(c.Redigo, call, replicas, timeout, done)
 }
 
-func replicas(f replicate) func(*engine.Redigo) transport.Transport {
-	return func(r *engine.Redigo) transport.Transport { return copying{r, f} }
+func replicas(f replicate) func(*redisconn.Redigo) transport.Transport {
+	return func(r *redisconn.Redigo) transport.Transport { return copying{r, f} }
 }
 
 // elsewhere writes on one connection and waits on another, as of a pool.
-func elsewhere(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func elsewhere(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.Start(call, func(reply any, err error) {
 		if err != nil {
 			done(nil, 0, err)
@@ -44,7 +44,7 @@ func elsewhere(r *engine.Redigo, call *transport.Call, replicas int, timeout tim
 }
 
 // waitAlone waits on a connection on which nobody has written anything.
-func waitAlone(r *engine.Redigo, replicas int, timeout time.Duration) (int64, error) {
+func waitAlone(r *redisconn.Redigo, replicas int, timeout time.Duration) (int64, error) {
 	info, err := redis.String(r.Ask(context.Background(), &transport.Call{Command: "CLIENT", Args: []any{"INFO"}}))
 	if err != nil {
 		return 0, err
@@ -60,7 +60,7 @@ func waitAlone(r *engine.Redigo, replicas int, timeout time.Duration) (int64, er
 }
 
 // onTheMux waits where all others wait.
-func onTheMux(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func onTheMux(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	written := make(chan any, 1)
 	r.Start(call, func(reply any, _ error) { written <- reply })
 	r.Start(&transport.Call{Command: "WAIT", Args: []any{replicas, timeout.Milliseconds()}}, func(reply any, err error) {
@@ -69,14 +69,14 @@ func onTheMux(r *engine.Redigo, call *transport.Call, replicas int, timeout time
 	})
 }
 
-func forLong(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func forLong(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.Replicate(call, replicas, timeout+time.Minute, done)
 }
 
 // oneByOne waits for one call after the other.
-func oneByOne(r *engine.Redigo) transport.Transport {
+func oneByOne(r *redisconn.Redigo) transport.Transport {
 	var turn sync.Mutex
-	return replicas(func(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+	return replicas(func(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 		go func() {
 			turn.Lock()
 			defer turn.Unlock()
@@ -90,16 +90,16 @@ func oneByOne(r *engine.Redigo) transport.Transport {
 	})(r)
 }
 
-func noErrors(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func noErrors(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.Replicate(call, replicas, timeout, func(reply any, have int64, _ error) { done(reply, have, nil) })
 }
 
 // copied sends a copy, which nobody withdraws.
-func copied(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func copied(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.Replicate(&transport.Call{Script: call.Script, Command: call.Command, NumKeys: call.NumKeys, Args: call.Args}, replicas, timeout, done)
 }
 
-func neverClosed(r *engine.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+func neverClosed(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
 		if errors.Is(err, transport.ErrClosed) {
 			err = transport.ErrUncertain

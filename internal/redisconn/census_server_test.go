@@ -1,4 +1,4 @@
-package engine_test
+package redisconn_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -24,9 +24,9 @@ const (
 )
 
 // counting makes a transport that counts, with changes to its settings.
-func counting(t *testing.T, server *redistest.Server, change ...func(*engine.RedigoConfig)) *engine.Redigo {
+func counting(t *testing.T, server *redistest.Server, change ...func(*redisconn.RedigoConfig)) *redisconn.Redigo {
 	t.Helper()
-	cfg := engine.RedigoConfig{
+	cfg := redisconn.RedigoConfig{
 		Dial: func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", server.Addr()) },
 		DialReplica: func(ctx context.Context, addr string) (redis.Conn, error) {
 			return redis.DialContext(ctx, "tcp", addr)
@@ -39,7 +39,7 @@ func counting(t *testing.T, server *redistest.Server, change ...func(*engine.Red
 	for _, f := range change {
 		f(&cfg)
 	}
-	r := engine.NewRedigo(cfg)
+	r := redisconn.NewRedigo(cfg)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	return r
 }
@@ -55,7 +55,7 @@ func listenOn(t *testing.T, server *redistest.Server, channels ...any) {
 }
 
 // requireCounts counts until the numbers are these.
-func requireCounts(t *testing.T, r *engine.Redigo, want []int64, channels ...string) {
+func requireCounts(t *testing.T, r *redisconn.Redigo, want []int64, channels ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		counts, err := r.Listeners(t.Context(), channels...)
@@ -73,7 +73,7 @@ func equal(a, b []int64) bool {
 }
 
 // requireUnknown counts in vain, within the command timeout.
-func requireUnknown(t *testing.T, r *engine.Redigo, because string) error {
+func requireUnknown(t *testing.T, r *redisconn.Redigo, because string) error {
 	t.Helper()
 	began := time.Now()
 	counts, err := r.Listeners(t.Context(), "somebody")
@@ -85,7 +85,7 @@ func requireUnknown(t *testing.T, r *engine.Redigo, because string) error {
 }
 
 // newSurvey makes the next count ask where the replicas are.
-func newSurvey(t *testing.T, r *engine.Redigo, master *redistest.Server) {
+func newSurvey(t *testing.T, r *redisconn.Redigo, master *redistest.Server) {
 	t.Helper()
 	next := r.Reconnected()
 	master.KillClients(t, "normal")
@@ -223,13 +223,13 @@ func TestServersThatAreNoMasterAloneCannotCount(t *testing.T) {
 	cluster := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
 	requireUnknown(t, counting(t, cluster), "part of a cluster")
 
-	requireUnknown(t, counting(t, master, func(cfg *engine.RedigoConfig) { cfg.DialReplica = nil }), "WithReplicaDialer")
-	astray := counting(t, master, func(cfg *engine.RedigoConfig) {
+	requireUnknown(t, counting(t, master, func(cfg *redisconn.RedigoConfig) { cfg.DialReplica = nil }), "WithReplicaDialer")
+	astray := counting(t, master, func(cfg *redisconn.RedigoConfig) {
 		cfg.DialReplica = func(ctx context.Context, _ string) (redis.Conn, error) { return cfg.Dial(ctx) }
 	})
 	requireUnknown(t, astray, "leads to a server that is no replica")
 	broken := errors.New("no way there")
-	nowhere := counting(t, master, func(cfg *engine.RedigoConfig) {
+	nowhere := counting(t, master, func(cfg *redisconn.RedigoConfig) {
 		cfg.DialReplica = func(context.Context, string) (redis.Conn, error) { return nil, broken }
 	})
 	require.ErrorIs(t, requireUnknown(t, nowhere, replica.Addr()), broken)
@@ -240,7 +240,7 @@ func TestCloseEndsTheCountThatIsUnderWayOnAReplica(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
 	proxy := redistest.NewProxy(t, replica.Addr())
-	r := counting(t, master, func(cfg *engine.RedigoConfig) {
+	r := counting(t, master, func(cfg *redisconn.RedigoConfig) {
 		cfg.Command = time.Minute
 		cfg.DialReplica = func(ctx context.Context, addr string) (redis.Conn, error) {
 			if addr != replica.Addr() {

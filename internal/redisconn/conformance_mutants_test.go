@@ -1,4 +1,4 @@
-package engine_test
+package redisconn_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
@@ -23,7 +23,7 @@ const mutantEnv = "REDLATCH_CONFORMANCE_MUTANT"
 // mutant is the built-in transport with one thing broken, and the case of the
 // conformance suite that must notice.
 type mutant struct {
-	wrap func(*engine.Redigo) transport.Transport
+	wrap func(*redisconn.Redigo) transport.Transport
 	in   string // group/case
 	fine bool   // nothing is broken: the case must pass
 }

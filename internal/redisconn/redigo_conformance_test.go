@@ -1,4 +1,4 @@
-package engine_test
+package redisconn_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
@@ -17,8 +17,8 @@ import (
 )
 
 // redigoTo makes the built-in transport with the client's defaults.
-func redigoTo(addr string) *engine.Redigo {
-	return engine.NewRedigo(engine.RedigoConfig{
+func redigoTo(addr string) *redisconn.Redigo {
+	return redisconn.NewRedigo(redisconn.RedigoConfig{
 		Dial: func(ctx context.Context) (redis.Conn, error) {
 			return redis.DialContext(ctx, "tcp", addr, redis.DialWriteTimeout(3*time.Second))
 		},

@@ -1,4 +1,4 @@
-package engine
+package redisconn
 
 import (
 	"context"
@@ -37,8 +37,9 @@ type RedigoConfig struct {
 	ClientName string
 	// Logger hears of connections made and lost.
 	Logger *slog.Logger
-	// Hooks are told of connections made in place of lost ones.
-	Hooks Hooks
+	// Reconnected gets "commands" or "subscriptions" when such a connection was made in
+	// place of a lost one. With nil nobody is told.
+	Reconnected func(connection string)
 }
 
 // Redigo is the built-in transport: one command connection and one subscription
@@ -68,9 +69,9 @@ func NewRedigo(cfg RedigoConfig) *Redigo {
 		listen = name.named(cfg.DialPubSub)
 	}
 	m := cfg.mux(dial)
-	m.Logger, m.OnReconnect = cfg.Logger, cfg.Hooks.reconnected("commands")
+	m.Logger, m.OnReconnect = cfg.Logger, cfg.reconnected("commands")
 	sub := pubsub.New(pubsub.Config{
-		Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.Hooks.reconnected("subscriptions"),
+		Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.reconnected("subscriptions"),
 	})
 	m.OnMoved = sub.Reconnect
 	r := &Redigo{Mux: mux.New(m), sub: sub}
@@ -81,6 +82,16 @@ func NewRedigo(cfg RedigoConfig) *Redigo {
 		Master: r.Mux, Replica: cfg.replica(name), Publish: r.PublishCommand(), Command: cfg.Command,
 	})
 	return r
+}
+
+// reconnected returns a function that tells of one kind of connection, nil when nobody
+// wants to know.
+func (cfg *RedigoConfig) reconnected(connection string) func() {
+	if cfg.Reconnected == nil {
+		return nil
+	}
+	tell := cfg.Reconnected
+	return func() { tell(connection) }
 }
 
 func (cfg *RedigoConfig) mux(dial mux.Dial) mux.Config {

@@ -1,4 +1,4 @@
-package engine_test
+package redisconn_test
 
 import (
 	"context"
@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // subscribes breaks Subscribe.
 type subscribes struct {
-	*engine.Redigo
+	*redisconn.Redigo
 	subscribe func(ctx context.Context, channel string) (transport.Subscription, error)
 }
 
@@ -31,7 +31,7 @@ func (f *forwarded) Events() <-chan transport.Event { return f.events }
 func (f *forwarded) Close()                         { f.close() }
 
 // hasty returns before the subscription is there.
-func hasty(r *engine.Redigo) transport.Transport {
+func hasty(r *redisconn.Redigo) transport.Transport {
 	return subscribes{r, func(_ context.Context, channel string) (transport.Subscription, error) {
 		f := &forwarded{events: make(chan transport.Event, 1), close: func() {}}
 		go func() {
@@ -51,7 +51,7 @@ func hasty(r *engine.Redigo) transport.Transport {
 }
 
 // blocking delivers to one listener after the other, and waits for each.
-func blocking(r *engine.Redigo) transport.Transport {
+func blocking(r *redisconn.Redigo) transport.Transport {
 	var mu sync.Mutex
 	return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
 		sub, err := r.Subscribe(ctx, channel)
@@ -71,8 +71,8 @@ func blocking(r *engine.Redigo) transport.Transport {
 }
 
 // countsDropped counts each event that it drops so many times.
-func countsDropped(times int) func(*engine.Redigo) transport.Transport {
-	return func(r *engine.Redigo) transport.Transport {
+func countsDropped(times int) func(*redisconn.Redigo) transport.Transport {
+	return func(r *redisconn.Redigo) transport.Transport {
 		return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
 			sub, err := r.Subscribe(ctx, channel)
 			if err != nil {
@@ -113,7 +113,7 @@ func (f *forwarded) count(times int, closed <-chan struct{}) {
 	}
 }
 
-func noGaps(r *engine.Redigo) transport.Transport {
+func noGaps(r *redisconn.Redigo) transport.Transport {
 	return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
 		sub, err := r.Subscribe(ctx, channel)
 		if err != nil {
@@ -132,7 +132,7 @@ func noGaps(r *engine.Redigo) transport.Transport {
 	}}
 }
 
-func neverUnsubscribes(r *engine.Redigo) transport.Transport {
+func neverUnsubscribes(r *redisconn.Redigo) transport.Transport {
 	return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
 		sub, err := r.Subscribe(ctx, channel)
 		if err != nil {
@@ -142,7 +142,7 @@ func neverUnsubscribes(r *engine.Redigo) transport.Transport {
 	}}
 }
 
-func closesAll(r *engine.Redigo) transport.Transport {
+func closesAll(r *redisconn.Redigo) transport.Transport {
 	var mu sync.Mutex
 	var open []transport.Subscription
 	return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
@@ -170,7 +170,7 @@ type closer struct {
 
 func (c closer) Close() { c.close() }
 
-func noContext(r *engine.Redigo) transport.Transport {
+func noContext(r *redisconn.Redigo) transport.Transport {
 	return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
 		slow, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2200*time.Millisecond)
 		defer cancel()
@@ -180,7 +180,7 @@ func noContext(r *engine.Redigo) transport.Transport {
 
 // others breaks the rest.
 type others struct {
-	*engine.Redigo
+	*redisconn.Redigo
 	fence       func(context.Context, *transport.Call) error
 	reconnected func() <-chan struct{}
 	close       func() error
@@ -190,9 +190,9 @@ func (o others) Fence(ctx context.Context, call *transport.Call) error { return 
 func (o others) Reconnected() <-chan struct{}                          { return o.reconnected() }
 func (o others) Close() error                                          { return o.close() }
 
-func sound(r *engine.Redigo) others { return others{r, r.Fence, r.Reconnected, r.Close} }
+func sound(r *redisconn.Redigo) others { return others{r, r.Fence, r.Reconnected, r.Close} }
 
-func closesLater(r *engine.Redigo) transport.Transport {
+func closesLater(r *redisconn.Redigo) transport.Transport {
 	o := sound(r)
 	o.close = func() error {
 		time.AfterFunc(100*time.Millisecond, func() { _ = r.Close() }) // always nil
@@ -201,13 +201,13 @@ func closesLater(r *engine.Redigo) transport.Transport {
 	return o
 }
 
-func noFence(r *engine.Redigo) transport.Transport {
+func noFence(r *redisconn.Redigo) transport.Transport {
 	o := sound(r)
 	o.fence = func(context.Context, *transport.Call) error { return nil }
 	return o
 }
 
-func alwaysReconnected(r *engine.Redigo) transport.Transport {
+func alwaysReconnected(r *redisconn.Redigo) transport.Transport {
 	o := sound(r)
 	closed := make(chan struct{})
 	close(closed)
@@ -217,14 +217,14 @@ func alwaysReconnected(r *engine.Redigo) transport.Transport {
 
 // slotter claims to be a cluster's.
 type slotter struct {
-	*engine.Redigo
+	*redisconn.Redigo
 	slot func(key string) int
 }
 
 func (s slotter) Slot(key string) int { return s.slot(key) }
 
-func slotted(slot func(string) int) func(*engine.Redigo) transport.Transport {
-	return func(r *engine.Redigo) transport.Transport { return slotter{r, slot} }
+func slotted(slot func(string) int) func(*redisconn.Redigo) transport.Transport {
+	return func(r *redisconn.Redigo) transport.Transport { return slotter{r, slot} }
 }
 
 func slotOf(key string) int {
