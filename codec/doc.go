@@ -1,7 +1,7 @@
 // Package codec knows every byte that Redlatch shares with Redisson: how owners
-// are spelt, which keys and channels belong to a lock, what messages say, how
-// leases are counted and what the replies of the scripts mean. It is pure: no
-// Redis, no clock, no goroutine, and every function is safe for concurrent use.
+// are spelt, which keys and channels belong to a lock, what messages say and how
+// leases are counted. It is pure: no Redis, no clock, no goroutine, and every
+// function is safe for concurrent use.
 //
 // # One lock, by its names
 //

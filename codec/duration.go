@@ -3,7 +3,6 @@ package codec
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -49,13 +48,4 @@ func millis(d time.Duration, bad error) (int64, error) {
 		return 0, fmt.Errorf("%w: %v is more than 100 years", bad, d)
 	}
 	return d.Milliseconds(), nil
-}
-
-// fromMillis converts milliseconds that a server sent; what does not fit becomes
-// the longest duration.
-func fromMillis(ms int64) time.Duration {
-	if ms > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
 }

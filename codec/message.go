@@ -19,6 +19,10 @@ const (
 // Redlatch or Redisson.
 var ErrBadMessage = errors.New("redlatch: bad message")
 
+// ErrBadReply reports a reply of a type or value that the script or command
+// never gives.
+var ErrBadReply = errors.New("redlatch: unexpected reply")
+
 // ParseMessage reads the payload of a message on a lock's channel: an int64 in
 // decimal, without a plus sign or leading zeros. Anything else gives an error
 // that wraps [ErrBadMessage]. Numbers other than those of [MessageUnlock] and

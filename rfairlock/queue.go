@@ -4,6 +4,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -14,7 +15,7 @@ var _ protocol.Queue = (*fair)(nil)
 var keep any = int64(15_000)
 
 // Heartbeat is part of protocol.Queue.
-func (f *fair) Heartbeat(c *transport.Call, window int, waiters []protocol.Waiter, others []codec.Other) {
+func (f *fair) Heartbeat(c *transport.Call, window int, waiters []protocol.Waiter, others []reply.Other) {
 	f.scripts.Heartbeat(c, f.engine.NowMillis(), luasrc.Beat{
 		Keep: keep, FairWait: f.engine.FairWaitArg, Window: window, Waiters: len(waiters),
 	})
@@ -28,7 +29,7 @@ func (f *fair) Heartbeat(c *transport.Call, window int, waiters []protocol.Waite
 }
 
 // Evict is part of protocol.Queue.
-func (f *fair) Evict(c *transport.Call, dead []codec.Place) {
+func (f *fair) Evict(c *transport.Call, dead []reply.Place) {
 	f.scripts.Evict(c, f.engine.NowMillis(), keep, dead)
 }
 

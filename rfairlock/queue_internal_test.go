@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -49,25 +50,25 @@ func (q queueCalls) send(fill func(c *transport.Call)) any {
 	return a.reply
 }
 
-func (q queueCalls) beat(alive string, window int, waiters ...protocol.Waiter) codec.Beat {
+func (q queueCalls) beat(alive string, window int, waiters ...protocol.Waiter) reply.Beat {
 	q.t.Helper()
-	b, err := codec.DecodeBeat(q.send(func(c *transport.Call) {
-		q.fair.Heartbeat(c, window, waiters, []codec.Other{{Owner: alive, Living: true}})
+	b, err := reply.DecodeBeat(q.send(func(c *transport.Call) {
+		q.fair.Heartbeat(c, window, waiters, []reply.Other{{Owner: alive, Living: true}})
 	}))
 	require.NoError(q.t, err)
 	return b
 }
 
-func (q queueCalls) evict(dead ...codec.Place) []string {
+func (q queueCalls) evict(dead ...reply.Place) []string {
 	q.t.Helper()
-	owners, err := codec.DecodeEvicted(q.send(func(c *transport.Call) { q.fair.Evict(c, dead) }))
+	owners, err := reply.DecodeEvicted(q.send(func(c *transport.Call) { q.fair.Evict(c, dead) }))
 	require.NoError(q.t, err)
 	return owners
 }
 
 func (q queueCalls) nudge(owner string) bool {
 	q.t.Helper()
-	told, err := codec.Nudged(q.send(func(c *transport.Call) { q.fair.Nudge(c, owner) }))
+	told, err := reply.Nudged(q.send(func(c *transport.Call) { q.fair.Nudge(c, owner) }))
 	require.NoError(q.t, err)
 	return told
 }
@@ -79,7 +80,7 @@ func (q queueCalls) sit(owner string, deadline time.Time) {
 
 // requireAbout holds that a place ends so much later than now, give or take what a
 // busy machine needs.
-func (q queueCalls) requireAbout(want time.Duration, p codec.Place) {
+func (q queueCalls) requireAbout(want time.Duration, p reply.Place) {
 	q.t.Helper()
 	ms, err := strconv.ParseInt(p.Deadline, 10, 64)
 	require.NoError(q.t, err)
@@ -102,7 +103,7 @@ func TestQueueCallsDoWhatTheProtocolSays(t *testing.T) {
 		require.EqualValues(t, -2, b.Left)
 		require.EqualValues(t, 3, b.Length)
 		require.Len(t, b.Front, 3)
-		require.Equal(t, codec.Place{Owner: "them:1", Deadline: strconv.FormatInt(now.Add(time.Hour).UnixMilli(), 10)}, b.Front[0])
+		require.Equal(t, reply.Place{Owner: "them:1", Deadline: strconv.FormatInt(now.Add(time.Hour).UnixMilli(), 10)}, b.Front[0])
 		q.requireAbout(15*time.Second+time.Minute, b.Front[1]) // the first counts as one that waits a minute
 		q.requireAbout(15*time.Second+time.Minute+90*time.Second, b.Front[2])
 		require.Len(t, q.beat("", 2).Front, 2)
@@ -155,7 +156,7 @@ func TestEvictionsAndNudgesReachTheWaiterOnItsChannel(t *testing.T) {
 		}
 		q.target.Do(t, "RPUSH", codec.QueueKey(q.fair.name), "dead")
 		q.sit("us:1", time.Now().Add(time.Hour))
-		require.Equal(t, []string{"dead"}, q.evict(codec.Place{Owner: "dead"}))
+		require.Equal(t, []string{"dead"}, q.evict(reply.Place{Owner: "dead"}))
 		woken("by the eviction")
 		require.True(t, q.nudge("us:1"))
 		woken("by the nudge")

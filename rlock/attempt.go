@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -29,10 +30,10 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 		a.lock.proto.Try(&at.Call, h.asked())
 	}
 	sent := time.Now()
-	reply, err := at.Run(ctx, h.haunter())
+	answer, err := at.Run(ctx, h.haunter())
 	if transfer != nil {
 		var passed bool
-		switch passed, err = taken(transfer, reply, err); {
+		switch passed, err = taken(transfer, answer, err); {
 		case errors.Is(err, codec.ErrBadReply):
 			h.disown()
 			return false, err
@@ -45,13 +46,13 @@ func (a *acquisition) attempt(ctx context.Context) (bool, error) {
 		a.unanswered(err)
 		return false, err
 	}
-	acquired, ttl, err := codec.Acquired(reply)
+	acquired, ttl, err := reply.Acquired(answer)
 	switch {
 	case err != nil:
 		h.disown()
 		return false, err
 	case !acquired:
-		a.refused(codec.Refused(reply), ttl)
+		a.refused(reply.Refused(answer), ttl)
 		return false, nil
 	}
 	h.tenure.enter(h)
@@ -78,7 +79,7 @@ func (h *Hold) haunter() engine.Ghost {
 }
 
 // refused takes in that somebody else has the lock.
-func (a *acquisition) refused(r codec.Refusal, ttl time.Duration) {
+func (a *acquisition) refused(r reply.Refusal, ttl time.Duration) {
 	a.holder, a.ttl, a.away = r.Holder, ttl, nil
 	a.passed = false // somebody else came in between
 	if a.line != nil {
@@ -134,7 +135,7 @@ type ghost Hold
 
 // Haunt is part of engine.Ghost: it sees to it that a lock acquired for a caller
 // who has left is given back.
-func (g *ghost) Haunt(at *engine.Attempt, reply any, err error) {
+func (g *ghost) Haunt(at *engine.Attempt, answer any, err error) {
 	t := &(*Hold)(g).own
 	if errors.Is(err, redlatch.ErrUncertain) {
 		t.settle(at)
@@ -147,7 +148,7 @@ func (g *ghost) Haunt(at *engine.Attempt, reply any, err error) {
 		return
 	}
 	if err == nil {
-		if acquired, _, decodeErr := codec.Acquired(reply); decodeErr == nil && !acquired {
+		if acquired, _, decodeErr := reply.Acquired(answer); decodeErr == nil && !acquired {
 			t.rest()
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -139,10 +140,10 @@ func (e *evicting) listens(ctx context.Context) (Subscribed, error) {
 // takeOut takes the waiter at place i out, and reports whether it is out: the first
 // one stays when it has done anything since it was looked at.
 func (e *evicting) takeOut(ctx context.Context, seen *sight, i int) (bool, error) {
-	reply, err := e.lock.ask(ctx, "evict", func(c *transport.Call) {
+	answer, err := e.lock.ask(ctx, "evict", func(c *transport.Call) {
 		e.lock.keepTime(ctx)
 		if i == 0 {
-			e.queue.Evict(c, []codec.Place{{Owner: e.owner, Deadline: seen.queue[0].Score}})
+			e.queue.Evict(c, []reply.Place{{Owner: e.owner, Deadline: seen.queue[0].Score}})
 			return
 		}
 		wait := waitAt(seen.queue, i, time.UnixMilli(e.lock.engine.NowMillis()), e.lock.engine.FairWait)
@@ -151,7 +152,7 @@ func (e *evicting) takeOut(ctx context.Context, seen *sight, i int) (bool, error
 	if err != nil || i > 0 {
 		return err == nil, err
 	}
-	evicted, err := codec.DecodeEvicted(reply)
+	evicted, err := reply.DecodeEvicted(answer)
 	return len(evicted) > 0, err
 }
 
@@ -159,7 +160,7 @@ func (e *evicting) takeOut(ctx context.Context, seen *sight, i int) (bool, error
 // its deadline is later than that of the one before it, or than now if that one is
 // overdue. With more than that taken off, those behind it could count as dead
 // although they live.
-func waitAt(queue []codec.Queued, i int, now time.Time, most time.Duration) time.Duration {
+func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
 	own, before := queue[i].Deadline, queue[i-1].Deadline
 	if own.IsZero() || before.IsZero() {
 		return 0

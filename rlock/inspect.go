@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -149,18 +150,18 @@ func (l *Lock) Inspect(ctx context.Context, opts ...InspectOption) (*Inspection,
 // moment.
 type sight struct {
 	left    time.Duration
-	holders []codec.Held
-	queue   []codec.Queued
+	holders []reply.Held
+	queue   []reply.Queued
 	waiting int
 }
 
 // look reads the lock for the operation op.
 func (l *Lock) look(ctx context.Context, op string, part places) (sight, error) {
-	reply, err := l.ask(ctx, op, func(c *transport.Call) { l.proto.Inspect(c, part.first, part.last) })
+	answer, err := l.ask(ctx, op, func(c *transport.Call) { l.proto.Inspect(c, part.first, part.last) })
 	if err != nil {
 		return sight{}, err
 	}
-	in, err := codec.Inspected(reply)
+	in, err := reply.Inspected(answer)
 	return sight{in.Left, in.Held, in.Queue, int(in.Waiting)}, l.wrap(op, codec.Owner{}, err)
 }
 
@@ -169,12 +170,12 @@ func (s *sight) free() bool { return s.left == codec.NoKey }
 
 // place returns the owner's place in the queue, from 0, or -1.
 func (s *sight) place(owner string) int {
-	return slices.IndexFunc(s.queue, func(q codec.Queued) bool { return q.Owner == owner })
+	return slices.IndexFunc(s.queue, func(q reply.Queued) bool { return q.Owner == owner })
 }
 
 // holds reports whether the owner holds the lock.
 func (s *sight) holds(owner string) bool {
-	return slices.ContainsFunc(s.holders, func(h codec.Held) bool { return h.Owner == owner })
+	return slices.ContainsFunc(s.holders, func(h reply.Held) bool { return h.Owner == owner })
 }
 
 // ownerOf returns the zero Owner for one of another shape: its text says it all.

@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -105,47 +106,47 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 // learns of it at its next renewal at the latest, so two may be at work for that
 // long. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	reply, err := l.ask(ctx, "force-unlock", func(c *transport.Call) {
+	answer, err := l.ask(ctx, "force-unlock", func(c *transport.Call) {
 		l.keepTime(ctx)
 		l.proto.ForceRelease(c)
 	})
 	if err != nil {
 		return false, err
 	}
-	forced, err := codec.Forced(reply)
+	forced, err := reply.Forced(answer)
 	return forced, l.wrap("force-unlock", codec.Owner{}, err)
 }
 
 // IsLocked reports whether anybody holds the lock, as Redisson's isLocked, asked
 // of the master. It sends EXISTS.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
-	reply, err := l.ask(ctx, "is-locked", l.command("EXISTS"))
+	answer, err := l.ask(ctx, "is-locked", l.command("EXISTS"))
 	if err != nil {
 		return false, err
 	}
-	locked, err := codec.Exists(reply)
+	locked, err := reply.Exists(answer)
 	return locked, l.wrap("is-locked", codec.Owner{}, err)
 }
 
 // IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread.
 // It sends HEXISTS.
 func (l *Lock) IsHeldBy(ctx context.Context, owner codec.Owner) (bool, error) {
-	reply, err := l.ask(ctx, "is-held-by", l.command("HEXISTS", owner.String()))
+	answer, err := l.ask(ctx, "is-held-by", l.command("HEXISTS", owner.String()))
 	if err != nil {
 		return false, err
 	}
-	held, err := codec.Exists(reply)
+	held, err := reply.Exists(answer)
 	return held, l.wrap("is-held-by", owner, err)
 }
 
 // HoldCount returns how often owner has entered the lock, 0 when it does not
 // hold it, as Redisson's getHoldCount. It sends HGET.
 func (l *Lock) HoldCount(ctx context.Context, owner codec.Owner) (int64, error) {
-	reply, err := l.ask(ctx, "hold-count", l.command("HGET", owner.String()))
+	answer, err := l.ask(ctx, "hold-count", l.command("HGET", owner.String()))
 	if err != nil {
 		return 0, err
 	}
-	count, err := codec.Count(reply)
+	count, err := reply.Count(answer)
 	return count, l.wrap("hold-count", owner, err)
 }
 
@@ -153,11 +154,11 @@ func (l *Lock) HoldCount(ctx context.Context, owner codec.Owner) (int64, error) 
 // remainTimeToLive, asked of the master: 0 when the lock is free, and
 // codec.NoTTL, which is negative, when its key never expires. It sends PTTL.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
-	reply, err := l.ask(ctx, "ttl", l.command("PTTL"))
+	answer, err := l.ask(ctx, "ttl", l.command("PTTL"))
 	if err != nil {
 		return 0, err
 	}
-	ttl, err := codec.Millis(reply)
+	ttl, err := reply.Millis(answer)
 	if ttl == codec.NoKey {
 		ttl = 0
 	}

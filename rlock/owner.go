@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 )
 
 // HandOver gives the lock to another goroutine, process or language: it renews
@@ -148,11 +149,11 @@ func (t *tenure) fillRenewal(lease any) *engine.Attempt {
 	return at
 }
 
-func (t *tenure) renewed(reply any, err error) (bool, error) {
+func (t *tenure) renewed(answer any, err error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return codec.RenewedAt(reply, 0, 1)
+	return reply.RenewedAt(answer, 0, 1)
 }
 
 // UnlockAs lowers owner's count by one, and frees the lock with the last, as

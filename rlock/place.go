@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -36,7 +37,7 @@ func (l *Lock) keepTime(ctx context.Context) {
 }
 
 // queued takes in that the server has this owner in its queue.
-func (a *acquisition) queued(r codec.Refusal) {
+func (a *acquisition) queued(r reply.Refusal) {
 	a.hold.placed = true
 	if r.Queued {
 		a.hold.tenure.queueWith(a.hold.acq.Wait)
@@ -59,7 +60,7 @@ func (a *acquisition) queued(r codec.Refusal) {
 
 // leaseLeft returns what the holder has left, from the number in a refusal: when
 // the owner was queued behind others just now, that number is about them.
-func (a *acquisition) leaseLeft(r codec.Refusal, told time.Duration) time.Duration {
+func (a *acquisition) leaseLeft(r reply.Refusal, told time.Duration) time.Duration {
 	switch {
 	case r.Queued && r.Free:
 		return 0
@@ -144,7 +145,7 @@ type wraith Hold
 // Haunt is part of engine.Ghost: it sees to it that neither a lock nor a place is
 // left behind by a caller who has left. What an owner that others may use has
 // acquired is left alone.
-func (w *wraith) Haunt(at *engine.Attempt, reply any, err error) {
+func (w *wraith) Haunt(at *engine.Attempt, answer any, err error) {
 	h := (*Hold)(w)
 	l := h.tenure.lock
 	if h.tries && h.tenure.shared {
@@ -158,7 +159,7 @@ func (w *wraith) Haunt(at *engine.Attempt, reply any, err error) {
 		return
 	}
 	at.Free()
-	acquired, _, _ := codec.Acquired(reply)
+	acquired, _, _ := reply.Acquired(answer)
 	switch {
 	case errors.Is(err, redlatch.ErrNotSent) && !h.placed: // nothing has happened
 	case h.tries && err == nil && !acquired: // likewise

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -120,8 +120,8 @@ func (t *tenure) notEntered(err error) error {
 }
 
 // entered ends a re-entry that the server answered.
-func (t *tenure) entered(h *Hold, reply any, sent time.Time) (*Hold, error) {
-	held, err := codec.Reentered(reply)
+func (t *tenure) entered(h *Hold, answer any, sent time.Time) (*Hold, error) {
+	held, err := reply.Reentered(answer)
 	if err != nil {
 		h.drop()
 		t.miscounted()

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -197,11 +198,11 @@ func (t *tenure) persist(bound time.Duration, sent engine.Follower, open bool, f
 		at.Sent = sent
 		sent = nil
 		out, err := released(at.RunFor(rest, (*stray)(t)))
-		if err != nil || out != codec.Free {
+		if err != nil || out != reply.Free {
 			t.stained.Store(true)
 		}
 		switch {
-		case err == nil && out == codec.NotHeld && !open:
+		case err == nil && out == reply.NotHeld && !open:
 			return redlatch.ErrLost
 		case err == nil:
 			return nil
@@ -219,11 +220,11 @@ func (t *tenure) persist(bound time.Duration, sent engine.Follower, open bool, f
 	}
 }
 
-func released(reply any, err error) (codec.ReleaseOutcome, error) {
+func released(answer any, err error) (reply.ReleaseOutcome, error) {
 	if err != nil {
 		return 0, err
 	}
-	return codec.Released(reply)
+	return reply.Released(answer)
 }
 
 // discard frees the lock in the background if this owner has it.

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/localqueue"
+	"github.com/redlatch/redlatch/internal/reply"
 )
 
 // passLock gives the turn, if this has it, to the next in line with the lock. That one
@@ -28,12 +28,12 @@ func (t *tenure) passLock() *localqueue.Transfer {
 
 // taken tells the holder who passed its lock on what came of that. Without an error it
 // returns false when that one did not hold it.
-func taken(transfer *localqueue.Transfer, reply any, err error) (bool, error) {
+func taken(transfer *localqueue.Transfer, answer any, err error) (bool, error) {
 	if err != nil {
 		transfer.Settle(plainly(err))
 		return false, err
 	}
-	passed, err := codec.Passed(reply)
+	passed, err := reply.Passed(answer)
 	if err == nil && !passed {
 		transfer.Settle(redlatch.ErrLost)
 		return false, nil

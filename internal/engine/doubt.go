@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -132,15 +132,15 @@ func retryable(err error) bool {
 // ask runs the doubt's release and reports whether it freed the lock.
 func (e *Engine) ask(d *Doubt) (freed bool, err error) {
 	if d.Release != nil {
-		reply, err := e.run(d.Release)
+		answer, err := e.run(d.Release)
 		if err != nil {
 			return false, err
 		}
-		out, err := codec.Released(reply)
+		out, err := reply.Released(answer)
 		if err != nil {
 			return false, err
 		}
-		freed = out == codec.Free
+		freed = out == reply.Free
 	}
 	if d.GiveUp != nil {
 		_, err = e.run(d.GiveUp)

@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/presence"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -181,23 +182,23 @@ func (k *keeping) round() (time.Duration, bool) {
 
 // nudge tells the first in the queue once more that the lock is free.
 func (k *keeping) nudge(owner string) {
-	reply, err := k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) })
+	answer, err := k.run("nudge", func(c *transport.Call) { k.queue.Nudge(c, owner) })
 	if err != nil {
 		return
 	}
-	_, err = codec.Nudged(reply)
+	_, err = reply.Nudged(answer)
 	k.complain("nudge", err)
 }
 
 // beat keeps the places of those in the room.
-func (k *keeping) beat(waiters []protocol.Waiter) (codec.Beat, error) {
-	reply, err := k.run("heartbeat", func(c *transport.Call) {
+func (k *keeping) beat(waiters []protocol.Waiter) (reply.Beat, error) {
+	answer, err := k.run("heartbeat", func(c *transport.Call) {
 		k.queue.Heartbeat(c, k.who.Window(), waiters, k.who.Others())
 	})
 	if err != nil {
-		return codec.Beat{}, err
+		return reply.Beat{}, err
 	}
-	beat, err := codec.DecodeBeat(reply)
+	beat, err := reply.DecodeBeat(answer)
 	k.complain("heartbeat", err)
 	return beat, err
 }
@@ -232,15 +233,15 @@ func (k *keeping) evict() {
 
 // evictSome returns how many were taken out.
 func (k *keeping) evictSome(dead []presence.Death) int {
-	places := make([]codec.Place, len(dead))
+	places := make([]reply.Place, len(dead))
 	for i, d := range dead {
 		places[i] = d.Place
 	}
-	reply, err := k.run("eviction", func(c *transport.Call) { k.queue.Evict(c, places) })
+	answer, err := k.run("eviction", func(c *transport.Call) { k.queue.Evict(c, places) })
 	if err != nil {
 		return 0
 	}
-	evicted, err := codec.DecodeEvicted(reply)
+	evicted, err := reply.DecodeEvicted(answer)
 	k.complain("eviction", err)
 	n := min(len(evicted), len(dead))
 	for _, d := range dead[:n] {

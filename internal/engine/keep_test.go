@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -26,7 +27,7 @@ type queueKind struct {
 func (q *queueKind) Kind() string { return q.kind }
 func (q *queueKind) Key() string  { return q.key }
 
-func (q *queueKind) Heartbeat(c *transport.Call, window int, waiters []protocol.Waiter, others []codec.Other) {
+func (q *queueKind) Heartbeat(c *transport.Call, window int, waiters []protocol.Waiter, others []reply.Other) {
 	c.Command = "HEARTBEAT"
 	c.Args = append(c.Args, window)
 	for _, w := range waiters {
@@ -39,7 +40,7 @@ func (q *queueKind) Heartbeat(c *transport.Call, window int, waiters []protocol.
 	}
 }
 
-func (q *queueKind) Evict(c *transport.Call, dead []codec.Place) {
+func (q *queueKind) Evict(c *transport.Call, dead []reply.Place) {
 	c.Command = "EVICT"
 	for _, p := range dead {
 		c.Args = append(c.Args, p.Owner)

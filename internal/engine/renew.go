@@ -3,8 +3,8 @@ package engine
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -42,10 +42,10 @@ func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 	})
 }
 
-func renewed(reply any, n int) ([]bool, error) {
+func renewed(answer any, n int) ([]bool, error) {
 	held := make([]bool, n)
 	for i := range held {
-		ok, err := codec.RenewedAt(reply, i, n)
+		ok, err := reply.RenewedAt(answer, i, n)
 		if err != nil {
 			return nil, err
 		}

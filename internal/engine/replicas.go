@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -57,7 +57,7 @@ func (e *Engine) enough(out replicated) error {
 	if out.err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, inWords(out.err))
 	}
-	held, err := codec.Holds(out.reply)
+	held, err := reply.Holds(out.reply)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotReplicated, err)

@@ -2,6 +2,7 @@ package luasrc
 
 import (
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -50,7 +51,7 @@ func AddWaiter(c *transport.Call, owner string, wait any) {
 }
 
 // AddOther adds to a heartbeat an owner of another process.
-func AddOther(c *transport.Call, other codec.Other) {
+func AddOther(c *transport.Call, other reply.Other) {
 	var lives any = "0"
 	if other.Living {
 		lives = "1"
@@ -60,7 +61,7 @@ func AddOther(c *transport.Call, other codec.Other) {
 
 // Evict fills c with a call of [FairEvict]: the dead are in the order of the queue, and
 // keep is as in [Beat].
-func (f *Fair) Evict(c *transport.Call, now, keep any, dead []codec.Place) {
+func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
 	f.channel(c, FairEvict)
 	c.Args = append(c.Args, now, keep, f.Publish, codec.MessageUnlock)
 	for _, place := range dead {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -97,9 +98,9 @@ func (c *crowd) others() []other {
 func (c *crowd) evict(dead int) func(call *transport.Call) {
 	return func(call *transport.Call) {
 		c.fill()
-		var places []codec.Place
+		var places []reply.Place
 		for _, s := range c.all[:dead] {
-			places = append(places, codec.Place{Owner: s.owner, Deadline: strconv.FormatInt(s.deadline, 10)})
+			places = append(places, reply.Place{Owner: s.owner, Deadline: strconv.FormatInt(s.deadline, 10)})
 		}
 		c.lock.Evict(call, t0, fairKeep, places)
 	}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -58,9 +59,9 @@ var keepCalls = map[string]struct {
 		fillBeat(l, call, c.Now, Beat{Keep: c.keep, FairWait: c.fair, Window: c.window}, c.mine, c.others)
 	}, modelHeartbeat},
 	"evict": {func(l *Fair, call *transport.Call, c keepCall) {
-		var dead []codec.Place
+		var dead []reply.Place
 		for _, d := range c.dead {
-			dead = append(dead, codec.Place{Owner: d.owner, Deadline: d.text})
+			dead = append(dead, reply.Place{Owner: d.owner, Deadline: d.text})
 		}
 		l.Evict(call, c.Now, c.keep, dead)
 	}, modelEvict},

@@ -1,7 +1,7 @@
 package luasrc
 
 import (
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
@@ -31,7 +31,7 @@ type sighting struct {
 func modelHeartbeat(m *fairmodel.Lock, c keepCall) any {
 	b := fairmodel.Beat{Now: c.Now, Keep: c.keep, Fair: c.fair, Window: c.window}
 	for _, o := range c.others {
-		b.Others = append(b.Others, codec.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
+		b.Others = append(b.Others, reply.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
 	}
 	for _, o := range c.mine {
 		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: o.owner, Wait: o.wait})
@@ -56,7 +56,7 @@ func modelHeartbeat(m *fairmodel.Lock, c keepCall) any {
 func modelEvict(m *fairmodel.Lock, c keepCall) any {
 	e := fairmodel.Eviction{Now: c.Now, Keep: c.keep}
 	for _, d := range c.dead {
-		e.Dead = append(e.Dead, codec.Place{Owner: d.owner, Deadline: d.text})
+		e.Dead = append(e.Dead, reply.Place{Owner: d.owner, Deadline: d.text})
 	}
 	e.Fall = func(with func(left int64) float64) float64 {
 		if m.PTTL < 0 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -49,7 +49,7 @@ func fillBeat(l *Fair, c *transport.Call, now int64, b Beat, mine []own, others 
 		AddWaiter(c, o.owner, o.wait)
 	}
 	for _, o := range others {
-		AddOther(c, codec.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
+		AddOther(c, reply.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
 	}
 }
 
@@ -90,9 +90,9 @@ func (f *telling) evict(now int64, dead ...seat) *telling {
 
 // evictAs is evict with deadlines as they are written.
 func (f *telling) evictAs(now int64, pairs ...string) *telling {
-	var dead []codec.Place
+	var dead []reply.Place
 	for pair := range slices.Chunk(pairs, 2) {
-		dead = append(dead, codec.Place{Owner: pair[0], Deadline: pair[1]})
+		dead = append(dead, reply.Place{Owner: pair[0], Deadline: pair[1]})
 	}
 	return f.fair("eviction", func(l *Fair, c *transport.Call) { l.Evict(c, now, fairKeep, dead) })
 }

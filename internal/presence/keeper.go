@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 )
 
 const (
@@ -41,7 +42,7 @@ type Config struct {
 type Keeper struct {
 	cfg     Config
 	members map[string]*member
-	front   []codec.Place
+	front   []reply.Place
 	ours    func(owner string) bool
 	proof   string
 	asked   []string
@@ -58,7 +59,7 @@ type Keeper struct {
 // member is what is known of one that is queued.
 type member struct {
 	place     int
-	wait      int64     // see codec.Other
+	wait      int64     // see reply.Other
 	heard     bool      // somebody has listened to its channel once
 	listening bool      // at the last count that proves something
 	absent    time.Time // since when nobody has; zero: it is present, or not known
@@ -66,7 +67,7 @@ type member struct {
 
 // Death is a waiter that is dead.
 type Death struct {
-	codec.Place
+	reply.Place
 	// Absent is for how long nobody has listened to its channel.
 	Absent time.Duration
 	// Native is true for a client of this library.
@@ -96,11 +97,11 @@ func (k *Keeper) Window() int {
 
 // Others returns what the next heartbeat is to know of the waiters of others, in the
 // order of the queue.
-func (k *Keeper) Others() []codec.Other {
-	var others []codec.Other
+func (k *Keeper) Others() []reply.Other {
+	var others []reply.Other
 	for _, p := range k.front {
 		if m := k.members[p.Owner]; !k.ours(p.Owner) {
-			others = append(others, codec.Other{Owner: p.Owner, Wait: m.wait, Living: k.known && m.listening})
+			others = append(others, reply.Other{Owner: p.Owner, Wait: m.wait, Living: k.known && m.listening})
 		}
 	}
 	return others
@@ -115,7 +116,7 @@ func (k *Keeper) headListens() bool {
 // Look takes a heartbeat's answer in. Ours tells the process's own waiters, which
 // are never called dead, and proof is one of them that is listening for certain, or
 // "" when there is none.
-func (k *Keeper) Look(now time.Time, beat codec.Beat, ours func(owner string) bool, proof string) {
+func (k *Keeper) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
 	k.looked, k.known = now, false
 	k.front, k.ours, k.proof = beat.Front, ours, proof
 	k.isFree = beat.Free()
@@ -124,7 +125,7 @@ func (k *Keeper) Look(now time.Time, beat codec.Beat, ours func(owner string) bo
 }
 
 // meet matches what is known with who is there.
-func (k *Keeper) meet(front []codec.Place) {
+func (k *Keeper) meet(front []reply.Place) {
 	there := make(map[string]*member, len(front))
 	before := math.NaN()
 	for i, p := range front {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/presence"
+	"github.com/redlatch/redlatch/internal/reply"
 )
 
 const (
@@ -54,9 +55,9 @@ func foreign() string { return codec.NewOwner(uuid.New(), 42).String() }
 
 // look is one heartbeat, and returns who is dead.
 func (s *scene) look() []string {
-	beat := codec.Beat{Left: s.left, Length: int64(len(s.queue))}
+	beat := reply.Beat{Left: s.left, Length: int64(len(s.queue))}
 	for _, owner := range s.queue {
-		beat.Front = append(beat.Front, codec.Place{Owner: owner, Deadline: "1"})
+		beat.Front = append(beat.Front, reply.Place{Owner: owner, Deadline: "1"})
 	}
 	s.Look(s.now, beat, func(owner string) bool { return owner == s.ours || owner == s.other }, s.ours)
 	var counts []int64
@@ -146,7 +147,7 @@ func TestCountWithoutProofSaysNothing(t *testing.T) {
 func TestAskWithoutAProofIsEmpty(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, foreign())
-	s.Look(s.now, codec.Beat{Left: -2, Front: []codec.Place{{Owner: s.queue[0]}}}, func(string) bool { return false }, "")
+	s.Look(s.now, reply.Beat{Left: -2, Front: []reply.Place{{Owner: s.queue[0]}}}, func(string) bool { return false }, "")
 	require.Empty(t, s.Ask())
 	require.False(t, s.Counted(s.now, nil))
 	require.Empty(t, s.Evict())
@@ -295,16 +296,16 @@ func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	ours := func(owner string) bool { return owner == "ours" }
-	look := func(front ...codec.Place) []codec.Other {
-		s.Look(s.now, codec.Beat{Left: -1, Front: front}, ours, "ours")
+	look := func(front ...reply.Place) []reply.Other {
+		s.Look(s.now, reply.Beat{Left: -1, Front: front}, ours, "ours")
 		s.Ask()
 		s.Counted(s.now, []int64{1, 0, 0, 0, 0, 0}[:len(s.Ask())])
 		return s.Others()
 	}
-	require.Equal(t, []codec.Other{{Owner: "a"}, {Owner: "b", Wait: 400}, {Owner: "c"}, {Owner: "e"}},
-		look(codec.Place{Owner: "a", Deadline: "1000"}, codec.Place{Owner: "b", Deadline: "1400"},
-			codec.Place{Owner: "ours", Deadline: "1500"}, codec.Place{Owner: "c", Deadline: ""}, codec.Place{Owner: "e", Deadline: "1300"}))
-	require.Equal(t, []codec.Other{{Owner: "b", Wait: 400}, {Owner: "f", Wait: 77}},
-		look(codec.Place{Owner: "b", Deadline: "9000"}, codec.Place{Owner: "f", Deadline: "9077"}))
-	require.Equal(t, []codec.Other{{Owner: "f", Wait: 77}}, look(codec.Place{Owner: "f", Deadline: "9500"}))
+	require.Equal(t, []reply.Other{{Owner: "a"}, {Owner: "b", Wait: 400}, {Owner: "c"}, {Owner: "e"}},
+		look(reply.Place{Owner: "a", Deadline: "1000"}, reply.Place{Owner: "b", Deadline: "1400"},
+			reply.Place{Owner: "ours", Deadline: "1500"}, reply.Place{Owner: "c", Deadline: ""}, reply.Place{Owner: "e", Deadline: "1300"}))
+	require.Equal(t, []reply.Other{{Owner: "b", Wait: 400}, {Owner: "f", Wait: 77}},
+		look(reply.Place{Owner: "b", Deadline: "9000"}, reply.Place{Owner: "f", Deadline: "9077"}))
+	require.Equal(t, []reply.Other{{Owner: "f", Wait: 77}}, look(reply.Place{Owner: "f", Deadline: "9500"}))
 }

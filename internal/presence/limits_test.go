@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/presence"
+	"github.com/redlatch/redlatch/internal/reply"
 )
 
 // The graces of others are several times the one that is set.
@@ -33,8 +34,8 @@ func TestDeadlinesWithoutAnEndAreWaitsThatCanBeSent(t *testing.T) {
 	t.Parallel()
 	for _, deadline := range []string{"inf", "-inf", "1e300", "-1e300", "", "9223372036854775807"} {
 		s := newScene(t)
-		front := []codec.Place{{Owner: foreign(), Deadline: "1"}, {Owner: foreign(), Deadline: deadline}, {Owner: foreign(), Deadline: "2"}}
-		s.Look(s.now, codec.Beat{Left: 1, Front: front, Length: 3}, func(string) bool { return false }, s.ours)
+		front := []reply.Place{{Owner: foreign(), Deadline: "1"}, {Owner: foreign(), Deadline: deadline}, {Owner: foreign(), Deadline: "2"}}
+		s.Look(s.now, reply.Beat{Left: 1, Front: front, Length: 3}, func(string) bool { return false }, s.ours)
 		others := s.Others()
 		require.Len(t, others, 3)
 		for _, o := range others {

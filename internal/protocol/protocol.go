@@ -76,7 +76,7 @@ type Protocol interface {
 
 	// Inspect fills c with the call that reads the lock, and, for kinds that queue,
 	// the places from first to last, from 0, -1 for the end of the queue. Reply: see
-	// codec.Inspected.
+	// reply.Inspected.
 	Inspect(c *transport.Call, first, last int64)
 
 	// Channel returns the channel on which the owner's waiter is woken.

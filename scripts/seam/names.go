@@ -51,9 +51,9 @@ var notLibrary = []string{
 
 // decoders decode the replies of scripts that take or transfer a lock.
 var decoders = []name{
-	{"codec", "", "Acquired"},
-	{"codec", "", "Refused"},
-	{"codec", "", "Passed"},
+	{"internal/reply", "", "Acquired"},
+	{"internal/reply", "", "Refused"},
+	{"internal/reply", "", "Passed"},
 }
 
 // releaseScripts are the scripts that release a lock for an owner that one process alone
@@ -75,7 +75,7 @@ var fairFiles = []string{
 	"rlock/place.go", "rlock/spare.go", "rlock/evict.go",
 	"internal/presence/*.go",
 	"internal/luasrc/fair*.go", "internal/luasrc/fair*.lua",
-	"codec/queue.go",
+	"internal/reply/queue.go",
 	"internal/protocol/queue.go",
 	"internal/fairqueue/*.go",
 }

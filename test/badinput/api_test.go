@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -20,8 +21,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// packages are those that users import, by their folders.
-var packages = []string{".", "rlock", "rfairlock", "codec", "pubsub", "transport", "embedded"}
+// packages are those that users import, and the one that decodes what servers send, by
+// their folders.
+var packages = []string{".", "rlock", "rfairlock", "codec", "pubsub", "transport", "embedded", "internal/reply"}
 
 // functions are the exported functions and methods that are tried here. Options are
 // tried with what they are options of.
@@ -60,23 +62,26 @@ var functions = map[string]any{
 	"rlock.Hold.Remaining": (*rlock.Hold).Remaining, "rlock.Hold.Unlock": (*rlock.Hold).Unlock,
 	"rlock.Inspection.Held": (*rlock.Inspection).Held, "rlock.Subscribed.String": rlock.Subscribed.String,
 
-	"codec.Acquired": codec.Acquired, "codec.Count": codec.Count, "codec.DecodeBeat": codec.DecodeBeat,
-	"codec.DecodeEvicted": codec.DecodeEvicted, "codec.Exists": codec.Exists, "codec.Forced": codec.Forced,
-	"codec.Holds":     codec.Holds,
-	"codec.Inspected": codec.Inspected, "codec.LatchKey": codec.LatchKey, "codec.LeaseMillis": codec.LeaseMillis,
-	"codec.LockChannel": codec.LockChannel, "codec.Millis": codec.Millis, "codec.NewOwner": codec.NewOwner,
-	"codec.Nudged": codec.Nudged, "codec.OwnerChannel": codec.OwnerChannel, "codec.ParseMessage": codec.ParseMessage,
-	"codec.ParseOwner": codec.ParseOwner, "codec.PrefixMapper": codec.PrefixMapper, "codec.QueueKey": codec.QueueKey,
-	"codec.Passed": codec.Passed, "codec.Quote": codec.Quote, "codec.Reentered": codec.Reentered, "codec.Refused": codec.Refused, "codec.Released": codec.Released,
-	"codec.RenewedAt": codec.RenewedAt, "codec.Slot": codec.Slot, "codec.TimeoutKey": codec.TimeoutKey,
-	"codec.ValidateClusterName": codec.ValidateClusterName, "codec.ValidateName": codec.ValidateName,
-	"codec.WaitMillis": codec.WaitMillis, "codec.Beat.Free": codec.Beat.Free,
-	"codec.ReleaseOutcome.String": codec.ReleaseOutcome.String,
-	"codec.Owner.AppendTo":        codec.Owner.AppendTo, "codec.Owner.Client": codec.Owner.Client,
+	"codec.LatchKey": codec.LatchKey, "codec.LeaseMillis": codec.LeaseMillis,
+	"codec.LockChannel": codec.LockChannel, "codec.NewOwner": codec.NewOwner,
+	"codec.Owner.AppendTo": codec.Owner.AppendTo, "codec.Owner.Client": codec.Owner.Client,
 	"codec.Owner.ClientStarted": codec.Owner.ClientStarted, "codec.Owner.IsZero": codec.Owner.IsZero,
 	"codec.Owner.MarshalText": codec.Owner.MarshalText, "codec.Owner.N": codec.Owner.N,
 	"codec.Owner.Native": codec.Owner.Native, "codec.Owner.String": codec.Owner.String,
-	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText,
+	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText, "codec.OwnerChannel": codec.OwnerChannel,
+	"codec.ParseMessage": codec.ParseMessage, "codec.ParseOwner": codec.ParseOwner,
+	"codec.PrefixMapper": codec.PrefixMapper, "codec.QueueKey": codec.QueueKey, "codec.Quote": codec.Quote,
+	"codec.Slot": codec.Slot, "codec.TimeoutKey": codec.TimeoutKey,
+	"codec.ValidateClusterName": codec.ValidateClusterName, "codec.ValidateName": codec.ValidateName,
+	"codec.WaitMillis": codec.WaitMillis,
+
+	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
+	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists,
+	"reply.Forced": reply.Forced, "reply.Holds": reply.Holds, "reply.Inspected": reply.Inspected,
+	"reply.Millis": reply.Millis, "reply.Nudged": reply.Nudged, "reply.Passed": reply.Passed,
+	"reply.Reentered": reply.Reentered, "reply.Refused": reply.Refused,
+	"reply.ReleaseOutcome.String": reply.ReleaseOutcome.String, "reply.Released": reply.Released,
+	"reply.RenewedAt": reply.RenewedAt,
 
 	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,
 	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen, "pubsub.Subscriber.Reconnect": (*pubsub.Subscriber).Reconnect,
@@ -148,8 +153,7 @@ func TestEveryExportedFunctionIsTriedWithBadInput(t *testing.T) {
 	}
 }
 
-// allExported returns the exported functions, and methods of exported types, of the
-// packages that users import.
+// allExported returns the exported functions, and methods of exported types, of packages.
 func allExported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

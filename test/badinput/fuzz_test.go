@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -33,20 +34,20 @@ func (said) Close() error { return nil }
 
 // decoders are all that make something of a reply.
 var decoders = map[string]func(any) error{
-	"acquire":    func(r any) error { codec.Refused(r); _, _, err := codec.Acquired(r); return err },
-	"re-entry":   func(r any) error { _, err := codec.Reentered(r); return err },
-	"replicate":  func(r any) error { _, err := codec.Holds(r); return err },
-	"release":    func(r any) error { _, err := codec.Released(r); return err },
-	"pass":       func(r any) error { _, err := codec.Passed(r); return err },
-	"force":      func(r any) error { _, err := codec.Forced(r); return err },
-	"exists":     func(r any) error { _, err := codec.Exists(r); return err },
-	"renewal":    func(r any) error { _, err := codec.RenewedAt(r, 1, 2); return err },
-	"count":      func(r any) error { _, err := codec.Count(r); return err },
-	"time left":  func(r any) error { _, err := codec.Millis(r); return err },
-	"inspection": func(r any) error { _, err := codec.Inspected(r); return err },
-	"heartbeat":  func(r any) error { _, err := codec.DecodeBeat(r); return err },
-	"eviction":   func(r any) error { _, err := codec.DecodeEvicted(r); return err },
-	"nudge":      func(r any) error { _, err := codec.Nudged(r); return err },
+	"acquire":    func(r any) error { reply.Refused(r); _, _, err := reply.Acquired(r); return err },
+	"re-entry":   func(r any) error { _, err := reply.Reentered(r); return err },
+	"replicate":  func(r any) error { _, err := reply.Holds(r); return err },
+	"release":    func(r any) error { _, err := reply.Released(r); return err },
+	"pass":       func(r any) error { _, err := reply.Passed(r); return err },
+	"force":      func(r any) error { _, err := reply.Forced(r); return err },
+	"exists":     func(r any) error { _, err := reply.Exists(r); return err },
+	"renewal":    func(r any) error { _, err := reply.RenewedAt(r, 1, 2); return err },
+	"count":      func(r any) error { _, err := reply.Count(r); return err },
+	"time left":  func(r any) error { _, err := reply.Millis(r); return err },
+	"inspection": func(r any) error { _, err := reply.Inspected(r); return err },
+	"heartbeat":  func(r any) error { _, err := reply.DecodeBeat(r); return err },
+	"eviction":   func(r any) error { _, err := reply.DecodeEvicted(r); return err },
+	"nudge":      func(r any) error { _, err := reply.Nudged(r); return err },
 }
 
 // FuzzDecoders lets a server answer every script and command with anything: bytes, as

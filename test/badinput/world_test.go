@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -111,8 +112,8 @@ func receivers() map[reflect.Type][]value {
 			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
 			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
 			&redlatch.LockError{Name: texts[len(texts)-2], TTL: durations[len(durations)-2], Err: redlatch.ErrLost}),
-		typeOf[codec.Beat]():           vals(codec.Beat{}),
-		typeOf[codec.ReleaseOutcome](): vals[codec.ReleaseOutcome](0, 255),
+		typeOf[reply.Beat]():           vals(reply.Beat{}),
+		typeOf[reply.ReleaseOutcome](): vals[reply.ReleaseOutcome](0, 255),
 		typeOf[*codec.Owner]():         {{what: "owner", make: func(*world) any { return &codec.Owner{} }}},
 		typeOf[*transport.Call]():      {{what: "call", make: func(*world) any { return &transport.Call{NumKeys: -1} }}},
 		typeOf[*transport.Script]():    vals(transport.NewScript("", "")),

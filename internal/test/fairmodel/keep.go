@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
 )
 
 // Waiter is an owner that waits, and the wait in milliseconds with which it was
@@ -27,7 +27,7 @@ type Beat struct {
 	Fair int64
 	// Others is what is known of those that are not ours. Each counts as one that
 	// takes the fair wait off, if not more.
-	Others []codec.Other
+	Others []reply.Other
 	// Window is how many of the first in the queue to answer.
 	Window int
 	// Ours is the caller's waiters.
@@ -37,15 +37,15 @@ type Beat struct {
 // Heartbeat is this library's own. It puts off the deadlines of its caller's waiters
 // so far that those before them can take theirs off, and keeps the others behind
 // those that moved. It returns what the script replies.
-func (m *Lock) Heartbeat(b Beat) codec.Beat {
+func (m *Lock) Heartbeat(b Beat) reply.Beat {
 	mine := make(map[string]int64, len(b.Ours))
 	for _, w := range b.Ours {
 		mine[w.Owner] = w.Wait
 	}
 	m.putOff(b, mine)
-	answer := codec.Beat{Left: Call{}.left(m), Length: int64(len(m.Queue))}
+	answer := reply.Beat{Left: Call{}.left(m), Length: int64(len(m.Queue))}
 	for _, owner := range m.Queue[:min(b.Window, len(m.Queue))] {
-		answer.Front = append(answer.Front, codec.Place{Owner: owner, Deadline: m.score(owner)})
+		answer.Front = append(answer.Front, reply.Place{Owner: owner, Deadline: m.score(owner)})
 	}
 	for _, w := range b.Ours {
 		if _, left := mine[w.Owner]; left {
@@ -60,7 +60,7 @@ func (m *Lock) Heartbeat(b Beat) codec.Beat {
 func (m *Lock) putOff(b Beat, mine map[string]int64) {
 	var ahead, before, after float64 // of the one in front: its deadline, old and new
 	var seen []string
-	others := make(map[string]codec.Other, len(b.Others))
+	others := make(map[string]reply.Other, len(b.Others))
 	for _, o := range b.Others {
 		others[o.Owner] = o
 	}
@@ -117,7 +117,7 @@ type Eviction struct {
 	// Keep is as in [Beat].
 	Keep int64
 	// Dead is who is dead, in the order of the queue, and how each was seen.
-	Dead []codec.Place
+	Dead []reply.Place
 	// Fall returns what the dead took off the deadlines of the others, which depends
 	// on what the server knows that the lock had left. Nil: what the model has.
 	Fall func(with func(left int64) float64) float64

@@ -3,8 +3,8 @@ package fairsim
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/presence"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
@@ -77,7 +77,7 @@ func (k *keeping) beat() {
 		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: s.owner, Wait: s.wait})
 	}
 	v := p.sim.server
-	var answer codec.Beat
+	var answer reply.Beat
 	p.call(func() {
 		v.run(func(m *fairmodel.Lock) { answer = m.Heartbeat(b) })
 		p.sim.judge.checkDeadlines()
@@ -93,7 +93,7 @@ func (k *keeping) beat() {
 }
 
 // look takes the answer in: the lost are queued anew, and who may take the lock does.
-func (k *keeping) look(answer codec.Beat) {
+func (k *keeping) look(answer reply.Beat) {
 	p := k.p
 	proof := ""
 	for _, s := range p.room {

@@ -1,4 +1,4 @@
-package codec
+package reply
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 
 // Held is one field of a lock's hash.
 type Held struct {
-	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
 	Owner string
 	// Count is how often the owner has entered, 0 when Text is no number.
 	Count int64
@@ -18,7 +18,7 @@ type Held struct {
 
 // Queued is one place in the queue of a fair lock.
 type Queued struct {
-	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
 	Owner string
 	// Deadline is when the owner counts as dead once it is the first, the zero time
 	// when it has no deadline.
@@ -33,7 +33,7 @@ type Queued struct {
 
 // Inspection is the reply of an inspection.
 type Inspection struct {
-	// Left is what the lease has left, [NoTTL], or [NoKey] when the lock is free.
+	// Left is what the lease has left, [codec.NoTTL], or [codec.NoKey] when the lock is free.
 	Left time.Duration
 	// Held is who holds the lock.
 	Held []Held
@@ -44,7 +44,7 @@ type Inspection struct {
 }
 
 // Inspected decodes the reply of an inspection. Other replies, such as one of a queue
-// that is shorter than its part, give an error that wraps [ErrBadReply].
+// that is shorter than its part, give an error that wraps [codec.ErrBadReply].
 func Inspected(reply any) (Inspection, error) {
 	var in Inspection
 	parts, ok := reply.([]any)

@@ -1,22 +1,20 @@
-package codec
+package reply
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
-)
 
-// ErrBadReply reports a reply of a type or value that the script or command
-// never gives.
-var ErrBadReply = errors.New("redlatch: unexpected reply")
+	"github.com/redlatch/redlatch/codec"
+)
 
 // Acquired decodes the reply of an acquire: nil says that the lock was taken; a
 // number says that it was not, and gives the milliseconds to wait at most before
-// the next attempt. [NoTTL] means that the holder's key never expires. Other
+// the next attempt. [codec.NoTTL] means that the holder's key never expires. Other
 // negative numbers, which a fair lock gives when a predecessor is overdue, become
 // 0: ask again soon. The number may come in an array, before the holder, see
-// [Refused]. Other replies give an error that wraps [ErrBadReply].
+// [Refused]. Other replies give an error that wraps [codec.ErrBadReply].
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -30,7 +28,7 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	case !ok:
 		return false, 0, badReply("acquire", reply)
 	case ms == -1:
-		return false, NoTTL, nil
+		return false, codec.NoTTL, nil
 	}
 	return false, fromMillis(max(ms, 0)), nil
 }
@@ -39,8 +37,8 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 // left.
 type Refusal struct {
 	// Holder is who holds the lock, the zero Owner when nobody does, the reply does
-	// not say, or it names one that is no [Owner] of ours or Redisson's.
-	Holder Owner
+	// not say, or it names one that is no [codec.Owner] of ours or Redisson's.
+	Holder codec.Owner
 	// Free is true when the reply says that nobody holds the lock.
 	Free bool
 	// Head is who is the next in the queue of a fair lock, as it stands in Redis.
@@ -58,7 +56,7 @@ func Refused(reply any) Refusal {
 	if len(parts) > 1 {
 		text, isText := bulk(parts[1])
 		r.Free = isText && text == ""
-		if owner, err := ParseOwner(text); err == nil {
+		if owner, err := codec.ParseOwner(text); err == nil {
 			r.Holder = owner
 		}
 	}
@@ -70,12 +68,12 @@ func Refused(reply any) Refusal {
 }
 
 // Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once
-// more now, nil that it does not. Other replies give an error that wraps [ErrBadReply].
+// more now, nil that it does not. Other replies give an error that wraps [codec.ErrBadReply].
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
 // Holds decodes the reply of the script that writes a lock once more for its replicas:
 // 1 says that the owner holds the lock, nil that it does not. Other replies give an
-// error that wraps [ErrBadReply].
+// error that wraps [codec.ErrBadReply].
 func Holds(reply any) (bool, error) { return oneOrNil("replication", reply) }
 
 func oneOrNil(of string, reply any) (bool, error) {
@@ -117,7 +115,7 @@ func (o ReleaseOutcome) String() string {
 
 // Released decodes the reply of a release: nil is [NotHeld], 1 is [Free], 0 is
 // [StillHeld], and 2, with which a fair lock says that nobody held it, is
-// [NotHeld]. Other replies give an error that wraps [ErrBadReply].
+// [NotHeld]. Other replies give an error that wraps [codec.ErrBadReply].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
 	case nil, int64(2):
@@ -132,7 +130,7 @@ func Released(reply any) (ReleaseOutcome, error) {
 
 // Passed decodes the reply of passing a lock on: nil says that the heir has it, 0 that
 // the owner did not hold it, and nothing was done. Other replies give an error that
-// wraps [ErrBadReply].
+// wraps [codec.ErrBadReply].
 func Passed(reply any) (bool, error) {
 	switch reply {
 	case nil:
@@ -144,11 +142,11 @@ func Passed(reply any) (bool, error) {
 }
 
 // Forced decodes the reply of a forced release: 1 says that there was a holder,
-// 0 that there was none. Other replies give an error that wraps [ErrBadReply].
+// 0 that there was none. Other replies give an error that wraps [codec.ErrBadReply].
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
 // Exists decodes the reply of EXISTS for one key, or of HEXISTS: 1 or 0. Other
-// replies give an error that wraps [ErrBadReply].
+// replies give an error that wraps [codec.ErrBadReply].
 func Exists(reply any) (bool, error) { return flag("exists", reply) }
 
 func flag(of string, reply any) (bool, error) {
@@ -164,7 +162,7 @@ func flag(of string, reply any) (bool, error) {
 // RenewedAt decodes the i-th of the n answers to a batched renewal, counted from
 // 0: true says that the lock was renewed, false that its owner does not hold it.
 // A reply that is not an array of n, an i outside it, and an answer that is
-// neither 1 nor 0 give an error that wraps [ErrBadReply]. It does not allocate.
+// neither 1 nor 0 give an error that wraps [codec.ErrBadReply]. It does not allocate.
 func RenewedAt(reply any, i, n int) (bool, error) {
 	answers, ok := reply.([]any)
 	if !ok || len(answers) != n || i < 0 || i >= n {
@@ -175,7 +173,7 @@ func RenewedAt(reply any, i, n int) (bool, error) {
 
 // Count decodes the reply of HGET for an owner: how often it holds the lock, 0
 // when there is no such field. A text that is not a decimal number and other
-// types give an error that wraps [ErrBadReply].
+// types give an error that wraps [codec.ErrBadReply].
 func Count(reply any) (int64, error) {
 	text, isText := bulk(reply)
 	if reply == nil {
@@ -187,17 +185,17 @@ func Count(reply any) (int64, error) {
 	return 0, badReply("count", reply)
 }
 
-// Millis decodes the reply of PTTL: the time left, [NoTTL] or [NoKey]. Other
-// types and numbers below −2 give an error that wraps [ErrBadReply].
+// Millis decodes the reply of PTTL: the time left, [codec.NoTTL] or [codec.NoKey]. Other
+// types and numbers below −2 give an error that wraps [codec.ErrBadReply].
 func Millis(reply any) (time.Duration, error) {
 	ms, ok := reply.(int64)
 	switch {
 	case !ok || ms < -2:
 		return 0, badReply("time left", reply)
 	case ms == -1:
-		return NoTTL, nil
+		return codec.NoTTL, nil
 	case ms == -2:
-		return NoKey, nil
+		return codec.NoKey, nil
 	}
 	return fromMillis(ms), nil
 }
@@ -221,13 +219,32 @@ func badReply(of string, reply any) error {
 	case int64:
 		value = " " + strconv.FormatInt(r, 10)
 	case error:
-		value = " " + Quote(r.Error())
+		value = " " + codec.Quote(r.Error())
 	case []any:
 		value = " of " + strconv.Itoa(len(r))
 	default:
 		if text, ok := bulk(reply); ok {
-			value = " " + Quote(text)
+			value = " " + codec.Quote(text)
 		}
 	}
-	return fmt.Errorf("%w to %s: %T%s", ErrBadReply, of, reply, value)
+	return fmt.Errorf("%w to %s: %T%s", codec.ErrBadReply, of, reply, value)
+}
+
+// fromMillis converts milliseconds that a server sent; what does not fit becomes
+// the longest duration.
+func fromMillis(ms int64) time.Duration {
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// parseDecimal reads an int64 in its one spelling.
+func parseDecimal(text string) (int64, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	var spelt [20]byte
+	return n, string(strconv.AppendInt(spelt[:0], n, 10)) == text
 }

@@ -1,4 +1,4 @@
-package codec
+package reply
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
 )
 
 // foreign are replies that no decoder accepts.
@@ -29,7 +31,7 @@ func TestAcquiredTellsHowLongToWait(t *testing.T) {
 		29_999:        29_999 * time.Millisecond,
 		1:             time.Millisecond,
 		0:             0,
-		-1:            NoTTL,
+		-1:            codec.NoTTL,
 		-2:            0,
 		-300_000:      0,
 		math.MinInt64: 0,
@@ -40,24 +42,24 @@ func TestAcquiredTellsHowLongToWait(t *testing.T) {
 		require.False(t, ok)
 		require.Equal(t, want, ttl, reply)
 	}
-	require.Negative(t, NoTTL)
+	require.Negative(t, codec.NoTTL)
 }
 
 func TestRefusalMayNameTheHolder(t *testing.T) {
 	t.Parallel()
-	holder := NewOwner(uuid.UUID{4}, -7)
+	holder := codec.NewOwner(uuid.UUID{4}, -7)
 	for _, c := range []struct {
 		reply any
-		want  Owner
+		want  codec.Owner
 		free  bool
 	}{
 		{[]any{int64(1500), holder.String()}, holder, false},
 		{[]any{int64(1500), []byte(holder.String())}, holder, false},
-		{[]any{int64(1500), "mode"}, Owner{}, false},
-		{[]any{int64(1500), ""}, Owner{}, true},
-		{[]any{int64(1500), nil}, Owner{}, false},
-		{[]any{int64(1500)}, Owner{}, false},
-		{int64(1500), Owner{}, false},
+		{[]any{int64(1500), "mode"}, codec.Owner{}, false},
+		{[]any{int64(1500), ""}, codec.Owner{}, true},
+		{[]any{int64(1500), nil}, codec.Owner{}, false},
+		{[]any{int64(1500)}, codec.Owner{}, false},
+		{int64(1500), codec.Owner{}, false},
 	} {
 		ok, ttl, err := Acquired(c.reply)
 		require.NoError(t, err)
@@ -110,7 +112,7 @@ func isOneOrNil(t *testing.T, decode func(any) (bool, error)) {
 	require.False(t, held)
 	for _, reply := range append([]any{int64(0), int64(2)}, foreign...) {
 		held, err = decode(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		require.False(t, held)
 	}
 }
@@ -125,7 +127,7 @@ func TestFlagsAreOneOrZero(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, no, name)
 		_, err = decode(nil)
-		require.ErrorIs(t, err, ErrBadReply)
+		require.ErrorIs(t, err, codec.ErrBadReply)
 	}
 }
 
@@ -146,7 +148,7 @@ func TestRenewedAtAnswersForEachLock(t *testing.T) {
 		require.ErrorContains(t, err, "[]interface {} of 3")
 	}
 	_, err = RenewedAt(nil, 0, 1)
-	require.ErrorIs(t, err, ErrBadReply)
+	require.ErrorIs(t, err, codec.ErrBadReply)
 }
 
 func TestCountAndMillis(t *testing.T) {
@@ -160,36 +162,36 @@ func TestCountAndMillis(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 	_, err := Count(int64(2))
-	require.ErrorIs(t, err, ErrBadReply, "HGET never answers with an integer")
+	require.ErrorIs(t, err, codec.ErrBadReply, "HGET never answers with an integer")
 
 	for reply, want := range map[int64]time.Duration{
-		30_000: 30 * time.Second, 0: 0, -1: NoTTL, -2: NoKey, math.MaxInt64: math.MaxInt64,
+		30_000: 30 * time.Second, 0: 0, -1: codec.NoTTL, -2: codec.NoKey, math.MaxInt64: math.MaxInt64,
 	} {
 		got, err := Millis(reply)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	require.Less(t, NoKey, NoTTL)
+	require.Less(t, codec.NoKey, codec.NoTTL)
 }
 
 func TestForeignRepliesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, reply := range foreign {
 		_, err := Released(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		_, err = Forced(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		_, err = Exists(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		_, err = Count(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		_, err = Millis(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		_, err = RenewedAt(reply, 0, 1)
-		require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		if _, number := reply.(int64); !number {
 			_, _, err = Acquired(reply)
-			require.ErrorIs(t, err, ErrBadReply, "%T", reply)
+			require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
 		}
 	}
 }
@@ -232,24 +234,24 @@ func FuzzReplies(f *testing.F) {
 		reply := one[int(kind)%len(one)]
 		for _, r := range []any{reply, []any{reply}, []any{reply, n}, []any{[]any{reply}}} {
 			ok, ttl, err := Acquired(r)
-			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
 			require.True(t, !ok || ttl == 0 && err == nil)
-			require.True(t, ttl >= 0 || ttl == NoTTL)
+			require.True(t, ttl >= 0 || ttl == codec.NoTTL)
 			outcome, err := Released(r)
 			require.Equal(t, err != nil, outcome == 0)
 			_, err = Forced(r)
-			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
 			_, err = Exists(r)
-			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
 			_, err = Count(r)
-			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
 			left, err := Millis(r)
-			require.True(t, err == nil || errors.Is(err, ErrBadReply))
-			require.GreaterOrEqual(t, left, NoKey)
+			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.GreaterOrEqual(t, left, codec.NoKey)
 			_, err = RenewedAt(r, i, size)
-			require.True(t, err == nil || errors.Is(err, ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
 			if err != nil {
-				require.Less(t, len(err.Error()), 96+4*quoteLen, "no error repeats a large reply")
+				require.Less(t, len(err.Error()), 96+4*64, "no error repeats a large reply")
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package codec
+package reply
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 
 // Place is one of the first in the queue of a fair lock.
 type Place struct {
-	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
 	Owner string
 	// Deadline is when the owner counts as dead once it is the first, in
 	// milliseconds since 1970, by the text that Redis gives for it; empty when it
@@ -17,7 +17,7 @@ type Place struct {
 
 // Other is what a process knows of a waiter of another one.
 type Other struct {
-	// Owner is the owner as it stands in Redis; see [ParseOwner].
+	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
 	Owner string
 	// Wait is by how many milliseconds its deadline was later than that of the one
 	// before it when it was seen first: what it will take off the deadlines of the
@@ -46,7 +46,7 @@ func (b Beat) Free() bool { return b.Left == -2 }
 
 // DecodeBeat decodes the reply of a heartbeat. A reply of another form, a deadline
 // that is no number, and numbers that no server would give, such as a queue shorter
-// than its front, give an error that wraps [ErrBadReply].
+// than its front, give an error that wraps [codec.ErrBadReply].
 func DecodeBeat(reply any) (Beat, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 4 {
@@ -87,10 +87,10 @@ func places(reply any) ([]Place, error) {
 }
 
 // DecodeEvicted decodes the reply of an eviction: the owners that were taken out of
-// the queue, in its order. Other replies give an error that wraps [ErrBadReply].
+// the queue, in its order. Other replies give an error that wraps [codec.ErrBadReply].
 func DecodeEvicted(reply any) ([]string, error) { return texts("eviction", reply) }
 
 // Nudged decodes the reply of a nudge: true says that the owner was woken, false
 // that it is not the first in the queue or that the lock is held. Other replies give
-// an error that wraps [ErrBadReply].
+// an error that wraps [codec.ErrBadReply].
 func Nudged(reply any) (bool, error) { return flag("nudge", reply) }

@@ -1,10 +1,12 @@
-package codec
+package reply
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
 )
 
 func TestInspectedReadsEveryField(t *testing.T) {
@@ -17,7 +19,7 @@ func TestInspectedReadsEveryField(t *testing.T) {
 	}, in)
 	in, err = Inspected([]any{int64(-2), []any{}})
 	require.NoError(t, err)
-	require.Equal(t, NoKey, in.Left)
+	require.Equal(t, codec.NoKey, in.Left)
 	require.Empty(t, in.Held)
 }
 
@@ -56,6 +58,6 @@ func TestInspectedRefusesWhatIsNone(t *testing.T) {
 		free([]any{}, []any{}, []any{}, int64(-1)),
 	}, foreign...) {
 		_, err := Inspected(reply)
-		require.ErrorIs(t, err, ErrBadReply, "%v", reply)
+		require.ErrorIs(t, err, codec.ErrBadReply, "%v", reply)
 	}
 }
