@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/servertime"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -225,7 +226,7 @@ func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer c.engine.Leave()
-	ahead, err := c.engine.CompareClocks(ctx)
+	ahead, err := servertime.Of(c.engine).Compare(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("redlatch: the server's clock cannot be read: %w", err)
 	}

@@ -52,7 +52,7 @@ func (s *settings) cluster(ctx context.Context, d *address.Deployment) (transpor
 	c, err := redisconn.NewCluster(ctx, &redisconn.ClusterConfig{
 		Nodes: d.Hosts, Dial: s.nodes(way{secure: d.Secure}, d), Sharding: sharding[d.Sharding],
 		Command: s.command, Lease: s.watchdog, DialTimeout: s.dialTimeout,
-		ClientName: s.clientName, Logger: s.logger, Reconnected: hooks(s).Reconnected,
+		ClientName: s.clientName, Logger: s.logger, Reconnected: s.reconnected(),
 	})
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func redigoTransport(dial dialFunc, set *settings) *redisconn.Redigo {
 		DialTimeout: set.dialTimeout,
 		ClientName:  set.clientName,
 		Logger:      set.logger,
-		Reconnected: hooks(set).Reconnected,
+		Reconnected: set.reconnected(),
 	})
 }
 

@@ -160,22 +160,38 @@ func hooks(set *settings) engine.Hooks {
 	if set.observer == nil {
 		return engine.Hooks{}
 	}
-	tell := func(event Event) {
-		defer func() {
-			if p := recover(); p != nil {
-				set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
-			}
-		}()
-		set.observer.Observe(event)
-	}
+	tell := set.tell
 	return engine.Hooks{
-		Event: func(event any) {
-			if e, ok := event.(Event); ok {
-				tell(e)
+		Acquired:    func(e engine.Acquired) { tell(Acquired(e)) },
+		NotAcquired: func(e engine.NotAcquired) { tell(NotAcquired(e)) },
+		Ended:       func(e engine.Ended) { tell(Ended(e)) },
+		Released: func(e engine.Released) {
+			if e.Err != nil {
+				e.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
 			}
+			tell(Released(e))
 		},
-		Renewed:     func(r engine.Renewal) { tell(Renewed(r)) },
-		Evicted:     func(e engine.Eviction) { tell(Evicted(e)) },
-		Reconnected: func(connection string) { tell(Reconnected{Connection: connection}) },
+		Gap:     func(e engine.Gap) { tell(Gap(e)) },
+		Renewed: func(e engine.Renewed) { tell(Renewed(e)) },
+		Evicted: func(e engine.Evicted) { tell(Evicted(e)) },
 	}
+}
+
+// tell passes an event on to the observer. A panic is logged.
+func (set *settings) tell(event Event) {
+	defer func() {
+		if p := recover(); p != nil {
+			set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
+		}
+	}()
+	set.observer.Observe(event)
+}
+
+// reconnected returns what tells the observer of connections made in place of lost ones, nil
+// without an observer.
+func (set *settings) reconnected() func(connection string) {
+	if set.observer == nil {
+		return nil
+	}
+	return func(connection string) { set.tell(Reconnected{Connection: connection}) }
 }

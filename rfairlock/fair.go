@@ -3,7 +3,7 @@ package rfairlock
 import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -22,8 +22,7 @@ import (
 //
 // With rlock.WithOwner two callers of one owner have one place between them.
 func New(client *redlatch.Client, name string) *rlock.Lock {
-	lock, _ := engine.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) protocol.Protocol {
-		return newFair(e, mapped)
-	}).(*rlock.Lock) // it is one
+	lock := &rlock.Lock{}
+	*lock.Internal() = hold.NewLock(engine.EngineOf(client), name, makeFair)
 	return lock
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/fairqueue"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -50,7 +50,7 @@ func (q queueCalls) send(fill func(c *transport.Call)) any {
 	return a.reply
 }
 
-func (q queueCalls) beat(alive string, window int, waiters ...protocol.Waiter) reply.Beat {
+func (q queueCalls) beat(alive string, window int, waiters ...fairqueue.Waiter) reply.Beat {
 	q.t.Helper()
 	b, err := reply.DecodeBeat(q.send(func(c *transport.Call) {
 		q.fair.Heartbeat(c, window, waiters, []reply.Other{{Owner: alive, Living: true}})
@@ -74,8 +74,8 @@ func (q queueCalls) nudge(owner string) bool {
 }
 
 func (q queueCalls) sit(owner string, deadline time.Time) {
-	q.target.Do(q.t, "RPUSH", codec.QueueKey(q.fair.name), owner)
-	q.target.Do(q.t, "ZADD", codec.TimeoutKey(q.fair.name), deadline.UnixMilli(), owner)
+	q.target.Do(q.t, "RPUSH", codec.QueueKey(q.fair.Key()), owner)
+	q.target.Do(q.t, "ZADD", codec.TimeoutKey(q.fair.Key()), deadline.UnixMilli(), owner)
 }
 
 // requireAbout holds that a place ends so much later than now, give or take what a
@@ -96,7 +96,7 @@ func TestQueueCallsDoWhatTheProtocolSays(t *testing.T) {
 		q.sit("them:1", now.Add(time.Hour))
 		q.sit("us:1", now.Add(time.Second))
 		q.sit("us:2", now.Add(2*time.Second))
-		ours := []protocol.Waiter{{Owner: "us:1", Wait: int64(90_000)}, {Owner: "us:2", Wait: int64(5)}, {Owner: "us:3", Wait: int64(5)}}
+		ours := []fairqueue.Waiter{{Owner: "us:1", Wait: int64(90_000)}, {Owner: "us:2", Wait: int64(5)}, {Owner: "us:3", Wait: int64(5)}}
 
 		b := q.beat("", 3, ours...)
 		require.Equal(t, []string{"us:3"}, b.Missing)
@@ -116,21 +116,12 @@ func TestQueueCallsDoWhatTheProtocolSays(t *testing.T) {
 		require.Equal(t, "us:1", left.Front[0].Owner)
 		require.NotEqual(t, b.Front[1].Deadline, left.Front[0].Deadline, "what they had too much was taken off")
 
-		target.Do(t, "HSET", q.fair.name, "somebody", 1)
-		target.Do(t, "ZADD", codec.TimeoutKey(q.fair.name), now.UnixMilli(), "us:1")
+		target.Do(t, "HSET", q.fair.Key(), "somebody", 1)
+		target.Do(t, "ZADD", codec.TimeoutKey(q.fair.Key()), now.UnixMilli(), "us:1")
 		q.requireAbout(0, q.beat("us:2", 1).Front[0])
 		q.requireAbout(time.Minute, q.beat("us:1", 1).Front[0])
 		require.False(t, q.nudge("us:1"))
 	})
-}
-
-// Behind thousands of acquires a heartbeat could come too late.
-func TestHeartbeatsGoBeforeAcquires(t *testing.T) {
-	t.Parallel()
-	q := newQueueCalls(t, redistest.Shared(t))
-	call := &transport.Call{}
-	q.fair.Heartbeat(call, 1, nil, nil)
-	require.True(t, call.Urgent)
 }
 
 // Who is woken is who listens.
@@ -142,8 +133,8 @@ func TestEvictionsAndNudgesReachTheWaiterOnItsChannel(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		owner := any("us:1")
-		require.Equal(t, q.fair.Channel(&protocol.Acquisition{Owner: owner}), q.fair.WaiterChannel("us:1"))
-		sub, err := q.engine.Transport.Subscribe(ctx, q.fair.WaiterChannel("us:1"))
+		require.Equal(t, q.fair.Channel(owner), q.fair.Channel("us:1"))
+		sub, err := q.engine.Transport.Subscribe(ctx, q.fair.Channel("us:1"))
 		require.NoError(t, err)
 		defer sub.Close()
 		woken := func(by string) {
@@ -154,7 +145,7 @@ func TestEvictionsAndNudgesReachTheWaiterOnItsChannel(t *testing.T) {
 				require.FailNow(t, "not woken", by)
 			}
 		}
-		q.target.Do(t, "RPUSH", codec.QueueKey(q.fair.name), "dead")
+		q.target.Do(t, "RPUSH", codec.QueueKey(q.fair.Key()), "dead")
 		q.sit("us:1", time.Now().Add(time.Hour))
 		require.Equal(t, []string{"dead"}, q.evict(reply.Place{Owner: "dead"}))
 		woken("by the eviction")

@@ -5,7 +5,7 @@
 //
 //	Lock ──attempt──▶ held ────────────────────────────────────────▶ Hold
 //	        │                                                ▲
-//	        │ somebody else has it                           │
+//	        │ another owner has it                           │
 //	        ▼                                                │
 //	    subscribe (acknowledged)                             │
 //	        │                                                │
@@ -30,7 +30,7 @@
 //
 // A client with redlatch.WithReplicaSync goes one step further:
 //
-//	held ──▶ live, and known to nobody ──enough replicas have it──▶ Hold
+//	held ──▶ live, unknown to the caller ──enough replicas have it──▶ Hold
 //	             │
 //	             └── too few in time, context, WithWait, client closed, or over by
 //	                 itself ──▶ given up like a hold, ErrNotReplicated
@@ -49,21 +49,20 @@
 // unless somebody took the lock away by force or the server forgot it: then it
 // ends with the next renewal.
 //
-// A hold that is entered again by its proof, see [Hold.Context], is one tenure of
-// its owner with several holds. Each ends for itself; the last one given up frees
-// the lock.
+// A hold that is entered again by its proof, see [Hold.Context], is one of several of
+// its owner. Each ends for itself; the last one given up frees the lock.
 //
-// # The line
+// # The local queue
 //
 // The callers of one process that want one lock take turns: only the one whose
 // turn it is goes through the states above, the others wait for the turn and send
 // nothing. The turn stays with the hold and is passed on when the release is on
-// its way, or when the attempt has come to nothing. Where nobody but clients of this
-// library seems to want the lock, the lock itself goes with the turn, for a burst of turns:
+// its way, or when the attempt has come to nothing. Where only clients of this
+// library seem to want the lock, the lock itself goes with the turn, for a burst of turns:
 //
-//	          Unlock                  next in line: one script
-//	hold A ──────────▶ passed on ───────────────────────────▶ hold B
-//	                       │ nobody next, who was next has left, or no reply
+//	          Unlock                   the next caller: one script
+//	hold A ──────────▶ transferred ───────────────────────────▶ hold B
+//	                       │ no next caller, it has left, or no reply
 //	                       ▼
-//	                   release, as without a line
+//	                   release, as without a queue
 package rlock

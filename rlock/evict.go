@@ -2,16 +2,12 @@ package rlock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/protocol"
-	"github.com/redlatch/redlatch/internal/reply"
-	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch/internal/fairqueue"
 )
 
 // Eviction is what [Lock.Evict] has done.
@@ -40,19 +36,10 @@ type EvictOption func(*evicting)
 // EvenIfAlive takes the waiter out although somebody listens to its channel, or
 // although that cannot be found out. One that lives queues anew, behind all others,
 // the next time it asks. Default: such a waiter is left where it is.
-func EvenIfAlive() EvictOption { return func(e *evicting) { e.anyway = true } }
+func EvenIfAlive() EvictOption { return func(e *evicting) { e.force = true } }
 
-// evicting is one eviction under way.
-type evicting struct {
-	lock   *Lock
-	queue  protocol.Queue
-	owner  string
-	anyway bool
-}
-
-// maxLooks is how often a place that changes while it is looked at is looked at
-// again. It changes when others' heartbeats put it off, every few seconds.
-const maxLooks = 5
+// evicting says how.
+type evicting struct{ force bool }
 
 // Evict takes a waiter that is dead out of the queue of a fair lock, so that those
 // behind it need not wait for its deadline. Owner is its text in Redis, as
@@ -78,120 +65,27 @@ const maxLooks = 5
 // EVALSHA to look, what [Lock.Listeners] sends, an EVALSHA to evict, and one to look
 // at what came of it.
 func (l *Lock) Evict(ctx context.Context, owner string, opts ...EvictOption) (*Eviction, error) {
-	queue, queues := l.proto.(protocol.Queue)
+	kind, queues := l.Internal().Kind.(fairqueue.Inspected)
 	if !queues {
 		return nil, l.wrap("evict", ownerOf(owner), redlatch.ErrNoQueue)
 	}
-	e := &evicting{lock: l, queue: queue, owner: owner}
+	var how evicting
 	for _, o := range opts {
 		if o != nil {
-			o(e)
+			o(&how)
 		}
 	}
-	done, err := e.run(ctx)
-	var told *redlatch.LockError
-	switch {
-	case errors.As(err, &told):
-		told.Op, told.Owner = "evict", ownerOf(owner) // it was a question on the way
-	case err != nil:
-		err = l.wrap("evict", ownerOf(owner), err)
+	e := fairqueue.Eviction{
+		Queues: fairqueue.Of(l.Internal().Engine), Kind: kind, Ask: l.Internal().Ask, Owner: owner, Force: how.force,
 	}
-	return done, err
-}
-
-func (e *evicting) run(ctx context.Context) (*Eviction, error) {
-	for range maxLooks {
-		before, err := e.lock.look(ctx, "evict", allPlaces)
-		if err != nil {
-			return nil, err
-		}
-		i := before.place(e.owner)
-		if i < 0 {
-			return nil, redlatch.ErrNotQueued
-		}
-		listens, err := e.listens(ctx)
-		if err != nil {
-			return nil, err
-		}
-		switch out, err := e.takeOut(ctx, &before, i); {
-		case err != nil:
-			return nil, err
-		case out:
-			return e.report(ctx, &before, i, listens)
-		}
+	out, err := e.Run(ctx)
+	if err != nil {
+		return nil, l.wrap("evict", ownerOf(owner), err)
 	}
-	return nil, errors.New("its place changed each time it was looked at")
-}
-
-// listens finds out whether the waiter lives. An error says that it is to be left.
-func (e *evicting) listens(ctx context.Context) (Subscribed, error) {
-	counts, err := e.lock.Listeners(ctx, e.owner)
-	switch {
-	case err == nil && (counts[0] == 0 || e.anyway):
-		return subscribed(counts[0]), nil
-	case err == nil:
-		return SubscribedYes, fmt.Errorf("%w: somebody listens to its channel", redlatch.ErrAlive)
-	case errors.Is(err, redlatch.ErrNotCounted) && e.anyway:
-		err = nil // as was asked for
-	}
-	return SubscribedUnknown, err
-}
-
-// takeOut takes the waiter at place i out, and reports whether it is out: the first
-// one stays when it has done anything since it was looked at.
-func (e *evicting) takeOut(ctx context.Context, seen *sight, i int) (bool, error) {
-	answer, err := e.lock.ask(ctx, "evict", func(c *transport.Call) {
-		e.lock.keepTime(ctx)
-		if i == 0 {
-			e.queue.Evict(c, []reply.Place{{Owner: e.owner, Deadline: seen.queue[0].Score}})
-			return
-		}
-		wait := waitAt(seen.queue, i, time.UnixMilli(e.lock.engine.NowMillis()), e.lock.engine.FairWait)
-		e.lock.proto.GiveUp(c, &protocol.Acquisition{Owner: e.owner, Wait: wait.Milliseconds()})
-	})
-	if err != nil || i > 0 {
-		return err == nil, err
-	}
-	evicted, err := reply.DecodeEvicted(answer)
-	return len(evicted) > 0, err
-}
-
-// waitAt returns the wait with which the waiter at place i seems to be queued: what
-// its deadline is later than that of the one before it, or than now if that one is
-// overdue. With more than that taken off, those behind it could count as dead
-// although they live.
-func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
-	own, before := queue[i].Deadline, queue[i-1].Deadline
-	if own.IsZero() || before.IsZero() {
-		return 0
-	}
-	if before.Before(now) {
-		before = now
-	}
-	return max(0, min(own.Sub(before), most))
-}
-
-// report looks at what came of it.
-func (e *evicting) report(ctx context.Context, before *sight, i int, listened Subscribed) (*Eviction, error) {
-	was := before.queue[i]
-	done := &Eviction{
-		Owner: ownerOf(e.owner), Text: e.owner, Position: i + 1, Deadline: was.Deadline, Subscribed: listened,
-	}
-	for _, q := range before.queue {
-		if q.Owner != e.owner {
-			done.Next = q.Owner
-			break
-		}
-	}
-	after, err := e.lock.look(ctx, "evict", allPlaces)
-	switch {
-	case err != nil:
-		return done, nil //nolint:nilerr // it is done, and whether somebody was woken is not known
-	case after.holds(e.owner) && !before.holds(e.owner):
-		return nil, redlatch.ErrNotQueued // it got the lock before it was taken out
-	}
-	done.Woken = done.Next != "" && before.free() && (after.free() || after.holds(done.Next))
-	return done, nil
+	return &Eviction{
+		Owner: ownerOf(owner), Text: owner, Position: out.Index + 1, Deadline: out.Was.Deadline,
+		Subscribed: subscribed(out.Listeners), Next: out.Next, Woken: out.Woken,
+	}, nil
 }
 
 // Listeners returns how many connections listen for each of owners, waiters of a
@@ -205,26 +99,21 @@ func (e *evicting) report(ctx context.Context, before *sight, i int, listened Su
 // most once in ten seconds, ROLE.
 func (l *Lock) Listeners(ctx context.Context, owners ...string) ([]int64, error) {
 	engine.NeedContext(ctx)
-	queue, queues := l.proto.(protocol.Queue)
-	switch {
-	case l.err != nil:
-		return nil, l.wrap("listeners", codec.Owner{}, l.err)
-	case !queues:
-		return nil, l.wrap("listeners", codec.Owner{}, redlatch.ErrNoQueue)
-	case ctx.Err() != nil:
-		return nil, l.wrap("listeners", codec.Owner{}, fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx)))
-	case len(owners) == 0:
-		return nil, nil
-	}
-	if err := l.engine.Enter(); err != nil {
-		return nil, l.wrap("listeners", codec.Owner{}, err)
-	}
-	defer l.engine.Leave()
-	channels := make([]string, len(owners))
-	for i, owner := range owners {
-		channels[i] = queue.WaiterChannel(owner)
-	}
-	proof := queue.WaiterChannel(l.engine.NextOwner().String())
-	counts, err := l.engine.ProvenListeners(ctx, proof, channels...)
+	counts, err := l.listeners(ctx, owners)
 	return counts, l.wrap("listeners", codec.Owner{}, err)
+}
+
+func (l *Lock) listeners(ctx context.Context, owners []string) ([]int64, error) {
+	e := l.Internal().Engine
+	kind, queues := l.Internal().Kind.(fairqueue.Kind)
+	err := l.Internal().Check(ctx)
+	switch {
+	case l.Internal().Err != nil:
+		return nil, err
+	case !queues:
+		return nil, redlatch.ErrNoQueue
+	case err != nil || len(owners) == 0:
+		return nil, err
+	}
+	return fairqueue.Of(e).Listeners(ctx, kind, owners...)
 }

@@ -2,12 +2,12 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -126,57 +126,39 @@ func (l *Lock) Inspect(ctx context.Context, opts ...InspectOption) (*Inspection,
 			o(&part)
 		}
 	}
-	seen, err := l.look(ctx, "inspect", part)
+	kind, can := l.Internal().Kind.(hold.Inspectable)
+	if !can {
+		return nil, l.wrap("inspect", codec.Owner{}, errNotInspectable)
+	}
+	answer, err := l.ask(ctx, "inspect", func(c *transport.Call) { kind.Inspect(c, part.first, part.last) })
 	if err != nil {
 		return nil, err
 	}
-	in := &Inspection{Name: l.name, Kind: l.kind(), TTL: seen.left, Waiting: seen.waiting}
-	for _, f := range seen.holders {
+	seen, err := kind.Inspected(answer)
+	if err != nil {
+		return nil, l.wrap("inspect", codec.Owner{}, err)
+	}
+	in := &Inspection{Name: l.Name(), Kind: l.Internal().Kind.Name(), TTL: seen.Left, Waiting: int(seen.Waiting)}
+	for _, f := range seen.Held {
 		in.Holders = append(in.Holders, Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count, CountText: f.Text})
 	}
-	for i, q := range seen.queue {
+	for i, q := range seen.Queue {
 		in.Queue = append(in.Queue, Waiter{
 			Owner: ownerOf(q.Owner), Text: q.Owner, Position: int(part.first) + i + 1, Deadline: q.Deadline,
 			Subscribed: subscribed(q.Listeners),
 		})
 	}
-	if seen.free() {
+	if seen.Left == codec.NoKey {
 		in.TTL = 0
 	}
 	return in, nil
 }
 
-// sight is a lock and its queue, or a part of that, as they stand in Redis at one
-// moment.
-type sight struct {
-	left    time.Duration
-	holders []reply.Held
-	queue   []reply.Queued
-	waiting int
-}
-
-// look reads the lock for the operation op.
-func (l *Lock) look(ctx context.Context, op string, part places) (sight, error) {
-	answer, err := l.ask(ctx, op, func(c *transport.Call) { l.proto.Inspect(c, part.first, part.last) })
-	if err != nil {
-		return sight{}, err
-	}
-	in, err := reply.Inspected(answer)
-	return sight{in.Left, in.Held, in.Queue, int(in.Waiting)}, l.wrap(op, codec.Owner{}, err)
-}
-
-// free reports whether nobody holds the lock.
-func (s *sight) free() bool { return s.left == codec.NoKey }
-
-// place returns the owner's place in the queue, from 0, or -1.
-func (s *sight) place(owner string) int {
-	return slices.IndexFunc(s.queue, func(q reply.Queued) bool { return q.Owner == owner })
-}
-
-// holds reports whether the owner holds the lock.
-func (s *sight) holds(owner string) bool {
-	return slices.ContainsFunc(s.holders, func(h reply.Held) bool { return h.Owner == owner })
-}
+// What a kind of lock cannot do.
+var (
+	errNotInspectable = errors.New("a lock of this kind cannot be inspected")
+	errNotForcible    = errors.New("a lock of this kind cannot be taken from its holders")
+)
 
 // ownerOf returns the zero Owner for one of another shape: its text says it all.
 func ownerOf(text string) codec.Owner {

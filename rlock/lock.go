@@ -8,8 +8,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/localqueue"
-	"github.com/redlatch/redlatch/internal/protocol"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -19,43 +18,21 @@ import (
 // name. Each acquisition has an owner of its own, so two goroutines always
 // exclude each other. Errors are *redlatch.LockError, which wrap what went
 // wrong; see there for what errors.Is tells apart.
-type Lock struct {
-	engine *engine.Engine
-	local  *localqueue.Queues // of the callers of this client
-	name   string
-	proto  protocol.Protocol
-	err    error // why the name cannot be used; returned by every method
+type Lock struct{ lockHandle }
 
-	key      any // the mapped name, boxed once
-	proofKey any // a proofKey, boxed once
-}
+// lockHandle is embedded under this name so that it is no part of the documentation.
+type lockHandle = hold.LockHandle
 
 // New returns the lock called name. It sends nothing. A name that no lock can
 // have shows as ErrBadName in every call.
 func New(client *redlatch.Client, name string) *Lock {
-	return newLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) protocol.Protocol {
-		return newPlain(mapped, e.Publish())
-	})
-}
-
-// newLock returns a lock of the kind that make makes.
-func newLock(e *engine.Engine, name string, makeKind engine.MakeKind) *Lock {
-	mapped, err := e.Map(name)
-	p := makeKind(e, mapped)
-	return &Lock{
-		engine: e, local: localqueue.Of(e), name: name, proto: p, err: err,
-		key: p.Key(), proofKey: proofKey{e, p.Kind(), p.Key()},
-	}
-}
-
-func init() {
-	engine.NewLock = func(e *engine.Engine, name string, makeKind engine.MakeKind) any {
-		return newLock(e, name, makeKind)
-	}
+	l := &Lock{}
+	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, makePlain)
+	return l
 }
 
 // Name returns the name that the lock was made with.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string { return l.Internal().Name }
 
 // Lock takes the lock and waits for it as long as it must. ctx bounds the wait
 // and nothing else: the hold outlives it. The lease is renewed until Unlock,
@@ -106,14 +83,19 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 // learns of it at its next renewal at the latest, so two may be at work for that
 // long. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	kind, can := l.Internal().Kind.(hold.Forcible)
+	if !can {
+		return false, l.wrap("force-unlock", codec.Owner{}, errNotForcible)
+	}
 	answer, err := l.ask(ctx, "force-unlock", func(c *transport.Call) {
-		l.keepTime(ctx)
-		l.proto.ForceRelease(c)
+		l.Internal().Prepare(ctx)
+		kind.ForceRelease(c)
+		c.Urgent = true
 	})
 	if err != nil {
 		return false, err
 	}
-	forced, err := reply.Forced(answer)
+	forced, err := kind.Forced(answer)
 	return forced, l.wrap("force-unlock", codec.Owner{}, err)
 }
 

@@ -5,22 +5,18 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/hold"
 )
 
 // Option sets something about one acquisition.
 type Option func(*settings)
 
 type settings struct {
+	hold.Terms
 	wait     time.Duration
 	bounded  bool // WithWait was given
-	lease    time.Duration
-	fixed    bool // WithLease was given
 	watchdog bool // WithWatchdog was given
-	leaseMS  any  // lease in milliseconds, an int64 boxed once
-	maxHold  time.Duration
 	capped   bool // WithMaxHold was given
-	owner    codec.Owner
 	given    bool // WithOwner was given
 }
 
@@ -39,7 +35,7 @@ func WithWait(d time.Duration) Option {
 // Default: a lease that is renewed. It is the lease time of Redisson's
 // lock(leaseTime, unit).
 func WithLease(d time.Duration) Option {
-	return func(s *settings) { s.lease, s.fixed = d, true }
+	return func(s *settings) { s.TTL, s.Fixed = d, true }
 }
 
 // WithWatchdog takes the lock with a lease of d that is renewed every third of
@@ -49,7 +45,7 @@ func WithLease(d time.Duration) Option {
 // its connection is also sooner given up when replies stay out. Redisson has one
 // such time for each client, lockWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
-	return func(s *settings) { s.lease, s.watchdog = d, true }
+	return func(s *settings) { s.TTL, s.watchdog = d, true }
 }
 
 // WithMaxHold ends the hold d after it was acquired, however well it is renewed:
@@ -58,7 +54,7 @@ func WithWatchdog(d time.Duration) Option {
 // is for renewed leases: with WithLease it gives ErrBadLease. Default: no
 // maximum. Redisson has no counterpart.
 func WithMaxHold(d time.Duration) Option {
-	return func(s *settings) { s.maxHold, s.capped = d, true }
+	return func(s *settings) { s.Max, s.capped = d, true }
 }
 
 // WithOwner acquires the lock for owner, instead of an owner of its own: whoever
@@ -72,19 +68,21 @@ func WithMaxHold(d time.Duration) Option {
 // undone, because what the owner holds may be somebody else's. The zero Owner
 // gives ErrBadOwner.
 func WithOwner(owner codec.Owner) Option {
-	return func(s *settings) { s.owner, s.given = owner, true }
+	return func(s *settings) { s.Owner, s.given = owner, true }
 }
 
 // configure applies the options to the defaults and checks the result.
-func configure(e *engine.Engine, opts []Option) (settings, error) {
-	if len(opts) == 0 {
-		return settings{lease: e.Lease, leaseMS: e.LeaseArg}, nil // without an allocation
+func configure(l *hold.Lock, opts []Option) (settings, error) {
+	e := l.Engine
+	if len(opts) == 0 { // without an allocation
+		return settings{Terms: hold.Terms{TTL: e.Lease, TTLArg: e.LeaseArg, Wait: e.FairWaitArg}}, nil
 	}
-	return apply(e, opts)
+	return apply(l, opts)
 }
 
-func apply(e *engine.Engine, opts []Option) (settings, error) {
-	s := settings{lease: e.Lease}
+func apply(l *hold.Lock, opts []Option) (settings, error) {
+	e := l.Engine
+	s := settings{Terms: hold.Terms{TTL: e.Lease, Wait: e.FairWaitArg}}
 	for _, o := range opts {
 		if o != nil {
 			o(&s)
@@ -93,38 +91,52 @@ func apply(e *engine.Engine, opts []Option) (settings, error) {
 	if s.wait < time.Millisecond {
 		s.wait = 0
 	}
-	if s.fixed && s.watchdog {
+	if s.Fixed && s.watchdog {
 		return s, fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", codec.ErrBadLease)
 	}
-	if s.given && s.owner.IsZero() {
-		return s, fmt.Errorf("%w: the zero Owner", codec.ErrBadOwner)
+	if err := s.checkOwner(l); err != nil {
+		return s, err
 	}
-	if s.capped && s.fixed {
+	if s.capped && s.Fixed {
 		return s, fmt.Errorf("%w: WithMaxHold is for leases that are renewed, not for WithLease", codec.ErrBadLease)
 	}
-	if s.capped && (s.maxHold < time.Millisecond || s.maxHold > codec.MaxLease) {
-		return s, fmt.Errorf("%w: a maximum of %v", codec.ErrBadLease, s.maxHold)
+	if s.capped && (s.Max < time.Millisecond || s.Max > codec.MaxLease) {
+		return s, fmt.Errorf("%w: a maximum of %v", codec.ErrBadLease, s.Max)
 	}
-	ms, err := codec.LeaseMillis(s.lease)
+	ms, err := codec.LeaseMillis(s.TTL)
 	if err != nil {
 		return s, err
 	}
-	s.lease = time.Duration(ms) * time.Millisecond
-	if s.lease <= e.Margin {
-		return s, fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", codec.ErrBadLease, e.Margin, s.lease)
+	s.TTL = time.Duration(ms) * time.Millisecond
+	if s.TTL <= e.Margin {
+		return s, fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", codec.ErrBadLease, e.Margin, s.TTL)
 	}
-	s.leaseMS = ms
+	s.TTLArg = ms
+	if s.wait > 0 {
+		s.Wait = wholeMillis(s.wait)
+	}
 	return s, nil
 }
 
-// waitMillis is the wait that a queue on the server is told: what WithWait says,
-// in whole milliseconds, else the client's fair wait timeout.
-func (s *settings) waitMillis(e *engine.Engine) any {
-	if !s.bounded || s.wait <= 0 {
-		return e.FairWaitArg
+// checkOwner checks the owner that was given, if one was.
+func (s *settings) checkOwner(l *hold.Lock) error {
+	if !s.given {
+		return nil
 	}
-	ms := s.wait.Milliseconds()
-	if s.wait%time.Millisecond > 0 {
+	if s.Owner.IsZero() {
+		return fmt.Errorf("%w: the zero Owner", codec.ErrBadOwner)
+	}
+	if _, can := l.Kind.(hold.Shareable); !can {
+		return fmt.Errorf("%w: owners of a %s lock cannot be given", codec.ErrBadOwner, l.Kind.Name())
+	}
+	return nil
+}
+
+// wholeMillis is the wait that a queue on the server is told: in whole milliseconds, rounded
+// up.
+func wholeMillis(wait time.Duration) int64 {
+	ms := wait.Milliseconds()
+	if wait%time.Millisecond > 0 {
 		ms++
 	}
 	return ms

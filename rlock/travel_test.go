@@ -75,7 +75,7 @@ func TestTurnIsPassedOnByAReentryThatCameTooLate(t *testing.T) {
 	re := await(ctx, l)
 	awaitClosed(t, held.Seen(), soon, "the re-entry")
 	un := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
-	until(t, soon, "the unlock", func() bool { return rlock.HasLeft(hold) })
+	until(t, soon, "the unlock", func() bool { return !hold.Internal().IsCounted() })
 	held.Release()
 	require.ErrorIs(t, re.failed(t, soon), redlatch.ErrLost)
 	un.ended(t, soon)

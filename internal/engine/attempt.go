@@ -10,17 +10,18 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Ghost deals with a call that may have run although nobody knows the outcome.
-type Ghost interface {
-	// Haunt is called exactly once for an attempt whose Run returned an error
-	// that wraps ErrUncertain: with the reply if it came after all, else with
-	// the error, which may say in the end that nothing was run. It runs on any
-	// goroutine, must not block, and owns the attempt from then on.
-	Haunt(a *Attempt, reply any, err error)
+// Resolver takes care of a call whose Run returned an error that wraps ErrUncertain: one of
+// its methods is called, once. It runs on any goroutine and must not block.
+type Resolver interface {
+	// Late gets the outcome that the call had in the end: a reply, or an error, such as one
+	// that wraps ErrNotSent, which says that nothing was run.
+	Late(reply any, err error)
+	// InDoubt returns what resolves a call that may have run, and may run yet. Nil: nothing.
+	InDoubt() *InDoubt
 }
 
-// Follower is who acts as soon as a call was started. It is an interface since a
-// function that is bound to a value costs an allocation.
+// Follower acts as soon as a call was started. It is an interface since a function that is
+// bound to a value costs an allocation.
 type Follower interface {
 	// Started runs once, on the goroutine that started the call.
 	Started()
@@ -35,12 +36,12 @@ type Attempt struct {
 	// is waited for: calls started then go to the server after this one.
 	Sent Follower
 
-	engine *Engine
-	ghost  Ghost
-	state  atomic.Uint32
-	result chan outcome   // room for the outcome and an alarm
-	done   transport.Done // bound once: a method value costs an allocation
-	closes bool           // it ends when the client closes
+	engine   *Engine
+	resolver Resolver
+	state    atomic.Uint32
+	result   chan outcome   // room for the outcome and an alarm
+	done     transport.Done // bound once: a method value costs an allocation
+	closes   bool           // it ends when the client closes
 
 	// Of the engine's timeouts.
 	prev, next *Attempt
@@ -76,11 +77,10 @@ func (e *Engine) Attempt() *Attempt {
 	return a
 }
 
-// Free gives the attempt back. Run frees an attempt with a definite outcome
-// itself; a ghost frees what it was given.
-func (a *Attempt) Free() {
+// free gives the attempt back.
+func (a *Attempt) free() {
 	a.Call.Reset()
-	a.ghost, a.Sent, a.closes = nil, nil, false
+	a.resolver, a.Sent, a.closes = nil, nil, false
 	a.state.Store(attemptAwaited)
 	a.engine.attempts.Put(a)
 }
@@ -89,23 +89,23 @@ func (a *Attempt) Free() {
 // less when ctx ends or the client closes. The error wraps ErrNotSent when the
 // call certainly did not run, ErrUncertain when it may have; together with the
 // context's error, or ErrClosed, when these ended the wait. With ErrUncertain
-// the ghost, if any, has or will be given the attempt. The attempt must not be
-// used after Run.
-func (a *Attempt) Run(ctx context.Context, ghost Ghost) (any, error) {
-	a.ghost = ghost
+// the resolver, if any, takes care of what becomes of the call. The attempt must not
+// be used after Run.
+func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
+	a.resolver = r
 	a.closes = true
 	return a.run(ctx, a.engine.Command, nil)
 }
 
 // RunFor is Run for calls that may be repeated and that go on while the client
 // closes: bound is all that ends the wait.
-func (a *Attempt) RunFor(bound time.Duration, ghost Ghost) (any, error) {
-	a.ghost = ghost
+func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
+	a.resolver = r
 	return a.run(context.Background(), bound, nil)
 }
 
-// run has the first half of bound for the sending, and all of it for the reply: in a
-// crowd, what would be sent at the last moment would be answered too late, and be in
+// run has the first half of bound for the sending, and all of it for the reply: among
+// many calls, what would be sent at the last moment would be answered too late, and be in
 // doubt. It ends with stop, too.
 func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan struct{}) (any, error) {
 	rest := bound / 2
@@ -170,11 +170,10 @@ func (a *Attempt) rest() (out outcome, came bool) {
 // finish ends an attempt whose outcome was waited for.
 func (a *Attempt) finish(out outcome) (any, error) {
 	a.rest()
-	switch {
-	case out.err == nil || a.ghost == nil || !isUncertain(out.err):
-		a.Free()
-	default:
-		a.ghost.Haunt(a, nil, out.err)
+	if isUncertain(out.err) {
+		a.resolve()
+	} else {
+		a.free()
 	}
 	return out.reply, out.err
 }
@@ -184,9 +183,9 @@ func (a *Attempt) finish(out outcome) (any, error) {
 func (a *Attempt) leave(why error) (any, error) {
 	out, came := a.rest()
 	withdrawn := a.Call.Abandon()
-	a.engine.ghosts.add(1)
+	a.engine.open.add(1)
 	if !a.state.CompareAndSwap(attemptAwaited, attemptLeft) {
-		a.engine.ghosts.add(-1)
+		a.engine.open.add(-1)
 		if !came {
 			out = <-a.result
 		}
@@ -209,10 +208,26 @@ func (a *Attempt) complete(reply any, err error) {
 		return
 	}
 	e := a.engine
-	if a.ghost == nil || !a.Call.Abandoned() { // or withdrawn, as Run has said
-		a.Free()
-	} else {
-		a.ghost.Haunt(a, reply, err)
+	switch r := a.resolver; {
+	case r == nil || !a.Call.Abandoned(): // or withdrawn, as Run has said
+		a.free()
+	case isUncertain(err):
+		a.resolve()
+	default:
+		a.free()
+		r.Late(reply, err)
 	}
-	e.ghosts.add(-1)
+	e.open.add(-1)
+}
+
+// resolve ends an attempt whose call may have run.
+func (a *Attempt) resolve() {
+	if r := a.resolver; r != nil {
+		if d := r.InDoubt(); d != nil {
+			d.attempt = a
+			a.engine.Resolve(d)
+			return
+		}
+	}
+	a.free()
 }

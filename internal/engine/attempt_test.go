@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -23,22 +24,23 @@ var (
 
 // running is a Run in the background.
 type running struct {
-	done  chan struct{}
-	reply any
-	err   error
-	took  time.Duration
+	attempt *Attempt
+	done    chan struct{}
+	reply   any
+	err     error
+	took    time.Duration
 }
 
-func run(ctx context.Context, e *Engine, ghost Ghost) *running {
-	r := &running{done: make(chan struct{})}
+func run(ctx context.Context, e *Engine, resolver Resolver) *running {
 	a := e.Attempt()
+	r := &running{attempt: a, done: make(chan struct{})}
 	a.Call.Command = "TEST"
 	began := time.Now()
 	e.Join() // as every user's call does
 	go func() {
 		defer close(r.done)
 		defer e.Leave()
-		r.reply, r.err = a.Run(ctx, ghost)
+		r.reply, r.err = a.Run(ctx, resolver)
 		r.took = time.Since(began)
 	}()
 	synctest.Wait()
@@ -60,27 +62,23 @@ func TestRunPassesTheOutcomeOn(t *testing.T) {
 	for _, c := range []struct {
 		reply   any
 		err     error
-		haunted int
+		inDoubt int
 	}{
 		{reply: int64(7)},
 		{reply: nil},
 		{err: errRefused},
 		{err: errNotSent},
-		{err: errBroken, haunted: 1},
+		{err: errBroken, inDoubt: 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f, ghost := &fake{}, &haunting{}
+			f, resolver := &faketransport.Fake{}, &recorder{}
 			e, _ := engineOver(t, f)
-			r := run(t.Context(), e, ghost)
-			f.last(t).ends(c.reply, c.err)
+			r := run(t.Context(), e, resolver)
+			f.Last(t).Ends(c.reply, c.err)
 			r.ended(t)
 			require.Equal(t, c.reply, r.reply)
 			require.Equal(t, c.err, r.err)
-			times, _, err := ghost.seen()
-			require.Equal(t, c.haunted, times)
-			if c.haunted > 0 {
-				require.Equal(t, c.err, err)
-			}
+			require.Equal(t, told{inDoubt: c.inDoubt}, resolver.seen())
 		})
 	}
 }
@@ -96,29 +94,36 @@ var waitEnds = []struct {
 	{"close", func(e *Engine, _ context.CancelCauseFunc) { e.beginClosing() }, ErrClosed},
 }
 
-// outcomes that come when nobody waits any more.
+// outcomes that come after the caller left, and what the resolver is told of them.
 var lateOutcomes = []struct {
 	name  string
 	reply any
 	err   error
+	told  told
 }{
-	{"a reply", int64(1), nil},
-	{"acquired", nil, nil},
-	{"an error", nil, errRefused},
-	{"lost", nil, errBroken},
-	{"never ran", nil, errNotSent},
+	{"a reply", int64(1), nil, told{late: 1, reply: int64(1)}},
+	{"acquired", nil, nil, told{late: 1}},
+	{"an error", nil, errRefused, told{late: 1, err: errRefused}},
+	{"lost", nil, errBroken, told{inDoubt: 1}},
+	{"never ran", nil, errNotSent, told{late: 1, err: errNotSent}},
 }
 
-func TestACallThatWasLeftIsGivenToItsGhostExactlyOnce(t *testing.T) {
+func TestResolverIsToldExactlyOnceOfACallThatWasLeft(t *testing.T) {
 	for _, w := range waitEnds {
 		for _, o := range lateOutcomes {
 			t.Run(w.name+", "+o.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f, ghost := &fake{conn: 5}, &haunting{}
+					f, resolver := &faketransport.Fake{Conn: 5}, &recorder{}
 					e, _ := engineOver(t, f)
+					var conn int64
+					resolver.resolves = func() *InDoubt {
+						d := &InDoubt{}
+						d.Done = func(bool) { conn = d.attempt.Call.Conn() }
+						return d
+					}
 					ctx, cancel := context.WithCancelCause(t.Context())
 					defer cancel(nil)
-					r := run(ctx, e, ghost)
+					r := run(ctx, e, resolver)
 					w.end(e, cancel)
 					r.ended(t)
 					require.ErrorIs(t, r.err, ErrUncertain)
@@ -127,16 +132,15 @@ func TestACallThatWasLeftIsGivenToItsGhostExactlyOnce(t *testing.T) {
 						require.ErrorIs(t, r.err, w.why)
 						require.Zero(t, r.took)
 					}
-					times, _, _ := ghost.seen()
-					require.Zero(t, times, "nothing is known yet")
+					require.Zero(t, resolver.seen(), "nothing is known yet")
 
-					f.last(t).ends(o.reply, o.err)
+					f.Last(t).Ends(o.reply, o.err)
 					synctest.Wait()
-					times, reply, err := ghost.seen()
-					require.Equal(t, 1, times)
-					require.Equal(t, o.reply, reply)
-					require.Equal(t, o.err, err)
-					require.Equal(t, int64(5), ghost.attempt.Call.Conn(), "the call is still there to be fenced")
+					require.Equal(t, o.told, resolver.seen())
+					if o.told.inDoubt > 0 {
+						require.Equal(t, int64(5), conn, "the call is still there to be fenced")
+					}
+					require.Zero(t, e.open.n.Load())
 				})
 			})
 		}
@@ -148,7 +152,7 @@ func TestACallThatWasLeftIsGivenToItsGhostExactlyOnce(t *testing.T) {
 func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
 	for _, own := range ours {
 		synctest.Test(t, func(t *testing.T) {
-			f := &fake{conn: 5}
+			f := &faketransport.Fake{Conn: 5}
 			e, _ := engineOver(t, f)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cause := fmt.Errorf("a sibling: %w", own)
@@ -161,30 +165,30 @@ func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
 			for _, err := range append([]error{cause}, ours...) {
 				require.Equal(t, err == ErrUncertain, errors.Is(r.err, err), err) //nolint:errorlint // identity is meant
 			}
-			f.last(t).ends(nil, nil)
+			f.Last(t).Ends(nil, nil)
 		})
 	}
 }
 
-func TestACallThatWasNotSentIsWithdrawnAndHasNoGhost(t *testing.T) {
+func TestACallThatWasNotSentIsWithdrawnAndItsResolverIsToldNothing(t *testing.T) {
 	for _, w := range waitEnds {
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f, ghost := &fake{queues: true}, &haunting{}
+				f, resolver := &faketransport.Fake{Queues: true}, &recorder{}
 				e, _ := engineOver(t, f)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				r := run(ctx, e, ghost)
+				r := run(ctx, e, resolver)
 				w.end(e, cancel)
 				r.ended(t)
 				require.ErrorIs(t, r.err, ErrNotSent)
 				require.NotErrorIs(t, r.err, ErrUncertain)
-				c := f.last(t)
-				require.False(t, c.call.Claim(1), "it must never be sent")
-				c.ends(nil, transport.ErrNotSent)
+				c := f.Last(t)
+				require.False(t, c.Call.Claim(1), "it must never be sent")
+				c.Ends(nil, transport.ErrNotSent)
 				synctest.Wait()
-				times, _, _ := ghost.seen()
-				require.Zero(t, times)
+				require.Zero(t, resolver.seen())
+				require.Zero(t, e.open.n.Load())
 			})
 		})
 	}
@@ -192,7 +196,7 @@ func TestACallThatWasNotSentIsWithdrawnAndHasNoGhost(t *testing.T) {
 
 func TestRunWaitsOneCommandTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := engineOver(t, &fake{})
+		e, _ := engineOver(t, &faketransport.Fake{})
 		r := run(t.Context(), e, nil)
 		<-r.done
 		require.Equal(t, testCommand, r.took)
@@ -202,7 +206,7 @@ func TestRunWaitsOneCommandTimeout(t *testing.T) {
 
 func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
+		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
 		e.beginClosing()
 		a := e.Attempt()
@@ -214,8 +218,8 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 
 		go func() {
 			time.Sleep(time.Second)
-			calls := f.sent()
-			calls[len(calls)-1].ends("fine", nil)
+			calls := f.Sent()
+			calls[len(calls)-1].Ends("fine", nil)
 		}()
 		b := e.Attempt()
 		b.Call.Command = "TEST"
@@ -225,64 +229,140 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 	})
 }
 
-// Whoever wins the race between the reply and the caller's leaving, the reply
-// reaches exactly one of the caller and the ghost.
+// The reply and the caller's leaving race: the reply reaches either the caller or the
+// resolver, never both, never neither.
 func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
+	f := &faketransport.Fake{}
 	e, _ := engineOver(t, f)
 	for i := range 2000 {
-		ghost := &haunting{}
+		resolver := &recorder{}
 		ctx, cancel := context.WithCancel(t.Context())
 		a := e.Attempt()
 		a.Call.Command = "TEST"
 		started := make(chan struct{})
-		f.answer = func(*sentCall) (any, error, bool) { close(started); return nil, nil, false }
+		f.Answer = func(*faketransport.SentCall) (any, error, bool) { close(started); return nil, nil, false }
 		var wg sync.WaitGroup
 		var reply any
 		var err error
-		wg.Go(func() { reply, err = a.Run(ctx, ghost) })
+		wg.Go(func() { reply, err = a.Run(ctx, resolver) })
 		<-started
 		wg.Go(cancel)
-		wg.Go(func() { f.last(t).ends(int64(i), nil) })
+		wg.Go(func() { f.Last(t).Ends(int64(i), nil) })
 		wg.Wait()
-		times, late, _ := ghost.seen()
 		if err == nil {
 			require.Equal(t, int64(i), reply)
-			require.Zero(t, times)
+			require.Zero(t, resolver.seen())
 		} else {
 			require.ErrorIs(t, err, ErrUncertain)
 			require.ErrorIs(t, err, context.Canceled)
-			require.Equal(t, 1, times)
-			require.Equal(t, int64(i), late)
+			require.Equal(t, told{late: 1, reply: int64(i)}, resolver.seen())
 		}
 	}
-	require.Zero(t, e.ghosts.n.Load())
+	require.Zero(t, e.open.n.Load())
 }
 
 // What would be sent at the last moment would be answered too late, and be in doubt.
 func TestCallThatIsNotSentInHalfOfItsTimeIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{queues: true}
+		f := &faketransport.Fake{Queues: true}
 		e, _ := engineOver(t, f)
-		ghost := &haunting{}
-		r := run(t.Context(), e, ghost)
+		resolver := &recorder{}
+		r := run(t.Context(), e, resolver)
 		time.Sleep(testCommand)
 		r.ended(t)
 		require.Equal(t, testCommand/2, r.took)
 		require.ErrorIs(t, r.err, ErrNotSent)
 		require.ErrorContains(t, r.err, "not sent within")
-		require.False(t, f.last(t).call.Claim(7))
-		f.last(t).ends(nil, errNotSent)
+		require.False(t, f.Last(t).Call.Claim(7))
+		f.Last(t).Ends(nil, errNotSent)
 
-		f.queues = false // and one that was sent has all of it
-		r = run(t.Context(), e, ghost)
+		f.Queues = false // and one that was sent has all of it
+		r = run(t.Context(), e, resolver)
 		time.Sleep(testCommand)
 		r.ended(t)
 		require.Equal(t, testCommand, r.took)
 		require.ErrorIs(t, r.err, ErrUncertain)
-		f.last(t).ends(nil, nil)
-		times, _, _ := ghost.seen()
-		require.Equal(t, 1, times)
+		f.Last(t).Ends(nil, nil)
+		require.Equal(t, told{late: 1}, resolver.seen())
+	})
+}
+
+// requireFreedOnce holds that an attempt is free, and is not in the pool twice.
+func requireFreedOnce(t *testing.T, e *Engine, a *Attempt) {
+	t.Helper()
+	require.Empty(t, a.Call.Command, "it is not free")
+	require.Nil(t, a.resolver)
+	times := 0
+	for range 10 {
+		if e.Attempt() == a {
+			times++
+		}
+	}
+	require.LessOrEqual(t, times, 1, "two callers would share it")
+}
+
+// what a resolver may do about a call in doubt.
+var resolvers = map[string]Resolver{
+	"no resolver":      nil,
+	"nothing to do":    &recorder{},
+	"fenced":           &recorder{resolves: func() *InDoubt { return &InDoubt{} }},
+	"undone":           &recorder{resolves: func() *InDoubt { return undoing(nil) }},
+	"superseded":       &recorder{resolves: superseded},
+	"cannot be undone": &recorder{resolves: notPermitted},
+}
+
+func superseded() *InDoubt {
+	d := undoing(nil)
+	d.Superseded = func() bool { return true }
+	return d
+}
+
+func notPermitted() *InDoubt {
+	d := undoing(nil)
+	d.Undo = func(Run) (bool, error) { return false, errRefused }
+	return d
+}
+
+func TestAttemptIsFreedOnceWhateverBecomesOfItsCall(t *testing.T) {
+	for name, resolver := range resolvers {
+		for _, o := range lateOutcomes {
+			for when, leaves := range map[string]bool{"awaited": false, "left": true} {
+				t.Run(name+", "+o.name+", "+when, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						f := &faketransport.Fake{}
+						e, _ := engineOver(t, f)
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						r := run(ctx, e, resolver)
+						if leaves {
+							cancel()
+							r.ended(t)
+							require.Equal(t, "TEST", r.attempt.Call.Command, "the transport still has it")
+						}
+						f.Answer = answering(int64(1), nil) // the undoing's
+						f.Last(t).Ends(o.reply, o.err)
+						r.ended(t)
+						e.work.Wait()
+						requireFreedOnce(t, e, r.attempt)
+						require.Zero(t, e.open.n.Load())
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestAttemptThatWasWithdrawnIsFreedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Queues: true}
+		e, _ := engineOver(t, f)
+		ctx, cancel := context.WithCancel(t.Context())
+		r := run(ctx, e, &recorder{})
+		cancel()
+		r.ended(t)
+		require.Equal(t, "TEST", r.attempt.Call.Command, "the transport still has it")
+		f.Last(t).Ends(nil, errNotSent)
+		requireFreedOnce(t, e, r.attempt)
 	})
 }

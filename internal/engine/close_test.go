@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -19,98 +20,106 @@ func closeTakes(t *testing.T, e *Engine) time.Duration {
 	return time.Since(began)
 }
 
+// requireClosed holds that a transport was closed.
+func requireClosed(t *testing.T, f *faketransport.Fake) {
+	t.Helper()
+	var err error
+	f.Start(&transport.Call{Command: "TEST"}, func(_ any, e error) { err = e })
+	require.ErrorIs(t, err, ErrNotSent)
+	require.ErrorIs(t, err, ErrClosed)
+}
+
 func TestCloseWithNothingOpenTakesNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
+		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
 		require.Zero(t, closeTakes(t, e))
-		require.True(t, f.closed)
+		requireClosed(t, f)
 		require.True(t, e.IsClosing())
 		require.Zero(t, closeTakes(t, e))
 		require.ErrorIs(t, e.Enter(), ErrClosed)
-		require.Zero(t, e.ghosts.n.Load())
+		require.Zero(t, e.open.n.Load())
 	})
 }
 
-func TestCloseWaitsUntilOpenDoubtsAreSettled(t *testing.T) {
+func TestCloseWaitsUntilCallsInDoubtAreResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
+		f := &faketransport.Fake{}
 		e, log := engineOver(t, f)
-		e.Settle(doubtAbout(nil))
+		e.Resolve(undoing(nil))
 		synctest.Wait()
-		time.AfterFunc(time.Second, func() { f.last(t).ends(int64(1), nil) })
+		time.AfterFunc(time.Second, func() { f.Last(t).Ends(int64(1), nil) })
 		require.Equal(t, time.Second, closeTakes(t, e))
 		require.Contains(t, log.String(), "was_held=true")
 	})
 }
 
 // A question under way when the waiting is over ends with the transport.
-func TestCloseWaitsForOpenDoubtsOneCommandTimeoutAtMost(t *testing.T) {
+func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
 	for name, phase := range map[string]time.Duration{"new": 0, "in the middle of a question": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fencing{fake: &fake{}}
-				f.fence = func(context.Context) error { return errRefused }
+				f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
+				f.Kill = func(context.Context) error { return errRefused }
 				e, log := engineOver(t, f)
 				for range 3 {
-					e.Settle(doubtAbout(doubtful(e, 7)))
-					e.Settle(doubtAbout(nil))
+					e.Resolve(undoing(lostCall(e, 7)))
+					e.Resolve(undoing(nil))
 				}
 				time.Sleep(phase)
 				require.Equal(t, testCommand, closeTakes(t, e))
-				require.Zero(t, e.ghosts.n.Load())
+				require.Zero(t, e.open.n.Load())
 				require.NotContains(t, log.String(), "level=ERROR")
 			})
 		})
 	}
 }
 
-func TestCloseHandsBackWhatIsGrantedWhileItWaits(t *testing.T) {
+func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
+		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
-		ghost := &settling{e: e}
-		r := run(t.Context(), e, ghost)
-		acquire := f.last(t)
+		r := run(t.Context(), e, &undoer{e: e})
+		acquire := f.Last(t)
 		time.AfterFunc(time.Second, func() {
-			f.answer = answering(int64(1), nil) // the release's
-			acquire.ends(nil, nil)              // acquired
+			f.Answer = answering(int64(1), nil) // the release's
+			acquire.Ends(nil, nil)              // acquired
 		})
 		require.Equal(t, time.Second, closeTakes(t, e))
 		r.ended(t)
 		require.ErrorIs(t, r.err, ErrClosed)
 		require.ErrorIs(t, r.err, ErrUncertain)
-		require.Equal(t, "RELEASE", f.last(t).name)
+		require.Equal(t, "RELEASE", f.Last(t).Name)
 	})
 }
 
-// settling is a ghost that opens a doubt, as lock kinds do.
-type settling struct{ e *Engine }
+// undoer is a resolver that undoes what the call did, as that of a lock does.
+type undoer struct{ e *Engine }
 
-// Haunt is part of Ghost.
-func (s *settling) Haunt(a *Attempt, _ any, _ error) {
-	a.Free()
-	s.e.Settle(doubtAbout(nil))
-}
+// Late is part of Resolver.
+func (u *undoer) Late(any, error) { u.e.Resolve(undoing(nil)) }
 
-// The transport ends what is in flight when it is closed: too late to settle.
-func TestDoubtsThatArriseWhenTheTransportClosesAreDropped(t *testing.T) {
+// InDoubt is part of Resolver.
+func (u *undoer) InDoubt() *InDoubt { return undoing(nil) }
+
+// The transport ends what is in flight when it is closed: too late to ask the server.
+func TestCallsThatComeInDoubtWhenTheTransportClosesAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
+		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
-		r := run(t.Context(), e, &settling{e: e})
+		r := run(t.Context(), e, &undoer{e: e})
 		require.Equal(t, testCommand, closeTakes(t, e))
 		r.ended(t)
-		require.Zero(t, e.ghosts.n.Load())
-		require.Len(t, f.sent(), 1)
-		e.Settle(doubtAbout(nil))
-		require.Zero(t, e.ghosts.n.Load())
+		require.Zero(t, e.open.n.Load())
+		require.Len(t, f.Sent(), 1)
+		e.Resolve(undoing(nil))
+		require.Zero(t, e.open.n.Load())
 	})
 }
 
 func TestCloseWaitsForCallsThatJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := engineOver(t, &fake{})
+		e, _ := engineOver(t, &faketransport.Fake{})
 		require.NoError(t, e.Enter())
 		time.AfterFunc(time.Second, e.Leave)
 		require.Equal(t, time.Second, closeTakes(t, e))
@@ -119,7 +128,7 @@ func TestCloseWaitsForCallsThatJoined(t *testing.T) {
 
 func TestCloseEndsPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := engineOver(t, &fake{})
+		e, _ := engineOver(t, &faketransport.Fake{})
 		results := make(chan bool, 2)
 		go func() { results <- e.Sleep(t.Context(), time.Hour) }()
 		go func() { results <- e.Wait(time.Hour) }()
@@ -135,29 +144,42 @@ func TestCloseEndsPauses(t *testing.T) {
 	})
 }
 
-func TestTallyWakesItsWaiterWheneverItComesToZero(t *testing.T) {
+func TestInFlightWakesItsWaiterEachTimeItComesToZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tally := tally{zero: make(chan struct{}, 1)}
-		tally.wait(t.Context()) // nothing to wait for
+		open := inFlight{zero: make(chan struct{}, 1)}
+		open.wait(t.Context()) // nothing to wait for
 		for range 3 {
-			tally.zero <- struct{}{} // left over from a wait that was given up
-			tally.add(2)
+			open.zero <- struct{}{} // left over from a wait that was given up
+			open.add(2)
 			go func() {
 				time.Sleep(time.Second)
-				tally.add(-1)
+				open.add(-1)
 				time.Sleep(time.Second)
-				tally.add(-1)
+				open.add(-1)
 			}()
 			began := time.Now()
-			tally.wait(t.Context())
+			open.wait(t.Context())
 			require.Equal(t, 2*time.Second, time.Since(began))
 		}
-		tally.add(1)
+		open.add(1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		tally.wait(ctx)
+		open.wait(ctx)
 		require.Error(t, ctx.Err())
 	})
 }
 
-var _ transport.Fencer = (*fencing)(nil)
+func TestNoGoroutineBeginsAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &faketransport.Fake{})
+		ran := 0
+		require.True(t, e.Go(func() { time.Sleep(time.Second); ran++ }))
+		require.Equal(t, time.Second, closeTakes(t, e), "it waits for those that have begun")
+		require.Equal(t, 1, ran)
+		require.False(t, e.Go(func() { ran++ }))
+		synctest.Wait()
+		require.Equal(t, 1, ran)
+	})
+}
+
+var _ transport.Fencer = (*faketransport.Fencing)(nil)

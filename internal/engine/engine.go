@@ -36,60 +36,45 @@ type Config struct {
 	Logger     *slog.Logger        // required
 }
 
-// Engine is the part of a client that lock kinds use. All methods are safe for
-// concurrent use.
+// Engine is the part of a client that locks use. It knows no kind of lock. All methods are
+// safe for concurrent use.
 type Engine struct {
 	Config
+	Lifecycle
+	Waiters
 	// Watchdog renews the leases of holds and declares losses.
 	Watchdog *watchdog.Loop
-	// Shared has what holds under one owner that was given have in common.
-	Shared Registry
 	// LeaseArg is Config.Lease in milliseconds, an int64 boxed once.
 	LeaseArg any
 	// FairWaitArg is Config.FairWait in milliseconds, an int64 boxed once.
 	FairWaitArg any
 
-	owners   atomic.Int64
-	waiters  atomic.Int64
-	publish  any // the publish command, boxed
-	fences   fences
-	slots    sync.Map // what strategies keep here, by *Slot
-	rooms    Registry // of *Room, by lockID
-	spares   spares
-	clock    clockOffset
-	counting counting
-	rights   rights
-	places   atomic.Int64 // of seats, in the order in which they were taken
+	owners  atomic.Int64
+	publish any // the publish command, boxed
+	fences  fences
+	slots   slots
+	rights  rights
 
-	departures departures
-	attempts   sync.Pool     // of *Attempt
-	timeouts   timeouts      // of attempts
-	label      *label.Keeper // nil: there is no label
+	attempts sync.Pool     // of *Attempt
+	timeouts timeouts      // of attempts
+	label    *label.Keeper // nil: there is no label
 
-	closing context.Context    //nolint:containedctx // ends first: nothing new begins, waiters leave
-	refuse  context.CancelFunc // ends closing
-	quit    chan struct{}      // closed last: background work stops where it is
-	ghosts  tally              // users' calls, calls that were left, doubts not settled
-	closer  sync.Once
-	err     error
-
-	work     sync.WaitGroup
-	spawning sync.Mutex // guards closed: no goroutine begins after Close waits
-	closed   bool
+	closer sync.Once
+	err    error
 }
 
 // New returns an engine over cfg.Transport. It does no I/O.
 func New(cfg Config) *Engine {
-	e := &Engine{Config: cfg, quit: make(chan struct{})}
-	e.closing, e.refuse = context.WithCancel(context.Background())
-	e.ghosts.zero = make(chan struct{}, 1)
+	e := &Engine{Config: cfg}
+	e.init()
 	e.publish = cfg.Transport.PublishCommand()
 	e.Lease = cfg.Lease.Truncate(time.Millisecond)
 	e.LeaseArg = e.Lease.Milliseconds()
 	e.FairWaitArg = cfg.FairWait.Milliseconds()
+	e.most = cfg.MaxWaiters
 	e.Watchdog = watchdog.New(watchdog.Config{
 		Renew:  e.renew,
-		Group:  e.group(),
+		Group:  slotsOf(cfg.Transport),
 		Margin: e.LossMargin,
 		Doubt:  e.doubted,
 		Lost:   ErrLost,
@@ -97,7 +82,7 @@ func New(cfg Config) *Engine {
 		Closed: ErrClosed,
 		Logger: cfg.Logger,
 	})
-	e.label = e.labelKeeper()
+	e.label = newLabelKeeper(e)
 	return e
 }
 
@@ -109,7 +94,7 @@ func NeedContext(ctx context.Context) {
 	}
 }
 
-// NextOwner returns an owner that nobody has had.
+// NextOwner returns an owner that was never used.
 func (e *Engine) NextOwner() codec.Owner {
 	return codec.NewOwner(e.ClientID, e.owners.Add(1))
 }
@@ -140,36 +125,18 @@ func (e *Engine) Map(name string) (string, error) {
 	return name, codec.ValidateName(name)
 }
 
-// Closing is closed when the client begins to close.
-func (e *Engine) Closing() <-chan struct{} { return e.closing.Done() }
-
-// IsClosing reports whether the client has begun to close.
-func (e *Engine) IsClosing() bool { return e.closing.Err() != nil }
-
-// Open returns a context that ends with ctx, and when the client begins to
-// close.
-func (e *Engine) Open(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(e.closing, cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 // Close ends every hold with ErrClosed, lets waiters leave, gives calls whose
-// outcome is open one command timeout to be settled, and closes the transport.
+// outcome is open one command timeout to be resolved, and closes the transport.
 // Leases are left to run out. It may be called more than once.
 func (e *Engine) Close() error {
 	e.closer.Do(func() {
 		e.beginClosing()
 		e.Watchdog.Close()
 		e.label.Stop()
-		e.spares.close()
+		e.slots.close()
 		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
 		defer cancel()
-		e.ghosts.wait(ctx)
-		close(e.quit)
-		e.spawning.Lock()
-		e.closed = true
-		e.spawning.Unlock()
+		e.finish(ctx)
 		// The transport goes first: it ends the calls that background work
 		// waits for.
 		e.err = e.Transport.Close()
@@ -196,26 +163,9 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	if left == 0 {
 		return err
 	}
-	why := ErrClosed // somebody else did not wait
+	why := ErrClosed // another caller did not wait
 	if ctx.Err() != nil {
 		why = context.Cause(ctx)
 	}
 	return fmt.Errorf("redlatch: %d holds were not unlocked: %w", left, why)
 }
-
-// Enter counts a user's call in, unless the client is closing. Each Enter that
-// returned nil needs a [Engine.Leave].
-func (e *Engine) Enter() error {
-	e.Join()
-	if e.IsClosing() {
-		e.Leave()
-		return ErrClosed
-	}
-	return nil
-}
-
-// Join counts a call in that may run while the client closes.
-func (e *Engine) Join() { e.ghosts.add(1) }
-
-// Leave counts a user's call out.
-func (e *Engine) Leave() { e.ghosts.add(-1) }

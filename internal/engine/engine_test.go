@@ -9,13 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
 )
 
 func TestNoTwoAcquisitionsHaveOneOwner(t *testing.T) {
 	t.Parallel()
-	e, _ := engineOver(t, &fake{})
+	e, _ := engineOver(t, &faketransport.Fake{})
 	require.Equal(t, codec.NewOwner(e.ClientID, 1), e.NextOwner())
 	var seen sync.Map
 	var wg sync.WaitGroup
@@ -33,7 +36,7 @@ func TestNoTwoAcquisitionsHaveOneOwner(t *testing.T) {
 
 func TestLossMarginIsATenthOfTheLeaseAndASecondAtMost(t *testing.T) {
 	t.Parallel()
-	e, _ := engineOver(t, &fake{})
+	e, _ := engineOver(t, &faketransport.Fake{})
 	require.Equal(t, 300*time.Millisecond, e.LossMargin(3*time.Second))
 	require.Equal(t, time.Second, e.LossMargin(10*time.Second))
 	require.Equal(t, time.Second, e.LossMargin(time.Hour))
@@ -50,7 +53,7 @@ func (upper) Unmap(name string) string { return name[len("fleet:"):] }
 
 func TestNamesAreCheckedBeforeAndAfterTheyAreMapped(t *testing.T) {
 	t.Parallel()
-	e, _ := engineOver(t, &fake{})
+	e, _ := engineOver(t, &faketransport.Fake{})
 	key, err := e.Map("orders")
 	require.NoError(t, err)
 	require.Equal(t, "orders", key)
@@ -64,12 +67,16 @@ func TestNamesAreCheckedBeforeAndAfterTheyAreMapped(t *testing.T) {
 	}
 }
 
-// leasesOf returns leases of a few locks, as rlock makes them.
+// testRenewal is the renewal of locks.
+var testRenewal = watchdog.Renewal{Fill: luasrc.FillRenew, Renewed: reply.RenewedAt}
+
+// leasesOf returns leases of a few locks, as the package of a kind makes them.
 func leasesOf(keys ...string) []*watchdog.Lease {
 	var out []*watchdog.Lease
 	for i, k := range keys {
 		out = append(out, &watchdog.Lease{
 			Key: k, Owner: "me:" + k, TTL: testLease, TTLArg: testLease.Milliseconds() + int64(i),
+			Renewal: &testRenewal,
 		})
 	}
 	return out
@@ -77,41 +84,41 @@ func leasesOf(keys ...string) []*watchdog.Lease {
 
 func TestARenewalIsOneUrgentScriptForAllItsLocks(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
+	f := &faketransport.Fake{}
 	e, _ := engineOver(t, f)
 	var held []bool
 	var err error
 	e.renew(leasesOf("a", "b", "c"), func(h []bool, e error) { held, err = h, e })
-	c := f.last(t)
-	require.Equal(t, "renew", c.name)
-	require.Equal(t, 3, c.call.NumKeys)
-	require.True(t, c.call.Urgent && c.call.Vital, "before releases, too")
-	require.Equal(t, []any{"a", "b", "c", "me:a", int64(30000), "me:b", int64(30001), "me:c", int64(30002)}, c.call.Args)
-	c.ends([]any{int64(1), int64(0), int64(1)}, nil)
+	c := f.Last(t)
+	require.Equal(t, "renew", c.Name)
+	require.Equal(t, 3, c.Call.NumKeys)
+	require.True(t, c.Call.Urgent && c.Call.Vital, "before releases, too")
+	require.Equal(t, []any{"a", "b", "c", "me:a", int64(30000), "me:b", int64(30001), "me:c", int64(30002)}, c.Call.Args)
+	c.Ends([]any{int64(1), int64(0), int64(1)}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, true}, held)
 
 	for _, bad := range []any{nil, int64(1), []any{int64(1), int64(1)}, []any{int64(1), int64(1), "1"}} {
 		e.renew(leasesOf("a", "b", "c"), func(h []bool, e error) { held, err = h, e })
-		f.last(t).ends(bad, nil)
+		f.Last(t).Ends(bad, nil)
 		require.ErrorIs(t, err, codec.ErrBadReply)
 		require.Nil(t, held)
 	}
 	e.renew(leasesOf("a"), func(h []bool, e error) { held, err = h, e })
-	f.last(t).ends(nil, errBroken)
+	f.Last(t).Ends(nil, errBroken)
 	require.Equal(t, errBroken, err)
 }
 
 // cluster is a transport whose keys live in slots.
-type cluster struct{ *fake }
+type cluster struct{ *faketransport.Fake }
 
 // Slot is part of transport.Slotter.
 func (cluster) Slot(key string) int { return int(key[0]) }
 
 func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := cluster{&fake{answer: func(c *sentCall) (any, error, bool) {
-			reply := make([]any, c.call.NumKeys)
+		f := cluster{&faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			reply := make([]any, c.Call.NumKeys)
 			for i := range reply {
 				reply[i] = int64(1)
 			}
@@ -119,19 +126,19 @@ func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 		}}}
 		e, _ := engineOver(t, f)
 		for _, l := range leasesOf("a1", "b1", "a2", "b2", "a3") {
-			l.Holder = ignorant{}
+			l.Holder = ignoring{}
 			require.True(t, l.Hold(time.Now(), time.Second))
 			require.True(t, e.Watchdog.Add(l))
 		}
 		time.Sleep(testLease/3 + time.Second)
 		synctest.Wait()
 		sizes := map[string]int{}
-		for _, c := range f.sent() {
-			slot := c.call.Key(0)[:1]
-			for i := range c.call.NumKeys {
-				require.Equal(t, slot, c.call.Key(i)[:1], "one script, one slot")
+		for _, c := range f.Sent() {
+			slot := c.Call.Key(0)[:1]
+			for i := range c.Call.NumKeys {
+				require.Equal(t, slot, c.Call.Key(i)[:1], "one script, one slot")
 			}
-			sizes[slot] += c.call.NumKeys
+			sizes[slot] += c.Call.NumKeys
 		}
 		require.Equal(t, map[string]int{"a": 3, "b": 2}, sizes)
 
@@ -140,10 +147,10 @@ func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 	})
 }
 
-// ignorant is a holder that does not care.
-type ignorant struct{}
+// ignoring is a holder that ignores the loss of its lease.
+type ignoring struct{}
 
 // LeaseLost is part of watchdog.Holder.
-func (ignorant) LeaseLost(error) {}
+func (ignoring) LeaseLost(error) {}
 
 var _ transport.Slotter = cluster{}

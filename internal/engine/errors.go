@@ -55,6 +55,12 @@ func Passing(err error) bool {
 	return false
 }
 
+// Halfway reports whether err says that a script failed after it may have changed something.
+func Halfway(err error) bool {
+	var se *transport.ServerError
+	return errors.As(err, &se) && !Passing(err) && !se.HasCode("WRONGTYPE")
+}
+
 // Explain gives the server errors that users meet a name of their own.
 func Explain(err error) error {
 	if transport.IsCode(err, "WRONGTYPE") {
@@ -94,4 +100,21 @@ func EndOf(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// WithEnd adds the context's error to err if ctx has ended and err does not say so. Nil stays
+// nil.
+func WithEnd(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), ErrWaitOver) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, EndOf(ctx))
+}
+
+// GaveUp returns why a wait for a lock ended with ctx.
+func GaveUp(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), ErrWaitOver) {
+		return ErrNotAcquired
+	}
+	return fmt.Errorf("%w: %w", ErrNotAcquired, EndOf(ctx))
 }

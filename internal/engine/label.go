@@ -12,17 +12,17 @@ import (
 // once the label is kept.
 func (e *Engine) Announce() { e.label.Keep() }
 
-// labelKeeper returns what keeps the label, nil when there is none.
-func (e *Engine) labelKeeper() *label.Keeper {
+// newLabelKeeper returns what keeps the client's label, nil when there is none.
+func newLabelKeeper(e *Engine) *label.Keeper {
 	if e.Label == "" {
 		return nil
 	}
 	return label.New(label.Config{
 		Key:         label.Key(e.ClientID),
 		Text:        e.Label,
-		Go:          e.spawn,
+		Go:          e.Go,
 		Send:        e.sendAside,
-		Reconnected: e.reconnected,
+		Reconnected: e.Reconnected,
 		Join:        e.Join,
 		Leave:       e.Leave,
 		Logger:      e.Logger,

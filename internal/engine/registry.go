@@ -2,28 +2,28 @@ package engine
 
 import "sync"
 
-// Registry shares values among those who use the same key at a time. The zero
-// value is ready.
-type Registry struct {
+// Registry shares values among those that use the same key at a time. The zero value is
+// ready.
+type Registry[K comparable, V any] struct {
 	mu    sync.Mutex // guards byKey
-	byKey map[any]*registered
+	byKey map[K]*registered[V]
 }
 
-type registered struct {
-	value any
+type registered[V any] struct {
+	value V
 	users int
 }
 
-// Join returns the value for key, which make makes for the first of its users.
-// Each Join needs a [Registry.Leave].
-func (r *Registry) Join(key any, make func() any) any {
+// Join returns the value for key, which make makes for the first of its users. Each Join
+// needs a [Registry.Leave].
+func (r *Registry[K, V]) Join(key K, make func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entry := r.byKey[key]
 	if entry == nil {
-		entry = &registered{value: make()}
+		entry = &registered[V]{value: make()}
 		if r.byKey == nil {
-			r.byKey = map[any]*registered{}
+			r.byKey = map[K]*registered[V]{}
 		}
 		r.byKey[key] = entry
 	}
@@ -32,7 +32,7 @@ func (r *Registry) Join(key any, make func() any) any {
 }
 
 // Leave ends one use of the key's value, and with the last one forgets it.
-func (r *Registry) Leave(key any) {
+func (r *Registry[K, V]) Leave(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if entry := r.byKey[key]; entry != nil {

@@ -3,16 +3,13 @@ package engine
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/internal/luasrc"
-	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// group returns how leases are grouped into renewal scripts: by hash slot in a
-// cluster, else all together.
-func (e *Engine) group() func(*watchdog.Lease) int {
-	cluster, ok := e.Transport.(transport.Slotter)
+// slotsOf returns the hash slot of a lease's key, nil where all keys are on one server.
+func slotsOf(t transport.Transport) func(*watchdog.Lease) int {
+	cluster, ok := t.(transport.Slotter)
 	if !ok {
 		return nil
 	}
@@ -22,30 +19,31 @@ func (e *Engine) group() func(*watchdog.Lease) int {
 	}
 }
 
-// renew sends one renewal script for the leases.
+// renew sends one renewal script for the leases, which share it.
 func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 	call := &transport.Call{Urgent: true, Vital: true}
-	luasrc.FillRenew(call, len(leases), func(i int) (key, owner, ttl any) {
+	script := leases[0].Renewal
+	script.Fill(call, len(leases), func(i int) (key, owner, ttl any) {
 		return leases[i].Key, leases[i].Owner, lease(leases[i])
 	})
 	began := time.Now()
 	e.Transport.Start(call, func(reply any, err error) {
 		var held []bool
 		if err == nil {
-			held, err = renewed(reply, len(leases))
+			held, err = renewed(script, reply, len(leases))
 		}
 		if err != nil {
 			held = nil
 		}
-		e.observeRenewal(began, held, len(leases), err)
+		e.Hooks.observeRenewal(began, held, len(leases), err)
 		done(held, err)
 	})
 }
 
-func renewed(answer any, n int) ([]bool, error) {
+func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 	held := make([]bool, n)
 	for i := range held {
-		ok, err := reply.RenewedAt(answer, i, n)
+		ok, err := script.Renewed(reply, i, n)
 		if err != nil {
 			return nil, err
 		}

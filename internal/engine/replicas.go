@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/luasrc"
-	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -18,29 +16,29 @@ type replicated struct {
 	err   error
 }
 
-// AwaitReplicas waits until as many replicas have the lock at key, which owner holds,
-// as the client asks for. The error wraps ErrNotReplicated, with the context's error or
-// ErrClosed when these ended the wait. The time in which it waits is the lease's: the
-// lock is written once more as it is, and not prolonged.
-func (e *Engine) AwaitReplicas(ctx context.Context, key, owner any) error {
+// AwaitReplicas waits until as many replicas as the client asks for have a lock. Fill fills
+// the call that writes the lock once more as it is, and held reads its reply: whether the
+// owner holds the lock. The error wraps ErrNotReplicated, with the context's error or
+// ErrClosed when these ended the wait. The lease goes on meanwhile.
+func (e *Engine) AwaitReplicas(ctx context.Context, fill func(*transport.Call), held func(reply any) (bool, error)) error {
 	r, ok := e.Transport.(transport.Replicator)
 	if !ok {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, NoReplicator(e.Transport))
 	}
 	call := &transport.Call{Urgent: true}
-	luasrc.FillReplicate(call, key, owner)
+	fill(call)
 	came := make(chan replicated, 1)
 	r.Replicate(call, e.Replicas, e.SyncWait, func(reply any, have int64, err error) {
 		came <- replicated{reply, have, err}
 	})
-	// Whoever comes while others wait may wait for them, too.
+	// A call that comes while others wait may wait for them, too.
 	bound := 2*e.SyncWait + e.Command
 	silence := time.NewTimer(bound)
 	defer silence.Stop()
 	var why error
 	select {
 	case out := <-came:
-		return e.enough(out)
+		return out.enough(e, held)
 	case <-ctx.Done():
 		why = EndOf(ctx)
 	case <-e.Closing():
@@ -48,16 +46,16 @@ func (e *Engine) AwaitReplicas(ctx context.Context, key, owner any) error {
 	case <-silence.C:
 		why = fmt.Errorf("no answer within %v", bound)
 	}
-	call.Abandon() // it changes nothing: nobody needs to know what becomes of it
+	call.Abandon() // it changes nothing, so what becomes of it does not matter
 	return fmt.Errorf("%w: %w", ErrNotReplicated, why)
 }
 
 // enough returns nil when there are enough replicas, else why not.
-func (e *Engine) enough(out replicated) error {
+func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) error {
 	if out.err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, inWords(out.err))
 	}
-	held, err := reply.Holds(out.reply)
+	held, err := holds(out.reply)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotReplicated, err)

@@ -13,12 +13,14 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // replicating is a transport whose replicas the test decides about.
 type replicating struct {
-	*fake
+	*faketransport.Fake
 	replicas int
 	timeout  time.Duration
 	call     *transport.Call
@@ -44,6 +46,11 @@ func syncing(t *testing.T, tr transport.Transport) *Engine {
 	return e
 }
 
+// await waits for the replicas of a lock.
+func await(ctx context.Context, e *Engine) error {
+	return e.AwaitReplicas(ctx, func(c *transport.Call) { luasrc.FillReplicate(c, "lock", "owner") }, reply.Holds)
+}
+
 func TestReplicasAreAskedForAndCounted(t *testing.T) {
 	t.Parallel()
 	refusal := &transport.ServerError{Text: "NOPERM WAIT"}
@@ -66,8 +73,8 @@ func TestReplicasAreAskedForAndCounted(t *testing.T) {
 		{err: fmt.Errorf("%w: cut", ErrUncertain), says: "reply lost: cut", not: []error{ErrUncertain}},
 		{err: fmt.Errorf("%w: %w", ErrUncertain, ErrClosed), says: "closed", is: []error{ErrClosed}, not: []error{ErrUncertain}},
 	} {
-		tr := &replicating{fake: &fake{}, answer: func(done transport.Replicated) { done(c.reply, c.have, c.err) }}
-		err := syncing(t, tr).AwaitReplicas(t.Context(), "lock", "owner")
+		tr := &replicating{Fake: &faketransport.Fake{}, answer: func(done transport.Replicated) { done(c.reply, c.have, c.err) }}
+		err := await(t.Context(), syncing(t, tr))
 		require.Equal(t, luasrc.Replicate, tr.call.Script)
 		require.Equal(t, []any{"lock", "owner"}, tr.call.Args)
 		require.Equal(t, "lock", tr.call.Key(0))
@@ -105,13 +112,13 @@ func TestWaitForReplicasHasFourEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				tr := &replicating{fake: &fake{}}
+				tr := &replicating{Fake: &faketransport.Fake{}}
 				e := syncing(t, tr)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				ended := make(chan error, 1)
 				began := time.Now()
-				go func() { ended <- e.AwaitReplicas(ctx, "lock", "owner") }()
+				go func() { ended <- await(ctx, e) }()
 				synctest.Wait()
 				c.end(e, cancel)
 				err := <-ended
@@ -121,7 +128,7 @@ func TestWaitForReplicasHasFourEnds(t *testing.T) {
 				}
 				require.Equal(t, c.after, time.Since(began))
 				require.False(t, tr.call.Claim(0), "it is not sent any more")
-				tr.done(int64(1), 2, nil) // too late, and it holds up nobody
+				tr.done(int64(1), 2, nil) // too late, and it must not block
 			})
 		})
 	}
@@ -130,9 +137,9 @@ func TestWaitForReplicasHasFourEnds(t *testing.T) {
 func TestTransportThatCannotWaitForReplicasIsAnError(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, NoReplicator(&replicating{}))
-	err := NoReplicator(&fake{})
-	require.EqualError(t, err, "WithReplicaSync needs a transport that is a transport.Replicator, which a *engine.fake is not")
-	err = syncing(t, &fake{}).AwaitReplicas(t.Context(), "lock", "owner")
+	err := NoReplicator(&faketransport.Fake{})
+	require.EqualError(t, err, "WithReplicaSync needs a transport that is a transport.Replicator, which a *faketransport.Fake is not")
+	err = await(t.Context(), syncing(t, &faketransport.Fake{}))
 	require.ErrorIs(t, err, ErrNotReplicated)
-	require.ErrorContains(t, err, "*engine.fake")
+	require.ErrorContains(t, err, "*faketransport.Fake")
 }

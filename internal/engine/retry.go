@@ -43,30 +43,3 @@ func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() erro
 		}
 	}
 }
-
-// Sleep pauses for d. It returns false when ctx ended or the client closes.
-func (e *Engine) Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-e.Closing():
-		return false
-	}
-}
-
-// Wait pauses for d, also while the client closes. It returns false when the
-// client has stopped waiting for what is still open.
-func (e *Engine) Wait(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-e.quit:
-		return false
-	}
-}

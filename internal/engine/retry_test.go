@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -24,7 +25,7 @@ func TestRetryGoesOnUntilTheCallHasRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e, _ := engineOver(t, &fake{})
+				e, _ := engineOver(t, &faketransport.Fake{})
 				times := 0
 				err := e.Retry(t.Context(), func() error {
 					if times++; times < 5 {
@@ -41,7 +42,7 @@ func TestRetryGoesOnUntilTheCallHasRun(t *testing.T) {
 
 func TestRetryGivesUpAfterOneCommandTimeoutWithTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := engineOver(t, &fake{})
+		e, _ := engineOver(t, &faketransport.Fake{})
 		began, times := time.Now(), 0
 		err := e.Retry(t.Context(), func() error {
 			times++
@@ -61,7 +62,7 @@ func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e, _ := engineOver(t, &fake{})
+				e, _ := engineOver(t, &faketransport.Fake{})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				time.AfterFunc(time.Second, func() { end(e, cancel) })
@@ -119,10 +120,10 @@ func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
 	}
 }
 
-// Whoever could not send anything wants to know why.
+// A caller that could not send anything is told why.
 func TestRetryTellsTheReasonAndNotThatThereWasNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := engineOver(t, &fake{})
+		e, _ := engineOver(t, &faketransport.Fake{})
 		refused := fmt.Errorf("%w: connection refused", ErrNotSent)
 		late := fmt.Errorf("%w: %w within a second", ErrNotSent, errNotYet)
 		errs := []error{late, refused, late, late}

@@ -4,30 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/redlatch/redlatch/transport"
 )
 
 var (
-	errCrowded   = errors.New("as many callers wait as WithMaxWaiters allows")
+	errTooMany   = errors.New("as many callers wait as WithMaxWaiters allows")
 	errNoCounter = errors.New("redlatch: the transport cannot tell who listens")
+
+	// ErrOwnNotCounted says that a count of listeners proves nothing.
+	ErrOwnNotCounted = errors.New("the server does not count this client's own listeners")
 )
 
-// BeginWait counts a caller in who is about to wait. It returns an error when as
-// many wait as are allowed. Each that returned nil needs an EndWait.
-func (e *Engine) BeginWait() error {
-	if n := e.waiters.Add(1); e.MaxWaiters > 0 && n > e.MaxWaiters {
-		e.waiters.Add(-1)
-		return errCrowded
+// Waiters counts the callers that wait.
+type Waiters struct {
+	n    atomic.Int64
+	most int64 // 0: as many as may come
+}
+
+// BeginWait counts a caller in that is about to wait. It returns an error when as many wait
+// as are allowed. Each that returned nil needs an EndWait.
+func (w *Waiters) BeginWait() error {
+	if n := w.n.Add(1); w.most > 0 && n > w.most {
+		w.n.Add(-1)
+		return errTooMany
 	}
 	return nil
 }
 
 // EndWait counts a caller out.
-func (e *Engine) EndWait() { e.waiters.Add(-1) }
+func (w *Waiters) EndWait() { w.n.Add(-1) }
 
 // Waiting returns how many callers wait.
-func (e *Engine) Waiting() int64 { return e.waiters.Load() }
+func (w *Waiters) Waiting() int64 { return w.n.Load() }
 
 // Listeners returns how many connections listen to each of channels, in their
 // order, or an error when that cannot be found out. It is [transport.Counter]'s,
@@ -71,7 +81,7 @@ func (e *Engine) proven(ctx context.Context, proof string, channels []string) ([
 		return nil, err
 	}
 	if counts[0] < 1 {
-		return nil, errNotCounted
+		return nil, ErrOwnNotCounted
 	}
 	return counts[1:], nil
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // hearing is a transport on which one can listen, and that counts as it is told.
 type hearing struct {
-	*fake
+	*faketransport.Fake
 	counts []int64
 	err    error
 	mute   bool // counts what it is asked never
@@ -47,7 +48,7 @@ func (s *subscribedTo) Close()                         { s.h.open-- }
 
 func TestZeroListenersCountForSomethingOnlyWhenOneOfOursIsCounted(t *testing.T) {
 	t.Parallel()
-	tr := &hearing{fake: &fake{}, counts: []int64{1, 0, 2}}
+	tr := &hearing{Fake: &faketransport.Fake{}, counts: []int64{1, 0, 2}}
 	e, _ := engineOver(t, tr)
 	counts, err := e.ProvenListeners(t.Context(), "ours", "a", "b")
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestZeroListenersCountForSomethingOnlyWhenOneOfOursIsCounted(t *testing.T) 
 	tr.counts = []int64{0, 0, 2}
 	_, err = e.ProvenListeners(t.Context(), "ours", "a", "b")
 	require.ErrorIs(t, err, ErrNotCounted)
-	require.ErrorIs(t, err, errNotCounted)
+	require.ErrorIs(t, err, ErrOwnNotCounted)
 
 	tr.err = errors.New("no right")
 	_, err = e.ProvenListeners(t.Context(), "ours", "a", "b")
@@ -67,13 +68,13 @@ func TestZeroListenersCountForSomethingOnlyWhenOneOfOursIsCounted(t *testing.T) 
 
 func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
 	t.Parallel()
-	tr := &hearing{fake: &fake{}, mute: true}
+	tr := &hearing{Fake: &faketransport.Fake{}, mute: true}
 	e, _ := engineOver(t, tr)
 	_, err := e.ProvenListeners(t.Context(), "ours", "a")
 	require.ErrorIs(t, err, ErrNotCounted)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "no answer within")
-	require.ErrorContains(t, err, "replica 10.0.0.1:1", "who did not answer")
+	require.ErrorContains(t, err, "replica 10.0.0.1:1", "which server did not answer")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -84,7 +85,23 @@ func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, tr.open)
 
-	deaf, _ := engineOver(t, &fake{})
+	deaf, _ := engineOver(t, &faketransport.Fake{})
 	_, err = deaf.ProvenListeners(t.Context(), "ours", "a")
 	require.ErrorIs(t, err, ErrNotCounted, "the transport cannot listen")
+}
+
+func TestAsManyWaitAsAreAllowed(t *testing.T) {
+	t.Parallel()
+	w := Waiters{most: 2}
+	require.NoError(t, w.BeginWait())
+	require.NoError(t, w.BeginWait())
+	require.ErrorIs(t, w.BeginWait(), errTooMany)
+	require.Equal(t, int64(2), w.Waiting())
+	w.EndWait()
+	require.NoError(t, w.BeginWait())
+
+	w = Waiters{}
+	for range 100 {
+		require.NoError(t, w.BeginWait())
+	}
 }

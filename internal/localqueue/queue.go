@@ -105,6 +105,7 @@ type lockID struct{ kind, key string }
 type Queues struct {
 	self      uuid.UUID
 	transfers sync.Pool // of *Transfer
+	callers   sync.Pool // of *caller
 
 	mu   sync.Mutex // guards byID and the refs of its queues
 	byID map[lockID]*Queue

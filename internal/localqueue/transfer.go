@@ -16,6 +16,7 @@ type Transfer struct {
 	Owner any
 
 	queues  *Queues
+	kind    Kind       // set by the caller that takes the lock over
 	settled chan error // room for one
 	timer   *time.Timer
 }
@@ -53,7 +54,7 @@ func (t *Transfer) Wait(bound time.Duration) error {
 
 // Free gives back a transfer that no other caller has.
 func (t *Transfer) Free() {
-	t.Owner = nil
+	t.Owner, t.kind = nil, nil
 	t.queues.transfers.Put(t)
 }
 

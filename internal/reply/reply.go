@@ -128,19 +128,6 @@ func Released(reply any) (ReleaseOutcome, error) {
 	return 0, badReply("release", reply)
 }
 
-// Passed decodes the reply of passing a lock on: nil says that the heir has it, 0 that
-// the owner did not hold it, and nothing was done. Other replies give an error that
-// wraps [codec.ErrBadReply].
-func Passed(reply any) (bool, error) {
-	switch reply {
-	case nil:
-		return true, nil
-	case int64(0):
-		return false, nil
-	}
-	return false, badReply("pass", reply)
-}
-
 // Forced decodes the reply of a forced release: 1 says that there was a holder,
 // 0 that there was none. Other replies give an error that wraps [codec.ErrBadReply].
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/clock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Holder is told when its lease is over.
@@ -13,6 +14,15 @@ type Holder interface {
 	// LeaseLost is called once, on the loop's goroutine, when the lease is lost
 	// or the loop closes. It must not block and may call the loop.
 	LeaseLost(cause error)
+}
+
+// Renewal is a script that renews leases.
+type Renewal struct {
+	// Fill fills c, a reset call, for n leases. It asks for each once, in order: its key, its
+	// owner, and its time to live in milliseconds.
+	Fill func(c *transport.Call, n int, lease func(i int) (key, owner, ttl any))
+	// Renewed reads the i-th of the n answers: false says that the owner does not hold the lock.
+	Renewed func(reply any, i, n int) (bool, error)
 }
 
 // Lease is one lock held by one owner. Fill the exported fields, then hand it
@@ -35,6 +45,8 @@ type Lease struct {
 	// renews, in nanoseconds. Renewals set no shorter one, because that hold
 	// counts on it.
 	Least *atomic.Int64
+	// Renewal is the script that renews the lease. Leases that share one are renewed together.
+	Renewal *Renewal
 	// Holder learns that the lease is over.
 	Holder Holder
 

@@ -19,11 +19,11 @@ const (
 
 // Config says what a loop works with. Every field is required but those that may be nil.
 type Config struct {
-	// Renew sends one renewal script for the batch's leases and passes on its
+	// Renew sends one renewal script for the batch's leases, which share it, and passes on its
 	// reply: an error, or for each lease whether the server still has it. done
 	// may run on any goroutine.
 	Renew func(leases []*Lease, done func(held []bool, err error))
-	// Group puts leases that may share one script into one group. Nil: all may.
+	// Group puts leases whose keys may be in one script into one group. Nil: all may.
 	Group func(l *Lease) int
 	// Margin returns the loss margin of a lease.
 	Margin func(lease time.Duration) time.Duration

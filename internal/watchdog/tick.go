@@ -157,11 +157,15 @@ func (w *Loop) batches(due []*Lease) [][]*Lease {
 	if len(due) == 0 {
 		return nil
 	}
-	groups := map[int][]*Lease{}
+	type group struct {
+		script *Renewal
+		keys   int
+	}
+	groups := map[group][]*Lease{}
 	for _, l := range due {
-		g := 0
+		g := group{script: l.Renewal}
 		if w.cfg.Group != nil {
-			g = w.cfg.Group(l)
+			g.keys = w.cfg.Group(l)
 		}
 		groups[g] = append(groups[g], l)
 	}

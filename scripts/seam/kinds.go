@@ -27,7 +27,7 @@ func kindsNamed(l *library) (row, error) {
 	}
 	folders := map[string]bool{}
 	for _, p := range l.pkgs {
-		if p.path == scriptsPackage {
+		if p.path == scriptsPackage || slices.Contains(kindParts, p.path) {
 			continue
 		}
 		for _, file := range p.files {

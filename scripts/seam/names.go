@@ -24,19 +24,19 @@ var (
 	lockRoot = name{"rlock", "Lock", "acquire"}
 	// loopRoot is the method that takes a lock for an owner that does not hold it. The wait
 	// loop is this method and the methods of the same types that it reaches.
-	loopRoot = name{"rlock", "acquisition", "take"}
+	loopRoot = name{"internal/acquire", "Acquisition", "Run"}
 	// loopTypes are the types whose methods make up the wait loop, all in loopRoot's package.
-	loopTypes = []string{"acquisition"}
+	loopTypes = []string{"Acquisition"}
 	// loopState is the struct that holds the state of one call of Lock.
-	loopState = name{"rlock", "acquisition", ""}
+	loopState = name{"internal/acquire", "Acquisition", ""}
 	// engine is the type that runs calls.
 	engine = name{"internal/engine", "Engine", ""}
 	// queuesMethod is the method that tells kinds with a queue on the server from the others.
 	queuesMethod = "Queues"
 	// queuesIn is the package whose calls of queuesMethod count.
-	queuesIn = "rlock"
+	queuesIn = "internal/acquire"
 	// kindInterface is what each kind of lock implements.
-	kindInterface = name{"internal/protocol", "Protocol", ""}
+	kindInterface = name{"internal/hold", "Kind", ""}
 	// fairPackage is the public package of the fair lock.
 	fairPackage = "rfairlock"
 	// scriptsPackage declares the scripts.
@@ -53,8 +53,10 @@ var notLibrary = []string{
 var decoders = []name{
 	{"internal/reply", "", "Acquired"},
 	{"internal/reply", "", "Refused"},
-	{"internal/reply", "", "Passed"},
 }
+
+// kindParts are packages that several kinds are made of.
+var kindParts = []string{"internal/hashlock"}
 
 // releaseScripts are the scripts that release a lock for an owner that one process alone
 // uses. The key is the script's name, the value the variable that holds it.
@@ -70,12 +72,7 @@ const protocolHeading = "### Release"
 // moves. Tests are left out.
 var fairFiles = []string{
 	"rfairlock/*.go",
-	"internal/engine/room.go", "internal/engine/keep.go", "internal/engine/spare.go",
-	"internal/engine/depart.go", "internal/engine/counting.go", "internal/engine/servertime.go",
-	"rlock/place.go", "rlock/spare.go", "rlock/evict.go",
-	"internal/presence/*.go",
+	"internal/fairqueue/*.go", "internal/fairqueue/liveness/*.go", "internal/servertime/*.go",
 	"internal/luasrc/fair*.go", "internal/luasrc/fair*.lua",
 	"internal/reply/queue.go",
-	"internal/protocol/queue.go",
-	"internal/fairqueue/*.go",
 }

@@ -78,7 +78,7 @@ var functions = map[string]any{
 	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
 	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists,
 	"reply.Forced": reply.Forced, "reply.Holds": reply.Holds, "reply.Inspected": reply.Inspected,
-	"reply.Millis": reply.Millis, "reply.Nudged": reply.Nudged, "reply.Passed": reply.Passed,
+	"reply.Millis": reply.Millis, "reply.Nudged": reply.Nudged,
 	"reply.Reentered": reply.Reentered, "reply.Refused": reply.Refused,
 	"reply.ReleaseOutcome.String": reply.ReleaseOutcome.String, "reply.Released": reply.Released,
 	"reply.RenewedAt": reply.RenewedAt,

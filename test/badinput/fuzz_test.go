@@ -38,7 +38,6 @@ var decoders = map[string]func(any) error{
 	"re-entry":   func(r any) error { _, err := reply.Reentered(r); return err },
 	"replicate":  func(r any) error { _, err := reply.Holds(r); return err },
 	"release":    func(r any) error { _, err := reply.Released(r); return err },
-	"pass":       func(r any) error { _, err := reply.Passed(r); return err },
 	"force":      func(r any) error { _, err := reply.Forced(r); return err },
 	"exists":     func(r any) error { _, err := reply.Exists(r); return err },
 	"renewal":    func(r any) error { _, err := reply.RenewedAt(r, 1, 2); return err },

@@ -4,7 +4,7 @@
 // hold it, and come again. They are killed, stand still, lose connections, interrupt
 // threads, give up, and have clocks that are wrong; the server is restarted. What
 // happens to the lock is decided by internal/test/fairmodel, and what Redlatch's processes
-// decide, by the product's own internal/presence, driven as the engine drives it. No
+// decide, by the product's own internal/fairqueue/liveness, driven as the engine drives it. No
 // goroutine and no real time is involved: months of a fleet take minutes, and a seed
 // says all that will happen.
 //

@@ -3,7 +3,7 @@ package fairsim
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/internal/presence"
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
@@ -12,7 +12,7 @@ import (
 // there: the product's decisions, driven as its engine drives them.
 type keeping struct {
 	p         *process
-	keeper    *presence.Keeper
+	keeper    *liveness.Detector
 	began     int64
 	calmSince int64 // since when nothing has hindered it
 	busy      bool  // a round is under way
@@ -22,7 +22,7 @@ type keeping struct {
 
 // keep begins. The first heartbeat comes after one period.
 func (p *process) keep() {
-	k := &keeping{p: p, keeper: presence.New(presence.Config{Grace: grace, Period: period})}
+	k := &keeping{p: p, keeper: liveness.New(liveness.Config{Grace: grace, Period: period})}
 	k.began = p.sim.now
 	k.calmSince = p.sim.now + period.Milliseconds()
 	p.keeping = k

@@ -1,0 +1,220 @@
+package acquire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+)
+
+// Acquisition is one call on its way to a lock. It belongs to the caller's goroutine. The
+// fields up to Began are what the caller asks for.
+type Acquisition struct {
+	// Engine is the client's.
+	Engine *engine.Engine
+	// Kind is the lock, Lock its name, as the caller gave it.
+	Kind Waitable
+	Lock string
+	// Claims makes what the lock is acquired for.
+	Claims Claims
+	// Try is true for a caller that does not wait.
+	Try bool
+	// Given is true for an owner that others may use, too: a second attempt could count
+	// twice.
+	Given bool
+	// Unbounded is the caller's context where that of the call has a bound on the wait
+	// besides, less than [Overdue], else nil: one attempt may outlive a short bound.
+	Unbounded context.Context //nolint:containedctx // it ends with the call
+	// Began is when the call began.
+	Began time.Time
+
+	// Attempts is how often Redis was asked.
+	Attempts int
+	// Holder is who had the lock at the last attempt, or as the process knows of another one,
+	// the zero Owner when that is not known, and TTL what its lease had left.
+	Holder codec.Owner
+	TTL    time.Duration
+	// Away is why the last attempt got no answer, nil when it got one.
+	Away error
+	// Answered is true when Redis is known to have answered since the caller began to wait.
+	Answered bool
+	// Passed is true when the turn came with the lock, from a hold of this client.
+	Passed bool
+	// Transfer is the lock that came with the turn, nil once it was asked for.
+	Transfer Transfer
+
+	waiter  Waiter
+	claim   Claim
+	inDoubt Claim // what the last attempt was for, if its outcome is not known
+	counted bool  // among the callers that wait
+}
+
+// Run returns when the caller has the lock, or an error that says why not. The claim that was
+// made last is the hold then.
+func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
+	a.waiter = s.Waiter(a)
+	err := a.enter(ctx)
+	if err != nil {
+		a.waiter.Leave(a)
+	} else if a.waiter.Granted(a); a.Engine.Replicas > 0 {
+		err = a.claim.Replicated(ctx)
+	}
+	if a.counted {
+		a.Engine.EndWait()
+	}
+	if a.waiter = nil; err != nil && a.claim != nil {
+		a.claim.Drop()
+	}
+	return err
+}
+
+func (a *Acquisition) enter(ctx context.Context) error {
+	granted, err := a.waiter.Enter(ctx, a)
+	if err != nil || granted {
+		return err
+	}
+	granted, err = a.open(ctx)
+	switch {
+	case granted:
+		return nil
+	case err != nil:
+		return engine.WithEnd(ctx, err)
+	case a.Try:
+		return engine.ErrNotAcquired
+	}
+	if err := a.BeginWait(); err != nil {
+		return err
+	}
+	return a.wait(ctx)
+}
+
+// BeginWait counts the caller in among those that wait, once. It returns an error when as
+// many wait as may.
+func (a *Acquisition) BeginWait() error {
+	if a.counted {
+		return nil
+	}
+	if err := a.Engine.BeginWait(); err != nil {
+		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, err)
+	}
+	a.counted = true
+	return nil
+}
+
+// Claim returns the claim that the next attempt is for.
+func (a *Acquisition) Claim() Claim {
+	if a.claim == nil {
+		a.Renew(nil)
+	}
+	return a.claim
+}
+
+// Renew takes another claim, for an owner that was never used, or, if s is not nil, for
+// that of a subscription that is used again.
+func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
+
+// InDoubt returns the claim of the last attempt if its outcome is not known, else nil.
+func (a *Acquisition) InDoubt() Claim { return a.inDoubt }
+
+// open makes the first attempt. While Redis does not answer it tries for one command timeout
+// since the call began; a caller that has waited already goes on waiting.
+func (a *Acquisition) open(ctx context.Context) (bool, error) {
+	var granted bool
+	began := a.Began
+	if a.Answered {
+		began = time.Now()
+	}
+	first, cancel := a.first(ctx)
+	defer cancel()
+	err := a.Engine.RetrySince(ctx, began, func() (err error) {
+		granted, err = a.Attempt(first)
+		return err
+	})
+	if err == nil {
+		return granted, nil
+	}
+	if a.Answered && a.cutShort(ctx, err, began) {
+		return false, a.GaveUp(ctx) // its turn came as it left
+	}
+	if a.rides(err) {
+		a.waiter.Unanswered(err)
+		if a.Answered && ctx.Err() == nil {
+			a.Away = err
+			return false, nil
+		}
+	}
+	return false, err
+}
+
+// first returns the context of the first attempt. A wait that is shorter than a reply may
+// take does not end it: the caller could not be told whether the lock is held.
+func (a *Acquisition) first(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.Unbounded == nil || a.Answered {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(a.Unbounded, Overdue-time.Since(a.Began), engine.ErrWaitOver)
+}
+
+// Attempt asks for the lock once. It returns true when the claim is granted, and false without
+// an error when another owner has the lock.
+func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
+	a.inDoubt = nil
+	a.Attempts++
+	claim, transfer, at := a.Claim(), a.Transfer, a.Engine.Attempt()
+	a.Transfer = nil
+	if transfer != nil {
+		transfer.Fill(&at.Call, claim.Request())
+	} else {
+		a.Kind.Acquire(&at.Call, claim.Request())
+	}
+	sent := time.Now()
+	reply, err := at.Run(ctx, claim)
+	if transfer != nil {
+		again, taken := transfer.Taken(reply, err)
+		if again {
+			return a.Attempt(ctx) // it is free, or another owner has it
+		}
+		if err == nil && taken != nil {
+			claim.Disown()
+			return false, taken
+		}
+	}
+	if err != nil {
+		a.unanswered(err)
+		return false, err
+	}
+	out, err := a.Kind.Decode(reply)
+	switch {
+	case err != nil:
+		claim.Disown()
+		return false, err
+	case !out.Granted:
+		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
+		return false, nil
+	}
+	err = claim.Grant(sent, out)
+	return err == nil, err
+}
+
+// unanswered deals with an attempt that ended with an error. An owner of which it is not
+// known what it has is never asked for again.
+func (a *Acquisition) unanswered(err error) {
+	a.claim.Fail()
+	switch {
+	case errors.Is(err, engine.ErrUncertain) && a.Given:
+		a.waiter.Abandon()
+	case errors.Is(err, engine.ErrUncertain):
+		a.inDoubt = a.claim
+		a.waiter.Abandon()
+		a.Renew(nil)
+	case engine.Halfway(err):
+		// The lock may be held, or the owner have a place in a queue.
+		a.claim.Disown()
+		a.waiter.Abandon()
+		a.claim.Drop()
+		a.Renew(nil)
+	}
+}

@@ -1,0 +1,4 @@
+package acquire
+
+// Nap is nap, for tests.
+var Nap = nap

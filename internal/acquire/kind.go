@@ -1,0 +1,105 @@
+package acquire
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Request is what a call to the server says of one owner. Values that travel as arguments
+// are boxed once, so that sending them costs no allocation.
+type Request struct {
+	// Owner is the owner's text, a string.
+	Owner any
+	// Lease is the lease in milliseconds, an int64.
+	Lease any
+	// Wait is for how long a queue on the server keeps the owner's place once it is its
+	// turn, in milliseconds, an int64. It stays the same for as long as the owner waits.
+	Wait any
+	// Target is the count that a re-entry or a release is to arrive at; 0 frees the lock.
+	// For a re-entry 0 means one more: the count is not known here.
+	Target int64
+	// Try is true for a caller that does not wait: it must not be queued.
+	Try bool
+}
+
+// Outcome is what an attempt was answered.
+type Outcome struct {
+	// Granted is true when the owner has the lock. Nothing else is set then but Token.
+	Granted bool
+	// Token is the fencing token of a grant, 0 for kinds without.
+	Token int64
+	// TTL is how long the holder has left, [codec.NoTTL] when that is not known.
+	TTL time.Duration
+	// Holder is the owner that has the lock, the zero Owner when that is not known.
+	Holder codec.Owner
+	// Free is true when no owner has the lock, and the attempt was refused all the same.
+	Free bool
+	// Head is the text of the owner that is first in a queue on the server.
+	Head string
+	// Queued is true when the attempt has put the owner at the end of that queue.
+	Queued bool
+}
+
+// Waitable is all that the loop needs to know of a lock. All methods are safe for concurrent
+// use, and pure but for the time of day, which some kinds send.
+type Waitable interface {
+	// Name names the kind of lock, for events and logs.
+	Name() string
+	// Key returns the lock's main key, which is its mapped name.
+	Key() string
+	// Channel returns the channel on which the waiter of an owner is woken.
+	Channel(owner any) string
+	// Acquire fills c, a reset call, with an attempt to take the lock.
+	Acquire(c *transport.Call, r *Request)
+	// Decode reads the reply of an attempt. An error says that it is none.
+	Decode(reply any) (Outcome, error)
+}
+
+// Claim is what an attempt acquires for: an owner, until it is granted, dropped or abandoned.
+// As a resolver it takes care of an attempt whose caller has left.
+type Claim interface {
+	engine.Resolver
+	// ID returns the claim's owner, the zero Owner of kinds that have others.
+	ID() codec.Owner
+	// Request returns what the next attempt says. It must not be changed.
+	Request() *Request
+	// Grant makes the claim a hold, for an attempt that was sent at sent. On an error, such
+	// as that of a lease that is over already, the claim has given the lock back.
+	Grant(sent time.Time, o Outcome) error
+	// Fail says that an attempt ended with an error.
+	Fail()
+	// Disown sees to it in the background that nothing of an attempt is left on the server.
+	Disown()
+	// Drop forgets a claim that was not granted.
+	Drop()
+
+	// Place returns what takes the owner out of a queue on the server, and Placed says that
+	// the server has put it there, just now or earlier.
+	Place() Request
+	Placed(now bool)
+
+	// KeepTurn keeps a turn for as long as the hold lasts. It returns false when the hold is
+	// over, and the turn stays with the caller.
+	KeepTurn(t Turn) bool
+	// PassWhenResolved keeps the turn until it is known what the last attempt has done. It
+	// returns false when that is known, and the turn stays with the caller.
+	PassWhenResolved(t Turn) bool
+	// KeepSubscription keeps a subscription until the hold was given up.
+	KeepSubscription(s Reusable)
+
+	// Replicated waits until enough replicas have the lock that was granted. When they do not
+	// have it in time, the claim gives the lock back.
+	Replicated(ctx context.Context) error
+}
+
+// Claims makes claims: the first one of a call, and another one when nothing more can be
+// asked for the owner of the last.
+type Claims interface {
+	// Claim returns a claim for an owner of its own, or, if it is not nil, for the owner of a
+	// subscription that is used again.
+	Claim(s Reusable) Claim
+}

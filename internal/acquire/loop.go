@@ -1,0 +1,180 @@
+package acquire
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Overdue is how long a reply may take before its absence says something about Redis.
+const Overdue = 500 * time.Millisecond
+
+// wait tries again whenever the lock may have become free, until the caller has it or there
+// is a reason to stop. It listens before each attempt, so that a release after it is heard.
+func (a *Acquisition) wait(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var pause engine.Backoff
+	if events, _ := a.waiter.Signals(); events != nil {
+		// It listened when it was refused: nothing was missed.
+		if err := a.Sleep(ctx, timer, a.napFor()); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := a.waiter.Listen(ctx, a); err != nil {
+			return err
+		}
+		began := time.Now()
+		granted, err := a.Attempt(ctx)
+		var d time.Duration
+		switch {
+		case granted:
+			return nil
+		case err == nil:
+			d, pause = a.napFor(), engine.Backoff{}
+		case a.cutShort(ctx, err, began):
+			return a.GaveUp(ctx)
+		case a.rides(err):
+			// Redis is away, which is no reason to stop waiting.
+			a.isAway(err)
+			d = pause.Next()
+		default:
+			return err
+		}
+		if err := a.Sleep(ctx, timer, d); err != nil {
+			return err
+		}
+	}
+}
+
+// Sleep waits for a reason to ask again: an event, a wake-up, or the end of d, if that is not
+// below 0. It returns an error when there is a reason to stop.
+func (a *Acquisition) Sleep(ctx context.Context, timer *time.Timer, d time.Duration) error {
+	if timer.Stop(); d >= 0 {
+		timer.Reset(d)
+	}
+	for {
+		var ask bool
+		var again time.Duration
+		events, wake := a.waiter.Signals()
+		select {
+		case event, works := <-events:
+			if !works {
+				return a.waiter.Broken()
+			}
+			ask, again = a.waiter.Heard(a, event)
+		case <-wake:
+			ask, again = a.waiter.Woken()
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return a.GaveUp(ctx)
+		case <-a.Engine.Closing():
+			return engine.ErrClosed
+		}
+		if ask {
+			return nil
+		}
+		if again > 0 {
+			timer.Reset(again)
+		}
+	}
+}
+
+// ObserveGap tells the observer of an event that is a gap.
+func (a *Acquisition) ObserveGap(e transport.Event) {
+	if e.Gap {
+		a.Engine.Hooks.ObserveGap(a.Lock, a.Kind.Name())
+	}
+}
+
+// Subscribe listens to a channel, however long it takes to reach Redis.
+func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	open, cancel := a.Engine.Open(ctx) // ends with the client, too
+	defer cancel()
+	var pause engine.Backoff
+	for {
+		sub, err := a.Engine.Transport.Subscribe(open, channel)
+		switch {
+		case err == nil:
+			return sub, nil
+		case a.Engine.IsClosing():
+			return nil, engine.ErrClosed
+		case ctx.Err() != nil:
+			return nil, a.GaveUp(ctx)
+		case !a.rides(err):
+			return nil, err
+		}
+		a.isAway(err)
+		if !a.Engine.Sleep(ctx, pause.Next()) && a.Engine.IsClosing() {
+			return nil, engine.ErrClosed
+		}
+	}
+}
+
+// isAway remembers why Redis cannot be reached.
+func (a *Acquisition) isAway(err error) {
+	a.Away = err
+	a.waiter.Unanswered(err)
+}
+
+// napFor returns how long to sleep without a signal.
+func (a *Acquisition) napFor() time.Duration {
+	return a.waiter.Sleep(nap(a.TTL, a.Engine.PollCap), a.TTL)
+}
+
+// nap returns how long to sleep for a lock whose holder has ttl left: until its lease should
+// be over, the limit at most. A lock with no time left is asked for again soon, but never at
+// once.
+func nap(ttl, limit time.Duration) time.Duration {
+	switch {
+	case ttl < 0:
+		return limit
+	case ttl == 0:
+		return min(limit, 10*time.Millisecond+rand.N(40*time.Millisecond)) //nolint:gosec // spreading load needs no secrets
+	}
+	return min(limit, min(ttl, limit)+time.Millisecond) // what has no end has no room for more
+}
+
+// cutShort reports whether an attempt that began a moment ago has no outcome only because
+// the wait was over. That is no sign of trouble: when Redis was last asked, just before,
+// another owner had the lock.
+func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
+	if a.Given && errors.Is(err, engine.ErrUncertain) {
+		return false // what became of it stays unknown
+	}
+	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, engine.ErrWaitOver))
+	return ended && a.Away == nil && time.Since(began) < Overdue
+}
+
+// rides reports whether a caller that met err goes on waiting.
+func (a *Acquisition) rides(err error) bool {
+	if errors.Is(err, engine.ErrUncertain) {
+		return !a.Given && !errors.Is(err, engine.ErrClosed)
+	}
+	return engine.Passing(err)
+}
+
+// Peek makes an attempt without the turn. It returns an error only when that ends the wait.
+func (a *Acquisition) Peek(ctx context.Context) (bool, error) {
+	granted, err := a.Attempt(ctx)
+	if err != nil && (ctx.Err() != nil || a.rides(err)) {
+		a.claim.Drop()
+		a.Renew(nil) // nothing of a claim that has failed may be left for the next attempt
+		err = nil
+	}
+	return granted, err
+}
+
+// GaveUp returns why the wait ended with ctx.
+func (a *Acquisition) GaveUp(ctx context.Context) error {
+	if a.Away != nil {
+		return engine.WithEnd(ctx, a.Away)
+	}
+	return engine.GaveUp(ctx)
+}

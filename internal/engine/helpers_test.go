@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	testCommand = 3 * time.Second
+	testLease   = 30 * time.Second
+)
+
+// engineOver returns an engine that is closed with the test, and its log.
+func engineOver(t *testing.T, tr transport.Transport) (*Engine, *faketransport.Log) {
+	t.Helper()
+	log := &faketransport.Log{}
+	e := New(Config{
+		Transport: tr,
+		ClientID:  uuid.New(),
+		Lease:     testLease,
+		Command:   testCommand,
+		PollCap:   10 * time.Second,
+		Logger:    slog.New(slog.NewTextHandler(log, nil)),
+	})
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e, log
+}
+
+// recorder is a resolver that records its calls.
+type recorder struct {
+	resolves func() *InDoubt // what InDoubt returns; nil: nothing
+
+	mu sync.Mutex // guards told
+	told
+}
+
+// told is what a resolver was told.
+type told struct {
+	late, inDoubt int // how many times
+	reply         any // of Late
+	err           error
+}
+
+// Late is part of Resolver.
+func (r *recorder) Late(reply any, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late++
+	r.reply, r.err = reply, err
+}
+
+// InDoubt is part of Resolver.
+func (r *recorder) InDoubt() *InDoubt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inDoubt++
+	if r.resolves == nil {
+		return nil
+	}
+	return r.resolves()
+}
+
+// seen returns what the resolver was told so far.
+func (r *recorder) seen() told {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
+}

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Pauses between two questions about one call: short at first, because most calls in doubt
+// are resolved as soon as the server can be reached again.
+const (
+	askSoon      = 250 * time.Millisecond
+	askSoonUntil = 5 * time.Second
+	askLater     = time.Second
+)
+
+// InDoubt is a call that may have run, or may run yet, although its caller does not want what
+// it does; or, without a call, what may be left on the server.
+type InDoubt struct {
+	// Name and Owner are those of the lock, for the log.
+	Name, Owner string
+	// Undo asks the server, by calls that do nothing when there is nothing to undo, and
+	// reports whether they have undone something. Nil: the call is only kept from running.
+	Undo func(run Run) (undone bool, err error)
+	// Superseded, if not nil, is asked before each Undo: true ends the doubt, since another
+	// caller frees the lock.
+	Superseded func() bool
+	// Lease is how long the call can matter.
+	Lease time.Duration
+	// Lasts is for how long an Undo that fails is tried at least, also when the call can
+	// run no more.
+	Lasts time.Duration
+	// Done, if not nil, runs when the doubt is over. Over says that the call can run no more.
+	Done func(over bool)
+
+	attempt *Attempt // nil: a definite answer ends the doubt
+}
+
+// Run runs a call that may be repeated, for at most one command timeout.
+type Run func(fill func(*transport.Call)) (reply any, err error)
+
+// Resolve resolves a call in doubt in the background. It does not block.
+//
+// A call that was sent may still sit in the buffers of its old connection, or on the network,
+// and run after any question asked on a new one. So one answer that nothing was there to undo
+// proves nothing, unless the old connection was killed on the server before. Where that is
+// not possible, the question is repeated until the server has answered it for one lease.
+func (e *Engine) Resolve(d *InDoubt) {
+	if d.Undo == nil {
+		if !e.Go(func() { d.end(e.fence(d.attempt)) }) {
+			d.end(false)
+		}
+		return
+	}
+	e.open.add(1)
+	if !e.Go(func() { e.resolve(d) }) {
+		e.Logger.Warn("redlatch: closed with an open outcome, a lock or a place in a queue may stay until its time is over",
+			"lock", d.Name, "owner", d.Owner)
+		d.end(false)
+		e.open.add(-1)
+	}
+}
+
+// end ends a doubt.
+func (d *InDoubt) end(over bool) {
+	if d.Done != nil {
+		d.Done(over)
+	}
+	if d.attempt != nil {
+		d.attempt.free()
+	}
+}
+
+// resolve runs until the doubt is over or the client is closed. The lease that a doubt lasts
+// counts while the server answers: what a server that is away has yet to read, it may run
+// when it comes back.
+func (e *Engine) resolve(d *InDoubt) {
+	certain := d.attempt == nil
+	defer e.open.add(-1)
+	defer func() { d.end(certain) }()
+	began := time.Now()
+	until := began.Add(d.Lease)
+	for {
+		certain = certain || e.fence(d.attempt)
+		if d.Superseded != nil && d.Superseded() {
+			e.Logger.Info("redlatch: open outcome left to the caller that frees the lock", "lock", d.Name, "owner", d.Owner)
+			return
+		}
+		undone, err := d.Undo(e.run)
+		switch {
+		case err == nil && (undone || certain):
+			e.Logger.Info("redlatch: open outcome settled", "lock", d.Name, "owner", d.Owner, "was_held", undone)
+			return
+		case err != nil && !Retryable(err):
+			e.Logger.Error("redlatch: open outcome cannot be settled, the lock may stay until its lease ends",
+				"lock", d.Name, "owner", d.Owner, "error", err)
+			return
+		case err != nil && (!certain || time.Since(began) < d.Lasts):
+			until = time.Now().Add(d.Lease)
+		}
+		if errors.Is(err, ErrClosed) || time.Now().After(until) || !e.Rest(time.Since(began)) {
+			e.Logger.Warn("redlatch: open outcome given up", "lock", d.Name, "owner", d.Owner,
+				"after", time.Since(began), "error", err)
+			return
+		}
+	}
+}
+
+// Retryable reports whether a call that ended with err may succeed later.
+func Retryable(err error) bool {
+	return isUncertain(err) || Passing(err) || errors.Is(err, ErrClosed)
+}
+
+// run is a Run.
+func (e *Engine) run(fill func(*transport.Call)) (any, error) {
+	a := e.Attempt()
+	fill(&a.Call)
+	return a.RunFor(e.Command, nil)
+}
+
+// Rest pauses between two questions that are asked since a while ago: less when a connection
+// comes back. It returns false when the client is closed.
+func (e *Engine) Rest(since time.Duration) bool {
+	pause := askLater
+	if since < askSoonUntil {
+		pause = askSoon
+	}
+	timer := time.NewTimer(pause + rand.N(pause/5)) //nolint:gosec // spreading load needs no secrets
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.Reconnected():
+	case <-e.quit:
+		return false
+	}
+	return true
+}
+
+// fence makes sure that an attempt's call will not run any more, if it can. It may take a
+// command timeout. The calls of one connection share one fence.
+func (e *Engine) fence(a *Attempt) bool {
+	f, ok := e.Transport.(transport.Fencer)
+	if !ok {
+		return false
+	}
+	conn := a.Call.Conn()
+	kill := func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
+		defer cancel()
+		err := f.Fence(ctx, &a.Call)
+		if err != nil {
+			e.Logger.Debug("redlatch: old connection not fenced", "connection", conn, "error", err)
+		}
+		return err == nil
+	}
+	if conn == 0 {
+		kill() // nothing, but the transport may have to tell why it does not know
+		return false
+	}
+	return e.fences.do(conn, kill)
+}

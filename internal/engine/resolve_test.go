@@ -1,0 +1,383 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// answering makes every call end with one outcome, at once.
+func answering(reply any, err error) func(*faketransport.SentCall) (any, error, bool) {
+	return func(*faketransport.SentCall) (any, error, bool) { return reply, err, true }
+}
+
+// lostCall returns an attempt whose outcome was lost.
+func lostCall(e *Engine, conn int64) *Attempt {
+	a := e.Attempt()
+	a.Call.Command = "ACQUIRE"
+	a.Call.Claim(conn)
+	return a
+}
+
+// undoing returns what undoes a call: it asks for a release, and 1 says that it was one.
+func undoing(a *Attempt) *InDoubt {
+	return &InDoubt{
+		Name: "orders", Owner: "other:1", attempt: a, Lease: testLease,
+		Undo: func(run Run) (bool, error) {
+			reply, err := run(func(c *transport.Call) { c.Command = "RELEASE" })
+			return reply == int64(1), err
+		},
+	}
+}
+
+func TestInDoubtWithoutACallEndsWithTheFirstAnswer(t *testing.T) {
+	for name, reply := range map[string]any{"freed": int64(1), "was not held": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faketransport.Fake{Answer: answering(reply, nil)}
+				e, log := engineOver(t, f)
+				e.Resolve(undoing(nil))
+				time.Sleep(testLease)
+				require.Len(t, f.Sent(), 1)
+				require.Equal(t, "RELEASE", f.Sent()[0].Name)
+				require.Contains(t, log.String(), "settled")
+				require.Zero(t, e.open.n.Load())
+			})
+		})
+	}
+}
+
+func TestInDoubtThatIsSupersededIsNotAskedAboutAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: answering(int64(0), nil)}
+		e, log := engineOver(t, f)
+		d := undoing(lostCall(e, 0))
+		began := time.Now()
+		d.Superseded = func() bool { return time.Since(began) >= askSoonUntil }
+		e.Resolve(d)
+		e.work.Wait()
+		require.GreaterOrEqual(t, time.Since(began), askSoonUntil)
+		require.Less(t, time.Since(began), askSoonUntil+2*askSoon)
+		for _, asked := range f.Sent() {
+			require.Less(t, asked.At.Sub(began), askSoonUntil)
+		}
+		require.Contains(t, log.String(), "left to the caller that frees the lock")
+	})
+}
+
+// The network may deliver at any time what it holds back, so "not held" is no answer, and the
+// question is asked for a whole lease.
+func TestACallThatMayStillRunIsAskedAboutForOneLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: answering(nil, nil)}
+		e, log := engineOver(t, f)
+		began := time.Now()
+		e.Resolve(undoing(lostCall(e, 0)))
+		e.work.Wait()
+		require.InDelta(t, testLease.Seconds(), time.Since(began).Seconds(), askLater.Seconds()*1.2)
+		require.Contains(t, log.String(), "given up")
+
+		asked := f.Sent()
+		require.Zero(t, asked[0].At.Sub(began), "the first question is asked at once")
+		for i := 1; i < len(asked); i++ {
+			pause, least := asked[i].At.Sub(asked[i-1].At), askLater
+			if asked[i-1].At.Sub(began) < askSoonUntil {
+				least = askSoon
+			}
+			require.GreaterOrEqual(t, pause, least)
+			require.LessOrEqual(t, pause, least*6/5)
+		}
+	})
+}
+
+func TestInDoubtEndsWhenTheCallIsUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		asked := 0
+		f.Answer = func(*faketransport.SentCall) (any, error, bool) {
+			if asked++; asked < 4 {
+				return nil, nil, true
+			}
+			return int64(1), nil, true
+		}
+		e, log := engineOver(t, f)
+		e.Resolve(undoing(lostCall(e, 0)))
+		e.work.Wait()
+		require.Len(t, f.Sent(), 4)
+		require.Contains(t, log.String(), "was_held=true")
+	})
+}
+
+func TestACallWhoseConnectionWasKilledIsAskedAboutOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
+		f.Kill = func(context.Context) error {
+			require.Empty(t, f.Sent(), "the answer counts only after the fence")
+			time.Sleep(time.Second)
+			return nil
+		}
+		e, _ := engineOver(t, f)
+		e.Resolve(undoing(lostCall(e, 7)))
+		e.work.Wait()
+		require.Len(t, f.Sent(), 1)
+		require.Len(t, f.Times(), 1)
+	})
+}
+
+// Where it cannot be killed at first it may be later, and until then the
+// question is asked.
+func TestAFenceThatFailsIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
+		began := time.Now()
+		f.Kill = func(context.Context) error {
+			if time.Since(began) < 3*time.Second {
+				return errRefused
+			}
+			return nil
+		}
+		e, _ := engineOver(t, f)
+		e.Resolve(undoing(lostCall(e, 7)))
+		e.work.Wait()
+		took := time.Since(began)
+		require.GreaterOrEqual(t, took, 3*time.Second)
+		require.Less(t, took, 3*time.Second+fenceMemory+2*askSoon)
+		require.Greater(t, len(f.Sent()), len(f.Times()), "a failure is remembered for a while")
+	})
+}
+
+func TestAFenceWaitsForTheServerOneCommandTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(int64(1), nil)}}
+		f.Kill = func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		e, _ := engineOver(t, f)
+		began := time.Now()
+		e.Resolve(undoing(lostCall(e, 7)))
+		e.work.Wait()
+		require.Equal(t, testCommand, time.Since(began))
+	})
+}
+
+func TestCallsInDoubtOfOneConnectionShareAFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
+		f.Kill = func(context.Context) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+		e, _ := engineOver(t, f)
+		for range 50 {
+			e.Resolve(undoing(lostCall(e, 7)))
+		}
+		e.Resolve(undoing(lostCall(e, 8)))
+		e.work.Wait()
+		require.Len(t, f.Sent(), 51)
+		require.Len(t, f.Times(), 2)
+	})
+}
+
+// A server that is away may still run what it has not read: the lease counts while it
+// answers.
+func TestInDoubtOutlastsAServerThatIsAwayForLongerThanTheLease(t *testing.T) {
+	for name, err := range map[string]error{
+		"unreachable": errNotSent,
+		"breaking":    errBroken,
+		"loading":     &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faketransport.Fake{}
+				began := time.Now()
+				away := 10 * testLease
+				f.Answer = func(*faketransport.SentCall) (any, error, bool) {
+					if time.Since(began) < away {
+						return nil, err, true
+					}
+					return int64(1), nil, true
+				}
+				e, log := engineOver(t, f)
+				e.Resolve(undoing(lostCall(e, 0)))
+				e.work.Wait()
+				require.InDelta(t, away.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
+				require.Contains(t, log.String(), "was_held=true")
+			})
+		})
+	}
+}
+
+// What is certain to have run ends with its lease, whether or not the server answers.
+func TestInDoubtWithoutACallEndsWithItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, log := engineOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
+		began := time.Now()
+		e.Resolve(undoing(nil))
+		e.work.Wait()
+		require.InDelta(t, testLease.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
+		require.Contains(t, log.String(), "given up")
+	})
+}
+
+// A place in a queue lasts longer than the lease, and the owners behind it wait.
+func TestUndoThatFailsIsTriedForAsLongAsThePlaceLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		const away = 3 * testLease
+		f := &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {
+			if time.Since(began) < away {
+				return nil, errNotSent, true
+			}
+			return nil, nil, true
+		}}
+		e, log := engineOver(t, f)
+		d := undoing(nil)
+		d.Lasts = 10 * testLease
+		e.Resolve(d)
+		e.work.Wait()
+		require.InDelta(t, away.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
+		require.Equal(t, "RELEASE", f.Last(t).Name)
+		require.NotContains(t, log.String(), "given up")
+	})
+}
+
+func TestRefusalToUndoIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: answering(nil, errRefused)}
+		e, log := engineOver(t, f)
+		e.Resolve(undoing(lostCall(e, 0)))
+		time.Sleep(testLease)
+		synctest.Wait()
+		require.Len(t, f.Sent(), 1)
+		require.Contains(t, log.String(), "level=ERROR")
+		require.Contains(t, log.String(), "cannot be settled")
+	})
+}
+
+func TestANewConnectionIsAReasonToAskAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Reconnecting{Fake: &faketransport.Fake{Answer: answering(nil, nil)}, Back: make(chan struct{})}
+		e, _ := engineOver(t, f)
+		e.Resolve(undoing(lostCall(e, 0)))
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		before := len(f.Sent())
+		old := f.Back
+		f.Back = make(chan struct{})
+		close(old)
+		synctest.Wait()
+		require.Len(t, f.Sent(), before+1)
+	})
+}
+
+func TestUndoThatAlwaysFailsIsGivenUpALeaseAfterItLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, log := engineOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
+		d := undoing(nil)
+		d.Lasts = 3 * testLease
+		began := time.Now()
+		e.Resolve(d)
+		e.work.Wait()
+		require.InDelta(t, (d.Lasts + d.Lease).Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
+		require.Contains(t, log.String(), "given up")
+	})
+}
+
+// overs records what Done is told.
+func overs(d *InDoubt) *[]bool {
+	told := &[]bool{}
+	d.Done = func(over bool) { *told = append(*told, over) }
+	return told
+}
+
+func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		conn    int64
+		outcome error
+		closed  bool
+		over    bool
+		fences  int
+	}{
+		"killed":               {conn: 7, over: true, fences: 1},
+		"refused":              {conn: 7, outcome: errRefused, fences: 1},
+		"connection not known": {conn: 0, fences: 1},
+		"client closed":        {conn: 7, closed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
+				f.Kill = func(context.Context) error { return c.outcome }
+				e, _ := engineOver(t, f)
+				if c.closed {
+					require.NoError(t, e.Close())
+				}
+				a := lostCall(e, c.conn)
+				d := &InDoubt{attempt: a}
+				told := overs(d)
+				e.Resolve(d)
+				e.work.Wait()
+				require.Equal(t, []bool{c.over}, *told)
+				require.Len(t, f.Times(), c.fences)
+				require.Empty(t, f.Sent(), "there is nothing to ask")
+				requireFreedOnce(t, e, a)
+			})
+		})
+	}
+}
+
+func TestInDoubtWithNothingToUndoIsNotOverWhereNoConnectionCanBeKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &faketransport.Fake{})
+		d := &InDoubt{attempt: lostCall(e, 7)}
+		told := overs(d)
+		e.Resolve(d)
+		e.work.Wait()
+		require.Equal(t, []bool{false}, *told)
+	})
+}
+
+func TestDoneIsToldOnceWhetherTheCallCanRunNoMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		call    bool // there is one
+		outcome error
+		reply   any
+		err     error
+		closed  bool
+		over    bool
+	}{
+		"no call":              {reply: nil, over: true},
+		"killed":               {call: true, over: true},
+		"undone, not killed":   {call: true, outcome: errRefused, reply: int64(1)},
+		"given up, not killed": {call: true, outcome: errRefused},
+		"refused, killed":      {call: true, err: errRefused, over: true},
+		"refused, not killed":  {call: true, outcome: errRefused, err: errRefused},
+		"client closed":        {call: true, closed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(c.reply, c.err)}}
+				f.Kill = func(context.Context) error { return c.outcome }
+				e, _ := engineOver(t, f)
+				if c.closed {
+					require.NoError(t, e.Close())
+				}
+				d := undoing(nil)
+				if c.call {
+					d.attempt = lostCall(e, 7)
+				}
+				told := overs(d)
+				e.Resolve(d)
+				e.work.Wait()
+				require.Equal(t, []bool{c.over}, *told)
+				require.Zero(t, e.open.n.Load())
+			})
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package fairqueue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+)
+
+// leaveAll makes n owners leave a queue: that at place 1 is queue1. It returns how many have
+// left.
+func leaveAll(qs *Queues, queue string, n int64) *atomic.Int64 {
+	left := new(atomic.Int64)
+	for place := range n {
+		d := departureOf(lockID{"fair", queue}, fmt.Sprint(queue, place+1), place+1)
+		d.done = func() { left.Add(1) }
+		qs.dequeuer.leave(d)
+	}
+	return left
+}
+
+// keepBusy keeps all calls that may be in flight busy, and returns what ends them.
+func keepBusy(qs *Queues, f *faketransport.Fake) (free func()) {
+	for range dequeuing {
+		qs.dequeuer.leave(departureOf(lockID{"fair", "busy"}, "busy", 0))
+	}
+	return func() {
+		for _, c := range f.Sent()[:dequeuing] {
+			c.Ends(nil, nil)
+		}
+	}
+}
+
+// By one call for each owner, each of which walks the queue, many would take longer than Close
+// waits.
+func TestManyOwnersThatLeaveOneQueueShareCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 5000
+		f := &faketransport.Fake{}
+		qs, _ := queuesOver(t, f)
+		free := keepBusy(qs, f)
+		left := leaveAll(qs, "q", many)
+		require.Len(t, f.Sent(), dequeuing)
+		free()
+		var all []any
+		for n := dequeuing; n < len(f.Sent()); n++ {
+			c := f.Sent()[n]
+			require.LessOrEqual(t, len(c.Call.Args), batch)
+			require.LessOrEqual(t, len(f.Sent())-n, dequeuing, "in flight")
+			all = append(all, c.Call.Args...)
+			c.Ends(nil, nil)
+		}
+		require.LessOrEqual(t, len(f.Sent()), many/50)
+		require.Len(t, slices.Compact(slices.SortedFunc(slices.Values(all), byText)), many, "each leaves")
+		require.Len(t, all, many, "once")
+		require.EqualValues(t, many, left.Load())
+		requireNothingOpen(t, qs)
+	})
+}
+
+func byText(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+
+func TestOwnersLeaveALongQueueFromItsEndMostly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		qs, _ := queuesOver(t, f)
+		free := keepBusy(qs, f)
+		leaveAll(qs, "q", 20*batch)
+		free()
+		for n := dequeuing; n < dequeuing+fromFront; n++ {
+			f.Sent()[n].Ends(nil, nil)
+		}
+		calls := f.Sent()[dequeuing:]
+		require.Equal(t, []any{"q2000", "q1999"}, calls[0].Call.Args[:2])
+		require.Equal(t, []any{"q1", "q2"}, calls[fromFront-1].Call.Args[:2], "those in front get their turn")
+		require.Equal(t, []any{"q1300", "q1299"}, calls[fromFront].Call.Args[:2])
+	})
+}
+
+func TestOwnersThatLeaveSeveralQueuesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		qs, _ := queuesOver(t, f)
+		free := keepBusy(qs, f)
+		leaveAll(qs, "many", 3*batch)
+		leaveAll(qs, "pair", 2)
+		leaveAll(qs, "one", 1)
+		free()
+		var shares []string
+		for n := dequeuing; n < len(f.Sent()); n++ {
+			c := f.Sent()[n]
+			shares = append(shares, fmt.Sprint(c.Call.Args[0], " and ", len(c.Call.Args)-1))
+			c.Ends(nil, nil)
+		}
+		require.Equal(t, []string{
+			"many300 and 99", "pair2 and 1", "one1 and 0", "many200 and 99", "many100 and 99",
+		}, shares)
+	})
+}
+
+// A call may carry owners of one lock only.
+func TestOwnersOfTwoKindsOfLockWithOneKeyShareNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		qs, _ := queuesOver(t, f)
+		free := keepBusy(qs, f)
+		for _, kind := range []string{"fair", "other"} {
+			qs.dequeuer.leave(departureOf(lockID{kind, "q"}, kind+"1", 1))
+			qs.dequeuer.leave(departureOf(lockID{kind, "q"}, kind+"2", 2))
+		}
+		free()
+		calls := f.Sent()[dequeuing:]
+		require.Len(t, calls, 2)
+		require.Equal(t, []any{"fair2", "fair1"}, calls[0].Call.Args)
+		require.Equal(t, []any{"other2", "other1"}, calls[1].Call.Args)
+		for _, c := range calls {
+			c.Ends(nil, nil)
+		}
+	})
+}
+
+// A call that failed is tried again for all of them.
+func TestOwnersThatLeaveTogetherInVainAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		qs, _ := queuesOver(t, f)
+		free := keepBusy(qs, f)
+		left := leaveAll(qs, "q", 3)
+		free()
+		call := f.Last(t)
+		require.Len(t, call.Call.Args, 3)
+		f.Answer = answering(nil, nil)
+		call.Ends(nil, errBroken)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 3, left.Load())
+		require.Len(t, f.Sent(), dequeuing+1+1)
+		again := f.Last(t)
+		require.Equal(t, "GIVEUP", again.Name)
+		require.ElementsMatch(t, call.Call.Args, again.Call.Args)
+		requireNothingOpen(t, qs)
+	})
+}
+
+// A call that the server refuses is tried again for each by itself: one may be the reason.
+func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		qs, log := queuesOver(t, f)
+		free := keepBusy(qs, f)
+		left := leaveAll(qs, "q", 3)
+		free()
+		call := f.Last(t)
+		f.Answer = func(c *faketransport.SentCall) (any, error, bool) {
+			if slices.Contains(c.Call.Args, any("q2")) {
+				return nil, errRefused, true
+			}
+			return nil, nil, true
+		}
+		call.Ends(nil, errRefused)
+		synctest.Wait()
+		require.EqualValues(t, 3, left.Load())
+		require.Len(t, f.Sent(), dequeuing+1+3)
+		require.Equal(t, 2, log.Count("settled\""))
+		require.Equal(t, 1, log.Count("cannot be settled"))
+		requireNothingOpen(t, qs)
+	})
+}
+
+// Redis is away for a while: what is tried meanwhile fails at once. One call for each
+// afterwards, each of which walks the queue, would take long.
+func TestManyOwnersThatLeaveWhileRedisIsAwayAreTriedAgainTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 5000
+		const away = 10 * time.Second
+		began := time.Now()
+		f := &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {
+			if time.Since(began) < away {
+				return nil, errNotSent, true
+			}
+			return nil, nil, true
+		}}
+		qs, _ := queuesOver(t, f)
+		left := leaveAll(qs, "q", many)
+		require.LessOrEqual(t, len(f.Sent()), dequeuing, "no other tries for a moment")
+		time.Sleep(away)
+		vain := len(f.Sent())
+		require.LessOrEqual(t, vain, dequeuing*int(2*away/askSoon), "asked again and again in vain")
+		time.Sleep(askLater * 6 / 5)
+		synctest.Wait()
+		require.EqualValues(t, many, left.Load(), "each has left, once")
+		require.LessOrEqual(t, len(f.Sent())-vain, many/batch+dequeuing)
+		qs.dequeuer.leave(departureOf(theLock, "x", 1))
+		require.Len(t, f.Last(t).Call.Args, 1, "it goes on as before")
+		requireNothingOpen(t, qs)
+	})
+}
+
+func TestCloseEndsDeparturesThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1000
+		qs, _ := queuesOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
+		left := leaveAll(qs, "q", many)
+		began := time.Now()
+		require.NoError(t, qs.engine.Close())
+		require.Equal(t, testCommand, time.Since(began))
+		require.EqualValues(t, many, left.Load())
+	})
+}

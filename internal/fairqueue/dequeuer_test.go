@@ -1,0 +1,189 @@
+package fairqueue
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+)
+
+// departureOf is an owner at a place of a queue that is to leave it.
+func departureOf(id lockID, owner string, place int64) *departure {
+	return &departure{
+		kind: kindOf(id), name: id.key, place: place,
+		request: acquire.Request{Owner: owner, Lease: testLease.Milliseconds()},
+	}
+}
+
+// ending is when a departure was over.
+type ending struct {
+	times int
+	after time.Duration
+}
+
+// leave makes an owner leave the queue, and returns when that was over.
+func leave(qs *Queues) *ending {
+	began := time.Now()
+	end := &ending{}
+	d := departureOf(theLock, "x", 1)
+	d.done = func() { end.times, end.after = end.times+1, time.Since(began) }
+	qs.dequeuer.leave(d)
+	return end
+}
+
+func TestDepartureIsOneCallThatNothingWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		qs, log := queuesOver(t, f)
+		end := leave(qs)
+		require.Equal(t, []string{"GIVEUP"}, names(f))
+		require.Zero(t, end.times)
+		f.Last(t).Ends(nil, nil)
+		require.Equal(t, 1, end.times)
+		time.Sleep(testLease)
+		require.Len(t, f.Sent(), 1)
+		require.Empty(t, log.String())
+		requireNothingOpen(t, qs)
+	})
+}
+
+func TestLeaveTakesTheOwnerOfARequestOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: answering(nil, nil)}
+		qs, _ := queuesOver(t, f)
+		qs.Leave(kindOf(theLock), "lock", &acquire.Request{Owner: "x", Lease: int64(1)})
+		require.Equal(t, []string{"GIVEUP"}, names(f))
+		require.Equal(t, []any{"x"}, f.Last(t).Call.Args)
+		requireNothingOpen(t, qs)
+	})
+}
+
+func TestDepartureThatFailsIsTriedAgain(t *testing.T) {
+	for name, err := range map[string]error{"not sent": errNotSent, "reply lost": errBroken, "loading": errLoading} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				f := &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {
+					if time.Since(began) < 10*time.Second {
+						return nil, err, true
+					}
+					return nil, nil, true
+				}}
+				qs, log := queuesOver(t, f)
+				end := leave(qs)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, 1, end.times)
+				require.InDelta(t, 10, end.after.Seconds(), askLater.Seconds()*1.2)
+				for _, name := range names(f) {
+					require.Equal(t, "GIVEUP", name)
+				}
+				require.Equal(t, 1, log.Count("settled"))
+				requireNothingOpen(t, qs)
+			})
+		})
+	}
+}
+
+func TestCloseWaitsForDepartures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{}
+		qs, _ := queuesOver(t, f)
+		leave(qs)
+		began := time.Now()
+		time.AfterFunc(testCommand/2, func() { f.Last(t).Ends(nil, nil) })
+		require.NoError(t, qs.engine.Close())
+		require.Equal(t, testCommand/2, time.Since(began))
+	})
+}
+
+func TestDepartureOfAClosedClientEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs, log := queuesOver(t, &faketransport.Fake{})
+		require.NoError(t, qs.engine.Close())
+		require.Equal(t, 1, leave(qs).times)
+		require.Equal(t, 1, log.Count("closed with an open outcome"))
+	})
+}
+
+// One that fails for ever is given up when the place does not last any longer, and Close waits
+// for it no longer than for others.
+func TestDepartureThatFailsForAsLongAsAPlaceLastsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs, log := queuesOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
+		qs.engine.FairWait = 5 * testLease
+		end := leave(qs)
+		time.Sleep(2 * qs.engine.FairWait)
+		synctest.Wait()
+		require.Equal(t, 1, end.times)
+		require.InDelta(t, qs.engine.FairWait.Seconds(), end.after.Seconds(), 2*askLater.Seconds())
+		require.Equal(t, 1, log.Count("given up"))
+		requireNothingOpen(t, qs)
+	})
+}
+
+// refusing refuses the first call, so that the departure is left to the engine, and ends the
+// others with err until some time has passed.
+func refusing(err error, until time.Duration) *faketransport.Fake {
+	began, first := time.Now(), true
+	return &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {
+		switch {
+		case first:
+			first = false
+			return nil, errRefused, true
+		case time.Since(began) < until:
+			return nil, err, true
+		}
+		return nil, nil, true
+	}}
+}
+
+func TestDepartureThatTheServerRefusesIsTriedOnceMoreAndReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := refusing(errRefused, time.Hour)
+		qs, log := queuesOver(t, f)
+		end := leave(qs)
+		time.Sleep(testLease)
+		synctest.Wait()
+		require.Equal(t, 1, end.times)
+		require.Equal(t, []string{"GIVEUP", "GIVEUP"}, names(f), "it frees nothing")
+		require.Equal(t, 1, log.Count("level=ERROR"))
+		require.Equal(t, 1, log.Count("cannot be settled"))
+		requireNothingOpen(t, qs)
+	})
+}
+
+func TestDepartureThatTheServerRefusedOnceIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := refusing(nil, 0)
+		qs, log := queuesOver(t, f)
+		end := leave(qs)
+		synctest.Wait()
+		require.Equal(t, 1, end.times)
+		require.Equal(t, []string{"GIVEUP", "GIVEUP"}, names(f), "one answer is enough")
+		require.Contains(t, log.String(), "settled")
+		require.Contains(t, log.String(), "owner=x was_held=false")
+		requireNothingOpen(t, qs)
+	})
+}
+
+// A place in a queue outlasts the lease: it would stand in the way of others.
+func TestDepartureThatTheServerRefusedOnceOutlastsAnOutageLongerThanTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const away = 3 * testLease
+		f := refusing(errNotSent, away)
+		qs, log := queuesOver(t, f)
+		qs.engine.FairWait = 10 * testLease
+		end := leave(qs)
+		time.Sleep(qs.engine.FairWait)
+		synctest.Wait()
+		require.Equal(t, 1, end.times)
+		require.InDelta(t, away.Seconds(), end.after.Seconds(), 2*askLater.Seconds())
+		require.NotContains(t, log.String(), "given up")
+		requireNothingOpen(t, qs)
+	})
+}

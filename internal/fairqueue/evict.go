@@ -1,0 +1,175 @@
+package fairqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Inspected is a kind whose queue can be looked at.
+type Inspected interface {
+	Kind
+	// Inspect fills c with the call that reads the lock and its places from first to last, and
+	// Inspected reads the reply.
+	Inspect(c *transport.Call, first, last int64)
+	Inspected(reply any) (reply.Inspection, error)
+}
+
+// Eviction takes one waiter out of a queue because an operator asks for it.
+type Eviction struct {
+	// Queues are those of the client, Kind is the lock.
+	Queues *Queues
+	Kind   Inspected
+	// Ask runs a call that may be repeated.
+	Ask func(ctx context.Context, fill func(*transport.Call)) (reply any, err error)
+	// Owner is the waiter's, as it stands in Redis.
+	Owner string
+	// Force is true when the waiter is to go although it lives, or although that cannot be
+	// found out.
+	Force bool
+}
+
+// TakenOut is what an eviction has done.
+type TakenOut struct {
+	// Was is the waiter's place before, and Index where that was, from 0.
+	Was   reply.Queued
+	Index int
+	// Listeners is how many connections listened to its channel, -1 when that is not known.
+	Listeners int64
+	// Next is the owner that comes next, as it stands in Redis, empty when there is none.
+	Next string
+	// Woken is true when the lock was free, so that Next was sent its wake-up.
+	Woken bool
+}
+
+// maxLooks is how often a place that changes while it is looked at is looked at again. It
+// changes when others' heartbeats put it off, every few seconds.
+const maxLooks = 5
+
+// Run takes the waiter out.
+func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
+	for range maxLooks {
+		before, err := e.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(before.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
+		if i < 0 {
+			return nil, engine.ErrNotQueued
+		}
+		listeners, err := e.listeners(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch out, err := e.takeOut(ctx, &before, i); {
+		case err != nil:
+			return nil, err
+		case out:
+			return e.report(ctx, &before, i, listeners)
+		}
+	}
+	return nil, errors.New("its place changed each time it was looked at")
+}
+
+func (e *Eviction) look(ctx context.Context) (reply.Inspection, error) {
+	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, 0, -1) })
+	if err != nil {
+		return reply.Inspection{}, err
+	}
+	return e.Kind.Inspected(answer)
+}
+
+// listeners finds out whether the waiter lives. An error says that it is to be left.
+func (e *Eviction) listeners(ctx context.Context) (int64, error) {
+	counts, err := e.Queues.Listeners(ctx, e.Kind, e.Owner)
+	switch {
+	case err == nil && (counts[0] == 0 || e.Force):
+		return counts[0], nil
+	case err == nil:
+		return counts[0], fmt.Errorf("%w: a connection listens to its channel", engine.ErrAlive)
+	case errors.Is(err, engine.ErrNotCounted) && e.Force:
+		err = nil // as was asked for
+	}
+	return -1, err
+}
+
+// Listeners returns how many connections listen for each of owners, waiters by their texts in
+// Redis.
+func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]int64, error) {
+	if err := qs.engine.Enter(); err != nil {
+		return nil, err
+	}
+	defer qs.engine.Leave()
+	channels := make([]string, len(owners))
+	for i, owner := range owners {
+		channels[i] = k.Channel(owner)
+	}
+	proof := k.Channel(qs.engine.NextOwner().String())
+	return qs.engine.ProvenListeners(ctx, proof, channels...)
+}
+
+// takeOut takes the waiter at place i out, and reports whether it is out: the first one stays
+// when it has done anything since it was looked at.
+func (e *Eviction) takeOut(ctx context.Context, seen *reply.Inspection, i int) (bool, error) {
+	answer, err := e.Ask(ctx, func(c *transport.Call) {
+		e.Queues.Prepare(ctx)
+		if i == 0 {
+			e.Kind.Evict(c, []reply.Place{{Owner: e.Owner, Deadline: seen.Queue[0].Score}})
+			return
+		}
+		wait := waitAt(seen.Queue, i, time.UnixMilli(e.Queues.NowMillis()), e.Queues.engine.FairWait)
+		e.Kind.GiveUp(c, &acquire.Request{Owner: e.Owner, Wait: wait.Milliseconds()})
+	})
+	if err != nil || i > 0 {
+		return err == nil, err
+	}
+	evicted, err := reply.DecodeEvicted(answer)
+	return len(evicted) > 0, err
+}
+
+// waitAt returns the wait with which the waiter at place i seems to be queued: what its
+// deadline is later than that of the one before it, or than now if that one is overdue. With
+// more than that taken off, those behind it could count as dead although they live.
+func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
+	own, before := queue[i].Deadline, queue[i-1].Deadline
+	if own.IsZero() || before.IsZero() {
+		return 0
+	}
+	if before.Before(now) {
+		before = now
+	}
+	return max(0, min(own.Sub(before), most))
+}
+
+// report looks at what came of it.
+func (e *Eviction) report(ctx context.Context, before *reply.Inspection, i int, listeners int64) (*TakenOut, error) {
+	done := &TakenOut{Was: before.Queue[i], Index: i, Listeners: listeners}
+	for _, q := range before.Queue {
+		if q.Owner != e.Owner {
+			done.Next = q.Owner
+			break
+		}
+	}
+	after, err := e.look(ctx)
+	switch {
+	case err != nil:
+		return done, nil //nolint:nilerr // it is done, and whether the next was woken is not known
+	case holds(&after, e.Owner) && !holds(before, e.Owner):
+		return nil, engine.ErrNotQueued // it got the lock before it was taken out
+	}
+	done.Woken = done.Next != "" && before.Left == codec.NoKey && (after.Left == codec.NoKey || holds(&after, done.Next))
+	return done, nil
+}
+
+// holds reports whether an owner holds the lock.
+func holds(in *reply.Inspection, owner string) bool {
+	return slices.ContainsFunc(in.Held, func(h reply.Held) bool { return h.Owner == owner })
+}

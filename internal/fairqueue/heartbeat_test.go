@@ -1,0 +1,271 @@
+package fairqueue
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestWaitOfAMomentCostsNoHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 0)
+		time.Sleep(period - time.Millisecond)
+		synctest.Wait()
+		require.Empty(t, names(s.Fake))
+		s.place.Leave()
+		time.Sleep(time.Hour)
+		require.Empty(t, names(s.Fake))
+	})
+}
+
+func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 0)
+		others := []*Place{join(s.queues, theLock, "b"), join(s.queues, theLock, "c"), join(s.queues, theLock, "c")}
+		time.Sleep(10*period + time.Second)
+		require.Equal(t, 10, count(s.Fake, "HEARTBEAT"))
+		require.Equal(t, []any{70, "mine", "b", "c"}, s.said("HEARTBEAT"))
+		for _, o := range append(others, s.place) {
+			o.Leave()
+		}
+		before := len(names(s.Fake))
+		time.Sleep(time.Hour)
+		require.Len(t, names(s.Fake), before, "all have left")
+	})
+}
+
+// Behind thousands of acquires a heartbeat could come too late.
+func TestHeartbeatsGoBeforeAcquires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 0)
+		time.Sleep(period + time.Second)
+		found := false
+		for _, c := range s.Sent() {
+			if c.Name == "HEARTBEAT" {
+				found = true
+				require.True(t, c.Urgent)
+			}
+		}
+		require.True(t, found)
+		s.place.Leave()
+	})
+}
+
+func TestDeadWaitersInFrontAreEvictedAndObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		var seen []engine.Evicted
+		s.queues.engine.Hooks.Evicted = func(ev engine.Evicted) { seen = append(seen, ev) }
+		time.Sleep(period + 10*time.Second - time.Millisecond)
+		synctest.Wait()
+		require.Zero(t, count(s.Fake, "EVICT"), "its grace is not over")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, count(s.Fake, "EVICT"), "all of them at once")
+		require.Len(t, seen, 3)
+		require.Equal(t, "lock", seen[0].Name)
+		require.Equal(t, "fair", seen[0].Kind)
+		require.True(t, seen[0].Native)
+		require.GreaterOrEqual(t, seen[0].Absent, 10*time.Second)
+		require.Contains(t, s.log.String(), seen[2].Owner)
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, count(s.Fake, "EVICT"))
+	})
+}
+
+func TestLivingWaitersOfOtherProcessesKeepTheirPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		head := s.queue[0]
+		s.set(func() { s.listeners[head] = 1 })
+		time.Sleep(2*period + time.Second)
+		require.Equal(t, []any{68, "mine", head + " lives"}, s.said("HEARTBEAT"))
+		time.Sleep(time.Minute)
+		require.Zero(t, count(s.Fake, "EVICT"))
+	})
+}
+
+func TestWaitersWithoutAPlaceAndTheHeadOfAFreeLockAreCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 0)
+		other := join(s.queues, theLock, "other")
+		defer other.Leave()
+		defer s.place.Leave()
+		s.set(func() { s.missing = []string{"other"} })
+		time.Sleep(period + time.Second)
+		require.True(t, wasCalled(other), "it lost its place")
+		require.False(t, wasCalled(s.place))
+		s.set(func() { s.missing, s.queue, s.left = nil, []string{"mine"}, -2 })
+		time.Sleep(period)
+		require.True(t, wasCalled(s.place), "the lock is free, and it is the first")
+	})
+}
+
+func TestHeadThatSleepsIsNudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		head := s.queue[0]
+		s.set(func() { s.left, s.listeners[head] = -2, 1 })
+		time.Sleep(period + 1500*time.Millisecond)
+		require.Equal(t, 1, count(s.Fake, "NUDGE"))
+		require.Equal(t, []any{head}, s.said("NUDGE"))
+		time.Sleep(10 * time.Second)
+		require.InDelta(t, 6, count(s.Fake, "NUDGE"), 1, "one in two seconds")
+	})
+}
+
+func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		time.Sleep(period + time.Second)
+		require.Equal(t, 1, count(s.Fake, "HEARTBEAT"))
+		for range 100 {
+			s.place.Gap() // of many waiters
+		}
+		synctest.Wait()
+		require.Equal(t, 2, count(s.Fake, "HEARTBEAT"), "at once, and once for all")
+		time.Sleep(time.Second)
+		before := count(s.Fake, "HEARTBEAT")
+		require.LessOrEqual(t, before, 3, "once more for those that came during the first")
+		s.reconnect()
+		synctest.Wait()
+		require.Equal(t, before+1, count(s.Fake, "HEARTBEAT"))
+	})
+}
+
+// A connection may break again and again.
+func TestHurriedHeartbeatsHaveAPauseBetweenThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		time.Sleep(period + time.Second)
+		before := count(s.Fake, "HEARTBEAT")
+		for range 500 {
+			s.place.Gap()
+			time.Sleep(10 * time.Millisecond)
+		}
+		sent := count(s.Fake, "HEARTBEAT") - before
+		require.InDelta(t, 5*time.Second/hurried, sent, 1)
+	})
+}
+
+func TestGapsPutEvictionsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		for range 20 {
+			time.Sleep(period - time.Millisecond) // before, and not as, the next one is due
+			s.place.Gap()
+		}
+		require.Zero(t, count(s.Fake, "EVICT"))
+	})
+}
+
+func TestNewConnectionsPutEvictionsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		for range 20 {
+			time.Sleep(period - time.Millisecond) // before, and not as, the next one is due
+			s.reconnect()
+		}
+		require.Zero(t, count(s.Fake, "EVICT"))
+	})
+}
+
+func TestNoWaiterIsEvictedWithoutCountsAndOneLineSaysSo(t *testing.T) {
+	for name, refuse := range map[string]func(s *fakeServer){
+		"no right": func(s *fakeServer) { s.refusal = errRefused },
+		"a proxy":  func(s *fakeServer) { s.listeners["mine"] = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := beating(t, 10*time.Second)
+				defer s.place.Leave()
+				s.set(func() { refuse(s) })
+				time.Sleep(5 * time.Minute)
+				require.Zero(t, count(s.Fake, "EVICT"))
+				require.GreaterOrEqual(t, count(s.Fake, "HEARTBEAT"), 59, "places are kept all the same")
+				require.Equal(t, 1, s.log.Count("cannot be told from live ones"))
+				s.set(func() { s.refusal, s.listeners["mine"] = nil, 1 })
+				time.Sleep(time.Minute)
+				require.Equal(t, 1, count(s.Fake, "EVICT"))
+				require.Equal(t, 1, s.log.Count("told from live ones again"))
+			})
+		})
+	}
+}
+
+func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		s.set(func() { s.outage = &transport.ServerError{Text: "WRONGTYPE that is no list"} })
+		time.Sleep(period + 10*time.Second)
+		require.InDelta(t, 10, count(s.Fake, "HEARTBEAT"), 2, "once a second")
+		require.Equal(t, 1, s.log.Count("queue heartbeat failed"))
+		s.set(func() { s.outage = nil })
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, count(s.Fake, "EVICT"))
+	})
+}
+
+func TestHeartbeatsEndWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		time.Sleep(period + time.Second)
+		requireNothingOpen(t, s.queues)
+		before := len(names(s.Fake))
+		require.Positive(t, before)
+		time.Sleep(time.Hour)
+		require.Len(t, names(s.Fake), before)
+	})
+}
+
+func TestHeartbeatsThatHaveEndedBeginAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		group := s.queues.groups.Join(theLock, nil) // it is there all the while
+		require.Same(t, s.place.group, group)
+		time.Sleep(period + time.Second)
+		s.place.Leave()
+		synctest.Wait()
+		require.False(t, group.beating)
+		before := count(s.Fake, "HEARTBEAT")
+		s.place = join(s.queues, theLock, "mine")
+		require.Same(t, group, s.place.group)
+		time.Sleep(period + time.Second)
+		require.Equal(t, before+1, count(s.Fake, "HEARTBEAT"))
+		s.place.Leave()
+		s.queues.groups.Leave(theLock)
+		requireNoGroup(t, s.queues)
+	})
+}
+
+var errOther = errors.New("another reason")
+
+func TestCountsThatFailForWantOfAConnectionAreLoggedWhenItStaysAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 10*time.Second)
+		defer s.place.Leave()
+		s.set(func() { s.refusal = errBroken })
+		time.Sleep(2*period + time.Second)
+		require.Zero(t, s.log.Count("cannot be told from live ones"), "it may come back soon")
+		time.Sleep(period)
+		require.Equal(t, 1, s.log.Count("cannot be told from live ones"))
+		s.set(func() { s.refusal = errOther })
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, s.log.Count("cannot be told from live ones"))
+	})
+}

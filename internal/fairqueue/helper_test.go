@@ -1,0 +1,154 @@
+package fairqueue
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	testCommand = 3 * time.Second
+	testLease   = 30 * time.Second
+	testPollCap = 10 * time.Second
+
+	// The engine's pauses between two calls that fail.
+	askSoon  = 250 * time.Millisecond
+	askLater = time.Second
+)
+
+var (
+	errBroken  = fmt.Errorf("%w: connection reset", transport.ErrUncertain)
+	errNotSent = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
+	errRefused = &transport.ServerError{Text: "NOPERM this user has no permissions"}
+	errLoading = &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}
+)
+
+// theLock is what most tests are about.
+var theLock = lockID{"fair", "lock"}
+
+// queuesOver returns the queues of a client that is closed with the test, and its log.
+func queuesOver(t *testing.T, tr transport.Transport) (*Queues, *faketransport.Log) {
+	t.Helper()
+	log := &faketransport.Log{}
+	e := engine.New(engine.Config{
+		Transport: tr,
+		ClientID:  uuid.New(),
+		Lease:     testLease,
+		Command:   testCommand,
+		PollCap:   testPollCap,
+		Logger:    slog.New(slog.NewTextHandler(log, nil)),
+	})
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return Of(e), log
+}
+
+// newQueues returns queues whose server is not needed.
+func newQueues(t *testing.T) *Queues {
+	t.Helper()
+	qs, _ := queuesOver(t, &faketransport.Fake{})
+	return qs
+}
+
+// requireNothingOpen closes the client, which has nothing to wait for. Time must be that of
+// a bubble.
+func requireNothingOpen(t *testing.T, qs *Queues) {
+	t.Helper()
+	began := time.Now()
+	require.NoError(t, qs.engine.Close())
+	require.Zero(t, time.Since(began), "Close waits for something")
+}
+
+// answer is a rule by which a transport answers.
+type answer = func(*faketransport.SentCall) (any, error, bool)
+
+// answering ends every call with one outcome, at once.
+func answering(reply any, err error) answer {
+	return func(*faketransport.SentCall) (any, error, bool) { return reply, err, true }
+}
+
+// names returns what was sent, in order.
+func names(f *faketransport.Fake) []string {
+	var all []string
+	for _, c := range f.Sent() {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// count returns how many calls of a name were sent.
+func count(f *faketransport.Fake, name string) int {
+	n := 0
+	for _, c := range names(f) {
+		if c == name {
+			n++
+		}
+	}
+	return n
+}
+
+// fakeKind is a kind of lock with a queue on the server, whose calls are names.
+type fakeKind struct {
+	Kind
+	name, key string
+}
+
+func kindOf(id lockID) *fakeKind { return &fakeKind{name: id.kind, key: id.key} }
+
+func (k *fakeKind) Name() string { return k.name }
+func (k *fakeKind) Key() string  { return k.key }
+
+func (k *fakeKind) Channel(owner any) string { return fmt.Sprint(owner) }
+
+func (k *fakeKind) GiveUp(c *transport.Call, r *acquire.Request) {
+	c.Command = "GIVEUP"
+	c.Args = append(c.Args, r.Owner)
+}
+
+func (k *fakeKind) Heartbeat(c *transport.Call, window int, waiters []Waiter, others []reply.Other) {
+	c.Command = "HEARTBEAT"
+	c.Args = append(c.Args, window)
+	for _, w := range waiters {
+		c.Args = append(c.Args, w.Owner)
+	}
+	for _, o := range others {
+		if o.Living {
+			c.Args = append(c.Args, o.Owner+" lives")
+		}
+	}
+}
+
+func (k *fakeKind) Evict(c *transport.Call, dead []reply.Place) {
+	c.Command = "EVICT"
+	for _, p := range dead {
+		c.Args = append(c.Args, p.Owner)
+	}
+}
+
+func (k *fakeKind) Nudge(c *transport.Call, owner string) {
+	c.Command = "NUDGE"
+	c.Args = append(c.Args, owner)
+}
+
+// join puts an owner in the group of a lock.
+func join(qs *Queues, id lockID, owner string) *Place {
+	return qs.Join(kindOf(id), id.key, Waiter{Owner: owner, Wait: int64(300_000)})
+}
+
+// joinAll puts owners in one group, in this order.
+func joinAll(qs *Queues, owners ...string) []*Place {
+	var all []*Place
+	for _, owner := range owners {
+		all = append(all, join(qs, theLock, owner))
+	}
+	return all
+}

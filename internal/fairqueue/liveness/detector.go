@@ -1,0 +1,283 @@
+package liveness
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/reply"
+)
+
+const (
+	// Front is how many members in front of a queue are looked at, besides those
+	// that are absent already.
+	Front = 64
+	// widest bounds what is looked at in all.
+	widest = 1024
+	// free is the time between two looks at a queue whose lock is free.
+	free = time.Second
+	// again is the least time between two nudges.
+	again = 2 * time.Second
+	// heardFactor and newFactor are by how much the grace of those that are not of
+	// this library is longer: once heard, they may take long to reconnect; when new,
+	// they are queued long before they listen.
+	heardFactor = 3
+	newFactor   = 6
+	// maxWait is the longest wait that a waiter can have, in milliseconds.
+	maxWait = float64(codec.MaxLease / time.Millisecond)
+)
+
+// Config is what a [Detector] goes by.
+type Config struct {
+	// Grace is how long a waiter of this library must have been absent before it
+	// counts as dead. 0: nobody ever does.
+	Grace time.Duration
+	// Period is the time between two heartbeats.
+	Period time.Duration
+}
+
+// Detector keeps the queue of one fair lock for one process. It is not safe for
+// concurrent use.
+type Detector struct {
+	cfg     Config
+	members map[string]*member
+	front   []reply.Place
+	ours    func(owner string) bool
+	proof   string
+	asked   []string
+	isFree  bool
+	looked  time.Time // the last look
+	counted time.Time // the look before the last count that proves something; zero: none
+	known   bool      // the last look was followed by such a count
+
+	head   string    // who was the first while the lock was free
+	since  time.Time // when that was seen first
+	nudged time.Time
+}
+
+// member is what is known of one that is queued.
+type member struct {
+	place     int
+	wait      int64     // see reply.Other
+	heard     bool      // somebody has listened to its channel once
+	listening bool      // at the last count that proves something
+	absent    time.Time // since when nobody has; zero: it is present, or not known
+}
+
+// Death is a waiter that is dead.
+type Death struct {
+	reply.Place
+	// Absent is for how long nobody has listened to its channel.
+	Absent time.Duration
+	// Native is true for a client of this library.
+	Native bool
+	// Heard is true when somebody had listened before.
+	Heard bool
+}
+
+// New returns a keeper that knows nothing yet.
+func New(cfg Config) *Detector {
+	// A grace that nobody sees the end of must not overflow into none at all.
+	cfg.Grace = min(cfg.Grace, math.MaxInt64/newFactor)
+	return &Detector{cfg: cfg, members: map[string]*member{}}
+}
+
+// Window returns how many members in front of the queue a look needs. It grows fast
+// where many are absent.
+func (d *Detector) Window() int {
+	n := Front
+	for _, m := range d.members {
+		if !m.absent.IsZero() {
+			n += 2
+		}
+	}
+	return min(n, widest)
+}
+
+// Others returns what the next heartbeat is to know of the waiters of others, in the
+// order of the queue.
+func (d *Detector) Others() []reply.Other {
+	var others []reply.Other
+	for _, p := range d.front {
+		if m := d.members[p.Owner]; !d.ours(p.Owner) {
+			others = append(others, reply.Other{Owner: p.Owner, Wait: m.wait, Living: d.known && m.listening})
+		}
+	}
+	return others
+}
+
+// headListens reports whether somebody listens for the first in the queue, as far as
+// that is known.
+func (d *Detector) headListens() bool {
+	return d.known && len(d.front) > 0 && d.members[d.front[0].Owner].listening
+}
+
+// Look takes a heartbeat's answer in. Ours tells the process's own waiters, which
+// are never called dead, and proof is one of them that is listening for certain, or
+// "" when there is none.
+func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
+	d.looked, d.known = now, false
+	d.front, d.ours, d.proof = beat.Front, ours, proof
+	d.isFree = beat.Free()
+	d.meet(beat.Front)
+	d.watchHead(now)
+}
+
+// meet matches what is known with who is there.
+func (d *Detector) meet(front []reply.Place) {
+	there := make(map[string]*member, len(front))
+	before := math.NaN()
+	for i, p := range front {
+		deadline, err := strconv.ParseFloat(p.Deadline, 64)
+		wait := deadline - before
+		if err == nil {
+			before = deadline
+		}
+		if there[p.Owner] != nil {
+			continue // twice in the queue: the first place counts
+		}
+		m := d.members[p.Owner]
+		switch {
+		case m == nil:
+			m = &member{}
+			if wait > 0 && err == nil {
+				m.wait = int64(min(wait, maxWait)) // a deadline may be infinite
+			}
+		case i > m.place:
+			m.absent = time.Time{} // further back than before: it was queued anew
+		}
+		m.place = i
+		there[p.Owner] = m
+	}
+	d.members = there
+}
+
+// watchHead takes the time for which one and the same has been the first while the
+// lock was free.
+func (d *Detector) watchHead(now time.Time) {
+	head := ""
+	if d.isFree && len(d.front) > 0 {
+		head = d.front[0].Owner
+	}
+	if head != d.head {
+		d.head, d.since = head, now
+	}
+}
+
+// Ask returns whose channels to count the listeners of, nobody when that would
+// prove nothing.
+func (d *Detector) Ask() []string {
+	d.asked = d.asked[:0]
+	if d.proof == "" {
+		return nil
+	}
+	d.asked = append(d.asked, d.proof)
+	for owner := range d.members {
+		if !d.ours(owner) {
+			d.asked = append(d.asked, owner)
+		}
+	}
+	if len(d.asked) == 1 {
+		return nil // all that are there are ours
+	}
+	return d.asked
+}
+
+// Counted takes in how many listen to the channels of those that [Detector.Ask]
+// returned last, in that order; nil when it could not be found out. It reports
+// whether the counts prove anything.
+func (d *Detector) Counted(now time.Time, counts []int64) bool {
+	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
+		return false
+	}
+	if d.looked.Sub(d.counted) > 2*d.cfg.Period {
+		d.Gap()
+	}
+	d.counted, d.known = d.looked, true
+	for i, owner := range d.asked[1:] {
+		m := d.members[owner]
+		m.listening = counts[i+1] > 0
+		switch {
+		case m.listening:
+			m.heard, m.absent = true, time.Time{}
+		case m.absent.IsZero():
+			m.absent = now
+		}
+	}
+	return true
+}
+
+// Gap forgets who is absent: connections were lost, so that the silence of others
+// may have the same cause.
+func (d *Detector) Gap() {
+	for _, m := range d.members {
+		m.absent, m.listening = time.Time{}, false
+	}
+}
+
+// Evict returns those that are dead, from the first in the queue to the last that
+// has nobody alive before it.
+func (d *Detector) Evict() []Death {
+	var dead []Death
+	for _, p := range d.front {
+		m := d.members[p.Owner]
+		native := Native(p.Owner)
+		if !d.known || d.cfg.Grace <= 0 || d.ours(p.Owner) || m.absent.IsZero() {
+			break
+		}
+		absent := d.looked.Sub(m.absent)
+		if absent < d.grace(native, m.heard) {
+			break
+		}
+		dead = append(dead, Death{Place: p, Absent: absent, Native: native, Heard: m.heard})
+	}
+	return dead
+}
+
+func (d *Detector) grace(native, heard bool) time.Duration {
+	switch {
+	case native:
+		return d.cfg.Grace
+	case heard:
+		return heardFactor * d.cfg.Grace
+	}
+	return newFactor * d.cfg.Grace
+}
+
+// Nudge returns the first in the queue when it is there, and has let a free lock
+// lie for so long that it cannot know; else "". It is one of another process: those
+// of this one are told directly.
+func (d *Detector) Nudge(now time.Time) string {
+	if d.head == "" || !d.headListens() || now.Sub(d.since) < free*9/10 || now.Sub(d.nudged) < again {
+		return ""
+	}
+	d.nudged = now
+	return d.head
+}
+
+// Next returns how long to wait before the next heartbeat: one period, less while
+// the lock is free, or when somebody in the way will then have been absent for long
+// enough.
+func (d *Detector) Next(now time.Time) time.Duration {
+	next := d.cfg.Period
+	if d.isFree && len(d.front) > 0 {
+		next = free
+	}
+	for _, p := range d.front {
+		m := d.members[p.Owner]
+		if m.absent.IsZero() || d.cfg.Grace <= 0 {
+			break
+		}
+		if due := m.absent.Add(d.grace(Native(p.Owner), m.heard)).Sub(now); due > 0 {
+			next = min(next, due)
+		}
+	}
+	return max(next, free/10)
+}
+
+// Native reports whether an owner is one of a client of this library.
+func Native(owner string) bool {
+	o, err := codec.ParseOwner(owner)
+	return err == nil && o.Native()
+}

@@ -1,0 +1,311 @@
+package liveness_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
+	"github.com/redlatch/redlatch/internal/reply"
+)
+
+const (
+	period = 5 * time.Second
+	grace  = 10 * time.Second
+)
+
+// scene is a keeper and the queue that it is shown.
+type scene struct {
+	*liveness.Detector
+	t         *testing.T
+	now       time.Time
+	left      int64
+	queue     []string
+	listeners map[string]int64
+	ours      string
+	other     string // another one of this process
+}
+
+func newScene(t *testing.T, queue ...string) *scene {
+	t.Helper()
+	s := &scene{
+		Detector: liveness.New(liveness.Config{Grace: grace, Period: period}),
+		t:        t, now: time.Unix(1_000_000, 0), left: 3_600_000, queue: queue,
+		listeners: map[string]int64{}, ours: native(t),
+	}
+	for _, owner := range queue {
+		s.listeners[owner] = 1
+	}
+	s.listeners[s.ours] = 1
+	return s
+}
+
+func native(t *testing.T) string {
+	t.Helper()
+	id, err := uuid.NewV7()
+	require.NoError(t, err)
+	return codec.NewOwner(id, 1).String()
+}
+
+func foreign() string { return codec.NewOwner(uuid.New(), 42).String() }
+
+// look is one heartbeat, and returns who is dead.
+func (s *scene) look() []string {
+	beat := reply.Beat{Left: s.left, Length: int64(len(s.queue))}
+	for _, owner := range s.queue {
+		beat.Front = append(beat.Front, reply.Place{Owner: owner, Deadline: "1"})
+	}
+	s.Look(s.now, beat, func(owner string) bool { return owner == s.ours || owner == s.other }, s.ours)
+	var counts []int64
+	for _, owner := range s.Ask() {
+		counts = append(counts, s.listeners[owner])
+	}
+	s.Counted(s.now, counts)
+	var dead []string
+	for _, d := range s.Evict() {
+		dead = append(dead, d.Owner)
+	}
+	return dead
+}
+
+// deadAfter looks once a second, and returns when somebody is dead, at most after a
+// few minutes.
+func (s *scene) deadAfter() time.Duration {
+	for began := s.now; s.now.Sub(began) < 4*time.Minute; s.now = s.now.Add(time.Second) {
+		if s.look() != nil {
+			return s.now.Sub(began)
+		}
+	}
+	return 0
+}
+
+func TestEachKindHasAGraceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.look()
+	s.listeners[s.queue[0]] = 0
+	require.Equal(t, grace, s.deadAfter())
+
+	s = newScene(t, foreign())
+	s.look()
+	s.listeners[s.queue[0]] = 0
+	require.Equal(t, 3*grace, s.deadAfter(), "one that was heard may take long to reconnect")
+
+	s = newScene(t, foreign())
+	s.listeners[s.queue[0]] = 0
+	require.Equal(t, 6*grace, s.deadAfter(), "one that was never heard may not have begun to listen")
+}
+
+func TestWhoIsHeardAgainIsAlive(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.listeners[s.queue[0]] = 0
+	for range 60 {
+		require.Empty(t, s.look())
+		s.now = s.now.Add(period)
+		s.listeners[s.queue[0]] = 1 - s.listeners[s.queue[0]]
+	}
+}
+
+func TestOnlyTheDeadBeforeTheFirstLivingAreEvicted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t), native(t), native(t), native(t))
+	for _, i := range []int{0, 1, 3} {
+		s.listeners[s.queue[i]] = 0
+	}
+	for range 3 {
+		s.look()
+		s.now = s.now.Add(period)
+	}
+	require.Equal(t, s.queue[:2], s.look())
+}
+
+func TestOnesOwnAreNeverDead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.other = native(t) // it does not listen yet
+	s.queue = []string{s.other, native(t)}
+	require.Zero(t, s.deadAfter(), "one of this process is in front")
+}
+
+func TestCountWithoutProofSaysNothing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.look()
+	require.True(t, s.Others()[0].Living)
+	s.listeners[s.queue[0]], s.listeners[s.ours] = 0, 0 // nobody is heard, not even we are
+	require.Zero(t, s.deadAfter())
+	require.False(t, s.Others()[0].Living)
+	s.listeners[s.ours] = 1
+	require.Equal(t, grace, s.deadAfter(), "the clock began to run without a proof")
+}
+
+func TestAskWithoutAProofIsEmpty(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, foreign())
+	s.Look(s.now, reply.Beat{Left: -2, Front: []reply.Place{{Owner: s.queue[0]}}}, func(string) bool { return false }, "")
+	require.Empty(t, s.Ask())
+	require.False(t, s.Counted(s.now, nil))
+	require.Empty(t, s.Evict())
+}
+
+func TestNobodyIsCountedWhereAllAreOurs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.queue = []string{s.ours}
+	s.look()
+	require.Empty(t, s.Ask())
+}
+
+func TestOnesOwnGapResetsTheClocks(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.listeners[s.queue[0]] = 0
+	s.look()
+	s.now = s.now.Add(9 * time.Second)
+	require.Empty(t, s.look())
+	s.Gap()
+	require.Equal(t, grace, s.deadAfter())
+}
+
+func TestLooksTooFarApartProveNothing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.listeners[s.queue[0]] = 0
+	for range 20 {
+		require.Empty(t, s.look())
+		s.now = s.now.Add(2*period + time.Second)
+	}
+}
+
+func TestCountsTooFarApartProveNothing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.listeners[s.queue[0]] = 0
+	s.look()
+	s.listeners[s.ours] = 0
+	for range 3 {
+		s.now = s.now.Add(period)
+		require.Empty(t, s.look())
+	}
+	s.listeners[s.ours] = 1
+	s.now = s.now.Add(time.Second)
+	require.Empty(t, s.look(), "it may have listened while nothing could be counted")
+	require.Equal(t, grace, s.deadAfter())
+}
+
+func TestQueuedAnewIsAbsentAnew(t *testing.T) {
+	t.Parallel()
+	a, b := native(t), native(t)
+	s := newScene(t, a, b)
+	s.listeners[a] = 0
+	s.look()
+	s.now = s.now.Add(9 * time.Second)
+	require.Empty(t, s.look())
+	s.queue = []string{b, a}
+	require.Empty(t, s.look())
+	s.now = s.now.Add(2 * time.Second)
+	s.queue = []string{a}
+	require.Empty(t, s.look())
+}
+
+func TestWithoutAGraceNobodyIsDead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.Detector = liveness.New(liveness.Config{Period: period})
+	s.listeners[s.queue[0]] = 0
+	for range 60 {
+		require.Empty(t, s.look())
+		s.now = s.now.Add(period)
+	}
+}
+
+func TestTheAbsentDoNotHideThoseBehind(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	require.Equal(t, liveness.Front, s.Window())
+	for range liveness.Front {
+		s.queue = append(s.queue, native(t))
+	}
+	s.look()
+	require.Equal(t, 3*liveness.Front, s.Window())
+}
+
+func TestAHeadThatSleepsOnAFreeLockIsNudged(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, foreign())
+	s.look()
+	require.Empty(t, s.Nudge(s.now), "the lock is held")
+	s.left = -2
+	s.look()
+	require.Empty(t, s.Nudge(s.now), "it has just become free")
+	var nudges []string
+	for range 5 {
+		s.now = s.now.Add(time.Second)
+		s.look()
+		nudges = append(nudges, s.Nudge(s.now))
+	}
+	head := s.queue[0]
+	require.Equal(t, []string{head, "", head, "", head}, nudges, "one in two seconds")
+	s.listeners[head] = 0
+	s.now = s.now.Add(2 * time.Second)
+	s.look()
+	require.Empty(t, s.Nudge(s.now), "nobody listens")
+}
+
+func TestLooksAreMoreFrequentWhileTheLockIsFree(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.look()
+	require.Equal(t, period, s.Next(s.now))
+	s.left = -2
+	s.look()
+	require.Equal(t, time.Second, s.Next(s.now))
+	s.queue = nil
+	s.look()
+	require.Equal(t, period, s.Next(s.now), "nobody waits")
+}
+
+func TestTheNextLookComesWhenSomebodyIsDead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, native(t))
+	s.listeners[s.queue[0]] = 0
+	s.look()
+	s.now = s.now.Add(7 * time.Second)
+	s.look()
+	require.Equal(t, 3*time.Second, s.Next(s.now))
+	s.now = s.now.Add(3 * time.Second)
+	require.Len(t, s.look(), 1)
+}
+
+func TestNativeOwnersAreToldByTheirUUID(t *testing.T) {
+	t.Parallel()
+	require.True(t, liveness.Native(native(t)))
+	for _, owner := range []string{foreign(), "", "x", fmt.Sprint(uuid.Nil, ":1")} {
+		require.False(t, liveness.Native(owner), owner)
+	}
+}
+
+// What a waiter will take off shows in its deadline when it is queued. Heartbeats
+// move that later.
+func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	ours := func(owner string) bool { return owner == "ours" }
+	look := func(front ...reply.Place) []reply.Other {
+		s.Look(s.now, reply.Beat{Left: -1, Front: front}, ours, "ours")
+		s.Ask()
+		s.Counted(s.now, []int64{1, 0, 0, 0, 0, 0}[:len(s.Ask())])
+		return s.Others()
+	}
+	require.Equal(t, []reply.Other{{Owner: "a"}, {Owner: "b", Wait: 400}, {Owner: "c"}, {Owner: "e"}},
+		look(reply.Place{Owner: "a", Deadline: "1000"}, reply.Place{Owner: "b", Deadline: "1400"},
+			reply.Place{Owner: "ours", Deadline: "1500"}, reply.Place{Owner: "c", Deadline: ""}, reply.Place{Owner: "e", Deadline: "1300"}))
+	require.Equal(t, []reply.Other{{Owner: "b", Wait: 400}, {Owner: "f", Wait: 77}},
+		look(reply.Place{Owner: "b", Deadline: "9000"}, reply.Place{Owner: "f", Deadline: "9077"}))
+	require.Equal(t, []reply.Other{{Owner: "f", Wait: 77}}, look(reply.Place{Owner: "f", Deadline: "9500"}))
+}

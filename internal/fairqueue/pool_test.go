@@ -1,0 +1,229 @@
+package fairqueue
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// fakeSub is a subscription to nothing.
+type fakeSub struct {
+	events chan transport.Event
+	closed atomic.Int64
+}
+
+func newFakeSub() *fakeSub { return &fakeSub{events: make(chan transport.Event, 1)} }
+
+func (s *fakeSub) Events() <-chan transport.Event { return s.events }
+func (s *fakeSub) Err() error                     { return nil }
+func (s *fakeSub) Close()                         { s.closed.Add(1) }
+
+func newSubscription(qs *Queues, n int64) (*Subscription, *fakeSub) {
+	sub := newFakeSub()
+	owner := codec.NewOwner(uuid.UUID{}, n)
+	return &Subscription{owner: owner, text: owner.String(), sub: sub, pool: &qs.pool}, sub
+}
+
+// keptSubscriptions makes a pool keep n subscriptions of one lock, which have all waited.
+func keptSubscriptions(qs *Queues, n int) (all []*Subscription, subs []*fakeSub) {
+	for i := range n {
+		s, sub := newSubscription(qs, int64(i))
+		qs.pool.keep(theLock, s, true)
+		all, subs = append(all, s), append(subs, sub)
+	}
+	return all, subs
+}
+
+// got returns the subscription that the next acquisition gets.
+func got(qs *Queues) *Subscription {
+	s, _ := qs.pool.get(theLock)
+	return s
+}
+
+func isContended(qs *Queues) bool {
+	_, yes := qs.pool.get(theLock)
+	return yes
+}
+
+// closes returns how often each subscription was closed, a digit each.
+func closes(subs []*fakeSub) string {
+	text := ""
+	for _, s := range subs {
+		text += fmt.Sprint(s.closed.Load())
+	}
+	return text
+}
+
+func TestSubscriptionIsGivenOnceItWasPutAndOnlyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs := newQueues(t)
+		all, subs := keptSubscriptions(qs, 3)
+		require.Nil(t, got(qs), "their holds last")
+		all[0].Put()
+		all[2].Put()
+		all[2].Put()
+		other, _ := qs.pool.get(lockID{"fair", "other"})
+		require.Nil(t, other)
+		other, _ = qs.pool.get(lockID{"plain", "lock"})
+		require.Nil(t, other)
+		require.Same(t, all[2], got(qs), "the latest first")
+		require.Same(t, all[0], got(qs))
+		require.Nil(t, got(qs))
+		all[1].Close()
+		all[1].Close()
+		all[1].Put()
+		require.Nil(t, got(qs))
+		require.Equal(t, "010", closes(subs), "the caller that gets one closes it")
+	})
+}
+
+func TestSubscriptionEndsWhenItsSecondIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs := newQueues(t)
+		all, subs := keptSubscriptions(qs, 3)
+		all[0].Put()
+		time.Sleep(900 * time.Millisecond)
+		require.Equal(t, "000", closes(subs))
+		require.Same(t, all[0], got(qs))
+		qs.pool.keep(theLock, all[0], false)
+		all[2].Close()
+		require.Equal(t, "001", closes(subs))
+		time.Sleep(700 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, "111", closes(subs), "one that did not have to wait gets no further second")
+		all[1].Put()
+		require.Nil(t, got(qs))
+		qs.pool.keep(theLock, all[0], false)
+		require.Equal(t, int64(2), subs[0].closed.Load(), "it comes too late")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Empty(t, qs.pool.locks)
+		require.Nil(t, qs.pool.timer)
+	})
+}
+
+func TestSubscriptionThatWaitsAgainHasAnotherSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs := newQueues(t)
+		all, subs := keptSubscriptions(qs, 1)
+		for range 10 {
+			all[0].Put()
+			time.Sleep(900 * time.Millisecond)
+			require.Same(t, all[0], got(qs))
+			qs.pool.keep(theLock, all[0], true)
+		}
+		require.Equal(t, "0", closes(subs))
+	})
+}
+
+func TestSubscriptionThatFailedIsNotGivenAndAnOldMessageIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs := newQueues(t)
+		all, subs := keptSubscriptions(qs, 2)
+		subs[0].events <- transport.Event{Payload: "0"}
+		close(subs[1].events)
+		all[0].Put()
+		all[1].Put()
+		require.Same(t, all[0], got(qs))
+		require.Empty(t, subs[0].events)
+	})
+}
+
+func TestLockIsContendedWhileACallerWaitsAndForASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs := newQueues(t)
+		require.False(t, isContended(qs))
+		all := joinAll(qs, "a", "b")
+		time.Sleep(2 * time.Second)
+		require.True(t, isContended(qs))
+		require.Nil(t, qs.pool.timer, "there is nothing to do meanwhile")
+		all[0].Leave()
+		time.Sleep(2 * time.Second)
+		require.True(t, isContended(qs))
+		all[1].Leave()
+		time.Sleep(900 * time.Millisecond)
+		require.True(t, isContended(qs))
+		time.Sleep(200 * time.Millisecond)
+		require.False(t, isContended(qs))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Empty(t, qs.pool.locks)
+		require.Nil(t, qs.pool.timer)
+	})
+}
+
+func TestClosedClientKeepsNoSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs := newQueues(t)
+		all, subs := keptSubscriptions(qs, 3)
+		all[0].Put()
+		require.Same(t, all[0], got(qs))
+		all[1].Put()
+		require.NoError(t, qs.engine.Close())
+		require.Equal(t, "011", closes(subs))
+		qs.pool.keep(theLock, all[0], true)
+		all[2].Put()
+		require.Equal(t, "111", closes(subs))
+		require.Nil(t, got(qs))
+	})
+}
+
+// Whatever the order of events, each subscription has one user at a time, and is closed once
+// in the end.
+func TestSubscriptionsHaveOneUserAtATime(t *testing.T) {
+	qs := newQueues(t)
+	const workers, rounds = 8, 2000
+	var made atomic.Int64
+	var mu sync.Mutex
+	var subs []*fakeSub
+	users := map[*Subscription]int{}
+	use := func(s *Subscription, n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if users[s] += n; users[s] > 1 {
+			t.Error("a subscription has two users")
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range rounds {
+				s := got(qs)
+				if s == nil {
+					var sub *fakeSub
+					s, sub = newSubscription(qs, made.Add(1))
+					mu.Lock()
+					subs = append(subs, sub)
+					mu.Unlock()
+				}
+				use(s, 1)
+				if i%7 == 0 {
+					use(s, -1)
+					s.sub.Close() // it gave up
+					continue
+				}
+				qs.pool.keep(theLock, s, true)
+				use(s, -1)
+				if i%5 == 0 {
+					s.Close()
+				} else {
+					s.Put()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, qs.engine.Close())
+	for _, sub := range subs {
+		require.Equal(t, int64(1), sub.closed.Load())
+	}
+}

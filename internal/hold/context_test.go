@@ -1,0 +1,73 @@
+package hold_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// unwatched is a hold as it stands when a machine wakes from a sleep that began
+// after sent: its lease is over by the clock, and no timer has fired yet.
+func unwatched(t *testing.T, sent time.Time) *rlock.Hold {
+	t.Helper()
+	srv, err := embedded.Start(embedded.WithInProcess())
+	require.NoError(t, err)
+	t.Cleanup(srv.Close)
+	client, err := redlatch.New(srv.Dial)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	h := &rlock.Hold{}
+	h.Internal().Init(rlock.New(client, "job").Internal(), &hold.Terms{TTL: 30 * time.Second, TTLArg: int64(30_000)}, nil)
+	hold.SetLease(h.Internal(), sent, time.Second)
+	return h
+}
+
+func TestU3ErrAsksTheClocksAndNotATimer(t *testing.T) {
+	t.Parallel()
+	h := unwatched(t, time.Now().Add(-29*time.Second))
+	require.ErrorIs(t, h.Err(), redlatch.ErrLost)
+	require.Zero(t, h.Remaining())
+}
+
+func TestU3ErrOfTheContextAsksTheClocksAndNotATimer(t *testing.T) {
+	t.Parallel()
+	h := unwatched(t, time.Now())
+	ctx := h.Context(t.Context())
+	require.NoError(t, ctx.Err())
+	hold.SetLease(h.Internal(), time.Now().Add(-29*time.Second), time.Second)
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+	require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
+}
+
+func TestContextsThatEndByThemselvesAreForgotten(t *testing.T) {
+	t.Parallel()
+	h := unwatched(t, time.Now())
+	kept := h.Context(t.Context())
+	freed := make(chan struct{}, 1)
+	for range 10_000 {
+		parent, cancel := context.WithCancel(t.Context())
+		ctx, _ := h.Context(parent).(*hold.HoldContext)
+		runtime.AddCleanup(ctx, func(c chan struct{}) {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+		}, freed)
+		cancel()
+	}
+	require.LessOrEqual(t, hold.Contexts(h.Internal()), 32)
+	runtime.GC()
+	<-freed
+	require.NoError(t, kept.Err())
+	require.NoError(t, h.LetExpire())
+	require.Error(t, kept.Err())
+}

@@ -1,0 +1,137 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+)
+
+// HandOver renews the lease once, ends the hold without freeing the lock, and returns the
+// owner, for another process that resumes it. On an error the hold goes on.
+func (h *Hold) HandOver() (codec.Owner, error) {
+	o := h.ownership
+	if _, can := o.lock.Kind.(Shareable); !can {
+		return codec.Owner{}, fmt.Errorf("%w: owners of a %s lock cannot be given to others", codec.ErrBadOwner, o.lock.Kind.Name())
+	}
+	err := h.leaveIt(endHandedOver, func() error {
+		if o.pendingReleases.Load() > 0 {
+			return errUnresolved
+		}
+		e := o.lock.Engine
+		e.Join() // a client that shuts down without losses lets its holds be handed over
+		defer e.Leave()
+		err := o.alone(h.lease.TTLArg)
+		if err != nil {
+			if errors.Is(err, engine.ErrLost) {
+				o.lose()
+			}
+			return err
+		}
+		held, err := o.renewed(o.fillRenewal(h.lease.TTLArg).RunFor(e.Command, nil))
+		if err == nil && !held {
+			o.lose()
+			err = engine.ErrLost
+		}
+		return err
+	})
+	if err != nil {
+		return codec.Owner{}, err
+	}
+	return o.owner, nil
+}
+
+// alone brings the count to one for a hold that is the only one left: inner holds that were
+// lost may still be counted. No other change of the count is under way.
+func (o *ownership) alone(lease any) error {
+	o.mu.Lock()
+	counted := o.reentered && !o.shared
+	o.mu.Unlock()
+	if !counted {
+		return nil
+	}
+	return o.releaseTo(1, lease, o.lock.Engine.Command)
+}
+
+// Resume makes h, which is zero, a hold of the lock that the owner of the terms holds: it sets
+// the lease anew, and renews it from now on.
+func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
+	if err := l.Engine.Enter(); err != nil {
+		return err
+	}
+	defer l.Engine.Leave()
+	l.Engine.Announce()
+	l.Prepare(ctx)
+	h.Init(l, terms, nil)
+	sent := time.Now()
+	held, err := h.ownership.renewOnce(ctx, h.Request().Lease)
+	switch {
+	case err != nil:
+		h.Drop()
+		return engine.WithEnd(ctx, err)
+	case !held:
+		h.Drop()
+		return engine.ErrNotHeld
+	}
+	h.ownership.add(h)
+	if err := h.live(sent); err != nil {
+		h.ownership.remove(h) // the lock is left as it was, to its owner
+		return err
+	}
+	return nil
+}
+
+// renewOnce sets the lease of a lock that the owner holds, and reports whether it does.
+func (o *ownership) renewOnce(ctx context.Context, lease any) (bool, error) {
+	var answer any
+	err := o.lock.Engine.Retry(ctx, func() (err error) {
+		answer, err = o.fillRenewal(lease).Run(ctx, nil)
+		return err
+	})
+	return o.renewed(answer, err)
+}
+
+func (o *ownership) fillRenewal(lease any) *engine.Attempt {
+	at := o.lock.Engine.Attempt()
+	o.lock.Kind.Renewal().Fill(&at.Call, 1, func(int) (key, owner, ttl any) {
+		return o.lock.key, o.final.Owner, lease
+	})
+	at.Call.Urgent = true
+	return at
+}
+
+func (o *ownership) renewed(answer any, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	return o.lock.Kind.Renewal().Renewed(answer, 0, 1)
+}
+
+// UnlockAs lowers the count of the owner of the terms by one, and frees the lock with the
+// last.
+func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
+	if err := l.Engine.Enter(); err != nil {
+		return err
+	}
+	defer l.Engine.Leave()
+	l.Prepare(ctx)
+	o := l.joinShared(owner)
+	result := make(chan error, 1)
+	if !l.Engine.Go(func() { defer o.quitShared(); result <- o.releaseShared(l.Engine.Command) }) {
+		o.quitShared()
+		return engine.ErrClosed
+	}
+	var err error
+	select {
+	case err = <-result:
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: %w", engine.ErrUncertain, engine.EndOf(ctx))
+	}
+	if errors.Is(err, engine.ErrLost) {
+		return engine.ErrNotHeld
+	}
+	return err
+}

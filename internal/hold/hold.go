@@ -1,0 +1,263 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/clock"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/watchdog"
+)
+
+// Hold is a lock that was acquired, until it is given up or lost. All methods are safe for
+// concurrent use, by any goroutine, once it was granted.
+type Hold struct {
+	ownership *ownership
+	lease     watchdog.Lease
+	expiry    clock.Deadline         // when the lease ends on the server if it is not renewed; guarded by ownership.mu
+	ended     atomic.Pointer[ending] // nil while live
+	since     time.Time              // when it became live, by the clock of the attempt
+	request   acquire.Request        // of its attempts
+	queued    bool                   // it has stood in a queue on the server
+	token     int64                  // of the grant, 0 for kinds without
+
+	counted bool          // it was added to the ownership; guarded by ownership.mu
+	known   atomic.Uint32 // whether its caller knows of it
+
+	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
+	result error     // of giveUp
+
+	// mu guards contexts and pruned. It is not held while contexts are ended.
+	mu       sync.Mutex
+	contexts []*holdContext
+	pruned   int
+
+	own ownership // of a hold that is the first of its owner
+}
+
+// Terms are how a hold is acquired, and for how long.
+type Terms struct {
+	// Owner is the owner that was given, the zero Owner for one of its own.
+	Owner codec.Owner
+	// TTL is the lease; TTLArg the same in milliseconds, an int64 boxed once.
+	TTL    time.Duration
+	TTLArg any
+	// Fixed is true for a lease that is not renewed, Max the time after which a renewed one
+	// ends, 0 for never.
+	Fixed bool
+	Max   time.Duration
+	// Wait is for how long a queue on the server keeps the owner's place, in milliseconds, an
+	// int64 boxed once.
+	Wait any
+	// Try is true for a caller that does not wait.
+	Try bool
+}
+
+// ending is why a hold is over.
+type ending struct{ cause error }
+
+var (
+	endLost       = &ending{engine.ErrLost}
+	endMaxHold    = &ending{engine.ErrMaxHold}
+	endClosed     = &ending{engine.ErrClosed}
+	endGiven      = &ending{engine.ErrNotHeld}
+	endHandedOver = &ending{engine.ErrHandedOver}
+)
+
+// Init makes h, which is zero, a claim for an owner of its own, for the one that the terms
+// give, or for that of a subscription that is used again. A claim that is not granted must be
+// dropped.
+func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
+	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
+	if !terms.Owner.IsZero() {
+		h.ownership = l.joinShared(terms.Owner)
+		h.request.Owner = h.ownership.final.Owner
+	} else {
+		o := &h.own
+		h.ownership = o
+		o.lock, o.lease, o.final = l, terms.TTL, &h.request
+		if s != nil {
+			o.owner, h.request.Owner = s.Owner()
+		} else {
+			o.owner, h.request.Owner = l.newOwner()
+		}
+	}
+	h.prepare(terms)
+}
+
+// prepare fills in the lease.
+func (h *Hold) prepare(terms *Terms) {
+	o := h.ownership
+	h.lease = watchdog.Lease{
+		Key:     o.lock.key,
+		Owner:   o.final.Owner,
+		TTL:     terms.TTL,
+		TTLArg:  terms.TTLArg,
+		Fixed:   terms.Fixed,
+		Max:     terms.Max,
+		Floor:   &o.floor,
+		Least:   &o.least,
+		Renewal: o.lock.Kind.Renewal(),
+		Holder:  (*watched)(h),
+	}
+}
+
+// live makes the hold live, for a grant whose call was sent at sent. When nothing is left of
+// its lease, the error says so, and what was acquired must be given back.
+func (h *Hold) live(sent time.Time) error {
+	e := h.ownership.lock.Engine
+	if !h.lease.Hold(sent, e.LossMargin(h.lease.TTL)) {
+		return fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
+			engine.ErrNotAcquired, h.lease.TTL)
+	}
+	h.since = sent
+	h.ownership.expires(h, clock.After(sent, h.lease.TTL))
+	if !e.Watchdog.Add(&h.lease) {
+		return engine.ErrClosed
+	}
+	return nil
+}
+
+// Lock returns the lock.
+func (h *Hold) Lock() *Lock { return h.ownership.lock }
+
+// ID returns the owner under which the lock is held. It is part of acquire.Claim.
+func (h *Hold) ID() codec.Owner { return h.ownership.owner }
+
+// Token returns the fencing token of the grant, 0 for kinds without. A re-entry has that of the
+// hold that it entered.
+func (h *Hold) Token() int64 { return h.token }
+
+// Owner is ID for callers that may go on to use the owner: it is not used again then.
+func (h *Hold) Owner() codec.Owner {
+	h.ownership.notReusable.Store(true)
+	return h.ownership.owner
+}
+
+// Err returns nil while the lock is held, and afterwards why not: ErrLost, ErrMaxHold,
+// ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It asks the clocks.
+func (h *Hold) Err() error { return h.errAt(time.Now()) }
+
+func (h *Hold) errAt(now time.Time) error {
+	if end := h.ended.Load(); end != nil {
+		return end.cause
+	}
+	switch h.lease.Over(now) {
+	case watchdog.EndLease:
+		h.lose()
+	case watchdog.EndMax:
+		h.expire()
+	default:
+		return nil
+	}
+	return h.ended.Load().cause
+}
+
+// Remaining returns how long the hold lasts if it is not renewed any more, less the loss
+// margin; 0 when it is over.
+func (h *Hold) Remaining() time.Duration {
+	if h.Err() != nil {
+		return 0
+	}
+	now := time.Now()
+	return max(0, min(h.lease.Deadline().Remaining(now), h.lease.Ends().Sub(now)))
+}
+
+// LetExpire ends the hold without freeing the lock. It sends nothing.
+func (h *Hold) LetExpire() error { return h.leaveIt(endGiven, nil) }
+
+// leaveIt ends the hold, because of end, and leaves the lock on the server. Then, if not nil,
+// is asked before: an error keeps the hold as it is. The count does not change meanwhile.
+func (h *Hold) leaveIt(end *ending, then func() error) error {
+	o := h.ownership
+	if err := h.Err(); err != nil {
+		return err
+	}
+	if !o.beginChangeFor(o.lock.Engine.Command) {
+		return errUnresolved
+	}
+	defer o.endChange()
+	if o.others(h) {
+		return engine.ErrEntered
+	}
+	if then != nil {
+		if err := then(); err != nil {
+			return err
+		}
+	}
+	err := engine.ErrNotHeld
+	h.giveUp.Do(func() {
+		o.lock.Engine.Watchdog.Remove(&h.lease)
+		err = h.finish(end, time.Now())
+		h.result = err
+		o.remove(h)
+		o.passTurn(false)
+		o.closeSubscription()
+	})
+	return err
+}
+
+var errUnresolved = fmt.Errorf("%w: an earlier re-entry or unlock is not resolved yet", engine.ErrUncertain)
+
+// finish ends a live hold because its holder gives it up. It returns why it had ended before,
+// if it had.
+func (h *Hold) finish(why *ending, now time.Time) error {
+	if err := h.errAt(now); err != nil {
+		return err
+	}
+	if !h.end(why) {
+		return h.ended.Load().cause
+	}
+	return nil
+}
+
+// lose ends a hold whose lease is over or that the server no longer has, and frees what may
+// be left on the server: a renewal whose reply was lost may have prolonged it.
+func (h *Hold) lose() {
+	o := h.ownership
+	o.lock.Engine.Watchdog.Remove(&h.lease)
+	if !h.end(endLost) {
+		return
+	}
+	switch left := o.remove(h); {
+	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
+		// The others keep the lock, and this one is still counted.
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command) }) // it is logged
+	case left == 0:
+		if !o.shared {
+			o.discard()
+		}
+		o.passTurn(false)
+	}
+}
+
+// expire ends a hold that has reached its maximum. The work may go on for a moment, so the
+// lock is left to its lease, or to Unlock.
+func (h *Hold) expire() {
+	h.ownership.lock.Engine.Watchdog.Remove(&h.lease)
+	if h.end(endMaxHold) {
+		h.ownership.outlive()
+		h.ownership.passTurn(false)
+	}
+}
+
+// watched is a hold as the watchdog sees it.
+type watched Hold
+
+// LeaseLost is part of watchdog.Holder.
+func (w *watched) LeaseLost(cause error) {
+	h := (*Hold)(w)
+	switch {
+	case errors.Is(cause, engine.ErrClosed):
+		h.end(endClosed)
+	case errors.Is(cause, engine.ErrMaxHold):
+		h.expire()
+	default:
+		h.lose()
+	}
+}

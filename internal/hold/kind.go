@@ -1,0 +1,102 @@
+package hold
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/watchdog"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Kind is a kind of lock that gives holds: what is asked of the server about one lock. All
+// methods are safe for concurrent use, and pure but for the time of day, which some kinds
+// send. Each fills a reset call.
+//
+// What only some kinds can do is an interface of its own below. A kind that has its methods
+// can do it.
+type Kind interface {
+	acquire.Waitable
+
+	// Family names the kinds whose proofs count for one another, such as those of two roles
+	// under one key. A proof is entered again as the kind that gave it.
+	Family() string
+
+	// Release fills c with the call that brings the count of r.Owner down to r.Target, 0 to
+	// free the lock. Only for owners that one process alone uses: it may run late or twice,
+	// and does nothing for an owner that does not hold the lock. It is sent before the attempts
+	// that wait to be sent.
+	Release(c *transport.Call, r *acquire.Request)
+	// Released reads its reply.
+	Released(reply any) (reply.ReleaseOutcome, error)
+
+	// Renewal returns the script that renews the lock's leases.
+	Renewal() *watchdog.Renewal
+}
+
+// Reentrant is a kind whose owners can hold a lock more than once.
+type Reentrant interface {
+	// Reenter fills c with the call that enters the lock again for an owner that holds it: up
+	// to count r.Target, for one that one process alone uses, which may run more than once;
+	// or, with target 0, by one.
+	Reenter(c *transport.Call, r *acquire.Request)
+	// Reentered reads its reply: false says that the owner does not hold the lock.
+	Reentered(reply any) (bool, error)
+}
+
+// Shareable is a kind whose owners can be used by several processes and languages.
+type Shareable interface {
+	// ReleaseShared fills c with the call that lowers the count of such an owner by one. The
+	// latch lets it be sent again. The reply is that of a release.
+	ReleaseShared(c *transport.Call, r *acquire.Request, latch string)
+}
+
+// Forcible is a kind whose locks can be taken from their holders.
+type Forcible interface {
+	// ForceRelease fills c with the call that frees the lock.
+	ForceRelease(c *transport.Call)
+	// Forced reads its reply: whether there was a holder.
+	Forced(reply any) (bool, error)
+}
+
+// Inspectable is a kind that can tell who holds a lock.
+type Inspectable interface {
+	// Inspect fills c with the call that reads the lock, and the places of a queue on the
+	// server from first to last, from 0, -1 for its end.
+	Inspect(c *transport.Call, first, last int64)
+	// Inspected reads its reply.
+	Inspected(reply any) (reply.Inspection, error)
+}
+
+// Replicable is a kind whose locks replicas can be waited for.
+type Replicable interface {
+	// Replicate fills c with the call that writes the lock of an owner once more, as it is.
+	Replicate(c *transport.Call, owner any)
+	// Replicated reads its reply: whether the owner holds the lock.
+	Replicated(reply any) (bool, error)
+}
+
+// Queueing is a kind whose refused attempts put owners in a queue on the server.
+type Queueing interface {
+	// GiveUp fills c with the call that takes the owner out of the queue. It may run more
+	// than once.
+	GiveUp(c *transport.Call, r *acquire.Request)
+	// Leave takes the owner of a lock of that name out of the queue, in the background.
+	Leave(lock string, r *acquire.Request)
+	// Lasts returns for how long at most a place can stand in the way of others.
+	Lasts() time.Duration
+}
+
+// Identifying is a kind whose holders have ids of another form than owners. Its holds have the
+// zero Owner.
+type Identifying interface {
+	// NewID returns an id that was never used.
+	NewID() string
+}
+
+// Preparing is a kind whose scripts are told something that must be known first.
+type Preparing interface {
+	// Prepare finds it out. It returns when it is known, or ctx ends, or it takes too long.
+	Prepare(ctx context.Context)
+}

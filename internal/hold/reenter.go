@@ -1,0 +1,198 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// ErrNotReentered says that the hold that a proof stands for was given up, or is of a kind
+// without re-entry: then the proof counts for nothing.
+var ErrNotReentered = errors.New("the proof counts for nothing")
+
+// Reenter makes h, which is zero, a hold of the owner of outer, by acquiring the lock again.
+// One change of the count at a time travels to the server, and each says where to arrive. A
+// caller that does not wait for the lock does not wait for another change either.
+func (h *Hold) Reenter(ctx context.Context, terms *Terms, outer *Hold) error {
+	o := outer.ownership
+	kind, can := o.lock.Kind.(Reentrant)
+	if !can {
+		return ErrNotReentered
+	}
+	h.ownership, h.token = o, outer.token
+	if err := o.beginReentry(ctx, outer, !terms.Try); err != nil {
+		return err
+	}
+	h.prepare(terms)
+	var sent time.Time
+	var answer any
+	e := o.lock.Engine
+	err := e.Retry(ctx, func() (err error) {
+		at := e.Attempt()
+		h.fillReenter(kind, &at.Call)
+		sent = time.Now()
+		answer, err = at.Run(ctx, (*lateReentry)(o))
+		return err
+	})
+	if err != nil {
+		h.Drop()
+		return o.notEntered(engine.WithEnd(ctx, err))
+	}
+	held, err := kind.Reentered(answer)
+	return h.entered(held, err, sent)
+}
+
+// beginReentry counts a re-entry in, which is the change of the count that is under way then.
+// It waits for others: for one command timeout, or, for a caller that waits for the lock, for
+// as long as there is something to enter.
+func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) error {
+	err := o.beginChange(ctx)
+	for errors.Is(err, errUnresolved) && waits && outer.Err() == nil {
+		err = o.beginChange(ctx)
+	}
+	if err != nil {
+		return refuse(ctx, outer, err)
+	}
+	if o.shared && o.lock.joinShared(o.owner) != o || !o.enter() {
+		if o.shared {
+			o.quitShared()
+		}
+		o.endChange()
+		return ErrNotReentered
+	}
+	return nil
+}
+
+// refuse returns why a re-entry could not begin.
+func refuse(ctx context.Context, outer *Hold, err error) error {
+	end := outer.Err()
+	switch {
+	case errors.Is(end, engine.ErrLost):
+		return end
+	case ctx.Err() != nil:
+		return engine.GaveUp(ctx)
+	}
+	return err
+}
+
+// enter counts a re-entry in. It returns false when there is nothing left to re-enter. Each
+// enter that returned true needs an over.
+func (o *ownership) enter() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.freed || len(o.holds) == 0 {
+		return false
+	}
+	o.entering++
+	o.reentered = true
+	o.notReusable.Store(true)
+	return true
+}
+
+// over counts a re-entry out, with its hold if it succeeded. It reports whether the lock must
+// be freed because every hold left in the meantime.
+func (o *ownership) over(h *Hold) (free bool) {
+	if h != nil {
+		o.add(h)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.entering--
+	free = len(o.holds)+o.entering == 0 && !o.freed
+	o.freed = o.freed || free
+	return free
+}
+
+// fillReenter fills the call that re-enters. For owners that others may use, too, the count is
+// not known here: it becomes one more.
+func (h *Hold) fillReenter(kind Reentrant, c *transport.Call) {
+	o := h.ownership
+	r := acquire.Request{Owner: o.final.Owner, Lease: h.lease.TTLArg}
+	if !o.shared {
+		r.Target = o.count() + 1
+	}
+	kind.Reenter(c, &r)
+}
+
+// notEntered ends a re-entry that failed.
+func (o *ownership) notEntered(err error) error {
+	if free := o.over(nil); free {
+		o.passTurn(false)
+		if !o.shared {
+			o.discard()
+		}
+	}
+	if !errors.Is(err, engine.ErrUncertain) || o.shared {
+		o.endChange() // else its resolver does
+	}
+	return err
+}
+
+// entered ends a re-entry that the server answered.
+func (h *Hold) entered(held bool, err error, sent time.Time) error {
+	o := h.ownership
+	switch {
+	case err != nil:
+		h.Drop()
+		o.miscounted()
+		return err
+	case !held:
+		if free := o.over(nil); free {
+			o.passTurn(false) // the outer holds were given up meanwhile
+		} else {
+			o.lose()
+		}
+		o.endChange()
+		h.Drop()
+		return engine.ErrLost
+	}
+	o.over(h)
+	if err := h.live(sent); err != nil {
+		o.undoReentry(h)
+		return fmt.Errorf("%w (re-entry)", err)
+	}
+	o.endChange()
+	return nil
+}
+
+// miscounted ends a re-entry of which it is not known whether it was counted, and sees to it
+// that the count is right. An owner that others may use has a count that is theirs.
+func (o *ownership) miscounted() {
+	free := o.over(nil)
+	if free {
+		o.passTurn(false)
+	}
+	switch {
+	case o.shared:
+		o.endChange()
+	case free:
+		o.discard()
+		o.endChange()
+	default:
+		o.correct()
+	}
+}
+
+// undoReentry takes back a re-entry that the server granted and that came to nothing, and ends the
+// change.
+func (o *ownership) undoReentry(h *Hold) {
+	left := o.remove(h)
+	if left == 0 {
+		o.passTurn(false)
+	}
+	switch {
+	case o.shared:
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command) }) // the lease ends it, too
+		o.endChange()
+	case left == 0:
+		o.discard()
+		o.endChange()
+	default:
+		o.correct()
+	}
+}

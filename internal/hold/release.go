@@ -1,0 +1,232 @@
+package hold
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Unlock gives the hold up. The last hold of its owner frees the lock and wakes a waiter, or
+// transfers it to the next caller of this process; before that, the lock stays with the holds
+// that remain. Later calls return the first one's result.
+func (h *Hold) Unlock() error {
+	h.giveUp.Do(func() {
+		now := time.Now()
+		h.result = h.unlock(now)
+		h.observeRelease(now)
+		h.putSubscription()
+	})
+	return h.result
+}
+
+// unlock is the first Unlock. The order is watchdog, life, server: a renewal that ran after
+// the release would report a loss.
+func (h *Hold) unlock(now time.Time) error {
+	o := h.ownership
+	e := o.lock.Engine
+	e.Join()
+	defer e.Leave()
+	e.Watchdog.Remove(&h.lease)
+	bound := min(e.Command, h.lease.Deadline().Remaining(now))
+	ended := h.finish(endGiven, now)
+	if ended != nil && !errors.Is(ended, engine.ErrMaxHold) {
+		return ended
+	}
+	if ended != nil {
+		bound = e.Command // the lock may be others' of this owner, for longer
+	}
+	resent := o.resent.Load()
+	left := o.remove(h)
+	if ended != nil && o.shared && left == 0 && h.isOver() {
+		return ended // by now the lock may be that of another user of the owner
+	}
+	err := engine.Explain(o.lower(left, max(bound, 0)))
+	switch {
+	case ended != nil && unresolved(err):
+		return fmt.Errorf("%w: %w", ended, err)
+	case ended != nil:
+		return ended
+	case errors.Is(err, engine.ErrLost) && o.resent.Load() != resent:
+		return nil // what resolves an inner unlock has arrived at a count without this hold
+	case errors.Is(err, engine.ErrWrongType):
+		return fmt.Errorf("%w: %w", engine.ErrLost, err) // something else took its key
+	}
+	return err
+}
+
+// isOver reports whether the hold's own lease is over on the server.
+func (h *Hold) isOver() bool {
+	margin := h.ownership.lock.Engine.LossMargin(h.lease.TTL)
+	return h.lease.Deadline().Remaining(time.Now())+margin <= 0
+}
+
+// observeRelease tells the observer how an Unlock went.
+func (h *Hold) observeRelease(began time.Time) {
+	l := h.ownership.lock
+	if tell := l.Engine.Hooks.Released; tell != nil {
+		tell(engine.Released{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: time.Since(began), Err: h.result})
+	}
+}
+
+// lower brings the server's count to the number of holds left.
+func (o *ownership) lower(left int, bound time.Duration) error {
+	switch {
+	case o.shared:
+		return o.releaseShared(bound)
+	case left == 0:
+		return o.free(bound)
+	}
+	return o.step(bound)
+}
+
+// free frees the lock.
+func (o *ownership) free(bound time.Duration) error {
+	var err error
+	if t := o.transfer(); t != nil {
+		began := time.Now()
+		err = t.Wait(bound)
+		if err == nil || errors.Is(err, engine.ErrLost) {
+			return err
+		}
+		bound -= time.Since(began)
+	}
+	if err == nil || bound > 0 {
+		open := err != nil && !engine.Passing(err) // the lock may be another's by now
+		err = o.persist(bound, (*freeing)(o), open, o.fillFree)
+	}
+	if unresolved(err) {
+		o.discard()
+	}
+	return err
+}
+
+func (o *ownership) fillFree(c *transport.Call) { o.lock.Kind.Release(c, o.final) }
+
+func unresolved(err error) bool {
+	return engine.Passing(err) || errors.Is(err, engine.ErrUncertain)
+}
+
+// step lowers the count to what remains, as soon as no other change is under way.
+func (o *ownership) step(bound time.Duration) error {
+	if !o.beginChangeFor(bound) {
+		return nil // the change that is under way arrives at a count without this hold
+	}
+	target, owed := o.owed()
+	if target == 0 {
+		o.endChange()
+		return nil // the last one frees the lock
+	}
+	err := o.releaseTo(target, owed.Milliseconds(), bound)
+	if unresolved(err) {
+		o.correct() // ends the change
+		return nil
+	}
+	o.endChange()
+	if errors.Is(err, engine.ErrLost) {
+		if o.isFreed() {
+			return nil // the last hold was given up meanwhile
+		}
+		o.lose()
+	}
+	return err
+}
+
+// releaseTo sends the release to target, which leaves lease to the other holds, until the
+// server answers, for bound at most. Repeating it is safe: it names the count to arrive at.
+func (o *ownership) releaseTo(target int64, lease any, bound time.Duration) error {
+	r := acquire.Request{Owner: o.final.Owner, Lease: lease, Target: target}
+	return o.persist(bound, nil, false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
+}
+
+// releaseShared lowers the count by one, with a latch that makes a repetition harmless, and
+// that is deleted as soon as there is an answer, as Redisson does.
+func (o *ownership) releaseShared(bound time.Duration) error {
+	kind, can := o.lock.Kind.(Shareable)
+	if !can {
+		return nil // no owner of such a lock is shared
+	}
+	latch := codec.LatchKey(o.lock.Kind.Key(), requestID())
+	r := acquire.Request{Owner: o.final.Owner, Lease: o.leaseForOthers()}
+	fill := func(c *transport.Call) { kind.ReleaseShared(c, &r, latch) }
+	forget := func() {
+		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
+		o.lock.Engine.Transport.Start(del, func(any, error) {}) // else it expires
+	}
+	err := o.persist(bound, nil, false, fill)
+	if unresolved(err) {
+		o.releaseLater(fill, forget)
+	} else {
+		forget()
+	}
+	return err
+}
+
+// leaseForOthers is the lease that a shared owner's release leaves to others that use it: what
+// the holds here are owed, else the client's.
+func (o *ownership) leaseForOthers() int64 {
+	if holds, owed := o.owed(); holds > 0 {
+		return owed.Milliseconds()
+	}
+	return o.lock.Engine.Lease.Milliseconds()
+}
+
+// requestID is 16 random bytes in hexadecimal, as Redisson's.
+func requestID() string {
+	id := uuid.New()
+	return hex.EncodeToString(id[:])
+}
+
+// persist runs a release until the server answers, for bound at most. Sent, if not nil, is
+// told when it is on its way for the first time; open says that something was sent before that
+// may have done what the release would.
+func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
+	e := o.lock.Engine
+	began, rest := time.Now(), bound
+	var pause engine.Backoff
+	for {
+		at := e.Attempt()
+		fill(&at.Call)
+		at.Call.Urgent = true
+		at.Sent = sent
+		sent = nil
+		answer, err := at.RunFor(rest, (*lateRelease)(o))
+		out := reply.NotHeld
+		if err == nil {
+			out, err = o.lock.Kind.Released(answer)
+		}
+		if err != nil || out != reply.Free {
+			o.notReusable.Store(true)
+		}
+		switch {
+		case err == nil && out == reply.NotHeld && !open:
+			return engine.ErrLost
+		case err == nil:
+			return nil
+		case errors.Is(err, engine.ErrUncertain):
+			open = true
+			o.pendingReleases.Add(1)
+		case !engine.Passing(err):
+			return err
+		}
+		d := pause.Next()
+		if time.Since(began)+d >= bound || !e.Wait(d) {
+			return err
+		}
+		rest = bound - time.Since(began)
+	}
+}
+
+// freeing is an ownership whose last release is on its way.
+type freeing ownership
+
+// Started is part of engine.Follower.
+func (f *freeing) Started() { (*ownership)(f).passTurn(true) }

@@ -1,0 +1,73 @@
+package hold
+
+import (
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+)
+
+// inDoubt returns an in-doubt call of the owner, without what undoes it.
+func (o *ownership) inDoubt() *engine.InDoubt {
+	o.notReusable.Store(true)
+	text, _ := o.final.Owner.(string) // always one
+	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: o.lease}
+}
+
+// discard frees the lock in the background if this owner has it.
+func (o *ownership) discard() {
+	d := o.inDoubt()
+	d.Undo = func(run engine.Run) (bool, error) { return o.undo(run, o.final) }
+	o.lock.Engine.Resolve(d)
+}
+
+// correct brings the count to the number of holds in the background, and ends the change that
+// the caller has begun when it is done.
+func (o *ownership) correct() { o.lock.Engine.Resolve(o.correction()) }
+
+// correction is what brings the count to the number of holds. It does not free the lock: the
+// caller that gives the last hold up does, and would be told that the lock was lost.
+func (o *ownership) correction() *engine.InDoubt {
+	d := o.inDoubt()
+	d.Done = func(bool) { o.endChange() }
+	d.Superseded = o.isFreed
+	d.Undo = func(run engine.Run) (bool, error) {
+		holds, lease := o.owed()
+		o.resent.Add(1) // after the count: a hold that has left before it sees this
+		r := acquire.Request{Owner: o.final.Owner, Lease: lease.Milliseconds(), Target: max(holds, 1)}
+		return o.undo(run, &r)
+	}
+	return d
+}
+
+// lateRelease is an ownership with a release that no caller waits for any more.
+type lateRelease ownership
+
+// Late is part of engine.Resolver.
+func (l *lateRelease) Late(any, error) { l.pendingReleases.Add(-1) }
+
+// InDoubt is part of engine.Resolver: it finds out when the release cannot run any more.
+func (l *lateRelease) InDoubt() *engine.InDoubt {
+	return &engine.InDoubt{Done: func(over bool) {
+		if over {
+			l.pendingReleases.Add(-1)
+		}
+	}}
+}
+
+// lateReentry is an ownership with a re-entry whose outcome is not known. It is the change of
+// the count that is under way.
+type lateReentry ownership
+
+// Late is part of engine.Resolver.
+func (l *lateReentry) Late(any, error) {
+	if o := (*ownership)(l); !o.shared {
+		o.correct()
+	}
+}
+
+// InDoubt is part of engine.Resolver. An owner that others may use has a count that is theirs.
+func (l *lateReentry) InDoubt() *engine.InDoubt {
+	if l.shared {
+		return nil
+	}
+	return (*ownership)(l).correction()
+}

@@ -1,0 +1,219 @@
+package servertime
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const testCommand = 3 * time.Second
+
+var (
+	errBroken  = fmt.Errorf("%w: connection reset", transport.ErrUncertain)
+	errNotSent = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
+	errRefused = &transport.ServerError{Text: "NOPERM this user has no permissions"}
+)
+
+// answer is a rule by which a transport answers.
+type answer = func(*faketransport.SentCall) (any, error, bool)
+
+// answering ends every call with one outcome, at once.
+func answering(reply any, err error) answer {
+	return func(*faketransport.SentCall) (any, error, bool) { return reply, err, true }
+}
+
+// clockOver returns the clock of a client that is closed with the test, and its log.
+func clockOver(t *testing.T, tr transport.Transport) (*Clock, *faketransport.Log) {
+	t.Helper()
+	log := &faketransport.Log{}
+	e := engine.New(engine.Config{
+		Transport: tr,
+		ClientID:  uuid.New(),
+		Lease:     30 * time.Second,
+		Command:   testCommand,
+		PollCap:   10 * time.Second,
+		Logger:    slog.New(slog.NewTextHandler(log, nil)),
+	})
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return Of(e), log
+}
+
+// clockAt answers TIME with a server's clock that is ahead, after half of the round trip has
+// passed.
+func clockAt(ahead, roundTrip time.Duration) answer {
+	return func(c *faketransport.SentCall) (any, error, bool) {
+		go func() {
+			time.Sleep(roundTrip / 2)
+			us := time.Now().Add(ahead).UnixMicro()
+			time.Sleep(roundTrip / 2)
+			c.Ends([]any{[]byte(strconv.FormatInt(us/1e6, 10)), strconv.FormatInt(us%1e6, 10)}, nil)
+		}()
+		return nil, nil, false
+	}
+}
+
+func TestClocksAreComparedToTheMiddleOfTheRoundTrip(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour, 1234 * time.Microsecond} {
+		synctest.Test(t, func(t *testing.T) {
+			c, log := clockOver(t, &faketransport.Fake{Answer: clockAt(ahead, 2*time.Second)})
+			got, err := c.Compare(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, ahead, got)
+			if ahead.Abs() > time.Minute {
+				require.Contains(t, log.String(), "apart")
+			}
+			require.Equal(t, time.Now().UnixMilli(), c.NowMillis(), "only when it was asked for")
+			c.engine.ServerTime = true
+			require.Equal(t, time.Now().Add(ahead).UnixMilli(), c.NowMillis())
+		})
+	}
+}
+
+// What may be due to the round trip is no reason for a warning.
+func TestSlowReplyIsNoClockThatIsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, log := clockOver(t, &faketransport.Fake{Answer: clockAt(1400*time.Millisecond, time.Second)})
+		got, err := c.Compare(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1400*time.Millisecond, got)
+		require.NotContains(t, log.String(), "apart")
+	})
+}
+
+func TestAnswersToTimeThatAreNoneAreRefused(t *testing.T) {
+	for name, reply := range map[string]any{
+		"nil":       nil,
+		"text":      "1700000000",
+		"one":       []any{"1700000000"},
+		"three":     []any{"1", "2", "3"},
+		"numbers":   []any{int64(1), int64(2)},
+		"no number": []any{"1700000000", "x"},
+		"too much":  []any{"17000000000000000000000", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := clockOver(t, &faketransport.Fake{Answer: answering(reply, nil)})
+				_, err := c.Compare(t.Context())
+				require.ErrorIs(t, err, codec.ErrBadReply)
+				require.Zero(t, c.offset.load())
+			})
+		})
+	}
+}
+
+func TestClocksAreComparedOnceAMinuteInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: clockAt(0, time.Second)}
+		c, _ := clockOver(t, f)
+		for range 601 { // ten minutes
+			began := time.Now()
+			c.Keep(t.Context())
+			require.Zero(t, time.Since(began), "it does not wait")
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Second)
+		require.InDelta(t, 10, len(f.Sent()), 1)
+		for i, call := range f.Sent()[1:] {
+			require.GreaterOrEqual(t, call.At.Sub(f.Sent()[i].At), clockFresh)
+		}
+	})
+}
+
+// A caller that needs the server's time waits for the first comparison, together with the
+// others, and for none after that.
+func TestFirstComparisonIsWaitedForByAllCallersThatNeedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: clockAt(time.Hour, time.Second)}
+		c, _ := clockOver(t, f)
+		c.engine.ServerTime = true
+		began := time.Now()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.Keep(ended)
+		require.Zero(t, time.Since(began), "unless they leave")
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				c.Keep(t.Context())
+				require.Equal(t, time.Second, time.Since(began))
+				require.Equal(t, time.Now().Add(time.Hour).UnixMilli(), c.NowMillis())
+			})
+		}
+		wg.Wait()
+		require.Len(t, f.Sent(), 1)
+		time.Sleep(2 * clockFresh)
+		again := time.Now()
+		c.Keep(t.Context())
+		require.Zero(t, time.Since(again), "an old comparison is better than waiting")
+		time.Sleep(2 * time.Second)
+		require.Len(t, f.Sent(), 2)
+	})
+}
+
+func TestComparisonIsMadeUpForWhenTheServerWasAwayAndNotWhenItRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		err   error
+		again bool
+	}{
+		"not sent": {errNotSent, true},
+		"broken":   {errBroken, true},
+		"refused":  {errRefused, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faketransport.Fake{Answer: answering(nil, test.err)}
+				c, log := clockOver(t, f)
+				c.engine.ServerTime = true
+				began := time.Now()
+				c.Keep(t.Context())
+				require.LessOrEqual(t, time.Since(began), testCommand/2, "the call itself needs time, too")
+				time.Sleep(testCommand)
+				synctest.Wait()
+				require.Contains(t, log.String(), "cannot be read")
+				before := len(f.Sent())
+				c.Keep(t.Context())
+				synctest.Wait()
+				require.Equal(t, test.again, len(f.Sent()) > before)
+			})
+		})
+	}
+}
+
+func TestMissingRightToTheTimeIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: answering(nil, errRefused)}
+		c, log := clockOver(t, f)
+		for range 3 {
+			c.Keep(t.Context())
+			time.Sleep(2 * clockFresh)
+		}
+		require.Len(t, f.Sent(), 3)
+		require.Equal(t, 1, log.Count("level=WARN msg=\"redlatch: the server's clock cannot be read"))
+		require.Equal(t, 1, log.Count("right=+time"))
+	})
+}
+
+func TestClockOfAClosedClientComparesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fake{Answer: clockAt(0, time.Second)}
+		c, _ := clockOver(t, f)
+		c.engine.ServerTime = true
+		require.NoError(t, c.engine.Close())
+		c.Keep(t.Context())
+		c.Keep(t.Context())
+		require.Empty(t, f.Sent())
+	})
+}

@@ -1,0 +1,162 @@
+// Package faketransport is a transport whose outcomes a test decides, for tests of the packages
+// that send calls.
+package faketransport
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Fake is a transport whose outcomes the test decides, one by one or by a rule.
+type Fake struct {
+	Conn   int64 // calls are sent on it, 0 when its id is not known
+	Queues bool  // calls are not sent, but wait to be
+	Answer func(c *SentCall) (reply any, err error, ok bool)
+
+	mu     sync.Mutex // guards what follows; not held while done runs
+	calls  []*SentCall
+	closed bool
+}
+
+// SentCall is a call that was started.
+type SentCall struct {
+	// Call is what was started, under which name, and when. It is used again when it has ended;
+	// Urgent is what it said when it was started.
+	Call   *transport.Call
+	Name   string
+	At     time.Time
+	Urgent bool
+	done   transport.Done
+	once   sync.Once
+}
+
+// Ends ends the call with an outcome, once.
+func (c *SentCall) Ends(reply any, err error) { c.once.Do(func() { c.done(reply, err) }) }
+
+var errFakeClosed = fmt.Errorf("%w: %w", transport.ErrUncertain, transport.ErrClosed)
+
+// Start is part of transport.Transport.
+func (f *Fake) Start(call *transport.Call, done transport.Done) {
+	c := &SentCall{Call: call, done: done, At: time.Now(), Name: call.Name(), Urgent: call.Urgent}
+	f.mu.Lock()
+	f.calls = append(f.calls, c)
+	closed := f.closed
+	f.mu.Unlock()
+	switch {
+	case closed:
+		c.Ends(nil, fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed))
+		return
+	case f.Queues:
+		return
+	case !call.Claim(f.Conn):
+		c.Ends(nil, transport.ErrNotSent)
+		return
+	}
+	if f.Answer != nil {
+		if reply, err, ok := f.Answer(c); ok {
+			c.Ends(reply, err)
+		}
+	}
+}
+
+// Subscribe is part of transport.Transport.
+func (f *Fake) Subscribe(context.Context, string) (transport.Subscription, error) {
+	return nil, transport.ErrNotSent
+}
+
+// PublishCommand is part of transport.Transport.
+func (f *Fake) PublishCommand() string { return "PUBLISH" }
+
+// Close is part of transport.Transport.
+func (f *Fake) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	calls := f.calls
+	f.mu.Unlock()
+	for _, c := range calls {
+		c.Ends(nil, errFakeClosed)
+	}
+	return nil
+}
+
+// Sent returns the calls so far.
+func (f *Fake) Sent() []*SentCall {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]*SentCall(nil), f.calls...)
+}
+
+// Last returns the latest call.
+func (f *Fake) Last(t *testing.T) *SentCall {
+	t.Helper()
+	calls := f.Sent()
+	require.NotEmpty(t, calls, "nothing was sent")
+	return calls[len(calls)-1]
+}
+
+// Fencing is a transport that can kill connections.
+type Fencing struct {
+	*Fake
+	// Kill is what a fence does.
+	Kill func(ctx context.Context) error
+
+	mu     sync.Mutex // guards fenced
+	fenced []time.Time
+}
+
+// Fence is part of transport.Fencer.
+func (f *Fencing) Fence(ctx context.Context, _ *transport.Call) error {
+	f.mu.Lock()
+	f.fenced = append(f.fenced, time.Now())
+	f.mu.Unlock()
+	return f.Kill(ctx)
+}
+
+// Times returns when fences were set.
+func (f *Fencing) Times() []time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]time.Time(nil), f.fenced...)
+}
+
+// Reconnecting is a transport that tells of new connections.
+type Reconnecting struct {
+	*Fake
+	// Back is closed by the test when a connection was made in place of a lost one.
+	Back chan struct{}
+}
+
+// Reconnected is part of transport.Reconnecter.
+func (r *Reconnecting) Reconnected() <-chan struct{} { return r.Back }
+
+// Log is what an engine logged.
+type Log struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+// Write is part of io.Writer.
+func (d *Log) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.buf.Write(p)
+}
+
+// String returns the text so far.
+func (d *Log) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.buf.String()
+}
+
+// Count returns how many lines have a text.
+func (d *Log) Count(text string) int { return strings.Count(d.String(), text) }

@@ -1,0 +1,35 @@
+package rfairlock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+// What an uncontended pair of a fair lock allocates: the hold, its owner's text and that
+// boxed, and the time that each of its two scripts is told.
+const allocationsOfAPair = 5
+
+// Not parallel: it counts allocations.
+func TestPairStaysWithinItsAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates, too")
+	}
+	client := connect(t, redistest.Shared(t).URL())
+	l := rfairlock.New(client, redistest.Key(t))
+	ctx := t.Context()
+	n := testing.AllocsPerRun(2000, func() {
+		hold, err := l.Lock(ctx)
+		if err == nil {
+			err = hold.Unlock()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("%.0f allocations", n)
+	require.LessOrEqual(t, n, float64(allocationsOfAPair))
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package rfairlock_test
+
+const raceEnabled = true
