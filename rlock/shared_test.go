@@ -258,3 +258,15 @@ func TestMaxWaitersKeepsThoseWhoWaitAlready(t *testing.T) {
 		require.NoError(t, w.acquired(t, time.Minute).Unlock())
 	})
 }
+
+// Errors are compared, and kept as the one that was logged.
+func TestLaterUnlocksReturnTheFirstOnesError(t *testing.T) {
+	t.Parallel()
+	s, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	s.Do(t, "DEL", l.Name())
+	first := hold.Unlock()
+	require.ErrorIs(t, first, redlatch.ErrLost)
+	require.Same(t, first, hold.Unlock())
+}
