@@ -59,8 +59,6 @@ func (c Config) withDefaults() Config {
 	orElse(&c.PingInterval, 10*time.Second)
 	orElse(&c.DeadAfter, c.PingInterval/2)
 	orElse(&c.DialTimeout, 5*time.Second)
-	orElse(&c.BackoffMin, 20*time.Millisecond)
-	orElse(&c.BackoffMax, max(c.BackoffMin, time.Second))
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -21,13 +20,13 @@ const maxMute = 3
 // for as long as channels are wanted, and ends with Close.
 func (s *Subscriber) run() {
 	defer close(s.done)
-	pause := backoff{min: s.cfg.BackoffMin, max: s.cfg.BackoffMax}
+	pause := backoff.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
 	lost := false
-	for s.awaitDemand() && pause.wait(s.ctx) {
+	for s.awaitDemand() && pause.Wait(s.ctx) {
 		conn, err := s.dial()
 		if err != nil {
-			pause.failed()
-			s.dialFailed(pause.failures, err)
+			pause.Failed()
+			s.dialFailed(pause.Failures(), err)
 			s.cfg.OnLost(err)
 			continue
 		}
@@ -41,10 +40,10 @@ func (s *Subscriber) run() {
 		lost = true
 		s.cfg.Logger.Log(s.ctx, lostLevel(err), "pub/sub connection lost", "error", err)
 		if useful {
-			pause.reset()
+			pause.Reset()
 		}
-		pause.failed()
-		s.connectionLost(pause.failures, useful, err)
+		pause.Failed()
+		s.connectionLost(pause.Failures(), useful, err)
 		s.cfg.OnLost(err)
 	}
 }
@@ -130,40 +129,4 @@ func serverError(err error) error {
 		return &transport.ServerError{Text: string(e)}
 	}
 	return err
-}
-
-// backoff spaces connections. Its pause counts from the failure, so whoever asks
-// long after it does not wait.
-type backoff struct {
-	min, max time.Duration
-	failures int
-	until    time.Time
-}
-
-func (b *backoff) reset() { b.failures = 0 }
-
-func (b *backoff) failed() {
-	d := b.min << min(b.failures, 20)
-	if d > b.max || d <= 0 {
-		d = b.max
-	}
-	b.failures++
-	d -= rand.N(d/2 + 1) //nolint:gosec // jitter needs no secrecy
-	b.until = time.Now().Add(d)
-}
-
-// wait returns true when the pause is over, false when ctx ended first.
-func (b *backoff) wait(ctx context.Context) bool {
-	d := time.Until(b.until)
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -41,7 +41,7 @@ var floors = [][]string{
 	{"."},
 	{"internal"},
 	{"pubsub"},
-	{"embedded", "transport", "codec"},
+	{"embedded", "transport", "codec", "internal/backoff"},
 }
 
 // floor returns the number of a package's floor, 0 at the top.

@@ -3,19 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/backoff"
 )
 
-// Backoff is a growing pause with jitter. The zero value is ready.
-type Backoff struct{ last time.Duration }
-
-// Next returns the next pause: 20 ms at first, doubling up to a second, each
-// give or take a quarter.
-func (b *Backoff) Next() time.Duration {
-	b.last = min(max(2*b.last, 20*time.Millisecond), time.Second)
-	return b.last*3/4 + rand.N(b.last/2) //nolint:gosec // spreading load needs no secrets
-}
+// Backoff is what all attempts at something that fails are spaced by.
+type Backoff = backoff.Backoff
 
 // Retry runs do until it returns anything but an error that says the call did
 // not run and may succeed later. It gives up after one command timeout, when ctx

@@ -75,17 +75,6 @@ func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
 	}
 }
 
-func TestBackoffDoublesToASecondGiveOrTakeAQuarter(t *testing.T) {
-	t.Parallel()
-	var b Backoff
-	for _, millis := range []int{20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
-		want := time.Duration(millis) * time.Millisecond
-		got := b.Next()
-		require.GreaterOrEqual(t, got, want*3/4)
-		require.LessOrEqual(t, got, want*5/4)
-	}
-}
-
 func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER"} {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
@@ -22,7 +23,8 @@ const (
 	// doubtful is how long Sentinels may go on naming the old master after one of them
 	// has named another.
 	doubtful = 10 * time.Second
-	// retryMin and retryMax bound the pause between two questions in that time.
+	// retryMin and retryMax bound the pause between two questions in that time: see
+	// backoff.Backoff.
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
@@ -163,17 +165,16 @@ func (f *Failover) deaf(err error) {
 // there, that is enough; but it may call it otherwise than we do. So it gives up after
 // a while.
 func (f *Failover) settle(addr string) {
-	pause, cut := retryMin, false
+	pause, cut := backoff.Backoff{Min: retryMin, Max: retryMax}, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
 		now, some := f.check()
 		cut = cut || some
 		if cut && f.cfg.Live.leadTo(now) || f.cfg.Live.leadTo(addr) {
 			return
 		}
-		if !f.pause(pause) {
+		if !f.pause(pause.Next()) {
 			return
 		}
-		pause = min(2*pause, retryMax)
 	}
 }
 

@@ -68,9 +68,6 @@ func (c Config) withDefaults() Config {
 	}
 	orElse(&c.ReplyLimit, 10*time.Second)
 	orElse(&c.DialTimeout, 5*time.Second)
-	orElse(&c.BackoffMin, 20*time.Millisecond)
-	orElse(&c.BackoffMax, time.Second)
-	c.BackoffMax = max(c.BackoffMin, c.BackoffMax)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

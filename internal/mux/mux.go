@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
+	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -27,11 +27,10 @@ type Mux struct {
 	wg     sync.WaitGroup // every goroutine of the Mux
 
 	// Owned by the run goroutine.
-	backoff   backoff
-	notBefore time.Time // no dial earlier than this
-	moved     bool      // the last connection's server had become a replica
-	told      bool      // of that
-	writer    writer
+	backoff backoff.Backoff
+	moved   bool // the last connection's server had become a replica
+	told    bool // of that
+	writer  writer
 }
 
 // New returns a Mux. It does no I/O and starts nothing: the first call makes it
@@ -42,7 +41,7 @@ func New(cfg Config) *Mux {
 	m.queue.init()
 	m.roster.init()
 	m.late.wg = &m.wg
-	m.backoff = backoff{min: m.cfg.BackoffMin, max: m.cfg.BackoffMax}
+	m.backoff = backoff.Backoff{Min: m.cfg.BackoffMin, Max: m.cfg.BackoffMax}
 	return m
 }
 

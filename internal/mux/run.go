@@ -11,7 +11,7 @@ import (
 // run is the goroutine that owns the connection, from the first call to Close.
 func (m *Mux) run() {
 	defer m.wg.Done()
-	for m.queue.wait(nil, nil) && m.pause() {
+	for m.queue.wait(nil, nil) && m.backoff.Wait(m.ctx) {
 		l, err := m.dial()
 		if err != nil {
 			m.dialFailed(err)
@@ -24,18 +24,6 @@ func (m *Mux) run() {
 	}
 }
 
-// pause waits until the back-off is over; false means that the Mux was closed.
-func (m *Mux) pause() bool {
-	t := time.NewTimer(time.Until(m.notBefore))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-m.ctx.Done():
-		return false
-	}
-}
-
 // dialFailed ends all calls that wait: they learn why there is no connection
 // while it is news, and their callers decide whether to try again.
 func (m *Mux) dialFailed(err error) {
@@ -43,10 +31,10 @@ func (m *Mux) dialFailed(err error) {
 		return // run ends them as closed
 	}
 	log := m.cfg.Logger.Warn
-	if m.backoff.now > 0 {
+	if m.backoff.Failures() > 0 {
 		log = m.cfg.Logger.Debug // the first failure of a row has been told
 	}
-	m.notBefore = time.Now().Add(m.backoff.next())
+	m.backoff.Failed()
 	calls := m.queue.drain()
 	log("redlatch: cannot connect", "error", err, "calls", len(calls))
 	err = fmt.Errorf("%w: %w", transport.ErrNotSent, err)
@@ -90,11 +78,11 @@ func (m *Mux) serve(l *link) {
 func (m *Mux) over(l *link) {
 	readOnly := errors.Is(l.cause, errReadOnly)
 	if l.answered && (!readOnly || l.age() >= demotedAgain) {
-		m.backoff.reset()
+		m.backoff.Reset()
 	}
 	if !l.answered || readOnly {
 		// It let us in and was good for nothing: do not hammer at it.
-		m.notBefore = time.Now().Add(m.backoff.next())
+		m.backoff.Failed()
 	}
 	switch {
 	case m.ctx.Err() != nil:

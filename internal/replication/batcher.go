@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -18,10 +18,6 @@ const (
 	batchMax = 1024
 	// idleTime is how long the connection is kept without use.
 	idleTime = time.Minute
-	// pauseMin and pauseMax bound the pause after a connection that was good for
-	// nothing. It doubles, and a random part of up to half is left out.
-	pauseMin = 20 * time.Millisecond
-	pauseMax = time.Second
 )
 
 var errClosed = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
@@ -57,10 +53,9 @@ type Batcher struct {
 	closed  bool
 
 	// Owned by the run goroutine.
-	link      *link // nil: there is no connection
-	replaced  <-chan struct{}
-	pause     time.Duration
-	notBefore time.Time // no dial earlier than this
+	link     *link // nil: there is no connection
+	replaced <-chan struct{}
+	pause    backoff.Backoff // after a connection that was good for nothing
 }
 
 // New returns a Batcher. It does no I/O and starts nothing.
@@ -174,7 +169,7 @@ func (b *Batcher) serve(batch []*request) {
 			b.judge()
 		case fresh || b.ctx.Err() != nil:
 			b.hangUp()
-			b.useless()
+			b.pause.Failed()
 			endAll(left, uncertain(b.ctx, err))
 			return
 		default:
@@ -199,10 +194,10 @@ func (b *Batcher) outdated() bool {
 func (b *Batcher) judge() {
 	if b.link.readOnly {
 		b.hangUp()
-		b.useless()
+		b.pause.Failed()
 		return
 	}
-	b.pause = 0
+	b.pause.Reset()
 }
 
 func uncertain(ctx context.Context, err error) error {
@@ -221,8 +216,8 @@ func (b *Batcher) connect() (fresh bool, err error) {
 	if b.link != nil {
 		return false, nil
 	}
-	if err := b.rest(); err != nil {
-		return false, err
+	if !b.pause.Wait(b.ctx) {
+		return false, transport.ErrClosed
 	}
 	if b.cfg.Replaced != nil {
 		b.replaced = b.cfg.Replaced() // before the dial: what is replaced after it counts
@@ -234,31 +229,13 @@ func (b *Batcher) connect() (fresh bool, err error) {
 		b.link, err = newLink(b.ctx, conn)
 	}
 	if err != nil {
-		b.useless()
+		b.pause.Failed()
 		if b.ctx.Err() != nil {
 			err = transport.ErrClosed
 		}
 		return false, err
 	}
 	return true, nil
-}
-
-// rest waits until a connection may be dialled.
-func (b *Batcher) rest() error {
-	t := time.NewTimer(time.Until(b.notBefore))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-b.ctx.Done():
-		return transport.ErrClosed
-	}
-}
-
-// useless puts the next dial off.
-func (b *Batcher) useless() {
-	b.pause = min(max(2*b.pause, pauseMin), pauseMax)
-	b.notBefore = time.Now().Add(b.pause - rand.N(b.pause/2)) //nolint:gosec // jitter is no secret
 }
 
 // hangUp ends the connection, if there is one.
