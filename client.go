@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/servertime"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -88,7 +89,7 @@ func (s *settings) open(ctx context.Context, url string) (transport.Transport, e
 		s.dialReplica = s.replicaDialer(url)
 	}
 	t := redigoTransport(dial, s)
-	if err := t.Connect(ctx); err != nil {
+	if err := roundtrip.Ping(ctx, t); err != nil {
 		_ = t.Close() // the error that matters is why it could not connect
 		return nil, notConnected(url, err)
 	}

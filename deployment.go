@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -34,7 +35,7 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 	}
 	t, err := open(ctx, d)
 	if err == nil {
-		if err = redisconn.Answers(ctx, t); err == nil {
+		if err = roundtrip.Ping(ctx, t); err == nil {
 			return t, nil
 		}
 		_ = t.Close() // the error that matters is why it does not answer

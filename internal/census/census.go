@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 )
 
 const (
@@ -19,10 +19,7 @@ const (
 )
 
 // Node is where calls can be started, as on a transport.Transport.
-type Node interface {
-	// Start is that of transport.Transport.
-	Start(call *transport.Call, done transport.Done)
-}
+type Node = roundtrip.Starter
 
 // Master is the connection to the master.
 type Master interface {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -14,42 +15,20 @@ type round struct {
 
 // asked is one call to one node.
 type asked struct {
+	*roundtrip.Pending
 	where string
-	call  *transport.Call
-	came  chan outcome
-}
-
-type outcome struct {
-	reply any
-	err   error
 }
 
 func newRound(replicas int) *round { return &round{asked: make([]*asked, 0, 1+2*replicas)} }
 
 func (r *round) start(node Node, where, command string, args []any) {
-	a := &asked{where: where, call: &transport.Call{Command: command, Args: args}, came: make(chan outcome, 1)}
-	r.asked = append(r.asked, a)
-	node.Start(a.call, func(reply any, err error) { a.came <- outcome{reply, err} })
+	r.asked = append(r.asked, &asked{roundtrip.Start(node, &transport.Call{Command: command, Args: args}), where})
 }
 
-// await returns the i-th reply. The error says who was asked what.
+// await returns the i-th reply. The error says which node was asked what.
 func (r *round) await(ctx context.Context, i int) (any, error) {
-	a := r.asked[i]
-	select {
-	case o := <-a.came:
-		return o.reply, r.blame(i, o.err)
-	case <-ctx.Done():
-	}
-	select {
-	case o := <-a.came: // while another was waited for
-		return o.reply, r.blame(i, o.err)
-	default:
-	}
-	state := transport.ErrUncertain
-	if a.call.Abandon() {
-		state = transport.ErrNotSent
-	}
-	return nil, r.blame(i, fmt.Errorf("%w: %w", state, context.Cause(ctx)))
+	reply, err := r.asked[i].Wait(ctx)
+	return reply, r.blame(i, err)
 }
 
 // blame adds to an error of the i-th call whom it concerns; nil stays nil.
@@ -58,13 +37,13 @@ func (r *round) blame(i int, err error) error {
 		return nil
 	}
 	a := r.asked[i]
-	return fmt.Errorf("redlatch: who listens on %s cannot be counted: %s: %w", a.where, a.call.Command, err)
+	return fmt.Errorf("redlatch: who listens on %s cannot be counted: %s: %w", a.where, a.Name(), err)
 }
 
 // abandon leaves the calls that nobody waits for any more.
 func (r *round) abandon() {
 	for _, a := range r.asked {
-		a.call.Abandon()
+		a.Abandon()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -130,7 +131,7 @@ func (n *node) replica(addr string) *node {
 
 // replicas asks n for its replicas.
 func (n *node) replicas(ctx context.Context) ([]string, error) {
-	reply, err := n.mux.Ask(ctx, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
+	reply, err := roundtrip.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
 	if err != nil {
 		return nil, fmt.Errorf("redlatch: the replicas of %s cannot be found out: %w", n.addr, err)
 	}

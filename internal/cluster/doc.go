@@ -51,7 +51,8 @@
 //
 // # Who owns what
 //
-//   - The surveyor, a goroutine, makes the surveys.
+//   - The surveyor, a goroutine, makes the surveys. Each node that it asks has one, which
+//     ends with the answer.
 //   - The mover, a goroutine, moves subscriptions: it attaches and detaches legs, which
 //     nobody may do who was called by a subscriber.
 //   - Each master has a mux, at most two subscribers and, once somebody was counted,

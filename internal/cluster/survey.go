@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -88,14 +89,13 @@ func (c *Cluster) ask() ([]span, error) {
 	return nil, first
 }
 
+// askOne has one node asked. It does not wait.
 func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
-	call := &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}, Urgent: true}
-	stop := context.AfterFunc(ctx, func() { call.Abandon() })
 	c.mu.Lock()
 	n.pending++
 	c.mu.Unlock()
-	n.mux.Start(call, func(reply any, err error) {
-		stop()
+	c.wg.Go(func() {
+		reply, err := roundtrip.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}, Urgent: true})
 		c.mu.Lock()
 		n.pending--
 		c.mu.Unlock()

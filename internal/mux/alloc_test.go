@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -57,7 +58,7 @@ func (c *instant) Close() error { close(c.closed); return nil }
 func instantMux(tb testing.TB) *mux.Mux {
 	tb.Helper()
 	m := open(tb, mux.Config{Dial: func(context.Context) (redis.Conn, error) { return newInstant(), nil }})
-	require.NoError(tb, m.Connect(tb.Context()))
+	require.NoError(tb, roundtrip.Ping(tb.Context(), m))
 	return m
 }
 

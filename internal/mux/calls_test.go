@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -21,7 +22,7 @@ func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
 		p := &peer{}
 		g := p.gate()
 		m := open(t, p.config())
-		require.NoError(t, m.Connect(t.Context()))
+		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		close(g.armed)
 		var last <-chan outcome
 		start(m, command("ECHO", "0"))
@@ -46,7 +47,7 @@ func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
 		p := &peer{}
 		g := p.gate()
 		m := open(t, p.config())
-		require.NoError(t, m.Connect(t.Context()))
+		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		close(g.armed)
 		first, c := start(m, command("ECHO", "1")), command("ECHO", "2")
 		synctest.Wait()
@@ -146,7 +147,7 @@ func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
 		p := (&peer{}).answer(map[string]string{"HANG": silence})
 		g := p.gate()
 		m := mux.New(p.config())
-		require.NoError(t, m.Connect(t.Context()))
+		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		flying := start(m, command("HANG"))
 		synctest.Wait()
 		close(g.armed)
@@ -170,7 +171,7 @@ func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
 			assert.NotErrorIs(t, o.err, transport.ErrUncertain)
 		}
 		require.NoError(t, m.Close())
-		require.ErrorIs(t, m.Connect(t.Context()), transport.ErrClosed)
+		require.ErrorIs(t, roundtrip.Ping(t.Context(), m), transport.ErrClosed)
 		assert.Equal(t, []string{"HANG"}, p.commands())
 	})
 }
@@ -225,7 +226,7 @@ func TestReconnectIsToldAfterEachConnectionButTheFirst(t *testing.T) {
 		}
 		m = open(t, cfg)
 		news := m.Reconnected()
-		require.NoError(t, m.Connect(t.Context()))
+		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		for i := range int32(3) {
 			select {
 			case <-news:
@@ -251,7 +252,7 @@ func TestALostConnectionIsToldAtOnceAndByItself(t *testing.T) {
 		cfg.OnLost = func() { told.Add(1) }
 		m := open(t, cfg)
 		for i := range int32(3) {
-			require.NoError(t, m.Connect(t.Context()))
+			require.NoError(t, roundtrip.Ping(t.Context(), m))
 			lost := m.Lost()
 			synctest.Wait()
 			require.Equal(t, i, told.Load())
@@ -261,7 +262,7 @@ func TestALostConnectionIsToldAtOnceAndByItself(t *testing.T) {
 			require.Equal(t, i+1, told.Load())
 		}
 		lost := m.Lost()
-		require.NoError(t, m.Connect(t.Context()))
+		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		require.NoError(t, m.Close())
 		<-lost
 		require.EqualValues(t, 3, told.Load(), "its end is no loss")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -20,7 +21,7 @@ func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-c
 	t.Helper()
 	p = (&peer{}).answer(map[string]string{"SLOW": silence})
 	m = open(t, p.config())
-	require.NoError(t, m.Connect(t.Context()))
+	require.NoError(t, roundtrip.Ping(t.Context(), m))
 	for range crowd {
 		c := command("SLOW")
 		all = append(all, c)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -89,7 +90,7 @@ func TestNoReplyReachesTheWrongCallerUnderKillsAndCancels(t *testing.T) {
 	server := redistest.Start(t)
 	for round := range 3 {
 		m := open(t, configFor(server.Addr()))
-		require.NoError(t, m.Connect(t.Context()))
+		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		stop := make(chan struct{})
 		var killer, callers sync.WaitGroup
 		kills := 0

@@ -64,18 +64,6 @@ func (m *Mux) Start(call *transport.Call, done transport.Done) {
 	}
 }
 
-// Connect makes sure of a connection: it sends PING, for which the Mux dials if
-// it must, and returns when it is answered. The error wraps that of the dial, or
-// of ctx.
-func (m *Mux) Connect(ctx context.Context) error {
-	ping := &transport.Call{Command: "PING", Urgent: true}
-	_, err := m.Ask(ctx, ping)
-	if transport.IsCode(err, "NOPERM") {
-		return nil // only a server that knows us refuses us this
-	}
-	return err
-}
-
 // Reconnected returns a channel that is closed when the next connection after
 // the first one has been made. Ask again for the one after. Close does not close
 // it.
@@ -94,26 +82,6 @@ func (m *Mux) Close() error {
 	m.cancel()
 	m.wg.Wait()
 	return nil
-}
-
-// Ask starts call and waits for its outcome, or for ctx: then the error wraps
-// transport.ErrNotSent or transport.ErrUncertain with ctx's cause.
-func (m *Mux) Ask(ctx context.Context, call *transport.Call) (any, error) {
-	type outcome struct {
-		reply any
-		err   error
-	}
-	came := make(chan outcome, 1)
-	m.Start(call, func(reply any, err error) { came <- outcome{reply, err} })
-	select {
-	case o := <-came:
-		return o.reply, o.err
-	case <-ctx.Done():
-	}
-	if call.Abandon() {
-		return nil, fmt.Errorf("%w: %w", transport.ErrNotSent, context.Cause(ctx))
-	}
-	return nil, fmt.Errorf("%w: %w", transport.ErrUncertain, context.Cause(ctx))
 }
 
 // finish ends a call. The done of an abandoned one may be slow, since it starts

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -41,7 +42,7 @@ func TestTroubleInTheMiddleOfABatchMakesNoUnwrittenCallUncertain(t *testing.T) {
 				return &hooked{ConnWithTimeout: inner, before: before, closed: make(chan struct{})}
 			}
 			m := open(t, p.config())
-			require.NoError(t, m.Connect(t.Context()))
+			require.NoError(t, roundtrip.Ping(t.Context(), m))
 			close(g.armed)
 			start(m, command("ECHO", "0"))
 			synctest.Wait() // the writer is at the gate

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -90,7 +91,7 @@ func newSurvey(t *testing.T, r *redisconn.Redigo, master *redistest.Server) {
 	next := r.Reconnected()
 	master.KillClients(t, "normal")
 	require.Eventually(t, func() bool {
-		_, _ = r.Ask(t.Context(), &transport.Call{Command: "PING"}) // makes it connect
+		_, _ = roundtrip.Do(t.Context(), r, &transport.Call{Command: "PING"}) // makes it connect
 		select {
 		case <-next:
 			return true

@@ -2,7 +2,6 @@ package redisconn
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -46,21 +45,4 @@ func NewCluster(ctx context.Context, cfg *ClusterConfig) (*topology.Cluster, err
 		ReplyLimit: replyLimit(cfg.Command, cfg.Lease), DialTimeout: cfg.DialTimeout,
 		Logger: cfg.Logger, Reconnected: cfg.Reconnected,
 	}), nil
-}
-
-// Answers waits until t has answered to PING. The error is that of the call, or of ctx.
-func Answers(ctx context.Context, t transport.Transport) error {
-	came := make(chan error, 1)
-	ping := &transport.Call{Command: "PING", Urgent: true}
-	t.Start(ping, func(_ any, err error) { came <- err })
-	select {
-	case err := <-came:
-		if transport.IsCode(err, "NOPERM") {
-			return nil // only a server that knows us refuses us this
-		}
-		return err
-	case <-ctx.Done():
-		ping.Abandon()
-		return fmt.Errorf("%w: %w", transport.ErrNotSent, context.Cause(ctx))
-	}
 }

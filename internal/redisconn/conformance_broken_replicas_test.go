@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -45,7 +46,7 @@ func elsewhere(r *redisconn.Redigo, call *transport.Call, replicas int, timeout 
 
 // waitAlone waits on a connection on which nobody has written anything.
 func waitAlone(r *redisconn.Redigo, replicas int, timeout time.Duration) (int64, error) {
-	info, err := redis.String(r.Ask(context.Background(), &transport.Call{Command: "CLIENT", Args: []any{"INFO"}}))
+	info, err := redis.String(roundtrip.Do(context.Background(), r, &transport.Call{Command: "CLIENT", Args: []any{"INFO"}}))
 	if err != nil {
 		return 0, err
 	}

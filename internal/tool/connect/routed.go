@@ -7,7 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/cluster"
-	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -16,14 +16,8 @@ import (
 // connections it is for one goroutine, but Close may come from another.
 type routed struct {
 	nodes *cluster.Cluster
-	sent  []chan answer // whose replies were not received, the oldest first
-	err   error         // why there was no reply to the last command that had none
-}
-
-// answer is what came of a command.
-type answer struct {
-	reply any
-	err   error
+	sent  []*roundtrip.Pending // whose replies were not received, the oldest first
+	err   error                // why there was no reply to the last command that had none
 }
 
 var _ redis.Conn = (*routed)(nil)
@@ -54,7 +48,7 @@ func (s *Server) connect(ctx context.Context) (*cluster.Cluster, error) {
 		Nodes: func() []string { return s.many.Hosts },
 		Dial:  dial, DialPubSub: dial, Publish: "PUBLISH", Command: timeout, DialTimeout: timeout,
 	})
-	if err := redisconn.Answers(ctx, nodes); err != nil {
+	if err := roundtrip.Ping(ctx, nodes); err != nil {
 		_ = nodes.Close() // nothing was done with it
 		return nil, err
 	}
@@ -67,27 +61,25 @@ var keyless = map[string]bool{
 	"INFO": true, "PING": true, "PUBSUB": true, "ROLE": true, "SCAN": true, "TIME": true, "WAIT": true,
 }
 
-func (r *routed) start(command string, args []any) chan answer {
-	came := make(chan answer, 1)
+func (r *routed) start(command string, args []any) *roundtrip.Pending {
 	call := &transport.Call{Command: command, Args: args}
 	if len(args) > 0 && !keyless[command] {
 		call.NumKeys = 1
 	}
-	r.nodes.Start(call, func(reply any, err error) { came <- answer{reply, err} })
-	return came
+	return roundtrip.Start(r.nodes, call)
 }
 
 // await waits for what comes of a command. Each ends: within a bound of the cluster's.
-func (r *routed) await(came chan answer) (any, error) {
-	a := <-came
+func (r *routed) await(p *roundtrip.Pending) (any, error) {
+	reply, err := p.Wait(context.Background())
 	var refusal *transport.ServerError
 	switch {
-	case errors.As(a.err, &refusal):
+	case errors.As(err, &refusal):
 		return nil, redis.Error(refusal.Text)
-	case a.err != nil:
-		r.err = a.err
+	case err != nil:
+		r.err = err
 	}
-	return a.reply, a.err
+	return reply, err
 }
 
 // Do is part of redis.Conn.

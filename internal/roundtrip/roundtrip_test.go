@@ -1,0 +1,110 @@
+package roundtrip_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// server hands each call that it is sent to a function.
+type server func(call *transport.Call, done transport.Done)
+
+func (s server) Start(call *transport.Call, done transport.Done) { s(call, done) }
+
+var errWhy = errors.New("why")
+
+func TestTheOutcomeIsReturned(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		reply any
+		err   error
+	}{
+		"reply": {reply: int64(7)},
+		"error": {err: errWhy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			call := &transport.Call{Command: "GET"}
+			reply, err := roundtrip.Do(t.Context(), server(func(c *transport.Call, done transport.Done) {
+				assert.Same(t, call, c)
+				go done(want.reply, want.err)
+			}), call)
+			assert.Equal(t, want.reply, reply)
+			assert.Equal(t, want.err, err)
+		})
+	}
+}
+
+func TestTheErrorSaysWhetherTheCallWasSentWhenTheContextEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sent  bool
+		class error
+	}{
+		"queued": {false, transport.ErrNotSent},
+		"sent":   {true, transport.ErrUncertain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			call := &transport.Call{Command: "GET"}
+			_, err := roundtrip.Do(ctx, server(func(call *transport.Call, _ transport.Done) {
+				if c.sent {
+					assert.True(t, call.Claim(1))
+				}
+				cancel(errWhy)
+			}), call)
+			require.ErrorIs(t, err, c.class)
+			require.ErrorIs(t, err, errWhy)
+			assert.Equal(t, c.sent, call.Claim(2), "a call that was not sent is withdrawn")
+			assert.Equal(t, c.sent, call.Abandoned())
+		})
+	}
+}
+
+func TestAnOutcomeThatHasComeCountsAfterTheContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := roundtrip.Start(server(func(_ *transport.Call, done transport.Done) { done("OK", nil) }), &transport.Call{Command: "GET"})
+	cancel()
+	reply, err := p.Wait(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, "OK", reply)
+	assert.Equal(t, "GET", p.Name())
+}
+
+func TestALateOutcomeBlocksNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var late transport.Done
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := roundtrip.Do(ctx, server(func(_ *transport.Call, done transport.Done) { late = done }), &transport.Call{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		late("OK", nil)
+	})
+}
+
+func TestPingIsAnsweredAlsoByAServerThatRefusesIt(t *testing.T) {
+	t.Parallel()
+	for text, answered := range map[string]bool{"": true, "NOPERM no ping": true, "LOADING for now": false} {
+		err := roundtrip.Ping(t.Context(), server(func(call *transport.Call, done transport.Done) {
+			assert.Equal(t, "PING", call.Name())
+			assert.True(t, call.Urgent)
+			if text == "" {
+				done("PONG", nil)
+				return
+			}
+			done(nil, &transport.ServerError{Text: text})
+		}))
+		assert.Equal(t, answered, err == nil, text)
+	}
+}
