@@ -88,7 +88,7 @@ func (s *settings) open(ctx context.Context, url string) (transport.Transport, e
 	if s.dialReplica == nil {
 		s.dialReplica = s.replicaDialer(url)
 	}
-	t := redigoTransport(dial, s)
+	t := s.single(dial)
 	if err := roundtrip.Ping(ctx, t); err != nil {
 		_ = t.Close() // the error that matters is why it could not connect
 		return nil, notConnected(url, err)
@@ -112,7 +112,7 @@ func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*C
 	if err != nil {
 		return nil, err
 	}
-	return newClient(redigoTransport(dial, &set), &set), nil
+	return newClient(set.single(dial), &set), nil
 }
 
 // NewWithTransport returns a client over a transport of the caller's, which the

@@ -3,7 +3,6 @@ package redlatch
 import (
 	"context"
 	"fmt"
-	"net"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -50,13 +49,15 @@ func notConnected(rawURL string, err error) error {
 
 // cluster returns the transport to a cluster.
 func (s *settings) cluster(ctx context.Context, d *address.Deployment) (transport.Transport, error) {
-	c, err := redisconn.NewCluster(ctx, &redisconn.ClusterConfig{
-		Nodes: d.Hosts, Dial: s.nodes(way{secure: d.Secure}, d), Sharding: sharding[d.Sharding],
-		Command: s.command, Lease: s.watchdog, DialTimeout: s.dialTimeout,
-		ClientName: s.clientName, Logger: s.logger, Reconnected: s.reconnected(),
-	})
+	return s.clusterOf(ctx, d.Hosts, s.nodes(d.Secure, d), sharding[d.Sharding])
+}
+
+// clusterOf returns the transport to a cluster whose nodes dial connects to.
+func (s *settings) clusterOf(ctx context.Context, seeds []string, dial nodeDialer, publish transport.Sharding) (transport.Transport, error) {
+	cfg := s.conn()
+	c, err := redisconn.NewCluster(ctx, seeds, dial, publish, &cfg)
 	if err != nil {
-		return nil, err
+		return nil, err // not a nil pointer in an interface
 	}
 	return c, nil
 }
@@ -68,35 +69,26 @@ var sharding = map[string]transport.Sharding{
 
 // sentinel returns the transport to a master that Sentinels name.
 func (s *settings) sentinel(_ context.Context, d *address.Deployment) (transport.Transport, error) {
-	ask := s.sentinels(d)
-	live := &failover.Live{}
-	dial := func(ctx context.Context) (redis.Conn, error) {
-		addr, err := ask.Master(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("redlatch: the Sentinels do not name the master: %w", err)
-		}
-		w := way{secure: d.Secure, through: func(conn net.Conn) net.Conn { return live.Add(conn, addr) }}
-		return s.nodes(w, d)(ctx, addr)
-	}
-	if s.dialReplica == nil {
-		s.dialReplica = s.nodes(way{secure: d.Secure}, d)
-	}
-	return failover.New(failover.Config{Redigo: redigoTransport(dial, s), Live: live, Present: ask.Master, Logger: s.logger}), nil
-}
-
-// sentinels returns what asks the Sentinels, who have users of their own.
-func (s *settings) sentinels(d *address.Deployment) *failover.Sentinels {
+	// Sentinels have users of their own.
 	alone := *s
 	alone.credentials = nil
-	return failover.NewSentinels(d.Master, d.Hosts, alone.nodes(way{secure: d.Secure}, &address.Deployment{
-		User: d.SentinelUser, Password: d.SentinelPassword,
-	}))
+	ask := alone.nodes(d.Secure, &address.Deployment{User: d.SentinelUser, Password: d.SentinelPassword})
+	return s.masterOf(failover.NewSentinels(d.Master, d.Hosts, ask).Master, s.nodes(d.Secure, d)), nil
+}
+
+// masterOf returns the transport to the server that master names, which dial connects to.
+func (s *settings) masterOf(master func(context.Context) (string, error), dial nodeDialer) transport.Transport {
+	cfg := s.conn()
+	if cfg.DialReplica == nil {
+		cfg.DialReplica = dial
+	}
+	return failover.New(failover.Config{Master: master, Dial: dial, Conn: cfg})
 }
 
 // nodes returns what makes connections to servers of a deployment.
-func (s *settings) nodes(w way, d *address.Deployment) nodeDialer {
+func (s *settings) nodes(secure bool, d *address.Deployment) nodeDialer {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
-		return s.withOptions(w, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 			opts = append([]redis.DialOption{
 				redis.DialDatabase(d.DB), redis.DialUsername(d.User), redis.DialPassword(d.Password),
 			}, opts...)

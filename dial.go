@@ -21,17 +21,24 @@ import (
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 
-func redigoTransport(dial dialFunc, set *settings) *redisconn.Redigo {
-	return redisconn.NewRedigo(redisconn.RedigoConfig{
-		Dial:        dial,
-		DialReplica: set.dialReplica,
-		Command:     set.command,
-		Lease:       set.watchdog,
-		DialTimeout: set.dialTimeout,
-		ClientName:  set.clientName,
-		Logger:      set.logger,
-		Reconnected: set.reconnected(),
-	})
+// conn returns what all connections of a client have in common.
+func (s *settings) conn() redisconn.Config {
+	return redisconn.Config{
+		DialReplica: s.dialReplica,
+		Command:     s.command,
+		Lease:       s.watchdog,
+		DialTimeout: s.dialTimeout,
+		ClientName:  s.clientName,
+		Logger:      s.logger,
+		Reconnected: s.reconnected(),
+	}
+}
+
+// single returns the transport to one master.
+func (s *settings) single(dial dialFunc) *redisconn.Redigo {
+	cfg := s.conn()
+	cfg.Dial = dial
+	return redisconn.NewRedigo(cfg)
 }
 
 // dialer returns the function that makes connections to rawURL.
@@ -80,7 +87,7 @@ func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (r
 			// The parser's error would quote the password.
 			return nil, fmt.Errorf("redlatch: a replica cannot be at %s", codec.Quote(addr))
 		}
-		return s.withOptions(way{secure: secure}, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 			return redis.DialURLContext(ctx, replica.String(), opts...)
 		})(ctx)
 	}
@@ -100,7 +107,7 @@ func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 	if s.credentials != nil {
 		target.User = nil
 	}
-	return s.withOptions(way{secure: u.Scheme == "rediss"}, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+	return s.withOptions(u.Scheme == "rediss", func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		return redis.DialURLContext(ctx, target.String(), opts...)
 	}), nil
 }
@@ -119,7 +126,7 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	}
 	password, _ := u.User.Password()
 	user := u.User.Username()
-	return s.withOptions(way{}, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
+	return s.withOptions(false, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		opts = append([]redis.DialOption{
 			redis.DialDatabase(db), redis.DialUsername(user), redis.DialPassword(password),
 		}, opts...)
@@ -127,25 +134,19 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	}), nil
 }
 
-// way is how a connection is made.
-type way struct {
-	secure  bool                         // it speaks TLS
-	through func(conn net.Conn) net.Conn // if not nil, what it is used through
-}
-
-// withOptions adds the settings that every connection has. The read timeout is for the
+// withOptions adds the settings that every connection has, secure ones with TLS. The read timeout is for the
 // handshake: the executor and the subscriber read with bounds of their own. redigo heeds
 // ctx until the connection stands; hangUp heeds it until the handshake is over, too.
-func (s *settings) withOptions(w way, dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
+func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
 	return func(ctx context.Context) (redis.Conn, error) {
 		h := &hangUp{}
 		defer context.AfterFunc(ctx, h.now)()
 		reach := h.dial(s.dialTimeout)
-		if w.secure {
+		if secure {
 			reach = s.secure(reach)
 		}
 		opts := []redis.DialOption{
-			redis.DialContextFunc(s.guarded(reach, w.through)),
+			redis.DialContextFunc(s.guarded(reach)),
 			redis.DialReadTimeout(s.dialTimeout),
 		}
 		if s.credentials != nil {
@@ -169,18 +170,14 @@ func badDatabase(u *url.URL, text string) error {
 }
 
 // guarded adds to reach, TLS and all, bounds on what the server may announce and on
-// each write, and above it through, unless it is nil.
-func (s *settings) guarded(reach reachFunc, through func(net.Conn) net.Conn) reachFunc {
+// each write.
+func (s *settings) guarded(reach reachFunc) reachFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := reach(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		conn = wire.Guard(wire.Bounded(conn, s.command))
-		if through != nil {
-			conn = through(conn)
-		}
-		return conn, nil
+		return wire.Guard(wire.Bounded(conn, s.command)), nil
 	}
 }
 

@@ -69,7 +69,7 @@ func (e *elsewhen) Close() error {
 func farAway(t *testing.T, e *elsewhen, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
-	e.Transport = redisconn.NewRedigo(redisconn.RedigoConfig{
+	e.Transport = redisconn.NewRedigo(redisconn.Config{
 		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -52,7 +52,7 @@ func (h *host) Listeners(ctx context.Context, channels ...string) ([]int64, erro
 // hostOf opens a client of a machine to whose clock the server's is ahead.
 func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
-	e := &elsewhen{ahead: ahead, Transport: redisconn.NewRedigo(redisconn.RedigoConfig{
+	e := &elsewhen{ahead: ahead, Transport: redisconn.NewRedigo(redisconn.Config{
 		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})}

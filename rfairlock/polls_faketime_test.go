@@ -69,7 +69,7 @@ func countingClient(
 	t *testing.T, dial func(context.Context) (redis.Conn, error), opts ...redlatch.Option,
 ) (*redlatch.Client, *counting) {
 	t.Helper()
-	calls := &counting{Redigo: redisconn.NewRedigo(redisconn.RedigoConfig{
+	calls := &counting{Redigo: redisconn.NewRedigo(redisconn.Config{
 		Dial:        dial,
 		Command:     3 * time.Second,
 		Lease:       30 * time.Second,

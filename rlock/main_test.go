@@ -167,7 +167,7 @@ func redisInt(t testing.TB, srv redistest.Target, cmd string, args ...any) int64
 // redigoTransport is the built-in transport to a server inside a bubble, for
 // tests that put something in front of it.
 func redigoTransport(srv *redistest.MiniServer) transport.Transport {
-	return redisconn.NewRedigo(redisconn.RedigoConfig{
+	return redisconn.NewRedigo(redisconn.Config{
 		Dial:        srv.Server.Dial,
 		Command:     3 * time.Second,
 		Lease:       30 * time.Second,

@@ -56,29 +56,31 @@ func New(ctx context.Context, client redis.UniversalClient, opts ...Option) (tra
 // newSingle makes the transport to one master.
 func newSingle(c *redis.Client, set *settings) transport.Transport {
 	m := &master{options: *c.Options(), write: set.replyLimit / 2}
-	r := redisconn.NewRedigo(redisconn.RedigoConfig{
+	cfg := redisconn.Config{
 		Dial:        m.dial,
 		DialReplica: m.dialReplica,
 		Command:     set.replyLimit / 2,
 		Lease:       4 * set.replyLimit,
 		DialTimeout: dialTimeout(c.Options().DialTimeout),
 		Logger:      set.logger,
-	})
-	if c.Options().Addr != failoverAddr {
-		return r
 	}
-	return failover.New(failover.Config{Redigo: r, Live: &m.live, Present: m.present, Logger: set.logger})
+	if c.Options().Addr != failoverAddr {
+		return redisconn.NewRedigo(cfg)
+	}
+	return failover.New(failover.Config{Master: m.named, Dial: m.dialNamed, Conn: cfg})
 }
 
 // dialTimeout bounds what it takes to make a connection, of which d is the first part.
 func dialTimeout(d time.Duration) time.Duration { return max(d, time.Second) }
+
+// errSwitched is for a connection that was made while the Sentinels named another master.
+var errSwitched = errors.New("goredis: the Sentinels name another master by now")
 
 // master makes connections to the one master that a *redis.Client leads to, and to its
 // replicas.
 type master struct {
 	options redis.Options // a copy
 	write   time.Duration // bound on one write
-	live    failover.Live
 }
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
@@ -86,7 +88,21 @@ func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redigo.NewConn(m.live.Add(conn, conn.RemoteAddr().String()), 0, m.write), nil
+	return redigo.NewConn(conn, 0, m.write), nil
+}
+
+// dialNamed connects to the master at addr. The client's dialer leads to the master that
+// the Sentinels name, whatever the address.
+func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error) {
+	conn, err := connect(ctx, m.options)
+	if err != nil {
+		return nil, err
+	}
+	if conn.RemoteAddr().String() != addr {
+		_ = conn.Close() // of no use
+		return nil, errSwitched
+	}
+	return redigo.NewConn(conn, 0, m.write), nil
 }
 
 // dialReplica connects to a replica. Dialers of clients of Sentinels lead to the
@@ -104,8 +120,8 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	return redigo.NewConn(conn, 0, m.write), nil
 }
 
-// present connects to whom the Sentinels name master now, and returns where that is.
-func (m *master) present(ctx context.Context) (string, error) {
+// named connects to the master that the Sentinels name now, and returns its address.
+func (m *master) named(ctx context.Context) (string, error) {
 	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
 	if err != nil {
 		return "", err

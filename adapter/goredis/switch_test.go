@@ -87,8 +87,9 @@ func (p *pair) begun(t *testing.T, epoch int64) {
 	t.Helper()
 	require.Equal(t, 0, p.at(t))
 	p.heard(t, 0, 0, epoch)
-	// Two connections, and one to see where the master is.
-	require.Eventually(t, func() bool { return p.dials.Load() == 3 }, 30*time.Second, time.Millisecond)
+	// Two connections, one to see where the master is before each of them, and one when
+	// the Sentinel was heard.
+	require.Eventually(t, func() bool { return p.dials.Load() == 5 }, 30*time.Second, time.Millisecond)
 }
 
 // at returns which server answers.

@@ -69,7 +69,7 @@ func newSingle(client rueidis.Client, set *settings, sentinel bool) *single {
 		s.watch = newWatch(client, s.conns, set.logger)
 	}
 	d := &dialer{conns: s.conns, client: client, watch: s.watch, server: set.server}
-	cfg := redisconn.RedigoConfig{
+	cfg := redisconn.Config{
 		Dial: d.commands, DialPubSub: d.listening,
 		// The reply limit is the lesser of twice the one and a quarter of the other.
 		Command: set.replyLimit / 2, Lease: 4 * set.replyLimit, DialTimeout: set.dialTimeout, Logger: set.logger,

@@ -7,6 +7,6 @@
 //	    └──────────── dial whom the Sentinels name ◀──another─┘
 //
 // The right to listen is &__sentinel__:hello. Without it the Sentinels are asked every
-// second. [Failover] watches, [Live] knows the connections. One goroutine watches, from
+// second. One goroutine watches, from
 // the first call or subscription until Close, which waits for it.
 package failover

@@ -3,9 +3,11 @@ package failover
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/internal/redisconn"
@@ -28,16 +30,29 @@ const (
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
-// Config says what is watched. All fields are required.
+// Config says which master is watched, and how it is reached. All fields are required.
 type Config struct {
-	// Redigo is the transport to the master. Its connections to the master are in Live.
-	Redigo *redisconn.Redigo
-	// Live is the connections to the master that there are.
-	Live *Live
-	// Present returns who is master now, by the name that its connections have in Live.
-	Present func(ctx context.Context) (addr string, err error)
-	// Logger is told of switches.
-	Logger *slog.Logger
+	// Master returns the address, host:port, of the server that is master now.
+	Master func(ctx context.Context) (addr string, err error)
+	// Dial makes a connection to the server at addr, one that Master has returned, that
+	// is ready to use.
+	Dial redisconn.NodeDial
+	// Conn is what all connections have in common. Its Dial is not used; its Logger is
+	// told of switches.
+	Conn redisconn.Config
+}
+
+// dial connects to the server that is master now.
+func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
+	addr, err := f.cfg.Master(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("redlatch: the Sentinels do not name the master: %w", err)
+	}
+	conn, err := f.cfg.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return f.live.add(conn, addr)
 }
 
 // Failover is the transport to a master that Sentinels may replace. A connection to a
@@ -45,7 +60,8 @@ type Config struct {
 // not closed: so it watches who is master. It is safe for concurrent use.
 type Failover struct {
 	*redisconn.Redigo
-	cfg Config
+	cfg  Config
+	live live
 
 	ctx     context.Context //nolint:containedctx // ends with Close
 	cancel  context.CancelFunc
@@ -64,7 +80,9 @@ var (
 
 // New returns a transport that connects, and begins to watch, on first use.
 func New(cfg Config) *Failover {
-	f := &Failover{Redigo: cfg.Redigo, cfg: cfg, suspect: make(chan struct{}, 1)}
+	f := &Failover{cfg: cfg, suspect: make(chan struct{}, 1)}
+	f.cfg.Conn.Dial = f.dial
+	f.Redigo = redisconn.NewRedigo(f.cfg.Conn)
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -150,7 +168,7 @@ func (f *Failover) deaf(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
 		f.refused.Do(func() {
-			f.cfg.Logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
+			f.cfg.Conn.Logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
 				"channel", sentinel.Channel, "error", err)
 		})
 	}
@@ -169,7 +187,7 @@ func (f *Failover) settle(addr string) {
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
 		now, some := f.check()
 		cut = cut || some
-		if cut && f.cfg.Live.leadTo(now) || f.cfg.Live.leadTo(addr) {
+		if cut && f.live.leadTo(now) || f.live.leadTo(addr) {
 			return
 		}
 		if !f.pause(pause.Next()) {
@@ -183,13 +201,13 @@ func (f *Failover) settle(addr string) {
 func (f *Failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()
-	addr, err := f.cfg.Present(ctx)
+	addr, err := f.cfg.Master(ctx)
 	if err != nil {
 		return "", false
 	}
-	n := f.cfg.Live.cut(addr)
+	n := f.live.cut(addr)
 	if n > 0 {
-		f.cfg.Logger.Warn("redlatch: another server is master now, connections to the former one are cut",
+		f.cfg.Conn.Logger.Warn("redlatch: another server is master now, connections to the former one are cut",
 			"master", addr, "connections", n)
 	}
 	return addr, n > 0

@@ -25,9 +25,9 @@ const (
 )
 
 // counting makes a transport that counts, with changes to its settings.
-func counting(t *testing.T, server *redistest.Server, change ...func(*redisconn.RedigoConfig)) *redisconn.Redigo {
+func counting(t *testing.T, server *redistest.Server, change ...func(*redisconn.Config)) *redisconn.Redigo {
 	t.Helper()
-	cfg := redisconn.RedigoConfig{
+	cfg := redisconn.Config{
 		Dial: func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", server.Addr()) },
 		DialReplica: func(ctx context.Context, addr string) (redis.Conn, error) {
 			return redis.DialContext(ctx, "tcp", addr)
@@ -224,13 +224,13 @@ func TestServersThatAreNoMasterAloneCannotCount(t *testing.T) {
 	cluster := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
 	requireUnknown(t, counting(t, cluster), "part of a cluster")
 
-	requireUnknown(t, counting(t, master, func(cfg *redisconn.RedigoConfig) { cfg.DialReplica = nil }), "WithReplicaDialer")
-	astray := counting(t, master, func(cfg *redisconn.RedigoConfig) {
+	requireUnknown(t, counting(t, master, func(cfg *redisconn.Config) { cfg.DialReplica = nil }), "WithReplicaDialer")
+	astray := counting(t, master, func(cfg *redisconn.Config) {
 		cfg.DialReplica = func(ctx context.Context, _ string) (redis.Conn, error) { return cfg.Dial(ctx) }
 	})
 	requireUnknown(t, astray, "leads to a server that is no replica")
 	broken := errors.New("no way there")
-	nowhere := counting(t, master, func(cfg *redisconn.RedigoConfig) {
+	nowhere := counting(t, master, func(cfg *redisconn.Config) {
 		cfg.DialReplica = func(context.Context, string) (redis.Conn, error) { return nil, broken }
 	})
 	require.ErrorIs(t, requireUnknown(t, nowhere, replica.Addr()), broken)
@@ -241,7 +241,7 @@ func TestCloseEndsTheCountThatIsUnderWayOnAReplica(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
 	proxy := redistest.NewProxy(t, replica.Addr())
-	r := counting(t, master, func(cfg *redisconn.RedigoConfig) {
+	r := counting(t, master, func(cfg *redisconn.Config) {
 		cfg.Command = time.Minute
 		cfg.DialReplica = func(ctx context.Context, addr string) (redis.Conn, error) {
 			if addr != replica.Addr() {

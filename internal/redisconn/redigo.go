@@ -16,9 +16,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// RedigoConfig says how the built-in transport connects.
-type RedigoConfig struct {
-	// Dial makes a connection that is ready to use.
+// Config says how the built-in transports connect.
+type Config struct {
+	// Dial makes a connection to the master that is ready to use. Clusters do without.
 	Dial func(ctx context.Context) (redis.Conn, error)
 	// DialPubSub makes a connection to the master that is ready to listen. With nil,
 	// Dial makes those, too.
@@ -61,7 +61,7 @@ var (
 )
 
 // NewRedigo returns a transport that dials on first use.
-func NewRedigo(cfg RedigoConfig) *Redigo {
+func NewRedigo(cfg Config) *Redigo {
 	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
 	dial := name.named(cfg.Dial)
 	listen := dial
@@ -86,7 +86,7 @@ func NewRedigo(cfg RedigoConfig) *Redigo {
 
 // reconnected returns a function that tells of one kind of connection, nil when nobody
 // wants to know.
-func (cfg *RedigoConfig) reconnected(connection string) func() {
+func (cfg *Config) reconnected(connection string) func() {
 	if cfg.Reconnected == nil {
 		return nil
 	}
@@ -94,13 +94,13 @@ func (cfg *RedigoConfig) reconnected(connection string) func() {
 	return func() { tell(connection) }
 }
 
-func (cfg *RedigoConfig) mux(dial mux.Dial) mux.Config {
+func (cfg *Config) mux(dial mux.Dial) mux.Config {
 	return mux.Config{Dial: dial, ReplyLimit: replyLimit(cfg.Command, cfg.Lease), DialTimeout: cfg.DialTimeout}
 }
 
 // replica returns what makes the connections to replicas, nil when none can be
 // made.
-func (cfg *RedigoConfig) replica(name *naming) func(addr string) census.Replica {
+func (cfg *Config) replica(name *naming) func(addr string) census.Replica {
 	if cfg.DialReplica == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 
 // redigoTo makes the built-in transport with the client's defaults.
 func redigoTo(addr string) *redisconn.Redigo {
-	return redisconn.NewRedigo(redisconn.RedigoConfig{
+	return redisconn.NewRedigo(redisconn.Config{
 		Dial: func(ctx context.Context) (redis.Conn, error) {
 			return redis.DialContext(ctx, "tcp", addr, redis.DialWriteTimeout(3*time.Second))
 		},

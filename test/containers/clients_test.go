@@ -58,7 +58,7 @@ func opened(tb testing.TB, open func(ctx context.Context) (transport.Transport, 
 
 func redigoTo(_ testing.TB, addr, user string) maker {
 	return func(testing.TB) transport.Transport {
-		return redisconn.NewRedigo(redisconn.RedigoConfig{
+		return redisconn.NewRedigo(redisconn.Config{
 			Dial: func(ctx context.Context) (redigo.Conn, error) {
 				return redigo.DialContext(ctx, "tcp", addr,
 					redigo.DialWriteTimeout(3*time.Second), redigo.DialUsername(user), redigo.DialPassword(user))

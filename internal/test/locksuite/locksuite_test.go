@@ -22,7 +22,7 @@ func TestLocksOnTheBuiltInTransport(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		locksuite.Run(t, locksuite.OnServer(target, func(testing.TB) transport.Transport {
-			return redisconn.NewRedigo(redisconn.RedigoConfig{
+			return redisconn.NewRedigo(redisconn.Config{
 				Dial: func(ctx context.Context) (redis.Conn, error) {
 					return redis.DialContext(ctx, "tcp", target.Addr(), redis.DialWriteTimeout(3*time.Second))
 				},
