@@ -101,7 +101,9 @@ func (s *settings) open(ctx context.Context, url string) (transport.Transport, e
 // made on first use, and a dial that does not work shows as ErrNotSent then.
 // Connections must come ready to use, authenticated and with their database
 // selected; a read timeout they were dialled with applies while dialling only. What
-// a server may announce is bounded on connections that Open makes, and not on these.
+// a server may announce is bounded on connections that Open makes; on these, if dial uses
+// [LimitReplies]. For a cluster there is [NewCluster], for a master that Sentinels name
+// [NewSentinel].
 // On a master that has replicas it cannot be counted who listens, unless
 // [WithReplicaDialer] says how to reach them.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {

@@ -2,11 +2,14 @@ package redlatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/roundtrip"
@@ -15,6 +18,90 @@ import (
 
 // nodeDialer makes connections to servers of a deployment, by their addresses.
 type nodeDialer = func(ctx context.Context, addr string) (redis.Conn, error)
+
+// NewSentinel returns a client of a master that Sentinels may replace. master returns the
+// address, host:port, of the server that is master now; [AskSentinels] makes such a
+// function. dial connects to that address, and to those of replicas unless
+// [WithReplicaDialer] says how; what it returns must be as for [New], and lead to the
+// address that it was given. Both are called whenever a connection is made, master also
+// when the master may be another: when a Sentinel says so, when a server answers
+// READONLY, and once a second while no Sentinel is heard. Both must heed ctx, and may be
+// called at the same time by several goroutines.
+//
+// NewSentinel does no I/O: connections are made on first use, and what does not work
+// shows as ErrNotSent then. On the connection for subscriptions it sends SUBSCRIBE
+// __sentinel__:hello, where every Sentinel says every two seconds who is master; it needs
+// the right to that channel, without which master is called once a second. Connections to
+// a former master are closed at once, since it goes on taking locks for seconds.
+func NewSentinel(
+	master func(ctx context.Context) (addr string, err error),
+	dial func(ctx context.Context, addr string) (redis.Conn, error),
+	opts ...Option,
+) (*Client, error) {
+	if master == nil || dial == nil {
+		return nil, errors.New("redlatch: NewSentinel needs two functions, one that names the master and one that dials")
+	}
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	node := func(ctx context.Context, addr string) (redis.Conn, error) { return made(dial(ctx, addr)) }
+	return newClient(set.masterOf(master, node), &set), nil
+}
+
+// AskSentinels returns a function for [NewSentinel] that asks the Sentinels at addrs,
+// host:port, and the others that these know of, which server is the master that they call
+// name. All are asked at once; of those that answer within 250 ms of the first, the one
+// counts that knows of the latest switch. dial connects to a Sentinel, with the user and
+// the password that Sentinels have; each connection is closed after the answer. The
+// function sends SENTINEL MASTER, SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
+// It is safe for concurrent use, and its error says why no Sentinel has named a master.
+func AskSentinels(
+	name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error),
+) func(ctx context.Context) (addr string, err error) {
+	return failover.NewSentinels(name, addrs, func(ctx context.Context, addr string) (redis.Conn, error) {
+		if dial == nil {
+			return nil, errors.New("redlatch: AskSentinels needs a dial function")
+		}
+		return made(dial(ctx, addr))
+	}).Master
+}
+
+// NewCluster returns a client of the cluster of the nodes at seeds, host:port: those that
+// are there at first will do, the others are found (CLUSTER SLOTS). dial connects to the
+// node at addr, one of seeds or an address that a node has given; what it returns must be
+// as for [New]. It must heed ctx, and may be called at the same time by several
+// goroutines.
+//
+// To find out how messages are published NewCluster connects to a node and sends PUBSUB
+// SHARDNUMSUB, unless [WithShardedPubSub] decides: ctx bounds that, and the error wraps
+// ErrNotSent when no node could be asked. Otherwise it does no I/O.
+func NewCluster(
+	ctx context.Context, seeds []string, dial func(ctx context.Context, addr string) (redis.Conn, error), opts ...Option,
+) (*Client, error) {
+	engine.NeedContext(ctx)
+	if dial == nil || len(seeds) == 0 {
+		return nil, errors.New("redlatch: NewCluster needs the address of a node and a dial function")
+	}
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	node := func(ctx context.Context, addr string) (redis.Conn, error) { return made(dial(ctx, addr)) }
+	t, err := set.clusterOf(ctx, slices.Clone(seeds), node, set.sharding)
+	if err != nil {
+		return nil, fmt.Errorf("redlatch: connect to the cluster: %w", err)
+	}
+	return newClient(t, &set), nil
+}
+
+// made makes a dial that returned nothing an error.
+func made(conn redis.Conn, err error) (redis.Conn, error) {
+	if err == nil && conn == nil {
+		return nil, errors.New("redlatch: the dial function has made no connection")
+	}
+	return conn, err
+}
 
 // deployed returns the transport to the cluster, or to the master that Sentinels name,
 // at rawURL, which has answered.
@@ -49,7 +136,7 @@ func notConnected(rawURL string, err error) error {
 
 // cluster returns the transport to a cluster.
 func (s *settings) cluster(ctx context.Context, d *address.Deployment) (transport.Transport, error) {
-	return s.clusterOf(ctx, d.Hosts, s.nodes(d.Secure, d), sharding[d.Sharding])
+	return s.clusterOf(ctx, d.Hosts, s.nodes(d.Secure, d), s.publishing(d))
 }
 
 // clusterOf returns the transport to a cluster whose nodes dial connects to.
@@ -62,9 +149,18 @@ func (s *settings) clusterOf(ctx context.Context, seeds []string, dial nodeDiale
 	return c, nil
 }
 
-// sharding is what the words for it in an address mean.
-var sharding = map[string]transport.Sharding{
-	"": transport.ShardingAuto, "auto": transport.ShardingAuto, "on": transport.ShardingOn, "off": transport.ShardingOff,
+// publishing returns how messages are published in a cluster: as its address says, else as
+// the option does.
+func (s *settings) publishing(d *address.Deployment) transport.Sharding {
+	switch d.Sharding {
+	case "auto":
+		return transport.ShardingAuto
+	case "on":
+		return transport.ShardingOn
+	case "off":
+		return transport.ShardingOff
+	}
+	return s.sharding
 }
 
 // sentinel returns the transport to a master that Sentinels name.

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // requireShared holds that two clients take turns, woken by each other, with both kinds
@@ -221,4 +223,70 @@ func TestWhyADeploymentCannotBeReachedIsToldWithoutThePassword(t *testing.T) {
 	_, err := redlatch.Open(t.Context(), "redis-cluster://:"+"hunter2@"+srv.Addr())
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// dialerOf makes connections as a caller's dial function does.
+func dialerOf(password string) func(ctx context.Context, addr string) (redis.Conn, error) {
+	return func(ctx context.Context, addr string) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", addr, redis.DialPassword(password), redis.DialWriteTimeout(3*time.Second))
+	}
+}
+
+func TestNewClusterFindsItsNodesOverADialFunction(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, 0)
+	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // nobody is at the first
+	made := func(opts ...redlatch.Option) *redlatch.Client {
+		client, err := redlatch.NewCluster(t.Context(), seeds, dialerOf(""), opts...)
+		require.NoError(t, err)
+		closedWith(t, client)
+		return client
+	}
+	requireShared(t, made(), dialled(t, "redis-cluster://"+c.Addrs()[2]))
+	for mode, command := range map[transport.Sharding]string{transport.ShardingAuto: "spublish", transport.ShardingOff: "publish"} {
+		lock := rlock.New(made(redlatch.WithShardedPubSub(mode)), redistest.Key(t))
+		owner := c.Owner(t, lock.Name())
+		before := owner.CommandStats(t)[command]
+		require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
+		require.Equal(t, before+1, owner.CommandStats(t)[command], mode)
+	}
+	address := "redis-cluster://" + c.Addrs()[0]
+	for option, command := range map[string]string{"": "publish", "?sharded_pubsub=auto": "spublish"} {
+		lock := rlock.New(dialled(t, address+option, redlatch.WithShardedPubSub(transport.ShardingOff)), redistest.Key(t))
+		owner := c.Owner(t, lock.Name())
+		before := owner.CommandStats(t)[command]
+		require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
+		require.Equal(t, before+1, owner.CommandStats(t)[command], "the address %q counts for more than the option", option)
+	}
+}
+
+func TestNewSentinelFollowsTheMasterOverADialFunction(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t, 2*time.Second, redistest.WithPassword("s3cr+t"))
+	master := redlatch.AskSentinels(redistest.MasterName, set.Addrs()[:1], dialerOf(""))
+	addr, err := master(t.Context())
+	require.NoError(t, err)
+	former := set.Master(t)
+	require.Equal(t, former.Addr(), addr)
+	client, err := redlatch.NewSentinel(master, dialerOf("s3cr+t"), redlatch.WithClientName("follower"))
+	require.NoError(t, err)
+	closedWith(t, client)
+	requireShared(t, client, dialled(t, "redis-sentinel://:s3cr+t@"+set.Addrs()[1]+"/"+redistest.MasterName))
+	require.True(t, named(t, former, "follower"))
+	wait := set.WatchSwitch(t)
+	set.Failover(t)
+	told := wait()
+	require.Eventually(t, func() bool { return !named(t, former, "follower") }, 10*time.Second, 5*time.Millisecond)
+	require.Less(t, time.Since(told.At), 2*time.Second, "the connections to the former master are closed at once")
+	now := set.AwaitMaster(t, former)
+	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
+	require.True(t, named(t, now, "follower"))
+}
+
+// named reports whether a client of that name is connected to a server.
+func named(t *testing.T, srv *redistest.Server, name string) bool {
+	t.Helper()
+	list, isText := srv.Do(t, "CLIENT", "LIST").([]byte)
+	require.True(t, isText)
+	return strings.Contains(string(list), "name="+name+" ")
 }

@@ -181,6 +181,12 @@ func (s *settings) guarded(reach reachFunc) reachFunc {
 	}
 }
 
+// LimitReplies returns conn with the bounds on what a server may announce that the
+// connections of [Open] have: an array or a text that is longer than any answer to
+// Redlatch ends the connection with an error, before memory is taken for it. It is for
+// dial functions, and must see the first byte that the server sends. It sets no deadlines.
+func LimitReplies(conn net.Conn) net.Conn { return wire.Guard(conn) }
+
 // hangUp closes a connection whose dial was given up during the handshake.
 type hangUp struct {
 	mu   sync.Mutex // guards conn and over

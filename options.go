@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Option sets something about a [Client]. Each option's comment gives its unit,
@@ -31,6 +32,7 @@ type settings struct {
 	tls         *tls.Config
 	credentials Credentials
 	dialReplica func(ctx context.Context, addr string) (redis.Conn, error)
+	sharding    transport.Sharding
 	logger      *slog.Logger
 	maxWaiters  int
 	observer    Observer
@@ -136,12 +138,19 @@ func WithCredentials(f Credentials) Option { return func(s *settings) { s.creden
 // addr is the host:port that the master's ROLE gives; whoever dials may know a
 // better one. Connections must come ready to use, as those for [New]. Default for
 // Open: addr, with the user, the password and the TLS settings of the connection to
-// the master; for New: none, and who listens on a master with replicas cannot be
+// the master; for NewSentinel: its own dial function; for New: none, and who listens on a master with replicas cannot be
 // counted. It has no effect on transports that the caller brings. Redisson has no
 // counterpart.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
+
+// WithShardedPubSub sets how messages are published in a cluster: with SPUBLISH or with
+// PUBLISH. It must be the same in the whole fleet, else waiters are not woken. Default:
+// [transport.ShardingAuto], which asks a node. An address given to [Open] that says it
+// itself counts for more. Elsewhere than in a cluster it has no effect. Redisson calls it
+// shardedSubscriptionMode.
+func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
 // WithLogger sets where the client logs what it cannot return: losses, failed
 // renewals, outcomes settled in the background. Default: nowhere.
@@ -230,6 +239,9 @@ func (s *settings) check() error {
 	}
 	if s.maxWaiters < 0 {
 		return fmt.Errorf("redlatch: a maximum of %d waiters", s.maxWaiters)
+	}
+	if s.sharding > transport.ShardingOff {
+		return fmt.Errorf("redlatch: WithShardedPubSub(%d): there is no such mode", s.sharding)
 	}
 	if s.replicas < 0 {
 		return fmt.Errorf("redlatch: a sync with %d replicas", s.replicas)

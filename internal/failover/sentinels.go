@@ -52,6 +52,9 @@ type word struct {
 // GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	addrs := s.known()
+	if len(addrs) == 0 {
+		return "", errors.New("no Sentinel is known")
+	}
 	came := make(chan word, len(addrs))
 	var asking sync.WaitGroup
 	defer asking.Wait() // which cancel makes short

@@ -38,8 +38,9 @@ var functions = map[string]any{
 	"redlatch.WithLossMargin": redlatch.WithLossMargin, "redlatch.WithMaxWaiters": redlatch.WithMaxWaiters,
 	"redlatch.WithNameMapper": redlatch.WithNameMapper, "redlatch.WithObserver": redlatch.WithObserver,
 	"redlatch.WithPollCap": redlatch.WithPollCap, "redlatch.WithReplicaDialer": redlatch.WithReplicaDialer,
-	"redlatch.WithReplicaSync": redlatch.WithReplicaSync,
-	"redlatch.WithServerTime":  redlatch.WithServerTime, "redlatch.WithTLSConfig": redlatch.WithTLSConfig,
+	"redlatch.WithReplicaSync":   redlatch.WithReplicaSync,
+	"redlatch.WithShardedPubSub": redlatch.WithShardedPubSub,
+	"redlatch.WithServerTime":    redlatch.WithServerTime, "redlatch.WithTLSConfig": redlatch.WithTLSConfig,
 	"redlatch.WithWatchdogTimeout": redlatch.WithWatchdogTimeout,
 	"redlatch.Client.ClockOffset":  (*redlatch.Client).ClockOffset, "redlatch.Client.Close": (*redlatch.Client).Close,
 	"redlatch.Client.ID": (*redlatch.Client).ID, "redlatch.Client.Shutdown": (*redlatch.Client).Shutdown,
@@ -110,9 +111,13 @@ var functions = map[string]any{
 
 // elsewhere are those that need a real network, and the tests that try them.
 var elsewhere = map[string]string{
-	"redlatch.Open":     "TestAddressesThatMakeNoSenseAreRefusedInOneShortLine",
-	"embedded.Start":    "TestAddressesThatNobodyCanListenOnAreErrors",
-	"embedded.WithAddr": "TestAddressesThatNobodyCanListenOnAreErrors",
+	"redlatch.Open":         "TestAddressesThatMakeNoSenseAreRefusedInOneShortLine",
+	"redlatch.NewCluster":   "TestDialFunctionsThatAreOfNoUseAreErrors",
+	"redlatch.NewSentinel":  "TestDialFunctionsThatAreOfNoUseAreErrors",
+	"redlatch.AskSentinels": "TestDialFunctionsThatAreOfNoUseAreErrors",
+	"redlatch.LimitReplies": "TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch",
+	"embedded.Start":        "TestAddressesThatNobodyCanListenOnAreErrors",
+	"embedded.WithAddr":     "TestAddressesThatNobodyCanListenOnAreErrors",
 }
 
 func TestExportedFunctionsStandBadInput(t *testing.T) {

@@ -1,0 +1,66 @@
+package badinput_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestDialFunctionsThatAreOfNoUseAreErrors(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	nothing := func(context.Context, string) (redis.Conn, error) { return nil, nil } //nolint:nilnil // the mistake
+	fails := func(context.Context, string) (redis.Conn, error) { return nil, broken }
+	here := func(context.Context) (string, error) { return "127.0.0.1:1", nil }
+	seeds := []string{"127.0.0.1:1"}
+	require.Panics(t, func() { _, _ = redlatch.NewCluster(nil, seeds, nothing) }) //nolint:staticcheck // the mistake
+	for _, err := range []error{
+		second(redlatch.NewCluster(t.Context(), nil, nothing)),
+		second(redlatch.NewCluster(t.Context(), seeds, nil)),
+		second(redlatch.NewCluster(t.Context(), seeds, fails, redlatch.WithShardedPubSub(9))),
+		second(redlatch.NewSentinel(nil, nothing)), second(redlatch.NewSentinel(here, nil)),
+	} {
+		require.ErrorContains(t, err, "redlatch: ")
+	}
+	for want, dial := range map[string]func(context.Context, string) (redis.Conn, error){"broken": fails, "no connection": nothing} {
+		_, err := redlatch.NewCluster(t.Context(), seeds, dial)
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+		require.ErrorContains(t, err, want)
+		_, err = redlatch.AskSentinels("m", seeds, dial)(t.Context())
+		require.ErrorContains(t, err, want)
+		client, err := redlatch.NewSentinel(here, dial, redlatch.WithCommandTimeout(200*time.Millisecond))
+		require.NoError(t, err)
+		_, err = rlock.New(client, "job").TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+		require.ErrorContains(t, err, want)
+		require.NoError(t, client.Close())
+	}
+	_, err := redlatch.AskSentinels("m", nil, fails)(t.Context())
+	require.ErrorContains(t, err, "no Sentinel is known")
+	_, err = redlatch.AskSentinels("m", seeds, nil)(t.Context())
+	require.ErrorContains(t, err, "needs a dial function")
+}
+
+func second(_ *redlatch.Client, err error) error { return err }
+
+// TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch has a server announce a text of an
+// exabyte.
+func TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch(t *testing.T) {
+	t.Parallel()
+	client, server := net.Pipe()
+	defer server.Close() //nolint:errcheck // the test is over
+	go func() { _, _ = server.Write([]byte("$1152921504606846976\r\n")) }()
+	conn := redlatch.LimitReplies(client)
+	defer conn.Close() //nolint:errcheck // broken
+	_, err := io.ReadAll(conn)
+	require.ErrorContains(t, err, "more than")
+}
