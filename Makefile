@@ -101,8 +101,9 @@ vuln: ## Look for known vulnerabilities in what is used (needs the internet: a d
 stress: setup ## Break servers, networks and processes for DURATION (10m) and judge what their clients saw (SEED: repeat a schedule)
 	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
 
-adapters: setup ## Vet, lint and test the transports over go-redis and rueidis (RUN: some tests)
+adapters: setup ## Vet, lint and test the adapters of go-redis and rueidis, and build them with the core of the commit before (RUN: some tests)
 	RUN="$(RUN)" scripts/adapters-check.sh
+	scripts/adapters-core.sh
 
 # One adapter after the other, and one failure after the other: they are timed.
 failover: setup ## Replace masters under locks in every way, with each adapter, and print the table of docs/topologies.md (ten quiet minutes)

@@ -81,8 +81,9 @@ func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.command = d } }
 
 // WithDialTimeout bounds the making of one connection, with TLS and
-// authentication. Default 5 s. Redisson calls it connectTimeout. It has no
-// effect on dial functions and transports that the caller brings.
+// authentication. Default 5 s. Redisson calls it connectTimeout. Dial functions
+// that the caller brings are given a context that ends with it; on transports it
+// has no effect.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
 // WithPollCap bounds how long a waiter sleeps without asking the server, in case

@@ -3,13 +3,11 @@ package goredis
 import (
 	"context"
 	"errors"
-	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redlatch/redlatch/internal/cluster"
-	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch"
 )
 
 // errNoCluster is for clients whose nodes are not in a cluster.
@@ -18,43 +16,24 @@ var errNoCluster = errors.New("goredis: a ClusterClient with ClusterSlots of its
 // errNoClient is for a NewClient of the user's that does not do what it is there for.
 var errNoClient = errors.New("goredis: the ClusterClient's NewClient has made no client")
 
-// newCluster makes the transport to a cluster.
-func newCluster(ctx context.Context, c *redis.ClusterClient, set *settings) (transport.Transport, error) {
+// newCluster makes a client of a cluster.
+func newCluster(ctx context.Context, c *redis.ClusterClient, opts []redlatch.Option) (*redlatch.Client, error) {
 	opt := c.Options()
 	if opt.ClusterSlots != nil {
 		return nil, errNoCluster
 	}
-	n := &nodes{options: opt, write: set.replyLimit / 2}
-	asker := cluster.Asker{
-		Nodes: opt.Addrs, DialTimeout: dialTimeout(opt.DialTimeout), Reply: set.replyLimit,
-		Dial: func(ctx context.Context, addr string) (redigo.Conn, error) { return n.dial(ctx, addr, "") },
-	}
-	publish, err := asker.PublishCommand(ctx, set.sharding)
-	if err != nil {
-		return nil, err
-	}
-	seeds := append([]string(nil), opt.Addrs...)
-	return cluster.New(cluster.Config{
-		Nodes:       func() []string { return seeds },
-		Dial:        n.dial,
-		DialPubSub:  n.dial,
-		Publish:     publish,
-		Command:     set.replyLimit / 2,
-		ReplyLimit:  set.replyLimit,
-		DialTimeout: dialTimeout(opt.DialTimeout),
-		Logger:      set.logger,
-	}), nil
+	n := &nodes{options: opt}
+	return redlatch.NewCluster(ctx, opt.Addrs, n.dial, append([]redlatch.Option{dialTimeout(opt.DialTimeout)}, opts...)...)
 }
 
 // nodes makes connections to the nodes of a cluster.
 type nodes struct {
 	options *redis.ClusterOptions
-	write   time.Duration // bound on one write
 }
 
-// dial is cluster.Config.Dial. What go-redis would make of the client of a node, the
+// dial connects to the node at addr. What go-redis would make of the client of a node, the
 // user's NewClient included, is made and asked for its settings: that costs no I/O.
-func (n *nodes) dial(ctx context.Context, addr, _ string) (redigo.Conn, error) {
+func (n *nodes) dial(ctx context.Context, addr string) (redigo.Conn, error) {
 	node := n.options.NewClient(n.settings(addr))
 	if node == nil {
 		return nil, errNoClient
@@ -65,7 +44,7 @@ func (n *nodes) dial(ctx context.Context, addr, _ string) (redigo.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redigo.NewConn(conn, 0, n.write), nil
+	return redigo.NewConn(conn, 0, writeTimeout), nil
 }
 
 // settings returns what the client's options say of the connections to a node.

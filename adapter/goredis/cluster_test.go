@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -17,7 +18,7 @@ import (
 )
 
 // clustered is a deployment of a cluster.
-func clustered(c *redistest.Cluster, publish []string, opts ...Option) locksuite.Deployment {
+func clustered(c *redistest.Cluster, publish []string, opts ...redlatch.Option) locksuite.Deployment {
 	return locksuite.Deployment{
 		New: func(tb testing.TB) transport.Transport {
 			tb.Helper()
@@ -63,7 +64,7 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 			tb.Helper()
 			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
 				Addrs: c.Addrs(), Dialer: fence.Dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
-			}), WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+			}), redlatch.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
 		})
 	})
 }
@@ -107,12 +108,12 @@ func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
 		goredis.NewFailoverClusterClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}}),
 	}
 	for _, c := range []goredis.UniversalClient{nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil)} {
-		tr, err := New(t.Context(), c)
+		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "goredis: ", "%T", c)
 		require.Nil(t, tr)
 	}
 	for _, c := range others {
-		tr, err := New(t.Context(), c)
+		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "goredis: ", "%T", c)
 		require.Nil(t, tr)
 		require.NoError(t, c.Close())
@@ -121,7 +122,7 @@ func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
 	defer func() { require.NoError(t, unreachable.Close()) }()
 	_, err := New(t.Context(), unreachable)
 	require.ErrorIs(t, err, transport.ErrNotSent)
-	tr, err := New(t.Context(), unreachable, WithShardedPubSub(transport.ShardingOff))
+	tr, err := newTransport(t.Context(), unreachable, redlatch.WithShardedPubSub(transport.ShardingOff))
 	require.NoError(t, err, "nobody has to be asked")
 	require.Equal(t, "PUBLISH", tr.PublishCommand())
 	require.NoError(t, tr.Close())

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
@@ -17,14 +19,23 @@ import (
 )
 
 // over makes the transport over a client that is closed with the test.
-func over(tb testing.TB, client redis.UniversalClient, opts ...Option) transport.Transport {
+func over(tb testing.TB, client redis.UniversalClient, opts ...redlatch.Option) transport.Transport {
 	tb.Helper()
 	tb.Cleanup(func() { assert.NoError(tb, client.Close(), "the transport must not close it") })
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
 	defer cancel()
-	tr, err := New(ctx, client, opts...)
+	tr, err := newTransport(ctx, client, opts...)
 	require.NoError(tb, err)
 	return tr
+}
+
+// newTransport is New, for the transport that the Redlatch client has.
+func newTransport(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Option) (transport.Transport, error) {
+	c, err := New(ctx, client, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return engine.EngineOf(c).Transport, nil
 }
 
 // reckless are the options that do most harm, had they any effect: commands would be

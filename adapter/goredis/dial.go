@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch"
 )
 
 // reachFunc makes a network connection, TLS included, as redis.Options.Dialer does.
@@ -100,7 +100,7 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 		return nil, errTooLate
 	}
 	// The bound on what a server may announce has to see the first byte.
-	d.conn = &heldConn{Conn: wire.Guard(conn)}
+	d.conn = &heldConn{Conn: redlatch.LimitReplies(conn)}
 	return d.conn, nil
 }
 

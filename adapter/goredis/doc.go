@@ -2,9 +2,9 @@
 // master that Sentinels watch, a Redis Cluster.
 //
 //	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: seeds})
-//	t, err := goredis.New(ctx, rdb)
+//	client, err := goredis.New(ctx, rdb)
 //	if err != nil { … }
-//	client, err := redlatch.NewWithTransport(t)
+//	lock := rlock.New(client, "orders:42")
 //
 // It is a module of its own: who does not import it has no go-redis in its go.sum.
 //
@@ -43,7 +43,7 @@
 //   - MOVED and ASK mean that the server has refused the call: it goes to the node that
 //     was named. TRYAGAIN, CLUSTERDOWN, LOADING and READONLY mean that it cannot serve it
 //     now: Redlatch calls again after a pause, for as long as one command may take.
-//   - Deadlines are Redlatch's own, see redlatch.WithCommandTimeout and [WithReplyLimit].
+//   - Deadlines are Redlatch's own, see redlatch.WithCommandTimeout.
 //   - A listener that does not read holds up nobody, and is woken all the same.
 //
 // # Sentinels

@@ -23,15 +23,11 @@ func ExampleNew() {
 	defer rdb.Close() //nolint:errcheck // it ends the program
 
 	shipOrders := func() error {
-		t, err := goredis.New(ctx, rdb)
+		client, err := goredis.New(ctx, rdb)
 		if err != nil {
 			return err
 		}
-		client, err := redlatch.NewWithTransport(t)
-		if err != nil {
-			return err
-		}
-		defer client.Close() //nolint:errcheck // ends the transport, and leaves rdb alone
+		defer client.Close() //nolint:errcheck // leaves rdb alone
 		return rlock.New(client, "orders:42").Do(ctx, ship)
 	}
 	if err := shipOrders(); err != nil {
@@ -40,13 +36,13 @@ func ExampleNew() {
 }
 
 // For a fleet whose Redisson clients have shardedSubscriptionMode set to OFF.
-func ExampleWithShardedPubSub() {
+func ExampleNew_shardedPubSub() {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:7000"}})
 	defer rdb.Close() //nolint:errcheck // it ends the program
-	t, err := goredis.New(context.Background(), rdb, goredis.WithShardedPubSub(transport.ShardingOff))
+	client, err := goredis.New(context.Background(), rdb, redlatch.WithShardedPubSub(transport.ShardingOff))
 	if err != nil {
 		log.Print(err)
 		return
 	}
-	log.Print(t.PublishCommand()) // PUBLISH
+	defer client.Close() //nolint:errcheck // it ends the program
 }

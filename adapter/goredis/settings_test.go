@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
@@ -82,14 +83,13 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer func() { require.NoError(t, client.Close()) }()
-	for _, o := range []Option{WithReplyLimit(-time.Second), WithReplyLimit(leastReplyLimit - 1), WithShardedPubSub(9)} {
+	for _, o := range []redlatch.Option{redlatch.WithCommandTimeout(-time.Second), redlatch.WithShardedPubSub(9)} {
 		_, err := New(t.Context(), client, o)
-		require.ErrorContains(t, err, "goredis: ")
+		require.ErrorContains(t, err, "redlatch: ")
 	}
-	tr, err := New(t.Context(), client, nil, WithLogger(nil), WithReplyLimit(leastReplyLimit))
+	c, err := New(t.Context(), client, nil, redlatch.WithLogger(nil))
 	require.NoError(t, err)
-	require.NoError(t, tr.Close())
-	require.Panics(t, func() { _, _ = New(nil, client) }) //nolint:staticcheck // the mistake
+	require.NoError(t, c.Close())
 }
 
 // U34 and U4 with a client whose options would repeat commands and wait for ever.
@@ -112,5 +112,5 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := reckless(proxy.Addr())
 	opt.DialTimeout = time.Second
-	breakable.Silence(t, proxy, over(t, redis.NewClient(opt), WithReplyLimit(time.Second)))
+	breakable.Silence(t, proxy, over(t, redis.NewClient(opt), redlatch.WithCommandTimeout(500*time.Millisecond)))
 }

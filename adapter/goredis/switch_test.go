@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -59,7 +60,7 @@ func newPair(t *testing.T) *pair {
 			return new(net.Dialer).DialContext(ctx, network, p.servers[p.named.Load()].Addr())
 		},
 	})
-	p.tr = over(t, client, WithLogger(slog.New(slog.NewTextHandler(p.logged, nil))))
+	p.tr = over(t, client, redlatch.WithLogger(slog.New(slog.NewTextHandler(p.logged, nil))))
 	t.Cleanup(func() { assert.NoError(t, p.tr.Close()) })
 	return p
 }

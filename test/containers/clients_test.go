@@ -13,8 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/adapter/goredis"
 	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -68,12 +70,18 @@ func redigoTo(_ testing.TB, addr, user string) maker {
 	}
 }
 
-func overGoRedis(tb testing.TB, c goredislib.UniversalClient, opts ...goredis.Option) maker {
+func overGoRedis(tb testing.TB, c goredislib.UniversalClient, opts ...redlatch.Option) maker {
 	tb.Helper()
 	tb.Cleanup(func() { assert.NoError(tb, c.Close(), "a transport must not close it") })
 	return func(tb testing.TB) transport.Transport {
 		tb.Helper()
-		return opened(tb, func(ctx context.Context) (transport.Transport, error) { return goredis.New(ctx, c, opts...) })
+		return opened(tb, func(ctx context.Context) (transport.Transport, error) {
+			client, err := goredis.New(ctx, c, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return engine.EngineOf(client).Transport, nil
+		})
 	}
 }
 
@@ -85,7 +93,7 @@ func goRedisTo(tb testing.TB, addr, user string) maker {
 func goRedisIn(tb testing.TB, at cluster) maker {
 	tb.Helper()
 	c := goredislib.NewClusterClient(&goredislib.ClusterOptions{Addrs: at.addrs, Dialer: at.dial})
-	return overGoRedis(tb, c, goredis.WithShardedPubSub(at.sharding))
+	return overGoRedis(tb, c, redlatch.WithShardedPubSub(at.sharding))
 }
 
 func overRueidis(tb testing.TB, options rueidislib.ClientOption, opts ...rueidis.Option) maker {

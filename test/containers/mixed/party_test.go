@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/adapter/goredis"
 	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -79,9 +80,9 @@ func overGoRedis(t *testing.T, c *redistest.Cluster, mode transport.Sharding, op
 	t.Helper()
 	lib := goredislib.NewClusterClient(&goredislib.ClusterOptions{Addrs: c.Addrs()})
 	t.Cleanup(func() { assert.NoError(t, lib.Close()) })
-	tr, err := goredis.New(t.Context(), lib, goredis.WithShardedPubSub(mode))
+	client, err := goredis.New(t.Context(), lib, append(opts, redlatch.WithShardedPubSub(mode))...)
 	require.NoError(t, err)
-	return newGo(t, fmt.Sprintf("Redlatch %v", mode), tr, opts...)
+	return partyOf(t, fmt.Sprintf("Redlatch %v", mode), engine.EngineOf(client).Transport, client)
 }
 
 // overRueidis is overGoRedis with the other adapter.
@@ -99,6 +100,12 @@ func newGo(t *testing.T, name string, tr transport.Transport, opts ...redlatch.O
 	t.Helper()
 	client, err := redlatch.NewWithTransport(tr, opts...)
 	require.NoError(t, err)
+	return partyOf(t, name, tr, client)
+}
+
+// partyOf is a client that ends with the test.
+func partyOf(t *testing.T, name string, tr transport.Transport, client *redlatch.Client) *goParty {
+	t.Helper()
 	t.Cleanup(func() { assert.NoError(t, client.Close()) })
 	return &goParty{name: name, transport: tr, client: client}
 }

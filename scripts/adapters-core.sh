@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Builds each adapter with the core of another commit, both ways, as programs do that
+# upgrade one of the two modules and not the other:
+#
+#	the adapter of the other commit with the core of this tree: must build;
+#	the adapter of this tree with the core of the other commit: told if it does not,
+#	since the adapter may use what is new in the core, and its go.mod then says so.
+#
+# scripts/adapters-core.sh [REVISION]: by default HEAD, or the commit before it when the
+# tree has no changes. An adapter of a commit at which it imported internal packages is
+# left out, because nothing was promised for those.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+root=$PWD
+module=github.com/redlatch/redlatch
+
+base=${1:-}
+if [ -z "$base" ]; then
+	base=HEAD
+	if git diff --quiet HEAD -- '*.go' '*go.mod'; then
+		base=HEAD^
+	fi
+fi
+if ! base=$(git rev-parse --verify --quiet "$base^{commit}"); then
+	echo "adapters-core: there is no commit to build with (a shallow clone?): nothing is tried"
+	exit 0
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/base" "$work/tree"
+git archive "$base" | tar -x -C "$work/base"
+
+# internals reports whether the adapter in a folder imports internal packages of the core.
+internals() {
+	grep -rq --include='*.go' --exclude='*_test.go' "\"$module/internal/" "$1"
+}
+
+# builds FOLDER CORE builds the module in a folder with the core in another one.
+builds() {
+	(
+		cd "$1"
+		go mod edit -replace "$module=$2"
+		GOFLAGS=-mod=mod go build ./...
+	)
+}
+
+tried=0
+for mod in adapter/*/go.mod; do
+	name=$(dirname "$mod")
+	if [ ! -d "$work/base/$name" ]; then
+		echo "adapters-core: $name is not in ${base:0:12}: left out"
+		continue
+	fi
+	if internals "$work/base/$name" || internals "$name"; then
+		echo "adapters-core: $name imports internal packages, in this tree or in ${base:0:12}: left out"
+		continue
+	fi
+	cp -R "$name" "$work/tree/"
+	if ! builds "$work/base/$name" "$root"; then
+		echo "adapters-core: $name of ${base:0:12} does not build with the core of this tree:" >&2
+		echo "adapters-core: a program that upgrades the core alone would break" >&2
+		exit 1
+	fi
+	if ! builds "$work/tree/$(basename "$name")" "$work/base"; then
+		echo "adapters-core: $name needs more than the core of ${base:0:12} has: it wants a newer one in its go.mod"
+	fi
+	tried=$((tried + 1))
+done
+echo "adapters-core: $tried adapters built with the core of this tree and with that of ${base:0:12}"
