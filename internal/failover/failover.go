@@ -42,17 +42,20 @@ type Config struct {
 	Conn redisconn.Config
 }
 
-// dial connects to the server that is master now.
+// dial connects to the server that is master now, unless it is replaced meanwhile.
 func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
+	cuts := f.live.cutsSoFar()
 	addr, err := f.cfg.Master(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("redlatch: the Sentinels do not name the master: %w", err)
 	}
-	conn, err := f.cfg.Dial(ctx, addr)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c, err := f.live.begin(addr, cuts, cancel)
 	if err != nil {
 		return nil, err
 	}
-	return f.live.add(conn, addr)
+	return c.made(f.cfg.Dial(ctx, addr))
 }
 
 // Failover is the transport to a master that Sentinels may replace. A connection to a
