@@ -2,9 +2,6 @@ package rueidis_test
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"math"
 	"testing"
 	"time"
 
@@ -12,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -19,36 +17,12 @@ import (
 )
 
 // badInput are the exported functions, and what tries each with values that its types
-// permit and nobody wants. Options are tried with New.
+// permit and nobody wants.
 var badInput = map[string]func(t *testing.T){
-	"rueidis.New":        badClients,
-	"rueidis.WithLogger": func(t *testing.T) { t.Helper(); options(t, rueidis.WithLogger, nil, nil, new(slog.Logger)) },
-	"rueidis.WithReplyLimit": func(t *testing.T) {
-		t.Helper()
-		options(t, rueidis.WithReplyLimit,
-			[]time.Duration{0, -1, 1, 500*time.Millisecond - 1, time.Hour + 1, math.MaxInt64, math.MinInt64}, 500*time.Millisecond, time.Hour)
-	},
-	"rueidis.WithDialTimeout": func(t *testing.T) {
-		t.Helper()
-		options(t, rueidis.WithDialTimeout, []time.Duration{0, -1, math.MinInt64}, time.Second, math.MaxInt64)
-	},
-	"rueidis.WithShardedPubSub": func(t *testing.T) {
-		t.Helper()
-		options(t, rueidis.WithShardedPubSub,
-			[]transport.Sharding{transport.ShardingOff + 1, 255}, transport.ShardingOn, transport.ShardingOff)
-	},
-	"rueidis.WithClientOption": func(t *testing.T) {
-		t.Helper()
-		options(t, rueidis.WithClientOption, nil, lib.ClientOption{}, lib.ClientOption{PipelineMultiplex: 255, RingScaleEachConn: -1})
-	},
-	"rueidis.WithServerClient": func(t *testing.T) {
-		t.Helper()
-		options(t, rueidis.WithServerClient, nil, nil, noClient)
-		noClientIsAnError(t)
-	},
+	"rueidis.New":         badClients,
+	"rueidis.NewSentinel": badSentinels,
+	"rueidis.Dialer":      badServers,
 }
-
-func noClient(context.Context, string) (lib.Client, error) { return nil, nil } //nolint:nilnil // the mistake
 
 func TestExportedFunctionsStandBadInput(t *testing.T) {
 	t.Parallel()
@@ -68,39 +42,19 @@ func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
 	}
 }
 
-// options tries an option with values that are refused, and with others, which do no harm.
-func options[T any](t *testing.T, option func(T) rueidis.Option, refused []T, harmless ...T) {
-	t.Helper()
-	client := clientOf(t, plainly(redistest.Shared(t).Addr()))
-	for i, value := range refused {
-		tr, err := rueidis.New(t.Context(), client, nil, option(value), nil)
-		assert.ErrorContains(t, err, "rueidis: ", "value %d", i)
-		assert.Less(t, len(fmt.Sprint(err)), 200)
-		assert.Nil(t, tr)
-	}
-	for i, value := range harmless {
-		tr, err := rueidis.New(t.Context(), client, nil, option(value), nil)
-		require.NoError(t, err, "value %d", i)
-		reply, err := do(tr, "ECHO", "it works")
-		assert.NoError(t, err, "value %d", i)
-		assert.Equal(t, []byte("it works"), reply)
-		assert.NoError(t, tr.Close())
-	}
-}
-
 // badClients are of no use, or of none any more.
 func badClients(t *testing.T) {
 	t.Helper()
 	works := clientOf(t, plainly(redistest.Shared(t).Addr()))
 	require.PanicsWithValue(t, "rueidis: nil Context", func() { _, _ = rueidis.New(nil, works) }) //nolint:staticcheck // the mistake
 	for _, c := range []lib.Client{nil, ofNoMode{works}} {
-		tr, err := rueidis.New(t.Context(), c)
+		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "rueidis: ")
 		require.Nil(t, tr)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	tr, err := rueidis.New(ended, works)
+	tr, err := newTransport(ended, works)
 	require.NoError(t, err, "nothing is asked")
 	_, err = do(tr, "GET", "key")
 	require.NoError(t, err)
@@ -110,7 +64,7 @@ func badClients(t *testing.T) {
 	require.NoError(t, err)
 	closed.Close()
 	for _, c := range []lib.Client{closed, inACluster{closed}} {
-		tr, err := rueidis.New(t.Context(), c, rueidis.WithShardedPubSub(transport.ShardingOn))
+		tr, err := newTransport(t.Context(), c, nil, redlatch.WithShardedPubSub(transport.ShardingOn))
 		require.NoError(t, err)
 		_, err = do(tr, "GET", "key")
 		require.ErrorIs(t, err, transport.ErrNotSent)
@@ -132,13 +86,28 @@ type inACluster struct{ lib.Client }
 
 func (inACluster) Mode() lib.ClientMode { return lib.ClientModeCluster }
 
-// noClientIsAnError asks a replica over a function that gives neither a client nor an
-// error.
-func noClientIsAnError(t *testing.T) {
+// badSentinels are of no use, and refused, or not there.
+func badSentinels(t *testing.T) {
 	t.Helper()
-	master := redistest.Start(t)
-	redistest.StartReplica(t, master)
-	tr := opened(t, clientOf(t, plainly(master.Addr())), rueidis.WithServerClient(noClient))
-	_, err := tr.(transport.Counter).Listeners(t.Context(), "channel")
-	require.ErrorContains(t, err, "no client")
+	none := lib.SentinelOption{MasterSet: "m"}
+	for _, addrs := range [][]string{{""}, {"127.0.0.1:1"}, {"no such host:1", "\x00"}} {
+		tr := overSentinels(t, lib.ClientOption{InitAddress: addrs, Sentinel: none, PipelineMultiplex: 255, RingScaleEachConn: -1})
+		_, err := do(tr, "GET", "key")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.NoError(t, tr.Close())
+	}
+}
+
+// badServers are not there, or options that are of no use.
+func badServers(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for _, opt := range []lib.ClientOption{{}, {PipelineMultiplex: 255, RingScaleEachConn: -1}, {InitAddress: []string{"a:1"}, ReplicaOnly: true}} {
+		for _, addr := range []string{"", "127.0.0.1:1", "\x00"} {
+			conn, err := rueidis.Dialer(opt)(ctx, addr)
+			require.Error(t, err)
+			require.Nil(t, conn)
+		}
+	}
 }

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch/internal/cluster"
-	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 )
 
 // noScript is the digest of no script.
@@ -23,79 +24,30 @@ var noScript = strings.Repeat("0", 40)
 // tryAgain is a script whose answer makes a rueidis client look who is in the cluster.
 const tryAgain = "return redis.error_reply('TRYAGAIN the client does not know all nodes')"
 
-// clustered is a transport to a cluster.
-type clustered struct {
-	*cluster.Cluster
-	conns  *conns
-	closer sync.Once
-	err    error
-}
-
-var (
-	_ transport.Transport   = (*clustered)(nil)
-	_ transport.Fencer      = (*clustered)(nil)
-	_ transport.Slotter     = (*clustered)(nil)
-	_ transport.Reconnecter = (*clustered)(nil)
-	_ transport.Counter     = (*clustered)(nil)
-	_ transport.Replicator  = (*clustered)(nil)
-)
-
-func newClustered(ctx context.Context, client rueidis.Client, set *settings) (*clustered, error) {
-	publish, err := set.sharding.PublishCommand(func() error { return countShards(ctx, client) })
-	if err != nil {
-		return nil, err
-	}
-	c := &clustered{conns: &conns{}}
-	c.Cluster = cluster.New(cluster.Config{
-		Nodes: func() []string { return slices.Collect(maps.Keys(client.Nodes())) },
-		Dial: func(ctx context.Context, addr, key string) (redis.Conn, error) {
-			node, err := nodeOf(ctx, client, addr, key)
-			if err != nil {
-				return nil, err
-			}
-			return c.conns.commands(ctx, node, nil)
-		},
-		DialPubSub: func(ctx context.Context, addr, key string) (redis.Conn, error) {
-			node, err := nodeOf(ctx, client, addr, key)
-			if err != nil {
-				return nil, err
-			}
-			return c.conns.listening(ctx, node, nil)
-		},
-		Publish: publish, Command: set.replyLimit / 2, ReplyLimit: set.replyLimit,
-		DialTimeout: set.dialTimeout, Logger: set.logger,
-	})
-	return c, nil
-}
-
-// asks is how often the nodes are asked a question that does no harm.
-const asks = 3
-
-// countShards asks any node to count the listeners of a shard. A connection that has
-// just been lost is no answer, nor a reason to give up.
-func countShards(ctx context.Context, client rueidis.Client) (err error) {
-	for range asks {
-		_, err = received(client.Do(ctx, client.B().Arbitrary("PUBSUB", "SHARDNUMSUB", "0").Build()))
-		if isRefusal(err) {
-			return &transport.ServerError{Text: err.Error()}
+// newCluster makes a client of a cluster.
+func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Option) (*redlatch.Client, error) {
+	seeds := slices.Sorted(maps.Keys(client.Nodes()))
+	return redlatch.NewCluster(ctx, seeds, func(ctx context.Context, addr string) (redis.Conn, error) {
+		node, err := nodeOf(ctx, client, addr, keyOn)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	return err
+		return take(ctx, node)
+	}, opts...)
 }
 
 // nodeOf returns the client to the node at addr. The client does not know one that has
-// joined the cluster until it is sent there, so it is made to ask for a script that
-// nobody has, with a key that the node may serve. If that does not help, as with
-// replicas, it is made to look anew, which it does within a second, and nodeOf fails
+// joined the cluster until it is sent there, so it is made to ask for a script that no
+// server has, with a key that the node serves, if there is one. If that does not help, as
+// with replicas, it is made to look anew, which it does within a second, and nodeOf fails
 // for now.
-func nodeOf(ctx context.Context, client rueidis.Client, addr, key string) (rueidis.Client, error) {
+func nodeOf(
+	ctx context.Context, client rueidis.Client, addr string, keyOn func(context.Context, rueidis.Client, string) string,
+) (rueidis.Client, error) {
 	if node := client.Nodes()[addr]; node != nil {
 		return node, nil
 	}
-	if key != "" {
+	if key := keyOn(ctx, client, addr); key != "" {
 		hint(ctx, client, client.B().Arbitrary("EVALSHA", noScript, "1").Keys(key).Build())
 	}
 	if node := client.Nodes()[addr]; node != nil {
@@ -103,6 +55,53 @@ func nodeOf(ctx context.Context, client rueidis.Client, addr, key string) (rueid
 	}
 	hint(ctx, client, client.B().Arbitrary("EVAL", tryAgain, "0").Build())
 	return nil, fmt.Errorf("%w: %s", errUnknownNode, addr)
+}
+
+// slots is how many there are in a cluster.
+const slots = 16384
+
+// keyOn returns a key in a slot that the node at addr serves as the master, "" when no
+// node tells of one.
+func keyOn(ctx context.Context, client rueidis.Client, addr string) string {
+	ctx, cancel := context.WithTimeout(ctx, hinted)
+	defer cancel()
+	all, _ := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
+	for i := range all {
+		first, last, master := span(&all[i])
+		if master == addr {
+			return keyIn(first, last)
+		}
+	}
+	return ""
+}
+
+// span returns the slots that an entry in the reply to CLUSTER SLOTS is about, and the
+// address of their master, "" when there is none in it.
+func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
+	parts, _ := entry.ToArray()
+	if len(parts) < 3 {
+		return 0, 0, ""
+	}
+	first, _ = parts[0].ToInt64()
+	last, _ = parts[1].ToInt64()
+	at, _ := parts[2].ToArray()
+	if len(at) < 2 {
+		return 0, 0, ""
+	}
+	host, _ := at[0].ToString()
+	port, _ := at[1].ToInt64()
+	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))
+}
+
+// keyIn returns a key in one of the slots from first to last, "" when it has found none.
+func keyIn(first, last int64) string {
+	for i := range 64 * slots {
+		key := strconv.Itoa(i)
+		if slot := int64(codec.Slot(key)); first <= slot && slot <= last {
+			return key
+		}
+	}
+	return ""
 }
 
 // hinted bounds one question that a client learns from. Whom it asks may be the node that
@@ -117,12 +116,3 @@ func hint(ctx context.Context, client rueidis.Client, question rueidis.Completed
 }
 
 var errUnknownNode = errors.New("the rueidis client does not know the node yet")
-
-// Close is part of transport.Transport. It leaves the rueidis client as it is.
-func (c *clustered) Close() error {
-	c.closer.Do(func() {
-		c.err = c.Cluster.Close()
-		c.conns.wait()
-	})
-	return c.err
-}

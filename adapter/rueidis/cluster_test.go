@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -50,7 +51,7 @@ func publishCommandIsDecided(t *testing.T, _ *redistest.Cluster, client lib.Clie
 	for sharding, want := range map[transport.Sharding]string{
 		transport.ShardingAuto: "SPUBLISH", transport.ShardingOn: "SPUBLISH", transport.ShardingOff: "PUBLISH",
 	} {
-		tr := opened(t, client, rueidis.WithShardedPubSub(sharding))
+		tr := opened(t, client, redlatch.WithShardedPubSub(sharding))
 		assert.Equal(t, want, tr.PublishCommand(), "%v", sharding)
 		_, cluster := tr.(transport.Slotter)
 		assert.True(t, cluster)

@@ -61,10 +61,7 @@ func (c *commands) Send(command string, args ...any) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	words := make([]string, len(args))
-	for i, arg := range args {
-		words[i] = text(arg)
-	}
+	words := texts(args)
 	c.unflushed = append(c.unflushed, c.client.B().Arbitrary(command).Args(words...).Blocking())
 	return nil
 }
@@ -93,7 +90,7 @@ func (c *commands) advance() {
 	c.sending = b
 	c.busy++
 	c.batches = append(c.batches, b)
-	c.conns.wg.Go(b.send)
+	go b.send()
 }
 
 // send sends the batch and waits for the replies, or for the end of the connection.

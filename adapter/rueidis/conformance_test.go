@@ -9,7 +9,7 @@ import (
 
 	lib "github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
@@ -84,7 +84,7 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 		})
 		return breakable.Cluster(cluster, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			return over(tb, client, rueidis.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+			return over(tb, client, redlatch.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
 		})
 	})
 }
@@ -93,14 +93,13 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 func TestConformsWithSentinel(t *testing.T) {
 	t.Parallel()
 	set := redistest.StartSentinels(t, 20*time.Second)
-	client := clientOf(t, sentinels(set))
 	master := set.Master(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		return transporttest.Harness{
 			New: func(tb testing.TB) transport.Transport {
 				tb.Helper()
-				return over(tb, client, rueidis.WithServerClient(direct))
+				return overSentinels(tb, sentinels(set))
 			},
 			Do:             master.Do,
 			CutConnections: func(tb testing.TB) { tb.Helper(); master.KillClients(tb, "normal") },
@@ -121,9 +120,4 @@ func sentinels(set *redistest.Sentinels) lib.ClientOption {
 	return lib.ClientOption{
 		InitAddress: set.Addrs(), Sentinel: lib.SentinelOption{MasterSet: redistest.MasterName},
 	}
-}
-
-// direct makes a client to the server at addr.
-func direct(_ context.Context, addr string) (lib.Client, error) {
-	return lib.NewClient(plainly(addr))
 }

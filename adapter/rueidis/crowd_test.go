@@ -5,7 +5,6 @@ import (
 
 	lib "github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/locksuite/failovers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -39,8 +38,7 @@ func TestFailoverTable(t *testing.T) {
 		Cluster: unnamed,
 		Sentinels: func(tb testing.TB, set *redistest.Sentinels) transport.Transport {
 			tb.Helper()
-			opt := sentinels(set)
-			return over(tb, clientOf(tb, opt), rueidis.WithClientOption(opt))
+			return overSentinels(tb, sentinels(set))
 		},
 	})
 }

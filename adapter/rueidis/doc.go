@@ -1,15 +1,15 @@
-// Package rueidis makes a Redlatch transport of a rueidis client, so that locks work
-// wherever that client leads: one server, the master that Sentinel names, a cluster.
+// Package rueidis makes Redlatch clients that use a rueidis client's connections, so that
+// locks work wherever that leads: one server, a cluster, and, by its options, the master
+// that Sentinels name.
 //
 //	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs})
 //	...
-//	t, err := latchrueidis.New(ctx, rdb)
-//	...
-//	client, err := redlatch.NewWithTransport(t)
+//	client, err := latchrueidis.New(ctx, rdb)
 //
-// The rueidis client dials, authenticates, encrypts and discovers. All else is the
-// same code as without it: the transport takes connections of its own from the client
-// (rueidis calls them dedicated) and works on them as on any other.
+// The rueidis client dials, authenticates and encrypts. All else is the same code as
+// without it: Redlatch takes connections of its own from the client (rueidis calls them
+// dedicated) and works on them as on any other. For a master that Sentinels name there is
+// no rueidis client: [NewSentinel] dials as its options say.
 //
 // # The life of a connection
 //
@@ -47,38 +47,33 @@
 // # Deadlines
 //
 // The rueidis client's ConnWriteTimeout and Dialer.KeepAlive have no influence on the
-// connections for commands: the transport gives one up when nothing is answered on it
-// for six seconds (see [WithReplyLimit]). Nor does its dial timeout hold up anybody: who waits for a
-// connection is told after five seconds (see [WithDialTimeout]), while rueidis goes on
-// dialling in the background for as long as it was told to, and the connection is
+// connections for commands: see redlatch.WithCommandTimeout. Nor does its dial timeout hold
+// up a caller: a wait for a connection ends after redlatch.WithDialTimeout, while rueidis
+// goes on dialling in the background for as long as it was told to, and the connection is
 // closed as soon as it is there.
 //
 // # Sentinel
 //
-// A master that was replaced goes on working for seconds: who keeps a connection to it
-// takes locks that nobody else sees. The transport hears what all Sentinels say of the
-// master on the servers themselves (__sentinel__:hello, which needs the right
-// &__sentinel__:hello), and looks, ten times a second and without asking anybody, which
-// master the client turns to. When another is named, it drops its connections at once.
-//
-//	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithClientOption(option))
-//
-// With [WithClientOption] it goes straight to the new master. Without, it waits for the
-// client to turn there, which may be seconds later: rueidis listens to +switch-master on
-// one Sentinel, and the one that leads a failover says so last. A Sentinel that is cut
-// off says nothing at all. So set SentinelOption.TopologyRefreshInterval, a second is
-// fine, for the client's own sake in any case.
+// A master that was replaced goes on working for seconds, and takes locks that no other
+// client sees. A rueidis client leaves it when the one Sentinel that it listens to tells,
+// 5 seconds late in a failover that was measured, and it does not say where the Sentinels
+// are. So [NewSentinel] takes the options of such a client, asks all Sentinels itself, and
+// makes the connections as [Dialer] does. What the Sentinels say on the servers
+// (__sentinel__:hello, which needs the right &__sentinel__:hello) is heard, and connections
+// to a former master are closed at once.
 //
 // # Cluster
 //
-// The transport finds out who serves which slot by itself (CLUSTER SLOTS) and takes
-// its connections from the client's nodes. A node that joined the cluster later is not
-// known to the client until it is sent there; the transport has it sent there, with an
-// EVALSHA of no script on a key of the slot in question, or has it look anew, with an
-// EVAL of a script that answers TRYAGAIN.
+// Redlatch finds out who serves which slot by itself (CLUSTER SLOTS) and takes its
+// connections from the client's nodes. A node that joined the cluster later is not known to
+// the client until it is sent there; it is sent there, with an EVALSHA of no script on a key
+// that the node serves, or made to look anew, with an EVAL of a script that answers
+// TRYAGAIN.
 //
 // # Who owns what
 //
-// The client belongs to its maker and is never closed here. Close gives all connections
-// back and waits for that, at most about a second where a server is silent.
+// The client belongs to its maker and is never closed here. Closing the Redlatch client
+// gives all connections back, which rueidis may need a second for where a server is silent;
+// that is not waited for. A connection that is in use has a goroutine for each batch of
+// commands that is under way, or one when it listens: they end with the connection.
 package rueidis

@@ -3,7 +3,6 @@ package rueidis_test
 import (
 	"context"
 	"log"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -24,15 +23,11 @@ func ExampleNew() {
 	}
 	defer rdb.Close()
 
-	t, err := latchrueidis.New(ctx, rdb)
+	client, err := latchrueidis.New(ctx, rdb)
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := redlatch.NewWithTransport(t)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = client.Close() }() // closes t, and leaves rdb open
+	defer func() { _ = client.Close() }() // leaves rdb open
 
 	err = rlock.New(client, "orders:42").Do(ctx, func(context.Context) error {
 		return nil // the work
@@ -42,51 +37,31 @@ func ExampleNew() {
 	}
 }
 
-// What a client with Sentinels, and the transport over it, are best made with.
-func ExampleWithClientOption() {
-	ctx := context.Background()
-	option := rueidis.ClientOption{
+// A master that Sentinels name.
+func ExampleNewSentinel() {
+	client, err := latchrueidis.NewSentinel(rueidis.ClientOption{
 		InitAddress: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
-		Sentinel: rueidis.SentinelOption{
-			MasterSet:               "mymaster",
-			TopologyRefreshInterval: time.Second, // a Sentinel that is cut off tells of nothing
-		},
-	}
-	rdb, err := rueidis.NewClient(option)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer rdb.Close()
-
-	// The transport reaches a new master before rdb does, and replicas, on which it counts
-	// listeners, so that dead waiters of fair locks are told from live ones.
-	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithClientOption(option))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = t.Close() }()
-}
-
-// Servers that are reached in another way than the client's.
-func ExampleWithServerClient() {
-	ctx := context.Background()
-	rdb, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{"sentinel-1:26379"},
 		Sentinel:    rueidis.SentinelOption{MasterSet: "mymaster"},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer rdb.Close()
+	defer func() { _ = client.Close() }()
+}
 
-	server := func(_ context.Context, addr string) (rueidis.Client, error) {
-		return rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: []string{addr}, ForceSingleClient: true, Username: "locks", Password: "secret",
-		})
-	}
-	t, err := latchrueidis.New(ctx, rdb, latchrueidis.WithServerClient(server))
+// One server with replicas on which Redisson listens: they are reached with the options of
+// the client, so that dead waiters of fair locks are told from live ones.
+func ExampleDialer() {
+	option := rueidis.ClientOption{InitAddress: []string{"redis-1:6379"}, ForceSingleClient: true}
+	rdb, err := rueidis.NewClient(option)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = t.Close() }()
+	defer rdb.Close()
+	client, err := latchrueidis.New(context.Background(), rdb,
+		redlatch.WithReplicaDialer(latchrueidis.Dialer(option)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
 }

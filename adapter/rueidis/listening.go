@@ -51,16 +51,12 @@ type ack struct {
 
 var _ redis.ConnWithTimeout = (*listening)(nil)
 
-// listen makes d a connection that listens. It finds out whether the server answers,
-// for which it waits as long as ctx says.
-func listen(ctx context.Context, d *dedicated) (*listening, error) {
-	if _, err := d.ask(ctx, "PING"); err != nil {
-		return nil, err
-	}
+// listen makes d a connection that listens.
+func listen(d *dedicated) *listening {
 	l := &listening{dedicated: d, wake: make(chan struct{}, 1), come: make(chan struct{}, 1)}
 	lost := d.client.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: l.message, OnSubscription: l.subscription})
-	d.conns.wg.Go(func() { l.run(lost) })
-	return l, nil
+	go l.run(lost)
+	return l
 }
 
 func (l *listening) message(m rueidis.PubSubMessage) {
@@ -186,11 +182,7 @@ func (l *listening) release(o order) {
 
 // Send implements redis.Conn.
 func (l *listening) Send(command string, args ...any) error {
-	o := order{command: command, channels: make([]string, len(args))}
-	for i, arg := range args {
-		o.channels[i] = text(arg)
-	}
-	l.unflushed = append(l.unflushed, o)
+	l.unflushed = append(l.unflushed, order{command: command, channels: texts(args)})
 	return l.Err()
 }
 

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -40,17 +42,35 @@ func clientOf(tb testing.TB, opt lib.ClientOption) lib.Client {
 }
 
 // over makes a transport over client, for its caller to close.
-func over(tb testing.TB, client lib.Client, opts ...rueidis.Option) transport.Transport {
+func over(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport.Transport {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
 	defer cancel()
-	tr, err := rueidis.New(ctx, client, opts...)
+	tr, err := newTransport(ctx, client, opts...)
 	require.NoError(tb, err)
 	return tr
 }
 
+// newTransport is New, for the transport that the Redlatch client has.
+func newTransport(ctx context.Context, client lib.Client, opts ...redlatch.Option) (transport.Transport, error) {
+	c, err := rueidis.New(ctx, client, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return engine.EngineOf(c).Transport, nil
+}
+
+// overSentinels makes a transport to the master that Sentinels name, for its caller to
+// close.
+func overSentinels(tb testing.TB, opt lib.ClientOption) transport.Transport {
+	tb.Helper()
+	c, err := rueidis.NewSentinel(opt)
+	require.NoError(tb, err)
+	return engine.EngineOf(c).Transport
+}
+
 // opened is over, closed with the test.
-func opened(tb testing.TB, client lib.Client, opts ...rueidis.Option) transport.Transport {
+func opened(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport.Transport {
 	tb.Helper()
 	tr := over(tb, client, opts...)
 	tb.Cleanup(func() { assert.NoError(tb, tr.Close()) })

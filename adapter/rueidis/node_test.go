@@ -2,14 +2,14 @@ package rueidis
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
 	"testing"
 	"time"
 
 	lib "github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
 )
 
 // knowing is a client that knows a node once it was sent to it.
@@ -32,24 +32,40 @@ func (k *knowing) Do(_ context.Context, cmd lib.Completed) (r lib.RedisResult) {
 	return r
 }
 
+// keyed knows a key that the node serves.
+func keyed(key string) func(context.Context, lib.Client, string) string {
+	return func(context.Context, lib.Client, string) string { return key }
+}
+
+func TestAKeyIsFoundForAnySlots(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]int64{{0, 0}, {16383, 16383}, {5461, 10922}, {0, 16383}} {
+		slot := int64(codec.Slot(keyIn(c[0], c[1])))
+		assert.GreaterOrEqual(t, slot, c[0])
+		assert.LessOrEqual(t, slot, c[1])
+	}
+	assert.Empty(t, keyIn(5, 4))
+	assert.Empty(t, keyIn(-3, -1))
+}
+
 func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
 	t.Parallel()
 	client := &knowing{}
 	client.nodes = map[string]lib.Client{"old:1": client}
-	node, err := nodeOf(t.Context(), client, "old:1", "key")
+	node, err := nodeOf(t.Context(), client, "old:1", keyed("key"))
 	require.NoError(t, err)
 	assert.NotNil(t, node)
 	assert.Empty(t, client.asked)
-	_, err = nodeOf(t.Context(), client, "new:1", "")
+	_, err = nodeOf(t.Context(), client, "new:1", keyed(""))
 	require.ErrorIs(t, err, errUnknownNode)
 	require.ErrorContains(t, err, "new:1")
 	assert.Equal(t, []string{"EVAL", tryAgain, "0"}, client.asked, "it is to look anew")
 	client.asked = nil
-	node, err = nodeOf(t.Context(), client, "new:1", "06S")
+	node, err = nodeOf(t.Context(), client, "new:1", keyed("06S"))
 	require.NoError(t, err)
 	assert.NotNil(t, node)
 	assert.Equal(t, []string{"EVALSHA", noScript, "1", "06S"}, client.asked, "what no server can have")
-	_, err = nodeOf(t.Context(), client, "other:1", "06S")
+	_, err = nodeOf(t.Context(), client, "other:1", keyed("06S"))
 	require.ErrorIs(t, err, errUnknownNode)
 }
 
@@ -70,40 +86,6 @@ type said1 string
 
 func (s said1) Error() string { return string(s) }
 
-func TestOptionsOfAServerAreTheClientsButForWhereTheyLead(t *testing.T) {
-	t.Parallel()
-	conf := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: "redis"}
-	of := lib.ClientOption{
-		InitAddress: []string{"sentinel:26379"}, Username: "u", Password: "p", ClientName: "n", SelectDB: 3, TLSConfig: conf,
-		Sentinel:       lib.SentinelOption{MasterSet: "mymaster", Password: "of the Sentinels"},
-		SendToReplicas: func(lib.Completed) bool { return true }, ReplicaOnly: true,
-	}
-	opt := serverOption(of, "server:6379")
-	assert.Equal(t, []string{"server:6379"}, opt.InitAddress)
-	assert.True(t, opt.ForceSingleClient)
-	assert.Equal(t, []any{"u", "p", "n", 3, conf}, []any{opt.Username, opt.Password, opt.ClientName, opt.SelectDB, opt.TLSConfig})
-	assert.Zero(t, opt.Sentinel)
-	assert.Nil(t, opt.SendToReplicas)
-	assert.False(t, opt.ReplicaOnly)
-	assert.Equal(t, "sentinel:26379", of.InitAddress[0], "the caller's own")
-}
-
-// TestAServerThatSaysNothingIsNotWaitedFor is about rueidis's dials, which no context
-// ends.
-func TestAServerThatSaysNothingIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	mute, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = mute.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	opt := serverOption(lib.ClientOption{Dialer: net.Dialer{Timeout: 2 * time.Second}}, mute.Addr().String())
-	client, err := reach(ctx, opt)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, mute.Addr().String())
-	require.Nil(t, client)
-}
-
 // standing is a client that asks a node which stands still.
 type standing struct{ knowing }
 
@@ -115,7 +97,7 @@ func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {
 func TestANodeThatStandsStillDoesNotHoldUpTheSearchForAnother(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	_, err := nodeOf(t.Context(), &standing{}, "new:1", "06S")
+	_, err := nodeOf(t.Context(), &standing{}, "new:1", keyed("06S"))
 	require.ErrorIs(t, err, errUnknownNode)
 	require.Less(t, time.Since(began), 5*time.Second)
 }

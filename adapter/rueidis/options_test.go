@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -74,7 +75,7 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := plainly(proxy.Addr())
 	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.Dialer.Timeout = time.Hour, -1, 5*time.Second
-	breakable.Silence(t, proxy, over(t, clientOf(t, opt), rueidis.WithReplyLimit(time.Second), rueidis.WithDialTimeout(time.Second)))
+	breakable.Silence(t, proxy, over(t, clientOf(t, opt), redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithDialTimeout(time.Second)))
 }
 
 // TestTheClientIsLeftAsItWas uses it before, beside and after a transport.
@@ -117,15 +118,31 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 	_, err := rueidis.New(t.Context(), nil)
 	require.ErrorContains(t, err, "needs a client")
 	client := clientOf(t, plainly(redistest.Shared(t).Addr()))
-	for want, opt := range map[string]rueidis.Option{
-		"reply limit of 499ms": rueidis.WithReplyLimit(499 * time.Millisecond),
-		"dial timeout of 0s":   rueidis.WithDialTimeout(0),
-		"no Sharding(3)":       rueidis.WithShardedPubSub(transport.ShardingOff + 1),
+	for want, opt := range map[string]redlatch.Option{
+		"command timeout":   redlatch.WithCommandTimeout(0),
+		"dial timeout":      redlatch.WithDialTimeout(0),
+		"WithShardedPubSub": redlatch.WithShardedPubSub(transport.ShardingOff + 1),
 	} {
 		_, err := rueidis.New(t.Context(), client, opt)
 		require.ErrorContains(t, err, want)
 	}
+	for _, opt := range []lib.ClientOption{{}, {InitAddress: []string{"a:26379"}}, {Sentinel: lib.SentinelOption{MasterSet: "m"}}} {
+		_, err := rueidis.NewSentinel(opt)
+		require.ErrorContains(t, err, "rueidis: NewSentinel needs")
+	}
 }
+
+// TestAClientOfSentinelsIsToldWhatToGive has one that cannot be used.
+func TestAClientOfSentinelsIsToldWhatToGive(t *testing.T) {
+	t.Parallel()
+	_, err := rueidis.New(t.Context(), ofSentinels{clientOf(t, plainly(redistest.Shared(t).Addr()))})
+	require.ErrorContains(t, err, "NewSentinel")
+}
+
+// ofSentinels is a client that says that it is one of Sentinels.
+type ofSentinels struct{ lib.Client }
+
+func (ofSentinels) Mode() lib.ClientMode { return lib.ClientModeSentinel }
 
 // TestASlowReplyIsWaitedForWhateverTheClientSays is on a client that would give its
 // connection up long before.

@@ -97,6 +97,15 @@ func isRefusal(err error) bool {
 	return errors.As(err, &sent)
 }
 
+// texts makes the arguments of a command what is sent.
+func texts(args []any) []string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = text(arg)
+	}
+	return words
+}
+
 // text makes an argument of a command what is sent. Others than these do not occur:
 // package transport names them.
 func text(arg any) string {

@@ -96,14 +96,20 @@ func goRedisIn(tb testing.TB, at cluster) maker {
 	return overGoRedis(tb, c, redlatch.WithShardedPubSub(at.sharding))
 }
 
-func overRueidis(tb testing.TB, options rueidislib.ClientOption, opts ...rueidis.Option) maker {
+func overRueidis(tb testing.TB, options rueidislib.ClientOption, opts ...redlatch.Option) maker {
 	tb.Helper()
 	c, err := rueidislib.NewClient(options)
 	require.NoError(tb, err)
 	tb.Cleanup(c.Close)
 	return func(tb testing.TB) transport.Transport {
 		tb.Helper()
-		return opened(tb, func(ctx context.Context) (transport.Transport, error) { return rueidis.New(ctx, c, opts...) })
+		return opened(tb, func(ctx context.Context) (transport.Transport, error) {
+			client, err := rueidis.New(ctx, c, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return engine.EngineOf(client).Transport, nil
+		})
 	}
 }
 
@@ -122,5 +128,5 @@ func rueidisIn(tb testing.TB, at cluster) maker {
 			return at.dial(ctx, "tcp", addr)
 		}
 	}
-	return overRueidis(tb, options, rueidis.WithShardedPubSub(at.sharding))
+	return overRueidis(tb, options, redlatch.WithShardedPubSub(at.sharding))
 }

@@ -82,7 +82,7 @@ func overGoRedis(t *testing.T, c *redistest.Cluster, mode transport.Sharding, op
 	t.Cleanup(func() { assert.NoError(t, lib.Close()) })
 	client, err := goredis.New(t.Context(), lib, append(opts, redlatch.WithShardedPubSub(mode))...)
 	require.NoError(t, err)
-	return partyOf(t, fmt.Sprintf("Redlatch %v", mode), engine.EngineOf(client).Transport, client)
+	return partyOf(t, fmt.Sprintf("Redlatch %v", mode), client)
 }
 
 // overRueidis is overGoRedis with the other adapter.
@@ -91,23 +91,16 @@ func overRueidis(t *testing.T, c *redistest.Cluster, mode transport.Sharding, op
 	lib, err := rueidislib.NewClient(rueidislib.ClientOption{InitAddress: c.Addrs()})
 	require.NoError(t, err)
 	t.Cleanup(lib.Close)
-	tr, err := rueidis.New(t.Context(), lib, rueidis.WithShardedPubSub(mode))
+	client, err := rueidis.New(t.Context(), lib, append(opts, redlatch.WithShardedPubSub(mode))...)
 	require.NoError(t, err)
-	return newGo(t, fmt.Sprintf("Redlatch %v (rueidis)", mode), tr, opts...)
-}
-
-func newGo(t *testing.T, name string, tr transport.Transport, opts ...redlatch.Option) *goParty {
-	t.Helper()
-	client, err := redlatch.NewWithTransport(tr, opts...)
-	require.NoError(t, err)
-	return partyOf(t, name, tr, client)
+	return partyOf(t, fmt.Sprintf("Redlatch %v (rueidis)", mode), client)
 }
 
 // partyOf is a client that ends with the test.
-func partyOf(t *testing.T, name string, tr transport.Transport, client *redlatch.Client) *goParty {
+func partyOf(t *testing.T, name string, client *redlatch.Client) *goParty {
 	t.Helper()
 	t.Cleanup(func() { assert.NoError(t, client.Close()) })
-	return &goParty{name: name, transport: tr, client: client}
+	return &goParty{name: name, transport: engine.EngineOf(client).Transport, client: client}
 }
 
 func (g *goParty) title() string     { return g.name }
