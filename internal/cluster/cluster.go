@@ -97,18 +97,9 @@ func (c *Cluster) reconnected(n *node) {
 		c.announceLocked()
 	}
 	c.mu.Unlock()
-	if master && c.cfg.Reconnected != nil {
-		c.cfg.Reconnected("commands")
+	if tell := c.cfg.Conn.OnReconnect("commands"); master && tell != nil {
+		tell()
 	}
-}
-
-// listensAgain returns what tells of connections that listen, nil when nobody wants to
-// know.
-func (c *Cluster) listensAgain() func() {
-	if c.cfg.Reconnected == nil {
-		return nil
-	}
-	return func() { c.cfg.Reconnected("subscriptions") }
 }
 
 func (c *Cluster) announceLocked() {

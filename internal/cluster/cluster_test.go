@@ -104,7 +104,8 @@ func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		gate := make(chan struct{})
-		w.do(func() { w.seeds, w.servers[two].gate = []string{one}, gate })
+		w.cfg.Seeds = []string{one} // nothing has been asked yet
+		w.do(func() { w.servers[two].gate = gate })
 		w.requireIncr(key, 1)
 		w.move(key, two)
 		call := &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}

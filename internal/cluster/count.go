@@ -21,8 +21,8 @@ func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, e
 	if len(channels) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Command,
-		fmt.Errorf("no reply within %v: %w", c.cfg.Command, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Conn.Command,
+		fmt.Errorf("no reply within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
 	defer cancel()
 	counts := make([]int64, len(channels))
 	groups, err := c.group(ctx, channels)
@@ -115,7 +115,7 @@ func (c *Cluster) censuses(n *node) [kinds]*census.Census {
 				Master:   n.mux,
 				Replica:  func(addr string) census.Replica { return c.muxTo(n.replica(addr), 0) },
 				Replicas: func(ctx context.Context) ([]string, error) { return n.replicas(ctx) },
-				Publish:  command, Command: c.cfg.Command,
+				Publish:  command, Command: c.cfg.Conn.Command,
 			})
 		}
 	}
@@ -124,9 +124,7 @@ func (c *Cluster) censuses(n *node) [kinds]*census.Census {
 
 // replica returns a node that n's replica at addr is dialled as.
 func (n *node) replica(addr string) *node {
-	r := &node{addr: addr, left: time.Now()}
-	r.hint.Store(n.hint.Load())
-	return r
+	return &node{addr: addr, left: time.Now()}
 }
 
 // replicas asks n for its replicas.

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -34,8 +35,7 @@ type world struct {
 	owner   [slots]string
 	values  map[string]int64
 	servers map[string]*server
-	seeds   []string // whom the Cluster knows in the beginning
-	lacks   string   // a command that no server knows
+	lacks   string // a command that no server knows
 }
 
 // server is one node of a world.
@@ -58,7 +58,7 @@ type server struct {
 // newWorld makes a cluster of masters that share the slots.
 func newWorld(t *testing.T, publish string, masters ...string) *world {
 	t.Helper()
-	w := &world{t: t, values: map[string]int64{}, servers: map[string]*server{}, seeds: masters}
+	w := &world{t: t, values: map[string]int64{}, servers: map[string]*server{}}
 	for i, addr := range masters {
 		w.add(addr)
 		for slot := slots * i / len(masters); slot < slots*(i+1)/len(masters); slot++ {
@@ -66,8 +66,8 @@ func newWorld(t *testing.T, publish string, masters ...string) *world {
 		}
 	}
 	w.Cluster = New(Config{
-		Nodes: func() (seeds []string) { w.do(func() { seeds = w.seeds }); return seeds },
-		Dial:  w.dial, DialPubSub: w.dial, Publish: publish,
+		Seeds: masters, Dial: w.dial, Publish: publish,
+		Conn: config.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
 	})
 	t.Cleanup(func() { assert.NoError(t, w.Close()) })
 	return w
@@ -79,7 +79,7 @@ func (w *world) add(addr string) *server {
 	return s
 }
 
-func (w *world) dial(ctx context.Context, addr, _ string) (redis.Conn, error) {
+func (w *world) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	w.mu.Lock()
 	s := w.servers[addr]
 	gate := s.gate

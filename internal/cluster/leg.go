@@ -85,7 +85,7 @@ func (c *Cluster) legFailed(l *leg, err error, r redirection, moved bool) {
 		c.settle(r.slot, c.node(r.addr))
 	case transport.IsCode(err, "ERR") && l.kind != published(c.cfg.Publish) && !c.lacks[l.kind]:
 		c.lacks[l.kind] = true
-		c.cfg.Logger.Info("redlatch: the cluster's servers know one way to listen only", "error", err)
+		c.cfg.Conn.Logger.Info("redlatch: the cluster's servers know one way to listen only", "error", err)
 	}
 	c.moves.add(l.s)
 	if outdated(err) || moved {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -43,7 +42,6 @@ func published(command string) kind {
 type node struct {
 	addr string
 	tag  int64
-	hint atomic.Pointer[string] // a key in a slot that it serves
 	mux  *mux.Mux
 
 	// Guarded by Cluster.mu.
@@ -67,22 +65,17 @@ func (c *Cluster) node(addr string) *node {
 	return n
 }
 
-// key returns a key that the node serves, "" when none is known.
-func (n *node) key() string {
-	if hint := n.hint.Load(); hint != nil {
-		return *hint
-	}
-	return ""
+// dialTo returns a function that connects to the server at addr.
+func (c *Cluster) dialTo(addr string) func(ctx context.Context) (redis.Conn, error) {
+	return func(ctx context.Context) (redis.Conn, error) { return c.cfg.Dial(ctx, addr) }
 }
 
 // muxTo makes a mux to n.
 func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
 	return mux.New(mux.Config{
-		Dial: func(ctx context.Context) (redis.Conn, error) {
-			return c.cfg.Dial(ctx, n.addr, n.key())
-		},
-		Tag: tag, ReplyLimit: c.cfg.ReplyLimit, DialTimeout: c.cfg.DialTimeout,
-		Logger: c.cfg.Logger.With("node", n.addr), OnReconnect: func() { c.reconnected(n) },
+		Dial: c.dialTo(n.addr),
+		Tag:  tag, ReplyLimit: c.cfg.Conn.ReplyLimit(), DialTimeout: c.cfg.Conn.DialTimeout,
+		Logger: c.cfg.Conn.LoggerWith("node", n.addr), OnReconnect: func() { c.reconnected(n) },
 		OnLost: func() { c.disconnected(n) }, Gone: func() bool { return c.replaced(n) },
 	})
 }
@@ -103,11 +96,9 @@ func (c *Cluster) replaced(n *node) bool {
 func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
 	if n.subs[k] == nil {
 		n.subs[k] = pubsub.New(pubsub.Config{
-			Dial: func(ctx context.Context) (redis.Conn, error) {
-				return c.cfg.DialPubSub(ctx, n.addr, n.key())
-			},
-			Sharded: k == sharded, DialTimeout: c.cfg.DialTimeout, Logger: c.cfg.Logger.With("node", n.addr),
-			OnLost: func(error) { c.deaf(n, k) }, OnReconnect: c.listensAgain(),
+			Dial:    c.dialTo(n.addr),
+			Sharded: k == sharded, DialTimeout: c.cfg.Conn.DialTimeout, Logger: c.cfg.Conn.LoggerWith("node", n.addr),
+			OnLost: func(error) { c.deaf(n, k) }, OnReconnect: c.cfg.Conn.OnReconnect("subscriptions"),
 		})
 	}
 	return n.subs[k]

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -17,8 +17,8 @@ type Asker struct {
 	Nodes []string
 	// Dial makes a connection to the node at addr.
 	Dial func(ctx context.Context, addr string) (redis.Conn, error)
-	// DialTimeout bounds one dial, Reply the wait for the answer.
-	DialTimeout, Reply time.Duration
+	// Conn bounds the dials and the wait for the answer.
+	Conn *config.Config
 }
 
 // PublishCommand decides between PUBLISH and SPUBLISH, for which it may have to ask a
@@ -33,7 +33,7 @@ func (a *Asker) PublishCommand(ctx context.Context, mode transport.Sharding) (st
 		}
 		defer func() { _ = conn.Close() }() // it has answered
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.Reply)
+	ctx, cancel := context.WithTimeout(ctx, a.Conn.Command)
 	defer cancel()
 	return mode.PublishCommand(func() error {
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -55,7 +55,7 @@ func (a *Asker) PublishCommand(ctx context.Context, mode transport.Sharding) (st
 func (a *Asker) first(ctx context.Context) (redis.Conn, error) {
 	errs := []error{}
 	for _, addr := range a.Nodes {
-		ctx, cancel := context.WithTimeout(ctx, a.DialTimeout)
+		ctx, cancel := context.WithTimeout(ctx, a.Conn.DialTimeout)
 		conn, err := a.Dial(ctx, addr)
 		cancel()
 		if err == nil {

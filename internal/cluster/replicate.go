@@ -1,10 +1,7 @@
 package cluster
 
 import (
-	"context"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/transport"
@@ -38,10 +35,7 @@ func (c *Cluster) copiesOn(n *node) {
 		return
 	}
 	n.copies = replication.New(replication.Config{
-		Dial: func(ctx context.Context) (redis.Conn, error) {
-			return c.cfg.Dial(ctx, n.addr, n.key())
-		},
-		DialTimeout: c.cfg.DialTimeout, Command: c.cfg.Command, Replaced: n.mux.Reconnected,
+		Dial: c.dialTo(n.addr), Conn: c.cfg.Conn, Replaced: n.mux.Reconnected,
 	})
 }
 

@@ -126,7 +126,6 @@ func (s *subscription) replace(n *node) (old, legs [kinds]*leg) {
 	}
 	if s.at = n; n != nil {
 		n.legs++
-		n.hint.CompareAndSwap(nil, &s.channel)
 		for k := range kinds {
 			if !c.lacks[k] || k == published(c.cfg.Publish) {
 				legs[k] = &leg{s: s, kind: k, addr: n.addr, on: c.subscriber(n, k)}

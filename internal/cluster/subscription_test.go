@@ -17,7 +17,7 @@ import (
 func TestBothKindsOfMessagesAreHeardWhereTheSlotIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
-		w.do(func() { w.seeds = []string{one} })
+		w.cfg.Seeds = []string{one} // nothing has been asked yet
 		sub := w.subscribe(key)
 		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
 		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))

@@ -54,8 +54,8 @@ type finding struct {
 // ask asks one node after the other who serves what, and returns the first answer, or
 // the first reason why there is none.
 func (c *Cluster) ask() ([]span, error) {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Command,
-		fmt.Errorf("no answer within %v: %w", c.cfg.Command, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
+		fmt.Errorf("no answer within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
 	defer cancel()
 	nodes := c.informants()
 	came := make(chan finding, len(nodes))
@@ -113,7 +113,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 
 // informants returns whom to ask, in a random order but masters first.
 func (c *Cluster) informants() []*node {
-	seeds := c.cfg.Nodes()
+	seeds := c.cfg.Seeds
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -210,7 +210,7 @@ func (c *Cluster) install(spans []span) {
 	}
 	if moved {
 		c.announceLocked()
-		c.cfg.Logger.Info("redlatch: slots of the cluster have moved")
+		c.cfg.Conn.Logger.Info("redlatch: slots of the cluster have moved")
 	}
 	for s := range c.subs {
 		c.moves.add(s) // those that are at home stay there

@@ -61,10 +61,6 @@ func (t *trip) board(n *node) {
 	if t.sync != nil {
 		t.c.copiesOn(n)
 	}
-	if t.slot >= 0 && n.hint.Load() == nil {
-		key := t.call.Key(0)
-		n.hint.Store(&key)
-	}
 }
 
 // send hands the call to the node that it has boarded.

@@ -18,19 +18,14 @@ type NodeDial = func(ctx context.Context, addr string) (redis.Conn, error)
 // messages are published: ctx bounds that, and the error wraps transport.ErrNotSent when
 // no node could be asked.
 func NewCluster(ctx context.Context, seeds []string, dial NodeDial, sharding transport.Sharding, cfg *Config) (*topology.Cluster, error) {
-	asker := topology.Asker{Nodes: seeds, Dial: dial, DialTimeout: cfg.DialTimeout, Reply: cfg.Command}
+	asker := topology.Asker{Nodes: seeds, Dial: dial, Conn: cfg}
 	publish, err := asker.PublishCommand(ctx, sharding)
 	if err != nil {
 		return nil, err
 	}
 	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
-	node := func(ctx context.Context, addr, _ string) (redis.Conn, error) {
+	node := func(ctx context.Context, addr string) (redis.Conn, error) {
 		return name.named(func(ctx context.Context) (redis.Conn, error) { return dial(ctx, addr) })(ctx)
 	}
-	return topology.New(topology.Config{
-		Nodes: func() []string { return seeds },
-		Dial:  node, DialPubSub: node, Publish: publish, Command: cfg.Command,
-		ReplyLimit: replyLimit(cfg.Command, cfg.Lease), DialTimeout: cfg.DialTimeout,
-		Logger: cfg.Logger, Reconnected: cfg.Reconnected,
-	}), nil
+	return topology.New(topology.Config{Seeds: seeds, Dial: node, Publish: publish, Conn: *cfg}), nil
 }

@@ -11,36 +11,14 @@ import (
 
 	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // Config says how the built-in transports connect.
-type Config struct {
-	// Dial makes a connection to the master that is ready to use. Clusters do without.
-	Dial func(ctx context.Context) (redis.Conn, error)
-	// DialPubSub makes a connection to the master that is ready to listen. With nil,
-	// Dial makes those, too.
-	DialPubSub func(ctx context.Context) (redis.Conn, error)
-	// DialReplica makes a connection to the replica at addr, host:port, that is
-	// ready to use. With nil, the listeners of a master that has replicas cannot
-	// be counted.
-	DialReplica func(ctx context.Context, addr string) (redis.Conn, error)
-	// Command bounds the wait for one reply.
-	Command time.Duration
-	// Lease is that of holds without one of their own.
-	Lease time.Duration
-	// DialTimeout bounds one dial.
-	DialTimeout time.Duration
-	// ClientName names the connections on the server, "" does not.
-	ClientName string
-	// Logger hears of connections made and lost.
-	Logger *slog.Logger
-	// Reconnected gets "commands" or "subscriptions" when such a connection was made in
-	// place of a lost one. With nil nobody is told.
-	Reconnected func(connection string)
-}
+type Config = config.Config
 
 // Redigo is the built-in transport: one command connection and one subscription
 // connection to one master, one more while replicas are waited for, and one to each of
@@ -64,62 +42,37 @@ var (
 func NewRedigo(cfg Config) *Redigo {
 	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
 	dial := name.named(cfg.Dial)
-	listen := dial
-	if cfg.DialPubSub != nil {
-		listen = name.named(cfg.DialPubSub)
-	}
-	m := cfg.mux(dial)
-	m.Logger, m.OnReconnect = cfg.Logger, cfg.reconnected("commands")
+	m := muxOf(&cfg, dial)
+	m.Logger, m.OnReconnect = cfg.Logger, cfg.OnReconnect("commands")
 	sub := pubsub.New(pubsub.Config{
-		Dial: listen, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.reconnected("subscriptions"),
+		Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.OnReconnect("subscriptions"),
 	})
 	m.OnMoved = sub.Reconnect
 	r := &Redigo{Mux: mux.New(m), sub: sub}
-	r.copies = replication.New(replication.Config{
-		Dial: dial, DialTimeout: cfg.DialTimeout, Command: cfg.Command, Replaced: r.Reconnected,
-	})
+	r.copies = replication.New(replication.Config{Dial: dial, Conn: cfg, Replaced: r.Reconnected})
 	r.census = census.New(census.Config{
-		Master: r.Mux, Replica: cfg.replica(name), Publish: r.PublishCommand(), Command: cfg.Command,
+		Master: r.Mux, Replica: replicaOf(&cfg, name), Publish: r.PublishCommand(), Command: cfg.Command,
 	})
 	return r
 }
 
-// reconnected returns a function that tells of one kind of connection, nil when nobody
-// wants to know.
-func (cfg *Config) reconnected(connection string) func() {
-	if cfg.Reconnected == nil {
-		return nil
-	}
-	tell := cfg.Reconnected
-	return func() { tell(connection) }
+func muxOf(cfg *Config, dial mux.Dial) mux.Config {
+	return mux.Config{Dial: dial, ReplyLimit: cfg.ReplyLimit(), DialTimeout: cfg.DialTimeout}
 }
 
-func (cfg *Config) mux(dial mux.Dial) mux.Config {
-	return mux.Config{Dial: dial, ReplyLimit: replyLimit(cfg.Command, cfg.Lease), DialTimeout: cfg.DialTimeout}
-}
-
-// replica returns what makes the connections to replicas, nil when none can be
+// replicaOf returns what makes the connections to replicas, nil when none can be
 // made.
-func (cfg *Config) replica(name *naming) func(addr string) census.Replica {
+func replicaOf(cfg *Config, name *naming) func(addr string) census.Replica {
 	if cfg.DialReplica == nil {
 		return nil
 	}
 	return func(addr string) census.Replica {
-		m := cfg.mux(name.named(func(ctx context.Context) (redis.Conn, error) {
+		m := muxOf(cfg, name.named(func(ctx context.Context) (redis.Conn, error) {
 			return cfg.DialReplica(ctx, addr)
 		}))
-		if cfg.Logger != nil {
-			m.Logger = cfg.Logger.With("replica", addr)
-		}
+		m.Logger = cfg.LoggerWith("replica", addr)
 		return mux.New(m)
 	}
-}
-
-// replyLimit is how long a connection may owe a reply before it is given up:
-// long enough for a slow script, short enough to try a renewal again on another
-// connection within the lease.
-func replyLimit(command, lease time.Duration) time.Duration {
-	return max(min(2*command, lease/4), 500*time.Millisecond)
 }
 
 // naming is what connections are called on the server.

@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/cluster"
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -43,10 +44,11 @@ func (s *Server) Cluster(ctx context.Context) (transport.Transport, error) {
 
 // connect returns the cluster, which has answered.
 func (s *Server) connect(ctx context.Context) (*cluster.Cluster, error) {
-	dial := func(ctx context.Context, addr, _ string) (redis.Conn, error) { return s.node(addr).dial(ctx) }
 	nodes := cluster.New(cluster.Config{
-		Nodes: func() []string { return s.many.Hosts },
-		Dial:  dial, DialPubSub: dial, Publish: "PUBLISH", Command: timeout, DialTimeout: timeout,
+		Seeds:   s.many.Hosts,
+		Dial:    func(ctx context.Context, addr string) (redis.Conn, error) { return s.node(addr).dial(ctx) },
+		Publish: "PUBLISH",
+		Conn:    config.Config{Command: timeout, DialTimeout: timeout},
 	})
 	if err := roundtrip.Ping(ctx, nodes); err != nil {
 		_ = nodes.Close() // nothing was done with it

@@ -1,0 +1,35 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redisconn/config"
+)
+
+func TestAReplyIsOwedForLessThanALease(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ command, lease, want time.Duration }{
+		{3 * time.Second, 30 * time.Second, 6 * time.Second},
+		{3 * time.Second, 8 * time.Second, 2 * time.Second},
+		{3 * time.Second, 0, 6 * time.Second},
+		{100 * time.Millisecond, 30 * time.Second, 500 * time.Millisecond},
+		{3 * time.Second, time.Second, 500 * time.Millisecond},
+	} {
+		cfg := config.Config{Command: c.command, Lease: c.lease}
+		require.Equal(t, c.want, cfg.ReplyLimit(), c)
+	}
+}
+
+func TestWithoutHooksAndLoggerThereIsSilence(t *testing.T) {
+	t.Parallel()
+	var cfg config.Config
+	require.Nil(t, cfg.OnReconnect("commands"))
+	require.Nil(t, cfg.LoggerWith("node", "a:1"))
+	var told []string
+	cfg.Reconnected = func(connection string) { told = append(told, connection) }
+	cfg.OnReconnect("subscriptions")()
+	require.Equal(t, []string{"subscriptions"}, told)
+}
