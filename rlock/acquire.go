@@ -91,13 +91,21 @@ func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 
 // choose takes the way in: re-entry with a proof, else as the lock's callers wait.
 func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
-	if outer != nil {
+	for outer != nil {
 		a.hold, a.reentry = &Hold{}, true
 		err := a.hold.Internal().Reenter(ctx, &a.set.Terms, outer)
 		if !errors.Is(err, hold.ErrNotReentered) {
 			return err
 		}
 		a.hold, a.reentry = nil, false
+		next, err := a.proof(ctx) // of a hold further out, if that one was given up
+		if err != nil {
+			return err
+		}
+		if next == outer {
+			break // its kind has no re-entry
+		}
+		outer = next
 	}
 	a.Engine, a.Kind, a.Lock = a.lock.Engine, a.lock.Kind, a.lock.Name
 	a.Claims, a.Try, a.Given = a, a.set.Try, a.set.given

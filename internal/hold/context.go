@@ -109,7 +109,7 @@ func (h *Hold) prune() {
 	h.contexts, h.pruned = kept, len(kept)
 }
 
-// end ends the hold, once, and its contexts. It returns false when it had ended.
+// end ends the hold, once, its contexts, and the wait for its slot. It returns false when it had ended.
 func (h *Hold) end(why *ending) bool {
 	if !h.ended.CompareAndSwap(nil, why) {
 		return false
@@ -121,6 +121,7 @@ func (h *Hold) end(why *ending) bool {
 	for _, c := range contexts {
 		c.cancel(why.cause)
 	}
+	h.dismiss()
 	h.observeEnd(why)
 	return true
 }

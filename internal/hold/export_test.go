@@ -25,7 +25,7 @@ func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected b
 	if !o.beginChangeFor(time.Second) || o.remove(h) != 0 {
 		return nil, false
 	}
-	o.correct()
+	o.correct(nil)
 	if o.beginChange(context.Background()) != nil {
 		return nil, false
 	}

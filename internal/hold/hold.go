@@ -27,6 +27,7 @@ type Hold struct {
 	token     int64                  // of the grant, 0 for kinds without
 
 	counted bool          // it was added to the ownership; guarded by ownership.mu
+	nesting               // in a chain of inner holds; guarded by ownership.mu
 	known   atomic.Uint32 // whether its caller knows of it
 
 	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
@@ -237,10 +238,12 @@ func (h *Hold) lose() {
 }
 
 // expire ends a hold that has reached its maximum. The work may go on for a moment, so the
-// lock is left to its lease, or to Unlock.
+// lock is left to its lease, or to Unlock; and so is the slot of an outer hold.
 func (h *Hold) expire() {
-	h.ownership.lock.Engine.Watchdog.Remove(&h.lease)
+	e := h.ownership.lock.Engine
+	e.Watchdog.Remove(&h.lease)
 	if h.end(endMaxHold) {
+		h.leaveSlotAfter(h.lease.Deadline().Remaining(time.Now()) + e.LossMargin(h.lease.TTL))
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
 	}

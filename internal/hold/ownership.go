@@ -79,6 +79,7 @@ func (o *ownership) remove(h *Hold) int {
 		return -1
 	}
 	o.holds = append(o.holds[:i], o.holds[i+1:]...)
+	h.unlink()
 	o.setFloor()
 	left := len(o.holds) + o.entering
 	o.freed = o.freed || left == 0

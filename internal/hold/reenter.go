@@ -15,9 +15,10 @@ import (
 // without re-entry: then the proof counts for nothing.
 var ErrNotReentered = errors.New("the proof counts for nothing")
 
-// Reenter makes h, which is zero, a hold of the owner of outer, by acquiring the lock again.
-// One change of the count at a time travels to the server, and each says where to arrive. A
-// caller that does not wait for the lock does not wait for another change either.
+// Reenter makes h, which is zero, a hold of the owner of outer, by acquiring the lock again, as
+// soon as outer has no other inner hold. One change of the count at a time travels to the
+// server, and each says where to arrive. A caller that does not wait for the lock waits neither
+// for an inner hold nor for long for another change.
 func (h *Hold) Reenter(ctx context.Context, terms *Terms, outer *Hold) error {
 	o := outer.ownership
 	kind, can := o.lock.Kind.(Reentrant)
@@ -25,23 +26,28 @@ func (h *Hold) Reenter(ctx context.Context, terms *Terms, outer *Hold) error {
 		return ErrNotReentered
 	}
 	h.ownership, h.token = o, outer.token
-	if err := o.beginReentry(ctx, outer, !terms.Try); err != nil {
+	err := h.takeSlot(ctx, outer, terms.Try)
+	if err == nil {
+		err = o.beginReentry(ctx, outer, !terms.Try)
+	}
+	if err != nil {
+		h.leaveSlot()
 		return err
 	}
 	h.prepare(terms)
 	var sent time.Time
 	var answer any
 	e := o.lock.Engine
-	err := e.Retry(ctx, func() (err error) {
+	err = e.Retry(ctx, func() (err error) {
 		at := e.Attempt()
 		h.fillReenter(kind, &at.Call)
 		sent = time.Now()
-		answer, err = at.Run(ctx, (*lateReentry)(o))
+		answer, err = at.Run(ctx, (*lateReentry)(h))
 		return err
 	})
 	if err != nil {
 		h.Drop()
-		return o.notEntered(engine.WithEnd(ctx, err))
+		return h.notEntered(engine.WithEnd(ctx, err))
 	}
 	held, err := kind.Reentered(answer)
 	return h.entered(held, err, sent)
@@ -56,7 +62,10 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 		err = o.beginChange(ctx)
 	}
 	if err != nil {
-		return refuse(ctx, outer, err)
+		if end := refuse(ctx, outer, engine.ErrNotAcquired); end != nil {
+			return end
+		}
+		return err
 	}
 	if o.shared && o.lock.joinShared(o.owner) != o || !o.enter() {
 		if o.shared {
@@ -66,18 +75,6 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 		return ErrNotReentered
 	}
 	return nil
-}
-
-// refuse returns why a re-entry could not begin.
-func refuse(ctx context.Context, outer *Hold, err error) error {
-	end := outer.Err()
-	switch {
-	case errors.Is(end, engine.ErrLost):
-		return end
-	case ctx.Err() != nil:
-		return engine.GaveUp(ctx)
-	}
-	return err
 }
 
 // enter counts a re-entry in. It returns false when there is nothing left to re-enter. Each
@@ -120,7 +117,8 @@ func (h *Hold) fillReenter(kind Reentrant, c *transport.Call) {
 }
 
 // notEntered ends a re-entry that failed.
-func (o *ownership) notEntered(err error) error {
+func (h *Hold) notEntered(err error) error {
+	o := h.ownership
 	if free := o.over(nil); free {
 		o.passTurn(false)
 		if !o.shared {
@@ -128,7 +126,7 @@ func (o *ownership) notEntered(err error) error {
 		}
 	}
 	if !errors.Is(err, engine.ErrUncertain) || o.shared {
-		o.endChange() // else its resolver does
+		h.endEntering() // else its resolver does
 	}
 	return err
 }
@@ -139,7 +137,7 @@ func (h *Hold) entered(held bool, err error, sent time.Time) error {
 	switch {
 	case err != nil:
 		h.Drop()
-		o.miscounted()
+		h.miscounted()
 		return err
 	case !held:
 		if free := o.over(nil); free {
@@ -147,7 +145,7 @@ func (h *Hold) entered(held bool, err error, sent time.Time) error {
 		} else {
 			o.lose()
 		}
-		o.endChange()
+		h.endEntering()
 		h.Drop()
 		return engine.ErrLost
 	}
@@ -162,20 +160,27 @@ func (h *Hold) entered(held bool, err error, sent time.Time) error {
 
 // miscounted ends a re-entry of which it is not known whether it was counted, and sees to it
 // that the count is right. An owner that others may use has a count that is theirs.
-func (o *ownership) miscounted() {
+func (h *Hold) miscounted() {
+	o := h.ownership
 	free := o.over(nil)
 	if free {
 		o.passTurn(false)
 	}
 	switch {
 	case o.shared:
-		o.endChange()
+		h.endEntering()
 	case free:
 		o.discard()
-		o.endChange()
+		h.endEntering()
 	default:
-		o.correct()
+		o.correct(h)
 	}
+}
+
+// endEntering ends a re-entry that came to nothing, and that nothing is open about.
+func (h *Hold) endEntering() {
+	h.leaveSlot()
+	h.ownership.endChange()
 }
 
 // undoReentry takes back a re-entry that the server granted and that came to nothing, and ends the
@@ -193,6 +198,6 @@ func (o *ownership) undoReentry(h *Hold) {
 		o.discard()
 		o.endChange()
 	default:
-		o.correct()
+		o.correct(nil)
 	}
 }

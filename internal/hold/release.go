@@ -127,7 +127,7 @@ func (o *ownership) step(bound time.Duration) error {
 	}
 	err := o.releaseTo(target, owed.Milliseconds(), bound)
 	if unresolved(err) {
-		o.correct() // ends the change
+		o.correct(nil) // ends the change
 		return nil
 	}
 	o.endChange()

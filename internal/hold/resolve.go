@@ -20,14 +20,20 @@ func (o *ownership) discard() {
 }
 
 // correct brings the count to the number of holds in the background, and ends the change that
-// the caller has begun when it is done.
-func (o *ownership) correct() { o.lock.Engine.Resolve(o.correction()) }
+// the caller has begun when it is done. Entering, if not nil, has the slot of its outer hold
+// until then.
+func (o *ownership) correct(entering *Hold) { o.lock.Engine.Resolve(o.correction(entering)) }
 
 // correction is what brings the count to the number of holds. It does not free the lock: the
 // caller that gives the last hold up does, and would be told that the lock was lost.
-func (o *ownership) correction() *engine.InDoubt {
+func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	d := o.inDoubt()
-	d.Done = func(bool) { o.endChange() }
+	d.Done = func(bool) {
+		if entering != nil {
+			entering.leaveSlot()
+		}
+		o.endChange()
+	}
 	d.Superseded = o.isFreed
 	d.Undo = func(run engine.Run) (bool, error) {
 		holds, lease := o.owed()
@@ -53,21 +59,21 @@ func (l *lateRelease) InDoubt() *engine.InDoubt {
 	}}
 }
 
-// lateReentry is an ownership with a re-entry whose outcome is not known. It is the change of
+// lateReentry is a hold whose re-entry has an outcome that is not known. It is the change of
 // the count that is under way.
-type lateReentry ownership
+type lateReentry Hold
 
 // Late is part of engine.Resolver.
 func (l *lateReentry) Late(any, error) {
-	if o := (*ownership)(l); !o.shared {
-		o.correct()
+	if o := l.ownership; !o.shared {
+		o.correct((*Hold)(l))
 	}
 }
 
 // InDoubt is part of engine.Resolver. An owner that others may use has a count that is theirs.
 func (l *lateReentry) InDoubt() *engine.InDoubt {
-	if l.shared {
+	if l.ownership.shared {
 		return nil
 	}
-	return (*ownership)(l).correction()
+	return l.ownership.correction((*Hold)(l))
 }

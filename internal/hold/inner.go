@@ -1,0 +1,196 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/engine"
+)
+
+// nesting is a hold's place in a chain of inner holds. It is guarded by ownership.mu.
+type nesting struct {
+	outer *Hold // whose slot this hold has, or waits for
+	inner *Hold // which has this hold's slot
+	line  *innerLine
+}
+
+// innerLine are the callers that wait for a hold's slot, in order.
+type innerLine struct {
+	callers []innerCaller
+	warned  bool
+}
+
+// innerCaller is a caller that waits for a slot. Ready is closed when it has the slot, or when
+// the outer hold has ended.
+type innerCaller struct {
+	hold  *Hold
+	ready chan struct{}
+}
+
+// errInner says that a slot is taken.
+var errInner = fmt.Errorf("%w: held by an inner hold of this context", engine.ErrNotAcquired)
+
+// takeSlot gives h, which is about to enter, the slot of outer, and waits for it unless the
+// caller only tries. Also after an error h needs a leaveSlot.
+func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
+	taken, ready := h.requestSlot(outer, !try)
+	switch {
+	case taken:
+		return nil
+	case ready != nil:
+		return h.awaitSlot(ctx, outer, ready)
+	}
+	if err := refuse(ctx, outer, errInner); err != nil {
+		return err
+	}
+	return errInner
+}
+
+// requestSlot takes the slot of outer if it is free. Else it joins the callers that wait, if
+// that is asked for, and returns what they wait for. A hold that is over has no slot to give.
+func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan struct{}) {
+	o := outer.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case outer.ended.Load() != nil:
+		return false, nil
+	case outer.inner == nil:
+		outer.inner, h.outer = h, outer
+		return true, nil
+	case !wait:
+		return false, nil
+	}
+	if outer.line == nil {
+		outer.line = &innerLine{}
+	}
+	c := innerCaller{h, make(chan struct{})}
+	outer.line.callers = append(outer.line.callers, c)
+	h.outer = outer
+	return false, c.ready
+}
+
+// awaitSlot waits for the slot of outer.
+func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}) error {
+	e := outer.ownership.lock.Engine
+	if err := e.BeginWait(); err != nil {
+		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, err)
+	}
+	defer e.EndWait()
+	long := time.NewTimer(e.Command)
+	defer long.Stop()
+	for {
+		select {
+		case <-ready:
+			return refuse(ctx, outer, errInner)
+		case <-long.C:
+			outer.warnOfLongWait()
+		case <-ctx.Done():
+			return refuse(ctx, outer, errInner)
+		case <-e.Closing():
+			return engine.ErrClosed
+		}
+	}
+}
+
+// refuse returns why a caller with ctx cannot enter outer, nil when it can: what ended outer, or
+// held with what ended ctx. With ErrNotReentered the next hold that ctx proves is to be entered.
+func refuse(ctx context.Context, outer *Hold, held error) error {
+	end := outer.Err()
+	given := errors.Is(end, engine.ErrNotHeld) || errors.Is(end, engine.ErrHandedOver)
+	switch {
+	case end != nil && !given:
+		return end
+	case errors.Is(context.Cause(ctx), engine.ErrWaitOver):
+		return held
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", held, engine.EndOf(ctx))
+	case given:
+		return ErrNotReentered
+	}
+	return nil
+}
+
+// warnOfLongWait logs once for each hold that a caller waits for its inner hold.
+func (h *Hold) warnOfLongWait() {
+	o := h.ownership
+	o.mu.Lock()
+	again := h.line == nil || h.line.warned
+	if h.line != nil {
+		h.line.warned = true
+	}
+	o.mu.Unlock()
+	if again {
+		return
+	}
+	o.lock.Engine.Logger.Warn("redlatch: Lock waits for an inner hold of its own context; "+
+		"in the goroutine that has the inner hold, use the context of the inner hold, or unlock it first",
+		"lock", o.lock.Name, "owner", o.final.Owner, "after", o.lock.Engine.Command)
+}
+
+// leaveSlot gives up the slot that the hold has or waits for.
+func (h *Hold) leaveSlot() {
+	o := h.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h.unlink()
+}
+
+// leaveSlotAfter is leaveSlot when d has passed. It does nothing for a hold without a slot.
+func (h *Hold) leaveSlotAfter(d time.Duration) {
+	o := h.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h.outer != nil {
+		time.AfterFunc(d, h.leaveSlot)
+	}
+}
+
+// unlink is leaveSlot with ownership.mu held. The inner hold, if there is one, takes the place
+// of h; else the slot goes to the first caller that waits for it.
+func (h *Hold) unlink() {
+	outer, inner := h.outer, h.inner
+	h.outer, h.inner = nil, nil
+	if inner != nil {
+		inner.outer = outer
+	}
+	switch {
+	case outer == nil:
+	case outer.inner == h:
+		outer.inner = inner
+		if inner == nil {
+			outer.passSlot()
+		}
+	case outer.line != nil:
+		outer.line.callers = slices.DeleteFunc(outer.line.callers, func(c innerCaller) bool { return c.hold == h })
+	}
+}
+
+// passSlot gives the hold's slot to the first caller that waits for it, ownership.mu held.
+func (h *Hold) passSlot() {
+	if h.line == nil || len(h.line.callers) == 0 {
+		return
+	}
+	first := h.line.callers[0]
+	h.line.callers = slices.Delete(h.line.callers, 0, 1)
+	h.inner = first.hold
+	close(first.ready)
+}
+
+// dismiss wakes the callers that wait for the slot of a hold that has ended.
+func (h *Hold) dismiss() {
+	o := h.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h.line == nil {
+		return
+	}
+	for _, c := range h.line.callers {
+		c.hold.outer = nil
+		close(c.ready)
+	}
+	h.line = nil
+}

@@ -1,0 +1,469 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// Callers with the proof of one hold exclude each other, and wait in order.
+
+// waitInner begins to lock with a hold's proof. The call does not end with the hold's context.
+func waitInner(l *rlock.Lock, outer *rlock.Hold, opts ...rlock.Option) *waiter {
+	return await(context.WithoutCancel(outer.Context(context.Background())), l, opts...)
+}
+
+// refusedInside holds that TryLock with a hold's proof is refused, and sends nothing.
+func (s *scene) refusedInside(t *testing.T, outer *rlock.Hold) {
+	t.Helper()
+	before := countOf(t, s.l, outer)
+	_, err := s.l.TryLock(outer.Context(t.Context()))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.ErrorContains(t, err, "held by an inner hold of this context")
+	_, err = s.l.Lock(outer.Context(t.Context()), rlock.WithWait(0))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.Equal(t, before, countOf(t, s.l, outer))
+}
+
+func TestSiblingsInsideDoExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t)
+	for kind, newLock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			const siblings, rounds = 5, 20
+			l := newLock(client, redistest.Key(t))
+			var inside, most atomic.Int64
+			sum := 0 // which only the inner holds protect
+			err := l.Do(t.Context(), func(ctx context.Context) error {
+				var wg sync.WaitGroup
+				for range siblings {
+					wg.Go(func() {
+						for range rounds {
+							assert.NoError(t, l.Do(ctx, func(context.Context) error {
+								most.Store(max(most.Load(), inside.Add(1)))
+								was := sum
+								time.Sleep(time.Millisecond)
+								sum = was + 1
+								inside.Add(-1)
+								return nil
+							}))
+						}
+					})
+				}
+				wg.Wait()
+				return nil
+			})
+			require.NoError(t, err)
+			require.EqualValues(t, 1, most.Load(), "as many goroutines were inside at once")
+			require.Equal(t, siblings*rounds, sum)
+		})
+	}
+}
+
+func TestSiblingsWaitInOrderWithoutRequests(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer := take(t, s.l)
+		inner := again(t, s.l, outer)
+		var siblings []*waiter
+		for range 5 {
+			siblings = append(siblings, waitInner(s.l, outer))
+			synctest.Wait()
+		}
+		s.refusedInside(t, outer)
+		for _, w := range siblings {
+			w.stillWaits(t)
+		}
+		require.EqualValues(t, 2, countOf(t, s.l, outer), "those that wait have sent nothing")
+		for i, w := range siblings {
+			require.NoError(t, inner.Unlock())
+			synctest.Wait()
+			inner = w.acquired(t, time.Second)
+			require.EqualValues(t, 2, countOf(t, s.l, outer))
+			for _, later := range siblings[i+1:] {
+				later.stillWaits(t)
+			}
+		}
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, again(t, s.l, outer).Unlock(), "the slot is free")
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+// The code that holds the outer hold is not excluded from its inner one, nor from the inner
+// hold of that one.
+func TestEachHoldOfAChainHasOneInnerHold(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		one := take(t, s.l)
+		two := again(t, s.l, one)
+		three := again(t, s.l, two)
+		s.refusedInside(t, one)
+		s.refusedInside(t, two)
+		onOne, onTwo := waitInner(s.l, one), waitInner(s.l, two)
+		synctest.Wait()
+		require.NoError(t, three.Unlock())
+		synctest.Wait()
+		onOne.stillWaits(t)
+		three = onTwo.acquired(t, time.Second)
+		require.NoError(t, three.Unlock())
+		synctest.Wait()
+		onOne.stillWaits(t)
+		require.NoError(t, two.Unlock())
+		synctest.Wait()
+		require.NoError(t, onOne.acquired(t, time.Second).Unlock())
+		require.NoError(t, one.Unlock())
+	})
+}
+
+// The inner hold of a hold that was unlocked takes its place.
+func TestAnInnerHoldThatOutlivesItsOuterOneTakesItsPlace(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		one := take(t, s.l)
+		two := again(t, s.l, one)
+		three := again(t, s.l, two)
+		onOne := waitInner(s.l, one)
+		// Its context proves the first hold, too, once the second is unlocked.
+		ctx := context.WithoutCancel(two.Context(one.Context(t.Context())))
+		onTwo := await(ctx, s.l)
+		synctest.Wait()
+		require.NoError(t, two.Unlock())
+		synctest.Wait()
+		s.refusedInside(t, one)
+		onOne.stillWaits(t)
+		onTwo.stillWaits(t)
+		require.NoError(t, three.Unlock())
+		synctest.Wait()
+		three = onOne.acquired(t, time.Second)
+		onTwo.stillWaits(t)
+		require.NoError(t, three.Unlock())
+		synctest.Wait()
+		three = onTwo.acquired(t, time.Second)
+		require.Equal(t, one.Owner(), three.Owner())
+		require.NoError(t, three.Unlock())
+		require.NoError(t, one.Unlock())
+	})
+}
+
+// The inner hold lives on, and the lock is acquired afresh behind those that wait already.
+func TestSiblingsOfAnUnlockedOuterHoldAcquireAfresh(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer := take(t, s.l)
+		inner := again(t, s.l, outer)
+		stranger := await(t.Context(), s.l)
+		sibling := waitInner(s.l, outer)
+		ctx := outer.Context(t.Context())
+		ended := await(ctx, s.l)
+		synctest.Wait()
+		require.NoError(t, outer.Unlock())
+		synctest.Wait()
+		require.NoError(t, inner.Err())
+		ended.ended(t, time.Millisecond)
+		require.ErrorIs(t, ended.err, redlatch.ErrNotAcquired, "its context has ended")
+		require.ErrorIs(t, ended.err, context.Canceled)
+		sibling.stillWaits(t)
+		s.refused(t)
+		require.NoError(t, inner.Unlock())
+		first := stranger.acquired(t, time.Second)
+		sibling.stillWaits(t)
+		require.NoError(t, first.Unlock())
+		fresh := sibling.acquired(t, time.Second)
+		require.NotEqual(t, outer.Owner(), fresh.Owner())
+		require.NoError(t, fresh.Unlock())
+	})
+}
+
+func TestSiblingsOfALostHoldGetErrLost(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer := take(t, s.l)
+		inner := again(t, s.l, outer)
+		alive, dead := waitInner(s.l, outer), await(outer.Context(t.Context()), s.l)
+		deeper := waitInner(s.l, inner, rlock.WithLease(time.Second))
+		synctest.Wait()
+		third := deeper.acquired(t, time.Second)
+		onInner := waitInner(s.l, inner)
+		synctest.Wait()
+		s.srv.Do(t, "DEL", "lock")
+		for _, w := range []*waiter{alive, dead, onInner} {
+			w.ended(t, 11*time.Second)
+			require.ErrorIs(t, w.err, redlatch.ErrLost)
+		}
+		for _, h := range []*rlock.Hold{outer, inner, third} {
+			require.ErrorIs(t, h.Err(), redlatch.ErrLost)
+		}
+	})
+}
+
+// An inner hold that is lost by itself leaves the outer one, and its place.
+func TestTheSlotOfAnInnerHoldWhoseLeaseIsOverIsFree(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer := take(t, s.l)
+		inner := again(t, s.l, outer, rlock.WithLease(5*time.Second))
+		sibling := waitInner(s.l, outer)
+		next := sibling.acquired(t, 5*time.Second)
+		require.ErrorIs(t, inner.Err(), redlatch.ErrLost)
+		require.NoError(t, outer.Err())
+		require.NoError(t, next.Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+// The work of a hold that has reached its maximum may go on for a moment.
+func TestAnInnerHoldAtItsMaximumKeepsItsSlotForItsLease(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer := take(t, s.l)
+		stuck := again(t, s.l, outer, rlock.WithWatchdog(9*time.Second), rlock.WithMaxHold(4*time.Second))
+		sibling := waitInner(s.l, outer)
+		time.Sleep(9 * time.Second) // it was renewed after three
+		synctest.Wait()
+		sibling.stillWaits(t)
+		time.Sleep(3*time.Second + 10*time.Millisecond)
+		synctest.Wait()
+		inner := sibling.acquired(t, time.Second)
+		require.NoError(t, inner.Unlock())
+
+		atMax := again(t, s.l, outer, rlock.WithMaxHold(time.Second))
+		sibling = waitInner(s.l, outer)
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, atMax.Unlock(), redlatch.ErrMaxHold)
+		synctest.Wait()
+		require.NoError(t, sibling.acquired(t, time.Second).Unlock())
+		require.ErrorIs(t, stuck.Unlock(), redlatch.ErrMaxHold)
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestSiblingsOfAHoldAtItsMaximumGetErrMaxHold(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer := take(t, s.l, rlock.WithMaxHold(2*time.Second))
+		inner := again(t, s.l, outer)
+		sibling := waitInner(s.l, outer)
+		sibling.ended(t, 3*time.Second)
+		require.ErrorIs(t, sibling.err, redlatch.ErrMaxHold)
+		require.NoError(t, inner.Unlock())
+		require.ErrorIs(t, outer.Unlock(), redlatch.ErrMaxHold)
+	})
+}
+
+func TestSiblingsGiveUp(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer := take(t, s.l)
+		inner := again(t, s.l, outer)
+		ctx, cancel := context.WithTimeout(outer.Context(t.Context()), time.Second)
+		defer cancel()
+		byContext, byWait := await(ctx, s.l), waitInner(s.l, outer, rlock.WithWait(2*time.Second))
+		last := waitInner(s.l, outer)
+		byContext.ended(t, time.Second+time.Millisecond)
+		require.ErrorIs(t, byContext.err, redlatch.ErrNotAcquired)
+		require.ErrorIs(t, byContext.err, context.DeadlineExceeded)
+		require.ErrorContains(t, byContext.err, "held by an inner hold of this context")
+		byWait.ended(t, time.Second+time.Millisecond)
+		require.ErrorIs(t, byWait.err, redlatch.ErrNotAcquired)
+		require.Equal(t, 2*time.Second, byWait.took)
+		require.NoError(t, inner.Unlock())
+		synctest.Wait()
+		require.NoError(t, last.acquired(t, time.Second).Unlock(), "the slot went past those that left")
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestSiblingsCountAsWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t, redlatch.WithMaxWaiters(2))
+		l := rlock.New(client, "lock")
+		outer := take(t, l)
+		inner := again(t, l, outer)
+		waiters := []*waiter{waitInner(l, outer), waitInner(l, outer)}
+		synctest.Wait()
+		_, err := l.Lock(outer.Context(t.Context()))
+		checkHeld(t, err)
+		require.ErrorContains(t, err, "WithMaxWaiters")
+		require.NoError(t, inner.Unlock())
+		for range waiters {
+			synctest.Wait()
+			for _, w := range waiters {
+				select {
+				case <-w.done:
+					_ = w.hold.Unlock() // the second time round it has been
+				default:
+				}
+			}
+		}
+		synctest.Wait()
+		require.NoError(t, take(t, rlock.New(client, "other")).Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestCloseAndShutdownEndTheWaitOfSiblings(t *testing.T) {
+	for kind, newLock := range kinds {
+		for how, end := range map[string]func(*redlatch.Client, context.Context) error{
+			"close":    func(c *redlatch.Client, _ context.Context) error { return c.Close() },
+			"shutdown": (*redlatch.Client).Shutdown,
+		} {
+			t.Run(kind+"/"+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv, client := inBubble(t)
+					l := newLock(client, "lock")
+					outer := take(t, l)
+					_ = again(t, l, outer)
+					sibling := waitInner(l, outer)
+					synctest.Wait()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					ended := make(chan error, 1)
+					go func() { ended <- end(client, ctx) }()
+					sibling.ended(t, time.Second)
+					require.ErrorIs(t, sibling.err, redlatch.ErrClosed)
+					if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+						require.NoError(t, err)
+					}
+					freeByHand(t, srv, "lock")
+				})
+			})
+		}
+	}
+}
+
+// Holds of one owner that was given have a chain each.
+func TestHoldsOfAnOwnerThatTravelsHaveAChainEach(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		owner, err := take(t, s.l).HandOver()
+		require.NoError(t, err)
+		one, err := s.l.Resume(t.Context(), owner)
+		require.NoError(t, err)
+		two, err := s.l.Lock(one.Context(t.Context()), rlock.WithOwner(owner)) // skips the chain
+		require.NoError(t, err)
+		insideOne, insideTwo := again(t, s.l, one), again(t, s.l, two)
+		s.refusedInside(t, one)
+		s.refusedInside(t, two)
+		waiting := waitInner(s.l, one)
+		synctest.Wait()
+		require.NoError(t, insideTwo.Unlock())
+		synctest.Wait()
+		waiting.stillWaits(t)
+		require.NoError(t, insideOne.Unlock())
+		synctest.Wait()
+		require.NoError(t, waiting.acquired(t, time.Second).Unlock())
+		require.NoError(t, two.Unlock())
+		require.NoError(t, one.Unlock())
+	})
+}
+
+// A hold that came by a transfer inside the process has a slot like every other one.
+func TestSiblingsUnderATransferredLockExcludeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		first := take(t, l)
+		w := await(t.Context(), l)
+		synctest.Wait()
+		require.NoError(t, first.Unlock())
+		outer := w.acquired(t, time.Second)
+		inner := again(t, l, outer)
+		sibling, stranger := waitInner(l, outer), await(t.Context(), l)
+		synctest.Wait()
+		require.NoError(t, inner.Unlock())
+		synctest.Wait()
+		stranger.stillWaits(t)
+		require.NoError(t, sibling.acquired(t, time.Second).Unlock())
+		require.NoError(t, outer.Unlock())
+		require.NoError(t, stranger.acquired(t, time.Second).Unlock())
+	})
+}
+
+// A goroutine that locks twice with one context waits for itself.
+func TestALongWaitForAnInnerHoldIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, logged := newJournal()
+		_, client := inBubble(t, logged, redlatch.WithCommandTimeout(3*time.Second))
+		l := rlock.New(client, "orders:42")
+		outer := take(t, l)
+		ctx := outer.Context(t.Context())
+		inner, err := l.Lock(ctx)
+		require.NoError(t, err)
+		short := await(ctx, l, rlock.WithWait(2900*time.Millisecond))
+		short.ended(t, 3*time.Second)
+		require.Zero(t, log.count("inner hold"))
+		for range 3 {
+			_, err = l.Lock(ctx, rlock.WithWait(time.Minute))
+			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		}
+		require.Equal(t, 1, log.count("inner hold"))
+		require.Equal(t, 1, log.count("orders:42"))
+		require.Equal(t, 1, log.count("level=WARN", "use the context of the inner hold"))
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+// In each round the callers of one hold come, give up, enter and leave as they like. No
+// wake-up is lost, and no two are inside.
+func TestSiblingsRace(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	for kind, newLock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			l := newLock(client, redistest.Key(t))
+			for range 20 {
+				outer := take(t, l)
+				raceInside(t, l, outer)
+				require.NoError(t, outer.Err())
+				// The attempts whose callers have left are resolved, and leave the slot.
+				require.NoError(t, waitInner(l, outer).acquired(t, soon).Unlock())
+				require.EqualValues(t, 1, countOf(t, l, outer))
+				require.NoError(t, outer.Unlock())
+				require.False(t, locked(t, srv, l.Name()))
+			}
+		})
+	}
+}
+
+func raceInside(t *testing.T, l *rlock.Lock, outer *rlock.Hold) {
+	t.Helper()
+	var inside atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 10 {
+				ctx, cancel := context.WithCancel(outer.Context(t.Context()))
+				if (i+n)%3 == 0 {
+					time.AfterFunc(time.Duration(i*n)*50*time.Microsecond, cancel)
+				}
+				inner, err := l.Lock(ctx)
+				if err == nil {
+					assert.EqualValues(t, 1, inside.Add(1), "two are inside")
+					inside.Add(-1)
+					err = inner.Unlock()
+				}
+				if (i+n)%3 != 0 {
+					assert.NoError(t, err, fmt.Sprint(i, n))
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+}
