@@ -19,6 +19,8 @@ type mHold struct {
 	client int
 	tenure *mTenure
 	parent *mHold // whose proof it was acquired with
+	outer  *mHold // whose inner hold it is
+	inner  *mHold
 
 	lease  time.Duration
 	fixed  bool
@@ -100,8 +102,37 @@ func (m *model) uncount(t *mTenure) {
 	}
 }
 
+// enters makes h the inner hold of outer.
+func (h *mHold) enters(outer *mHold) {
+	if h.outer = outer; outer != nil {
+		outer.inner = h
+	}
+}
+
+// quits ends being an inner hold: its own inner one takes its place.
+func (h *mHold) quits() {
+	if h.outer != nil {
+		h.outer.inner = h.inner
+	}
+	if h.inner != nil {
+		h.inner.outer = h.outer
+	}
+	h.outer, h.inner = nil, nil
+}
+
+// mayQuit reports whether an inner hold that has reached its maximum may have left its place
+// by now, and whether it must have: it keeps it for what was left of its lease.
+func (h *mHold) mayQuit(now time.Time) (may, must bool) {
+	if h.end != redlatch.ErrMaxHold { //nolint:errorlint // exactly this
+		return false, false
+	}
+	over := now.Sub(h.maxAt)
+	return over >= h.lease*6/10, over > h.lease
+}
+
 // leave takes a hold out of its tenure and returns how many remain.
 func (m *model) leave(h *mHold) int {
+	h.quits()
 	t := h.tenure
 	t.holds = slices.DeleteFunc(t.holds, func(o *mHold) bool { return o == h })
 	return len(t.holds)

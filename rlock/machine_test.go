@@ -222,6 +222,7 @@ func (m *machine) reenterFrom(rt *rapid.T) {
 	switch {
 	case end != nil:
 		require.ErrorIs(rt, err, end)
+	case outer != nil && m.excluded(rt, outer, err):
 	case outer == nil:
 		m.tried(rt, h, real, err, from)
 	case m.reenter(outer.tenure):
@@ -229,9 +230,26 @@ func (m *machine) reenterFrom(rt *rapid.T) {
 		require.Equal(rt, outer.tenure.owner, real.Owner().String())
 		h.tenure = outer.tenure
 		m.granted(h, real, from)
+		h.enters(outer)
 	default:
 		require.ErrorIs(rt, err, redlatch.ErrLost)
 	}
+}
+
+// excluded reports whether the inner hold of outer, which then has one, keeps others out. An
+// inner hold at its maximum may, or may not.
+func (m *machine) excluded(rt *rapid.T, outer *mHold, err error) bool {
+	if outer.inner == nil {
+		return false
+	}
+	may, must := outer.inner.mayQuit(time.Now())
+	if must || may && !errors.Is(err, redlatch.ErrNotAcquired) {
+		outer.inner.quits()
+		return outer.inner != nil && m.excluded(rt, outer, err) // another one has taken its place
+	}
+	require.ErrorIs(rt, err, redlatch.ErrNotAcquired)
+	require.ErrorContains(rt, err, "inner hold")
+	return true
 }
 
 func (m *machine) unlockOne(rt *rapid.T) {

@@ -175,16 +175,16 @@ func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
 	require.NoError(t, resumed.Unlock())
 }
 
-func TestReentryBehindOneThatIsNotSettledIsBounded(t *testing.T) {
+// A re-entry waits for a command timeout until an inner unlock is resolved.
+func TestReentryBehindAnUnlockThatIsNotSettledIsBounded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
 	l := rlock.New(client, redistest.Key(t))
 	hold := take(t, l)
-	require.NoError(t, again(t, l, hold).Unlock())
+	inner := again(t, l, hold)
 	p.Blackhole()
-	_, err := l.TryLock(hold.Context(t.Context()))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	require.NoError(t, inner.Unlock())
 	for _, try := range []func(context.Context) (*rlock.Hold, error){
 		func(ctx context.Context) (*rlock.Hold, error) { return l.TryLock(ctx) },
 		func(ctx context.Context) (*rlock.Hold, error) { return l.Lock(ctx, rlock.WithWait(0)) },
@@ -195,6 +195,27 @@ func TestReentryBehindOneThatIsNotSettledIsBounded(t *testing.T) {
 		require.NotErrorIs(t, w.err, redlatch.ErrNotAcquired)
 	}
 	p.Heal()
+	require.NoError(t, hold.Unlock())
+}
+
+// An attempt in doubt counts as an inner hold until it is resolved.
+func TestReentryBehindOneThatIsNotSettledIsRefusedOrWaits(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.NoError(t, again(t, l, hold).Unlock())
+	p.Blackhole()
+	_, err := l.TryLock(hold.Context(t.Context()))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	_, err = l.TryLock(hold.Context(t.Context()))
+	checkHeld(t, err)
+	require.ErrorContains(t, err, "held by an inner hold of this context")
+	waiting := waitInner(l, hold)
+	p.Heal()
+	require.NoError(t, waiting.acquired(t, soon).Unlock())
+	require.EqualValues(t, 1, countOf(t, l, hold))
 	require.NoError(t, hold.Unlock())
 }
 
