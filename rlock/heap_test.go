@@ -27,7 +27,7 @@ func heapInUse() int64 {
 // inLine returns how many callers of this process stand in line.
 func inLine() int {
 	stacks := make([]byte, 16<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*acquisition).stand(")
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "localqueue.(*caller).stand(")
 }
 
 // Not parallel: the heap is that of the whole process.

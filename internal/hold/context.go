@@ -89,7 +89,7 @@ func (h *Hold) attach(c *holdContext) bool {
 	if h.ended.Load() != nil {
 		return false
 	}
-	if len(h.contexts) >= 2*h.pruned+8 {
+	if len(h.contexts) >= 2*int(h.pruned)+8 {
 		h.prune()
 	}
 	h.contexts = append(h.contexts, c)
@@ -106,7 +106,7 @@ func (h *Hold) prune() {
 		}
 	}
 	clear(h.contexts[len(kept):])
-	h.contexts, h.pruned = kept, len(kept)
+	h.contexts, h.pruned = kept, int32(len(kept)) //nolint:gosec // far fewer
 }
 
 // end ends the hold, once, its contexts, and the wait for its slot. It returns false when it had ended.

@@ -23,20 +23,20 @@ type Hold struct {
 	ended     atomic.Pointer[ending] // nil while live
 	since     time.Time              // when it became live, by the clock of the attempt
 	request   acquire.Request        // of its attempts
-	queued    bool                   // it has stood in a queue on the server
 	token     int64                  // of the grant, 0 for kinds without
 
-	counted bool          // it was added to the ownership; guarded by ownership.mu
 	nesting               // in a chain of inner holds; guarded by ownership.mu
+	counted bool          // it was added to the ownership; guarded by ownership.mu
+	queued  bool          // it has stood in a queue on the server
 	known   atomic.Uint32 // whether its caller knows of it
 
-	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
 	result error     // of giveUp
+	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
 
-	// mu guards contexts and pruned. It is not held while contexts are ended.
+	// mu guards pruned and contexts. It is not held while contexts are ended.
 	mu       sync.Mutex
+	pruned   int32
 	contexts []*holdContext
-	pruned   int
 
 	own ownership // of a hold that is the first of its owner
 }
