@@ -80,7 +80,8 @@ type Ended struct {
 	// Held is how long it was held, from the moment its acquisition was sent.
 	Held time.Duration
 	// Err is why it ended: nil when it was given up by Unlock or LetExpire, else
-	// ErrLost, ErrMaxHold, ErrHandedOver or ErrClosed.
+	// ErrLost, ErrMaxHold, ErrHandedOver or ErrClosed. Of a loss it is a [Loss], which
+	// tells the reason.
 	Err error
 }
 

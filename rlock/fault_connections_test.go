@@ -153,8 +153,8 @@ func TestHolderLearnsThatTheServerRestartedEmpty(t *testing.T) {
 	hold := take(t, rlock.New(client, redistest.Key(t)))
 	unlocked := take(t, rlock.New(client, redistest.Key(t)))
 	s.Restart()
-	require.ErrorIs(t, unlocked.Unlock(), redlatch.ErrLost)
+	require.ErrorIs(t, unlocked.Unlock(), redlatch.LossForgotten)
 	awaitClosed(t, hold.Context(t.Context()).Done(), shortLease/3+slack, "the loss")
-	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), redlatch.LossForgotten)
 	require.Equal(t, int64(0), s.Do(t, "DBSIZE"))
 }

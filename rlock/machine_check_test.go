@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/redlatch/redlatch"
 )
 
 // check compares the package and the server with the model.
@@ -17,7 +19,7 @@ func (m *machine) check(rt *rapid.T) {
 	}
 	for _, h := range m.holds {
 		if h.end != nil || h.doomed.IsZero() {
-			require.Equal(rt, h.end, h.real.Err())
+			m.checkEnd(rt, h)
 		}
 		if end := h.real.Err(); end != nil {
 			require.Zero(rt, h.real.Remaining())
@@ -27,6 +29,16 @@ func (m *machine) check(rt *rapid.T) {
 	synctest.Wait() // for what that set off
 	m.checkServer(rt)
 	m.loose = false
+}
+
+// checkEnd compares how a hold has ended. The model does not know the reason of a loss.
+func (m *machine) checkEnd(rt *rapid.T, h *mHold) {
+	if end := h.real.Err(); h.end == redlatch.ErrLost { //nolint:errorlint // exactly this
+		var why redlatch.Loss
+		require.ErrorAs(rt, end, &why)
+	} else {
+		require.Equal(rt, h.end, end)
+	}
 }
 
 func (m *machine) checkServer(rt *rapid.T) {

@@ -207,7 +207,7 @@ func (m *model) resolve() bool {
 		}
 		switch err := h.real.Err(); {
 		case err == nil && m.now.Before(h.doomed):
-		case err == redlatch.ErrLost: //nolint:errorlint // exactly this
+		case errors.Is(err, redlatch.ErrLost):
 			m.lost(h)
 		case err == redlatch.ErrMaxHold && !h.maxAt.IsZero() && !m.now.Before(h.maxAt): //nolint:errorlint // exactly this
 			h.end = err

@@ -120,7 +120,7 @@ func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 	}
 	hold := take(t, l, rlock.WithWatchdog(3*time.Second))
 	srv.Do(t, "DEL", l.Name())
-	ended(redlatch.ErrLost)
+	ended(redlatch.LossTaken)
 	renewal := next[redlatch.Renewed](t, w)
 	require.Equal(t, 1, renewal.Holds)
 	require.Equal(t, 1, renewal.Lost)

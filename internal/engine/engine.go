@@ -77,9 +77,6 @@ func New(cfg Config) *Engine {
 		Group:  slotsOf(cfg.Transport),
 		Margin: e.LossMargin,
 		Doubt:  e.doubted,
-		Lost:   ErrLost,
-		Max:    ErrMaxHold,
-		Closed: ErrClosed,
 		Logger: cfg.Logger,
 	})
 	e.label = newLabelKeeper(e)

@@ -151,6 +151,6 @@ func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 type ignoring struct{}
 
 // LeaseLost is part of watchdog.Holder.
-func (ignoring) LeaseLost(error) {}
+func (ignoring) LeaseLost(watchdog.End) {}
 
 var _ transport.Slotter = cluster{}

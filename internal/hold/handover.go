@@ -27,14 +27,15 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 		err := o.alone(h.lease.TTLArg)
 		if err != nil {
 			if errors.Is(err, engine.ErrLost) {
+				err = h.gone().cause
 				o.lose()
 			}
 			return err
 		}
 		held, err := o.renewed(o.fillRenewal(h.lease.TTLArg).RunFor(e.Command, nil))
 		if err == nil && !held {
+			err = h.gone().cause
 			o.lose()
-			err = engine.ErrLost
 		}
 		return err
 	})

@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -63,7 +62,10 @@ type Terms struct {
 type ending struct{ cause error }
 
 var (
-	endLost       = &ending{engine.ErrLost}
+	endNotRenewed = &ending{engine.LossNotRenewed}
+	endLeaseOver  = &ending{engine.LossLeaseOver}
+	endTaken      = &ending{engine.LossTaken}
+	endForgotten  = &ending{engine.LossForgotten}
 	endMaxHold    = &ending{engine.ErrMaxHold}
 	endClosed     = &ending{engine.ErrClosed}
 	endGiven      = &ending{engine.ErrNotHeld}
@@ -140,7 +142,7 @@ func (h *Hold) Owner() codec.Owner {
 	return h.ownership.owner
 }
 
-// Err returns nil while the lock is held, and afterwards why not: ErrLost, ErrMaxHold,
+// Err returns nil while the lock is held, and afterwards why not: an engine.Loss, ErrMaxHold,
 // ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It asks the clocks.
 func (h *Hold) Err() error { return h.errAt(time.Now()) }
 
@@ -150,7 +152,7 @@ func (h *Hold) errAt(now time.Time) error {
 	}
 	switch h.lease.Over(now) {
 	case watchdog.EndLease:
-		h.lose()
+		h.lose(h.overdue())
 	case watchdog.EndMax:
 		h.expire()
 	default:
@@ -219,10 +221,10 @@ func (h *Hold) finish(why *ending, now time.Time) error {
 
 // lose ends a hold whose lease is over or that the server no longer has, and frees what may
 // be left on the server: a renewal whose reply was lost may have prolonged it.
-func (h *Hold) lose() {
+func (h *Hold) lose(why *ending) {
 	o := h.ownership
 	o.lock.Engine.Watchdog.Remove(&h.lease)
-	if !h.end(endLost) {
+	if !h.end(why) {
 		return
 	}
 	switch left := o.remove(h); {
@@ -235,6 +237,24 @@ func (h *Hold) lose() {
 		}
 		o.passTurn(false)
 	}
+}
+
+// overdue is why a hold was lost whose lease is over.
+func (h *Hold) overdue() *ending {
+	if h.lease.Fixed {
+		return endLeaseOver
+	}
+	return endNotRenewed
+}
+
+// gone is why a hold was lost of which the server says that its owner does not hold the lock.
+// That the server has forgotten it, in a restart or a failover, is known by the connection that
+// was lost since the server said last that it has it.
+func (h *Hold) gone() *ending {
+	if h.ownership.lock.Engine.Watchdog.Doubted(&h.lease) {
+		return endForgotten
+	}
+	return endTaken
 }
 
 // expire ends a hold that has reached its maximum. The work may go on for a moment, so the
@@ -253,14 +273,18 @@ func (h *Hold) expire() {
 type watched Hold
 
 // LeaseLost is part of watchdog.Holder.
-func (w *watched) LeaseLost(cause error) {
+func (w *watched) LeaseLost(end watchdog.End) {
 	h := (*Hold)(w)
-	switch {
-	case errors.Is(cause, engine.ErrClosed):
+	switch end {
+	case watchdog.EndClosed:
 		h.end(endClosed)
-	case errors.Is(cause, engine.ErrMaxHold):
+	case watchdog.EndMax:
 		h.expire()
-	default:
-		h.lose()
+	case watchdog.EndLease:
+		h.lose(h.overdue())
+	case watchdog.EndTaken:
+		h.lose(endTaken)
+	case watchdog.EndForgotten:
+		h.lose(endForgotten)
 	}
 }

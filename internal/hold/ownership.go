@@ -200,7 +200,7 @@ func (o *ownership) lose() {
 	holds := slices.Clone(o.holds)
 	o.mu.Unlock()
 	for _, h := range holds {
-		h.lose()
+		h.lose(h.gone())
 	}
 }
 

@@ -50,7 +50,7 @@ func (h *Hold) Reenter(ctx context.Context, terms *Terms, outer *Hold) error {
 		return h.notEntered(engine.WithEnd(ctx, err))
 	}
 	held, err := kind.Reentered(answer)
-	return h.entered(held, err, sent)
+	return h.entered(outer, held, err, sent)
 }
 
 // beginReentry counts a re-entry in, which is the change of the count that is under way then.
@@ -132,7 +132,7 @@ func (h *Hold) notEntered(err error) error {
 }
 
 // entered ends a re-entry that the server answered.
-func (h *Hold) entered(held bool, err error, sent time.Time) error {
+func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error {
 	o := h.ownership
 	switch {
 	case err != nil:
@@ -140,14 +140,16 @@ func (h *Hold) entered(held bool, err error, sent time.Time) error {
 		h.miscounted()
 		return err
 	case !held:
+		var why error = engine.ErrLost
 		if free := o.over(nil); free {
 			o.passTurn(false) // the outer holds were given up meanwhile
 		} else {
+			why = outer.gone().cause
 			o.lose()
 		}
 		h.endEntering()
 		h.Drop()
-		return engine.ErrLost
+		return why
 	}
 	o.over(h)
 	if err := h.live(sent); err != nil {

@@ -11,9 +11,9 @@ import (
 
 // Holder is told when its lease is over.
 type Holder interface {
-	// LeaseLost is called once, on the loop's goroutine, when the lease is lost
+	// LeaseLost is called once, on the loop's goroutine, when the lease is over
 	// or the loop closes. It must not block and may call the loop.
-	LeaseLost(cause error)
+	LeaseLost(end End)
 }
 
 // Renewal is a script that renews leases.
@@ -83,10 +83,13 @@ func (l *Lease) Over(now time.Time) End {
 // End says why a lease is over.
 type End uint8
 
-// The ends of a lease.
+// The ends of a lease. Over returns the first two.
 const (
-	EndLease End = iota + 1 // not renewed in time, or a fixed lease is over
-	EndMax                  // Lease.Max has passed
+	EndLease     End = iota + 1 // not renewed in time, or a fixed lease is over
+	EndMax                      // Lease.Max has passed
+	EndTaken                    // the server says that the owner does not hold the lock
+	EndForgotten                // the same, after a doubt; see [Loop.Doubted]
+	EndClosed                   // the loop was closed
 )
 
 // Ends returns the earlier of the deadline and Max. Safe for concurrent use.

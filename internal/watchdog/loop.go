@@ -31,9 +31,6 @@ type Config struct {
 	// the locks any more that it said it has: a connection was lost, another server is
 	// the master. All leases are renewed then, without waiting for their time.
 	Doubt func() <-chan struct{}
-	// Lost is the cause that a lost lease ends with, Max the one when Lease.Max
-	// has passed, Closed the one when the loop is closed over it.
-	Lost, Max, Closed error
 	// Logger hears of failed renewals and losses.
 	Logger *slog.Logger
 }
@@ -64,6 +61,7 @@ type Loop struct {
 	closed  bool
 	cut     int       // leases that Close ended
 	doubted time.Time // what the server said to calls sent before is not relied on
+	doubtAt time.Time // when the last doubt came up
 }
 
 // result is the outcome of one renewal script.
@@ -79,6 +77,15 @@ func New(cfg Config) *Loop {
 	w := &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	w.await()
 	return w
+}
+
+// heed takes in a doubt that has come up.
+func (w *Loop) heed() {
+	select {
+	case <-w.doubt:
+		w.suspect(time.Now())
+	default:
+	}
 }
 
 // await waits for another doubt. What happens before that was another one.
@@ -142,6 +149,14 @@ func (w *Loop) Tried(l *Lease) bool {
 	return l.tried
 }
 
+// Doubted reports whether there was a doubt since the server confirmed the lease last. It may
+// have forgotten the lock then. Also after [Loop.Remove].
+func (w *Loop) Doubted(l *Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return l.sent.Before(w.doubtAt)
+}
+
 // Cut returns how many leases Close has ended.
 func (w *Loop) Cut() int {
 	w.mu.Lock()
@@ -175,7 +190,7 @@ func (w *Loop) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends the loop: every lease still watched is told Config.Closed. It
+// Close ends the loop: every lease still watched is told EndClosed. It
 // waits for the goroutine and may be called more than once.
 func (w *Loop) Close() {
 	w.mu.Lock()
@@ -192,7 +207,7 @@ func (w *Loop) Close() {
 	}
 	w.mu.Unlock()
 	for _, l := range leases {
-		l.Holder.LeaseLost(w.cfg.Closed)
+		l.Holder.LeaseLost(EndClosed)
 	}
 	w.done.Wait()
 }
@@ -209,6 +224,7 @@ func (w *Loop) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		w.heed() // before results that came after it
 		w.settle()
 		next := w.tick(time.Now())
 		if next.IsZero() {
@@ -220,7 +236,6 @@ func (w *Loop) run() {
 		case <-w.wake:
 		case <-timer.C:
 		case <-w.doubt:
-			w.await()
 			w.suspect(time.Now())
 		case <-w.quit:
 			return

@@ -56,18 +56,18 @@ func alwaysHeld(int, *Lease) (bool, error) { return true, nil }
 func margin(lease time.Duration) time.Duration { return min(lease/10, time.Second) }
 
 func newLoop(s *server) *Loop {
-	return New(Config{Renew: s.renew, Margin: margin, Lost: errLost, Closed: errClosed, Logger: slog.New(slog.DiscardHandler)})
+	return New(Config{Renew: s.renew, Margin: margin, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // holder records how its lease ended.
 type holder struct {
 	lease Lease
-	cause error
+	end   End
 	at    time.Time
 	times int
 }
 
-func (h *holder) LeaseLost(cause error) { h.cause, h.at, h.times = cause, time.Now(), h.times+1 }
+func (h *holder) LeaseLost(end End) { h.end, h.at, h.times = end, time.Now(), h.times+1 }
 
 func hold(w *Loop, ttl time.Duration, fixed bool) *holder {
 	h := &holder{}
@@ -114,7 +114,7 @@ func TestU1LossIsDeclaredBeforeTheLeaseCanEnd(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, 1, h.times)
-		require.ErrorIs(t, h.cause, errLost)
+		require.Equal(t, EndLease, h.end)
 		require.Equal(t, 29*time.Second, h.at.Sub(acked))
 		require.Greater(t, s.calls, 10, "it kept trying")
 	})
@@ -129,7 +129,7 @@ func TestU2LossIsDeclaredInTimeWhenTheServerNeverAnswers(t *testing.T) {
 			h := hold(w, ttl, false)
 			time.Sleep(2 * ttl)
 			synctest.Wait()
-			require.ErrorIs(t, h.cause, errLost)
+			require.Equal(t, EndLease, h.end)
 			require.Equal(t, ttl-margin(ttl), h.at.Sub(start))
 		})
 	}
@@ -176,7 +176,7 @@ func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
 		h := hold(w, 30*time.Second, false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.ErrorIs(t, h.cause, errLost)
+		require.Equal(t, EndTaken, h.end)
 		require.LessOrEqual(t, h.at.Sub(start), 30*time.Second+time.Millisecond)
 		require.Equal(t, 3, s.calls)
 	})
@@ -191,7 +191,7 @@ func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
 		h := hold(w, 20*time.Second, true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.ErrorIs(t, h.cause, errLost)
+		require.Equal(t, EndLease, h.end)
 		require.Equal(t, 19*time.Second, h.at.Sub(start))
 		require.Zero(t, s.calls)
 	})
@@ -291,8 +291,8 @@ func TestCloseTellsEveryHolder(t *testing.T) {
 		a, b := hold(w, time.Minute, false), hold(w, time.Minute, true)
 		w.Close()
 		w.Close()
-		require.ErrorIs(t, a.cause, errClosed)
-		require.ErrorIs(t, b.cause, errClosed)
+		require.Equal(t, EndClosed, a.end)
+		require.Equal(t, EndClosed, b.end)
 		require.False(t, w.Add(&a.lease))
 	})
 }
@@ -360,6 +360,6 @@ func TestLeasesThatAreGoneAtOnceDoNotWakeTheLoopEach(t *testing.T) {
 		h := hold(w, 30*time.Second, true)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		require.Equal(t, errLost, h.cause, "the next one is watched")
+		require.Equal(t, EndLease, h.end, "the next one is watched")
 	})
 }

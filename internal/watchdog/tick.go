@@ -56,11 +56,13 @@ func (w *Loop) arm(now time.Time) {
 
 // suspect has all leases renewed soon, for a doubt that came up at now.
 func (w *Loop) suspect(now time.Time) {
+	w.await()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.doubtAt = now
 	if !w.recheck.IsZero() {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.recheck = w.doubted.Add(rechecks)
 	if w.recheck.Before(now) {
 		w.recheck = now
@@ -83,12 +85,12 @@ func (w *Loop) tell(l *Lease, now time.Time) {
 	if l.Over(now) == EndMax {
 		w.cfg.Logger.Warn("redlatch: lock held for too long, it is not renewed any more",
 			"lock", l.Key, "owner", l.Owner, "max", l.Max)
-		l.Holder.LeaseLost(w.cfg.Max)
+		l.Holder.LeaseLost(EndMax)
 		return
 	}
 	w.cfg.Logger.Warn("redlatch: lock lost: the lease was not renewed in time",
 		"lock", l.Key, "owner", l.Owner, "lease", l.TTL, "fixed", l.Fixed)
-	l.Holder.LeaseLost(w.cfg.Lost)
+	l.Holder.LeaseLost(EndLease)
 }
 
 // jumped reports whether the wall clock has run ahead of the monotonic one since
@@ -208,9 +210,13 @@ func (w *Loop) settle() {
 		}
 	}
 	for _, l := range lost {
+		end := EndTaken
+		if w.Doubted(l) {
+			end = EndForgotten
+		}
 		w.cfg.Logger.Warn("redlatch: lock lost: the server no longer has it",
-			"lock", l.Key, "owner", l.Owner)
-		l.Holder.LeaseLost(w.cfg.Lost)
+			"lock", l.Key, "owner", l.Owner, "connection_was_lost", end == EndForgotten)
+		l.Holder.LeaseLost(end)
 	}
 }
 

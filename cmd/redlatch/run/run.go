@@ -8,6 +8,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -183,11 +184,9 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
 		return cli.Errorf(runner.CodeFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
 	case lost && o.onLost == onLostIgnore:
-		output.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it", name)
-	case lost && o.lease > 0:
-		return cli.Errorf(runner.CodeFailed, "lock %q was lost while the command ran: its lease of %v was over, or somebody took it", name, o.lease)
+		output.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))
 	case lost:
-		return cli.Errorf(runner.CodeFailed, "lock %q was lost while the command ran: it could not be renewed, or somebody took it", name)
+		return cli.Errorf(runner.CodeFailed, "lock %q was lost while the command ran: %s", name, o.lossOf(over, unlocked))
 	case unlocked != nil && o.atLeast > 0:
 		output.Messagef(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	case unlocked != nil:
@@ -198,6 +197,18 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 		return &cli.ExitError{Code: end.Code}
 	}
 	return nil
+}
+
+// lossOf says why the lock was lost, by how its hold ended and how the unlocking went.
+func (o *runOptions) lossOf(over, unlocked error) string {
+	var why redlatch.Loss
+	switch errs := errors.Join(over, unlocked); {
+	case !errors.As(errs, &why):
+		return errs.Error()
+	case why == redlatch.LossLeaseOver:
+		return fmt.Sprintf("its lease of %v was over", o.lease)
+	}
+	return string(why)
 }
 
 func notRun(err error) error {

@@ -1,0 +1,133 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// A loss says why: what the holder does about it depends on that.
+
+// checkLoss checks that an error is a loss for one reason, found in both ways.
+func checkLoss(t *testing.T, want redlatch.Loss, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, redlatch.ErrLost)
+	require.ErrorIs(t, err, want)
+	var why redlatch.Loss
+	require.True(t, errors.As(err, &why))
+	require.Equal(t, want, why)
+	require.ErrorContains(t, err, string(want))
+}
+
+// checkLost checks everything that tells why a hold was lost.
+func checkLost(t *testing.T, want redlatch.Loss, l *rlock.Lock, h *rlock.Hold, ctx context.Context) {
+	t.Helper()
+	checkLoss(t, want, h.Err())
+	checkLoss(t, want, context.Cause(ctx))
+	_, err := l.Lock(context.WithoutCancel(ctx))
+	checkLoss(t, want, err)
+	_, err = h.HandOver()
+	checkLoss(t, want, err)
+	checkLoss(t, want, h.LetExpire())
+	checkLoss(t, want, h.Unlock())
+}
+
+func TestALossOfAFixedLeaseSaysThatItWasOver(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		hold := take(t, s.l, rlock.WithLease(10*time.Second))
+		ctx := hold.Context(t.Context())
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		checkLost(t, redlatch.LossLeaseOver, s.l, hold, ctx)
+	})
+}
+
+// The renewal, a re-entry, a hand-over and an unlock find out.
+func TestALossOfALockThatWasTakenOrDeletedSaysSo(t *testing.T) {
+	for how, take2 := range map[string]func(t *testing.T, s *scene){
+		"deleted": func(t *testing.T, s *scene) { t.Helper(); s.srv.Do(t, "DEL", "lock") },
+		"taken": func(t *testing.T, s *scene) {
+			t.Helper()
+			forced, err := s.other.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.True(t, forced)
+		},
+		"replaced": func(t *testing.T, s *scene) { t.Helper(); s.srv.Do(t, "SET", "lock", "no lock") },
+	} {
+		t.Run(how, func(t *testing.T) {
+			eachKind(t, func(t *testing.T, s *scene) {
+				t.Helper()
+				hold := take(t, s.l)
+				ctx := hold.Context(t.Context())
+				take2(t, s)
+				time.Sleep(11 * time.Second)
+				synctest.Wait()
+				checkLost(t, redlatch.LossTaken, s.l, hold, ctx)
+				s.srv.Do(t, "DEL", "lock")
+
+				hold = take(t, s.l)
+				take2(t, s)
+				checkLoss(t, redlatch.LossTaken, hold.Unlock())
+				s.srv.Do(t, "DEL", "lock")
+				if how == "replaced" {
+					return // a re-entry and a hand-over give ErrWrongType, and the hold goes on
+				}
+
+				for _, find := range []func(h *rlock.Hold, ctx context.Context) error{
+					func(_ *rlock.Hold, ctx context.Context) error { _, err := s.l.TryLock(ctx); return err },
+					func(h *rlock.Hold, _ context.Context) error { _, err := h.HandOver(); return err },
+				} {
+					hold = take(t, s.l)
+					ctx = hold.Context(t.Context())
+					take2(t, s)
+					checkLoss(t, redlatch.LossTaken, find(hold, context.WithoutCancel(ctx)))
+					checkLost(t, redlatch.LossTaken, s.l, hold, ctx)
+				}
+			})
+		})
+	}
+}
+
+func TestALossWithoutRenewalsSaysSo(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	w := &witness{}
+	p, client := through(t, srv, redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithObserver(w))
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l, rlock.WithWatchdog(2*time.Second))
+	ctx := hold.Context(t.Context())
+	w.since()
+	p.Blackhole()
+	awaitClosed(t, ctx.Done(), 2*time.Second+slack, "the loss")
+	checkLost(t, redlatch.LossNotRenewed, l, hold, ctx)
+	checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Ended](t, w).Err)
+	checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Released](t, w).Err)
+	p.Heal()
+}
+
+// A connection that was lost before the last renewal says nothing.
+func TestALossLongAfterAReconnectionIsOfALockThatWasTaken(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p, client := through(t, srv, redlatch.WithWatchdogTimeout(3*time.Second))
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	ctx := hold.Context(t.Context())
+	time.Sleep(10 * time.Millisecond) // the loss of the connection comes later than the grant
+	p.Reset()
+	p.Heal()
+	awaitRenewal(t, srv, l.Name())
+	awaitRenewal(t, srv, l.Name())
+	srv.Do(t, "DEL", l.Name())
+	awaitClosed(t, ctx.Done(), soon, "the loss")
+	checkLost(t, redlatch.LossTaken, l, hold, ctx)
+}
