@@ -14,7 +14,8 @@ var (
 	// ErrNotAcquired says that somebody else holds the lock: TryLock found it
 	// held, or the time of WithWait ran out. When the context ended the wait,
 	// the context's error is joined with it. With a fair lock it may also be that
-	// nobody holds it, but others are queued before the caller.
+	// nobody holds it, but others are queued before the caller. With the context of a
+	// hold it says that another caller with that context is inside.
 	ErrNotAcquired = engine.ErrNotAcquired
 
 	// ErrNotHeld says that the hold was given up before, by Unlock or LetExpire.

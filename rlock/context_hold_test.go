@@ -46,7 +46,7 @@ func TestUnlockRepeatsItsFirstResult(t *testing.T) {
 	require.Equal(t, first, hold.Unlock())
 	var le *redlatch.LockError
 	require.ErrorAs(t, first, &le)
-	require.Equal(t, redlatch.LockError{Op: "unlock", Name: name, Owner: hold.Owner(), Err: redlatch.ErrLost}, *le)
+	require.Equal(t, redlatch.LockError{Op: "unlock", Name: name, Owner: hold.Owner(), Err: redlatch.LossTaken}, *le)
 }
 
 func TestUnlockWorksWhenEveryContextHasEnded(t *testing.T) {

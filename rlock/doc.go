@@ -50,7 +50,8 @@
 // ends with the next renewal.
 //
 // A hold that is entered again by its proof, see [Hold.Context], is one of several of
-// its owner. Each ends for itself; the last one given up frees the lock.
+// its owner. Each ends for itself; the last one given up frees the lock. Callers with
+// the proof of one hold exclude each other.
 //
 // # The local queue
 //

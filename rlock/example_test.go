@@ -124,7 +124,7 @@ func ExampleHold_Context() {
 	fmt.Println(errors.Is(hold.Unlock(), redlatch.ErrLost))
 	// Output:
 	// context canceled
-	// redlatch: lock lost
+	// redlatch: lock lost: its own lease was over
 	// true
 }
 

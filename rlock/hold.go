@@ -28,8 +28,8 @@ func (h *Hold) Name() string { return h.Internal().Lock().Name }
 // lock may use it for a later hold.
 func (h *Hold) Owner() codec.Owner { return h.Internal().Owner() }
 
-// Err returns nil while the lock is held, and afterwards why not: ErrLost,
-// ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed.
+// Err returns nil while the lock is held, and afterwards why not: ErrLost, as a
+// redlatch.Loss that tells the reason, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed.
 // It asks the clocks and not the server, so it costs nothing and is right at the
 // first instruction after the machine was suspended.
 func (h *Hold) Err() error { return h.Internal().Err() }
@@ -48,7 +48,16 @@ func (h *Hold) Remaining() time.Duration { return h.Internal().Remaining() }
 // with a context made from it, re-enter the lock, and each re-entry needs an
 // Unlock of its own. While the hold is live that succeeds; after it was lost it
 // gives ErrLost, after it reached its maximum ErrMaxHold, also when it was unlocked
-// then; after it was unlocked while it lived the proof counts for nothing.
+// then; after it was unlocked while it lived the proof counts for nothing, and a
+// context that was made from those of several holds proves the next one further out.
+//
+// Callers that lock with the context of one hold exclude each other: a hold has one
+// inner hold at a time, and [Lock.Lock] waits for it. What has the inner hold must lock
+// with the inner hold's context, else it waits for itself. An inner hold outlives an
+// outer one that is unlocked before, and has its place then. One that has reached its
+// maximum keeps its place for what was left of its lease, or until it is unlocked.
+// A lock with WithOwner uses no proof and does not wait for inner holds. Each hold has
+// inner holds of its own, also where several were resumed for one owner.
 //
 // Use it for the work that needs the lock. It costs no goroutine; the hold knows it
 // until parent ends or the hold does, so give a long hold a parent for each job.

@@ -15,7 +15,9 @@ import (
 
 // Lock is a lock by name. It holds no owner and no state of its own: any number
 // of goroutines may use one Lock, and any number of Locks may be made for one
-// name. Each acquisition has an owner of its own, so two goroutines always
+// name. Each acquisition has an owner of its own, so two goroutines exclude each
+// other. The one exception is the context of a hold, see [Hold.Context]: code that
+// has the hold does not exclude the callers that lock with its context. These
 // exclude each other. Errors are *redlatch.LockError, which wrap what went
 // wrong; see there for what errors.Is tells apart.
 type Lock struct{ lockHandle }
@@ -43,7 +45,19 @@ func (l *Lock) Name() string { return l.Internal().Name }
 // should be over, and once every poll cap. A client with redlatch.WithReplicaSync then
 // waits for replicas, as long as the wait may be.
 //
-// Errors: ErrNotAcquired with ctx's error when ctx ended the wait, or alone when
+// With the context of a hold of this lock, Lock enters that hold again with one
+// EVALSHA. A hold has at most one inner hold at a time; an attempt that is under way,
+// or whose outcome is not known yet, counts as one. While there is one, Lock waits in
+// this process, in the order of the calls, sends nothing, and counts among the waiters
+// of redlatch.WithMaxWaiters. So a goroutine that calls Lock twice with the context of
+// one outer hold, before it has unlocked, waits for itself: the second call must
+// have the context of the inner hold. A wait of this kind that is longer than the
+// command timeout is logged once for the outer hold. When the outer hold is lost
+// meanwhile, Lock returns ErrLost. When it is unlocked or handed over, its inner hold
+// lives on, and Lock enters the next hold that ctx proves, or acquires the lock like
+// any other caller: of a fair lock, at the end of the queue.
+//
+// Errors: ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves; ErrNotAcquired with ctx's error when ctx ended the wait, or alone when
 // WithWait's time ran out; ErrNotSent with ctx's error when ctx had ended before,
 // or when Redis could not be reached for one command timeout at the beginning, ErrUncertain when the reply to the first
 // attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease; ErrNotReplicated;
@@ -54,7 +68,8 @@ func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 
 // TryLock takes the lock if it is free, with one attempt, or none when others of
 // this client wait for it already. It returns
-// ErrNotAcquired when somebody else holds it; WithWait makes no sense here and
+// ErrNotAcquired when somebody else holds it, or, with the context of a hold, when
+// that has an inner hold already; WithWait makes no sense here and
 // gives ErrBadWait. Otherwise as [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
@@ -64,6 +79,11 @@ func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 // panics. The context that fn gets is [Hold.Context]: it ends when the lock is
 // lost. Do returns fn's error; when the lock was lost or could not be unlocked,
 // that error is joined to it, so fn may succeed and Do still return ErrLost.
+//
+// Goroutines that fn starts may call Do of the same lock with the context that fn
+// got: they are inside one at a time, as [Lock.Lock] tells. Fn itself is not excluded
+// from what they do meanwhile, and waits for itself if it calls Lock with that context
+// while it has an inner hold.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	hold, err := l.Lock(ctx, opts...)
 	if err != nil {
