@@ -190,6 +190,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		MaxWaiters: int64(set.maxWaiters),
 		Grace:      set.grace,
 		Hooks:      hooks(set),
+		Losses:     losses,
 		ServerTime: set.serverTime,
 		Label:      set.label,
 		Replicas:   set.replicas,

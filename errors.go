@@ -90,42 +90,6 @@ var (
 	ErrBadWait = codec.ErrBadWait
 )
 
-// Loss is why a hold was lost. It is an error that wraps [ErrLost]; find it with errors.As in
-// what Hold.Err, Unlock, HandOver and Lock return, in the cause of the hold's contexts, and in
-// the Err of [Ended] and [Released]:
-//
-//	var why redlatch.Loss
-//	if errors.As(err, &why) {
-//		log.Print(string(why)) // such as "the lease was not renewed in time"
-//	}
-//
-// or ask for one with errors.Is. As a text it is a part of a sentence, for logs and metrics.
-type Loss = engine.Loss
-
-// The reasons of a loss. What is known is what the client has seen: the first two are times
-// that it has counted itself; with the others the server has answered that the owner does not
-// hold the lock.
-const (
-	// LossNotRenewed says that no renewal was acknowledged in time: Redis could not be
-	// reached or was too slow, or the process or its machine stood still.
-	LossNotRenewed = engine.LossNotRenewed
-
-	// LossLeaseOver says that the lease of WithLease, which is not renewed, was over.
-	LossLeaseOver = engine.LossLeaseOver
-
-	// LossTaken says that the server no longer has the lock, although the connection to it
-	// was never lost: somebody took the lock with ForceUnlock, gave the owner up elsewhere,
-	// or deleted its key, as DEL, FLUSHALL and an eviction do.
-	LossTaken = engine.LossTaken
-
-	// LossForgotten says that the server no longer has the lock, and that since it last
-	// said that it has, a connection was lost or another server became the master: it was
-	// restarted without its data, or a replica that never had the lock took over. That
-	// the lock was taken or deleted in that time cannot be told from this. A transport
-	// that does not tell of lost connections gives LossTaken instead.
-	LossForgotten = engine.LossForgotten
-)
-
 // LockError is an error about one lock. It is returned by the methods of Lock
 // and Hold; use errors.As to read it and errors.Is for what it wraps.
 type LockError struct {

@@ -30,22 +30,14 @@ var (
 	ErrNotSent   = transport.ErrNotSent
 )
 
-// Loss is why a hold was lost. It is an error that wraps ErrLost.
-type Loss string
-
-// The reasons, which the root package exports under the same names.
-const (
-	LossNotRenewed Loss = "the lease was not renewed in time"
-	LossLeaseOver  Loss = "its own lease was over"
-	LossTaken      Loss = "it was taken by force, or its key was deleted"
-	LossForgotten  Loss = "the server had forgotten it when the connection was back"
-)
-
-// Error says that the lock was lost, and why.
-func (l Loss) Error() string { return ErrLost.Error() + ": " + string(l) }
-
-// Unwrap returns ErrLost.
-func (l Loss) Unwrap() error { return ErrLost }
+// Losses are the reasons of a loss, errors that wrap ErrLost. They have a type of the root
+// package, which users find them by.
+type Losses struct {
+	NotRenewed error // the lease was not renewed in time
+	LeaseOver  error // a lease that is not renewed was over
+	Taken      error // the server says that the owner does not hold the lock
+	Forgotten  error // the same, since a connection was lost or another server is the master
+}
 
 // refused lists the error codes with which a server turns a call away before it
 // runs, for reasons that pass.

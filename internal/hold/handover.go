@@ -27,14 +27,14 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 		err := o.alone(h.lease.TTLArg)
 		if err != nil {
 			if errors.Is(err, engine.ErrLost) {
-				err = h.gone().cause
+				err = h.gone()
 				o.lose()
 			}
 			return err
 		}
 		held, err := o.renewed(o.fillRenewal(h.lease.TTLArg).RunFor(e.Command, nil))
 		if err == nil && !held {
-			err = h.gone().cause
+			err = h.gone()
 			o.lose()
 		}
 		return err

@@ -61,11 +61,8 @@ type Terms struct {
 // ending is why a hold is over.
 type ending struct{ cause error }
 
+// The endings that are no losses.
 var (
-	endNotRenewed = &ending{engine.LossNotRenewed}
-	endLeaseOver  = &ending{engine.LossLeaseOver}
-	endTaken      = &ending{engine.LossTaken}
-	endForgotten  = &ending{engine.LossForgotten}
 	endMaxHold    = &ending{engine.ErrMaxHold}
 	endClosed     = &ending{engine.ErrClosed}
 	endGiven      = &ending{engine.ErrNotHeld}
@@ -142,7 +139,7 @@ func (h *Hold) Owner() codec.Owner {
 	return h.ownership.owner
 }
 
-// Err returns nil while the lock is held, and afterwards why not: an engine.Loss, ErrMaxHold,
+// Err returns nil while the lock is held, and afterwards why not: one of engine.Losses, ErrMaxHold,
 // ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It asks the clocks.
 func (h *Hold) Err() error { return h.errAt(time.Now()) }
 
@@ -221,10 +218,10 @@ func (h *Hold) finish(why *ending, now time.Time) error {
 
 // lose ends a hold whose lease is over or that the server no longer has, and frees what may
 // be left on the server: a renewal whose reply was lost may have prolonged it.
-func (h *Hold) lose(why *ending) {
+func (h *Hold) lose(why error) {
 	o := h.ownership
 	o.lock.Engine.Watchdog.Remove(&h.lease)
-	if !h.end(why) {
+	if !h.end(&ending{why}) {
 		return
 	}
 	switch left := o.remove(h); {
@@ -240,21 +237,23 @@ func (h *Hold) lose(why *ending) {
 }
 
 // overdue is why a hold was lost whose lease is over.
-func (h *Hold) overdue() *ending {
+func (h *Hold) overdue() error {
+	why := &h.ownership.lock.Engine.Losses
 	if h.lease.Fixed {
-		return endLeaseOver
+		return why.LeaseOver
 	}
-	return endNotRenewed
+	return why.NotRenewed
 }
 
 // gone is why a hold was lost of which the server says that its owner does not hold the lock.
 // That the server has forgotten it, in a restart or a failover, is known by the connection that
 // was lost since the server said last that it has it.
-func (h *Hold) gone() *ending {
-	if h.ownership.lock.Engine.Watchdog.Doubted(&h.lease) {
-		return endForgotten
+func (h *Hold) gone() error {
+	e := h.ownership.lock.Engine
+	if e.Watchdog.Doubted(&h.lease) {
+		return e.Losses.Forgotten
 	}
-	return endTaken
+	return e.Losses.Taken
 }
 
 // expire ends a hold that has reached its maximum. The work may go on for a moment, so the
@@ -283,8 +282,8 @@ func (w *watched) LeaseLost(end watchdog.End) {
 	case watchdog.EndLease:
 		h.lose(h.overdue())
 	case watchdog.EndTaken:
-		h.lose(endTaken)
+		h.lose(h.ownership.lock.Engine.Losses.Taken)
 	case watchdog.EndForgotten:
-		h.lose(endForgotten)
+		h.lose(h.ownership.lock.Engine.Losses.Forgotten)
 	}
 }

@@ -144,7 +144,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		if free := o.over(nil); free {
 			o.passTurn(false) // the outer holds were given up meanwhile
 		} else {
-			why = outer.gone().cause
+			why = outer.gone()
 			o.lose()
 		}
 		h.endEntering()

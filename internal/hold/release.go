@@ -58,9 +58,9 @@ func (h *Hold) unlock(now time.Time) error {
 	case errors.Is(err, engine.ErrLost) && o.resent.Load() != resent:
 		return nil // what resolves an inner unlock has arrived at a count without this hold
 	case errors.Is(err, engine.ErrWrongType):
-		return fmt.Errorf("%w: %w", engine.LossTaken, err) // something else took its key
+		return fmt.Errorf("%w: %w", o.lock.Engine.Losses.Taken, err) // something else took its key
 	case errors.Is(err, engine.ErrLost):
-		return h.gone().cause
+		return h.gone()
 	}
 	return err
 }
