@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,13 +21,13 @@ func checkLoss(t *testing.T, want redlatch.Loss, err error) {
 	require.ErrorIs(t, err, redlatch.ErrLost)
 	require.ErrorIs(t, err, want)
 	var why redlatch.Loss
-	require.True(t, errors.As(err, &why))
+	require.ErrorAs(t, err, &why)
 	require.Equal(t, want, why)
 	require.ErrorContains(t, err, string(want))
 }
 
 // checkLost checks everything that tells why a hold was lost.
-func checkLost(t *testing.T, want redlatch.Loss, l *rlock.Lock, h *rlock.Hold, ctx context.Context) {
+func checkLost(ctx context.Context, t *testing.T, want redlatch.Loss, l *rlock.Lock, h *rlock.Hold) {
 	t.Helper()
 	checkLoss(t, want, h.Err())
 	checkLoss(t, want, context.Cause(ctx))
@@ -47,7 +46,7 @@ func TestALossOfAFixedLeaseSaysThatItWasOver(t *testing.T) {
 		ctx := hold.Context(t.Context())
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
-		checkLost(t, redlatch.LossLeaseOver, s.l, hold, ctx)
+		checkLost(ctx, t, redlatch.LossLeaseOver, s.l, hold)
 	})
 }
 
@@ -71,7 +70,7 @@ func TestALossOfALockThatWasTakenOrDeletedSaysSo(t *testing.T) {
 				take2(t, s)
 				time.Sleep(11 * time.Second)
 				synctest.Wait()
-				checkLost(t, redlatch.LossTaken, s.l, hold, ctx)
+				checkLost(ctx, t, redlatch.LossTaken, s.l, hold)
 				s.srv.Do(t, "DEL", "lock")
 
 				hold = take(t, s.l)
@@ -90,7 +89,7 @@ func TestALossOfALockThatWasTakenOrDeletedSaysSo(t *testing.T) {
 					ctx = hold.Context(t.Context())
 					take2(t, s)
 					checkLoss(t, redlatch.LossTaken, find(hold, context.WithoutCancel(ctx)))
-					checkLost(t, redlatch.LossTaken, s.l, hold, ctx)
+					checkLost(ctx, t, redlatch.LossTaken, s.l, hold)
 				}
 			})
 		})
@@ -108,7 +107,7 @@ func TestALossWithoutRenewalsSaysSo(t *testing.T) {
 	w.since()
 	p.Blackhole()
 	awaitClosed(t, ctx.Done(), 2*time.Second+slack, "the loss")
-	checkLost(t, redlatch.LossNotRenewed, l, hold, ctx)
+	checkLost(ctx, t, redlatch.LossNotRenewed, l, hold)
 	checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Ended](t, w).Err)
 	checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Released](t, w).Err)
 	p.Heal()
@@ -129,5 +128,5 @@ func TestALossLongAfterAReconnectionIsOfALockThatWasTaken(t *testing.T) {
 	awaitRenewal(t, srv, l.Name())
 	srv.Do(t, "DEL", l.Name())
 	awaitClosed(t, ctx.Done(), soon, "the loss")
-	checkLost(t, redlatch.LossTaken, l, hold, ctx)
+	checkLost(ctx, t, redlatch.LossTaken, l, hold)
 }

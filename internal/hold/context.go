@@ -106,7 +106,7 @@ func (h *Hold) prune() {
 		}
 	}
 	clear(h.contexts[len(kept):])
-	h.contexts, h.pruned = kept, int32(len(kept)) //nolint:gosec // far fewer
+	h.contexts, h.pruned = kept, int32(len(kept))
 }
 
 // end ends the hold, once, its contexts, and the wait for its slot. It returns false when it had ended.

@@ -140,7 +140,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		h.miscounted()
 		return err
 	case !held:
-		var why error = engine.ErrLost
+		why := engine.ErrLost
 		if free := o.over(nil); free {
 			o.passTurn(false) // the outer holds were given up meanwhile
 		} else {

@@ -13,11 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var (
-	errLost   = errors.New("lost")
-	errClosed = errors.New("closed")
-)
-
 // server stands for Redis: it answers renewals as the test says.
 type server struct {
 	answer  func(n int, l *Lease) (bool, error)
