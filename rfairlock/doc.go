@@ -56,10 +56,9 @@
 //	     │                         somebody, but the lock lies free: nudge
 //	     └────────────────────────────────────────┘
 //
-// The grace is ten seconds for waiters of this library, thirty for those of Redisson
-// that were heard before, sixty for others; see redlatch.WithDeadWaiterGrace. Where
-// who listens cannot be counted on every node, nobody is evicted. By hand it is
-// rlock.Lock.Evict.
+// So it takes Redlatch's dead out after 10 seconds, Redisson's after 30 seconds; see
+// redlatch.WithDeadWaiterGrace. Where who listens cannot be counted on every node, nobody
+// is evicted. By hand it is rlock.Lock.Evict.
 //
 // # Beside the plain lock
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -178,4 +179,22 @@ func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
 			require.Equal(t, 1, logged.count("clock and the server's are apart"))
 		})
 	}
+}
+
+// As where turns are short: a worker that comes to a free lock has never heard the dead one
+// before it. This is how long that stands still.
+func TestU13DeadWaiterOfRedissonThatWasNeverHeardIsEvictedIn30Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ev := &evictions{}
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		queueByHand(t, srv, "job", foreignHead, time.Now().Add(time.Hour))
+		began := time.Now()
+		hold, err := rfairlock.New(hostOf(t, srv, 0, redlatch.WithObserver(ev)), "job").Lock(t.Context())
+		require.NoError(t, err)
+		took, grace := time.Since(began), liveness.RedissonGrace(liveness.DefaultGrace)
+		require.GreaterOrEqual(t, took, grace)
+		require.LessOrEqual(t, took, grace+2*time.Second)
+		require.NoError(t, hold.Unlock())
+		require.Len(t, ev.told(), 1)
+	})
 }

@@ -19,16 +19,30 @@ const (
 	hurried = 500 * time.Millisecond
 	// retried is when a heartbeat that failed is tried again.
 	retried = time.Second
+	// idle is the pause between two attempts from which on a free lock counts as one that its
+	// next owner does not come for: about a second after it was first seen to be free.
+	idle = time.Second / 2
 )
 
 // beginHeartbeats starts the group's heartbeats, mu held: the first comes after one period, so
-// that those who wait for a moment only cost nothing.
+// that a short wait costs nothing, or sooner: see [Place.Idle].
 func (g *Group) beginHeartbeats() {
 	if g.beating {
 		return
 	}
 	g.beating = true
 	g.start = time.AfterFunc(period, func() { g.engine.Go(g.heartbeats) })
+}
+
+// Idle says that the lock has been free for about a second and that the waiter that is to take
+// it, of another process, has not come. It may be dead: heartbeats that have not begun do.
+func (p *Place) Idle() {
+	g := p.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.beating && g.start.Stop() {
+		g.start.Reset(0)
+	}
 }
 
 // endHeartbeats ends the heartbeats of an empty group, mu held.

@@ -24,6 +24,23 @@ func TestWaitOfAMomentCostsNoHeartbeat(t *testing.T) {
 	})
 }
 
+// The dead before a free lock are in the way of all.
+func TestHeartbeatsBeginAtOnceWhereTheLockLiesFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := beating(t, 0)
+		for range 3 {
+			s.place.Idle()
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			require.Equal(t, 1, count(s.Fake, "HEARTBEAT"), "more do not come sooner")
+		}
+		s.place.Leave()
+		join(s.queues, theLock, "next").Leave()
+		time.Sleep(time.Hour)
+		require.Equal(t, 1, count(s.Fake, "HEARTBEAT"), "all have left")
+	})
+}
+
 func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)

@@ -223,6 +223,9 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	case !c.place.Leads():
 		return -1
 	default:
+		if ttl == 0 && nap >= idle {
+			c.place.Idle()
+		}
 		c.place.Plan(time.Now().Add(nap))
 	}
 	return nap

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -21,10 +22,9 @@ import (
 const (
 	// fairRuns is how many fair locks are tried side by side.
 	fairRuns = 20
-	// What it may take until a dead Java waiter is passed over, once heard or never:
+	// What it may take until a dead Java waiter is passed over, heard before or never:
 	// its grace, a period of the heartbeat, and what a busy machine may need.
-	heardBound   = 30*time.Second + 5*time.Second + 2*time.Second
-	unheardBound = 60*time.Second + 5*time.Second + 2*time.Second
+	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*time.Second
 )
 
 // goName is what our connections are called, so that others can be told from them.
@@ -98,7 +98,7 @@ func (q *fairQueues) queueJava(t *testing.T, name string) {
 	locks := q.java.begin(on.With(peer.Command{"op": "lock"}))
 	q.java.begin(on.With(peer.Command{"op": "unlock"}))
 	go func() {
-		if reply, err := locks.Wait(unheardBound + atMost); err == nil {
+		if reply, err := locks.Wait(deadBound + atMost); err == nil {
 			q.taken[0] <- reply.Ended()
 		}
 	}()
@@ -197,7 +197,7 @@ func (c *compat) testFairDead(t *testing.T) {
 	never := c.fairQueues(t)
 	never.victims(t)(t)
 	never.join(t, 2)
-	neverHeard := never.release(t, 1, 2, unheardBound)
+	neverHeard := never.release(t, 1, 2, deadBound)
 
 	once := c.fairQueues(t)
 	die := once.victims(t)
@@ -205,7 +205,7 @@ func (c *compat) testFairDead(t *testing.T) {
 	counted := once.counts(t)
 	require.Eventually(t, func() bool { return once.counts(t) >= counted+2*fairRuns }, atMost, 100*time.Millisecond)
 	die(t)
-	heard := once.release(t, 1, 2, heardBound)
+	heard := once.release(t, 1, 2, deadBound)
 
 	c.reconnectingJava(t)
 	heard(t)
@@ -234,7 +234,7 @@ func (c *compat) reconnectingJava(t *testing.T) {
 	for _, name := range q.names {
 		before[name] = queueOf(t, q.server, name)
 	}
-	for range 9 { // for longer than the grace of one that was heard
+	for range 9 { // for longer than the grace
 		q.killJava(t)
 		<-time.After(5 * time.Second)
 	}

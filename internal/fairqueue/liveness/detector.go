@@ -19,14 +19,22 @@ const (
 	free = time.Second
 	// again is the least time between two nudges.
 	again = 2 * time.Second
-	// heardFactor and newFactor are by how much the grace of those that are not of
-	// this library is longer: once heard, they may take long to reconnect; when new,
-	// they are queued long before they listen.
-	heardFactor = 3
-	newFactor   = 6
 	// maxWait is the longest wait that a waiter can have, in milliseconds.
 	maxWait = float64(codec.MaxLease / time.Millisecond)
 )
+
+// DefaultGrace is the grace of clients of this library unless another one is set.
+const DefaultGrace = 10 * time.Second
+
+// redissonFactor is by how much the grace of Redisson's waiters is longer. A living one may
+// have no subscription for 25 s with the defaults of Redisson: where replies are lost, its
+// older releases send the command that queues it four times within 17.3 s, and then it may
+// take 7.5 s to subscribe. One that has lost its connections tries again every 10 s.
+const redissonFactor = 3
+
+// RedissonGrace returns the grace of Redisson's waiters where grace is that of this
+// library's.
+func RedissonGrace(grace time.Duration) time.Duration { return redissonFactor * grace }
 
 // Config is what a [Detector] goes by.
 type Config struct {
@@ -79,7 +87,7 @@ type Death struct {
 // New returns a keeper that knows nothing yet.
 func New(cfg Config) *Detector {
 	// A grace that nobody sees the end of must not overflow into none at all.
-	cfg.Grace = min(cfg.Grace, math.MaxInt64/newFactor)
+	cfg.Grace = min(cfg.Grace, math.MaxInt64/redissonFactor)
 	return &Detector{cfg: cfg, members: map[string]*member{}}
 }
 
@@ -227,7 +235,7 @@ func (d *Detector) Evict() []Death {
 			break
 		}
 		absent := d.looked.Sub(m.absent)
-		if absent < d.grace(native, m.heard) {
+		if absent < d.grace(native) {
 			break
 		}
 		dead = append(dead, Death{Place: p, Absent: absent, Native: native, Heard: m.heard})
@@ -235,14 +243,11 @@ func (d *Detector) Evict() []Death {
 	return dead
 }
 
-func (d *Detector) grace(native, heard bool) time.Duration {
-	switch {
-	case native:
+func (d *Detector) grace(native bool) time.Duration {
+	if native {
 		return d.cfg.Grace
-	case heard:
-		return heardFactor * d.cfg.Grace
 	}
-	return newFactor * d.cfg.Grace
+	return RedissonGrace(d.cfg.Grace)
 }
 
 // Nudge returns the first in the queue when it is there, and has let a free lock
@@ -269,7 +274,7 @@ func (d *Detector) Next(now time.Time) time.Duration {
 		if m.absent.IsZero() || d.cfg.Grace <= 0 {
 			break
 		}
-		if due := m.absent.Add(d.grace(Native(p.Owner), m.heard)).Sub(now); due > 0 {
+		if due := m.absent.Add(d.grace(Native(p.Owner))).Sub(now); due > 0 {
 			next = min(next, due)
 		}
 	}

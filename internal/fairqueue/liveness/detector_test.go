@@ -97,7 +97,15 @@ func TestEachKindHasAGraceOfItsOwn(t *testing.T) {
 
 	s = newScene(t, foreign())
 	s.listeners[s.queue[0]] = 0
-	require.Equal(t, 6*grace, s.deadAfter(), "one that was never heard may not have begun to listen")
+	require.Equal(t, 3*grace, s.deadAfter(), "one that was never heard may not have begun to listen")
+}
+
+// What a living waiter of Redisson may need was measured: see redissonFactor.
+func TestGraceOfRedissonsWaitersIsLongerThanTheyNeedAndAtMost30Seconds(t *testing.T) {
+	t.Parallel()
+	const measured = 25 * time.Second
+	require.Equal(t, 30*time.Second, liveness.RedissonGrace(liveness.DefaultGrace))
+	require.Greater(t, liveness.RedissonGrace(liveness.DefaultGrace), measured)
 }
 
 func TestWhoIsHeardAgainIsAlive(t *testing.T) {

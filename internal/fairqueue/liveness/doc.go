@@ -12,8 +12,8 @@
 // A waiter of a fair lock, in Go or Java, listens to a channel of its own from
 // shortly after it was queued until it leaves. A dead one has no connection, so
 // nobody listens. The reverse does not hold: one that reconnects is not heard for a
-// while, and one of Redisson's is queued seconds before it listens. Therefore each
-// member has a clock of absence:
+// while, and one of Redisson's may be queued for many seconds before it listens. Therefore
+// each member has a clock of absence:
 //
 //	present ──count 0──▶ absent since then ──grace over, count 0 still──▶ dead
 //	   ▲                      │
@@ -21,8 +21,8 @@
 //	       queued anew, a gap of our own, or counts too far apart
 //
 // The grace is the configured one for clients of this library, which are told by the
-// version of their UUID; three times that for others that have been heard before;
-// and six times for those that never were.
+// version of their UUID, and three times that for others. Whether one has been heard before
+// makes no difference: a waiter of this process may be too new to have heard it.
 //
 // A count proves nothing when it cannot be done on all nodes, or when it misses a
 // waiter of this process that is known to listen, as behind a proxy that answers by

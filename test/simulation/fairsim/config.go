@@ -1,12 +1,16 @@
 package fairsim
 
-import "time"
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
+)
 
 // Constants of the product, as its engine uses them.
 const (
 	period  = 5 * time.Second
 	keep    = 15 * time.Second
-	grace   = 10 * time.Second
+	grace   = liveness.DefaultGrace
 	pollCap = 10 * time.Second
 
 	fairWait  = int64(300_000)

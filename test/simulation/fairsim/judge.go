@@ -1,6 +1,10 @@
 package fairsim
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
+)
 
 // waiter is one acquisition of a worker. Only the judge sees those of all processes.
 type waiter struct {
@@ -25,15 +29,6 @@ type place struct {
 	seq     int64   // in the order of queueing
 	diedAt  int64   // 0: it is alive
 	adopted bool    // a dead one's, used by another acquisition of the same thread
-	heard   map[*keeping]bool
-}
-
-// hear notes that a process has heard of somebody listening.
-func (p *place) hear(k *keeping) {
-	if p.heard == nil {
-		p.heard = map[*keeping]bool{}
-	}
-	p.heard[k] = true
 }
 
 // How a place is lost.
@@ -267,15 +262,10 @@ func (j *judge) checkPromise(p *place, how string) {
 		if k == nil || !q.calm() {
 			continue
 		}
-		allowed := grace
-		switch {
-		case p.waiter.of.redlatch:
-		case p.heard[k]:
-			allowed *= 3
-		default:
-			allowed *= 6
+		allowed := grace + period
+		if !p.waiter.of.redlatch {
+			allowed = liveness.RedissonGrace(grace) + period
 		}
-		allowed += period
 		if late := j.sim.now - max(from, k.calmSince) - allowed.Milliseconds(); late > 2000 {
 			j.fault("%s blocked the free lock for %d ms too long", p.waiter.owner, late)
 		}

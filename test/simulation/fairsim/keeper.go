@@ -15,6 +15,7 @@ type keeping struct {
 	keeper    *liveness.Detector
 	began     int64
 	calmSince int64 // since when nothing has hindered it
+	begun     bool  // there was a round
 	busy      bool  // a round is under way
 	soon      bool  // another one is due after that
 	next      *timer
@@ -27,6 +28,13 @@ func (p *process) keep() {
 	k.calmSince = p.sim.now + period.Milliseconds()
 	p.keeping = k
 	k.next = p.timer(period.Milliseconds(), k.beat)
+}
+
+// idle lets it begin sooner, for a lock that has been free for a second.
+func (k *keeping) idle() {
+	if !k.begun {
+		k.beat()
+	}
 }
 
 // rest ends it: nobody of this process is queued.
@@ -66,7 +74,7 @@ func (k *keeping) beat() {
 		k.soon = true
 		return
 	}
-	k.busy, k.soon = true, false
+	k.begun, k.busy, k.soon = true, true, false
 	k.next.stop()
 	p := k.p
 	b := fairmodel.Beat{
@@ -152,9 +160,6 @@ func (k *keeping) count(asked []string) []int64 {
 			continue
 		}
 		counts[i] = 1
-		if place := p.sim.judge.places[owner]; place != nil {
-			place.hear(k)
-		}
 	}
 	return counts
 }

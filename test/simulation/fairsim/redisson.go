@@ -20,6 +20,16 @@ type thread struct {
 
 const subscriptionTimeout = 7500
 
+// Of the calls that queue a thread, one in so many loses its reply although the connection
+// stands. It is sent again so many times, as older releases do.
+const (
+	repliesLost = 200
+	resends     = 3
+
+	commandTimeout = 3000
+	retryInterval  = 1500
+)
+
 // start lets a new thread of the process begin.
 func (p *process) start() {
 	t := &thread{p: p, owner: p.owner()}
@@ -52,7 +62,11 @@ func (t *thread) begin() {
 		t.lease = s.longest() + lease
 	}
 	t.waiter = t.p.begin(t.owner, wait)
-	t.attempt(t.listen)
+	lost := 0
+	if s.losses.IntN(repliesLost) == 0 {
+		lost = 1 + s.losses.IntN(resends+1)
+	}
+	t.send(lost, resends, t.listen)
 }
 
 func (t *thread) arguments() fairmodel.Call {
@@ -79,6 +93,12 @@ func (t *thread) tryOnce() {
 
 // attempt runs the waiting acquire, and refused with what it answers.
 func (t *thread) attempt(refused func(left int64)) {
+	t.send(0, 0, refused)
+}
+
+// send is attempt where so many replies will be lost, and the call may be sent again so
+// many times.
+func (t *thread) send(lost, again int, refused func(left int64)) {
 	w := t.waiter
 	var r *refusal
 	t.p.call(func() { r = t.p.sim.server.acquire(w, t.arguments()) }, func(ok bool) {
@@ -88,6 +108,18 @@ func (t *thread) attempt(refused func(left int64)) {
 			t.fail() // an exception, whatever has become of it
 		case r == nil:
 			t.hold()
+		case lost > 0 && again == 0:
+			t.p.after(commandTimeout, func() {
+				if w.live {
+					t.fail()
+				}
+			})
+		case lost > 0:
+			t.p.after(commandTimeout+retryInterval+t.p.sim.losses.Int64N(250), func() {
+				if w.live {
+					t.send(lost-1, again-1, refused)
+				}
+			})
 		default:
 			refused(r.left)
 		}

@@ -153,6 +153,9 @@ func (s *seat) plan() {
 		s.pause = 0
 	case s.left == 0:
 		s.pause = min(max(2*s.pause, 20), 1000)
+		if s.pause == 1000 {
+			s.p.keeping.idle()
+		}
 		nap = s.p.sim.between(s.pause*3/4, s.pause*5/4)
 	default:
 		s.pause = 0

@@ -19,6 +19,7 @@ type Sim struct {
 	clock
 	cfg       Config
 	rnd       *rand.Rand
+	losses    *rand.Rand // of replies, on connections that stand
 	server    *server
 	judge     *judge
 	processes []*process // that live
@@ -30,6 +31,8 @@ func Run(cfg Config) Result {
 		clock: clock{now: began},
 		cfg:   cfg,
 		rnd:   rand.New(rand.NewPCG(cfg.Seed, 0)), //nolint:gosec // a simulation must be repeatable
+
+		losses: rand.New(rand.NewPCG(cfg.Seed, 1)), //nolint:gosec // the same
 	}
 	s.server = &server{sim: s, lock: fairmodel.New(), listeners: map[string]*listener{}}
 	s.judge = &judge{sim: s, places: map[string]*place{}, last: began}
