@@ -54,8 +54,8 @@ type Client struct {
 // the same in the whole fleet. For a go-redis or rueidis client that you have there are
 // adapters, see [NewWithTransport].
 //
-// ctx bounds the connecting alone. An error wraps ErrNotSent when the server
-// could not be reached. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
+// Other options are refused. ctx bounds the connecting alone. An error wraps ErrNotSent
+// when the server could not be reached; with [WithLazyConnect] Open does not try. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
 // CLIENT ID where they apply; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster,
 // SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE
 // __sentinel__:hello to their master.
@@ -76,7 +76,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	return newClient(t, &set), nil
 }
 
-// open returns the transport to what is at url, which has answered.
+// open returns the transport to what is at url, which has answered unless that is left to the
+// first use.
 func (s *settings) open(ctx context.Context, url string) (transport.Transport, error) {
 	if address.IsDeployment(url) {
 		return s.deployed(ctx, url)
@@ -89,11 +90,19 @@ func (s *settings) open(ctx context.Context, url string) (transport.Transport, e
 		s.dialReplica = s.replicaDialer(url)
 	}
 	t := s.single(dial)
-	if err := roundtrip.Ping(ctx, t); err != nil {
+	if err := s.greet(ctx, t); err != nil {
 		_ = t.Close() // the error that matters is why it could not connect
 		return nil, notConnected(url, err)
 	}
 	return t, nil
+}
+
+// greet returns nil when the server answers, or need not.
+func (s *settings) greet(ctx context.Context, t transport.Transport) error {
+	if s.lazy {
+		return nil
+	}
+	return roundtrip.Ping(ctx, t)
 }
 
 // New returns a client that makes its connections with dial, which may be the

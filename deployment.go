@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -104,7 +103,7 @@ func made(conn redis.Conn, err error) (redis.Conn, error) {
 }
 
 // deployed returns the transport to the cluster, or to the master that Sentinels name,
-// at rawURL, which has answered.
+// at rawURL, which has answered unless that is left to the first use.
 func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Transport, error) {
 	d, err := address.ParseDeployment(rawURL)
 	switch {
@@ -116,12 +115,17 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 			address.Show(rawURL))
 	}
 	open := s.cluster
-	if d.Master != "" {
+	switch {
+	case d.Master != "":
 		open = s.sentinel
+	case s.lazy && s.publishing(d) == transport.ShardingAuto:
+		// A wrong guess would leave waiters asleep.
+		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
+			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", address.Show(rawURL))
 	}
 	t, err := open(ctx, d)
 	if err == nil {
-		if err = roundtrip.Ping(ctx, t); err == nil {
+		if err = s.greet(ctx, t); err == nil {
 			return t, nil
 		}
 		_ = t.Close() // the error that matters is why it does not answer

@@ -54,7 +54,7 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 	switch {
 	case u.Scheme == "unix" && u.Host != "":
 		return nil, errors.New("redlatch: the address of a socket has three slashes: unix:///path")
-	case address.Misplaced(u):
+	case address.Misplaced(u) || u.Fragment != "":
 		return nil, errors.New("redlatch: the address is not a URL: what is special in its user or password must be escaped")
 	case s.tls != nil && u.Scheme != "rediss":
 		// It would be plain text, and nobody would notice.
@@ -62,6 +62,10 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 	}
 	switch u.Scheme {
 	case "redis", "rediss":
+		if u.RawQuery != "" {
+			return nil, fmt.Errorf("redlatch: address %s: the address of one server has no options: "+
+				"leave out the ? and what follows, see the options of Open", address.Show(rawURL))
+		}
 		return s.tcpDialer(u)
 	case "unix":
 		return s.unixDialer(u)
@@ -116,13 +120,9 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	if u.Path == "" {
 		return nil, fmt.Errorf("redlatch: %s has no path", address.ShowURL(u))
 	}
-	db := 0
-	if text := u.Query().Get("db"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			return nil, badDatabase(u, text)
-		}
-		db = n
+	db, err := socketDatabase(u)
+	if err != nil {
+		return nil, err
 	}
 	password, _ := u.User.Password()
 	user := u.User.Username()
@@ -132,6 +132,28 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 		}, opts...)
 		return redis.DialContext(ctx, "unix", u.Path, opts...)
 	}), nil
+}
+
+// socketDatabase returns the database in the address of a socket, whose path is a file.
+func socketDatabase(u *url.URL) (int, error) {
+	options, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return 0, fmt.Errorf("redlatch: %s: its options cannot be read", address.ShowURL(u))
+	}
+	for name, values := range options {
+		if name != "db" || len(values) > 1 {
+			return 0, fmt.Errorf("redlatch: %s: a socket's address has one option at most, db", address.ShowURL(u))
+		}
+	}
+	text := options.Get("db")
+	if text == "" {
+		return 0, nil
+	}
+	db, err := strconv.Atoi(text)
+	if err != nil || db < 0 {
+		return 0, badDatabase(u, text)
+	}
+	return db, nil
 }
 
 // withOptions adds the settings that every connection has, secure ones with TLS. The read timeout is for the

@@ -96,6 +96,15 @@ func TestAddressesThatMakeNoSenseAreRefusedWithoutDialling(t *testing.T) {
 		"unix://run/redis.sock":    "has three slashes",
 		"unix:///tmp/redis?db=two": `"two" is no database number`,
 		"unix:///tmp/redis?db=-2":  `"-2" is no database number`,
+
+		// Options that are not there, which other clients' addresses may have.
+		"redis://localhost?foo=1":                 "has no options",
+		"redis://localhost/0?dial_timeout=5s":     "has no options",
+		"rediss://localhost?insecure_skip_verify": "has no options",
+		"redis://localhost#1":                     "the address is not a URL",
+		"unix:///tmp/redis?db=1&timeout=5s":       "has one option at most, db",
+		"unix:///tmp/redis?db=1&db=2":             "has one option at most, db",
+		"unix:///tmp/redis?%zz":                   "its options cannot be read",
 	} {
 		_, err := redlatch.Open(t.Context(), address)
 		require.ErrorContains(t, err, want, "%q", address)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -41,6 +42,7 @@ type settings struct {
 	label       string
 	replicas    int
 	syncWait    time.Duration
+	lazy        bool
 }
 
 // Credentials returns the user and password for a new connection. It is called
@@ -58,7 +60,7 @@ func defaults() settings {
 		command:     3 * time.Second,
 		dialTimeout: 5 * time.Second,
 		pollCap:     10 * time.Second,
-		grace:       10 * time.Second,
+		grace:       liveness.DefaultGrace,
 		logger:      slog.New(slog.DiscardHandler),
 	}
 }
@@ -73,6 +75,19 @@ func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.
 // of its own keeps its place after those before it should have finished.
 // Default 300 s, at least 1 ms. Redisson calls it fairLockWaitTimeout.
 func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.fairWait = d } }
+
+// WithLazyConnect makes [Open] return without connecting, for a program that may start
+// before its server: connections are made on first use. While the server is away Lock,
+// TryLock and all other calls try again for one command timeout, or until their context
+// ends, whichever comes first; then they end with ErrNotSent and the reason. That is as
+// when a server goes away later, so a program that must have the lock calls again after
+// ErrNotSent. A wrong password shows in the same way. An address that makes no sense is
+// refused at once all the same.
+//
+// Default: Open fails when the server does not answer. A cluster needs sharded_pubsub=on or
+// off in its address, or [WithShardedPubSub], since no node is asked. It has no effect on
+// New, NewSentinel, NewCluster and NewWithTransport. Redisson calls it lazyInitialization.
+func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
 // WithCommandTimeout bounds the wait for the reply to one command, from when it is
 // called for: while 1,024 are in flight others wait in the client, and one that is not
@@ -94,7 +109,8 @@ func WithPollCap(d time.Duration) Option { return func(s *settings) { s.pollCap 
 // WithLossMargin sets how long before the end of its lease a lock that could not
 // be renewed counts as lost. It covers the drift between this machine's clock
 // and the server's, and the time that the holder takes to stop. Default: a
-// tenth of the lease, at most 1 s. Redisson has no counterpart.
+// tenth of the lease, at most 1 s; 0 means the default. At least 1 ms. Redisson has no
+// counterpart.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.margin = d } }
 
 // WithNameMapper sets how lock names become keys, for a fleet whose Redisson
@@ -178,11 +194,11 @@ func WithServerTime() Option { return func(s *settings) { s.serverTime = true } 
 // WithDeadWaiterGrace sets for how long nobody may listen to the channel of a fair
 // lock's waiter before it counts as dead, is taken out of the queue and told to the
 // observer as [Evicted]. The value, 10 s by default, is for waiters of this library;
-// those of Redisson, which take longer to reconnect and are queued before they
-// listen, have three times that once they were heard, and six times that if they
-// never were. At least 5 s, or 0: nobody is ever taken out. It takes effect in this
-// client only; Redisson has no counterpart: there the dead block the queue until
-// their deadlines, minutes later.
+// those of Redisson, which take longer to reconnect and may be queued for 25 s before
+// they listen, have three times that: 30 s. At least 5 s, or 0: nobody is ever taken out.
+// It takes effect in this client only; Redisson has no counterpart: there the dead block
+// the queue until their deadlines, minutes later. Where Redisson's timeout,
+// retryAttempts or subscriptionTimeout are raised, raise this in proportion.
 //
 // A live waiter that is taken out, as when its host could not reach Redis for so
 // long, queues anew at the end: it loses its place, never the lock. To count who
@@ -231,6 +247,9 @@ func (s *settings) check() error {
 		if d.value < d.least || d.value > codec.MaxLease {
 			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, codec.MaxLease)
 		}
+	}
+	if s.margin > 0 && s.margin < time.Millisecond {
+		return fmt.Errorf("redlatch: loss margin of %v is neither 0 nor at least %v", s.margin, time.Millisecond)
 	}
 	if s.grace > 0 && s.grace < leastGrace {
 		return fmt.Errorf("redlatch: a dead waiters' grace of %v, which a live one can miss, is under %v", s.grace, leastGrace)

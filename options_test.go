@@ -28,6 +28,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"dial timeout of -1ns":                       redlatch.WithDialTimeout(-1),
 		"poll cap of 0s":                             redlatch.WithPollCap(0),
 		"loss margin of -1ns":                        redlatch.WithLossMargin(-1),
+		"loss margin of 5ns":                         redlatch.WithLossMargin(5),
 		"a sync with -1 replicas":                    redlatch.WithReplicaSync(-1, time.Second),
 		"a sync with replicas within 0s":             redlatch.WithReplicaSync(1, 0),
 		"a sync with replicas within 999µs":          redlatch.WithReplicaSync(1, 999*time.Microsecond),

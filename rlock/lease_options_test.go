@@ -88,6 +88,22 @@ func TestTryLockWithAWaitIsRefusedAndNothingIsSent(t *testing.T) {
 	require.Zero(t, tr.sent())
 }
 
+// A port of tryLock(10, 60, SECONDS) that forgets the unit would get no wait at all.
+func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
+	t.Parallel()
+	tr := &counter{}
+	l := rlock.New(over(t, tr), "job")
+	for _, wait := range []time.Duration{10, 999 * time.Microsecond, -1, -time.Hour} {
+		_, err := l.Lock(t.Context(), rlock.WithWait(wait))
+		require.ErrorIs(t, err, redlatch.ErrBadWait, wait)
+		require.ErrorContains(t, err, "write a unit", wait)
+	}
+	require.Zero(t, tr.sent())
+	hold, err := l.Lock(t.Context(), rlock.WithWait(0))
+	require.NoError(t, err, "one attempt")
+	require.NoError(t, hold.LetExpire())
+}
+
 func TestNilOptionsAreIgnored(t *testing.T) {
 	t.Parallel()
 	_, client := onShared(t)

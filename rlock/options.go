@@ -22,10 +22,11 @@ type settings struct {
 
 // WithWait bounds how long Lock waits for the lock, besides its context. When
 // the time runs out Lock returns ErrNotAcquired. The first attempt has half a second
-// for its answer, also when the wait is shorter. With less than a millisecond, in
-// which nobody can be waited for, it makes one attempt, however long the answer
-// takes. Default: no bound. It is the first argument of Redisson's
-// tryLock(waitTime, leaseTime, unit).
+// for its answer, also when the wait is shorter. At least 1 ms; with 0 Lock makes one
+// attempt, however long the answer takes. Anything else, such as a number without a unit,
+// gives ErrBadWait, and nothing is sent: round a wait that is computed, as in
+// max(0, time.Until(end).Truncate(time.Millisecond)). Default: no bound. It is the first
+// argument of Redisson's tryLock(waitTime, leaseTime, unit).
 func WithWait(d time.Duration) Option {
 	return func(s *settings) { s.wait, s.bounded = d, true }
 }
@@ -88,8 +89,8 @@ func apply(l *hold.Lock, opts []Option) (settings, error) {
 			o(&s)
 		}
 	}
-	if s.wait < time.Millisecond {
-		s.wait = 0
+	if s.wait < time.Millisecond && s.wait != 0 {
+		return s, fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", codec.ErrBadWait, s.wait)
 	}
 	if s.Fixed && s.watchdog {
 		return s, fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", codec.ErrBadLease)

@@ -113,8 +113,8 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 		return cli.Errorf(runner.CodeFailed, "--watchdog must be at least %v", minRenewed)
 	case max(o.lease, o.watchdog) > codec.MaxLease:
 		return cli.Errorf(runner.CodeFailed, "--lease and --watchdog must be at most %v", codec.MaxLease)
-	case o.wait < 0:
-		return cli.Errorf(runner.CodeFailed, "--wait must not be negative")
+	case o.wait != 0 && o.wait < time.Millisecond:
+		return cli.Errorf(runner.CodeFailed, "--wait must be 0 or at least 1ms")
 	case changed("max-hold") && o.maxHold < time.Millisecond:
 		return cli.Errorf(runner.CodeFailed, "--max-hold must be at least 1ms")
 	case changed("lease") && changed("max-hold"):
@@ -253,7 +253,7 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
 	client, err := srv.Open(ctx,
-		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin()))
+		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin().Truncate(time.Millisecond)))
 	if err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
