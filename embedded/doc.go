@@ -38,6 +38,9 @@
 // [Server.DropSubscribers] cut connections. They are for seeing what your own
 // program does then.
 //
+// docs/testing-your-code.md and examples/testing show tests of code that uses locks: the lock
+// is free, held by another process, lost, and the server is away.
+//
 // # What it is not
 //
 //   - Not fast: a script takes about 0.2 ms, one after the other, so some 4,000

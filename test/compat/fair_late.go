@@ -26,6 +26,9 @@ func (c *compat) testFairLate(t *testing.T) {
 	require.NoError(t, err)
 	proxy := redistest.NewProxy(t, server.Addr())
 	java := connectTo(t, c.peer, proxy.URL(), nil)
+	free := fair(peer.Command{"name": redistest.Key(t), "thread": "late"})
+	java.do(t, free.With(peer.Command{"op": "lock"})) // so that the server knows the script
+	java.do(t, free.With(peer.Command{"op": "unlock"}))
 	proxy.Blackhole(redistest.ToClient)
 	queued := time.Now()
 	call := java.begin(fair(peer.Command{"op": "lock", "name": name, "thread": "late"}))

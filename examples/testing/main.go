@@ -1,0 +1,76 @@
+// Command testing is code that uses a lock, for its tests: main_test.go shows how to test
+// what it does while the lock is free, held by another process, lost, and while Redis is
+// away, without a server. docs/testing-your-code.md explains them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, url string) error {
+	client, err := redlatch.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // the program ends
+	report := &Report{Lock: rlock.New(client, "report")}
+	err = report.Write(ctx)
+	fmt.Println("pages written:", report.Pages)
+	return err
+}
+
+// Report is written by one process at a time.
+type Report struct {
+	Lock  *rlock.Lock
+	Pages int
+}
+
+// ErrBusy says that another process writes the report.
+var ErrBusy = errors.New("another process writes the report")
+
+// Write writes ten pages, one a second, and stops as soon as the lock is lost.
+func (r *Report) Write(ctx context.Context) error {
+	err := r.Lock.Do(ctx, r.pages, rlock.WithWait(5*time.Second))
+	if errors.Is(err, redlatch.ErrNotAcquired) {
+		return ErrBusy
+	}
+	return err
+}
+
+func (r *Report) pages(ctx context.Context) error {
+	for r.Pages < 10 {
+		select {
+		case <-time.After(time.Second):
+			r.Pages++
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// Locker is as much of a lock as a program needs that only calls Do. A *rlock.Lock is one.
+type Locker interface {
+	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
+}
+
+var _ Locker = (*rlock.Lock)(nil)
+
+// Nightly runs a job under a lock.
+func Nightly(ctx context.Context, lock Locker, job func(ctx context.Context) error) error {
+	return lock.Do(ctx, job)
+}
