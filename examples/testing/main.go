@@ -35,7 +35,9 @@ func run(ctx context.Context, url string) error {
 
 // Report is written by one process at a time.
 type Report struct {
-	Lock  *rlock.Lock
+	// Lock is held by the process that writes.
+	Lock *rlock.Lock
+	// Pages is how many are written.
 	Pages int
 }
 
@@ -65,6 +67,7 @@ func (r *Report) pages(ctx context.Context) error {
 
 // Locker is as much of a lock as a program needs that only calls Do. A *rlock.Lock is one.
 type Locker interface {
+	// Do runs fn under the lock, as [rlock.Lock.Do].
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
 }
 
