@@ -45,6 +45,7 @@ var functions = map[string]any{
 	"redlatch.Client.ClockOffset":  (*redlatch.Client).ClockOffset, "redlatch.Client.Close": (*redlatch.Client).Close,
 	"redlatch.Client.ID": (*redlatch.Client).ID, "redlatch.Client.Shutdown": (*redlatch.Client).Shutdown,
 	"redlatch.LockError.Error": (*redlatch.LockError).Error, "redlatch.LockError.Unwrap": (*redlatch.LockError).Unwrap,
+	"redlatch.Loss.Error": redlatch.Loss.Error, "redlatch.Loss.Unwrap": redlatch.Loss.Unwrap,
 
 	"rlock.New": rlock.New, "rfairlock.New": rfairlock.New,
 	"rlock.EvenIfAlive": rlock.EvenIfAlive, "rlock.WithLease": rlock.WithLease, "rlock.WithMaxHold": rlock.WithMaxHold,

@@ -112,6 +112,7 @@ func receivers() map[reflect.Type][]value {
 			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
 			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
 			&redlatch.LockError{Name: texts[len(texts)-2], TTL: durations[len(durations)-2], Err: redlatch.ErrLost}),
+		typeOf[redlatch.Loss]():        vals(redlatch.LossTaken, redlatch.Loss("")),
 		typeOf[reply.Beat]():           vals(reply.Beat{}),
 		typeOf[reply.ReleaseOutcome](): vals[reply.ReleaseOutcome](0, 255),
 		typeOf[*codec.Owner]():         {{what: "owner", make: func(*world) any { return &codec.Owner{} }}},
