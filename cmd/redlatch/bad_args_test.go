@@ -104,7 +104,7 @@ func sensible(t *testing.T, got program.Outcome, what string) {
 	assert.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s: %.200q", what, got.Stderr)
 }
 
-// call makes the command line of one flag, for a server at which nobody is.
+// call makes the command line of one flag, for an address without a server.
 func call(path string, f cliFlag, value string) []string {
 	args := append(strings.Fields(path), "--"+f.name+"="+value)
 	return append(args, usual[path]...)
@@ -147,9 +147,9 @@ func inProcess(t *testing.T, args []string) error {
 	return c.ValidateArgs(c.Flags().Args())
 }
 
-// Values that can be read go to where nobody is: either the command refuses them, or
-// it says that it cannot reach its server. The demo and the server need none, and are
-// refused.
+// Values that can be read go to an address without a server: either the command refuses
+// them, or it reports that it cannot reach its server. The demo and the server need none,
+// and are refused.
 func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	t.Parallel()
 	url := program.Nobody(t)

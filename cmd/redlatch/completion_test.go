@@ -12,13 +12,13 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-// How a shell is told whether to offer files.
+// The directives by which a shell does or does not offer files.
 const (
 	offersFiles   = ":0\n"
 	offersNothing = ":4\n"
 )
 
-// offered returns what a shell is told to offer for the last of the words.
+// offered returns what the shell would offer for the last of the words.
 func offered(t *testing.T, words ...string) string {
 	t.Helper()
 	var out strings.Builder
@@ -89,7 +89,7 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 	}
 }
 
-func TestCompletionIsThereForTheShellsThatPeopleUse(t *testing.T) {
+func TestCompletionIsThereForTheCommonShells(t *testing.T) {
 	t.Parallel()
 	for shell, says := range map[string]string{"bash": "__start_redlatch", "zsh": "#compdef redlatch", "fish": "complete -c redlatch"} {
 		got := program.Finish(t, program.Nobody(t), "completion", shell)

@@ -21,8 +21,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// encrypted starts a server that speaks TLS, to those who have a certificate, and
-// returns its address and the files of a certificate that both sides may use.
+// encrypted starts a server that requires TLS and a client certificate. It returns its
+// address and the files of a certificate that both sides may use.
 func encrypted(t *testing.T) (address, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -116,7 +116,7 @@ func TestUserAndPasswordComeFromFlagEnvironmentAndFile(t *testing.T) {
 		{"file before address", []string{"REDIS_URL=redis://reader:sesame@" + s.Addr()}, []string{"--password-file", right}, ""},
 		{"wrong", []string{"REDIS_PASSWORD=sesame"}, []string{"--user", "reader"}, "refuses: WRONGPASS"},
 		{"wrong file", nil, []string{"--user", "reader", "--password-file", wrong}, "Check user (--user, or in the address) and password"},
-		{"nobody", nil, nil, "refuses: NOAUTH"},
+		{"no password", nil, nil, "refuses: NOAUTH"},
 		{"no password", nil, []string{"--user", "reader"}, "--user needs a password: in REDIS_PASSWORD"},
 		{"no file", nil, []string{"--user", "reader", "--password-file", "/no/such/file"}, "--password-file: open /no/such/file: no such file"},
 		{"empty file", nil, []string{"--user", "reader", "--password-file", empty}, "has no password in it"},
@@ -140,7 +140,7 @@ func TestPasswordInAnArgumentCostsAWarningThatDoesNotRepeatIt(t *testing.T) {
 	got := program.Finish(t, "redis://elsewhere.invalid", "--redis", s.URL(), "status", "x")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "everybody on this machine can read the password in --redis; put it in REDIS_PASSWORD")
+	require.Contains(t, got.Stderr, "all users of this machine can read the password in --redis; put it in REDIS_PASSWORD")
 	require.NotContains(t, got.Stderr, "sesame")
-	require.Empty(t, program.Finish(t, s.URL(), "status", "x").Stderr, "REDIS_URL is nobody else's to read")
+	require.Empty(t, program.Finish(t, s.URL(), "status", "x").Stderr, "other users cannot read REDIS_URL")
 }

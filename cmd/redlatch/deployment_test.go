@@ -20,18 +20,18 @@ import (
 // notAcquired is the exit code of run without the lock.
 const notAcquired = 124
 
-// spread are locks with labelled holders on each master of a cluster.
-type spread struct {
+// clusterLocks are locks with labelled holders on each master of a cluster.
+type clusterLocks struct {
 	c     *redistest.Cluster
 	url   string
 	names []string // of locks that are held, one on each master
 	id    string   // of the client that has them
 }
 
-func newSpread(t *testing.T) *spread {
+func newClusterLocks(t *testing.T) *clusterLocks {
 	t.Helper()
 	c := redistest.StartCluster(t, 3, 0)
-	s := &spread{c: c, url: "redis-cluster://" + c.Addrs()[0] + "," + c.Addrs()[1]}
+	s := &clusterLocks{c: c, url: "redis-cluster://" + c.Addrs()[0] + "," + c.Addrs()[1]}
 	client, err := redlatch.Open(t.Context(), s.url, redlatch.WithLabel("billing-7"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
@@ -50,7 +50,7 @@ func newSpread(t *testing.T) *spread {
 }
 
 // ok runs redlatch on the cluster, to an end without errors.
-func (s *spread) ok(t *testing.T, args ...string) string {
+func (s *clusterLocks) ok(t *testing.T, args ...string) string {
 	t.Helper()
 	got := program.Finish(t, s.url, args...)
 	require.Equal(t, 0, got.Code, "%v: %s", args, got.Stderr)
@@ -60,7 +60,7 @@ func (s *spread) ok(t *testing.T, args ...string) string {
 // TestCommandsOnACluster is one story: clusters are dear.
 func TestCommandsOnACluster(t *testing.T) {
 	t.Parallel()
-	s := newSpread(t)
+	s := newClusterLocks(t)
 	s.list(t)
 	s.status(t)
 	s.evict(t)
@@ -75,7 +75,7 @@ func TestCommandsOnACluster(t *testing.T) {
 	s.run(t)
 }
 
-func (s *spread) list(t *testing.T) {
+func (s *clusterLocks) list(t *testing.T) {
 	t.Helper()
 	text := s.ok(t, "list")
 	for _, name := range s.names {
@@ -85,7 +85,7 @@ func (s *spread) list(t *testing.T) {
 	require.Equal(t, 1, strings.Count(s.ok(t, "list", "--json", s.names[1]), "\n"))
 }
 
-func (s *spread) status(t *testing.T) {
+func (s *clusterLocks) status(t *testing.T) {
 	t.Helper()
 	for _, name := range s.names {
 		text := s.ok(t, "status", name)
@@ -103,7 +103,7 @@ func (s *spread) status(t *testing.T) {
 }
 
 // evict takes a dead waiter out, and tells of one that waits as for a plain lock.
-func (s *spread) evict(t *testing.T) {
+func (s *clusterLocks) evict(t *testing.T) {
 	t.Helper()
 	name, dead := s.names[2], s.id+":999"
 	s.c.DoAt(t, name, "RPUSH", codec.QueueKey(name), dead)
@@ -113,14 +113,14 @@ func (s *spread) evict(t *testing.T) {
 	require.Equal(t, any(int64(0)), s.c.DoAt(t, name, "EXISTS", codec.QueueKey(name)))
 }
 
-func (s *spread) unlock(t *testing.T) {
+func (s *clusterLocks) unlock(t *testing.T) {
 	t.Helper()
 	s.ok(t, "unlock", "--force", "--even-if-alive", "--yes", s.names[2])
 	require.Equal(t, any(int64(0)), s.c.DoAt(t, s.names[2], "EXISTS", s.names[2]))
 }
 
-// watch hears what is published for the shard of a lock alone.
-func (s *spread) watch(t *testing.T) {
+// watch receives what is published for the shard of a lock alone.
+func (s *clusterLocks) watch(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
 	p := program.Start(t, s.url, "watch", "--json", name)
@@ -132,7 +132,7 @@ func (s *spread) watch(t *testing.T) {
 	require.Equal(t, program.CodeInterrupted, p.Code())
 }
 
-func (s *spread) watchPattern(t *testing.T) {
+func (s *clusterLocks) watchPattern(t *testing.T) {
 	t.Helper()
 	p := program.Start(t, s.url, "watch", s.names[0]+"*")
 	program.ToEvent(p, "held")
@@ -141,7 +141,7 @@ func (s *spread) watchPattern(t *testing.T) {
 }
 
 // lockFor has a lock for so long.
-func (s *spread) lockFor(t *testing.T, name string, d time.Duration) {
+func (s *clusterLocks) lockFor(t *testing.T, name string, d time.Duration) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), s.url)
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func (s *spread) lockFor(t *testing.T, name string, d time.Duration) {
 	require.NoError(t, hold.Unlock())
 }
 
-func (s *spread) doctor(t *testing.T) {
+func (s *clusterLocks) doctor(t *testing.T) {
 	t.Helper()
 	odd := s.c.Nodes()[1]
 	odd.Do(t, "CONFIG", "SET", "tcp-keepalive", 0)
@@ -181,7 +181,7 @@ func (s *spread) doctor(t *testing.T) {
 
 // run lets one in at a time, and ends the command when the master of the lock is gone.
 // It comes last: the cluster has lost a third of its slots.
-func (s *spread) run(t *testing.T) {
+func (s *clusterLocks) run(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
 	p := program.Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", program.Stubborn)
@@ -208,7 +208,7 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"run", "--try", name, "--", "echo"}, notAcquired, "is held by somebody else"},
+		{[]string{"run", "--try", name, "--", "echo"}, notAcquired, "is held by another owner"},
 		{[]string{"status", name}, 0, name},
 		{[]string{"list"}, 0, name},
 		{[]string{"watch", "--for", "1s", name}, 0, "held"},

@@ -28,9 +28,9 @@ const (
 
 // deadHead is a fair lock with a dead thread of Java as the first in its queue.
 type deadHead struct {
-	*scene
+	*fixture
 	name  string
-	owner string       // the dead one
+	owner string       // the dead waiter
 	free  func() error // ends the hold of the lock
 	// next returns when the next in the queue had the lock, by the clock of its own
 	// process, and frees it.
@@ -38,19 +38,19 @@ type deadHead struct {
 }
 
 // testEvict: a Java process dies while its threads are the first in queues. status names
-// the dead, and evict takes them out: the next in the queue, here or in another Java
-// process, has the lock within a second. Nothing else takes them out: the deadlines of
-// Redisson are minutes away, and so is the end of Redlatch's patience.
-func (s *scene) testEvict(t *testing.T, release string) {
+// the dead waiters, and evict removes them: the next in the queue, here or in another Java
+// process, has the lock within a second. Nothing else removes them in that time: the
+// deadlines of Redisson are minutes away, and so is the end of the grace of Redlatch.
+func (f *fixture) testEvict(t *testing.T, release string) {
 	t.Helper()
 	p := startJava(t, release)
-	doomed := s.newJava(t, p, nil)
+	doomed := f.newJava(t, p, nil)
 	var ours, java [evictTries]*deadHead
 	for i := range evictTries {
-		ours[i] = s.queueBehind(t, doomed, fmt.Sprintf("next-ours-%d", i+1), (*deadHead).waitOurs)
-		java[i] = s.queueBehind(t, doomed, fmt.Sprintf("next-java-%d", i+1), (*deadHead).waitJava)
+		ours[i] = f.queueBehind(t, doomed, fmt.Sprintf("next-ours-%d", i+1), (*deadHead).waitOurs)
+		java[i] = f.queueBehind(t, doomed, fmt.Sprintf("next-java-%d", i+1), (*deadHead).waitJava)
 	}
-	held := s.queueBehind(t, doomed, "held", (*deadHead).waitJava)
+	held := f.queueBehind(t, doomed, "held", (*deadHead).waitJava)
 	p.Halt()
 	for _, q := range slices.Concat(ours[:], java[:]) {
 		q.dies(t)
@@ -73,16 +73,16 @@ func (s *scene) testEvict(t *testing.T, release string) {
 		require.Less(t, took[c.fast-1], nextWithin)
 	}
 	held.evictHeld(t)
-	require.Zero(t, s.evicted.Load(), "the client that waits has taken somebody out by itself")
+	require.Zero(t, f.evicted.Load(), "the client that waits has taken somebody out by itself")
 }
 
-// queueBehind makes a thread of the doomed process the first in the queue of a lock
-// that is held here, and somebody the next.
-func (s *scene) queueBehind(t *testing.T, doomed *javaClient, name string, next func(*deadHead, *testing.T)) *deadHead {
+// queueBehind makes a thread of the doomed process the first in the queue of a lock that is
+// held here, and queues the next waiter with next.
+func (f *fixture) queueBehind(t *testing.T, doomed *javaClient, name string, next func(*deadHead, *testing.T)) *deadHead {
 	t.Helper()
-	hold, err := rfairlock.New(s.client, name).Lock(t.Context(), rlock.WithLease(time.Hour))
+	hold, err := rfairlock.New(f.client, name).Lock(t.Context(), rlock.WithLease(time.Hour))
 	require.NoError(t, err)
-	q := &deadHead{scene: s, name: name, free: hold.Unlock}
+	q := &deadHead{fixture: f, name: name, free: hold.Unlock}
 	doomed.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": name})
 	q.owner = q.last(t, 1)
 	next(q, t)
@@ -111,7 +111,7 @@ func (q *deadHead) listens(t *testing.T, owner string) bool {
 	return counts[1] == int64(1)
 }
 
-// waitOurs lets Redlatch's client wait. It looks for the dead, as it always does.
+// waitOurs lets Redlatch's client wait. It also looks for dead waiters, as it always does.
 func (q *deadHead) waitOurs(t *testing.T) {
 	t.Helper()
 	type grant struct {
@@ -162,7 +162,7 @@ func (q *deadHead) dies(t *testing.T) {
 	require.Equal(t, q.owner, program.QueueOf(t, q.server, q.name)[0])
 }
 
-// named holds that status names the dead.
+// named checks that status names the dead waiters.
 func named(t *testing.T, what string, queues [evictTries]*deadHead) {
 	t.Helper()
 	var told [evictTries]*program.Process
@@ -177,7 +177,7 @@ func named(t *testing.T, what string, queues [evictTries]*deadHead) {
 		text := told[i].Outcome(2 * program.Soon).Stdout
 		if i == 0 {
 			require.Contains(t, program.Words(text), "note the first in the queue, "+q.owner+" (Redisson), has had no subscriber for ")
-			q.show(t, "status-"+what, text)
+			q.checkOutput(t, "status-"+what, text)
 			continue
 		}
 		var as struct {
@@ -191,12 +191,12 @@ func named(t *testing.T, what string, queues [evictTries]*deadHead) {
 		require.Equal(t, q.owner, as.Why.Owner)
 		require.Greater(t, *as.Queue[0].DeadlineMillis, time.Minute.Milliseconds())
 		if i == 1 {
-			q.show(t, "status-"+what+".json", firstFor.ReplaceAllString(text, `"$1": 1000`))
+			q.checkOutput(t, "status-"+what+".json", firstFor.ReplaceAllString(text, `"$1": 1000`))
 		}
 	}
 }
 
-// evict takes the dead one out, and returns how long after that the next had the lock.
+// evict evicts the dead waiter, and returns how long after that the next had the lock.
 func (q *deadHead) evict(t *testing.T, file string, i int) time.Duration {
 	t.Helper()
 	args := []string{"evict", q.name, q.owner}
@@ -210,12 +210,12 @@ func (q *deadHead) evict(t *testing.T, file string, i int) time.Duration {
 	require.Equal(t, 0, got.Code, got.Stderr)
 	took := q.next(t).Sub(over)
 	if i < 2 {
-		q.show(t, file, got.Stdout)
+		q.checkOutput(t, file, got.Stdout)
 	}
 	return took
 }
 
-// evictHeld takes the dead one out before the lock is free.
+// evictHeld evicts the dead waiter before the lock is free.
 func (q *deadHead) evictHeld(t *testing.T) {
 	t.Helper()
 	got := program.Finish(t, q.server.URL(), "status", q.name)
@@ -223,7 +223,7 @@ func (q *deadHead) evictHeld(t *testing.T) {
 	require.Contains(t, got.Stdout, "\n         subscribed no, Redisson\n")
 	got = program.Finish(t, q.server.URL(), "evict", q.name, q.owner)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	q.show(t, "evict-held", got.Stdout)
+	q.checkOutput(t, "evict-held", got.Stdout)
 	require.NoError(t, q.free())
 	freed := time.Now()
 	took := q.next(t).Sub(freed)

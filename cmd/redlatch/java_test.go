@@ -15,11 +15,11 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// javaRelease is the Redisson whose locks the commands are tried on.
+// javaRelease is the Redisson release of the locks in these tests.
 const javaRelease = "4.3.1"
 
-// javaReleases are those whose dead waiters are taken out: by default those that the
-// comparison with Redisson runs with.
+// javaReleases are the releases whose dead waiters are evicted: by default those of the
+// comparison with Redisson.
 func javaReleases() []string {
 	if text := os.Getenv("REDLATCH_COMPAT_VERSIONS"); text != "" {
 		return strings.Fields(text)

@@ -13,9 +13,9 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// onlooker starts a server with the user that the manual gives to those who look, and
-// returns the user's URL.
-func onlooker(t *testing.T) (*redistest.Server, string) {
+// readOnlyUser starts a server with the manual's user for read-only commands, and returns the
+// user's URL.
+func readOnlyUser(t *testing.T) (*redistest.Server, string) {
 	t.Helper()
 	manual, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func onlooker(t *testing.T) (*redistest.Server, string) {
 
 func TestAUserOfTheManualMayLook(t *testing.T) {
 	t.Parallel()
-	s, url := onlooker(t)
+	s, url := readOnlyUser(t)
 	const name = "app:billing-run"
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	program.Listen(t, s, name, program.RedissonOwner)

@@ -17,50 +17,50 @@ import (
 )
 
 // testListAndStatus looks at locks of all kinds.
-func (s *scene) testListAndStatus(t *testing.T) {
+func (f *fixture) testListAndStatus(t *testing.T) {
 	t.Helper()
-	s.furnish(t)
-	t.Run("list", s.testList)
-	t.Run("status", s.testStatus)
+	f.addLocks(t)
+	t.Run("list", f.testList)
+	t.Run("status", f.testStatus)
 }
 
-func (s *scene) testList(t *testing.T) {
+func (f *fixture) testList(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	got := program.Finish(t, s.server.URL(), "list")
+	got := program.Finish(t, f.server.URL(), "list")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stderr)
-	s.show(t, "list", got.Stdout)
+	f.checkOutput(t, "list", got.Stdout)
 
-	got = program.Finish(t, s.server.URL(), "list", "--json")
+	got = program.Finish(t, f.server.URL(), "list", "--json")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 	slices.Sort(lines) // they come as they are found
-	s.show(t, "list.json", strings.Join(lines, "\n")+"\n")
+	f.checkOutput(t, "list.json", strings.Join(lines, "\n")+"\n")
 }
 
-func (s *scene) testStatus(t *testing.T) {
+func (f *fixture) testStatus(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	for _, name := range []string{"orders:42", "nightly-report", "billing-run", "stuck", "books"} {
-		got := program.Finish(t, s.server.URL(), "status", name)
+		got := program.Finish(t, f.server.URL(), "status", name)
 		require.Equal(t, 0, got.Code, got.Stderr)
 		file := "status-" + strings.ReplaceAll(name, ":", "-")
-		s.show(t, file, got.Stdout)
-		got = program.Finish(t, s.server.URL(), "status", "--json", name)
-		s.show(t, file+".json", firstFor.ReplaceAllString(got.Stdout, `"$1": 1000`))
+		f.checkOutput(t, file, got.Stdout)
+		got = program.Finish(t, f.server.URL(), "status", "--json", name)
+		f.checkOutput(t, file+".json", firstFor.ReplaceAllString(got.Stdout, `"$1": 1000`))
 	}
 }
 
-func (s *scene) testRenewals(t *testing.T) {
+func (f *fixture) testRenewals(t *testing.T) {
 	t.Helper()
-	s.java.lock(t, "plain", "renewed", 0)
-	s.java.lock(t, "plain", "fixed", 30*time.Second)
-	_, err := rlock.New(s.client, "ours").Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
+	f.java.lock(t, "plain", "renewed", 0)
+	f.java.lock(t, "plain", "fixed", 30*time.Second)
+	_, err := rlock.New(f.client, "ours").Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
 	require.NoError(t, err)
-	fixed := program.Start(t, s.server.URL(), "status", "--for", "15s", "fixed")
-	renewed := program.Start(t, s.server.URL(), "status", "--for", "15s", "renewed")
-	got := program.Finish(t, s.server.URL(), "status", "--for", "10s", "ours")
+	fixed := program.Start(t, f.server.URL(), "status", "--for", "15s", "fixed")
+	renewed := program.Start(t, f.server.URL(), "status", "--for", "15s", "renewed")
+	got := program.Finish(t, f.server.URL(), "status", "--for", "10s", "ours")
 	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.Stdout)
 	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, renewed.Outcome(2*program.Soon).Stdout)
 	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`,
@@ -68,12 +68,12 @@ func (s *scene) testRenewals(t *testing.T) {
 }
 
 // testWatch lets both kinds of clients take a lock in turn.
-func (s *scene) testWatch(t *testing.T) {
+func (f *fixture) testWatch(t *testing.T) {
 	t.Helper()
 	const name = "nightly-report"
-	s.java.lock(t, "plain", name, time.Hour)
-	people := program.Start(t, s.server.URL(), "watch", name)
-	programs := program.Start(t, s.server.URL(), "watch", "--json", "night*")
+	f.java.lock(t, "plain", name, time.Hour)
+	people := program.Start(t, f.server.URL(), "watch", name)
+	programs := program.Start(t, f.server.URL(), "watch", "--json", "night*")
 	var told, lines []string
 	next := func() {
 		told = append(told, people.Line())
@@ -82,66 +82,66 @@ func (s *scene) testWatch(t *testing.T) {
 	next() // held
 	got := make(chan *rlock.Hold, 1)
 	go func() {
-		hold, err := rlock.New(s.client, name).Lock(t.Context(), rlock.WithLease(time.Hour))
+		hold, err := rlock.New(f.client, name).Lock(t.Context(), rlock.WithLease(time.Hour))
 		if err != nil {
 			hold = nil
 		}
 		got <- hold
 	}()
 	require.Eventually(t, func() bool {
-		return slices.Contains(s.server.Channels(t), codec.LockChannel(name))
+		return slices.Contains(f.server.Channels(t), codec.LockChannel(name))
 	}, program.Soon, 10*time.Millisecond)
-	s.java.unlock(t, "plain", name)
+	f.java.unlock(t, "plain", name)
 	hold := <-got
 	require.NotNil(t, hold)
 	require.Contains(t, program.HandedOver(people), "Redlatch 000000aa:")
 	require.Contains(t, program.HandedOver(programs), hold.Owner().String())
 	require.NoError(t, hold.Unlock())
 	next() // released
-	s.java.lock(t, "plain", name, 3*time.Second)
+	f.java.lock(t, "plain", name, 3*time.Second)
 	next() // taken
 	next() // expired
-	s.show(t, "watch", strings.Join(told, "\n")+"\n")
-	s.show(t, "watch.json", strings.Join(lines, "\n")+"\n")
+	f.checkOutput(t, "watch", strings.Join(told, "\n")+"\n")
+	f.checkOutput(t, "watch.json", strings.Join(lines, "\n")+"\n")
 	require.NoError(t, people.Cmd.Process.Signal(program.Interrupt))
 	require.Equal(t, program.Outcome{Code: program.CodeInterrupted, Stdout: "", Stderr: ""}, people.Outcome(program.Soon))
 }
 
 // testWatchFair lets a Java thread wait for a fair lock, and get it.
-func (s *scene) testWatchFair(t *testing.T) {
+func (f *fixture) testWatchFair(t *testing.T) {
 	t.Helper()
 	const name = "billing-run"
-	s.java.lock(t, "fair", name, 30*time.Minute)
-	people := program.Start(t, s.server.URL(), "watch", "--for", "60s", "bill*")
-	programs := program.Start(t, s.server.URL(), "watch", "--for", "60s", "--json", "bill*")
+	f.java.lock(t, "fair", name, 30*time.Minute)
+	people := program.Start(t, f.server.URL(), "watch", "--for", "60s", "bill*")
+	programs := program.Start(t, f.server.URL(), "watch", "--for", "60s", "--json", "bill*")
 	told, lines := []string{people.Line()}, []string{programs.Line()} // held
-	waiter := s.java.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": "second", "lease": time.Hour.Milliseconds()})
+	waiter := f.java.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": "second", "lease": time.Hour.Milliseconds()})
 	told = append(told, program.ToEvent(people, "queued")...)
 	lines = append(lines, program.ToEvent(programs, "queued")...)
-	s.java.unlock(t, "fair", name)
+	f.java.unlock(t, "fair", name)
 	_, err := waiter.Wait(program.Soon)
 	require.NoError(t, err)
 	number := numberOf(t, told[len(told)-1])
-	waiting := fmt.Sprintf("Redisson %s:%s", s.java.id[28:], number)
+	waiting := fmt.Sprintf("Redisson %s:%s", f.java.id[28:], number)
 	told, lines = append(told, people.Line()), append(lines, programs.Line()) // woken
 	require.Contains(t, told[len(told)-1], "woken     "+waiting)
 	require.Contains(t, program.HandedOver(people), waiting)
-	require.Contains(t, program.HandedOver(programs), s.java.id+":"+number)
-	s.java.do(t, peer.Command{"op": "unlock", "kind": "fair", "name": name, "thread": "second"})
+	require.Contains(t, program.HandedOver(programs), f.java.id+":"+number)
+	f.java.do(t, peer.Command{"op": "unlock", "kind": "fair", "name": name, "thread": "second"})
 	told, lines = append(told, people.Line()), append(lines, programs.Line())
-	s.show(t, "watch-fair", strings.Join(told, "\n")+"\n")
-	s.show(t, "watch-fair.json", strings.Join(lines, "\n")+"\n")
+	f.checkOutput(t, "watch-fair", strings.Join(told, "\n")+"\n")
+	f.checkOutput(t, "watch-fair.json", strings.Join(lines, "\n")+"\n")
 }
 
 // testRun finds locks of either language held.
-func (s *scene) testRun(t *testing.T) {
+func (f *fixture) testRun(t *testing.T) {
 	t.Helper()
-	s.java.lock(t, "plain", "nightly-report", time.Hour)
-	_, err := rlock.New(s.client, "orders:42").Lock(t.Context(), rlock.WithLease(time.Hour))
+	f.java.lock(t, "plain", "nightly-report", time.Hour)
+	_, err := rlock.New(f.client, "orders:42").Lock(t.Context(), rlock.WithLease(time.Hour))
 	require.NoError(t, err)
 	said := ""
 	for _, name := range []string{"nightly-report", "orders:42"} {
-		got := program.Finish(t, s.server.URL(), "run", "--try", name, "--", "echo", "never")
+		got := program.Finish(t, f.server.URL(), "run", "--try", name, "--", "echo", "never")
 		require.Equal(t, 124, got.Code, got.Stderr)
 		require.Empty(t, got.Stdout)
 		said += got.Stderr

@@ -1,6 +1,6 @@
-// Command redlatch takes Redisson-compatible locks from the shell: it runs a
-// command under a lock, shows who holds one, takes the dead out of its queue, starts
-// a server for development, and demonstrates what the lock does when a holder dies.
+// Command redlatch takes Redisson-compatible locks from the shell: it runs a command under
+// a lock, shows the holder of a lock, evicts dead waiters from its queue, starts a server
+// for development, and demonstrates what the lock does when a holder dies.
 package main
 
 import (

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-// Whoever goes on until told to end says by which signal, as shells do.
-func TestCommandsThatAreToldToEndSayByWhichSignal(t *testing.T) {
+// A command that runs until a signal exits with the signal's code, as in shells.
+func TestCommandsEndWithTheCodeOfTheirSignal(t *testing.T) {
 	t.Parallel()
 	for what, begin := range map[string]func(t *testing.T) *program.Process{
 		"list --watch": func(t *testing.T) *program.Process {

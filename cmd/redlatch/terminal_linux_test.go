@@ -19,10 +19,10 @@ import (
 
 // A terminal breaks what is too long wherever that is, between two letters of an owner
 // as well. Names, owners, leases and labels here are as long as they may well be.
-func TestWhateverIsToldFitsATerminal(t *testing.T) {
+func TestAllOutputFitsATerminal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	wideScene(t, s)
+	wideFixture(t, s)
 	s.Do(t, "ACL", "SETUSER", "nobody", "reset", "on", ">password", "+@all", "-pubsub", "-config", "~*", "&*")
 	blind := "redis://nobody:password@" + s.Addr()
 	long := wideName + ":held"
@@ -74,8 +74,8 @@ const (
 	strangeOwner = "a-program-of-its-own@host-17.example pid 4194304 thread 12"
 )
 
-// wideScene makes locks with owners, leases, deadlines and labels that are long.
-func wideScene(t *testing.T, s *redistest.Server) {
+// wideFixture makes locks with owners, leases, deadlines and labels that are long.
+func wideFixture(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	holder := codec.NewOwner(program.ClientID, 9223372036854775807)
 	s.Do(t, "SET", label.Key(program.ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")

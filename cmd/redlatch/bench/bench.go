@@ -23,11 +23,11 @@ const (
 )
 
 const benchHelp = `Loads a server with locks for a few seconds, from this machine alone, and shows
-what it gives:
+how fast it is:
 
   round trip   how long a PING takes
-  pairs        locks taken and freed a second, by one caller and by 64 that are
-               not in each other's way
+  pairs        locks taken and freed a second, by one caller and by 64 that do
+               not contend
   hand-overs   how often a second one lock goes from one client to another,
                which are two here, with 4 callers each
   wake-ups     from the beginning of an unlock until a waiter of another client
@@ -43,7 +43,7 @@ Exit codes:
   1      it was not
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
-// benchmark is what bench has to tell.
+// benchmark is the output of bench.
 type benchmark struct {
 	Server string `json:"server"`
 	// Seconds is how long it took, or was meant to.
@@ -58,7 +58,7 @@ func New(g *cli.Globals) *cobra.Command {
 	var duration time.Duration
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure what a server gives to those who lock",
+		Short: "Measure how fast locks are on a server",
 		Long:  benchHelp,
 		Example: `  redlatch bench
   redlatch bench --duration 20s --redis redis://redis.example --yes
@@ -126,16 +126,16 @@ func isHere(host string) bool {
 	return host == "" || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// print tells people.
+// print writes the text output.
 func (b *benchmark) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %v\n", b.Server, time.Duration(b.Seconds*float64(time.Second)))
 	fmt.Fprintf(w, "  round trip  p50 %s, p99 %s\n", brief(b.Trip.P50), brief(b.Trip.P99))
-	fmt.Fprintf(w, "  pairs       %.0f a second by 1 caller, %.0f by %d\n", b.PairsOfOne, b.PairsOfMany, many)
-	fmt.Fprintf(w, "  hand-overs  %.0f a second, of one lock among %d callers of 2 clients\n", b.HandOvers, 2*rivals)
+	fmt.Fprintf(w, "  pairs       %.0f a second by 1 caller, %.0f by %d\n", b.PairsOfOne, b.PairsOfMany, manyCallers)
+	fmt.Fprintf(w, "  hand-overs  %.0f a second, of one lock among %d callers of 2 clients\n", b.HandOvers, 2*callersEach)
 	fmt.Fprintf(w, "  wake-ups    p50 %s, p99 %s, of %d\n", brief(b.WakeUp.P50), brief(b.WakeUp.P99), b.WakeUp.Count)
 }
 
-// brief shows a time with as many digits as say something.
+// brief formats a time with three significant digits at most.
 func brief(m micros) string {
 	d := time.Duration(m)
 	if d < time.Millisecond {

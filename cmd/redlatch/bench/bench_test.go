@@ -73,7 +73,7 @@ func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 	require.Zero(t, stats["keys"]+stats["flushall"]+stats["flushdb"])
 }
 
-func TestBenchTellsPeople(t *testing.T) {
+func TestBenchPrintsText(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	got := program.Finish(t, s.URL(), "bench", "--duration", "1s")
@@ -117,7 +117,7 @@ func TestBenchSaysWhenTheServerGoesAway(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := program.Start(t, s.URL(), "bench", "--duration", "4s")
-	// Locks are there for microseconds only: who looks for one may see none in four seconds.
+	// Locks are there for microseconds only: polling may see none in four seconds.
 	require.Eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > 1000 }, program.Soon, program.PollEvery)
 	s.Kill()
 	got := p.Outcome(3 * program.Soon)

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// many is how many callers there are where there are many.
-	many = 64
-	// rivals is how many callers of each of two clients want one lock.
-	rivals = 4
+	// manyCallers is how many callers there are where there are many.
+	manyCallers = 64
+	// callersEach is how many callers of each of two clients want one lock.
+	callersEach = 4
 
 	trips   = 100
 	parts   = 4
@@ -109,7 +109,7 @@ func (r *run) measure(srv *connect.Server, res *result) (err error) {
 	if res.PairsOfOne, err = r.pairs(1); err != nil {
 		return err
 	}
-	if res.PairsOfMany, err = r.pairs(many); err != nil {
+	if res.PairsOfMany, err = r.pairs(manyCallers); err != nil {
 		return err
 	}
 	if res.HandOvers, err = r.handOvers(); err != nil {
@@ -121,8 +121,8 @@ func (r *run) measure(srv *connect.Server, res *result) (err error) {
 	return r.answers(srv)
 }
 
-// answers finds out whether the server is still there: callers whose time is over while
-// they wait for it do not say.
+// answers checks that the server still answers: callers whose time ends while they wait for
+// it return no error.
 func (r *run) answers(srv *connect.Server) error {
 	c, err := srv.Dial(r.ctx)
 	if err != nil {
@@ -151,10 +151,10 @@ func (r *run) roundTrips(srv *connect.Server) (spread, error) {
 	return spreadOf(times), nil
 }
 
-// visitors lets callers of the clients take locks, until the part is over or one of
-// them fails. Each visit is told which client it is of, once it is inside. It returns
-// how long that took.
-func (r *run) visitors(callers int, nameOf func(caller int) string, visit func(client int)) (time.Duration, error) {
+// runCallers lets callers of the clients take locks, until the part is over or one of them
+// fails. Each visit gets the number of its client, once it has the lock. It returns how
+// long that took.
+func (r *run) runCallers(callers int, nameOf func(caller int) string, visit func(client int)) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, r.part)
 	defer cancel()
 	began := time.Now()
@@ -194,14 +194,14 @@ func comeAndGo(ctx context.Context, lock *rlock.Lock, inside func()) error {
 // pairs returns how many pairs a second callers make that have a lock each.
 func (r *run) pairs(callers int) (float64, error) {
 	var done atomic.Int64
-	took, err := r.visitors(callers, func(i int) string { return fmt.Sprintf("%s%d", r.prefix, i) }, func(int) { done.Add(1) })
+	took, err := r.runCallers(callers, func(i int) string { return fmt.Sprintf("%s%d", r.prefix, i) }, func(int) { done.Add(1) })
 	return float64(done.Load()) / took.Seconds(), err
 }
 
 // handOvers returns how often a second a lock goes from one client to the other.
 func (r *run) handOvers() (float64, error) {
 	var last, done atomic.Int64
-	took, err := r.visitors(2*rivals, func(int) string { return r.prefix + "one" }, func(client int) {
+	took, err := r.runCallers(2*callersEach, func(int) string { return r.prefix + "one" }, func(client int) {
 		if last.Swap(int64(client)) != int64(client) {
 			done.Add(1)
 		}
@@ -209,18 +209,18 @@ func (r *run) handOvers() (float64, error) {
 	return float64(done.Load()) / took.Seconds(), err
 }
 
-// left is who unlocks, and since when.
-type left struct {
+// releasedBy is a release: the client that unlocks, and when it began.
+type releasedBy struct {
 	client int
 	at     time.Time
 }
 
 // wakeUps times how a lock goes to and fro between two callers.
 func (r *run) wakeUps(hold time.Duration) (spread, error) {
-	var gone atomic.Pointer[left]
+	var gone atomic.Pointer[releasedBy]
 	var mu sync.Mutex // guards times
 	var times []time.Duration
-	_, err := r.visitors(2, func(int) string { return r.prefix + "one" }, func(client int) {
+	_, err := r.runCallers(2, func(int) string { return r.prefix + "one" }, func(client int) {
 		now := time.Now()
 		if before := gone.Load(); before != nil && before.client != client {
 			mu.Lock()
@@ -228,7 +228,7 @@ func (r *run) wakeUps(hold time.Duration) (spread, error) {
 			mu.Unlock()
 		}
 		pause(r.ctx, hold)
-		gone.Store(&left{client: client, at: time.Now()})
+		gone.Store(&releasedBy{client: client, at: time.Now()})
 	})
 	return spreadOf(times), err
 }

@@ -29,24 +29,25 @@ func New(g *cli.Globals) *cobra.Command {
 		Long: `Starts four processes that take one lock in turns. Each reads a counter from
 the server, thinks, and writes it back plus one: without a lock they would
 overwrite each other's work. One process is killed while it holds the lock; the
-others get in when its lease is over. At the end the books are checked.
+others get it when its lease is over. At the end the counter is compared with
+what the processes reported.
 
 With --fair, three processes of eight workers each claim numbered jobs from a
 list, under a fair lock. One process is killed while one of its workers holds
-the lock and others are queued. The dead keep their places in the queue until
-their deadlines, or until the living have noticed that nobody listens there:
-the demo keeps both short and shows what they cost. At the end each job must
-have been done once, and nobody who lived may have been overtaken, judged by
-the queue as the server had it when each job was claimed.
+the lock and others are queued. Dead workers keep their places in the queue
+until their deadlines, or until the live ones notice that their channels have
+no listener: the demo keeps both times short and shows what they cost. At the
+end each job must have been done once, and no live worker may have been
+overtaken, judged by the server's queue at the time of each claim.
 
 The server is inside this program unless --redis names another; REDIS_URL is
 not looked at. On another server the demo uses keys of its own,
 redlatch-demo:*, and removes them.
 
 Exit codes:
-  0      the books are right
-  1      they are not: two were inside together, work was lost or done twice,
-         or somebody was overtaken; or something failed
+  0      the result is right
+  1      it is wrong: two workers held the lock at once, work was lost or done
+         twice, or a live worker was overtaken; or the demo could not run
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch demo
   redlatch demo --fair
@@ -69,7 +70,7 @@ Exit codes:
 				}
 				return nil
 			}, syscall.SIGHUP)
-			return cmp.Or(failed, err) // books that are wrong, whoever ended it
+			return cmp.Or(failed, err) // a wrong result counts, even if a signal ended the demo
 		},
 	}
 	f := cmd.Flags()

@@ -22,14 +22,14 @@ const (
 	lease = 3 * time.Second
 	// tick is the time from picture to picture.
 	tick = 125 * time.Millisecond
-	// lastWords is how long a worker that was told to stop may take.
-	lastWords = 5 * time.Second
-	// patience is how much longer than planned a run may take. A demo that hangs
+	// stopTimeout is how long a worker may take to stop.
+	stopTimeout = 5 * time.Second
+	// overrun is how much longer than planned a run may take. A demo that hangs
 	// is wrong, too.
-	patience = 15 * time.Second
+	overrun = 15 * time.Second
 )
 
-// options says how to run the demo.
+// options are the settings of a demo.
 type options struct {
 	// Redis is how to reach the server, without an address for one inside this
 	// process.
@@ -49,40 +49,40 @@ type options struct {
 }
 
 var (
-	// errWrong says that the books of the demo do not add up.
+	// errWrong means that the result of the demo is wrong.
 	errWrong = errors.New("the demo failed")
-	// errInterrupted says that the demo's context ended before the demo did.
+	// errInterrupted means that the demo's context ended before the demo did.
 	errInterrupted = errors.New("interrupted")
 )
 
-// piece is what is played: what the processes do, how the books are kept of what
-// they report, and what is shown of it. It is for one goroutine.
-type piece interface {
+// scenario is what the demo runs: what the processes do, how their reports are audited, and
+// what is shown. It is for one goroutine.
+type scenario interface {
 	// prepare makes the server ready, and returns what each process is to do.
 	prepare() ([]workerConfig, error)
-	// hired enters the process that was started for the id-th configuration.
-	hired(id, pid int)
+	// started enters the process that was started for the id-th configuration.
+	started(id, pid int)
 	// apply enters a report.
 	apply(r *report)
-	// direct does what is due now.
-	direct(now time.Time) error
+	// step does what is due now.
+	step(now time.Time) error
 	// over reports whether everything was seen that is to be seen, or will not be.
 	over(now time.Time) bool
 	// failure returns why a process could not go on, "" while all are well.
 	failure() string
 
-	// headline and titles say what is shown.
+	// headline and titles name the demo and its lock.
 	headline() string
 	titles() []string
 	// picture returns the live picture.
 	picture(v *view, now time.Time) []string
-	// news returns what has happened so far, line by line.
-	news() []string
+	// messages returns what has happened so far, line by line.
+	messages() []string
 	// progress returns the line for plain output, once a second.
 	progress(now time.Time) string
 
-	// judge checks the books at the end; cut says that the run was cut short. It
-	// returns the summary, and what is wrong.
+	// judge checks the result at the end; cut means that the run was cut short. It returns
+	// the summary, and what is wrong.
 	judge(took time.Duration, cut bool) (summary, wrong []string, err error)
 	// remove deletes everything that the run left on the server.
 	remove() error
@@ -90,22 +90,22 @@ type piece interface {
 
 // run is one run of the demo.
 type run struct {
-	opts   *options
-	redis  *connect.Server
-	piece  piece
-	team   *team
-	began  time.Time
-	view   *view
-	screen *output.Screen // nil for plain output
-	said   int            // news that plain output has had
-	second int            // progress was printed for
+	opts      *options
+	redis     *connect.Server
+	scenario  scenario
+	processes *processGroup
+	began     time.Time
+	view      *view
+	screen    *output.Screen // nil for plain output
+	printed   int            // messages that plain output has had
+	second    int            // progress was printed for
 }
 
 // runDemo runs the demo. It returns errWrong when two workers were ever inside, work
 // was lost or the order was, errInterrupted when ctx ended first, and other errors
 // when it could not run. No process outlives it.
 func runDemo(ctx context.Context, opts options) error {
-	r := &run{opts: &opts, team: &team{reports: make(chan report, 64)}}
+	r := &run{opts: &opts, processes: &processGroup{reports: make(chan report, 64)}}
 	where := opts.Redis.String()
 	if opts.Redis.Address == "" {
 		srv, err := embedded.Start()
@@ -126,16 +126,16 @@ func runDemo(ctx context.Context, opts options) error {
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	prefix := "redlatch-demo:" + uuid.NewString()[:8]
-	r.piece = r.choose(c, prefix)
-	err = r.play(ctx, where)
-	if cleared := r.piece.remove(); cleared != nil && err == nil {
+	r.scenario = r.choose(c, prefix)
+	err = r.execute(ctx, where)
+	if cleared := r.scenario.remove(); cleared != nil && err == nil {
 		err = fmt.Errorf("remove the keys %s:*: %w", prefix, cleared)
 	}
 	return err
 }
 
 // choose returns the piece that the options ask for.
-func (r *run) choose(c redis.Conn, prefix string) piece {
+func (r *run) choose(c redis.Conn, prefix string) scenario {
 	r.began = time.Now()
 	common := workerConfig{Redis: r.opts.Redis, Prefix: prefix, Lease: lease, Broken: r.opts.Broken}
 	if r.opts.Jobs > 0 {
@@ -144,20 +144,20 @@ func (r *run) choose(c redis.Conn, prefix string) piece {
 	return newCounting(c, &common, r)
 }
 
-// play runs the processes and tells how it went.
-func (r *run) play(ctx context.Context, where string) error {
+// execute runs the processes and reports the result.
+func (r *run) execute(ctx context.Context, where string) error {
 	r.open(where)
-	err := r.hire()
+	err := r.startProcesses()
 	if err == nil {
 		err = r.watch(ctx)
 	}
-	r.team.dismiss(lastWords, func(rep report) { r.piece.apply(&rep) })
+	r.processes.stopAll(stopTimeout, func(rep report) { r.scenario.apply(&rep) })
 	r.show(time.Now())
 	r.close()
 	if err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
-	if why := r.piece.failure(); why != "" {
+	if why := r.scenario.failure(); why != "" {
 		return errors.New(why)
 	}
 	return r.conclude(err)
@@ -166,7 +166,7 @@ func (r *run) play(ctx context.Context, where string) error {
 // conclude prints the summary. err is how the watching ended: nil or
 // errInterrupted.
 func (r *run) conclude(err error) error {
-	lines, wrong, judgeErr := r.piece.judge(time.Since(r.began), err != nil)
+	lines, wrong, judgeErr := r.scenario.judge(time.Since(r.began), err != nil)
 	if judgeErr != nil {
 		return r.redis.Problem(judgeErr)
 	}
@@ -182,17 +182,17 @@ func (r *run) conclude(err error) error {
 	return err
 }
 
-func (r *run) hire() error {
-	configs, err := r.piece.prepare()
+func (r *run) startProcesses() error {
+	configs, err := r.scenario.prepare()
 	if err != nil {
 		return r.redis.Problem(err)
 	}
 	for i := range configs {
-		pid, err := r.team.hire(r.opts.Program, &configs[i])
+		pid, err := r.processes.start(r.opts.Program, &configs[i])
 		if err != nil {
 			return err
 		}
-		r.piece.hired(configs[i].ID, pid)
+		r.scenario.started(configs[i].ID, pid)
 	}
 	return nil
 }
@@ -203,17 +203,17 @@ func (r *run) watch(ctx context.Context) error {
 	defer pictures.Stop()
 	for {
 		select {
-		case rep := <-r.team.reports:
-			r.piece.apply(&rep)
-			if r.piece.failure() != "" {
+		case rep := <-r.processes.reports:
+			r.scenario.apply(&rep)
+			if r.scenario.failure() != "" {
 				return nil
 			}
 		case now := <-pictures.C:
-			if err := r.piece.direct(now); err != nil {
+			if err := r.scenario.step(now); err != nil {
 				return r.redis.Problem(err)
 			}
 			r.show(now)
-			if r.piece.over(now) {
+			if r.scenario.over(now) {
 				return nil
 			}
 		case <-ctx.Done():
@@ -226,8 +226,8 @@ func (r *run) watch(ctx context.Context) error {
 func (r *run) open(where string) {
 	r.view = &view{
 		look:     output.LookOf(r.opts.Out),
-		headline: r.piece.headline(),
-		titles:   append([]string{"server  " + where}, r.piece.titles()...),
+		headline: r.scenario.headline(),
+		titles:   append([]string{"server  " + where}, r.scenario.titles()...),
 	}
 	if output.IsLive(r.opts.Out) {
 		r.screen = output.NewScreen(r.opts.Out)
@@ -242,17 +242,17 @@ func (r *run) open(where string) {
 // show draws the picture, or prints what is new.
 func (r *run) show(now time.Time) {
 	if r.screen != nil {
-		r.screen.Draw(r.piece.picture(r.view, now))
+		r.screen.Draw(r.scenario.picture(r.view, now))
 		return
 	}
-	news := r.piece.news()
-	for _, line := range news[r.said:] {
+	news := r.scenario.messages()
+	for _, line := range news[r.printed:] {
 		r.print(line)
 	}
-	r.said = len(news)
+	r.printed = len(news)
 	if second := int(now.Sub(r.began).Seconds()); second > r.second {
 		r.second = second
-		r.print(r.piece.progress(now))
+		r.print(r.scenario.progress(now))
 	}
 }
 
@@ -262,5 +262,5 @@ func (r *run) close() {
 	}
 }
 
-// print writes a line. An output that is gone has nobody to tell.
+// print writes a line. An error is ignored: there is no other output to report it on.
 func (r *run) print(line string) { _, _ = io.WriteString(r.opts.Out, line+"\n") }

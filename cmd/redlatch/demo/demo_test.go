@@ -89,7 +89,8 @@ func TestDemoThatIsKilledLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, lock := program.BusyDemo(t, s)
-	// Somebody takes the lock for good: workers who wait must notice, too.
+	// Another client takes the lock and never releases it: waiting workers must notice the
+	// kill, too.
 	s.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'other', 1)", 1, lock)
 	require.Eventually(t, func() bool {
 		count, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(lock)), nil)

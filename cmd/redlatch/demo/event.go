@@ -30,8 +30,8 @@ type event struct {
 	Wait  time.Duration `json:"wait,omitempty"`
 	Text  string        `json:"text,omitempty"`
 
-	// Of a visit under the fair lock: its number, the job that was done, 0 when
-	// none was left, and who was queued then, the next one first.
+	// Of a visit under the fair lock: its number, the job that was done, 0 when none was
+	// left, and the owners in the queue then, the next one first.
 	Visit int64    `json:"visit,omitempty"`
 	Job   int64    `json:"job,omitempty"`
 	Queue []string `json:"queue,omitempty"`
@@ -45,17 +45,17 @@ type workerConfig struct {
 	Lease  time.Duration    `json:"lease"`
 	Broken bool             `json:"broken"`
 
-	// Hands is how many workers of the process claim jobs; 0 is the plain lock.
-	Hands int `json:"hands,omitempty"`
+	// Workers is how many workers of the process claim jobs; 0 is the plain lock.
+	Workers int `json:"hands,omitempty"`
 	// FairWait is the fair wait timeout of the process.
 	FairWait time.Duration `json:"fair_wait,omitempty"`
 }
 
 // The lines that a parent sends after the configuration.
 const (
-	stallOrder = "stall\n" // stand still in the next round
+	stallOrder = "stall\n" // stall in the next round
 	stopOrder  = "stop\n"  // finish the round and end
 )
 
-// keyLife, in seconds, is how long keys stay on a server if nobody removes them.
+// keyLife, in seconds, is how long keys stay on a server that the demo could not clean up.
 const keyLife = 600

@@ -11,35 +11,35 @@ import (
 const (
 	// laneWidth is how many moments of a worker's recent past are shown.
 	laneWidth = 28
-	// newsLines is how many lines of news are shown.
-	newsLines = 3
+	// messageLines is how many messages are shown.
+	messageLines = 3
 )
 
 // view is the live picture of a run: a table with a lane for each process.
 type view struct {
 	look     output.Look
 	headline string
-	titles   []string  // where the lock is
-	lanes    [][]state // what each process was doing, newest last
+	titles   []string     // where the lock is
+	lanes    [][]activity // what each process was doing, newest last
 }
 
 // picture is what a view shows at one moment.
 type picture struct {
-	clock    string // how far the run is
-	unit     string // what the processes count
-	workers  []*contender
-	orphaned bool     // nobody has got in yet where the dead one was
-	below    []string // lines below the table
-	news     []string
+	clock       string // how far the run is
+	unit        string // what the processes count
+	workers     []*workerState
+	noSuccessor bool     // no worker has had the lock since the kill
+	below       []string // lines below the table
+	messages    []string
 }
 
 // sample remembers what the processes are doing at this moment.
-func (v *view) sample(workers []*contender) {
+func (v *view) sample(workers []*workerState) {
 	for len(v.lanes) < len(workers) {
 		v.lanes = append(v.lanes, nil)
 	}
 	for i, c := range workers {
-		lane := append(v.lanes[i], c.state)
+		lane := append(v.lanes[i], c.activity)
 		v.lanes[i] = lane[max(0, len(lane)-laneWidth):]
 	}
 }
@@ -57,8 +57,8 @@ func (v *view) lines(p *picture, now time.Time) []string {
 	}
 	lines = append(lines, v.legend(), "")
 	lines = append(append(lines, p.below...), "")
-	news := p.news[max(0, len(p.news)-newsLines):]
-	for i := range newsLines {
+	news := p.messages[max(0, len(p.messages)-messageLines):]
+	for i := range messageLines {
 		line := ""
 		if i < len(news) {
 			line = news[i]
@@ -69,13 +69,13 @@ func (v *view) lines(p *picture, now time.Time) []string {
 }
 
 // worker draws one row of the table.
-func (v *view) worker(p *picture, c *contender, lane []state, now time.Time) string {
-	label := string(c.state)
-	if c.state == waits || c.state == dead && p.orphaned {
+func (v *view) worker(p *picture, c *workerState, lane []activity, now time.Time) string {
+	label := string(c.activity)
+	if c.activity == waits || c.activity == dead && p.noSuccessor {
 		label += " " + ago(now.Sub(c.since))
 	}
 	return fmt.Sprintf("  %d %7d  %s%6d%9s%8s  %s",
-		c.id, c.pid, v.look.Paint(colourOf(c.state), fmt.Sprintf("%-13s", label)), c.rounds,
+		c.id, c.pid, v.look.Paint(colourOf(c.activity), fmt.Sprintf("%-13s", label)), c.rounds,
 		millis(percentile(c.waits, 50)), millis(percentile(c.waits, 99)), v.lane(lane))
 }
 
@@ -87,7 +87,7 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-func colourOf(s state) output.Colour {
+func colourOf(s activity) output.Colour {
 	switch s {
 	case holds:
 		return output.Green
@@ -100,7 +100,7 @@ func colourOf(s state) output.Colour {
 }
 
 // lane draws a worker's recent past, runs of one state in one go.
-func (v *view) lane(lane []state) string {
+func (v *view) lane(lane []activity) string {
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", laneWidth-len(lane)))
 	for i := 0; i < len(lane); {
@@ -114,7 +114,7 @@ func (v *view) lane(lane []state) string {
 	return b.String()
 }
 
-func (v *view) glyph(s state) string {
+func (v *view) glyph(s activity) string {
 	switch s {
 	case holds:
 		return v.look.Glyph("█", "#")
@@ -129,14 +129,14 @@ func (v *view) glyph(s state) string {
 // legend explains the lanes, below them.
 func (v *view) legend() string {
 	var parts []string
-	for _, s := range []state{holds, waits, dead} {
+	for _, s := range []activity{holds, waits, dead} {
 		parts = append(parts, v.look.Paint(colourOf(s), v.glyph(s))+" "+strings.ToLower(string(s)))
 	}
 	return strings.Repeat(" ", 51) + strings.Join(parts, "  ")
 }
 
-// safe tells how often two were inside.
-func (v *view) safe(violations int) string {
+// countText shows how often two workers held the lock at once.
+func (v *view) countText(violations int) string {
 	if violations > 0 {
 		return v.look.Paint(output.Red, fmt.Sprintf("%d times", violations))
 	}

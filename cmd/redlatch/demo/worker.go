@@ -23,12 +23,12 @@ const workerCommand = "__demo-worker"
 type worker struct {
 	cfg    workerConfig
 	redis  *connect.Server
-	stall  atomic.Bool // the order to stand still
+	stall  atomic.Bool // the order to stall
 	events chan *event
 }
 
-// work is the program of a worker process. It takes its orders from in and
-// reports to out. It ends when it is told to, and at once when in ends.
+// work is the program of a worker process. It reads its orders from in and reports to out.
+// It ends when ordered, and at once when in ends.
 func work(in io.Reader, out io.Writer) error {
 	// Ctrl-C reaches the whole terminal; it is the parent's to deal with.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
@@ -47,33 +47,33 @@ func work(in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		if !w.obey(lines) {
+		if !w.readOrders(lines) {
 			os.Exit(1) // nothing may keep a worker alive without its parent
 		}
 		cancel()
-		w.obey(lines) // until the parent is gone or lets us go
+		w.readOrders(lines) // until the parent is gone or lets us go
 		os.Exit(1)
 	}()
-	return w.report(out, func() error {
+	return w.runAndReport(out, func() error {
 		if err := w.work(ctx); err != nil && ctx.Err() == nil {
-			w.emit(&event{Kind: failed, Text: err.Error()})
+			w.report(&event{Kind: failed, Text: err.Error()})
 			return err
 		}
 		return nil
 	})
 }
 
-// work does what the configuration says, until ctx ends or there is no more to do.
+// work does what the configuration asks for, until ctx ends or there is no more to do.
 func (w *worker) work(ctx context.Context) error {
-	if w.cfg.Hands > 0 {
+	if w.cfg.Workers > 0 {
 		return claimJobs(ctx, w)
 	}
 	return countRounds(ctx, w)
 }
 
-// obey reads orders. It returns true when that is to stop, and false when the
+// readOrders reads orders. It returns true when that is to stop, and false when the
 // parent has died.
-func (w *worker) obey(lines *bufio.Reader) bool {
+func (w *worker) readOrders(lines *bufio.Reader) bool {
 	for {
 		line, err := lines.ReadString('\n')
 		switch {
@@ -87,8 +87,8 @@ func (w *worker) obey(lines *bufio.Reader) bool {
 	}
 }
 
-// report runs do, and writes what is emitted meanwhile, in that order.
-func (w *worker) report(out io.Writer, do func() error) error {
+// runAndReport runs do, and writes what is emitted meanwhile, in that order.
+func (w *worker) runAndReport(out io.Writer, do func() error) error {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -104,17 +104,17 @@ func (w *worker) report(out io.Writer, do func() error) error {
 	return err
 }
 
-// emit reports.
-func (w *worker) emit(e *event) {
+// report reports.
+func (w *worker) report(e *event) {
 	e.At = time.Now()
 	w.events <- e
 }
 
-// enter marks on the server who is inside, and reports anybody it finds there.
+// enter sets the marker on the server, and reports a marker that it finds there.
 func (w *worker) enter(m *marker, v *visit) error {
 	other, err := m.mark(v.owner)
 	if err == nil && other != "" {
-		w.emit(&event{Kind: found, Owner: v.owner, Found: other})
+		w.report(&event{Kind: found, Owner: v.owner, Found: other})
 	}
 	return err
 }
@@ -123,7 +123,7 @@ func (w *worker) enter(m *marker, v *visit) error {
 func (w *worker) exit(m *marker, v *visit) error {
 	other, err := m.unmark(v.owner)
 	if err == nil && other != v.owner {
-		w.emit(&event{Kind: found, Owner: v.owner, Found: other})
+		w.report(&event{Kind: found, Owner: v.owner, Found: other})
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
-// The exit codes of doctor beside 0.
+// The exit codes of doctor other than 0.
 const (
 	codeWarnings = 1
 	codeErrors   = 2
@@ -25,11 +25,11 @@ const (
 
 const doctorHelp = `Examines a server: whether it does what locks need, now and on a bad day. Each
 check is a line: ok, warning, error, or unknown where the server does not let
-this user look. What to do stands beside it, and what to send below it.
+this user look. It says what to do, and below it what to send.
 
 The checks: what the server is; scripts, a plain lock, a fair lock, a message;
 what Redisson's AUTO chooses for sharded pub/sub; the rights of this user, for
-names that begin with --prefix; whether dead waiters can be told; eviction,
+names that begin with --prefix; whether dead waiters can be detected; eviction,
 persistence, replicas, keepalive; clock and latency.
 
 Rights are looked at need by need, as docs/operations.md lists them:
@@ -50,15 +50,15 @@ Rights are found out by trying: each command is sent in a form that changes
 nothing. What cannot be tried is named. What is written, a lock of doctor's own
 below --prefix, has a time to live, and is removed.
 
-Of a cluster each master is examined. Where they differ the worst finding is
-told, with the address that it is of.
+In a cluster each master is examined. Where they differ the worst finding is
+shown, with its address.
 
 Exit codes:
   0  no errors (--strict: and no warnings)
   1  warnings, with --strict
   2  errors, or the server could not be examined`
 
-// report is what doctor has to tell.
+// report is the output of doctor.
 type report struct {
 	Server   string              `json:"server"`
 	Findings []diagnosis.Finding `json:"findings"`
@@ -115,7 +115,7 @@ func New(g *cli.Globals) *cobra.Command {
 // needFlag is the flag that names what the user is there for.
 const needFlag = "need"
 
-// checkNeeds refuses needs that nobody knows.
+// checkNeeds refuses unknown needs.
 func checkNeeds(cmd *cobra.Command, needs []string) error {
 	known := diagnosis.Needs()
 	unknown := func(need string) bool { return !slices.Contains(known, need) }
@@ -136,11 +136,11 @@ func (d *report) exit(strict bool) error {
 	return nil
 }
 
-// print tells people.
+// print writes the text output.
 func (d *report) print(w io.Writer, look output.Look) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
-	idle := false // there may be warnings of what nobody needs
+	idle := false // there may be warnings that no chosen need asks for
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		counts[f.Level]++
@@ -153,7 +153,7 @@ func (d *report) print(w io.Writer, look output.Look) {
 	}
 }
 
-// needHint is told where a user lacks what it may have no use for.
+// needHint is printed when the user may lack rights that it does not need.
 const needHint = "--need plain, or plain,fair and so on, leaves out what this user has no need of"
 
 // countOf counts things in words.

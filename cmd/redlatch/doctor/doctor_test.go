@@ -46,7 +46,7 @@ func fitsButForCommands(t *testing.T, text string) {
 	}
 }
 
-func TestDoctorTellsPeopleAndPrograms(t *testing.T) {
+func TestDoctorPrintsTextAndJSON(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
 		"redis": redistest.Start, "valkey": redistest.StartValkey,
@@ -99,7 +99,7 @@ func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	}
 }
 
-// Who knows what a program needs is not warned of the rest.
+// With --need, doctor does not warn of other needs.
 func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

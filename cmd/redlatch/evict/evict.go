@@ -21,23 +21,23 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-const evictHelp = `Takes the waiter OWNER, as redlatch status shows it, out of the queue of the
+const evictHelp = `Evicts the waiter OWNER, as redlatch status shows it, from the queue of the
 fair lock NAME. If the lock is free, the next in the queue is woken.
 
-Redlatch's clients that wait for a lock take the dead out by themselves; this
-is for queues where none of them waits, and for those who cannot wait for that.
+Clients of Redlatch that wait for a lock evict dead waiters by themselves; this
+command is for queues in which none of them waits, or when that takes too long.
 
-A waiter that somebody listens for is alive and stays, and so does one of which
-that cannot be found out, unless --even-if-alive is given. One that has no
-subscriber may be about to subscribe, or to reconnect: redlatch status --for
-40s looks longer. A live waiter that is taken out queues anew, as the last;
-nobody loses a lock by it.
+A waiter whose channel has a subscriber is alive and stays, and so does one
+whose subscribers cannot be counted, unless --even-if-alive is given. One that
+has no subscriber may be about to subscribe, or to reconnect: redlatch status
+--for 40s looks longer. A live waiter that is evicted queues anew, as the last;
+no lock is lost by that.
 
 Exit codes:
-  0  OWNER was taken out
+  0  OWNER was evicted
   1  it was not: it is alive, is not queued, or something failed`
 
-// evicted is what there is to tell of an eviction.
+// evicted is the output of evict.
 type evicted struct {
 	Name  string `json:"name"`
 	Owner string `json:"owner"`
@@ -46,11 +46,11 @@ type evicted struct {
 	// DeadlineMillis is how far its deadline was away, as in waiter.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
 	Subscribed     string `json:"subscribed"`
-	// Next is who comes next, nil when nobody else is queued.
+	// Next is the next owner in the queue, nil when it is empty.
 	Next *nextInQueue `json:"next"`
 }
 
-// nextInQueue is who comes next.
+// nextInQueue is the next owner in the queue.
 type nextInQueue struct {
 	Owner string `json:"owner"`
 	inspect.Client
@@ -63,7 +63,7 @@ func New(g *cli.Globals) *cobra.Command {
 	var asJSON, anyway bool
 	cmd := &cobra.Command{
 		Use:   "evict NAME OWNER",
-		Short: "Take a dead waiter out of the queue of a fair lock",
+		Short: "Evict a dead waiter from the queue of a fair lock",
 		Long:  evictHelp,
 		Example: `  redlatch status --for 40s billing-run
   redlatch evict billing-run 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57`,
@@ -85,7 +85,7 @@ func New(g *cli.Globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&anyway, "even-if-alive", false,
-		"take it out although somebody listens for it, or although that cannot be found out")
+		"evict it although its channel has a subscriber, or although that cannot be counted")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -104,18 +104,18 @@ func evict(cmd *cobra.Command, g *cli.Globals, args []string, opts []rlock.Evict
 	return done, err
 }
 
-// notEvicted says why nothing was done, and what to do.
+// notEvicted returns an error with the reason and what to do.
 func notEvicted(name, owner string, err error) error {
-	who := sanitize.Word(owner)
+	shown := sanitize.Word(owner)
 	switch {
 	case errors.Is(err, redlatch.ErrAlive):
-		return cli.Errorf(1, "lock %q: somebody listens for %s, so it is alive and stays in the queue. "+
-			"--even-if-alive takes it out all the same; it then queues anew, as the last", name, who)
+		return cli.Errorf(1, "lock %q: the channel of %s has a subscriber, so the waiter is alive and stays in the "+
+			"queue. --even-if-alive evicts it all the same; it then queues anew, as the last", name, shown)
 	case errors.Is(err, redlatch.ErrNotCounted):
-		return cli.Errorf(1, "lock %q: whether %s is alive cannot be told: %s. "+
-			"If you know that it is dead, use --even-if-alive", name, who, inspect.NotCounted(err))
+		return cli.Errorf(1, "lock %q: whether %s is alive is unknown: %s. "+
+			"If you know that it is dead, use --even-if-alive", name, shown, inspect.NotCounted(err))
 	case errors.Is(err, redlatch.ErrNotQueued):
-		return cli.Errorf(1, "lock %q: %s is not in the queue. `redlatch status` shows who is", name, who)
+		return cli.Errorf(1, "lock %q: %s is not in the queue. `redlatch status` shows the queue", name, shown)
 	}
 	var refusal *transport.ServerError
 	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {
@@ -138,20 +138,20 @@ func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
 	return out
 }
 
-// print tells people.
+// print writes the text output.
 func (e *evicted) print(w io.Writer) {
-	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was taken out of the queue", e.Name)))
+	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(e.Owner))
 	fmt.Fprint(w, output.Indented("", e.String()+", place "+strconv.Itoa(e.Position)+
 		", subscribed "+e.Subscribed+", deadline "+output.Deadline(e.DeadlineMillis)))
 	if e.Next == nil {
-		fmt.Fprintln(w, "  next   nobody else is queued")
+		fmt.Fprintln(w, "  next   none: the queue is empty")
 		return
 	}
 	fmt.Fprintf(w, "  next   %s\n", sanitize.Word(e.Next.Owner))
-	said := ", told that the lock is free"
+	note := ", woken: the lock is free"
 	if !e.Next.Woken {
-		said = ", not told: the lock is not free"
+		note = ", not woken: the lock is held"
 	}
-	fmt.Fprint(w, output.Indented("", e.Next.String()+said))
+	fmt.Fprint(w, output.Indented("", e.Next.String()+note))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestEvictTellsWhatItDid(t *testing.T) {
+func TestEvictPrintsText(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -42,12 +42,12 @@ $`, got.Stdout)
 			"\n         Redlatch since "+program.RedlatchSince+", not told: the lock is not free\n", got.Stderr)
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
 		got = program.Finish(t, s.URL(), "evict", name, program.RedlatchOwner)
-		require.Contains(t, got.Stdout, "  next   nobody else is queued\n", got.Stderr)
+		require.Contains(t, got.Stdout, "  next   none: the queue is empty\n", got.Stderr)
 		require.Empty(t, program.QueueOf(t, s, name))
 	})
 }
 
-func TestEvictTellsPrograms(t *testing.T) {
+func TestEvictPrintsJSON(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -70,7 +70,7 @@ func TestEvictTellsPrograms(t *testing.T) {
 	require.InDelta(t, time.Hour.Milliseconds(), told["deadline_in_ms"], 30_000)
 }
 
-func TestEvictLeavesTheLiving(t *testing.T) {
+func TestEvictLeavesLiveWaiters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -120,7 +120,7 @@ func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
 	require.Contains(t, got.Stdout, "subscribed unknown")
 }
 
-// Who looks after a queue may sit at a machine whose clock is wrong.
+// evict may run on a machine whose clock is wrong.
 func TestEvictGoesByTheServersClock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Mini(t)

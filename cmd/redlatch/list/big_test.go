@@ -16,12 +16,12 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// bigEnv is how many keys there are beside the locks: 1000000 is the full size.
+// bigEnv is the number of other keys on the server: 1000000 is the full size.
 const bigEnv = "REDLATCH_LIST_KEYS"
 
-// crowd makes a server with n other keys and a lock for every hundred of them, a
+// fillServer makes a server with n other keys and a lock for every hundred of them, a
 // quarter of them with queues, and hashes and queues that are long.
-func crowd(t *testing.T, n int) (s *redistest.Server, locks int) {
+func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 	t.Helper()
 	s = redistest.Start(t)
 	c := s.Dial(t)
@@ -61,7 +61,7 @@ func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
 		keys, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
-	s, locks := crowd(t, keys)
+	s, locks := fillServer(t, keys)
 	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", 10_000)
 	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
 	program.SlowLog(t, s)

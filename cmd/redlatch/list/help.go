@@ -5,20 +5,20 @@ and of Redisson, held or free with a queue. It works while the applications are
 down. PATTERN is one of Redis's: * for anything, ? for one character, [ab] for
 one of these. Quote it, or the shell takes it for files.
 
-  KIND    plain, or fair if somebody is queued (a fair lock that nobody waits
-          for looks like a plain one), or r/w for a read/write lock of Redisson
+  KIND    plain, or fair if its queue is not empty (a fair lock with an empty
+          queue looks like a plain one), or r/w for a read/write lock of
+          Redisson
   HOLDER  the kind of client, the end of its UUID, and the number of its thread
           or acquisition; redlatch status shows it in full
   COUNT   how often the holder has entered
-  LEASE   how long the server keeps the lock if nobody renews it
+  LEASE   how long the server keeps the lock if it is not renewed
   QUEUE   how many are queued
 
-Locks have no mark on the server, so all its keys are gone through, a thousand
-at a time and with short commands: the server serves others in between. Of a
-cluster it is one master after the other. What is taken or freed meanwhile may
-be shown or not. Up to 1,000 locks are sorted by
-name; more come in sorted pages of as many. --json prints them as they are
-found.
+Locks have no mark on the server, so all its keys are scanned, a thousand at a
+time and with short commands: the server serves other clients in between. In a
+cluster one master is scanned after the other. Locks that are taken or released
+meanwhile may be missing. Up to 1,000 locks are sorted by name; more come in
+sorted pages of as many. --json prints them as they are found.
 
 With --watch the pauses are at least four times as long as the looks.
 

@@ -27,9 +27,9 @@ type lister struct {
 	watch   bool
 	every   time.Duration
 
-	out      io.Writer
-	complain io.Writer
-	unread   int // hashes that the last look could not look into
+	out    io.Writer
+	errors io.Writer
+	unread int // hashes that the last look could not look into
 }
 
 // New returns the command.
@@ -37,12 +37,12 @@ func New(g *cli.Globals) *cobra.Command {
 	l := &lister{}
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN]",
-		Short:   "List the locks on the server, whoever holds them",
+		Short:   "List the locks on the server, of all clients",
 		Long:    listHelp,
 		Example: listExamples,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l.out, l.complain = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			l.out, l.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if len(args) > 0 {
 				l.pattern = args[0]
 			}
@@ -53,9 +53,9 @@ func New(g *cli.Globals) *cobra.Command {
 			if l.from, err = g.Server(); err != nil {
 				return err
 			}
-			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.complain)) }
+			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.errors)) }
 			if l.watch {
-				do = l.again
+				do = l.repeat
 			}
 			return cli.UntilSignal(cmd.Context(), nil, do)
 		},
@@ -79,13 +79,13 @@ func (l *lister) check(everyGiven bool) error {
 	case l.every < 100*time.Millisecond:
 		return cli.Errorf(1, "--every must be at least 100ms")
 	case l.watch && l.json:
-		return cli.Errorf(1, "--watch is for people; `redlatch watch --json` tells programs what changes")
+		return cli.Errorf(1, "--watch prints text only; `redlatch watch --json` prints changes as JSON")
 	}
 	return nil
 }
 
-// once lists what there is, and shows in the bar how far it is. Nothing is written
-// beside the bar: output and bar may be on one terminal, also through other programs.
+// once lists the locks, and shows the progress in the bar. Output goes through the bar,
+// because both may be on one terminal, also through other programs.
 func (l *lister) once(ctx context.Context, bar *bar) error {
 	defer bar.clear()
 	if l.json {
@@ -103,11 +103,11 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 	t.flush()
 	bar.clear()
 	switch {
-	case err != nil || t.told > 0:
+	case err != nil || t.printed > 0:
 	case l.unread > 0:
-		l.say("no locks that this user may see%s", l.matching())
+		l.message("no locks that this user may see%s", l.matching())
 	default:
-		l.say("no locks here%s", l.matching())
+		l.message("no locks here%s", l.matching())
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	}
 	if l.unread = unread.Keys; l.unread > 0 {
 		bar.clear()
-		l.say("%d hashes were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
+		l.message("%d hashes were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func listedNames(t *testing.T, s redistest.Target, args ...string) (names []stri
 	return names
 }
 
-func TestListTellsTheLocksThatMatch(t *testing.T) {
+func TestListPrintsTheLocksThatMatch(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -143,7 +143,7 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 	}
 	table.flush()
 	require.Equal(t, 3, flushed)
-	require.Equal(t, 2*page+1, table.told)
+	require.Equal(t, 2*page+1, table.printed)
 	lines := strings.Split(out.String(), "\n")
 	require.Len(t, lines, 2*page+3, "one heading")
 	require.True(t, strings.HasPrefix(lines[1], fmt.Sprint(9999-page+1)))
@@ -151,7 +151,7 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 }
 
 // The bar and what is listed may be on one terminal.
-func TestNothingIsListedBesideTheBar(t *testing.T) {
+func TestOutputGoesThroughTheProgressBar(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	for i := range 3 {
@@ -162,7 +162,7 @@ func TestNothingIsListedBesideTheBar(t *testing.T) {
 	for _, asJSON := range []bool{true, false} {
 		var terminal strings.Builder
 		b := &bar{out: &terminal, live: true}
-		l := &lister{from: from, json: asJSON, out: &terminal, complain: &terminal}
+		l := &lister{from: from, json: asJSON, out: &terminal, errors: &terminal}
 		b.show(0.25, 7)
 		require.NoError(t, l.once(t.Context(), b))
 		shown, bars := "", 0
@@ -177,7 +177,7 @@ func TestNothingIsListedBesideTheBar(t *testing.T) {
 	}
 }
 
-func TestProgressIsToldNowAndThen(t *testing.T) {
+func TestProgressIsReportedPeriodically(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	b := newBar(&out)

@@ -58,7 +58,7 @@ func (b *bar) clear() {
 	}
 }
 
-// say tells something besides what was asked for.
-func (l *lister) say(format string, args ...any) {
-	output.Messagef(l.complain, format, args...)
+// message writes a message to standard error.
+func (l *lister) message(format string, args ...any) {
+	output.Messagef(l.errors, format, args...)
 }

@@ -22,12 +22,12 @@ type listed struct {
 	// Mode is what a read/write lock is held for, "read" or "write".
 	Mode    string           `json:"mode,omitempty"`
 	Holders []inspect.Holder `json:"holders"`
-	// More says that there are holders that are not told.
+	// More means that there are holders that are not listed.
 	More bool `json:"more_holders,omitempty"`
 	// TTLMillis is as in status.
 	TTLMillis *int64 `json:"ttl_ms"`
 	Queue     int64  `json:"queue_length"`
-	// Next is the first in the queue, nil when nobody is queued.
+	// Next is the first in the queue, nil when the queue is empty.
 	Next *listedNext `json:"next,omitempty"`
 }
 
@@ -145,7 +145,7 @@ type table struct {
 	look     output.Look
 	flushing func() // before something is written
 	rows     []row
-	told     int
+	printed  int
 }
 
 func (t *table) add(r row) {
@@ -160,7 +160,7 @@ func (t *table) flush() {
 		return
 	}
 	t.flushing()
-	if t.told == 0 {
+	if t.printed == 0 {
 		fmt.Fprintln(t.out, heading(t.look))
 	}
 	sortRows(t.rows)
@@ -169,7 +169,7 @@ func (t *table) flush() {
 			fmt.Fprintln(t.out, line)
 		}
 	}
-	t.told += len(t.rows)
+	t.printed += len(t.rows)
 	t.rows = t.rows[:0]
 }
 

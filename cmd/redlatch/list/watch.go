@@ -11,9 +11,9 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
-// again lists what there is until ctx ends. A server that goes away after the first
-// look is told of and waited for.
-func (l *lister) again(ctx context.Context) error {
+// repeat lists the locks until ctx ends. A server that goes away after the first look is
+// reported and waited for.
+func (l *lister) repeat(ctx context.Context) error {
 	draw := l.draw
 	if f, is := l.out.(*os.File); is && output.IsLive(f) {
 		screen := output.NewScreen(f)

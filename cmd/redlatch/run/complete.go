@@ -10,8 +10,8 @@ import (
 // completeRun offers what may stand after the flags of run: a name, the dashes, and
 // then the command and its arguments, as the shell has them.
 func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	// Cobra parses what was typed with dashes added, and does not tell afterwards whether
-	// there were any.
+	// Cobra parses the command line with dashes added, and does not report afterwards
+	// whether there were any.
 	dashes := slices.Contains(os.Args, "--")
 	switch {
 	case dashes:

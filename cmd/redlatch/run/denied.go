@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// denied says which rights a user lacks whom the server has refused something. Servers
-// do not always name what a script lacks, so they are tried.
+// denied names the rights that a user lacks. Servers do not always name what a script
+// lacks, so the rights are tried.
 func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
 	needs := []string{rights.Plain}
 	if o.fair {

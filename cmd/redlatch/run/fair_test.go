@@ -33,7 +33,7 @@ func fairTaken(t *testing.T, s redistest.Target) (*rlock.Lock, *rlock.Hold) {
 	return lock, hold
 }
 
-// awaitQueue waits until n are queued, all of whom listen.
+// awaitQueue waits until n waiters are queued, all of them subscribed.
 func awaitQueue(t *testing.T, lock *rlock.Lock, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -62,7 +62,7 @@ func TestRunFairTakesTurnsInTheOrderOfArrival(t *testing.T) {
 	require.Equal(t, []string{"first", "second", "third"}, strings.Fields(string(got)))
 }
 
-func TestRunFairTryGetsAFreeLockOnlyWhenNobodyIsQueued(t *testing.T) {
+func TestRunFairTryGetsAFreeLockOnlyWithAnEmptyQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -85,7 +85,7 @@ func TestRunFairThatGivesUpLeavesTheQueue(t *testing.T) {
 	require.Equal(t, 124, got.Code)
 	require.Empty(t, got.Stdout)
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "is held by somebody else, for ")
+	require.Contains(t, got.Stderr, "is held by another owner, for ")
 	awaitQueue(t, lock, 0)
 
 	p := program.Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "echo", "never")

@@ -8,7 +8,7 @@ variable REDLATCH_LOCK and its owner, as redlatch status shows it, in
 REDLATCH_OWNER.
 
 If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
-anybody else can get the lock; --on-lost kill sends SIGKILL at once, --on-lost
+another owner can get the lock; --on-lost kill sends SIGKILL at once, --on-lost
 ignore lets COMMAND go on and warns at its end. If redlatch is killed, so is
 COMMAND (on Linux with its children, whatever happens, but for those that have
 begun a session of their own; on Windows not).
@@ -23,8 +23,8 @@ until then when that is within one lease (--watchdog), and else ends at once
 and leaves the lock to a lease of what remains. A machine that dies leaves it
 for one lease at most.
 
-With --fair the lock is Redisson's fair lock: those who wait stand in a queue
-on the server, and --try gets a free lock only when nobody is queued. Use
+With --fair the lock is Redisson's fair lock: its waiters are in a queue on the
+server, and --try gets a free lock only when the queue is empty. Use
 --fair for all users of a name or for none: the two kinds exclude each other,
 but neither wakes the other's waiters.
 

@@ -24,7 +24,7 @@ func ttl(t *testing.T, s redistest.Target, name string) time.Duration {
 	return max(0, time.Duration(ms)*time.Millisecond)
 }
 
-func TestRunTellsTheCommandItsLockAndOwner(t *testing.T) {
+func TestTheCommandFindsItsLockAndOwnerInItsEnvironment(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -103,7 +103,7 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	require.Less(t, time.Since(began), 6*time.Second, "it waited on")
 	require.Empty(t, p.Stderr.String())
 	left := ttl(t, s, name)
-	require.Greater(t, time.Since(began)+left, 6500*time.Millisecond) // acquired some time before it said so
+	require.Greater(t, time.Since(began)+left, 6500*time.Millisecond) // acquired some time before it was reported
 }
 
 func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
@@ -141,7 +141,7 @@ func keepSending(p *program.Process, sig os.Signal) func() {
 	}
 }
 
-func TestOnLostSaysWhatBecomesOfTheCommand(t *testing.T) {
+func TestOnLostChoosesWhatHappensToTheCommand(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, c := range []struct {

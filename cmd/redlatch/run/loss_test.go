@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestLossEndsThePoliteWithSIGTERM(t *testing.T) {
+func TestLossEndsACommandWithSIGTERM(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -35,7 +35,7 @@ func TestLossEndsThePoliteWithSIGTERM(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "was lost")
 }
 
-func TestLossEndsTheStubbornWithSIGKILL(t *testing.T) {
+func TestLossEndsACommandThatIgnoresSIGTERMWithSIGKILL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -51,7 +51,7 @@ func TestFixedLeaseEndsTheCommandBeforeTheServerEndsTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	pipe, death := deathbed(t)
+	pipe, death := awaitDeaths(t)
 	p := program.Start(t, s.URL(), "run", "--lease", "5s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+program.Stubborn)
 	require.Equal(t, "up", p.Line())
 	over := keyEnds(t, s, name)
@@ -62,22 +62,22 @@ func TestFixedLeaseEndsTheCommandBeforeTheServerEndsTheLock(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "its lease of 5s was over")
 }
 
-// deathbed returns the path of a pipe, and a channel that gets the time at which
-// all processes that had it open were dead.
-func deathbed(t *testing.T) (string, <-chan time.Time) {
+// awaitDeaths returns the path of a pipe, and a channel that gets the time at which all
+// processes that had it open were dead.
+func awaitDeaths(t *testing.T) (string, <-chan time.Time) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	death := make(chan time.Time, 1)
 	go func() {
-		_, _ = os.ReadFile(path) // waits for somebody to open it, and for all to close it
+		_, _ = os.ReadFile(path) // waits for a first process to open it, and for all to close it
 		death <- time.Now()
 	}()
 	return path, death
 }
 
-// keyEnds returns when the key expires, if nobody renews it: at this moment or
-// a little earlier.
+// keyEnds returns when the key expires if it is not renewed: at this moment or a little
+// earlier.
 func keyEnds(t *testing.T, s *redistest.Server, name string) time.Time {
 	t.Helper()
 	asked := time.Now()
@@ -100,15 +100,15 @@ func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "left to its lease")
 }
 
-// family starts a child, a grandchild and one more in the background, which all
+// processTree starts a child, a grandchild and one more in the background, which all
 // keep standard output open.
-const family = `trap '' HUP; sh -c 'sleep 300 & sleep 300; true' & echo up; sleep 300; true`
+const processTree = `trap '' HUP; sh -c 'sleep 300 & sleep 300; true' & echo up; sleep 300; true`
 
 func TestLossEndsTheChildrenOfTheCommandToo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := program.Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", `trap '' TERM; `+family)
+	p := program.Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", `trap '' TERM; `+processTree)
 	require.Equal(t, "up", p.Line())
 	s.Do(t, "DEL", name)
 	require.Empty(t, p.Rest())

@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// A user that lacks a right is told which, and where to find the others.
+// An error names the missing right, and where to find the others.
 func TestRunNamesTheRightThatIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{

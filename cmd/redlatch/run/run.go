@@ -88,7 +88,7 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&o.wait, "wait", 0, "give up when the lock is not free within this time (default: wait for ever)")
 	f.BoolVar(&o.try, "try", false, "give up at once when the lock is held")
-	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: whoever waits is served\nin the order of arrival, as with getFairLock in Java")
+	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: waiters are served\nin the order of arrival, as with getFairLock in Java")
 	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended\nbefore it is over")
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
 		"renewed lease, when there is no --lease: how long the lock\nstays when this machine dies; equal to lockWatchdogTimeout in Java")
@@ -293,12 +293,12 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 	var other *transport.ServerError
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
-		return cli.Errorf(o.conflict, "lock %q is held by somebody else, for %v if it is not renewed",
+		return cli.Errorf(o.conflict, "lock %q is held by another owner, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.fair && at != nil && at.Holder.IsZero():
 		return cli.Errorf(o.conflict, "lock %q is free, but others are queued for it", name)
 	case errors.Is(err, redlatch.ErrNotAcquired):
-		return cli.Errorf(o.conflict, "lock %q is held by somebody else", name)
+		return cli.Errorf(o.conflict, "lock %q is held by another owner", name)
 	case errors.Is(err, redlatch.ErrWrongType):
 		return &cli.ExitError{Code: runner.CodeFailed, Err: inspect.WrongType(ctx, srv, name)}
 	case connect.Denied(err):

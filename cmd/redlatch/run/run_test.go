@@ -31,7 +31,7 @@ func taken(t *testing.T, s redistest.Target) string {
 	return name
 }
 
-// awaitWaiter waits until somebody listens to the lock's channel.
+// awaitWaiter waits until the lock's channel has a listener.
 func awaitWaiter(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -128,7 +128,7 @@ func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
 		require.Equal(t, c.code, got.Code, "%v", c.flags)
 		require.Empty(t, got.Stdout)
 		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, "is held by somebody else, for ")
+		require.Contains(t, got.Stderr, "is held by another owner, for ")
 	}
 }
 
@@ -157,8 +157,8 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		args      []string
 		says      string
 	}{
-		{"nobody there", program.Nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
-		{"nobody there, held forever", program.Nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
+		{"no server", program.Nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
+		{"no server, --try", program.Nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "is not of the form redis://"},
 		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: something else uses this name"},
 		{"no name", s.URL(), run("", "--", "true"), "name"},
@@ -185,7 +185,7 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhenTheServerRefusesThePassword(t *testing.T) {
+func TestRunReportsARefusedPassword(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("right"))
 	got := program.Finish(t, "redis://:sesame@"+s.Addr(), "run", "x", "--", "true")

@@ -46,7 +46,7 @@ type frozen struct {
 	p     *program.Process
 	name  string
 	death <-chan time.Time
-	over  time.Time // when its key expires, if nobody renews it: at this moment or a little earlier
+	over  time.Time // when its key expires if it is not renewed: at this moment or a little earlier
 }
 
 func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T) {
@@ -58,7 +58,7 @@ func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T
 		for i := range all {
 			name := redistest.Key(t)
 			// The longest margin there is: these machines are slow at times.
-			pipe, death := deathbed(t)
+			pipe, death := awaitDeaths(t)
 			p := program.Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+quiet)
 			all[i] = &frozen{p: p, name: name, death: death}
 		}
@@ -108,7 +108,7 @@ func TestKillingRedlatchKillsTheCommandAndItsChildren(t *testing.T) {
 		t.Helper()
 		all := make([]*program.Process, trials)
 		for i := range all {
-			all[i] = program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", family)
+			all[i] = program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", processTree)
 		}
 		for _, p := range all {
 			require.Equal(t, "up", p.Line())

@@ -55,7 +55,7 @@ func (w *leaseWatch) renewed() string {
 	return inspect.RenewedUnknown
 }
 
-// lease tells people of the lease.
+// lease describes the lease for the text output.
 func (s *status) lease() string {
 	left := time.Duration(*s.TTLMillis) * time.Millisecond
 	said := output.Millis(*s.TTLMillis) + " left"
@@ -65,7 +65,7 @@ func (s *status) lease() string {
 	case inspect.RenewedNo:
 		return said + ", not renewed when due: fixed, or the holder is gone"
 	case inspect.RenewedUnknown:
-		return fmt.Sprintf("%s, fixed or unknown (--for %s would tell)", said,
+		return fmt.Sprintf("%s, fixed or unknown (--for %s would show)", said,
 			(inspect.RenewalDue(left) + inspect.Interval).Truncate(time.Second))
 	}
 	return said

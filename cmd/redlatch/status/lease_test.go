@@ -51,7 +51,7 @@ func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
 	}
 }
 
-func TestStatusLooksUntilTheLeaseIsRenewedIfItIsTold(t *testing.T) {
+func TestStatusLooksUntilTheLeaseIsRenewedWithFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -72,7 +72,7 @@ func TestStatusLooksUntilTheLeaseIsRenewedIfItIsTold(t *testing.T) {
 	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`, got.Stdout)
 }
 
-func TestStatusTellsWhoseClientsAre(t *testing.T) {
+func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	const name = "billing-run"

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// queueStatus is what programs are told of a queue.
+// queueStatus is the part of the JSON output about a queue.
 type queueStatus struct {
 	Queue     []waiter
 	Uncounted string `json:"counting_error"`
@@ -47,7 +47,7 @@ func TestStatusShowsTheQueue(t *testing.T) {
 		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`" is held
   owner  `+program.SomeOwner+`   count 1
          Redlatch since `+program.RedlatchSince+`
-  lease  none: it stays until somebody frees it
+  lease  none: it stays until it is released
   queue  3 waiting
       1  `+program.RedissonOwner+`   deadline in (1h0m0s|59m\d\d?(\.\d)?s)
          subscribed yes, Redisson

@@ -23,17 +23,17 @@ const (
 	countAtOnce = 1000
 )
 
-// more is what there is to tell of the waiters that are not shown.
+// more describes the waiters that are not shown.
 type more struct {
 	Count int `json:"count"`
-	// Subscribed and NotSubscribed are how many of them somebody and nobody listens for,
-	// Unknown those of whom that is not known.
+	// Subscribed and NotSubscribed are how many of them have a subscriber and how many have
+	// none; Unknown is how many could not be counted.
 	Subscribed    int `json:"subscribed"`
 	NotSubscribed int `json:"not_subscribed"`
 	Unknown       int `json:"unknown"`
 }
 
-// String tells people.
+// String returns the text output.
 func (m *more) String() string {
 	var said []string
 	for _, part := range []struct {
@@ -51,9 +51,9 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads what the inspection has left of the queue, counts who of them listens,
-// and keeps as many waiters as are to be shown, 0 for all. What cannot be had is told as
-// unknown, and why.
+// complete reads the rest of the queue, counts the listeners of all waiters, and keeps as
+// many waiters as are to be shown, 0 for all. What cannot be read is marked as unknown,
+// with the reason.
 func (s *status) complete(ctx context.Context, client *redlatch.Client, show int) error {
 	if s.QueueLength == nil {
 		return nil
@@ -103,7 +103,7 @@ func (s *status) length() int {
 	return *s.QueueLength
 }
 
-// readRest reads the places behind the first ones, and counts who listens there.
+// readRest reads the places behind the first ones, and counts their listeners.
 func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
 	var seen []string
 	for i := range s.Queue {
@@ -123,7 +123,7 @@ func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
 	for i := range rest {
 		s.Queue = append(s.Queue, waiterOf(&rest[i], len(s.Queue)+1, now))
 	}
-	total := len(s.Queue) // whoever has left since the first look is gone
+	total := len(s.Queue) // owners that have left since the first look are gone
 	s.QueueLength = &total
 	for part := range slices.Chunk(s.Queue[len(seen):], countAtOnce) {
 		if err := s.countPart(ctx, lock, part); err != nil {
@@ -133,7 +133,7 @@ func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
 	return nil
 }
 
-// countPart counts who listens for some of the queue.
+// countPart counts the listeners of a part of the queue.
 func (s *status) countPart(ctx context.Context, lock *rlock.Lock, part []waiter) error {
 	var owners []string
 	for i := range part {
@@ -143,7 +143,7 @@ func (s *status) countPart(ctx context.Context, lock *rlock.Lock, part []waiter)
 	if err != nil && !errors.Is(err, redlatch.ErrNotCounted) {
 		return err
 	}
-	s.take(part, counts, err)
+	s.record(part, counts, err)
 	return nil
 }
 
@@ -159,9 +159,9 @@ func (s *status) unread(ctx context.Context, err error) error {
 }
 
 // readBehind reads, in parts, the places behind those that were seen. A queue only ever
-// moves forward: owners leave it, and come in at its end. So a part that begins with one
-// who is known has passed nobody over. Whoever is queued all the while is returned
-// once, and so may be who comes or goes meanwhile.
+// moves forward: owners leave it, and new ones are appended. So a part that begins with a
+// known owner has skipped none. Owners that stay queued are returned exactly once; those
+// that come or go meanwhile may be missing.
 func readBehind(seen []string, read func(first, n int) ([]rlock.Waiter, error)) ([]rlock.Waiter, error) {
 	known := make(map[string]bool, len(seen))
 	for _, owner := range seen {

@@ -62,7 +62,7 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	}
 	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
 
-	// Who may not count is told of no more than of who may not read.
+	// A user that may not count is not asked for more than one that may not read.
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
 	got = program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
 	require.Contains(t, got.Stdout, "\n         and 1480 more, all unknown (--waiters 0 shows all)\n")
@@ -87,14 +87,14 @@ func TestLookingAtALongQueueIsNoBurden(t *testing.T) {
 	}
 }
 
-// shelf is a queue that moves between two reads.
-type shelf struct {
+// movingQueue is a queue that moves between two reads.
+type movingQueue struct {
 	queue []string
 	reads int
-	move  func(s *shelf)
+	move  func(s *movingQueue)
 }
 
-func (s *shelf) read(first, n int) ([]rlock.Waiter, error) {
+func (s *movingQueue) read(first, n int) ([]rlock.Waiter, error) {
 	if s.reads++; s.reads > 1000 {
 		return nil, errors.New("it reads for ever")
 	}
@@ -107,13 +107,13 @@ func (s *shelf) read(first, n int) ([]rlock.Waiter, error) {
 	return part, nil
 }
 
-func (s *shelf) drop(n int) { s.queue = s.queue[min(n, len(s.queue)):] }
+func (s *movingQueue) drop(n int) { s.queue = s.queue[min(n, len(s.queue)):] }
 
-func TestWhoIsQueuedAllTheWhileIsToldOnce(t *testing.T) {
+func TestAnOwnerThatStaysQueuedIsReturnedOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		at := &shelf{}
+		at := &movingQueue{}
 		for i := range random.IntN(2000) {
 			at.queue = append(at.queue, fmt.Sprint("owner-", i))
 		}
@@ -121,7 +121,7 @@ func TestWhoIsQueuedAllTheWhileIsToldOnce(t *testing.T) {
 		begun := slices.Clone(at.queue)
 		most := []int{1, 3, overlap, 300, 2000}[seed%5] // how many leave at once
 		came := 0
-		at.move = func(s *shelf) {
+		at.move = func(s *movingQueue) {
 			s.drop(random.IntN(most + 1))
 			for range random.IntN(3) {
 				if n := len(s.queue); n > 0 {
@@ -143,13 +143,13 @@ func TestWhoIsQueuedAllTheWhileIsToldOnce(t *testing.T) {
 		once := slices.DeleteFunc(slices.Clone(told), func(owner string) bool { return !slices.Contains(stayed, owner) })
 		require.Equal(t, stayed, once, "seed %d: each once, in the order of the queue", seed)
 		unique := slices.Compact(slices.Sorted(slices.Values(told)))
-		require.Len(t, told, len(unique), "seed %d: nobody twice", seed)
+		require.Len(t, told, len(unique), "seed %d: a waiter twice", seed)
 	}
 }
 
 func TestAQueueThatDoesNotMoveIsReadInFewParts(t *testing.T) {
 	t.Parallel()
-	at := &shelf{move: func(*shelf) {}}
+	at := &movingQueue{move: func(*movingQueue) {}}
 	for i := range 5000 {
 		at.queue = append(at.queue, fmt.Sprint(i))
 	}
@@ -159,15 +159,15 @@ func TestAQueueThatDoesNotMoveIsReadInFewParts(t *testing.T) {
 	require.LessOrEqual(t, at.reads, 5000/(partOf-overlap)+1)
 }
 
-// What cannot be read of the rest is unknown, and so told.
+// What cannot be read of the rest is shown as unknown.
 func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
 	t.Parallel()
 	length := 100
 	s := &status{QueueLength: &length, Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
-	require.NoError(t, s.unread(t.Context(), errNobody))
+	require.NoError(t, s.unread(t.Context(), errNotCountable))
 	s.show(2)
 	require.Equal(t, &more{Count: 98, Unknown: 98}, s.More)
-	require.Equal(t, "nobody; knows", s.Uncounted)
+	require.Equal(t, "not; countable", s.Uncounted)
 	s.Queue = append(s.Queue, waiter{Subscribed: "yes"}, waiter{Subscribed: "no"})
 	s.show(1)
 	require.Equal(t, &more{Count: 99, Subscribed: 1, NotSubscribed: 2, Unknown: 96}, s.More)

@@ -12,10 +12,10 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// stranger is a thread of the Java client of golden files that is not the first.
-const stranger = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"
+// otherThread is a thread of the Java client of golden files that is not the first.
+const otherThread = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"
 
-// statusGolden holds what people and programs are told.
+// statusGolden checks the text and the JSON output.
 func statusGolden(t *testing.T, s *redistest.Server, name string, code int) {
 	t.Helper()
 	for _, as := range []struct{ file, flag string }{{"status-" + name, "--json=false"}, {"status-" + name + ".json", "--json"}} {
@@ -46,8 +46,8 @@ func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
 	require.NotContains(t, got.Stdout+got.Stderr, "sesame")
 }
 
-// A user that may not glance at hashes is told all the same, and a hash is not read
-// that is no lock.
+// A user that may not glance at hashes gets the same answer, and a hash that is not a lock
+// is not read.
 func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -76,13 +76,13 @@ func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	}
 }
 
-func TestStatusTellsWhoHoldsAReadWriteLock(t *testing.T) {
+func TestStatusShowsTheHoldersOfAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	hold := func(name, owner string, n int, left time.Duration) {
 		s.Do(t, "SET", fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", name, owner, n), 1, "PX", left.Milliseconds())
 	}
-	s.Do(t, "HSET", "atlas", "mode", "read", program.RedissonOwner, 2, stranger, 1)
+	s.Do(t, "HSET", "atlas", "mode", "read", program.RedissonOwner, 2, otherThread, 1)
 	s.Do(t, "PEXPIRE", "atlas", time.Hour.Milliseconds())
 	hold("atlas", program.RedissonOwner, 1, time.Hour)
 	hold("atlas", program.RedissonOwner, 2, time.Minute)
@@ -98,6 +98,6 @@ func TestStatusTellsWhoHoldsAReadWriteLock(t *testing.T) {
 	require.Contains(t, got.Stdout, `"owner":"`+program.RedissonOwner+`:write","count":1,"client":"redisson","mode":"write"`)
 	got = program.Finish(t, s.URL(), "unlock", "--force", "--json", "--even-if-alive", "ledger")
 	require.Equal(t, 2, got.Code)
-	require.NotContains(t, got.Stdout, "unknown\",\n      \"count", "each is somebody's")
+	require.NotContains(t, got.Stdout, "unknown\",\n      \"count", "each has an owner")
 	require.NotContains(t, got.Stdout, `"owner": "mode"`)
 }

@@ -1,7 +1,7 @@
-// Package status is the command redlatch status: it shows who holds a lock and who is
-// queued for it.
+// Package status is the command redlatch status: it shows the holder of a lock and its
+// queue.
 //
-//	question.ask ─▶ watch: once, again ─▶ complete: the rest of the queue ─▶ lookBeside ─▶ print
+//	question.ask ─▶ watch: once, again ─▶ complete: the rest of the queue ─▶ readDetails ─▶ print
 package status
 
 import (
@@ -30,7 +30,7 @@ func New(g *cli.Globals) *cobra.Command {
 	q := question{}
 	cmd := &cobra.Command{
 		Use:     "status NAME",
-		Short:   "Show who holds a lock, and who is queued for it",
+		Short:   "Show the holder and the queue of a lock",
 		Long:    statusHelp,
 		Example: statusExamples,
 		Args:    cobra.ExactArgs(1),
@@ -77,15 +77,15 @@ type question struct {
 }
 
 // ask reads the lock and the first of its queue at one moment, and again for as long as
-// there may be more to see, then the rest of the queue, and what stands beside it on the
-// server.
+// there may be more to see, then the rest of the queue, and what else the server has about
+// the lock.
 func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err error) {
 	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
 			return err
 		}
 		if s, err = q.watch(ctx, client); err == nil {
-			s.lookBeside(ctx, srv)
+			s.readDetails(ctx, srv)
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-func TestStatusTellsPeople(t *testing.T) {
+func TestStatusPrintsText(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -34,11 +34,11 @@ $`, got.Stdout)
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+held))
 
 		s.Do(t, "PERSIST", held)
-		require.Contains(t, program.Finish(t, s.URL(), "status", held).Stdout, "  lease  none: it stays until somebody frees it\n")
+		require.Contains(t, program.Finish(t, s.URL(), "status", held).Stdout, "  lease  none: it stays until it is released\n")
 	})
 }
 
-func TestStatusTellsPrograms(t *testing.T) {
+func TestStatusPrintsJSON(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -56,7 +56,7 @@ func TestStatusTellsPrograms(t *testing.T) {
 	require.JSONEq(t, `"many"`, string(text), "unlock shows what is no lock as it is")
 }
 
-func TestStatusExitsWithOneWhenItCannotTell(t *testing.T) {
+func TestStatusExitsWithOneWhenItFails(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	notALock := redistest.Key(t)

@@ -15,8 +15,8 @@ import (
 // status is what there is to show of a lock.
 type status struct {
 	Name string `json:"name"`
-	// Kind is what the lock looks like: "plain", "fair" when somebody is queued for it,
-	// or "readwrite"; empty when it is free and nobody is queued.
+	// Kind is what the lock looks like: "plain", "fair" when its queue is not empty, or
+	// "readwrite"; empty when it is free and its queue is empty.
 	Kind string `json:"kind,omitempty"`
 	Held bool   `json:"held"`
 	// Mode is what a read/write lock is held for, "read" or "write".
@@ -29,12 +29,12 @@ type status struct {
 	Renewed string `json:"renewed,omitempty"`
 	// QueueLength is how many wait, nil when the queue may not be read.
 	QueueLength *int `json:"queue_length"`
-	// Queue is who waits, the next one first, as many as are shown; nil when it may not
+	// Queue are the waiters, the next one first, as many as are shown; nil when it may not
 	// be read.
 	Queue []waiter `json:"queue"`
-	// More is what there is to tell of those who are not shown.
+	// More describes the waiters that are not shown.
 	More *more `json:"more,omitempty"`
-	// Uncounted is why it cannot be told who listens.
+	// Uncounted is why listeners could not be counted.
 	Uncounted string `json:"counting_error,omitempty"`
 	// Why says why a free lock with a queue is not taken, as far as is known.
 	Why *why `json:"why_free,omitempty"`
@@ -102,22 +102,22 @@ func (s *status) print(w io.Writer) {
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		fmt.Fprint(w, output.Beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
-			fmt.Fprint(w, output.Indented("", whoIs(h)))
+			fmt.Fprint(w, output.Indented("", holderText(h)))
 		}
 	}
 	switch {
 	case s.TTLMillis != nil:
 		fmt.Fprintf(w, "  lease  %s\n", s.lease())
 	case s.Held:
-		fmt.Fprintln(w, "  lease  none: it stays until somebody frees it")
+		fmt.Fprintln(w, "  lease  none: it stays until it is released")
 	}
 	s.printQueue(w)
 }
 
-// whoIs says what there is to say of a holder beside its owner and count.
-func whoIs(h *inspect.Holder) string {
+// holderText describes a holder beyond its owner and count.
+func holderText(h *inspect.Holder) string {
 	said := h.String()
 	switch {
 	case h.Mode == "write":
@@ -145,7 +145,7 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprint(w, output.Beside(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
+		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
 		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
 	}
 	if s.More != nil {
@@ -158,6 +158,6 @@ func (s *status) printQueue(w io.Writer) {
 	case s.Note != "":
 		fmt.Fprint(w, output.Indented("note", s.Note))
 	case s.Uncounted != "":
-		fmt.Fprint(w, output.Indented("note", "who listens cannot be told: "+s.Uncounted))
+		fmt.Fprint(w, output.Indented("note", "listeners cannot be counted: "+s.Uncounted))
 	}
 }

@@ -30,16 +30,16 @@ type why struct {
 	// FirstMillis is for how long it was seen to be the first while the lock was
 	// free.
 	FirstMillis int64 `json:"first_for_ms"`
-	// AbsentMillis is for how long nobody was seen to listen for it, nil when
-	// somebody does or that is not known.
+	// AbsentMillis is for how long its channel was seen without a subscriber, nil when it
+	// has one or that is unknown.
 	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
 }
 
-// watch looks at a lock for as long as there may be more to see, at most for the time
-// given after the first look: while it is free although somebody is queued, and,
-// where that was asked for, while it is held and its lease was not seen to be renewed.
+// watch looks at a lock for as long as there may be more to see, at most for the time given
+// after the first look: while it is free although its queue is not empty, and, with
+// --lease, while it is held and its lease was not seen to be renewed.
 func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
-	var head vigil
+	var head absence
 	var lease leaseWatch
 	var first time.Time
 	for {
@@ -49,7 +49,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 		}
 		waits := !s.Held && len(s.Queue) > 0
 		if waits {
-			head.sees(&s.Queue[0], answered, time.Now())
+			head.observe(&s.Queue[0], answered, time.Now())
 		}
 		if !waits && !q.waitsForRenewal(s) {
 			return s, s.complete(ctx, client, q.show)
@@ -91,7 +91,7 @@ func (q *question) waitsForRenewal(s *status) bool {
 	return q.lease && s.Renewed == inspect.RenewedUnknown
 }
 
-// count finds out who of the first in the queue listens.
+// count counts the listeners of the first in the queue.
 func (s *status) count(ctx context.Context, client *redlatch.Client) error {
 	if len(s.Queue) == 0 {
 		return nil
@@ -108,10 +108,10 @@ func (s *status) front(n int) []string {
 	return owners
 }
 
-// take takes the numbers of listeners of a part of the queue in, or why there are none.
-// Then what the inspection says is from the master alone: who listens there does listen,
-// but who does not may listen elsewhere.
-func (s *status) take(part []waiter, counts []int64, err error) {
+// record records the numbers of listeners of a part of the queue, or why there are none.
+// Without them the inspection counts on the master alone: a listener there is one, but a
+// waiter without one may listen on a replica.
+func (s *status) record(part []waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)
 	}
@@ -128,18 +128,18 @@ func (s *status) take(part []waiter, counts []int64, err error) {
 	}
 }
 
-// vigil is what was seen of the first in the queue while the lock was free.
-type vigil struct {
+// absence is what was seen of the first in the queue while the lock was free.
+type absence struct {
 	owner  string
 	since  time.Time // when it was first seen as the first
-	absent time.Time // since when nobody has listened for it; zero: somebody does, or not known
+	absent time.Time // since when its channel had no listener; zero: it has one, or unknown
 }
 
-// sees takes in a look that was asked for and answered at these times, so that what
-// is told is never longer than what was seen.
-func (v *vigil) sees(first *waiter, asked, answered time.Time) {
+// observe records a look that was asked for and answered at these times, so that the absence
+// reported is never longer than the one seen.
+func (v *absence) observe(first *waiter, asked, answered time.Time) {
 	if v.owner != first.Owner || v.since.IsZero() {
-		*v = vigil{owner: first.Owner, since: asked}
+		*v = absence{owner: first.Owner, since: asked}
 	}
 	switch {
 	case first.Subscribed != rlock.SubscribedNo.String():
@@ -150,7 +150,7 @@ func (v *vigil) sees(first *waiter, asked, answered time.Time) {
 }
 
 // explain says why the lock is not taken, by what was seen until now.
-func (s *status) explain(head *vigil, now time.Time) {
+func (s *status) explain(head *absence, now time.Time) {
 	first := &s.Queue[0]
 	w := &why{Owner: first.Owner, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
 	if !head.absent.IsZero() {
@@ -167,11 +167,11 @@ func (s *status) explain(head *vigil, now time.Time) {
 	default:
 		w.Reason = whyUnknown
 	}
-	s.Why, s.Note = w, s.words(w)
+	s.Why, s.Note = w, s.explanation(w)
 }
 
-// words tells people: what is known, and no more.
-func (s *status) words(w *why) string {
+// explanation explains the reason in the text output: what is known, and no more.
+func (s *status) explanation(w *why) string {
 	who := "the first in the queue, " + sanitize.Word(w.Owner)
 	if w.Kind != "unknown" {
 		who += " (" + w.Name() + "),"
@@ -180,13 +180,13 @@ func (s *status) words(w *why) string {
 	}
 	switch w.Reason {
 	case whyOverdue:
-		return fmt.Sprintf("%s has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for %s",
+		return fmt.Sprintf("%s has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for %s",
 			who, output.Millis(w.FirstMillis))
 	case whySubscribed:
-		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or asks again by itself",
+		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or with its next poll",
 			who, output.Millis(w.FirstMillis))
 	case whyUnknown:
-		return fmt.Sprintf("%s has not come for the lock in %s, and whether it lives cannot be told: %s",
+		return fmt.Sprintf("%s has not come for the lock in %s, and whether it is alive is unknown: %s",
 			who, output.Millis(w.FirstMillis), s.Uncounted)
 	}
 	said := fmt.Sprintf("%s has had no subscriber for %s", who, output.Millis(*w.AbsentMillis))
@@ -195,18 +195,18 @@ func (s *status) words(w *why) string {
 	} else {
 		said += ", and no deadline: if it is dead, it blocks the lock for ever"
 	}
-	return said + s.help()
+	return said + s.evictAdvice()
 }
 
-// help says who takes a dead one out.
-func (s *status) help() string {
+// evictAdvice names what evicts a dead waiter.
+func (s *status) evictAdvice() string {
 	for i := range s.Queue {
 		if q := &s.Queue[i]; q.Kind == "redlatch" && q.Subscribed == rlock.SubscribedYes.String() {
-			return fmt.Sprintf(", unless a Redlatch client that waits, as at place %d, takes it out", q.Position)
+			return fmt.Sprintf(", unless a waiting Redlatch client, as at place %d, evicts it", q.Position)
 		}
 	}
 	if s.length() > len(s.Queue) {
-		return fmt.Sprintf("; among the first %d no Redlatch client is seen that would take it out: `redlatch evict` does", len(s.Queue))
+		return fmt.Sprintf("; among the first %d there is no Redlatch client that would evict it: use `redlatch evict`", len(s.Queue))
 	}
-	return "; no Redlatch client is seen to wait that would take it out: `redlatch evict` does"
+	return "; no Redlatch client waits that would evict it: use `redlatch evict`"
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-var errNobody = fmt.Errorf("%w: %w", redlatch.ErrNotCounted, errors.New("nobody\nknows"))
+var errNotCountable = fmt.Errorf("%w: %w", redlatch.ErrNotCounted, errors.New("not\ncountable"))
 
-// age is a time as people are told it.
+// age is a time in the text output.
 const age = `\d+(\.\d)?m?s`
 
 func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
@@ -85,7 +85,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestStatusLooksForAsLongAsItIsTold(t *testing.T) {
+func TestStatusLooksForAsLongAsForAllows(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
@@ -106,35 +106,35 @@ func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
 	name := redistest.Key(t)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	p := program.Start(t, s.URL(), "status", "--for", "1m", name)
-	require.Eventually(t, func() bool { // it counts who listens, and so it has looked
+	require.Eventually(t, func() bool { // it counts listeners, and so it has looked
 		return s.CommandStats(t)["subscribe"] > 0
 	}, program.Soon, 10*time.Millisecond)
 	s.Do(t, "HSET", name, program.RedissonOwner, 1)
 	s.Do(t, "DEL", codec.QueueKey(name))
 	got := p.Outcome(2 * program.Soon)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+program.RedissonOwner+"   count 1\n         Redisson\n  lease  none: it stays until somebody frees it\n", got.Stdout)
+	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+program.RedissonOwner+"   count 1\n         Redisson\n  lease  none: it stays until it is released\n", got.Stdout)
 }
 
-func TestVigilTellsNoLongerThanItHasSeen(t *testing.T) {
+func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	var v vigil
+	var v absence
 	first := &waiter{Owner: "a", Subscribed: "no"}
-	v.sees(first, at(0), at(10))
-	v.sees(first, at(1000), at(1010))
-	require.Equal(t, vigil{"a", at(0), at(10)}, v)
+	v.observe(first, at(0), at(10))
+	v.observe(first, at(1000), at(1010))
+	require.Equal(t, absence{"a", at(0), at(10)}, v)
 	first.Subscribed = "unknown"
-	v.sees(first, at(2000), at(2010))
-	require.Equal(t, vigil{"a", at(0), time.Time{}}, v)
+	v.observe(first, at(2000), at(2010))
+	require.Equal(t, absence{"a", at(0), time.Time{}}, v)
 	first.Subscribed = "no"
-	v.sees(first, at(3000), at(3010))
-	require.Equal(t, vigil{"a", at(0), at(3010)}, v)
-	v.sees(&waiter{Owner: "b", Subscribed: "yes"}, at(4000), at(4010))
-	require.Equal(t, vigil{"b", at(4000), time.Time{}}, v)
+	v.observe(first, at(3000), at(3010))
+	require.Equal(t, absence{"a", at(0), at(3010)}, v)
+	v.observe(&waiter{Owner: "b", Subscribed: "yes"}, at(4000), at(4010))
+	require.Equal(t, absence{"b", at(4000), time.Time{}}, v)
 }
 
-func TestWhoIsNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
+func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 	t.Parallel()
 	queue := func() *status {
 		return &status{Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
@@ -146,11 +146,11 @@ func TestWhoIsNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 		return all
 	}
 	s := queue()
-	s.take(s.Queue, nil, errNobody)
+	s.record(s.Queue, nil, errNotCountable)
 	require.Equal(t, []string{"yes", "unknown", "unknown"}, told(s))
-	require.Equal(t, "nobody; knows", s.Uncounted)
+	require.Equal(t, "not; countable", s.Uncounted)
 	s = queue()
-	s.take(s.Queue, []int64{0, 2}, nil)
+	s.record(s.Queue, []int64{0, 2}, nil)
 	require.Equal(t, []string{"no", "yes", "unknown"}, told(s))
 	require.Empty(t, s.Uncounted)
 }

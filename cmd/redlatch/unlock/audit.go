@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
-// audit is what is kept of an act that took something from somebody.
+// audit is the record of a lock that was taken from its holder.
 type audit struct {
 	Time   time.Time `json:"time"`
 	By     string    `json:"by"`
@@ -42,7 +42,7 @@ func (a *audit) String() string {
 // auditLog is a file that audits are appended to, nil for none.
 type auditLog struct{ file *os.File }
 
-// openAudit opens the file, before anything is done that it should tell of.
+// openAudit opens the file, before anything is done that belongs into it.
 func openAudit(path string) (*auditLog, error) {
 	if path == "" {
 		return &auditLog{}, nil
@@ -76,7 +76,7 @@ func (l *auditLog) close() {
 	}
 }
 
-// whoami returns who runs this program, and on which machine.
+// whoami returns the user of this program, and the machine.
 func whoami() (name, host string) {
 	name = fmt.Sprint("uid ", os.Getuid())
 	if u, err := user.Current(); err == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Who may not read the queue frees the lock as a plain one, which the queue hears
-// nothing of.
-func TestUnlockSaysWhomItHasNotTold(t *testing.T) {
+// A user that may not read the queue frees the lock as a plain one, which wakes no waiter
+// of the queue.
+func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks", "Inspection"})
@@ -44,7 +44,7 @@ func TestUnlockSaysWhomItHasNotTold(t *testing.T) {
 	require.Equal(t, "the first", message[2])
 }
 
-// The manual's user that repairs is told all.
+// The manual's user for repairs sees everything.
 func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

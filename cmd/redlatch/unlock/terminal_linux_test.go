@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestUnlockAsksOnATerminalUnlessItIsToldNotTo(t *testing.T) {
+func TestUnlockAsksOnATerminalUnlessYesIsGiven(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The exit codes of unlock beside 0 and 1.
+// The exit codes of unlock other than 0 and 1.
 const (
 	codeRefused = 2
 	codeFree    = 3
@@ -34,10 +34,10 @@ const (
 // unlockOptions are the flags of unlock.
 type unlockOptions struct {
 	*cli.Globals
-	force, anyway, yes, json bool
-	dead, reason, auditFile  string
-	look                     time.Duration
-	shown                    bool // the user has seen who loses the lock
+	force, evenIfAlive, yes, json bool
+	dead, reason, auditFile       string
+	look                          time.Duration
+	shown                         bool // the user has seen the holder
 }
 
 // New returns the command.
@@ -52,11 +52,11 @@ func New(g *cli.Globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !o.force:
-				return cli.Errorf(codeRefused, "a lock is freed by whoever holds it, or when its lease is over; "+
+				return cli.Errorf(codeRefused, "a lock is released by its holder, or when its lease is over; "+
 					"--force takes it away from a dead holder: see redlatch unlock --help")
 			case o.look <= 0:
 				return cli.Errorf(1, "--for must be more than 0s")
-			case o.dead != "" && o.anyway:
+			case o.dead != "" && o.evenIfAlive:
 				return cli.Errorf(1, "--dead and --even-if-alive contradict each other")
 			}
 			return o.unlock(cmd, args[0])
@@ -65,7 +65,7 @@ func New(g *cli.Globals) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
 	f.StringVar(&o.dead, "dead", "", "the holder, of which you know that it is dead")
-	f.BoolVar(&o.anyway, "even-if-alive", false, "take the lock away at once, whoever holds it")
+	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "take the lock away at once, even from a live holder")
 	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
 	f.StringVar(&o.reason, "reason", "", "why, for the audit")
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
@@ -89,18 +89,18 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 			return err
 		}
 		f := forcedOf(&first)
-		if first.Inspection.Held() && !o.anyway && f.kind() == "" {
+		if first.Inspection.Held() && !o.evenIfAlive && f.kind() == "" {
 			f, first, err = o.examine(ctx, client, first)
 			if err != nil {
 				return err
 			}
 		}
-		f.lookBeside(ctx, srv)
+		f.readDetails(ctx, srv)
 		err = o.refusal(f)
 		if err == nil {
 			err = o.take(ctx, client, &first, f, log)
 		}
-		o.tell(cmd, f)
+		o.print(cmd, f)
 		return err
 	})
 }
@@ -133,7 +133,7 @@ func (o *unlockOptions) refusal(f *forced) error {
 	switch {
 	case len(f.Holders) == 0:
 		return f.isFree()
-	case o.anyway:
+	case o.evenIfAlive:
 		return nil
 	case f.changed:
 		return f.refuse(codeRefused, refusedChanged, "lock %q changes hands: it is not stuck", f.Name)
@@ -141,8 +141,8 @@ func (o *unlockOptions) refusal(f *forced) error {
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now. "+
 			"--even-if-alive takes the lock all the same", f.Name)
 	case o.dead == "":
-		return f.refuse(codeRefused, refusedUnknown, "lock %q: its holder is not known to be dead: %s. If you know it, say so: --dead %s. "+
-			"--even-if-alive takes the lock in any case", f.Name, f.doubt(), f.Holders[0].Owner)
+		return f.refuse(codeRefused, refusedUnknown, "lock %q: its holder is not known to be dead: %s. If you know that it is dead: --dead %s. "+
+			"--even-if-alive takes the lock in any case", f.Name, f.whyUnknown(), f.Holders[0].Owner)
 	case len(f.Holders) > 1 || f.Holders[0].Owner != o.dead:
 		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, sanitize.Word(o.dead))
 	}
@@ -158,29 +158,30 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 			return f.refuse(codeRefused, refusedDeclined, "lock %q was not taken", f.Name)
 		}
 	}
-	// Whatever took its time since the last look: the taking itself asks for nobody.
+	// Confirmation and audit took time since the last look, and the script that takes the
+	// lock does not compare holders.
 	now, err := inspect.TakeSnapshot(ctx, client, f.Name)
 	if err != nil {
 		return err
 	}
 	switch {
-	case !now.Inspection.Held(), o.anyway && !o.shown: // the taking finds out
+	case !now.Inspection.Held(), o.evenIfAlive && !o.shown: // the taking finds out
 	case !seen.SameHolders(&now):
 		return f.refuse(codeRefused, refusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
-	case !o.anyway && seen.RenewedBy(&now):
+	case !o.evenIfAlive && seen.RenewedBy(&now):
 		f.Renewed = inspect.RenewedYes
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
 	}
-	newLock, told := rlock.New, toldAll
+	newLock, told := rlock.New, notifiedAll
 	switch {
 	case !now.ReadQueue():
-		told = toldPlain
+		told = notifiedPlain
 	case now.Inspection.Waiting > 0:
-		newLock, told = rfairlock.New, toldFirst
+		newLock, told = rfairlock.New, notifiedFirst
 	}
 	held, err := newLock(client, f.Name).ForceUnlock(ctx)
 	if f.Taken = held && err == nil; f.Taken {
-		f.Told = told
+		f.Notified = told
 	}
 	return o.record(f, log, err)
 }
@@ -189,7 +190,7 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {
 	a := &audit{
 		Time: time.Now().UTC().Truncate(time.Second), Action: "unlock --force", Server: o.Target(), forced: *f,
-		EvenIfAlive: o.anyway, Reason: o.reason, Outcome: outcomeTaken,
+		EvenIfAlive: o.evenIfAlive, Reason: o.reason, Outcome: outcomeTaken,
 	}
 	a.By, a.Host = whoami()
 	switch {

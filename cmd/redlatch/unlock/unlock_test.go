@@ -54,7 +54,7 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-func TestUnlockTakesTheLockOfAHolderThatTheUserKnowsToBeDead(t *testing.T) {
+func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, 15*time.Second)
@@ -83,7 +83,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserKnowsToBeDead(t *testing.T) {
 	require.Equal(t, program.Outcome{Code: 3, Stdout: "lock \"" + name + "\" is free\n", Stderr: ""}, got)
 }
 
-func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
+func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fair := range []string{"--fair=false", "--fair"} {
@@ -106,7 +106,7 @@ func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesWhoWaits(t *testing.T) {
 	}
 }
 
-func TestUnlockTellsTheFirstInTheQueueOfAFairLock(t *testing.T) {
+func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
@@ -122,7 +122,7 @@ func TestUnlockTellsTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
 }
 
-// awaitListener waits until somebody waits for the lock, plain or fair.
+// awaitListener waits until a waiter listens for the lock, plain or fair.
 func awaitListener(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -220,7 +220,7 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 			require.Equal(t, 2, got.Code, got.Stderr)
 			program.OneLine(t, got.Stderr)
 			require.Contains(t, got.Stderr, "is a hash, and no lock of Redisson's")
-			require.Empty(t, got.Stdout, "what it holds is nobody's business")
+			require.Empty(t, got.Stdout, "its content may be private")
 			require.True(t, program.Exists(t, s, name))
 		}
 	}

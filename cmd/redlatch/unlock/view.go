@@ -33,23 +33,23 @@ const (
 	outcomeFree  = "free"
 )
 
-// Who was told that a lock is free. Those who wait for a plain lock listen to one
-// channel; of those in a queue one is told, on a channel of its own.
+// Which waiters were notified that a lock is free. Waiters of a plain lock share one
+// channel; of a queue only the first is notified, on a channel of its own.
 const (
-	toldAll   = "all"
-	toldFirst = "first_in_queue"
-	toldPlain = "all_but_queue"
+	notifiedAll   = "all"
+	notifiedFirst = "first_in_queue"
+	notifiedPlain = "all_but_queue"
 )
 
-// toldWords are these in words.
-var toldWords = map[string]string{
-	toldAll:   "those who wait were told",
-	toldFirst: "the first in the queue whose deadline is not over was told",
-	toldPlain: "those who wait for the plain lock were told. Whether somebody is queued for it as for a fair one " +
-		"is not known: whoever is was not told, and comes when it asks again by itself",
+// notifiedTexts are these in words.
+var notifiedTexts = map[string]string{
+	notifiedAll:   "all waiters were notified",
+	notifiedFirst: "the first in the queue whose deadline is not over was notified",
+	notifiedPlain: "the waiters of the plain lock were notified. Whether the fair lock of this name has a queue is " +
+		"unknown: a waiter in it was not notified, and gets the lock when it next polls",
 }
 
-// forced is what there is to tell of a lock that is to be taken away.
+// forced is the output of unlock --force.
 type forced struct {
 	Name    string        `json:"name"`
 	Holders []forcedOwner `json:"holders"`
@@ -60,8 +60,8 @@ type forced struct {
 	// Waiting is how many are in the queue of a fair lock, nil when it may not be read.
 	Waiting *int `json:"waiting"`
 	Taken   bool `json:"taken"`
-	// Told is who was told that the lock is free, "" when it was not taken.
-	Told string `json:"told,omitempty"`
+	// Notified is which waiters were notified that the lock is free, "" when it was not taken.
+	Notified string `json:"notified,omitempty"`
 	// Refused is why the lock was not taken.
 	Refused string `json:"refused,omitempty"`
 
@@ -69,7 +69,7 @@ type forced struct {
 	shape   listing.Shape
 }
 
-// forcedOwner is who loses the lock.
+// forcedOwner is an owner that loses the lock.
 type forcedOwner struct {
 	Owner string `json:"owner"`
 	inspect.Client
@@ -93,8 +93,8 @@ func forcedOf(s *inspect.Snapshot) *forced {
 	return f
 }
 
-// lookBeside looks up the labels of the holders. Without them it tells less.
-func (f *forced) lookBeside(ctx context.Context, srv *connect.Server) {
+// readDetails looks up the labels of the holders. Without them it tells less.
+func (f *forced) readDetails(ctx context.Context, srv *connect.Server) {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return
@@ -119,8 +119,7 @@ func (f *forced) refuse(code int, why, format string, args ...any) error {
 	return cli.Errorf(code, format, args...)
 }
 
-// kind says why this is nothing to take, whoever holds it, "" when it is a lock like
-// others.
+// kind returns why this lock cannot be taken at all, "" when it can.
 func (f *forced) kind() string {
 	switch {
 	case f.shape.Odd != "":
@@ -134,25 +133,25 @@ func (f *forced) kind() string {
 // isFree notes that there is nothing to take.
 func (f *forced) isFree() error {
 	f.Refused = refusedFree
-	return &cli.ExitError{Code: codeFree} // it is told as what was found
+	return &cli.ExitError{Code: codeFree} // printed as the state that was found
 }
 
-// doubt says why the holder may live.
-func (f *forced) doubt() string {
+// whyUnknown returns why the holder may live.
+func (f *forced) whyUnknown() string {
 	switch {
 	case f.TTLMillis == nil:
 		return "the lock has no lease, so there is nothing to renew"
 	case f.Renewed == inspect.RenewedNo:
 		return "its lease is not renewed, but it may have a lease of its own, or be cut off"
 	}
-	return "whether its lease is renewed was not looked at for long enough"
+	return "it was not watched long enough to see whether its lease is renewed"
 }
 
-// lease says what the lease has left, and whether it is renewed.
+// lease returns what the lease has left, and whether it is renewed.
 func (f *forced) lease() string {
 	switch {
 	case f.TTLMillis == nil:
-		return "none: it stays until somebody frees it"
+		return "none: it stays until it is released"
 	case f.Renewed == inspect.RenewedYes:
 		return output.Millis(*f.TTLMillis) + " left, renewed"
 	case f.Renewed == inspect.RenewedNo:
@@ -161,7 +160,7 @@ func (f *forced) lease() string {
 	return output.Millis(*f.TTLMillis) + " left, fixed or renewed"
 }
 
-// describe names who loses the lock, in one line.
+// describe names the owners that lose the lock, in one line.
 func (f *forced) describe() string {
 	var all []string
 	for _, h := range f.Holders {
@@ -170,21 +169,21 @@ func (f *forced) describe() string {
 	return strings.Join(all, ", ") + ", lease " + f.lease()
 }
 
-// tell prints what was found, and what came of it.
-func (o *unlockOptions) tell(cmd *cobra.Command, f *forced) {
+// print prints the lock and the outcome.
+func (o *unlockOptions) print(cmd *cobra.Command, f *forced) {
 	if o.json {
-		_ = cli.PrintJSON(cmd, f) // an output that is gone has nobody to tell
+		_ = cli.PrintJSON(cmd, f) // an error is ignored: there is no other output to report it on
 		return
 	}
-	if !o.shown && f.shape.Odd == "" { // what a hash of something else has is nobody's business here
+	if !o.shown && f.shape.Odd == "" { // the fields of a hash that is not a lock may be private
 		f.print(cmd.OutOrStdout())
 	}
 	if f.Taken {
-		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", toldWords[f.Told]))
+		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", notifiedTexts[f.Notified]))
 	}
 }
 
-// print tells people.
+// print writes the text output.
 func (f *forced) print(w io.Writer) {
 	if len(f.Holders) == 0 {
 		fmt.Fprintf(w, "lock %q is free\n", f.Name)
@@ -192,7 +191,7 @@ func (f *forced) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "lock %q is held\n", f.Name)
 	for _, h := range f.Holders {
-		fmt.Fprint(w, output.Beside("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		fmt.Fprint(w, output.Indented("", h.Labelled(h.Label)))
 	}
 	fmt.Fprintf(w, "  lease  %s\n", f.lease())

@@ -28,15 +28,15 @@ const (
 // follower looks at locks and tells what has happened. It is for one goroutine.
 type follower struct {
 	*watcher
-	client *redlatch.Client
-	side   *sideline
-	posts  *follow.Posts // where messages are heard in a cluster, nil elsewhere
-	enc    *json.Encoder
+	client   *redlatch.Client
+	labels   *labelConn
+	channels *follow.ChannelSubscriber // the channels of locks in a cluster, nil elsewhere
+	enc      *json.Encoder
 
-	locks  map[string]*followed
-	failed bool // the last look had no answer
-	full   bool // it was told that there are too many locks
-	blind  bool // it was told that none can be searched for
+	locks         map[string]*followed
+	failed        bool // the last look had no answer
+	limitReported bool // the limit of locks was reported
+	searchFailed  bool // that locks cannot be searched for was reported
 }
 
 // followed is a lock that is watched.
@@ -45,15 +45,15 @@ type followed struct {
 	idle time.Time // since when it is free, zero: it is not
 }
 
-func newFollower(w *watcher, client *redlatch.Client, side *sideline) *follower {
+func newFollower(w *watcher, client *redlatch.Client, side *labelConn) *follower {
 	return &follower{
-		watcher: w, client: client, side: side, enc: json.NewEncoder(w.out), locks: map[string]*followed{},
+		watcher: w, client: client, labels: side, enc: json.NewEncoder(w.out), locks: map[string]*followed{},
 	}
 }
 
-// run looks after each message, at each lock that is found, and at all locks now and
-// then, until ctx ends. A server that does not answer at first is an error; later it
-// is told of and waited for.
+// run handles each message, each lock that is found, and looks at all locks now and then,
+// until ctx ends. A server that does not answer at first is an error; later it is reported
+// and waited for.
 func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <-chan discovery) error {
 	if f.single {
 		f.add(f.pattern)
@@ -67,11 +67,11 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 	for {
 		select {
 		case m := <-heard:
-			f.hear(&m)
+			f.receive(&m)
 			for more := true; more; { // what is there already costs no look of its own
 				select {
 				case m := <-heard:
-					f.hear(&m)
+					f.receive(&m)
 				default:
 					more = false
 				}
@@ -90,12 +90,12 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 	}
 }
 
-// find takes in what a search has found. That it does not work is told once.
+// find adds the locks that a search has found. An error is reported once.
 func (f *follower) find(ctx context.Context, m discovery) {
 	switch {
-	case m.err != nil && !f.blind:
-		f.blind = true
-		f.say("locks that are taken without a message are not found: %v", m.err)
+	case m.err != nil && !f.searchFailed:
+		f.searchFailed = true
+		f.message("locks that are taken without a message are not found: %v", m.err)
 	case m.err == nil && f.locks[m.name] == nil && f.add(m.name):
 		f.try(ctx, f.locks[m.name])
 	}
@@ -104,39 +104,39 @@ func (f *follower) find(ctx context.Context, m discovery) {
 // add begins to watch a lock, unless there are too many.
 func (f *follower) add(name string) bool {
 	if len(f.locks) >= watched {
-		if !f.full {
-			f.say("more than %d locks match: others than these are not watched", watched)
+		if !f.limitReported {
+			f.message("more than %d locks match: others than these are not watched", watched)
 		}
-		f.full = true
+		f.limitReported = true
 		return false
 	}
 	f.locks[name] = &followed{Lock: follow.Lock{Name: name}}
 	return true
 }
 
-// listen listens for a lock whose queue was seen.
+// listen subscribes to the channels of a lock whose queue was seen.
 func (f *follower) listen(ctx context.Context, name string, queue []string) {
-	if f.posts != nil {
-		f.posts.Follow(ctx, name, queue)
+	if f.channels != nil {
+		f.channels.Follow(ctx, name, queue)
 	}
 }
 
 // drop ends the watching of a lock.
 func (f *follower) drop(name string) {
 	delete(f.locks, name)
-	if f.posts != nil {
-		f.posts.Forget(name)
+	if f.channels != nil {
+		f.channels.Forget(name)
 	}
 }
 
-// hear takes a message in.
-func (f *follower) hear(m *follow.Message) {
+// receive handles a message.
+func (f *follower) receive(m *follow.Message) {
 	switch {
 	case m.Gap != nil:
-		f.say("messages may be missed for a while: %v", m.Gap)
+		f.message("messages may be missed for a while: %v", m.Gap)
 		return
 	case m.Name == "":
-		f.say("messages are heard again")
+		f.message("messages are heard again")
 		return
 	}
 	if f.single {
@@ -149,9 +149,9 @@ func (f *follower) hear(m *follow.Message) {
 		}
 		l = f.locks[m.Name]
 	}
-	l.Hear(m)
+	l.Receive(m)
 	if m.Owner != "" {
-		f.tell(&follow.Event{At: m.At, Name: m.Name, What: follow.Woken, Owner: m.Owner, Lease: -1}, nil)
+		f.print(&follow.Event{At: m.At, Name: m.Name, What: follow.Woken, Owner: m.Owner, Lease: -1}, nil)
 	}
 }
 
@@ -167,17 +167,17 @@ func (f *follower) lookAt(ctx context.Context, chosen func(*followed) bool) {
 	}
 }
 
-// try looks at a lock. That the server does not answer is told once.
+// try looks at a lock. An error of the server is reported once.
 func (f *follower) try(ctx context.Context, l *followed) {
 	err := f.look(ctx, l)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil && !f.failed {
-		f.say("%v", err)
+		f.message("%v", err)
 	}
 	if err == nil && f.failed {
-		f.say("the server answers again")
+		f.message("the server answers again")
 	}
 	f.failed = err != nil
 }
@@ -202,10 +202,10 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	case shape.Odd != "":
 		return inspect.NotLockHash(l.Name, shape.Odd)
 	}
-	s := sightOf(in, &shape)
+	s := stateOf(in, &shape)
 	f.listen(ctx, l.Name, s.Queue)
 	if events := l.Look(s); len(events) > 0 {
-		f.tellAll(ctx, events)
+		f.printAll(ctx, events)
 	}
 	switch {
 	case !l.Idle():
@@ -216,9 +216,9 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	return nil
 }
 
-// sightOf is a lock as it was just seen.
-func sightOf(in *rlock.Inspection, shape *listing.Shape) follow.Sight {
-	s := follow.Sight{At: time.Now(), Lease: in.TTL, Waiting: in.Waiting}
+// stateOf is a lock as it was just seen.
+func stateOf(in *rlock.Inspection, shape *listing.Shape) follow.State {
+	s := follow.State{At: time.Now(), Lease: in.TTL, Waiting: in.Waiting}
 	if len(shape.Holders) > 0 { // of several readers it is the first
 		s.Owner, s.Count = shape.Holders[0].Owner, shape.Holders[0].Count
 	}
@@ -238,27 +238,27 @@ func (f *follower) forget(now time.Time) {
 	}
 }
 
-// tellAll tells events with the labels of those they are about.
-func (f *follower) tellAll(ctx context.Context, events []follow.Event) {
+// printAll tells events with the labels of those they are about.
+func (f *follower) printAll(ctx context.Context, events []follow.Event) {
 	var owners []string
 	for i := range events {
 		owners = append(owners, events[i].Owner)
 	}
-	labels := f.side.labels(ctx, owners)
+	labels := f.labels.labels(ctx, owners)
 	for i := range events {
-		f.tell(&events[i], labels)
+		f.print(&events[i], labels)
 	}
 }
 
-func (f *follower) tell(e *follow.Event, labels map[string]string) {
+func (f *follower) print(e *follow.Event, labels map[string]string) {
 	if f.json {
-		_ = f.enc.Encode(toldOf(e, labels[e.Owner])) // who does not read any more has ended this, too
+		_ = f.enc.Encode(eventJSONOf(e, labels[e.Owner])) // a closed output has ended the command, too
 		return
 	}
 	fmt.Fprintln(f.out, output.Fit(f.out, eventLine(e, labels[e.Owner], !f.single)))
 }
 
-// say tells something besides what was asked for.
-func (w *watcher) say(format string, args ...any) {
-	output.Messagef(w.complain, format, args...)
+// message writes a message to standard error.
+func (w *watcher) message(format string, args ...any) {
+	output.Messagef(w.errors, format, args...)
 }

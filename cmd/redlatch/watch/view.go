@@ -11,15 +11,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// told is an event for programs.
-type told struct {
+// eventJSON is an event in the JSON output.
+type eventJSON struct {
 	At    time.Time `json:"at"`
 	Name  string    `json:"name"`
 	Event string    `json:"event"`
 	Owner string    `json:"owner,omitempty"`
 	*inspect.Client
 	Label string `json:"label,omitempty"`
-	// From is who had the lock before.
+	// From is the owner that had the lock before.
 	From  string        `json:"from,omitempty"`
 	Count inspect.Count `json:"count,omitempty"`
 	// LeaseMillis is what the lease has left, nil when it has none or it is not the
@@ -31,8 +31,8 @@ type told struct {
 	Messages int `json:"messages"`
 }
 
-func toldOf(e *follow.Event, label string) *told {
-	t := &told{
+func eventJSONOf(e *follow.Event, label string) *eventJSON {
+	t := &eventJSON{
 		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count),
 		Place: e.Place, Queue: e.Queue, Messages: e.Messages,
 	}
@@ -50,8 +50,7 @@ func toldOf(e *follow.Event, label string) *told {
 // leastLabel is how much of a label is shown where there is no room for it.
 const leastLabel = 8
 
-// eventLine tells people of an event in a line that fits a terminal, as far as names
-// let it.
+// eventLine formats an event as a line that fits a terminal, as far as names let it.
 func eventLine(e *follow.Event, label string, named bool) string {
 	line := fmt.Sprintf("%s  %-8s  %s", e.At.Format("15:04:05.000"), e.What, eventWords(e))
 	if named {
@@ -64,16 +63,16 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 
-// eventWords says what there is to say of an event beside its name.
+// eventWords formats the details of an event after its name.
 func eventWords(e *follow.Event) string {
-	who := "by whom is not known"
+	who := "owner unknown"
 	if e.Owner != "" {
 		who = inspect.ShortOwner(e.Owner)
 	}
 	switch e.What {
 	case follow.Free:
 		if e.Queue == 0 {
-			return "nobody is queued"
+			return "the queue is empty"
 		}
 		return fmt.Sprintf("%d queued, next %s", e.Queue, inspect.ShortOwner(e.Next))
 	case follow.Held:

@@ -31,9 +31,9 @@ type watcher struct {
 	json    bool
 	length  time.Duration // how long to watch, 0 until interrupted
 
-	srv      *connect.Server
-	out      io.Writer
-	complain io.Writer
+	srv    *connect.Server
+	out    io.Writer
+	errors io.Writer
 }
 
 // New returns the command.
@@ -47,7 +47,7 @@ func New(g *cli.Globals) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			w.pattern, w.single = args[0], !listing.IsPattern(args[0])
-			w.out, w.complain = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			w.out, w.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if w.length <= 0 && cmd.Flags().Changed("for") {
 				return cli.Errorf(1, "--for must be more than 0s")
 			}
@@ -94,34 +94,34 @@ func (w *watcher) run(ctx context.Context) error {
 	if posts != nil {
 		defer func() { _ = posts.Close() }() // they only listened
 	}
-	side := &sideline{dial: w.srv.Dial}
+	side := &labelConn{dial: w.srv.Dial}
 	defer side.close()
 	found := make(chan discovery)
 	if !w.single {
 		helpers.Go(func() { w.find(inner, found) })
 	}
 	f := newFollower(w, client, side)
-	f.posts = posts
+	f.channels = posts
 	return f.run(inner, heard, found)
 }
 
-// listen begins to listen to the channels of the locks: by patterns, or in a cluster at
-// posts, which the follower sends where there are locks.
-func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, *follow.Posts, error) {
+// listen subscribes to the channels of the locks: by patterns, or in a cluster channel by
+// channel, which the follower asks for where there are locks.
+func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, *follow.ChannelSubscriber, error) {
 	if w.srv.IsCluster() {
 		t, err := w.srv.Cluster(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		posts := follow.NewPosts(t)
-		return posts.Heard, posts, nil
+		posts := follow.NewChannelSubscriber(t)
+		return posts.Messages, posts, nil
 	}
-	ears, err := follow.Listen(ctx, w.srv.Dial, w.pattern, w.matches())
+	ears, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.pattern, w.matches())
 	if err != nil {
 		return nil, nil, w.srv.Problem(err)
 	}
 	helpers.Go(func() { ears.Run(ctx) })
-	return ears.Heard, nil, nil
+	return ears.Messages, nil, nil
 }
 
 // matches returns what says whether a name is meant. Two names may have one channel.
@@ -171,15 +171,15 @@ func (w *watcher) search(ctx context.Context, tell func(name string)) error {
 	return err
 }
 
-// sideline is a connection for what stands beside locks. It is for one goroutine.
-type sideline struct {
+// labelConn is a connection for labels. It is for one goroutine.
+type labelConn struct {
 	dial func(context.Context) (redis.Conn, error)
 	conn redis.Conn
 }
 
 // labels returns the labels of those owners that have one. A connection that breaks is
 // made anew the next time.
-func (s *sideline) labels(ctx context.Context, owners []string) map[string]string {
+func (s *labelConn) labels(ctx context.Context, owners []string) map[string]string {
 	if s.conn == nil {
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -194,7 +194,7 @@ func (s *sideline) labels(ctx context.Context, owners []string) map[string]strin
 	return labels
 }
 
-func (s *sideline) close() {
+func (s *labelConn) close() {
 	if s.conn != nil {
 		_ = s.conn.Close() // only read from
 		s.conn = nil

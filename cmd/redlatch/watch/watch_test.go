@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestWatchTellsWhatHappensToALock(t *testing.T) {
+func TestWatchPrintsWhatHappensToALock(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestWatchTellsWhatHappensToALock(t *testing.T) {
 	})
 }
 
-func TestWatchFollowsAPatternAndForgetsNobody(t *testing.T) {
+func TestWatchFollowsAPatternAndForgetsNoLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
@@ -53,7 +53,7 @@ func TestWatchFollowsAPatternAndForgetsNobody(t *testing.T) {
 	p := program.Start(t, s.URL(), "watch", "--json", "*orders:*")
 	seen := map[any]bool{program.Events(p, "held")[0]["name"]: true, program.Events(p, "held")[0]["name"]: true}
 	require.Equal(t, map[any]bool{"orders:1": true, "{eu}orders:2": true}, seen)
-	s.Do(t, "HSET", "orders:3", program.SomeOwner, 1) // nobody says so
+	s.Do(t, "HSET", "orders:3", program.SomeOwner, 1) // no message
 	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
 	s.Do(t, "DEL", "{eu}orders:2")
 	s.Do(t, "PUBLISH", codec.LockChannel("{eu}orders:2"), codec.MessageUnlock)
@@ -64,7 +64,7 @@ func TestWatchFollowsAPatternAndForgetsNobody(t *testing.T) {
 	require.InDelta(t, 1, e["messages"], 0)
 }
 
-func TestWatchTellsWhoHoldsAReadWriteLock(t *testing.T) {
+func TestWatchShowsTheHolderOfAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
@@ -78,7 +78,7 @@ func TestWatchTellsWhoHoldsAReadWriteLock(t *testing.T) {
 
 // A waiter that is called and does not come has not got the lock, and nor has its holder
 // once more.
-func TestWatchTellsOfNoHandOverWhenAWaiterIsCalledInVain(t *testing.T) {
+func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotCome(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestWatchTellsOfNoHandOverWhenAWaiterIsCalledInVain(t *testing.T) {
 			require.Contains(t, []any{"woken", "entered"}, e["event"])
 		}
 		calling()
-		// Whoever gives a plain lock back tells all who wait.
+		// The release of a plain lock wakes all of its waiters.
 		publishing(t, s, codec.LockChannel(name))
 		told := program.Events(p, "passed")
 		e := told[len(told)-1]
@@ -104,8 +104,8 @@ func TestWatchTellsOfNoHandOverWhenAWaiterIsCalledInVain(t *testing.T) {
 	})
 }
 
-// publishing publishes to the channel until end is called: a message that comes while
-// watch looks at the lock may be older than what it sees, and is no news then.
+// publishing publishes to the channel until end is called: a message that comes while watch
+// looks at the lock may be older than what it sees, and causes no event then.
 func publishing(t *testing.T, s redistest.Target, channel string) (end func()) {
 	t.Helper()
 	var publisher sync.WaitGroup

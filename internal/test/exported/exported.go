@@ -43,7 +43,7 @@ func Names(tb testing.TB, dir string) map[string]bool {
 	return names
 }
 
-// qualified returns Type.Method or Func, "" for methods of types that nobody sees.
+// qualified returns Type.Method or Func, "" for methods of unexported types.
 func qualified(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name

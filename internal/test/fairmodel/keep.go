@@ -11,7 +11,7 @@ import (
 // Waiter is an owner that waits, and the wait in milliseconds with which it was
 // queued.
 type Waiter struct {
-	// Owner is who waits.
+	// Owner is the waiter.
 	Owner string
 	// Wait is what its deadline was put off by, and what it will take off.
 	Wait int64
@@ -23,7 +23,7 @@ type Beat struct {
 	Now int64
 	// Keep is how long those of the caller shall not be dead.
 	Keep int64
-	// Fair is the wait of who sets none.
+	// Fair is the wait of callers that set none.
 	Fair int64
 	// Others is what is known of those that are not ours. Each counts as one that
 	// takes the fair wait off, if not more.
@@ -116,15 +116,15 @@ type Eviction struct {
 	Now int64
 	// Keep is as in [Beat].
 	Keep int64
-	// Dead is who is dead, in the order of the queue, and how each was seen.
+	// Dead are the dead waiters, in the order of the queue, and how each was seen.
 	Dead []reply.Place
-	// Fall returns what the dead took off the deadlines of the others, which depends
-	// on what the server knows that the lock had left. Nil: what the model has.
+	// Fall returns by how much the deadlines of the others are reduced, which depends on
+	// what the server knows that the lock had left. Nil: what the model has.
 	Fall func(with func(left int64) float64) float64
 }
 
-// Evict is this library's own. It removes the dead from the front of the queue, as
-// long as they are those that were seen, and returns their owners.
+// Evict is this library's own. It removes dead waiters from the front of the queue, as long
+// as they are those that were seen, and returns their owners.
 func (m *Lock) Evict(e Eviction) []string {
 	var evicted []string
 	var late []float64
@@ -150,9 +150,9 @@ func (m *Lock) Evict(e Eviction) []string {
 	return evicted
 }
 
-// fall is what the deadlines of the dead take off those of the others: what they were
-// beyond the lease and what a heartbeat keeps, but no more than leaves that to the
-// others.
+// fall is by how much the eviction of dead waiters reduces the deadlines of the others:
+// what theirs were beyond the lease and what a heartbeat keeps, but no more than leaves
+// that to the others.
 func (m *Lock) fall(e Eviction, late []float64) float64 {
 	soonest := math.Inf(1) // of those that can wait for their turn
 	for _, deadline := range m.Deadlines {

@@ -20,10 +20,9 @@ func (m *Lock) Reenter(c Call) any {
 	return int64(1)
 }
 
-// Release lowers the owner's count to the target, 0 to free the lock: nil when
-// another holds it, 1 when it is free now, 0 when it is held still. It differs from
-// Redisson on purpose: it has a target and no latch, and answers 2 for a lock that
-// nobody held.
+// Release lowers the owner's count to the target, 0 to free the lock: nil when another
+// holds it, 1 when it is free now, 0 when it is held still. It differs from Redisson on
+// purpose: it has a target and no latch, and answers 2 for a lock that was free.
 func (m *Lock) Release(c Call) any {
 	m.prune(c.Now)
 	count := m.Counts[c.Owner]
@@ -44,8 +43,8 @@ func (m *Lock) Release(c Call) any {
 	return int64(1)
 }
 
-// ReleaseShared lowers the count by one, once for each latch, with the answers of
-// Release. It differs from Redisson on purpose: it answers 2 for a lock that nobody held.
+// ReleaseShared lowers the count by one, once for each latch, with the answers of Release.
+// It differs from Redisson on purpose: it answers 2 for a lock that was free.
 func (m *Lock) ReleaseShared(c Call) any {
 	if outcome, done := m.Latches[c.Latch]; done {
 		return int64(outcome[0] - '0')
@@ -70,7 +69,7 @@ func (m *Lock) ReleaseShared(c Call) any {
 	return int64(outcome[0] - '0')
 }
 
-// Force frees the lock, whoever holds it: 1, or 0 when nobody does.
+// Force frees the lock of any holder: 1, or 0 when it was free.
 func (m *Lock) Force(c Call) any {
 	m.prune(c.Now)
 	if m.IsFree() {
@@ -81,7 +80,7 @@ func (m *Lock) Force(c Call) any {
 	return int64(1)
 }
 
-// AcquireFailed takes an owner out of the queue, as Redisson does: it tells nobody.
+// AcquireFailed takes an owner out of the queue, as Redisson does: it wakes no waiter.
 func (m *Lock) AcquireFailed(c Call) {
 	if i := slices.Index(m.Queue, c.Owner); i >= 0 {
 		for _, behind := range m.Queue[i+1:] {
@@ -106,7 +105,7 @@ func (m *Lock) GiveUp(c Call) any {
 	return nil
 }
 
-// tellFront tells those whom the next attempt can find in front.
+// tellFront wakes the waiters that the next attempt can find in front.
 func (m *Lock) tellFront(now int64) {
 	for _, owner := range m.Queue {
 		m.tell(owner)

@@ -6,9 +6,9 @@ package fairmodel
 type Lock struct {
 	// Counts is the lock: owner -> count; empty when it is free.
 	Counts map[string]int64
-	// PTTL is how many milliseconds the lock has left, at most; -1 when it never
-	// expires. It says nothing while the lock is free. Time does not pass here:
-	// whoever uses the model sets it.
+	// PTTL is how many milliseconds the lock has left, at most; -1 when it never expires.
+	// It means nothing while the lock is free. Time does not pass here: the model's user
+	// sets it.
 	PTTL int64
 	// Queue is the owners that wait, the next one first.
 	Queue []string
@@ -18,10 +18,10 @@ type Lock struct {
 	// Latches is what was done, by request: id -> outcome.
 	Latches map[string]string
 
-	// Told is whom the calls have woken, in order, until it is emptied.
+	// Told are the waiters that the calls have woken, in order, until it is emptied.
 	Told []string
-	// Pruned is whom the calls have removed from the front of the queue because
-	// their deadlines had come, in order, until it is emptied.
+	// Pruned are the waiters that the calls have removed from the front of the queue
+	// because their deadlines had come, in order, until it is emptied.
 	Pruned []string
 }
 
@@ -40,18 +40,18 @@ type Call struct {
 	// Target is the count to arrive at, and Latch the id of a shared release.
 	Target int64
 	Latch  string
-	// Owner is who calls.
+	// Owner is the caller.
 	Owner string
-	// More is who gives up in the same call.
+	// More are the waiters that give up in the same call.
 	More []Leaver
-	// Left returns what the server said of the time that a held lock has left, of
-	// which the model knows only the most that it can be. Nil: that is it.
+	// Left returns what a held lock has left by the server, of which the model knows only
+	// the most that it can be. Nil: that is it.
 	Left func(most int64) int64
 }
 
 // Leaver is one that gives up, and its wait in milliseconds.
 type Leaver struct {
-	// Owner is who leaves.
+	// Owner is the owner that leaves.
 	Owner string
 	// Wait is the wait with which it was queued.
 	Wait int64
@@ -67,7 +67,7 @@ func (c Call) left(m *Lock) int64 {
 	return m.PTTL
 }
 
-// IsFree reports whether nobody holds the lock.
+// IsFree reports whether the lock has no holder.
 func (m *Lock) IsFree() bool { return len(m.Counts) == 0 }
 
 func (m *Lock) head() (string, bool) {
@@ -77,7 +77,7 @@ func (m *Lock) head() (string, bool) {
 	return m.Queue[0], true
 }
 
-// prune removes the dead in front, which every script of Redisson does first.
+// prune removes overdue waiters in front, which every script of Redisson does first.
 func (m *Lock) prune(now int64) {
 	for {
 		head, ok := m.head()
@@ -99,7 +99,7 @@ func (m *Lock) tellHead() {
 	}
 }
 
-// enter takes a free lock for who may have it, or enters it again.
+// enter takes a free lock for an owner that may have it, or enters it again.
 func (m *Lock) enter(c Call) bool {
 	head, queued := m.head()
 	switch {
@@ -130,9 +130,9 @@ func (m *Lock) Try(c Call) any {
 	return int64(1)
 }
 
-// Acquire is Try that queues who is refused. It returns nil, or the milliseconds to
-// wait: what the lock has left, or for who was queued behind others now, the time
-// until the deadline of the last of them.
+// Acquire is Try that queues a refused owner. It returns nil, or the milliseconds to wait:
+// what the lock has left, or for an owner that was queued behind others now, the time until
+// the deadline of the last of them.
 func (m *Lock) Acquire(c Call) any {
 	m.prune(c.Now)
 	if m.enter(c) {

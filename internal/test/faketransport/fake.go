@@ -1,5 +1,5 @@
-// Package faketransport is a transport whose outcomes a test decides, for tests of the packages
-// that send calls.
+// Package faketransport is a transport whose outcomes a test chooses, for tests of the
+// packages that send calls.
 package faketransport
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Fake is a transport whose outcomes the test decides, one by one or by a rule.
+// Fake is a transport whose outcomes the test chooses, one by one or by a rule.
 type Fake struct {
 	Conn   int64 // calls are sent on it, 0 when its id is not known
 	Queues bool  // calls are not sent, but wait to be
@@ -29,8 +29,8 @@ type Fake struct {
 
 // SentCall is a call that was started.
 type SentCall struct {
-	// Call is what was started, under which name, and when. It is used again when it has ended;
-	// Urgent is what it said when it was started.
+	// Call is the call that was started, under which name, and when. It is used again when
+	// it has ended; Urgent is its value at the start.
 	Call   *transport.Call
 	Name   string
 	At     time.Time

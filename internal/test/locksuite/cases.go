@@ -31,7 +31,7 @@ func oneAtATime(t *testing.T, s suite) {
 			for range each {
 				err := locks[i%len(locks)].Do(ctx, func(context.Context) error {
 					was := sum
-					time.Sleep(100 * time.Microsecond) // whoever comes in now does harm
+					time.Sleep(100 * time.Microsecond) // a second holder would do harm now
 					sum = was + 1
 					return nil
 				})
@@ -84,8 +84,8 @@ func everyQuestion(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// wakes bounds how long a waiter may sleep on: far less than until its next look, in
-// ten seconds, or until anybody keeps a queue, every five.
+// wakes bounds how long a waiter may sleep on: far less than until its next poll, in ten
+// seconds, or until the next heartbeat of a queue, every five.
 const wakes = 2 * time.Second
 
 func wokenByOwn(t *testing.T, s suite) {
@@ -231,7 +231,7 @@ func inOrder(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// deadWaiter queues an owner that nobody listens for before one that waits.
+// deadWaiter queues an owner whose channel has no listener before one that waits.
 func deadWaiter(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t, redlatch.WithDeadWaiterGrace(5*time.Second))

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Crowd is workers that take locks again and again while somebody breaks the
-// deployment, and what came of it. Each worker has the lock for some milliseconds.
+// Crowd is workers that take locks again and again while the test breaks the deployment,
+// and the result. Each worker has the lock for some milliseconds.
 type Crowd struct {
 	tb     testing.TB
 	cancel context.CancelFunc
@@ -32,7 +32,7 @@ type crowdLock struct {
 	name string
 
 	mu      sync.Mutex // guards what follows
-	inside  int        // workers whose contexts say that they have it
+	inside  int        // workers whose contexts are live
 	twice   int        // how often there were two
 	took    int
 	last    time.Time     // when it was taken last
@@ -137,14 +137,14 @@ func (l *crowdLock) taken() int {
 	return l.took
 }
 
-// Verdict is what a crowd has seen.
+// Verdict is the result of a Crowd.
 type Verdict struct {
 	// Taken is how often locks were taken, Twice how often by two at once, Lost how many
-	// holds were told that they had lost theirs.
+	// holds ended with ErrLost.
 	Taken, Twice, Lost int
-	// Longest is the longest time that a lock was taken by nobody new.
+	// Longest is the longest time without an acquisition of a lock.
 	Longest time.Duration
-	// Errors are what workers were told, and how often.
+	// Errors are the errors that workers got, and how often.
 	Errors map[string]int
 }
 
@@ -167,7 +167,7 @@ func (c *Crowd) Stop() Verdict {
 	return v
 }
 
-// Exclusive stops the crowd and holds that no two workers had a lock at once.
+// Exclusive stops the workers and checks that no two had a lock at once.
 func (c *Crowd) Exclusive() Verdict {
 	c.tb.Helper()
 	v := c.Stop()

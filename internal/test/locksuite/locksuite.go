@@ -26,9 +26,9 @@ const givenBack = 10 * time.Second
 
 // Deployment is what the suite runs on.
 type Deployment struct {
-	// New returns a transport that nobody else uses. Its client closes it.
+	// New returns a transport for one client only, which closes it.
 	New func(tb testing.TB) transport.Transport
-	// Open returns a client that nobody else uses. It takes the place of New.
+	// Open returns a client that is used for one test only. It takes the place of New.
 	Open func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client
 	// Do runs one command on the master that serves key, over a connection that is
 	// not a transport's, and returns what redigo would.
@@ -170,7 +170,7 @@ func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	require.Eventually(t, is, soon, 5*time.Millisecond, "they do not listen")
 }
 
-// heard returns how many connections would hear that a plain lock is free.
+// heard returns how many connections would receive that a plain lock is free.
 func (s suite) heard(t *testing.T, name string) int64 {
 	t.Helper()
 	ask := "NUMSUB"

@@ -23,8 +23,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ManyWaiters has a thousand wait for a thousand locks in a cluster, over one transport,
-// whose connections are called by a name. They share one connection for each way of
+// ManyWaiters has a thousand callers wait for a thousand locks in a cluster, over one
+// transport, whose connections have a name. They share one connection for each way of
 // listening to each master, and each gets its lock.
 func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, name string) transport.Transport) {
 	t.Helper()

@@ -60,7 +60,7 @@ func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	d.refuse(t, r)
 }
 
-// client is one whose commands a busy machine may keep waiting.
+// client returns a client with a command timeout for a busy machine.
 func (d Deployment) client(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	return d.Client(t, append(opts, redlatch.WithCommandTimeout(soon/2))...)
@@ -154,7 +154,7 @@ func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 	}
 }
 
-// refuse freezes all replicas: nobody may be told that he has the lock.
+// refuse freezes all replicas: no caller may get the lock.
 func (d Deployment) refuse(t *testing.T, r Replicas) {
 	t.Helper()
 	syncing, lax := d.client(t, redlatch.WithReplicaSync(r.Each, missing)), d.client(t)

@@ -63,7 +63,7 @@ func (c *Corpus) Save(folder string) error {
 			lines = append(lines, line)
 		}
 		text := fmt.Appendf(nil, "[\n%s\n]\n", bytes.Join(lines, []byte(",\n")))
-		if err := os.WriteFile(c.path(folder, op), text, 0o644); err != nil { //nolint:gosec // for everybody to read
+		if err := os.WriteFile(c.path(folder, op), text, 0o644); err != nil { //nolint:gosec // not secret
 			return err
 		}
 	}

@@ -112,8 +112,8 @@ func TestEachCaseHasANameOfItsOwn(t *testing.T) {
 	}
 }
 
-// Servers before 7.0 have no PEXPIRETIME. The question that they are asked instead
-// has the same answer everywhere.
+// Servers before 7.0 have no PEXPIRETIME. The question that replaces it has the same answer
+// on all servers.
 func TestOldServersAreAskedWhenAKeyExpires(t *testing.T) {
 	t.Parallel()
 	s, err := newSide(dial(redistest.Start(t)))

@@ -61,7 +61,7 @@ var FairFree = &Operation{
 	},
 }
 
-// FairForce takes a fair lock from whoever holds it.
+// FairForce takes a fair lock from any holder.
 var FairForce = &Operation{
 	Name: "force",
 	Theirs: func(r Release, s Step) []Args {
@@ -76,8 +76,8 @@ var FairForce = &Operation{
 	},
 }
 
-// FairGiveUp takes an owner out of the queue. Only ours knows the time: it tells
-// those who are next.
+// FairGiveUp takes an owner out of the queue. Only ours knows the time: it wakes the next
+// ones.
 var FairGiveUp = &Operation{
 	Name: "give-up",
 	Theirs: func(_ Release, s Step) []Args {
@@ -95,7 +95,7 @@ func fairEntry(take func(l *luasrc.Fair, c *transport.Call, now, owner, wait, le
 			switch {
 			case s.Target == 0:
 				take(l, c, s.clock(), s.Owner, s.Wait, s.Lease)
-			case shared: // nobody knows the count
+			case shared: // the count is unknown
 				l.Reenter(c, s.clock(), s.Owner, s.Lease, 0)
 			default:
 				l.Reenter(c, s.clock(), s.Owner, s.Lease, s.Target)
@@ -123,8 +123,8 @@ func lockQueueAndChannel(s Step) []string {
 	return append(lockAndQueue(s), codec.LockChannel(s.Names[0]))
 }
 
-// checkScore: who is queued gets the reply, the wait and the time as deadline; who
-// was queued before keeps the one it has.
+// checkScore: an owner that is queued gets the reply, the wait and the time as deadline;
+// one that was queued before keeps the one it has.
 func checkScore(o *Outcome, seen *Seen) error {
 	reply := seen.Reply
 	if list, ok := reply.([]any); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// Who waits in the cases of the fair lock, and when they are.
+// The waiters in the cases of the fair lock, and when they wait.
 const (
 	caseFirst  = "33333333-3333-3333-3333-333333333333:7"
 	caseSecond = "44444444-4444-4444-4444-444444444444:0"
@@ -67,7 +67,7 @@ func both(a, b State) State {
 	return all
 }
 
-// heldBy is the lock of the cases, held by somebody.
+// heldBy is the lock of the cases, held by owner.
 func heldBy(owner string) State { return lockIs(hashOf(caseLong, owner, "1")) }
 
 // fairStep is a step of the cases' owner.
@@ -125,7 +125,7 @@ func (c Case) from(has func(Release) bool) Case {
 	return c
 }
 
-// alive is a queue of two that live, behind somebody else's lock.
+// alive is a queue of two live waiters, behind another owner's lock.
 func alive() State { return waiting(caseFirst, 95000, caseSecond, 100000) }
 
 // takeCases take the lock, enter it again, or are too late.

@@ -21,8 +21,8 @@ func beforeHeadless(r Release, _ Ours) bool { return !r.BearsHeadless() }
 func beforeLeft(r Release, _ Ours) bool     { return !r.TellsQueuedLeft() }
 func beforeLastless(r Release, _ Ours) bool { return !r.BearsLastless() }
 
-// fairDiverges has the differences between releases first: where an old one fails,
-// nothing else can be said.
+// fairDiverges has the differences between releases first: where an old one fails, nothing
+// else can be compared.
 var fairDiverges = slices.Concat([]Divergence{
 	{
 		Name:     oldHead,
@@ -92,8 +92,7 @@ func isOldHead(o *Outcome, _ Diff) bool {
 	return o.Step.Op != FairGiveUp && o.Theirs.Reply == scriptFailed && ok && len(l.waiters) > 0 && l.lacks(l.waiters[0])
 }
 
-// isOldLast is the same for the last in the queue, behind whom the owner is to
-// stand.
+// isOldLast is the same for the last in the queue, behind which the owner is queued.
 func isOldLast(o *Outcome, _ Diff) bool {
 	l, ok := o.line()
 	return o.Step.Op == FairAcquire && o.Theirs.Reply == scriptFailed && ok && len(l.waiters) > 0 &&
@@ -141,8 +140,7 @@ func (o *Outcome) saysMore() bool {
 		(!queued || o.isLeft(left) || left == 0 && !o.hasLeft())
 }
 
-// isHolder tells whether a text is one who holds the step's lock, or empty when
-// nobody does.
+// isHolder reports whether a text is a holder of the step's lock, or empty when it is free.
 func (o *Outcome) isHolder(text any) bool {
 	holder, ok := text.(string)
 	fields, _ := o.Prior[o.name()].Value.(map[string]string)
@@ -169,7 +167,7 @@ func (o *Outcome) isLeft(left int64) bool {
 	return left >= 0 && late >= 0 && late <= o.Elapsed
 }
 
-// isNobodys: nobody held the lock, and ours says so with 2, as does its latch.
+// isNobodys: the lock was free, and ours answers 2, as does its latch.
 func isNobodys(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.latch()]
@@ -182,9 +180,9 @@ func isNobodys(o *Outcome, d Diff) bool {
 	return d.What == "value" && d.Key == o.Step.latch() && d.Theirs == "1" && d.Ours == "2"
 }
 
-// isFairTarget is isTarget for the fair lock. Sent again, ours removes the dead and
-// tells the first in the queue again, or sees that one of its keys has become
-// something else, where Redisson's sees its latch.
+// isFairTarget is isTarget for the fair lock. Sent again, ours removes dead waiters and
+// wakes the first in the queue again, or sees that one of its keys has become something
+// else, where Redisson's sees its latch.
 func isFairTarget(o *Outcome, d Diff) bool {
 	s := o.Step
 	count, isLock := o.count()

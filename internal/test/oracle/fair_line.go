@@ -13,8 +13,8 @@ type line struct {
 	deadlines map[string]float64
 }
 
-// line returns the queue as a step finds it when it has removed the dead. It is not
-// ok when a key is of another type.
+// line returns the queue as a step finds it when it has removed dead waiters. It is not ok
+// when a key is of another type.
 func (o *Outcome) line() (l line, ok bool) {
 	l, ok = lineOf(o.Prior, o.name())
 	for ok && len(l.waiters) > 0 {
@@ -38,8 +38,8 @@ func lineOf(s State, name string) (l line, ok bool) {
 	return l, inQueue == isList && inTimeouts == isSet
 }
 
-// isSpoilt tells whether a script that looks for the dead fails: the queue is no list,
-// or somebody is in it and the timeouts are no sorted set.
+// isSpoilt reports whether a script that looks for dead waiters fails: the queue is no
+// list, or it is not empty and the timeouts are no sorted set.
 func (o *Outcome) isSpoilt() bool {
 	l, ok := lineOf(o.Prior, o.name())
 	_, isList := o.Prior[codec.QueueKey(o.name())].Value.([]string)
@@ -55,13 +55,13 @@ func (l line) head(other string) string {
 	return l.waiters[0]
 }
 
-// lacks tells whether somebody in the queue has no deadline.
+// lacks reports whether a waiter in the queue has no deadline.
 func (l line) lacks(waiter string) bool {
 	_, has := l.deadlines[waiter]
 	return !has
 }
 
-// onlyPruned tells whether our side has removed the dead, and nothing else from the
+// onlyPruned reports whether our side has removed dead waiters, and nothing else from the
 // queue.
 func (o *Outcome) onlyPruned() bool {
 	want, ok1 := o.line()
@@ -73,8 +73,8 @@ func (o *Outcome) onlyPruned() bool {
 	return ok2 && slices.Equal(want.waiters, got.waiters) && maps.Equal(want.deadlines, got.deadlines)
 }
 
-// told is what a release that frees the lock publishes: a message for the first in
-// the queue.
+// told is what a release that frees the lock publishes: a message for the first in the
+// queue.
 func (o *Outcome) told() []string {
 	l, _ := o.line()
 	if len(l.waiters) == 0 {
@@ -83,7 +83,7 @@ func (o *Outcome) told() []string {
 	return []string{o.wakeUp(l.waiters[0])}
 }
 
-// wakeUp is the message for a waiter, as the oracle hears it.
+// wakeUp is the message for a waiter, as the oracle receives it.
 func (o *Outcome) wakeUp(waiter string) string {
 	return codec.OwnerChannel(o.name(), waiter) + " " + codec.MessageUnlock
 }

@@ -76,8 +76,8 @@ func (s *side) value(kind, name string) (any, error) {
 	return nil, fmt.Errorf("oracle: key %q has type %q", name, kind)
 }
 
-// expires asks servers before 7.0 when a key expires. They tell only what is
-// left, so they are asked within one millisecond.
+// expires asks servers before 7.0 when a key expires. They report only what is left, so
+// they are asked within one millisecond.
 func (s *side) expires(name string) (int64, error) {
 	for {
 		before, err1 := s.now()

@@ -81,7 +81,7 @@ type Step struct {
 	Op *Operation `json:"-"`
 	// Names has the lock's name; a renewal may have several.
 	Names []string `json:"names"`
-	// Owner is who acts.
+	// Owner is the owner that acts.
 	Owner string `json:"owner,omitempty"`
 	// Lease is in milliseconds.
 	Lease int64 `json:"lease,omitempty"`

@@ -28,7 +28,7 @@ var Acquire = &Operation{
 			switch {
 			case s.Target == 0:
 				l.Acquire(c, s.Owner, s.Lease)
-			case shared: // nobody knows the count
+			case shared: // the count is unknown
 				l.Reenter(c, s.Owner, s.Lease, 0)
 			default:
 				l.Reenter(c, s.Owner, s.Lease, s.Target)
@@ -61,7 +61,7 @@ var Free = &Operation{
 	},
 }
 
-// Force takes a lock from whoever holds it.
+// Force takes a lock from any holder.
 var Force = &Operation{
 	Name: "force",
 	Theirs: func(r Release, s Step) []Args {

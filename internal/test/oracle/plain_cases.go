@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// Who and what the cases of the plain lock are about.
+// The owners and values of the cases of the plain lock.
 const (
 	caseOwner = "11111111-1111-1111-1111-111111111111:1"
 	caseOther = "22222222-2222-2222-2222-222222222222:-9223372036854775808"
@@ -21,8 +21,8 @@ var caseNames = []string{caseName, "{tag}x", "a{b", "a{b}c", "b}", "{}l", "за�
 // caseLatch is the id of the unlock that cases are about.
 var caseLatch = strings.Repeat("0123456789abcdef", 2)
 
-// Times that are told apart, in milliseconds. None is so short that it could be
-// over before it was looked at.
+// Times that are distinguished, in milliseconds. None is so short that it could be over
+// before it was looked at.
 const (
 	caseShort, caseLease, caseLong = 20000, 30000, 90000
 )

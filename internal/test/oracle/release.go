@@ -37,7 +37,7 @@ func (r Release) atLeast(parts ...int) bool {
 	return slices.Compare(r.parts[:], parts) >= 0
 }
 
-// NamesPublish reports whether scripts are told the publish command (from 3.22).
+// NamesPublish reports whether scripts get the publish command (from 3.22).
 func (r Release) NamesPublish() bool { return r.atLeast(3, 22) }
 
 // HasLatch reports whether unlock keeps a latch (from 3.24).
@@ -50,8 +50,8 @@ func (r Release) RenewsBatches() bool { return r.atLeast(3, 44) }
 // no deadline (from 3.31); others fail.
 func (r Release) BearsHeadless() bool { return r.atLeast(3, 31) }
 
-// TellsQueuedLeft reports whether a fair lock's waiter that asks again is told what
-// the lock has left (from 3.32); others tell it what its deadline makes of that.
+// TellsQueuedLeft reports whether a fair lock's waiter that asks again gets what the lock
+// has left (from 3.32); other releases answer with what its deadline makes of that.
 func (r Release) TellsQueuedLeft() bool { return r.atLeast(3, 32) }
 
 // BearsLastless reports whether the fair lock queues an owner behind one that has no

@@ -17,10 +17,10 @@ type Failure string
 // wrongType is the reply, any, so that it compares with others.
 var wrongType any = Failure("WRONGTYPE")
 
-// side is one server. Nobody else uses it.
+// side is one server, which nothing else uses.
 type side struct {
 	conn     redis.Conn
-	listener redis.PubSubConn // hears every channel
+	listener redis.PubSubConn // receives every channel
 	marks    int
 }
 

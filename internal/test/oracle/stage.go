@@ -7,8 +7,8 @@ import "github.com/gomodule/redigo/redis"
 // goroutine.
 type Stage struct{ side *side }
 
-// NewStage takes a server that nobody else uses, by how to connect to it. One
-// with the clock of a testing/synctest bubble will do, too.
+// NewStage takes a server that nothing else uses, by how to connect to it. One with the
+// clock of a testing/synctest bubble will do, too.
 func NewStage(dial func() (redis.Conn, error)) (*Stage, error) {
 	s, err := newSide(dial)
 	return &Stage{s}, err

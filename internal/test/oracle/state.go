@@ -28,8 +28,8 @@ type Entry struct {
 // State is all keys of a server.
 type State map[string]Entry
 
-// Count returns how often an owner has entered a lock. A key that is no lock is
-// told by isLock.
+// Count returns how often an owner has entered a lock. isLock is false for a key that is no
+// lock.
 func (s State) Count(name, owner string) (count int64, isLock bool) {
 	e, ok := s[name]
 	if !ok {

@@ -13,7 +13,7 @@ type Twin struct {
 	theirs, ours *side
 }
 
-// NewTwin takes two servers that nobody else uses, by how to connect to them.
+// NewTwin takes two servers that nothing else uses, by how to connect to them.
 func NewTwin(theirs, ours func() (redis.Conn, error)) (*Twin, error) {
 	a, err := newSide(theirs)
 	if err != nil {

@@ -93,14 +93,14 @@ func (p *Peer) read(stdout io.Reader) {
 		}
 		p.deliver(line)
 	}
-	_ = p.cmd.Wait() // how it ended is told by what was asked of it
+	_ = p.cmd.Wait() // the pending calls report how it ended
 	p.fail()
 }
 
 func (p *Peer) deliver(line []byte) {
 	var reply Reply
 	if err := json.Unmarshal(line, &reply); err != nil {
-		_, _ = p.words.Write(line) // no reply, so somebody's complaint
+		_, _ = p.words.Write(line) // no reply, so an error message of the JVM
 		return
 	}
 	p.mu.Lock()

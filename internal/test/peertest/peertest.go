@@ -1,8 +1,8 @@
-// Package peertest gives tests a live Redisson, or says why they have none.
+// Package peertest gives tests a live Redisson, or the reason why there is none.
 //
-// A test that needs one is skipped on a machine without the Java program, so that Go
-// alone is enough to work here. Where somebody said that it must be there (CI=true, or
-// REDLATCH_COMPAT=1) that is a failure: nothing would be compared, and nobody notice.
+// A test that needs one is skipped on a machine without the Java program, so that Go alone
+// is enough to work here. Where it is required (CI=true, or REDLATCH_COMPAT=1) that is a
+// failure: otherwise nothing would be compared, and the skip would go unnoticed.
 package peertest
 
 import (

@@ -26,8 +26,8 @@ func ToEvent(p *Process, event string) (lines []string) {
 	}
 }
 
-// HandedOver reads what is told of a lock that goes from one to another: it has
-// passed, or a look has found it free in between. It returns the last line.
+// HandedOver reads the events of a lock that goes from one owner to another: it has passed,
+// or a look has found it free in between. It returns the last line.
 func HandedOver(p *Process) string {
 	p.t.Helper()
 	for {
@@ -37,7 +37,7 @@ func HandedOver(p *Process) string {
 	}
 }
 
-// Events reads what programs are told until the event given.
+// Events reads the JSON output until the event given.
 func Events(p *Process, last string) (all []map[string]any) {
 	p.t.Helper()
 	for _, line := range ToEvent(p, `"event":"`+last+`"`) {

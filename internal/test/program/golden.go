@@ -38,7 +38,7 @@ const (
 	OtherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
 )
 
-// What differs from run to run beside UUIDs. Blanks that make a column are kept so that
+// What differs from run to run, except UUIDs. Blanks that make a column are kept so that
 // the column stays as wide as it was.
 var untidy = []struct {
 	what *regexp.Regexp
@@ -60,8 +60,8 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
-// note finds what status has to say of a queue. Where its lines end depends on how long
-// the times in it are.
+// note finds the note of status about a queue. Where its lines end depends on how long the
+// times in it are.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
 // tidy replaces what differs from run to run. The ids are those of Java clients.

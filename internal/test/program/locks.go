@@ -19,7 +19,7 @@ const (
 	SomeOwner = "0193e6c0-6f00-7000-8000-000000000001:7"
 	// RedlatchOwner is someOwner where there are owners of several kinds.
 	RedlatchOwner = SomeOwner
-	// RedlatchSince is when the client of someOwner was made, as people are told it.
+	// RedlatchSince is when the client of someOwner was made, as the text output shows it.
 	RedlatchSince = "2024-12-21T01:06:31Z"
 	// LabelText is the label of a client of Redlatch.
 	LabelText = "billing@host-3 pid 812"
@@ -30,13 +30,13 @@ var ClientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
 
 // These scripts run until a signal ends them; the second one takes SIGKILL.
 const (
-	// Polite ends with SIGTERM, and says so.
+	// Polite ends with SIGTERM, and prints that it did.
 	Polite = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
 	// Stubborn ends with SIGKILL alone.
 	Stubborn = `trap '' TERM; echo up; sleep 600 & wait`
 )
 
-// Enqueue puts somebody into the queue of a fair lock by hand.
+// Enqueue adds an owner to the queue of a fair lock by hand.
 func Enqueue(t *testing.T, s redistest.Target, name, owner string, deadline time.Duration) {
 	t.Helper()
 	s.Do(t, "RPUSH", codec.QueueKey(name), owner)

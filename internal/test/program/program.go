@@ -35,7 +35,7 @@ func Main(m *testing.M, commands ...cli.Constructor) {
 // Soon bounds waits for what should happen at once, on a slow machine.
 const Soon = 10 * time.Second
 
-// PollEvery is how often tests look at what they cannot be told of.
+// PollEvery is how often tests poll where no event exists.
 const PollEvery = 5 * time.Millisecond
 
 // Process is one run of redlatch.
@@ -76,7 +76,7 @@ func StartWith(t *testing.T, env []string, args ...string) *Process {
 	p.pipe, ok = out.(*os.File)
 	require.True(t, ok)
 	p.stdout = bufio.NewReader(out)
-	p.Cmd.WaitDelay = time.Second // for those who keep standard error open
+	p.Cmd.WaitDelay = time.Second // for processes that keep standard error open
 	require.NoError(t, p.Cmd.Start())
 	t.Cleanup(func() {
 		_ = p.Cmd.Process.Kill()
@@ -94,8 +94,8 @@ func (p *Process) Line() string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// Rest reads standard output until nobody has it open any more: redlatch, the
-// command and all of its children have ended.
+// Rest reads standard output until no process has it open any more: redlatch, the command
+// and all of its children have ended.
 func (p *Process) Rest() string {
 	p.t.Helper()
 	return p.RestWithin(2 * Soon)
@@ -149,7 +149,7 @@ func OneLine(t *testing.T, text string) {
 	require.True(t, strings.HasPrefix(text, "redlatch: "), "%q", text)
 }
 
-// Nobody returns a URL with a password at which nobody listens.
+// Nobody returns a URL with a password, of an address without a listener.
 func Nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -48,7 +48,7 @@ func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminal.Close())
-	shown, _ := io.ReadAll(keys) // it ends with an error once nobody has the terminal open
+	shown, _ := io.ReadAll(keys) // it ends with an error once no process has the terminal open
 	_ = cmd.Wait()               // how it ends is not of interest here
 	// What was typed ahead was shown ahead, the end of the line as well.
 	return escapes.ReplaceAllString(strings.NewReplacer("\r", "", "[y/N] ", "[y/N]\n").Replace(string(shown)), "")

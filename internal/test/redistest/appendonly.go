@@ -17,14 +17,13 @@ import (
 // Expiries can be asked. It needs Redis 7 or Valkey.
 func WithAppendOnly() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "no") }
 
-// Expiries returns when keys expire by the clock of this machine, to the
-// millisecond: for each key the last moment that the server has set, whether the key
-// still exists or not. It reads the append-only file, so it also tells of a server
-// that is frozen or dead, and asks a server that lives nothing. Only servers started
-// with WithAppendOnly have that.
+// Expiries returns when keys expire by the clock of this machine, to the millisecond: for
+// each key the last moment that the server has set, whether the key still exists or not. It
+// reads the append-only file, so it also works for a server that is frozen or dead, and
+// sends nothing to a running one. Only servers started with WithAppendOnly have that.
 //
-// A server writes the file before it sends the replies. A change that is missing
-// there was answered to nobody.
+// A server writes the file before it sends the replies. A change that is missing there was
+// not acknowledged to any client.
 func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.incr.aof"))

@@ -21,20 +21,20 @@ const (
 	// clusterNodeTimeout is how long a node of a cluster may be silent until the
 	// others take it for dead.
 	clusterNodeTimeout = 2 * time.Second
-	// clusterWait bounds the wait for nodes to agree. A cluster that has just been
-	// started serves nobody for two seconds, and a fail-over takes about four.
+	// clusterWait bounds the wait for nodes to agree. A cluster that has just been started
+	// refuses commands for two seconds, and a fail-over takes about four.
 	clusterWait = 40 * time.Second
 )
 
-// Cluster is a Redis Cluster, or a Valkey one, on loopback. Its nodes are Servers,
-// which can be killed, frozen and restarted as others can; a node that was
-// restarted knows the cluster still. All methods are safe for concurrent use, but
-// those that change who serves what are for one goroutine at a time.
+// Cluster is a Redis Cluster, or a Valkey one, on loopback. Its nodes are Servers, which
+// can be killed, frozen and restarted as others can; a node that was restarted knows the
+// cluster still. All methods are safe for concurrent use, but those that move slots or
+// masters are for one goroutine at a time.
 type Cluster struct {
 	nodes []*Server // the masters first, then their replicas
 
 	mu      sync.Mutex      // guards guesses
-	guesses map[int]*Server // who served a slot when it was last asked
+	guesses map[int]*Server // the node that served a slot when it was last asked
 }
 
 // StartCluster starts a cluster of so many masters, each with so many replicas, for
@@ -84,7 +84,7 @@ func WithoutShardedPubSub() Option {
 	)
 }
 
-// EachCluster runs body, with other tests beside it, on a cluster of Redis and on one of
+// EachCluster runs body, in parallel with other tests, on a cluster of Redis and on one of
 // Valkey: three masters, each with a replica.
 func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 	t.Helper()
@@ -100,7 +100,7 @@ func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 func (c *Cluster) introduce(tb testing.TB) {
 	tb.Helper()
 	for i, s := range c.nodes {
-		// Different from the start, so that nobody has to yield to another.
+		// Different from the start, so that no node has to change its own.
 		s.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 	}
 	for i, s := range c.nodes {
@@ -132,8 +132,8 @@ func (c *Cluster) awaitMembers(tb testing.TB) {
 	}
 }
 
-// awaitHealth waits until all nodes say that all is well, and until all masters have
-// their replicas: a cluster says that all is well before it has those.
+// awaitHealth waits until all nodes report the state ok, and until all masters have their
+// replicas: a cluster reports ok before it has those.
 func (c *Cluster) awaitHealth(tb testing.TB, masters, replicas int) {
 	tb.Helper()
 	for _, s := range c.nodes {
@@ -200,7 +200,7 @@ func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	return c.Node(tb, best)
 }
 
-// ownerOf asks a node who serves a slot.
+// ownerOf asks a node for the address of the node that serves a slot.
 func (s *Server) ownerOf(slot int) (string, error) {
 	ranges, err := redis.Values(s.try("CLUSTER", "SLOTS"))
 	if err != nil {
@@ -258,7 +258,7 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	return nil
 }
 
-// guess returns who serves key's slot, or did.
+// guess returns the node that serves key's slot, or did.
 func (c *Cluster) guess(tb testing.TB, key string) *Server {
 	tb.Helper()
 	slot := codec.Slot(key)

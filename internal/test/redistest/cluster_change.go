@@ -41,8 +41,8 @@ func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	c.await(tb, "the master is a replica", func() bool { return c.Node(tb, master).role(tb) == "slave" })
 }
 
-// AwaitOwner waits until all nodes that answer agree on who serves key, and that it
-// is another than former, and returns who.
+// AwaitOwner waits until all nodes that answer agree on the node that serves key, and that
+// it is another than former, and returns it.
 func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server {
 	tb.Helper()
 	var owner *Server
@@ -53,8 +53,8 @@ func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server 
 	return owner
 }
 
-// agree reports whether owner serves key and all others that answer lead there. One
-// that has not heard of a master's election yet says CLUSTERDOWN.
+// agree reports whether owner serves key and all others that answer redirect there. A node
+// that does not yet know of a master's election answers CLUSTERDOWN.
 func (c *Cluster) agree(key string, owner *Server) bool {
 	for _, s := range c.nodes {
 		if !answers(s) {
@@ -68,9 +68,9 @@ func (c *Cluster) agree(key string, owner *Server) bool {
 	return answers(owner)
 }
 
-// MoveSlot moves a slot with its keys to another master while both serve it, as
-// redis-cli's reshard does. Between, if not nil, runs when both masters have been told and no
-// key has been moved: then the old one says ASK for keys that it has not.
+// MoveSlot moves a slot with its keys to another master while both serve it, as redis-cli's
+// reshard does. Between, if not nil, runs when the slot is marked on both masters and no
+// key has been moved: then the old one answers ASK for keys that it has not.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server, between func()) {
 	tb.Helper()
 	from := c.ownerOfSlot(tb, slot)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Fence is a proxy in front of each of several servers, such as the nodes of a
-// cluster, which send their clients to each other's own addresses: a client whose
-// dialler is Dial goes through the proxies. All methods are safe for concurrent use.
+// Fence is a proxy in front of each of several servers, such as the nodes of a cluster,
+// which redirect clients to each other's own addresses: a client whose dialler is Dial goes
+// through the proxies. All methods are safe for concurrent use.
 type Fence struct {
 	proxies map[string]*Proxy // by the address of what is behind
 }
@@ -24,7 +24,7 @@ func NewFence(tb testing.TB, servers ...*Server) *Fence {
 	return NewFenceAt(tb, addrs...)
 }
 
-// NewFenceAt is NewFence for servers that somebody else has started, at addrs, host:port.
+// NewFenceAt is NewFence for servers that are running already, at addrs, host:port.
 func NewFenceAt(tb testing.TB, addrs ...string) *Fence {
 	tb.Helper()
 	f := &Fence{proxies: map[string]*Proxy{}}

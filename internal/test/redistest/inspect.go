@@ -123,7 +123,7 @@ func (s *Server) text(tb testing.TB, cmd string, args ...any) string {
 	return text
 }
 
-// askInfo asks the server who it is.
+// askInfo asks the server for its name, version and process.
 func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	c, err := s.dialOwn(ctx)
 	if err != nil {

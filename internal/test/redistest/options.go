@@ -95,13 +95,12 @@ func (c *config) findBinary() error {
 		names, serverEnv)
 }
 
-// FreePort returns a port of the loopback interface that nobody listens on, 0 if there
-// is none.
+// FreePort returns a port of the loopback interface without a listener, 0 if there is none.
 func FreePort() int { return freePort() }
 
-// freePort returns a port nobody listens on. It is below the range that systems
-// give to outgoing connections, so that none of those takes it before the
-// server does, or while the server is down.
+// freePort returns a port without a listener. It is below the range that systems give to
+// outgoing connections, so that none of those takes it before the server does, or while the
+// server is down.
 func freePort() int {
 	for range 1000 {
 		port := 20000 + rand.IntN(12000) //nolint:gosec // a port to try, not a secret
@@ -112,7 +111,7 @@ func freePort() int {
 		closeNow(l)
 		return port
 	}
-	return 0 // the server will refuse it and say so
+	return 0 // the server will refuse it with an error
 }
 
 // closeNow closes a socket for the network too. A process that is being started
@@ -121,7 +120,7 @@ func freePort() int {
 func closeNow(c io.Closer) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	_ = c.Close() // closed by somebody else, at worst
+	_ = c.Close() // closed already, at worst
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

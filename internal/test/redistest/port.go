@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// port is a port of the loopback interface that stays its owner's while nobody listens
-// on it: else another test's server could take it, and clients that were to be refused
-// would find that one.
+// port is a port of the loopback interface that stays reserved while it has no listener:
+// else another test's server could take it, and clients that were to be refused would find
+// that one.
 type port struct {
 	addr    string
 	config  net.ListenConfig
@@ -24,7 +24,7 @@ func (p *port) listen() (net.Listener, error) {
 func (p *Proxy) settle() (l net.Listener, err error) {
 	for range startAttempts {
 		if p.port, err = reserve(loopback(freePort())); err != nil {
-			continue // somebody has it
+			continue // it is taken
 		}
 		if l, err = p.port.listen(); err == nil {
 			p.addr = p.port.addr

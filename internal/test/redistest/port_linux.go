@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve binds a socket to the address, on which nobody ever listens. At first it
-// shares with nobody, so that it fails when the port is taken; then with those that
-// ask to share, as its own listener does and no server.
+// reserve binds a socket to the address and never listens on it. At first it does not share
+// the port, so that it fails when the port is taken; then it shares it with sockets that
+// ask for that, as the proxy's own listener does and no server.
 func reserve(addr string) (*port, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {

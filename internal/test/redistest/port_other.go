@@ -2,7 +2,7 @@
 
 package redistest
 
-// reserve takes nothing: others may have the port while nobody listens on it.
+// reserve takes nothing: another process may take the port while it has no listener.
 func reserve(addr string) (*port, error) {
 	return &port{addr: addr, release: func() {}}, nil
 }

@@ -128,8 +128,8 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Refuse makes the proxy refuse new connections, as a port nobody listens on
-// does, or take them again.
+// Refuse makes the proxy refuse new connections, as a port without a listener does, or take
+// them again.
 func (p *Proxy) Refuse(on bool) {
 	p.tb.Helper()
 	p.mu.Lock()
@@ -228,7 +228,7 @@ func (p *Proxy) serve(l net.Listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.listener != nil {
-		closeNow(l) // somebody was faster
+		closeNow(l) // a concurrent call was faster
 		return
 	}
 	p.listener = l

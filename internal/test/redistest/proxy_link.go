@@ -29,7 +29,7 @@ type pipe struct {
 
 	// Guarded by the proxy's mu.
 	queue []segment
-	ended bool   // the source has closed: the queue's last segment says so
+	ended bool   // the source has closed: the queue's last segment marks it
 	tail  []byte // the last bytes read, for matches across reads
 }
 
@@ -64,7 +64,7 @@ func (l *link) run(ctx context.Context) {
 	l.server = server
 	l.mu.Unlock()
 	select {
-	case <-l.dead: // reset while dialling: nobody else closes it
+	case <-l.dead: // reset while dialling: nothing else closes it
 		_ = server.Close()
 		return
 	default:
@@ -151,8 +151,8 @@ func (q *pipe) write(dst *net.TCPConn) {
 	for {
 		s := q.next()
 		if s.data != nil && !broken {
-			// A side that is gone takes nothing; the other must not notice
-			// before it is told, so the rest is thrown away.
+			// A side that is gone takes nothing; the other must not notice before its own
+			// connection ends, so the rest is thrown away.
 			_, err := dst.Write(s.data)
 			broken = err != nil
 		}
@@ -163,7 +163,7 @@ func (q *pipe) write(dst *net.TCPConn) {
 				return
 			}
 		case finish:
-			_ = dst.CloseWrite() // gone already, or told now
+			_ = dst.CloseWrite() // gone already, or closed now
 			return
 		case cutLink:
 			q.link.reset(false)
@@ -244,8 +244,8 @@ func (q *pipe) heldBack() bool {
 	return len(q.queue) > 0 && q.queue[0].held != nil && !q.queue[0].held.released
 }
 
-// forgotten reports whether held bytes are to be dropped: the client is gone,
-// the source has ended, and nobody asked to keep half-dead connections.
+// forgotten reports whether held bytes are to be dropped: the client is gone, the source
+// has ended, and half-dead connections are not kept.
 func (q *pipe) forgotten() bool {
 	clientGone := q.link.pipes[ToServer].ended
 	return clientGone && q.ended && !q.link.proxy.keepHalfDead

@@ -9,11 +9,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// StartReplica starts a replica of master for this test and returns when it is in
-// step: what is published on the master from then on reaches those who listen on
-// the replica. It takes the options of Start, and knows the master's password. A
-// program that is missing or does not come into step ends the test. A master's
-// replicas are started one after the other.
+// StartReplica starts a replica of master for this test and returns when it is in step:
+// what is published on the master from then on reaches the replica's subscribers. It takes
+// the options of Start, and knows the master's password. A program that is missing or does
+// not come into step ends the test. A master's replicas are started one after the other.
 func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	tb.Helper()
 	// The default lets replicas wait for others before they are sent the data.

@@ -164,7 +164,7 @@ func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 	return master
 }
 
-// Switch is a switch of masters, and when a Sentinel first told of it.
+// Switch is a switch of masters, and when a Sentinel first published it.
 type Switch struct {
 	From, To string // addresses, host:port
 	At       time.Time

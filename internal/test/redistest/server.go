@@ -140,8 +140,8 @@ func (s *Server) commandLine() []string {
 	return append(args, s.cfg.args...)
 }
 
-// awaitPong asks the server until it answers as the process that was started,
-// and not as a stranger on the same port.
+// awaitPong asks the server until it answers as the process that was started, and not as
+// another process on the same port.
 func (s *Server) awaitPong(p *process) (serverInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -4,11 +4,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a shell offers is what can stand there: files for the few flags that name one,
+// A shell completes what is possible at the place: files for the few flags that name one,
 // and for the command of run; the values of flags that have few; and nothing for names,
-// times and numbers, which nobody but the user knows.
+// times and numbers, which only the user knows.
 
-// offersNoFiles makes a shell offer no files unless a flag or a command says so.
+// offersNoFiles makes a shell offer no files unless a flag or a command asks for them.
 func offersNoFiles(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 }

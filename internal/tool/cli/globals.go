@@ -28,9 +28,9 @@ type Globals struct {
 	tls                connect.TLS
 }
 
-// register adds the flags. The defaults from the environment stay out of them: help
-// would show what REDIS_URL holds. There is no flag for a password: everybody on a
-// machine can read the arguments of everybody's processes.
+// register adds the flags. The defaults from the environment stay out of them: help would
+// show what REDIS_URL holds. There is no flag for a password: all users of a machine can
+// read the arguments of all processes.
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.Redis, "redis", "",
@@ -38,7 +38,7 @@ func (g *Globals) register(root *cobra.Command) {
 	f.StringVar(&g.user, "user", "", "user; the password is in REDIS_PASSWORD")
 	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
 	f.BoolVar(&g.tls.On, "tls", false, "encrypt, as rediss:// does")
-	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of who may sign certificates")
+	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of the certificate authorities")
 	f.StringVar(&g.tls.Cert, "tls-cert", "", "PEM file of the client's certificate")
 	f.StringVar(&g.tls.Key, "tls-key", "", "PEM file of its key")
 	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "name in the server's certificate")
@@ -63,7 +63,7 @@ func (g *Globals) Target() string { return address.Show(g.url()) }
 func (g *Globals) Settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.Redis != "" && connect.Shows(g.Redis) {
-		output.Messagef(os.Stderr, "warning: everybody on this machine can read the password in --redis; "+
+		output.Messagef(os.Stderr, "warning: all users of this machine can read the password in --redis; "+
 			"put it in "+passwordEnv+", or in a file for --password-file")
 	}
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// PrintJSON prints what a command has to tell to programs.
+// PrintJSON prints the JSON output of a command.
 func PrintJSON(cmd *cobra.Command, what any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	enc.SetIndent("", "  ")

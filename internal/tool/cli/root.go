@@ -21,11 +21,11 @@ type Constructor func(*Globals) *cobra.Command
 type ExitError struct {
 	// Code is the exit code.
 	Code int
-	// Err is what to tell; nil when nothing needs saying.
+	// Err is the error to print; nil prints nothing.
 	Err error
 }
 
-// Error returns what to tell.
+// Error returns the text to print.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -33,10 +33,10 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns what to tell, nil for nothing.
+// Unwrap returns Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Errorf returns an ExitError with a text to tell.
+// Errorf returns an ExitError with a text to print.
 func Errorf(code int, format string, args ...any) error {
 	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
 }

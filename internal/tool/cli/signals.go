@@ -13,12 +13,12 @@ type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }
 
-// ErrInterrupted is told where the end costs the outcome.
+// ErrInterrupted is printed where an interruption costs the outcome.
 var ErrInterrupted = errors.New("interrupted")
 
-// UntilSignal runs a command that goes on until it is told to end. Its context ends with
-// SIGINT, with SIGTERM, or with one of the other signals. The exit code is then 128 and
-// the signal's number, as shells have it, whatever do returned, and say is told; nil is
+// UntilSignal runs a command that goes on until a signal ends it. Its context ends with
+// SIGINT, with SIGTERM, or with one of the other signals. The exit code is then 128 and the
+// signal's number, as in shells, whatever do returned, and say is printed; nil prints
 // nothing.
 func UntilSignal(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
 	ctx, cancel := context.WithCancelCause(parent)

@@ -68,7 +68,7 @@ func Shows(rawURL string) bool {
 }
 
 // Host returns the name or address of the server's machine, "" for a unix socket and a
-// deployment, whose Masters have one.
+// deployment, whose masters have one.
 func (s *Server) Host() string {
 	if s.many != nil {
 		return ""
@@ -80,7 +80,7 @@ func (s *Server) Host() string {
 	return u.Hostname()
 }
 
-// User returns who connects, "default" when the address does not say.
+// User returns the user of the connection, "default" when the address has none.
 func (s *Server) User() string {
 	if s.many != nil {
 		return cmp.Or(s.many.User, "default")

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCheckTellsAddressesFromOtherThingsWithoutRepeatingThem(t *testing.T) {
+func TestCheckRejectsWhatIsNoAddressWithoutRepeatingIt(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{
 		"redis://h", "redis://u:p@h:1/2", "rediss://:p@h", "unix:///run/redis.sock?db=1", "redis://[::1]:6379",
@@ -222,7 +222,7 @@ func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
 	require.ErrorContains(t, err, "--user needs a password")
 }
 
-func TestWhyADeploymentCannotBeReachedIsTold(t *testing.T) {
+func TestAnUnreachableDeploymentIsReportedWithTheReason(t *testing.T) {
 	t.Parallel()
 	for address, says := range map[string]string{
 		"redis-cluster://:sesame@127.0.0.1:1,127.0.0.1:2": "cannot reach Redis at redis-cluster://127.0.0.1:1,127.0.0.1:2: connection refused. Name nodes of a cluster",

@@ -19,8 +19,8 @@ func tidy(text string) string {
 	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ".")
 }
 
-// deniedInScript are the words for what is denied within a script, some of which do not
-// say what it was.
+// deniedInScript are the beginnings of errors of commands that are denied within a script.
+// Some of them do not name the command.
 var deniedInScript = []string{"ERR The user executing the script can't ", "The user executing the script can't ", "ERR ACL failure in script: "}
 
 // deniedCommand finds the command that is denied.
@@ -32,7 +32,8 @@ func isDenial(text string) bool {
 	return begins("NOPERM") || slices.ContainsFunc(deniedInScript, begins)
 }
 
-// lacked names the rights that the user lacks, as far as they or the server tell.
+// lacked names the rights that the user lacks, as far as they or the server's error name
+// them.
 func lacked(text string, rights []string) string {
 	m := deniedCommand.FindStringSubmatch(text)
 	switch {

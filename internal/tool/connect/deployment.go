@@ -86,7 +86,7 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 }
 
 // nodes asks the nodes of a cluster, one after the other, for its masters. The error is
-// why the first did not say.
+// that of the first node.
 func (s *Server) nodes(ctx context.Context) ([]string, error) {
 	var first error
 	for _, addr := range s.many.Hosts {
@@ -112,7 +112,7 @@ func (s *Server) mastersBy(ctx context.Context, addr string) ([]string, error) {
 	}
 	masters, err := cluster.Masters(reply, addr)
 	if err == nil && len(masters) == 0 {
-		err = fmt.Errorf("the node at %s knows of nobody who serves a slot", addr)
+		err = fmt.Errorf("the node at %s knows no master that serves a slot", addr)
 	}
 	return masters, err
 }

@@ -114,8 +114,8 @@ func (s *Server) isNameless() bool {
 	return strings.HasPrefix(s.address, "rediss") && (s.tls == nil || len(s.tls.Certificates) == 0)
 }
 
-// hungUp reports whether the server ended the connection, which may be before what
-// it said about that is read.
+// hungUp reports whether the server ended the connection, which may be seen before its
+// error is read.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

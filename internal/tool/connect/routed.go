@@ -32,8 +32,8 @@ func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 	return &routed{nodes: nodes}, nil
 }
 
-// Cluster connects to the cluster that s is, for who listens to channels of it. Its
-// errors are those of Problem.
+// Cluster connects to the cluster that s is, to listen to channels of it. Its errors are
+// those of Problem.
 func (s *Server) Cluster(ctx context.Context) (transport.Transport, error) {
 	nodes, err := s.connect(ctx)
 	if err != nil {

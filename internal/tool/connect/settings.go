@@ -12,13 +12,13 @@ import (
 	"github.com/redlatch/redlatch/internal/address"
 )
 
-// Settings is how to reach a server, as flags and environment say it. What is left
-// empty is as the address says.
+// Settings is how to reach a server, by flags and environment. What is left empty is taken
+// from the address.
 type Settings struct {
 	// Address is the server's URL, or that of a cluster or of Sentinels, see
 	// redlatch.Open.
 	Address string `json:"address"`
-	// User and Password are who connects, before what the address says.
+	// User and Password override those of the address.
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 	// TLS is how the connection is encrypted.
@@ -97,11 +97,11 @@ func (s Settings) identify(u *url.URL) error {
 	return err
 }
 
-// identity returns who connects, where the address says user and password.
+// identity returns user and password, given those of the address.
 func (s Settings) identity(user, password string) (string, string, error) {
 	user, password = cmp.Or(s.User, user), cmp.Or(s.Password, password)
 	if password == "" && s.User != "" {
-		// Without a password nothing would be said of the user either.
+		// Without a password the user would not be sent either.
 		return "", "", errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
 			"(any, for a user with nopass)")
 	}

@@ -74,7 +74,7 @@ func TestDoctorLooksAtReplicas(t *testing.T) {
 	require.Equal(t, Error, all["lock"].Level)
 }
 
-func TestDoctorTellsWhatRedissonChoosesInACluster(t *testing.T) {
+func TestDoctorReportsWhatRedissonChoosesInACluster(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf")))
 	all := examined(t, s.URL(), "")

@@ -21,8 +21,8 @@ import (
 // probeLease is for how long a lock of ours stays if we are killed.
 const probeLease = 10 * time.Second
 
-// exam is the examination of one server, which may be a master of a cluster.
-type exam struct {
+// examination is the examination of one server, which may be a master of a cluster.
+type examination struct {
 	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
 	srv     *connect.Server
 	c       redis.Conn
@@ -38,34 +38,34 @@ type exam struct {
 // check is one check, and what it is called.
 type check struct {
 	name string
-	make func(*exam) Finding
+	make func(*examination) Finding
 	of   []string // the needs that it is about, nil for all
 	once bool     // it is about the cluster, and not about each of its masters
 }
 
-// checks returns those to be made, in the order in which they are told.
-func (e *exam) checks() []check {
+// checks returns the checks to be made, in the order of the output.
+func (e *examination) checks() []check {
 	all := []check{
-		{name: "server", make: (*exam).server},
-		{name: "scripts", make: (*exam).scripts},
-		{name: "lock", make: (*exam).lock, of: []string{rights.Plain}, once: true},
-		{name: "fair lock", make: (*exam).fairLock, of: []string{rights.Fair}, once: true},
-		{name: "pub/sub", make: (*exam).messages, of: []string{rights.Plain}},
-		{name: "sharded", make: (*exam).sharded, of: []string{rights.Plain}},
+		{name: "server", make: (*examination).server},
+		{name: "scripts", make: (*examination).scripts},
+		{name: "lock", make: (*examination).lock, of: []string{rights.Plain}, once: true},
+		{name: "fair lock", make: (*examination).fairLock, of: []string{rights.Fair}, once: true},
+		{name: "pub/sub", make: (*examination).messages, of: []string{rights.Plain}},
+		{name: "sharded", make: (*examination).sharded, of: []string{rights.Plain}},
 	}
 	for i := range questions {
 		if q := &questions[i]; e.asks(q) {
-			all = append(all, check{name: q.check, make: func(e *exam) Finding { return e.rights(q) }})
+			all = append(all, check{name: q.check, make: func(e *examination) Finding { return e.rights(q) }})
 		}
 	}
 	all = append(all, []check{
-		{name: "counting", make: (*exam).counting, of: []string{rights.Listeners, rights.Operator, rights.Onlooker}, once: true},
-		{name: "eviction", make: (*exam).eviction},
-		{name: "persistence", make: (*exam).persistence},
-		{name: "replicas", make: (*exam).replicas},
-		{name: "keepalive", make: (*exam).keepalive},
-		{name: "clock", make: (*exam).clock},
-		{name: "latency", make: (*exam).latency},
+		{name: "counting", make: (*examination).counting, of: []string{rights.Listeners, rights.Operator, rights.Onlooker}, once: true},
+		{name: "eviction", make: (*examination).eviction},
+		{name: "persistence", make: (*examination).persistence},
+		{name: "replicas", make: (*examination).replicas},
+		{name: "keepalive", make: (*examination).keepalive},
+		{name: "clock", make: (*examination).clock},
+		{name: "latency", make: (*examination).latency},
 	}...)
 	return slices.DeleteFunc(all, func(c check) bool { return c.of != nil && !e.has(c.of...) })
 }
@@ -94,7 +94,7 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // it holds nothing any more
-	var exams []*exam
+	var exams []*examination
 	for _, srv := range masters {
 		c, err := srv.Dial(ctx)
 		if err != nil {
@@ -122,12 +122,12 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 }
 
 // at makes the check, at each master unless once will do, and returns the worst finding.
-func (c *check) at(exams []*exam) (Finding, error) {
+func (c *check) at(exams []*examination) (Finding, error) {
 	if c.once {
 		exams = exams[:1]
 	}
 	var worst Finding
-	var at *exam
+	var at *examination
 	alike := true
 	for _, e := range exams {
 		f := c.make(e)
@@ -146,15 +146,15 @@ func (c *check) at(exams []*exam) (Finding, error) {
 	return worst, nil
 }
 
-func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *exam {
-	return &exam{
+func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *examination {
+	return &examination{
 		ctx: ctx, srv: srv, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
 		tries: map[string]verdict{},
 	}
 }
 
 // read reads what the server tells of itself.
-func (e *exam) read() {
+func (e *examination) read() {
 	text, err := redis.String(e.c.Do("INFO"))
 	if err != nil {
 		return
@@ -167,15 +167,15 @@ func (e *exam) read() {
 	}
 }
 
-// remove removes what checks may have left. A user who may not has left nothing that
-// has no time to live.
-func (e *exam) remove() {
+// remove removes what checks may have left. Where the user may not, nothing was left
+// without a time to live.
+func (e *examination) remove() {
 	_, _ = e.c.Do("DEL", e.name)
 	_, _ = e.c.Do("DEL", codec.QueueKey(e.name))
 }
 
 // config returns a setting of the server's, and whether it may be read.
-func (e *exam) config(name string) (string, bool) {
+func (e *examination) config(name string) (string, bool) {
 	pair, err := redis.Strings(e.c.Do("CONFIG", "GET", name))
 	if err != nil || len(pair) != 2 {
 		return "", false
@@ -183,25 +183,25 @@ func (e *exam) config(name string) (string, bool) {
 	return pair[1], true
 }
 
-// said returns what went wrong, in few words.
-func said(err error) string {
+// shortError returns an error in few words.
+func shortError(err error) string {
 	return strings.TrimRight(connect.Reason(err), ".")
 }
 
 // lock takes and frees a plain lock.
-func (e *exam) lock() Finding {
+func (e *examination) lock() Finding {
 	took, err := e.pair(rlock.New(e.client, e.name))
 	if err != nil {
-		return bad("Without this nothing works: see the rights below.", "a lock cannot be taken and freed: %s", said(err))
+		return bad("Without this nothing works: see the rights below.", "a lock cannot be taken and freed: %s", shortError(err))
 	}
 	return good("taken and freed in %s", took)
 }
 
 // fairLock takes and frees a fair lock.
-func (e *exam) fairLock() Finding {
+func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	if err != nil {
-		f := warning("Plain locks work without it: see the rights below.", "a fair lock cannot be taken and freed: %s", said(err))
+		f := warning("Plain locks work without it: see the rights below.", "a fair lock cannot be taken and freed: %s", shortError(err))
 		f.Level = e.lacking(rights.Fair)
 		return f
 	}
@@ -209,7 +209,7 @@ func (e *exam) fairLock() Finding {
 }
 
 // pair takes and frees a lock, and returns how long that took.
-func (e *exam) pair(lock *rlock.Lock) (time.Duration, error) {
+func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
 	began := time.Now()
 	hold, err := lock.TryLock(e.ctx, rlock.WithLease(probeLease))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 type question struct {
 	id    string // of the need
 	check string
-	// use is who has the need, in the plural.
+	// use is what has the need, in the plural.
 	use string
 	// advice says what is worse without, before the line that grants what is missing.
 	advice string
@@ -18,7 +18,7 @@ type question struct {
 	named bool
 }
 
-// questions are those that are asked, in the order in which they are told.
+// questions are those that are asked, in the order of the output.
 var questions = []question{
 	{id: rights.Plain, check: "plain rights", use: "plain locks", advice: "Grant what is missing, as an administrator:"},
 	{
@@ -28,16 +28,16 @@ var questions = []question{
 	{id: rights.Fair, check: "fair rights", use: "fair locks", advice: "Grant what is missing where fair locks are used:"},
 	{
 		id: rights.Clocks, check: "clocks rights", use: "comparisons of clocks",
-		advice: "Without it nobody is warned of clocks that are apart, on which fair locks depend. Grant it:",
+		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",
 	},
 	{
-		id: rights.Listeners, check: "listeners rights", use: "counts of who listens",
+		id: rights.Listeners, check: "listeners rights", use: "counts of listeners",
 		advice: "Without it dead waiters of fair locks are not known, and turns are cut short on suspicion. " +
-			"It tells of any channel. Grant it:",
+			"It covers all channels. Grant it:",
 	},
 	{
 		id: rights.Doubt, check: "doubt rights", use: "calls in doubt",
-		advice: "Without it a call whose reply was lost is asked about for the length of a lease. " +
+		advice: "Without it a call whose reply was lost is polled for one lease. " +
 			"client|kill reaches the connections of others, too. Grant it where that is acceptable:",
 	},
 	{
@@ -62,14 +62,14 @@ var questions = []question{
 	},
 	{
 		id: rights.Onlooker, check: "onlooker rights", use: "redlatch list, status and watch",
-		advice: "Grant it to who looks at locks:",
+		advice: "Grant it to users that inspect locks:",
 	},
 	{
 		id: rights.Operator, check: "operator rights", use: "redlatch unlock and evict",
-		advice: "Grant it to who repairs locks:",
+		advice: "Grant it to users that repair locks:",
 	},
 	{
-		// What onlooker and inspect leave over is nothing.
+		// The rights of viewer are a subset of those of onlooker and inspect.
 		id: rights.Viewer, check: "viewer rights", use: "inspections by dashboards", named: true,
 		advice: "Grant what is missing:",
 	},
@@ -98,7 +98,7 @@ func needed(named []string) []string {
 }
 
 // asks reports whether the question is asked.
-func (e *exam) asks(q *question) bool {
+func (e *examination) asks(q *question) bool {
 	if len(e.needs) == 0 {
 		return !q.named
 	}
@@ -106,13 +106,13 @@ func (e *exam) asks(q *question) bool {
 }
 
 // has reports whether one of these needs is asked about.
-func (e *exam) has(ids ...string) bool {
+func (e *examination) has(ids ...string) bool {
 	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
 }
 
 // lacking is how bad it is not to have what a need consists of: an error where that
 // is needed for sure.
-func (e *exam) lacking(id string) Level {
+func (e *examination) lacking(id string) Level {
 	if len(e.needs) > 0 || id == rights.Plain {
 		return Error
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // rights makes the finding about what the user has of a need.
-func (e *exam) rights(q *question) Finding {
+func (e *examination) rights(q *question) Finding {
 	need := rights.Of(q.id)
 	if q.id == rights.Braces && !need.Patterns[0].AppliesTo(e.prefix) {
 		return good("names with braces are as good as others, for names %s", e.names())
@@ -40,9 +40,9 @@ func (e *exam) rights(q *question) Finding {
 	return f
 }
 
-// Lacks tries what a user has of needs, for locks whose names begin with prefix, and
-// returns what it lacks on any master, in the words of ACL SETUSER. What could not be
-// tried is not among it. An error says that a master was not reached.
+// Lacks tries what rights a user has of needs, for locks whose names begin with prefix, and
+// returns what it lacks on any master, in the words of ACL SETUSER. What could not be tried
+// is not among it. An error means that a master was not reached.
 func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Masters(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func lacksAt(ctx context.Context, master *connect.Server, prefix string, needs [
 
 // tried tries all words of a need, and returns those that the user lacks, and those
 // that could not be tried.
-func (e *exam) tried(need *rights.Need) (lacks, untried []string) {
+func (e *examination) tried(need *rights.Need) (lacks, untried []string) {
 	note := func(word string, try func() verdict) {
 		what, known := e.tries[word]
 		if !known {
@@ -90,7 +90,7 @@ func (e *exam) tried(need *rights.Need) (lacks, untried []string) {
 		switch what {
 		case refused:
 			lacks = append(lacks, word)
-		case untold:
+		case unknownRight:
 			untried = append(untried, word)
 		case granted:
 		}
@@ -109,12 +109,12 @@ func (e *exam) tried(need *rights.Need) (lacks, untried []string) {
 func spaced(words []string) string { return strings.Join(words, " ") }
 
 // names says which names were looked at.
-func (e *exam) names() string {
+func (e *examination) names() string {
 	return strings.TrimPrefix(rights.Of(rights.Plain).Patterns[0].Word(e.prefix), "~")
 }
 
-// user returns who we are on the server.
-func (e *exam) user() string {
+// user returns the user of the connection on the server.
+func (e *examination) user() string {
 	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
 	if err != nil {
 		return e.srv.User()
@@ -123,4 +123,6 @@ func (e *exam) user() string {
 }
 
 // grant returns what to send to give the user what it lacks.
-func (e *exam) grant(words []string) string { return "ACL SETUSER " + e.user() + " " + spaced(words) }
+func (e *examination) grant(words []string) string {
+	return "ACL SETUSER " + e.user() + " " + spaced(words)
+}

@@ -177,19 +177,19 @@ func TestEveryNeedIsAskedAboutOnce(t *testing.T) {
 		ids = append(ids, need.ID)
 	}
 	require.ElementsMatch(t, ids, Needs())
-	e := &exam{name: "x"}
+	e := &examination{name: "x"}
 	for _, need := range rights.All() {
 		for _, command := range need.Commands {
 			switch command {
 			case "rpush", "sadd", "subscribe", "unsubscribe", "psubscribe":
 				continue
 			}
-			require.Contains(t, e.trials(), command, "nobody tries it")
+			require.Contains(t, e.trials(), command, "it is not tried")
 		}
 	}
 }
 
-// What cannot be tried is said, and neither called missing nor passed over.
+// What cannot be tried is reported as unknown, and neither called missing nor left out.
 func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -205,7 +205,7 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	require.Equal(t, "user tried lacks nothing that names with braces of their own need, as far as it could be tried: not ~{app:*", f.Found)
 	require.Equal(t, "ACL SETUSER tried ~{app:*", f.Command)
 
-	// The server tells those who may ask it.
+	// The server answers only users with the right to ask.
 	url := without("+del", "+lpop")
 	s.Do(t, "ACL", "SETUSER", "tried", "+acl|dryrun", "+acl|whoami")
 	require.Equal(t, "ACL SETUSER tried +lpop", examined(t, url, "app:")["fair rights"].Command)

@@ -16,10 +16,10 @@ import (
 // leastMajor is the oldest Redis that will do.
 const leastMajor = 6
 
-const noInfo = "not told: INFO is not permitted (+info)"
+const noInfo = "unknown: INFO is not permitted (+info)"
 
 // server tells what it is.
-func (e *exam) server() Finding {
+func (e *examination) server() Finding {
 	if e.info == nil {
 		return unknown("%s", noInfo)
 	}
@@ -29,7 +29,7 @@ func (e *exam) server() Finding {
 	}
 	what := kind + " " + version
 	if version == "" {
-		what = "a server that does not tell its version"
+		what = "a server that does not report its version"
 	}
 	major, err := strconv.Atoi(before(version, "."))
 	switch {
@@ -50,7 +50,7 @@ func (e *exam) server() Finding {
 	return good("%s, a master of its own", what)
 }
 
-func (e *exam) isCluster() bool {
+func (e *examination) isCluster() bool {
 	return e.info["redis_mode"] == "cluster" || e.info["cluster_enabled"] == "1"
 }
 
@@ -60,13 +60,13 @@ func before(text, separator string) string {
 }
 
 // scripts runs one, by its text and by its checksum.
-func (e *exam) scripts() Finding {
-	// Who may EVAL may have no right to SCRIPT LOAD, which locks do not need.
+func (e *examination) scripts() Finding {
+	// A user with EVAL may lack SCRIPT LOAD, which locks do not need.
 	if _, err := e.c.Do("EVAL", probeScript, 0); err != nil {
-		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVAL fails: %s", said(err))
+		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVAL fails: %s", shortError(err))
 	}
 	if _, err := e.c.Do("EVALSHA", redis.NewScript(0, probeScript).Hash(), 0); err != nil {
-		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVALSHA fails: %s", said(err))
+		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVALSHA fails: %s", shortError(err))
 	}
 	return good("EVAL and EVALSHA work")
 }
@@ -75,30 +75,30 @@ func (e *exam) scripts() Finding {
 const probeScript = "return 1"
 
 // messages sends a message round.
-func (e *exam) messages() Finding {
-	const advice = "Without it those who wait find a free lock by polling only."
+func (e *examination) messages() Finding {
+	const advice = "Without it waiters find a free lock only by polling."
 	c, err := e.srv.Dial(e.ctx)
 	if err != nil {
-		return warning(advice, "no second connection: %s", said(err))
+		return warning(advice, "no second connection: %s", shortError(err))
 	}
 	defer func() { _ = c.Close() }() // it only listened
 	channel := codec.LockChannel(e.name)
 	if _, err := c.Do("SUBSCRIBE", channel); err != nil {
-		return warning(advice, "SUBSCRIBE fails: %s", said(err))
+		return warning(advice, "SUBSCRIBE fails: %s", shortError(err))
 	}
 	began := time.Now()
 	if _, err := e.c.Do("PUBLISH", channel, "0"); err != nil {
-		return warning(advice, "PUBLISH fails: %s", said(err))
+		return warning(advice, "PUBLISH fails: %s", shortError(err))
 	}
 	if _, err := c.Receive(); err != nil {
-		return warning(advice, "a message does not arrive: %s", said(err))
+		return warning(advice, "a message does not arrive: %s", shortError(err))
 	}
 	return good("a message goes round in %s", time.Since(began).Round(10*time.Microsecond))
 }
 
 // sharded tells what Redisson will do here. Its AUTO asks just this, and takes every
 // error for a no.
-func (e *exam) sharded() Finding {
+func (e *examination) sharded() Finding {
 	_, err := redis.Values(e.c.Do("PUBSUB", "SHARDNUMSUB", "0"))
 	has := "sharded pub/sub works"
 	switch {
@@ -121,8 +121,8 @@ func (e *exam) sharded() Finding {
 	return good("%s; Redisson's AUTO uses PUBLISH", has)
 }
 
-// counting counts who listens, which is how dead waiters are known.
-func (e *exam) counting() Finding {
+// counting checks that listeners can be counted, which is how dead waiters are detected.
+func (e *examination) counting() Finding {
 	_, err := rfairlock.New(e.client, e.name).Listeners(e.ctx, "redlatch-doctor:1")
 	switch {
 	case errors.Is(err, redlatch.ErrNotCounted):
@@ -131,9 +131,9 @@ func (e *exam) counting() Finding {
 			why = after
 		}
 		why = strings.NewReplacer("redlatch: ", "", "redis: ", "").Replace(why)
-		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", why)
+		return warning("Dead waiters of fair locks block them until their deadlines.", "listeners cannot be counted: %s", why)
 	case err != nil:
-		return warning("Dead waiters of fair locks block them until their deadlines.", "who listens cannot be counted: %s", said(err))
+		return warning("Dead waiters of fair locks block them until their deadlines.", "listeners cannot be counted: %s", shortError(err))
 	}
-	return good("who listens can be counted: dead waiters are known")
+	return good("listeners can be counted: dead waiters are detected")
 }

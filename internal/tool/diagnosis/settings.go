@@ -24,14 +24,14 @@ const (
 )
 
 // eviction looks at what happens when the memory is full.
-func (e *exam) eviction() Finding {
+func (e *examination) eviction() Finding {
 	if e.info == nil {
 		return unknown("%s", noInfo)
 	}
 	policy, limit, used := e.info["maxmemory_policy"], e.number("maxmemory"), e.number("used_memory")
 	switch {
 	case policy == "":
-		return unknown("the server does not tell its policy")
+		return unknown("the server does not report its policy")
 	case limit == 0:
 		return good("%s, and no maxmemory: nothing is evicted", policy)
 	case policy != "noeviction":
@@ -42,10 +42,10 @@ func (e *exam) eviction() Finding {
 	return good("noeviction, %s of %s of memory used", size(used), size(limit))
 }
 
-func (e *exam) number(key string) int64 {
+func (e *examination) number(key string) int64 {
 	n, err := strconv.ParseInt(e.info[key], 10, 64)
 	if err != nil {
-		return 0 // what it does not tell it does not limit
+		return 0 // without the setting there is no limit
 	}
 	return n
 }
@@ -60,7 +60,7 @@ func size(n int64) string {
 }
 
 // persistence looks at what a restart forgets.
-func (e *exam) persistence() Finding {
+func (e *examination) persistence() Finding {
 	if e.info == nil {
 		return unknown("%s", noInfo)
 	}
@@ -71,7 +71,7 @@ func (e *exam) persistence() Finding {
 	}
 	switch e.info["aof_enabled"] {
 	case "":
-		return unknown("the server does not tell")
+		return unknown("the server does not report it")
 	case "0":
 		return warning("Set appendonly yes where locks must survive a crash.", "no append-only file: a crash forgets locks that are held")
 	}
@@ -83,14 +83,14 @@ func (e *exam) persistence() Finding {
 }
 
 // replicas looks at what a failover forgets.
-func (e *exam) replicas() Finding {
+func (e *examination) replicas() Finding {
 	if e.info == nil {
 		return unknown("%s", noInfo)
 	}
 	n := e.number("connected_slaves")
 	switch {
 	case e.info["connected_slaves"] == "":
-		return unknown("the server does not tell")
+		return unknown("the server does not report it")
 	case n == 0:
 		return good("none, so no failover either")
 	}
@@ -102,7 +102,7 @@ func (e *exam) replicas() Finding {
 	least, known := e.config("min-replicas-to-write")
 	switch {
 	case !known:
-		return good("%d, in step; whether min-replicas-to-write is set is not told", n)
+		return good("%d, in step; whether min-replicas-to-write is set is unknown", n)
 	case least == "0":
 		return warning("Set min-replicas-to-write 1, so that a master that is cut off stops.",
 			"%d, in step; but a master that is cut off goes on giving locks", n)
@@ -125,15 +125,15 @@ func lag(state string) int64 {
 }
 
 // keepalive looks at how soon hosts that vanished are noticed.
-func (e *exam) keepalive() Finding {
+func (e *examination) keepalive() Finding {
 	text, known := e.config("tcp-keepalive")
 	if !known {
-		return unknown("not told: CONFIG GET does not work")
+		return unknown("unknown: CONFIG GET does not work")
 	}
 	seconds, err := strconv.Atoi(text)
 	switch {
 	case err != nil:
-		return unknown("the server says %q", text)
+		return unknown("the server reports %q", text)
 	case seconds == 0:
 		return warning("Set tcp-keepalive 60.", "off: waiters of a host that vanished look alive for ever")
 	case seconds > 300:
@@ -143,11 +143,11 @@ func (e *exam) keepalive() Finding {
 }
 
 // clock compares the clocks.
-func (e *exam) clock() Finding {
+func (e *examination) clock() Finding {
 	ahead, err := e.ahead()
 	switch {
 	case err != nil:
-		return unknown("the server's time is not told: %s", said(err))
+		return unknown("the server's time is unknown: %s", shortError(err))
 	case ahead.Abs() > apartAt:
 		return warning("Set the clocks right, or fair locks lose places; see WithServerTime.",
 			"the server's clock is %s", offset(ahead))
@@ -157,7 +157,7 @@ func (e *exam) clock() Finding {
 
 // ahead returns how far the server's clock is ahead of ours. The client asks any master
 // of a cluster.
-func (e *exam) ahead() (time.Duration, error) {
+func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
 		return e.client.ClockOffset(e.ctx)
 	}
@@ -181,13 +181,13 @@ func offset(ahead time.Duration) string {
 }
 
 // latency times scripts.
-func (e *exam) latency() Finding {
+func (e *examination) latency() Finding {
 	script := redis.NewScript(0, probeScript)
 	took := make([]time.Duration, samples)
 	for i := range took {
 		began := time.Now()
 		if _, err := script.Do(e.c); err != nil {
-			return unknown("not measured: %s", said(err))
+			return unknown("not measured: %s", shortError(err))
 		}
 		took[i] = time.Since(began)
 	}

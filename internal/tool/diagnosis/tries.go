@@ -16,13 +16,13 @@ type verdict int
 const (
 	granted verdict = iota
 	refused
-	untold // it could not be tried
+	unknownRight // it could not be tried
 )
 
 // trials returns each command in a form that changes nothing, whether by reading, by
 // finding nothing there, or by an argument that is refused after the rights were looked
 // at. Those that take more than one command, or another connection, are not among them.
-func (e *exam) trials() map[string][]any {
+func (e *examination) trials() map[string][]any {
 	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), codec.LatchKey(e.name, "0")
 	return map[string][]any{
 		"eval":           {"EVAL", probeScript, 0},
@@ -68,7 +68,7 @@ func (e *exam) trials() map[string][]any {
 }
 
 // command tries the right to a command.
-func (e *exam) command(name string) verdict {
+func (e *examination) command(name string) verdict {
 	switch name {
 	case "rpush":
 		return e.grow("RPUSH", codec.QueueKey(e.name), "LPOP")
@@ -82,20 +82,20 @@ func (e *exam) command(name string) verdict {
 	}
 	args, known := e.trials()[name]
 	if !known {
-		return untold
+		return unknownRight
 	}
 	return ruled(e.try(args), deniedCommand)
 }
 
 // try sends a command and returns the server's error.
-func (e *exam) try(args []any) error {
+func (e *examination) try(args []any) error {
 	name, _ := args[0].(string)
 	_, err := e.c.Do(name, args[1:]...)
 	return err
 }
 
 // anyChannel returns something to listen to with this command.
-func (e *exam) anyChannel(command string) string {
+func (e *examination) anyChannel(command string) string {
 	if command == "psubscribe" {
 		return codec.LockChannel("*")
 	}
@@ -104,13 +104,13 @@ func (e *exam) anyChannel(command string) string {
 
 // grow tries a command that no argument keeps from changing something: by asking the
 // server, or where it can be undone.
-func (e *exam) grow(command, key, undo string, how ...any) verdict {
+func (e *examination) grow(command, key, undo string, how ...any) verdict {
 	undone := append([]any{undo, key}, how...)
 	if said, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), command, key, "v")); err == nil {
 		return ruled(redis.Error(said), deniedCommand)
 	}
 	if ruled(e.try([]any{"DEL", key}), deniedCommand) == refused && ruled(e.try(undone), deniedCommand) == refused {
-		return untold
+		return unknownRight
 	}
 	err := e.try([]any{command, key, "v"})
 	_ = e.try(undone)
@@ -120,7 +120,7 @@ func (e *exam) grow(command, key, undo string, how ...any) verdict {
 
 // pattern tries the right to the keys or channels of a pattern, with the ones of a
 // lock of ours.
-func (e *exam) pattern(p *rights.Pattern) verdict {
+func (e *examination) pattern(p *rights.Pattern) verdict {
 	example := p.Example(e.name)
 	switch {
 	case p.Listened() != "":
@@ -129,7 +129,7 @@ func (e *exam) pattern(p *rights.Pattern) verdict {
 			return usable(err, deniedChannel)
 		})
 	case p.IsChannels():
-		if v := usable(e.try([]any{"PUBLISH", example, "0"}), deniedChannel); v != untold {
+		if v := usable(e.try([]any{"PUBLISH", example, "0"}), deniedChannel); v != unknownRight {
 			return v
 		}
 		return e.onListening(func(c redis.Conn) verdict {
@@ -147,18 +147,18 @@ func (e *exam) pattern(p *rights.Pattern) verdict {
 		{"LINDEX", example, 0},
 		{"DEL", example},
 	} {
-		if v := usable(e.try(args), deniedKey); v != untold {
+		if v := usable(e.try(args), deniedKey); v != unknownRight {
 			return v
 		}
 	}
-	return untold
+	return unknownRight
 }
 
 // onListening tries something on a connection of its own, which may end up listening.
-func (e *exam) onListening(try func(redis.Conn) verdict) verdict {
+func (e *examination) onListening(try func(redis.Conn) verdict) verdict {
 	c, err := e.srv.Dial(e.ctx)
 	if err != nil {
-		return untold
+		return unknownRight
 	}
 	defer func() { _ = c.Close() }() // it only listened
 	return try(c)
@@ -182,11 +182,11 @@ func ruled(err error, what denial) verdict {
 	return granted
 }
 
-// usable is ruled for what the command is used on, which only those can try who may use
-// the command.
+// usable is ruled for the key or channel that a command is used on. Only a user that may
+// use the command can try it.
 func usable(err error, what denial) verdict {
 	if denied(err) == deniedCommand {
-		return untold
+		return unknownRight
 	}
 	return ruled(err, what)
 }

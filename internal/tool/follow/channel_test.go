@@ -11,7 +11,7 @@ import (
 
 const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
 
-func TestChannelsTellTheLockAndTheWaiter(t *testing.T) {
+func TestChannelsNameTheLockAndTheWaiter(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "a:b:c", "ä ö"} {
 		got, called := Parse(codec.LockChannel(name))
@@ -26,7 +26,7 @@ func TestChannelsTellTheLockAndTheWaiter(t *testing.T) {
 	require.Empty(t, called)
 }
 
-// A message that two patterns match would be heard twice.
+// A message that two patterns match would be received twice.
 func TestOnePatternMatchesEachChannel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -22,22 +22,22 @@ const (
 	Woken    = "woken"
 )
 
-// Sight is a lock as it was at one moment.
-type Sight struct {
+// State is a lock as it was at one moment.
+type State struct {
 	// At is when it was seen.
 	At time.Time
 	// Owner holds the lock, "" when it is free. Count is how often it has entered.
 	Owner, Count string
 	// Lease is what the lease has left, negative when it has none.
 	Lease time.Duration
-	// Queue is who waits for a fair lock, the next one first: all, or the first of them.
+	// Queue are the waiters of a fair lock, the next one first: all, or the first of them.
 	Queue []string
 	// Waiting is how many wait, at least those in Queue.
 	Waiting int
 }
 
 // cut reports whether more wait than are in Queue.
-func (s *Sight) cut() bool { return s.Waiting > len(s.Queue) }
+func (s *State) cut() bool { return s.Waiting > len(s.Queue) }
 
 // Event is something that happened to a lock.
 type Event struct {
@@ -46,8 +46,8 @@ type Event struct {
 	Name string
 	// What is one of the constants.
 	What string
-	// Owner is whom it happened to: who has or had the lock, or waits for it; "" when
-	// that is not known. From is who had it before, for Passed.
+	// Owner is the owner that has or had the lock, or waits for it; "" when that is not
+	// known. From is the owner that had it before, for Passed.
 	Owner, From string
 	// Count is how often the owner has entered, "" when it does not hold the lock.
 	Count string
@@ -55,7 +55,7 @@ type Event struct {
 	Lease time.Duration
 	// Place is the owner's in the queue, 0 when it has none.
 	Place int
-	// Queue is how many wait in the queue, Next who is the first of them.
+	// Queue is how many wait in the queue, Next the first of them.
 	Queue int
 	Next  string
 	// Messages is how many messages there were since the last look.
@@ -67,37 +67,37 @@ type Lock struct {
 	// Name is the lock's name.
 	Name string
 
-	known bool
-	last  Sight
-	heard news
+	known    bool
+	last     State
+	received received
 	// due is true when the owner was new at a look before which no message had called
 	// it: if there is one, it may still be on its way.
 	due bool
 }
 
-// news is what was heard since the last look.
-type news struct {
+// received are the messages since the last look.
+type received struct {
 	messages int
-	freed    int    // messages that say that the lock was free
-	called   string // who was called last
+	freed    int    // messages that show that the lock was free
+	woken    string // the waiter that was woken last
 }
 
-// Hear takes a message in.
-func (l *Lock) Hear(m *Message) {
-	l.heard.messages++
+// Receive records a message.
+func (l *Lock) Receive(m *Message) {
+	l.received.messages++
 	if m.Owner != "" {
-		l.heard.called = m.Owner
+		l.received.woken = m.Owner
 	}
 	if l.frees(m) {
-		l.heard.freed++
+		l.received.freed++
 	}
 }
 
-// frees reports whether a message says that the lock was free since the last look. One
-// to all who wait does. One that calls a single waiter does when that one had the lock
-// then: it gave it up, queued anew, and was called. Another that is called may not come,
-// and the lock stay where it is. What was heard before the last look had its answer is
-// no news, nor is what has called the owner that was found there.
+// frees reports whether a message shows that the lock was free since the last look. One to
+// all waiters does. One that wakes a single waiter does when that one had the lock then: it
+// released it, queued anew, and was woken. Another waiter may not come, and the lock stay
+// where it is. A message before the answer of the last look shows nothing new, nor does the
+// one that woke the owner that was found there.
 func (l *Lock) frees(m *Message) bool {
 	switch {
 	case !m.At.After(l.last.At):
@@ -112,17 +112,17 @@ func (l *Lock) frees(m *Message) bool {
 	return !late
 }
 
-// Unseen reports whether anything was heard since the last look.
-func (l *Lock) Unseen() bool { return l.heard.messages > 0 }
+// Unseen reports whether there was a message since the last look.
+func (l *Lock) Unseen() bool { return l.received.messages > 0 }
 
 // Look takes a look in, and returns what has happened since the one before.
-func (l *Lock) Look(now Sight) []Event {
-	before, heard, first := l.last, l.heard, !l.known
-	l.last, l.heard, l.known = now, news{}, true
+func (l *Lock) Look(now State) []Event {
+	before, heard, first := l.last, l.received, !l.known
+	l.last, l.received, l.known = now, received{}, true
 	what, owner := change(&before, &now, &heard, first)
 	switch what {
 	case Held, Taken, Passed:
-		l.due = heard.called != owner
+		l.due = heard.woken != owner
 	}
 	var events []Event
 	if what != "" {
@@ -133,7 +133,7 @@ func (l *Lock) Look(now Sight) []Event {
 		events = append(events, e)
 	}
 	if !first {
-		events = append(events, l.queue(&before, &now, heard.messages > 0)...)
+		events = append(events, l.queueEvents(&before, &now, heard.messages > 0)...)
 	}
 	for i := range events {
 		events[i].Messages = heard.messages
@@ -141,11 +141,11 @@ func (l *Lock) Look(now Sight) []Event {
 	return events
 }
 
-// Idle reports whether the lock was free, and nobody queued, when it was last seen.
+// Idle reports whether the lock was free, with an empty queue, when it was last seen.
 func (l *Lock) Idle() bool { return l.last.Owner == "" && len(l.last.Queue) == 0 }
 
-// change says what has become of the lock, "" when nothing has, and to whom.
-func change(before, now *Sight, heard *news, first bool) (what, owner string) {
+// change returns what has become of the lock, "" when nothing has, and of which owner.
+func change(before, now *State, heard *received, first bool) (what, owner string) {
 	switch {
 	case first && now.Owner != "":
 		return Held, now.Owner
@@ -165,12 +165,12 @@ func change(before, now *Sight, heard *news, first bool) (what, owner string) {
 	return entering(before, now, heard), now.Owner
 }
 
-// slack is how much earlier than told a lease may be over: the answer that told of it
-// was on its way.
+// slack is how much earlier than expected a lease may be over: the answer with its time to
+// live took time to arrive.
 const slack = 100 * time.Millisecond
 
 // ending says how a lock became free.
-func ending(before, now *Sight, heard *news) string {
+func ending(before, now *State, heard *received) string {
 	switch {
 	case heard.messages > 0:
 		return Released
@@ -181,7 +181,7 @@ func ending(before, now *Sight, heard *news) string {
 }
 
 // entering says what a lock's holder has done.
-func entering(before, now *Sight, heard *news) string {
+func entering(before, now *State, heard *received) string {
 	was, _ := strconv.ParseInt(before.Count, 10, 64) // 0 for what is no number
 	is, _ := strconv.ParseInt(now.Count, 10, 64)
 	switch {
@@ -195,11 +195,11 @@ func entering(before, now *Sight, heard *news) string {
 	return ""
 }
 
-// queue tells of the queue. Whoever is not queued any more may have got the lock and
-// given it up again between two looks: that it has quit is told only when nobody has.
-// Behind the first of a long queue, others wait that are not seen: who comes into sight
-// then has not just come.
-func (l *Lock) queue(before, now *Sight, told bool) (events []Event) {
+// queueEvents returns the events of the queue. An owner that is not queued any more may have got
+// the lock and released it again between two looks: Quit is reported only when there was
+// neither a message nor a new owner. In a long queue only the first places are seen: an
+// owner that comes into sight then has not just been queued.
+func (l *Lock) queueEvents(before, now *State, told bool) (events []Event) {
 	for i, owner := range now.Queue {
 		if !before.cut() && !slices.Contains(before.Queue, owner) {
 			e := l.event(Queued, owner)

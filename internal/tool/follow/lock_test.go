@@ -33,20 +33,20 @@ func brief(events []Event) (all []string) {
 func TestWhatHappenedIsWhatChanged(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
-	held := func(second int, owner, count string) Sight {
-		return Sight{At: at(second), Owner: owner, Count: count, Lease: lease}
+	held := func(second int, owner, count string) State {
+		return State{At: at(second), Owner: owner, Count: count, Lease: lease}
 	}
-	free := func(second int) Sight { return Sight{At: at(second)} }
+	free := func(second int) State { return State{At: at(second)} }
 	all, owner := []Message{{At: at(40)}}, func(names ...string) (called []Message) {
 		for _, name := range names {
 			called = append(called, Message{At: at(40), Owner: name})
 		}
 		return called
 	}
-	with := func(s Sight, queue ...string) Sight { s.Queue = queue; return s }
-	cut := func(s Sight) Sight { s.Waiting = 300; return s }
+	with := func(s State, queue ...string) State { s.Queue = queue; return s }
+	cut := func(s State) State { s.Waiting = 300; return s }
 	for what, c := range map[string]struct {
-		before, now Sight
+		before, now State
 		heard       []Message // between them
 		want        []string
 	}{
@@ -66,7 +66,7 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 		"released when it was over":    {held(0, "a", "1"), free(30), all, []string{"released a"}},
 		"expired":                      {held(0, "a", "1"), free(30), nil, []string{"expired a"}},
 		"deleted":                      {held(0, "a", "1"), free(29), nil, []string{"gone a"}},
-		"deleted, and never to expire": {Sight{Owner: "a", Count: "1", Lease: -1}, free(1), nil, []string{"gone a"}},
+		"deleted, and never to expire": {State{Owner: "a", Count: "1", Lease: -1}, free(1), nil, []string{"gone a"}},
 		"entered":                      {held(0, "a", "1"), held(1, "a", "2"), nil, []string{"entered a x2"}},
 		"left":                         {held(0, "a", "11"), held(1, "a", "9"), nil, []string{"left a x9"}},
 		"queued":                       {with(free(0), "a"), with(free(1), "a", "b", "c"), nil, []string{"queued b at 2", "queued c at 3"}},
@@ -87,7 +87,7 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 		l := &Lock{Name: "job"}
 		l.Look(c.before)
 		for _, m := range c.heard {
-			l.Hear(&m)
+			l.Receive(&m)
 		}
 		require.Equal(t, len(c.heard) > 0, l.Unseen(), what)
 		require.Equal(t, c.want, brief(l.Look(c.now)), what)
@@ -95,65 +95,65 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 	}
 }
 
-func TestTheFirstLookTellsHowThingsAre(t *testing.T) {
+func TestTheFirstLookReportsTheState(t *testing.T) {
 	t.Parallel()
-	for want, s := range map[string]Sight{
+	for want, s := range map[string]State{
 		"held a x2": {Owner: "a", Count: "2", Queue: []string{"b"}},
 		"free ":     {Queue: []string{"b"}},
 	} {
 		require.Equal(t, []string{want}, brief((&Lock{}).Look(s)))
 	}
 	l := &Lock{}
-	l.Hear(&Message{At: at(1)})
-	require.Equal(t, []string{"released "}, brief(l.Look(Sight{})))
+	l.Receive(&Message{At: at(1)})
+	require.Equal(t, []string{"released "}, brief(l.Look(State{})))
 }
 
 // A message comes on a connection of its own: a look may already have seen what it tells
 // of.
-func TestAMessageThatComesLateIsNoNews(t *testing.T) {
+func TestALateMessageCausesNoEvent(t *testing.T) {
 	t.Parallel()
-	held := func(second int, owner string) Sight {
-		return Sight{At: at(second), Owner: owner, Count: "1", Lease: time.Minute}
+	held := func(second int, owner string) State {
+		return State{At: at(second), Owner: owner, Count: "1", Lease: time.Minute}
 	}
 	for what, c := range map[string]struct {
-		before Sight   // what was seen first
+		before State   // what was seen first
 		heard  Message // after it was seen that "a" has the lock
 		want   []string
 	}{
 		"to all, before the answer to the look":     {held(0, "x"), Message{At: at(1)}, nil},
 		"to all, after it":                          {held(0, "x"), Message{At: at(2)}, []string{"passed a from a x1"}},
 		"to the new owner, after it has passed":     {held(0, "x"), Message{At: at(2), Owner: "a"}, nil},
-		"to the new owner, after it has taken it":   {Sight{At: at(0)}, Message{At: at(2), Owner: "a"}, nil},
+		"to the new owner, after it has taken it":   {State{At: at(0)}, Message{At: at(2), Owner: "a"}, nil},
 		"to an owner that is not new":               {held(0, "a"), Message{At: at(2), Owner: "a"}, nil},
 		"to an owner that is not new, not at first": {held(0, "a"), Message{At: at(2)}, []string{"passed a from a x1"}},
 	} {
 		l := &Lock{Name: "job"}
 		l.Look(c.before)
 		l.Look(held(1, "a"))
-		l.Hear(&c.heard)
+		l.Receive(&c.heard)
 		require.Equal(t, c.want, brief(l.Look(held(3, "a"))), what)
 		// Whatever was late, it is so once.
-		l.Hear(&Message{At: at(4), Owner: "a"})
-		l.Hear(&Message{At: at(5), Owner: "a"})
+		l.Receive(&Message{At: at(4), Owner: "a"})
+		l.Receive(&Message{At: at(5), Owner: "a"})
 		require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(6, "a"))), what)
 	}
 	l := &Lock{Name: "job"}
 	l.Look(held(0, "x"))
-	l.Hear(&Message{At: at(1), Owner: "a"})
+	l.Receive(&Message{At: at(1), Owner: "a"})
 	l.Look(held(2, "a"))
-	l.Hear(&Message{At: at(3), Owner: "a"})
+	l.Receive(&Message{At: at(3), Owner: "a"})
 	require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(4, "a"))), "it was called before, and so anew")
 }
 
-func TestEventsTellOfTheirMoment(t *testing.T) {
+func TestEventsHaveTheStateOfTheirTime(t *testing.T) {
 	t.Parallel()
 	l := &Lock{Name: "job"}
-	l.Look(Sight{At: at(0), Owner: "a", Count: "1", Lease: time.Minute})
+	l.Look(State{At: at(0), Owner: "a", Count: "1", Lease: time.Minute})
 	require.False(t, l.Idle())
 	for range 7 {
-		l.Hear(&Message{At: at(1)})
+		l.Receive(&Message{At: at(1)})
 	}
-	events := l.Look(Sight{At: at(1), Owner: "b", Count: "1", Lease: time.Second, Queue: []string{"c", "d"}, Waiting: 9})
+	events := l.Look(State{At: at(1), Owner: "b", Count: "1", Lease: time.Second, Queue: []string{"c", "d"}, Waiting: 9})
 	require.Equal(t, Event{
 		At: at(1), Name: "job", What: Passed, Owner: "b", From: "a", Count: "1", Lease: time.Second,
 		Queue: 9, Next: "c", Messages: 7,
@@ -161,9 +161,9 @@ func TestEventsTellOfTheirMoment(t *testing.T) {
 	require.Equal(t, Event{
 		At: at(1), Name: "job", What: Queued, Owner: "d", Lease: -1, Place: 2, Queue: 9, Next: "c", Messages: 7,
 	}, events[2])
-	l.Look(Sight{At: at(2), Queue: []string{"c"}})
+	l.Look(State{At: at(2), Queue: []string{"c"}})
 	require.False(t, l.Idle())
-	events = l.Look(Sight{At: at(3)})
+	events = l.Look(State{At: at(3)})
 	require.Equal(t, []string{"quit c"}, brief(events))
 	require.True(t, l.Idle())
 }

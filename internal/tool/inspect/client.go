@@ -35,7 +35,7 @@ func ClientOf(text string) Client {
 	return Client{Kind: "unknown"}
 }
 
-// String tells people.
+// String returns the text output.
 func (c Client) String() string {
 	if c.Started != nil {
 		return c.Name() + " since " + c.Started.Format(time.RFC3339)
@@ -51,7 +51,7 @@ func (c Client) Labelled(label string) string {
 	return c.String() + ", label " + sanitize.Word(label)
 }
 
-// Name tells people which library the client is of.
+// Name names the client's library, for the text output.
 func (c Client) Name() string {
 	switch c.Kind {
 	case "redlatch":

@@ -15,9 +15,9 @@ import (
 // KindFair is the kind of lock that an inspection which has read the queue is of.
 const KindFair = "fair"
 
-// Lock reads a lock: it asks for a fair lock and the first places of its queue. It is a
-// plain one with a queue: that of a plain lock is empty. A user who may not read queues
-// is shown the lock alone.
+// Lock reads a lock: it asks for a fair lock and the first places of its queue. A plain
+// lock is one with an empty queue. For a user that may not read queues it returns the lock
+// alone.
 func Lock(ctx context.Context, client *redlatch.Client, name string, places int) (*rlock.Inspection, error) {
 	in, err := rfairlock.New(client, name).Inspect(ctx, rlock.WithPlaces(1, places))
 	var refusal *transport.ServerError
@@ -39,7 +39,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// NotCounted returns why it cannot be told who listens, in few words.
+// NotCounted returns why listeners cannot be counted, in few words.
 func NotCounted(err error) string {
 	var at *redlatch.LockError
 	if errors.As(err, &at) {

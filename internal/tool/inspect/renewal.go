@@ -66,7 +66,7 @@ func (s *Snapshot) RenewedBy(later *Snapshot) bool {
 	return later.Inspection.TTL >= 0 && later.Inspection.TTL+between > s.Inspection.TTL+renewalJitter
 }
 
-// SameHolders reports whether those who held the lock still do.
+// SameHolders reports whether the lock still has the same holders.
 func (s *Snapshot) SameHolders(later *Snapshot) bool {
 	return slices.EqualFunc(s.Inspection.Holders, later.Inspection.Holders, func(a, b rlock.Holder) bool { return a.Text == b.Text })
 }

@@ -103,7 +103,7 @@ func ShapeOfInspection(in *rlock.Inspection) listing.Shape {
 	return listing.ShapeOf(fields, false)
 }
 
-// HolderOf returns what there is to tell of a holder of a lock of a kind.
+// HolderOf returns the description of a holder of a lock of a kind.
 func HolderOf(h listing.Holder, kind listing.Kind) Holder {
 	out := Holder{Owner: h.Owner, Count: Count(h.Count), Client: ClientOf(h.Owner), Label: h.Label}
 	if kind == listing.ReadWrite {
@@ -115,7 +115,7 @@ func HolderOf(h listing.Holder, kind listing.Kind) Holder {
 	return out
 }
 
-// Holder is who holds a lock.
+// Holder is a holder of a lock.
 type Holder struct {
 	// Owner is as it stands in Redis: that of a write lock ends in ":write".
 	Owner string `json:"owner"`
@@ -123,8 +123,8 @@ type Holder struct {
 	Client
 	// Mode is what it holds a read/write lock for, "read" or "write".
 	Mode string `json:"mode,omitempty"`
-	// LeftMillis is what one who reads has left of its own lease, 0 when that is over;
-	// nil when it has none or it is not known.
+	// LeftMillis is what a reader has left of its own lease, 0 when that is over; nil when
+	// it has none or it is not known.
 	LeftMillis *int64 `json:"left_ms,omitempty"`
 	// Label is that of the owner's client, empty when it has none.
 	Label string `json:"label,omitempty"`

@@ -11,8 +11,7 @@ import (
 type Kind string
 
 const (
-	// Plain is a lock without a queue: a plain one, or a fair one that nobody waits
-	// for.
+	// Plain is a lock without a queue: a plain one, or a fair one with an empty queue.
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
@@ -29,22 +28,21 @@ type Lock struct {
 	// for "read" or for "write".
 	Kind Kind
 	Mode string
-	// Holders are those who hold it, a few of them if they are many; none when it is
-	// free.
+	// Holders are the holders, a few of them if they are many; none when it is free.
 	Holders []Holder
 	// More is true when there are holders that are not shown.
 	More bool
 	// TTL is what the lease has left, codec.NoTTL when it has none, 0 when the lock is
 	// free.
 	TTL time.Duration
-	// Queue is how many wait in a fair lock's queue, Next who is the first of them.
+	// Queue is the length of a fair lock's queue, Next the first owner in it.
 	Queue int64
 	Next  string
 	// NextLabel is the label of the client of Next, empty when it has none.
 	NextLabel string
 }
 
-// Holder is who holds a lock.
+// Holder is a holder of a lock.
 type Holder struct {
 	// Owner and Count are as they stand in Redis.
 	Owner, Count string

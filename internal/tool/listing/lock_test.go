@@ -48,7 +48,7 @@ func TestLocksAreKnownByTheirFields(t *testing.T) {
 	}
 }
 
-func TestQueuesTellTheirLocks(t *testing.T) {
+func TestQueueKeysNameTheirLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "{a}{b}"} {
 		require.Equal(t, name, lockOf(codec.QueueKey(name)))

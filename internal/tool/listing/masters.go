@@ -53,7 +53,7 @@ func runMaster(ctx context.Context, master *connect.Server, r Request) (Unread, 
 		stop()
 		_ = c.Close() // only read from
 	}()
-	var broken error // what Found said: not the server's problem
+	var broken error // an error of Found: not the server's problem
 	found := r.Found
 	r.Conn, r.Found = c, func(l *Lock) error {
 		broken = found(l)

@@ -74,7 +74,7 @@ func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 // asked is how many calls details makes for each lock.
 const asked = 4
 
-// details asks what there is to tell of the locks, and drops those that are gone.
+// details reads the details of the locks, and drops those that are gone.
 func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	var calls []call
 	for _, l := range locks {
@@ -111,7 +111,7 @@ func (l *Lock) take(replies []any) bool {
 	case l.Queue > 0 && l.Kind != ReadWrite:
 		l.Kind = Fair
 	case len(l.Holders) == 0:
-		return false // nobody holds it, and nobody waits
+		return false // free, with an empty queue
 	}
 	if l.Kind == ReadWrite && l.Mode == "" {
 		l.Mode = text(replies[3])
@@ -119,7 +119,7 @@ func (l *Lock) take(replies []any) bool {
 	return l.Kind != ReadWrite || isMode(l.Mode)
 }
 
-// label looks up the labels of those who hold the locks or come next.
+// label looks up the labels of the locks' holders and next owners.
 func (s *scan) label(locks []*Lock) error {
 	var owners []string
 	for _, l := range locks {

@@ -26,13 +26,13 @@ func readKey(name, owner string, n int64) string {
 	return fmt.Sprintf("%s:%s:rwlock_timeout:%d", name, owner, n)
 }
 
-// ReadersLeft returns what those who read have left of their leases, by owner: a
-// read/write lock has one lease for all of them, and each hold a key beside it that
-// lasts as long as its own. It is 0 for a reader whose holds are all over, which keeps
-// nobody out any more when the others have gone, and codec.NoTTL for one without a
-// lease. Left out are those who write, who have very many holds or stand behind 1,024
-// of them, and those of whom the user may not know. It sends one PTTL for each hold, all
-// at once. An error says that the connection is broken.
+// ReadersLeft returns what readers have left of their leases, by owner: a read/write lock
+// has one lease for all of them, and for each hold a key that lasts as long as the hold's
+// own lease. It is 0 for a reader whose holds are all over, which does not block the lock
+// any more when the other readers have left, and codec.NoTTL for one without a lease. Left
+// out are writers, readers that have very many holds or come after 1,024 others, and
+// readers whose keys the user may not read. It sends one PTTL for each hold, all at once.
+// An error means that the connection is broken.
 func ReadersLeft(c redis.Conn, name string, holders []Holder) (map[string]time.Duration, error) {
 	var calls []call
 	var owners []string

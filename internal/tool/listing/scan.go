@@ -17,22 +17,22 @@ const (
 	step = 1000
 	// batch is how many of them are looked into at once.
 	batch = 200
-	// remembered is how many locks are known not to be told twice.
+	// remembered is how many locks are remembered, to report none twice.
 	remembered = 1 << 18
 )
 
-// Request says what to look for and whom to tell.
+// Request is what to look for, and what gets the result.
 type Request struct {
-	// Conn is used by nobody else meanwhile.
+	// Conn must not be used by others meanwhile.
 	Conn redis.Conn
-	// Labels is where labels are looked up, nil for Conn. It is used by nobody else.
+	// Labels is where labels are looked up, nil for Conn. It must not be used by others.
 	Labels redis.Conn
 	// Pattern is what names must match, "" for all.
 	Pattern string
-	// Found is told of each lock. An error of it ends the scan.
+	// Found gets each lock. An error of it ends the scan.
 	Found func(*Lock) error
-	// Progress, if not nil, is told how much of the keys was looked at, from 0 to 1,
-	// many times a second.
+	// Progress, if not nil, gets the part of the keys that was looked at, from 0 to 1, many
+	// times a second.
 	Progress func(done float64)
 }
 
@@ -72,7 +72,7 @@ func Run(ctx context.Context, r Request) (Unread, error) {
 	return s.unread, err
 }
 
-// pass goes through all keys of a type whose names match.
+// pass scans all keys of a type whose names match.
 func (s *scan) pass(ctx context.Context, match, kind string, take func(keys []string) error) error {
 	before := s.done
 	cursor := "0"
@@ -123,11 +123,11 @@ func (s *scan) held(keys []string) error {
 	if err != nil {
 		return err
 	}
-	return s.tell(locks)
+	return s.reportNew(locks)
 }
 
-// queues returns what takes the queues of locks whose names match. The queues of
-// those that were told already are passed over.
+// queues returns a function that handles the queues of locks whose names match. Queues of
+// locks that were reported already are skipped.
 func (s *scan) queues(match func(string) bool) func([]string) error {
 	return func(keys []string) error {
 		var names []string
@@ -140,19 +140,19 @@ func (s *scan) queues(match func(string) bool) func([]string) error {
 		if err != nil {
 			return err
 		}
-		return s.tell(locks)
+		return s.reportNew(locks)
 	}
 }
 
-// tell hands on what was not told before.
-func (s *scan) tell(locks []*Lock) error {
+// reportNew reports the locks that were not reported before.
+func (s *scan) reportNew(locks []*Lock) error {
 	for _, l := range locks {
 		// By the queue's name, too: the two ways to write a name have one queue.
-		if !s.news(l.Name) {
+		if !s.remember(l.Name) {
 			continue
 		}
 		if l.Queue > 0 {
-			s.news(l.QueueKey())
+			s.remember(l.QueueKey())
 		}
 		if err := s.Found(l); err != nil {
 			return err
@@ -161,8 +161,8 @@ func (s *scan) tell(locks []*Lock) error {
 	return nil
 }
 
-// news reports whether a key is new, and remembers it as long as there is room.
-func (s *scan) news(key string) bool {
+// remember reports whether a key is new, and remembers it up to the limit.
+func (s *scan) remember(key string) bool {
 	if s.knows(key) {
 		return false
 	}

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// found runs a scan and returns the locks by name, each of which was told once.
+// found runs a scan and returns the locks by name, each of which was reported once.
 func found(t *testing.T, s redistest.Target, pattern string) map[string]*Lock {
 	t.Helper()
 	locks := map[string]*Lock{}
@@ -34,8 +34,8 @@ func found(t *testing.T, s redistest.Target, pattern string) map[string]*Lock {
 	return locks
 }
 
-// furnish makes locks of all kinds, and keys that are none.
-func furnish(t *testing.T, s redistest.Target) {
+// addLocks makes locks of all kinds, and keys that are none.
+func addLocks(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "HSET", "plain", java, 2)
 	s.Do(t, "PEXPIRE", "plain", time.Hour.Milliseconds())
@@ -65,7 +65,7 @@ func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		furnish(t, s)
+		addLocks(t, s)
 		locks := found(t, s, "")
 		require.Equal(t, []string{"fair", "many-readers", "plain", "rw", "stuck", "{both}", "{eu}for-ever", "{eu}stuck"},
 			slices.Sorted(maps.Keys(locks)))
@@ -95,7 +95,7 @@ func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
 func TestPatternsAreOfNamesWhateverTheKey(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	furnish(t, s)
+	addLocks(t, s)
 	for pattern, want := range map[string][]string{
 		"stuck":    {"stuck"},
 		"st?c[k]":  {"stuck"},
@@ -131,10 +131,10 @@ func TestProgressGoesUpToTheEnd(t *testing.T) {
 	require.InDelta(t, 0.25, middle, 0.15, "it is in proportion")
 }
 
-func TestAScanEndsWithItsContextAndWithWhoIsTold(t *testing.T) {
+func TestAScanEndsWithItsContextAndWithAnErrorOfFound(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	furnish(t, s)
+	addLocks(t, s)
 	enough := errors.New("enough")
 	_, err := Run(t.Context(), Request{Conn: s.Dial(t), Found: func(*Lock) error { return enough }})
 	require.ErrorIs(t, err, enough)
@@ -146,7 +146,7 @@ func TestAScanEndsWithItsContextAndWithWhoIsTold(t *testing.T) {
 func TestWhatTheUserMayNotReadIsCounted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	furnish(t, s)
+	addLocks(t, s)
 	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", "nopass", "+scan", "+hscan", "+pttl", "+llen", "+lindex", "+hget", "~plain")
 	c, err := redis.Dial("tcp", s.Addr(), redis.DialUsername("onlooker"), redis.DialPassword("x"))
 	require.NoError(t, err)

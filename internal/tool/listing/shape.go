@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// modeField is what a read/write lock has beside its holders.
+	// modeField is what a read/write lock has besides its holders.
 	modeField = "mode"
 	// The modes of a read/write lock.
 	readMode, writeMode = "read", "write"
@@ -27,9 +27,9 @@ type Shape struct {
 	Kind Kind
 	// Mode is a read/write lock's, "read" or "write".
 	Mode string
-	// Holders are those who hold the lock, in the order of the fields.
+	// Holders are the holders of the lock, in the order of the fields.
 	Holders []Holder
-	// Odd is why it is no lock, in words that go on where its name was told.
+	// Odd is why it is no lock, as a clause that follows its name.
 	Odd string
 }
 
@@ -37,10 +37,10 @@ type Shape struct {
 // whether it was there.
 func Bare(owner string) (bare string, writes bool) { return strings.CutSuffix(owner, writeSuffix) }
 
-// ShapeOf returns what a hash with these fields and values, one at least, looks like:
-// a lock has one field, an owner with its count, or several beside a field "mode". With
-// more, these are only some of the fields, and a lock that may have a mode is taken for
-// one that has.
+// ShapeOf returns what a hash with these fields and values, one at least, looks like: a
+// lock has one field, an owner with its count, or several and a field "mode". With more,
+// these are only some of the fields, and a lock that may have a mode is taken for one that
+// has.
 func ShapeOf(fields [][2]string, more bool) Shape {
 	var s Shape
 	writing := false
@@ -71,8 +71,8 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 	return s
 }
 
-// oddField says what of a field is not as in a lock, "" when nothing is. Values are not
-// repeated: they may be anybody's secrets.
+// oddField returns what of a field is not as in a lock, "" when nothing is. Values are not
+// repeated: they may be secrets of another program.
 func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], groupSuffix) {
 		return "it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here"

@@ -41,7 +41,7 @@ func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		furnish(t, s)
+		addLocks(t, s)
 		s.Do(t, "HSET", "odd-mode", "mode", "dark")
 		for i := range 600 {
 			s.Do(t, "HSET", "odd-mode", codec.NewOwner(uuid.Max, int64(i)).String(), 1)
@@ -64,7 +64,7 @@ func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
 		}
 	})
 	s := redistest.Start(t)
-	furnish(t, s)
+	addLocks(t, s)
 	s.Do(t, "CONFIG", "RESETSTAT")
 	_, err := Glance(s.Dial(t), "big-map")
 	require.NoError(t, err)

@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// Columns is how many columns a terminal has that does not tell.
+	// Columns is the width that is assumed for a terminal of unknown width.
 	Columns = 80
 	hang    = 9 // of them before what a line says
 )
 
-// Beside writes what there is to say of an owner behind it, or below it where that has
-// no room.
-func Beside(owner, what string) string {
+// WithDetails writes an owner and its details, below it where the line has no room.
+func WithDetails(owner, what string) string {
 	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < Columns {
 		return owner + "   " + what + "\n"
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Messagef writes what the program has to say beside what was asked for. Programs and logs
-// get a line of it, however long; on a terminal it is broken between words.
+// Messagef writes a message to standard error, or w. Programs and logs get one line,
+// however long; on a terminal it is broken between words.
 func Messagef(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, Fit(w, "redlatch: "+fmt.Sprintf(format, args...)))
 }

@@ -107,7 +107,7 @@ func NewScreen(f *os.File) *Screen {
 }
 
 func newScreen(out io.Writer, size func() (int, int)) *Screen {
-	_, _ = io.WriteString(out, hideCursor) // a terminal that is gone has nobody to tell
+	_, _ = io.WriteString(out, hideCursor) // an error is ignored: there is no other output to report it on
 	return &Screen{out: out, size: size}
 }
 

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// programName stands before what is told of what went wrong. The library's errors begin
-// so, too.
+// programName comes before each error on the terminal. The library's errors begin with it,
+// too.
 const programName = "redlatch: "
 
 // The line that says why the program failed repeats so much, in bytes, of a name, a
@@ -21,8 +21,8 @@ const (
 	MaxMessage = 2048
 )
 
-// Message makes a line that a terminal can show out of what went wrong: nothing in it
-// moves the cursor, whoever wrote it, and what is long loses its middle.
+// Message makes text safe for a terminal: no control sequence in it, of any source, reaches
+// the terminal, and the middle of a long one is cut.
 func Message(text string) string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
@@ -43,9 +43,8 @@ func shorten(text string, most int) string {
 	return text[:most/2] + "..." + text[len(text)-most/2:]
 }
 
-// WithoutPrefix returns what went wrong without the library's name, which stands before
-// the line once, and nowhere else: not where an error wraps another. What is quoted is
-// somebody's name, and stays.
+// WithoutPrefix removes the library's name from an error text: the line begins with it
+// once, also where an error wraps another. Within quotes it is part of a name, and stays.
 func WithoutPrefix(text string) string {
 	var b strings.Builder
 	quoted, begins := false, true

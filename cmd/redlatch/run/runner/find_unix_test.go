@@ -28,7 +28,7 @@ func TestFindSeesFilesInPathThatCannotBeRun(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-func TestStartCodeTellsWhoseFaultItIs(t *testing.T) {
+func TestStartCodeIsThatOfTheFailure(t *testing.T) {
 	t.Parallel()
 	at := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: "/x", Err: err} }
 	require.Equal(t, CodeNotFound, startCode(at(syscall.ENOENT)))

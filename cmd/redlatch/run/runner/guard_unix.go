@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/executable"
 )
 
-// goodbye is what the guard reads when it is not needed any more.
-const goodbye = 'b'
+// orderlyExit is what the guard reads when it is not needed any more.
+const orderlyExit = 'b'
 
 // guard is the process that outlives us if it must.
 type guard struct {
@@ -35,7 +35,7 @@ func startGuard() (*guard, error) {
 	}
 	defer shut(ready)
 	proc, err := os.StartProcess(executable.Path(), []string{"redlatch", GuardCommand}, &os.ProcAttr{
-		// Not our standard error: a guard must not keep somebody's pipe open.
+		// Not our standard error: a guard must not keep the pipe of another process open.
 		Files: []*os.File{in, out, nil},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -62,7 +62,7 @@ func (g *guard) wake() {
 
 // dismiss ends the guard and waits for it. The group is left alone.
 func (g *guard) dismiss() {
-	_, _ = g.line.Write([]byte{goodbye}) // fails if it was killed with its group
+	_, _ = g.line.Write([]byte{orderlyExit}) // fails if it was killed with its group
 	shut(g.line)
 	_, _ = g.proc.Wait() // how it ended does not matter
 }
@@ -85,10 +85,10 @@ func Guard() int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
-	_, _ = os.Stdout.Write([]byte{1}) // whoever started us may be dead by now
+	_, _ = os.Stdout.Write([]byte{1}) // the parent may be dead by now
 	shut(os.Stdout)
 	var word [1]byte
-	if n, _ := os.Stdin.Read(word[:]); n == 1 && word[0] == goodbye {
+	if n, _ := os.Stdin.Read(word[:]); n == 1 && word[0] == orderlyExit {
 		return 0
 	}
 	_ = syscall.Kill(0, syscall.SIGKILL) // does not return

@@ -81,7 +81,7 @@ func (p *Process) await() {
 		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // cannot happen: nobody else waits for it
+		case err != nil: // cannot happen: nothing else waits for it
 			p.code = CodeFailed
 			return
 		case status.Exited():
@@ -93,22 +93,22 @@ func (p *Process) await() {
 		case status.Stopped() && p.tty != nil && byTerminal(status.StopSignal()):
 			select {
 			case p.stops <- status.StopSignal():
-			default: // said before and not yet seen
+			default: // reported before and not yet seen
 			}
 		}
 	}
 }
 
-// signal sends sig to the whole group. The guard is the group's leader and not
-// yet waited for, so the group's number cannot be somebody else's.
+// signal sends sig to the whole group. The guard is the group's leader and not yet waited
+// for, so the group's number cannot have been reused.
 func (p *Process) signal(sig syscall.Signal) {
-	_ = syscall.Kill(-p.guard.pid(), sig) // there may be nobody left to get it
+	_ = syscall.Kill(-p.guard.pid(), sig) // the group may be empty
 }
 
 // terminate asks the group to end.
 func (p *Process) terminate() {
 	p.signal(syscall.SIGTERM)
-	p.signal(syscall.SIGCONT) // a stopped process would not hear of it
+	p.signal(syscall.SIGCONT) // a stopped process would not receive it
 }
 
 // kill ends the group, guard included.
@@ -121,9 +121,9 @@ func (p *Process) pass(sig os.Signal) {
 	}
 }
 
-// suspend stops the group and then this process, as a job that consists of both.
-// Whoever continues this process continues the group, unless the lock was lost
-// in the meantime: then the group must not do anything any more.
+// suspend stops the group and then this process, as a job that consists of both. When this
+// process continues, so does the group, unless the lock was lost in the meantime: then the
+// group must not do anything any more.
 func (p *Process) suspend(held context.Context) {
 	p.signal(syscall.SIGSTOP)
 	p.guard.wake()

@@ -38,7 +38,7 @@ func Start(path string, argv, env []string) (*Process, error) {
 	return p, nil
 }
 
-// pass ends the command when this process is told to end. Ctrl-C has reached the
+// pass ends the command when this process gets a signal to end. Ctrl-C has reached the
 // command by itself: a console sends it to all of its processes.
 func (p *Process) pass(sig os.Signal) {
 	if sig == syscall.SIGTERM {

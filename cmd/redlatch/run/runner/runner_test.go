@@ -22,7 +22,7 @@ func TestGraceEndsWithinTheMargin(t *testing.T) {
 	}
 }
 
-func TestFindTellsMissingFromUnusable(t *testing.T) {
+func TestFindDistinguishesMissingFromUnusable(t *testing.T) {
 	t.Parallel()
 	var failed *Error
 	_, err := Find("no-such-command-anywhere")

@@ -15,7 +15,7 @@ type End struct {
 	Lost bool
 }
 
-// Action is what becomes of a command whose lock is lost.
+// Action is what to do with a command whose lock is lost.
 type Action int
 
 const (

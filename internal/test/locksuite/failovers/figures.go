@@ -8,17 +8,17 @@ import (
 
 // Figures are what came of a failure.
 type Figures struct {
-	// Pauses are the longest times that nobody acquired the lock of a crowd: that of each of
-	// locksuite.Kinds.
+	// Pauses are the longest times without an acquisition of the workers' locks: that of
+	// each of locksuite.Kinds.
 	Pauses []time.Duration
 	// Locks is how many the replicas had, and Kept how many of their holders have kept them.
 	Locks, Kept int
 	// Lost is how many locks no replica had that took over, Told how many of their holders
-	// were told, and ToldAfter how long after the failure the last one was.
+	// got ErrLost, and ToldAfter how long after the failure the last one did.
 	Lost, Told int
 	ToldAfter  time.Duration
-	// Twice is how many locks had two holders at once, those of the crowds included, and
-	// Overlap is for how long, at most, a holder was not told that somebody else had its
+	// Twice is how many locks had two holders at once, those of the workers included, and
+	// Overlap is for how long, at most, a holder did not know that another owner had its
 	// lock.
 	Twice   int
 	Overlap time.Duration
@@ -71,8 +71,8 @@ func (tr *trial) there() (first time.Time) {
 	return first
 }
 
-// served counts the one who waited for a lock that was free from a moment on, the zero
-// time if that is not known.
+// served counts the waiter of a lock that was free from a moment on, the zero time if that
+// is not known.
 func (f *Figures) served(p *pair, free time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 const (
 	// soon is far more than anything takes that is waited for.
 	soon = time.Minute
-	// heard is how long Sentinels may take to be heard for the first time: they say
-	// every two seconds who is master.
+	// heard is how long the first message of each Sentinel may take: they announce the
+	// master every two seconds.
 	heard = 2500 * time.Millisecond
 )
 
@@ -24,7 +24,7 @@ const (
 type Adapter struct {
 	// Name is the adapter's, for the table.
 	Name string
-	// Cluster returns a transport to a cluster that nobody else uses. Its client closes it.
+	// Cluster returns a transport to a cluster for one client only, which closes it.
 	Cluster func(tb testing.TB, c *redistest.Cluster) transport.Transport
 	// Sentinels returns one to the master that Sentinels watch.
 	Sentinels func(tb testing.TB, set *redistest.Sentinels) transport.Transport
@@ -102,8 +102,8 @@ func (p withSentinels) failover(tb testing.TB) {
 
 func (withSentinels) careful() bool { return false }
 
-// settled waits until the Sentinels may have been heard by everybody, and until none of them
-// has stopped working for half a minute because this machine was too busy (TILT).
+// settled waits until all nodes may have received the Sentinels' messages, and until none
+// of them has stopped working for half a minute because this machine was too busy (TILT).
 func (p withSentinels) settled(tb testing.TB) {
 	tb.Helper()
 	time.Sleep(heard)
@@ -128,9 +128,9 @@ func inStep(tb testing.TB, p place) {
 // mayCutOff are the options of servers for [cutOff].
 func mayCutOff() redistest.Option { return redistest.WithArgs("--enable-debug-command", "local") }
 
-// cutOff ends the replication for good: what is written from now on only the master has.
-// The replicas come back, are told that the master's history is another than theirs, and
-// wait for all of it, which the master puts off. That costs neither side anything.
+// cutOff ends the replication: what is written from now on only the master has. The
+// replicas come back with another history than the master's, and wait for all of it, which
+// the master puts off. That costs neither side anything.
 func cutOff(tb testing.TB, p place) {
 	tb.Helper()
 	master, _ := p.master(tb)
@@ -141,7 +141,7 @@ func cutOff(tb testing.TB, p place) {
 	require.Eventually(tb, func() bool { return len(master.Replicas(tb)) == 0 }, soon, 5*time.Millisecond, "a replica is not cut off")
 }
 
-// listened waits until somebody listens to each of the channels.
+// listened waits until each of the channels has a listener.
 func listened(tb testing.TB, p place, channels []string) {
 	tb.Helper()
 	master, _ := p.master(tb)

@@ -16,19 +16,18 @@ import (
 const (
 	// downAfter is how long Sentinels wait for a master that is silent.
 	downAfter = time.Second
-	// pauseBound, toldBound and servedBound are what the figures are held to, far above
-	// what they are on an idle machine. Holders have to be told before their next renewal
-	// would tell them.
-	// A node of a cluster that stands still is found out by who calls it: waiters of a fair
-	// lock do after their poll cap, ten seconds.
+	// pauseBound, toldBound and servedBound are the limits of the figures, far above what
+	// they are on an idle machine. Holders have to get ErrLost before their next renewal
+	// would find the loss. A node of a cluster that stands still is detected only by calls
+	// to it: waiters of a fair lock call it after their poll cap, ten seconds.
 	pauseBound, toldBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
 )
 
-// Run tries each failure in a cluster and with Sentinels, and holds that every holder
-// is told, and that everybody who waits gets in, on Redis and on Valkey in turn. With
+// Run tries each failure in a cluster and with Sentinels, and checks that every holder gets
+// ErrLost, and that every waiter gets its lock, on Redis and on Valkey in turn. With
 // REDLATCH_FAILOVER=full it does so on both, with five times as many locks and one after
 // the other, and logs the table of docs/topologies.md; then leases are the default, else
-// twice as long, so that a holder who learns of a loss from its next renewal is late.
+// twice as long, so that a holder that learns of a loss from its next renewal is late.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
@@ -60,7 +59,7 @@ func Run(t *testing.T, a Adapter) {
 	}
 }
 
-// toldWithin bounds the time until the last holder is told.
+// toldWithin bounds the time until the last holder gets ErrLost.
 func (f failure) toldWithin(deployment string, s size) time.Duration {
 	if f.silent && deployment == "cluster" {
 		return toldBound + s.lease/3 // its renewal finds out
@@ -95,7 +94,7 @@ func (a Adapter) start(t *testing.T, deployment, servers string) place {
 	return inCluster{a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t)}
 }
 
-// hold holds what must be so whatever has failed, holders told within a time.
+// hold checks what must be so whatever has failed, with holders informed within a time.
 func (f Figures) hold(t *testing.T, told time.Duration) {
 	t.Helper()
 	assert.Equal(t, f.Locks, f.Kept, "a lock that replicas had was lost")

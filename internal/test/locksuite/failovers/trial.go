@@ -21,7 +21,7 @@ import (
 type failure struct {
 	name    string
 	planned bool
-	silent  bool // connections stay, and nobody answers
+	silent  bool // connections stay, and nothing answers
 	strike  func(tb testing.TB, p place) (after func())
 }
 
@@ -46,7 +46,7 @@ var failures = []failure{
 	}},
 }
 
-// pair is a lock with a holder and one who waits for it.
+// pair is a lock with a holder and a waiter.
 type pair struct {
 	lock *rlock.Lock // the holder's
 	hold *rlock.Hold
@@ -124,7 +124,7 @@ func (tr *trial) take(locks int, name string) []*pair {
 	return pairs
 }
 
-// watch notes when the holder is told.
+// watch records when the holder gets ErrLost.
 func (p *pair) watch(ctx context.Context) {
 	<-p.hold.Context(ctx).Done()
 	p.mu.Lock()
@@ -134,7 +134,7 @@ func (p *pair) watch(ctx context.Context) {
 	}
 }
 
-// queue makes somebody wait for each of the locks.
+// queue makes a waiter wait for each of the locks.
 func (tr *trial) queue() {
 	tr.t.Helper()
 	var channels []string
@@ -163,8 +163,8 @@ func (p *pair) wait(ctx context.Context, l *rlock.Lock) {
 	}
 }
 
-// has reports whether those who wait for the locks have them, and the holders of those
-// that were not unlocked know that they have not.
+// has reports whether the waiters of the locks have them, and the holders of those that
+// were not unlocked have ErrLost.
 func has(pairs []*pair) bool {
 	for _, p := range pairs {
 		p.mu.Lock()
@@ -177,7 +177,7 @@ func has(pairs []*pair) bool {
 	return true
 }
 
-// recover waits until everybody has got over the failure.
+// recover waits until all holders and waiters have recovered from the failure.
 func (tr *trial) recover() {
 	tr.t.Helper()
 	if tr.loses {
@@ -190,7 +190,7 @@ func (tr *trial) recover() {
 	}
 	for _, p := range free {
 		if p.hold.Err() != nil {
-			continue // lost though replicas have it: Figures tell
+			continue // lost though replicas have it: Figures count it
 		}
 		p.free = time.Now()
 		assert.NoError(tr.t, p.hold.Unlock())
@@ -198,7 +198,7 @@ func (tr *trial) recover() {
 	assert.Eventually(tr.t, func() bool { return has(free) }, soon, 5*time.Millisecond, "somebody waits for a lock that is free")
 }
 
-// progress waits until each crowd has taken its lock n times more.
+// progress waits until each lock of the workers was taken n times more.
 func (tr *trial) progress(n int) {
 	tr.t.Helper()
 	for _, c := range tr.crowds {

@@ -44,7 +44,7 @@ func (c Nodes) Harness(fence *redistest.Fence, open func(testing.TB) transport.T
 	return h
 }
 
-// do runs a command where its first argument is, and SCRIPT everywhere.
+// do runs a command on the node of its first argument, and SCRIPT on all masters.
 func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
 	tb.Helper()
 	if cmd != "SCRIPT" {

@@ -40,9 +40,9 @@ func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harn
 	return h
 }
 
-// Outage returns the harness's Stop and Start for a server that goes on while nobody
-// reaches it. Before somebody does, do runs the command that makes it forget what one that
-// was started again would not know.
+// Outage returns the harness's Stop and Start for a server that goes on while no client
+// reaches it. Before clients reach it again, do runs the command that makes it forget what
+// a restarted server would not know.
 func Outage(
 	proxy *redistest.Proxy, do func(tb testing.TB, cmd string, args ...any) any, forget string, args ...any,
 ) (stop, start func(testing.TB)) {

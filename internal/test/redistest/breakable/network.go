@@ -12,24 +12,24 @@ import (
 // masters has a key for each of three masters: slots 5061, 9084 and 12182.
 var masters = []string{"bar", "one", "foo"}
 
-// network is what stands between the transports of one case and the nodes of a cluster
-// of three masters, who share out the slots in equal parts. It is for one goroutine.
+// network is the proxies between the transports of one case and the nodes of a cluster of
+// three masters, which have equal parts of the slots. It is for one goroutine.
 type network struct {
 	fence *redistest.Fence
 	made  []transport.Transport
-	dark  bool // nobody is answered
+	dark  bool // the nodes answer no client
 }
 
-// add takes in a transport whose connections go through the fence, and returns it. It
-// has it connect to all masters: the suite knows of one connection for commands, which
-// is there or is not.
+// add registers a transport whose connections go through the fence, and returns it. It has
+// it connect to all masters: the suite knows of one connection for commands, which is there
+// or is not.
 func (n *network) add(tr transport.Transport) transport.Transport {
 	n.made = append(n.made, tr)
 	n.connect()
 	return tr
 }
 
-// connect has all transports connect, unless nobody is answered.
+// connect has all transports connect, unless the nodes answer no client.
 func (n *network) connect() {
 	for _, tr := range n.made {
 		for _, key := range masters {
@@ -68,8 +68,8 @@ func run(tr transport.Transport, cmd, key string) error {
 	return <-came
 }
 
-// change makes a fault of what is done to every proxy, after which nobody is answered,
-// or all transports connect.
+// change makes a fault of do, which is applied to every proxy. After it the nodes answer no
+// client, or all transports connect.
 func (n *network) change(dark bool, do func(p *redistest.Proxy)) func(testing.TB) {
 	return func(testing.TB) {
 		n.dark = dark

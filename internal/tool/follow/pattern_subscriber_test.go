@@ -18,33 +18,33 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // soon bounds waits for what should happen at once.
 const soon = 10 * time.Second
 
-// listen hears the locks that match until the test ends.
-func listen(t *testing.T, s redistest.Target, pattern string) *Ears {
+// listen receives messages of the locks that match until the test ends.
+func listen(t *testing.T, s redistest.Target, pattern string) *PatternSubscriber {
 	t.Helper()
 	return run(t, func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }, pattern)
 }
 
-func run(t *testing.T, dial func(context.Context) (redis.Conn, error), pattern string) *Ears {
+func run(t *testing.T, dial func(context.Context) (redis.Conn, error), pattern string) *PatternSubscriber {
 	t.Helper()
-	e, err := Listen(t.Context(), dial, pattern, listing.Match(pattern))
+	s, err := SubscribePatterns(t.Context(), dial, pattern, listing.Match(pattern))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		e.Run(ctx)
+		s.Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		<-over
 	})
-	return e
+	return s
 }
 
-func next(t *testing.T, e *Ears) Message {
+func next(t *testing.T, s *PatternSubscriber) Message {
 	t.Helper()
 	select {
-	case m := <-e.Heard:
+	case m := <-s.Messages:
 		return m
 	case <-time.After(soon):
 		require.FailNow(t, "nothing was heard")
@@ -52,50 +52,50 @@ func next(t *testing.T, e *Ears) Message {
 	}
 }
 
-func TestMessagesOfLocksThatMatchAreHeard(t *testing.T) {
+func TestMessagesOfMatchingLocksAreReceived(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		e := listen(t, s, "ord*[0-9]")
+		sub := listen(t, s, "ord*[0-9]")
 		for _, name := range []string{"orders", "ord{er}s:1", "other:1"} {
 			s.Do(t, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
 		}
 		s.Do(t, "PUBLISH", codec.OwnerChannel("orders:2", owner), codec.MessageUnlock)
-		m := next(t, e)
+		m := next(t, sub)
 		require.Equal(t, Message{At: m.At, Name: "ord{er}s:1"}, m)
-		m = next(t, e)
+		m = next(t, sub)
 		require.Equal(t, Message{At: m.At, Name: "orders:2", Owner: owner}, m)
 		require.WithinDuration(t, time.Now(), m.At, soon)
 	})
 }
 
-func TestAConnectionThatIsLostIsToldOfAndMadeAnew(t *testing.T) {
+func TestALostConnectionIsReportedAndMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	e := listen(t, s, "orders")
+	sub := listen(t, s, "orders")
 	require.Equal(t, 1, s.KillClients(t, "pubsub"))
-	require.Error(t, next(t, e).Gap)
-	m := next(t, e)
-	require.Equal(t, Message{At: m.At}, m, "heard again")
+	require.Error(t, next(t, sub).Gap)
+	m := next(t, sub)
+	require.Equal(t, Message{At: m.At}, m, "received again")
 	s.Do(t, "PUBLISH", codec.LockChannel("orders"), codec.MessageUnlock)
-	require.Equal(t, "orders", next(t, e).Name)
+	require.Equal(t, "orders", next(t, sub).Name)
 }
 
-func TestWhoseChannelsAreBoundedListensToAllOfThem(t *testing.T) {
+func TestAUserWithLimitedChannelsListensToAllOfThem(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", "nopass", "+psubscribe", "&redisson_lock__channel:*")
 	dial := func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", s.Addr(), redis.DialUsername("onlooker"), redis.DialPassword("x"))
 	}
-	e := run(t, dial, "orders")
+	sub := run(t, dial, "orders")
 	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
 	s.Do(t, "PUBLISH", codec.LockChannel("orders"), codec.MessageUnlock)
-	require.Equal(t, "orders", next(t, e).Name)
+	require.Equal(t, "orders", next(t, sub).Name)
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "resetchannels", "&other*")
-	_, err := Listen(t.Context(), dial, "orders", listing.Match("orders"))
+	_, err := SubscribePatterns(t.Context(), dial, "orders", listing.Match("orders"))
 	require.ErrorContains(t, err, "NOPERM")
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, 10*time.Millisecond, "it has hung up")
 }

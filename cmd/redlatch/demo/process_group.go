@@ -19,26 +19,26 @@ type report struct {
 	event event
 }
 
-// team is the worker processes. Each has a goroutine that reads what it reports
+// processGroup is the worker processes. Each has a goroutine that reads what it reports
 // and ends with it.
-type team struct {
-	reports chan report // must be read until every worker is gone
-	members []*member
-	wg      sync.WaitGroup
+type processGroup struct {
+	reports   chan report // must be read until every worker is gone
+	processes []*process
+	wg        sync.WaitGroup
 }
 
-// member is one worker process.
-type member struct {
+// process is one worker process.
+type process struct {
 	id     int
 	cmd    *exec.Cmd
 	orders io.WriteCloser
 }
 
-// hire starts a worker process: program with the hidden command. It returns the
+// start starts a worker process: program with the hidden command. It returns the
 // process's id.
-func (t *team) hire(program string, cfg *workerConfig) (pid int, err error) {
+func (t *processGroup) start(program string, cfg *workerConfig) (pid int, err error) {
 	cmd := exec.Command(program, workerCommand)
-	cmd.Args[0] = "redlatch" // for those who look at a list of processes
+	cmd.Args[0] = "redlatch" // as it is shown in a list of processes
 	orders, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err
@@ -52,11 +52,11 @@ func (t *team) hire(program string, cfg *workerConfig) (pid int, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start process %d: %w", cfg.ID, err)
 	}
-	m := &member{id: cfg.ID, cmd: cmd, orders: orders}
-	t.members = append(t.members, m)
+	m := &process{id: cfg.ID, cmd: cmd, orders: orders}
+	t.processes = append(t.processes, m)
 	t.wg.Go(func() {
-		m.listen(out, t.reports)
-		e := event{Kind: gone, Text: verdict(cmd.Wait(), &complaints), At: time.Now()}
+		m.readEvents(out, t.reports)
+		e := event{Kind: gone, Text: exitReason(cmd.Wait(), &complaints), At: time.Now()}
 		t.reports <- report{m.id, e}
 	})
 	line, err := json.Marshal(cfg)
@@ -68,8 +68,8 @@ func (t *team) hire(program string, cfg *workerConfig) (pid int, err error) {
 	return cmd.Process.Pid, nil
 }
 
-// listen passes on what the worker reports until it can report no more.
-func (m *member) listen(out io.Reader, reports chan<- report) {
+// readEvents passes on what the worker reports until it can report no more.
+func (m *process) readEvents(out io.Reader, reports chan<- report) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		var e event
@@ -80,8 +80,8 @@ func (m *member) listen(out io.Reader, reports chan<- report) {
 	}
 }
 
-// verdict returns why a process ended badly, "" if it did not.
-func verdict(err error, complaints *bytes.Buffer) string {
+// exitReason returns why a process ended badly, "" if it did not.
+func exitReason(err error, complaints *bytes.Buffer) string {
 	var exit *exec.ExitError
 	if err == nil {
 		return ""
@@ -94,24 +94,24 @@ func verdict(err error, complaints *bytes.Buffer) string {
 	return err.Error()
 }
 
-// stall makes a worker stand still in its next round.
-func (t *team) stall(id int) {
-	_, _ = io.WriteString(t.members[id-1].orders, stallOrder) // if it is dead it shows as gone
+// stall makes a worker stall in its next round.
+func (t *processGroup) stall(id int) {
+	_, _ = io.WriteString(t.processes[id-1].orders, stallOrder) // if it is dead it shows as gone
 }
 
 // kill ends a worker at once.
-func (t *team) kill(id int) {
-	_ = t.members[id-1].cmd.Process.Kill() // fails if it is dead already
+func (t *processGroup) kill(id int) {
+	_ = t.processes[id-1].cmd.Process.Kill() // fails if it is dead already
 }
 
-// dismiss tells all workers to stop and returns when they are gone. What they
-// still report goes to see. Whoever takes longer than bound is killed.
-func (t *team) dismiss(bound time.Duration, see func(report)) {
-	for _, m := range t.members {
+// stopAll orders all workers to stop and returns when they have ended. Their last reports
+// go to see. A process that takes longer than bound is killed.
+func (t *processGroup) stopAll(bound time.Duration, see func(report)) {
+	for _, m := range t.processes {
 		_, _ = io.WriteString(m.orders, stopOrder) // if it is dead it shows as gone
 	}
 	overdue := time.AfterFunc(bound, func() {
-		for _, m := range t.members {
+		for _, m := range t.processes {
 			t.kill(m.id)
 		}
 	})

@@ -11,11 +11,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
-// lookBeside looks at what stands beside the lock on the server: the labels of those
-// who are shown, what each who reads has left of its lease, and whether others wait for
-// it as for a plain lock. What cannot be had is left out: the lock itself has been told
-// of.
-func (s *status) lookBeside(ctx context.Context, srv *connect.Server) {
+// readDetails reads what belongs to the lock but is not part of it: the labels of the owners
+// that are shown, what each reader has left of its lease, and how many clients wait for it
+// as for a plain lock. What cannot be read is left out: the lock itself has been shown.
+func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return
@@ -39,11 +38,11 @@ func (s *status) lookBeside(ctx context.Context, srv *connect.Server) {
 	if len(s.Queue) == 0 {
 		return
 	}
-	// Whoever waits for a fair lock listens to a channel of its own, not to this.
-	s.PlainWaiters, _ = connect.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that cannot be told
+	// A waiter of a fair lock listens to a channel of its own, not to this one.
+	s.PlainWaiters, _ = connect.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that is unknown
 }
 
-// lookAtReaders finds out what each who reads has left of its lease.
+// lookAtReaders reads what each reader has left of its lease.
 func (s *status) lookAtReaders(c redis.Conn) {
 	if s.Kind != string(listing.ReadWrite) {
 		return
@@ -71,5 +70,5 @@ func (s *status) mixed() string {
 		wait = "1 connection waits"
 	}
 	return wait + " for this name as for a plain lock, others are queued for it as for " +
-		"a fair one: it is one lock, and whoever takes it as a plain one overtakes the queue"
+		"a fair one: it is one lock, and a client that takes it as a plain one overtakes the queue"
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// shelf is what the fair lock protects: a list of numbered jobs, how often each was
-// done, the number of the last visit, and the marker of who is inside. It also
-// reads the lock's queue. It is for one goroutine.
-type shelf struct {
+// jobState is what the fair lock protects: a list of numbered jobs, how often each was
+// done, the number of the last visit, and the marker of the owner inside. It also reads the
+// lock's queue. It is for one goroutine.
+type jobState struct {
 	marker
 	lock, jobs, done, visits string
 	queue, timeouts          string
 }
 
-func newShelf(c redis.Conn, prefix string) *shelf {
+func newJobState(c redis.Conn, prefix string) *jobState {
 	lock := prefix + ":lock"
-	return &shelf{
+	return &jobState{
 		marker: marker{c, prefix + ":inside"},
 		lock:   lock, jobs: prefix + ":jobs", done: prefix + ":done", visits: prefix + ":visits",
 		queue: codec.QueueKey(lock), timeouts: codec.TimeoutKey(lock),
@@ -29,7 +29,7 @@ func newShelf(c redis.Conn, prefix string) *shelf {
 }
 
 // fill puts jobs 1 to n on the list.
-func (s *shelf) fill(n int) error {
+func (s *jobState) fill(n int) error {
 	args := redis.Args{}.Add(s.jobs)
 	for job := 1; job <= n; job++ {
 		args = args.Add(job)
@@ -42,7 +42,7 @@ func (s *shelf) fill(n int) error {
 }
 
 // next returns the first job of the list, and leaves it there; 0 when none is left.
-func (s *shelf) next() (int64, error) {
+func (s *jobState) next() (int64, error) {
 	job, err := redis.Int64(s.conn.Do("LINDEX", s.jobs, 0))
 	if errors.Is(err, redis.ErrNil) {
 		return 0, nil
@@ -53,7 +53,7 @@ func (s *shelf) next() (int64, error) {
 // finish takes a job off the list and enters that it was done, both or neither. In
 // the same moment the visit gets the next number, and the queue is read. Without a
 // job, 0, it does the rest.
-func (s *shelf) finish(job int64) (visit int64, queue []string, err error) {
+func (s *jobState) finish(job int64) (visit int64, queue []string, err error) {
 	// What Send cannot send, EXEC below reports.
 	_ = s.conn.Send("MULTI")
 	_ = s.conn.Send("INCR", s.visits)
@@ -78,13 +78,13 @@ func (s *shelf) finish(job int64) (visit int64, queue []string, err error) {
 	return visit, queue, err
 }
 
-// line returns who is queued, the next one first.
-func (s *shelf) line() ([]string, error) {
+// readQueue returns the queued owners, the next one first.
+func (s *jobState) readQueue() ([]string, error) {
 	return redis.Strings(s.conn.Do("LRANGE", s.queue, 0, -1))
 }
 
 // totals returns how often each job was done, and the jobs that are left.
-func (s *shelf) totals() (done map[int64]int64, left []int64, err error) {
+func (s *jobState) totals() (done map[int64]int64, left []int64, err error) {
 	fields, err := redis.Int64Map(s.conn.Do("HGETALL", s.done))
 	if err != nil {
 		return nil, nil, err
@@ -101,9 +101,9 @@ func (s *shelf) totals() (done map[int64]int64, left []int64, err error) {
 	return done, left, err
 }
 
-// remove deletes everything that the run left on the server, with the places in
-// the queue that the dead have left.
-func (s *shelf) remove() error {
+// remove deletes everything that the run left on the server, with the places of dead
+// workers in the queue.
+func (s *jobState) remove() error {
 	_, err := s.conn.Do("DEL", s.lock, s.jobs, s.done, s.visits, s.key, s.queue, s.timeouts)
 	return err
 }

@@ -20,22 +20,22 @@ func keysOf(prefix string) keys {
 	}
 }
 
-// book is what the plain lock protects: a counter, the journal of who counted, and
-// the marker of who is inside. It is for one goroutine.
-type book struct {
+// counterState is what the plain lock protects: a counter, the journal of rounds by worker,
+// and the marker of the owner inside. It is for one goroutine.
+type counterState struct {
 	marker
 	keys keys
 	id   int
 }
 
-func newBook(c redis.Conn, prefix string, id int) *book {
+func newCounterState(c redis.Conn, prefix string, id int) *counterState {
 	k := keysOf(prefix)
-	return &book{marker: marker{c, k.inside}, keys: k, id: id}
+	return &counterState{marker: marker{c, k.inside}, keys: k, id: id}
 }
 
 // read returns the counter.
-func (b *book) read() (int64, error) {
-	n, err := redis.Int64(b.conn.Do("GET", b.keys.counter))
+func (s *counterState) read() (int64, error) {
+	n, err := redis.Int64(s.conn.Do("GET", s.keys.counter))
 	if errors.Is(err, redis.ErrNil) {
 		return 0, nil
 	}
@@ -43,23 +43,23 @@ func (b *book) read() (int64, error) {
 }
 
 // write sets the counter and journals the round, both or neither.
-func (b *book) write(n int64) error {
+func (s *counterState) write(n int64) error {
 	// What Send cannot send, EXEC below reports.
-	_ = b.conn.Send("MULTI")
-	_ = b.conn.Send("SET", b.keys.counter, n, "EX", keyLife)
-	_ = b.conn.Send("HINCRBY", b.keys.journal, b.id, 1)
-	_ = b.conn.Send("EXPIRE", b.keys.journal, keyLife)
-	_, err := b.conn.Do("EXEC")
+	_ = s.conn.Send("MULTI")
+	_ = s.conn.Send("SET", s.keys.counter, n, "EX", keyLife)
+	_ = s.conn.Send("HINCRBY", s.keys.journal, s.id, 1)
+	_ = s.conn.Send("EXPIRE", s.keys.journal, keyLife)
+	_, err := s.conn.Do("EXEC")
 	return err
 }
 
 // totals returns the counter, and the journal by worker.
-func (b *book) totals() (int64, map[int]int64, error) {
-	n, err := b.read()
+func (s *counterState) totals() (int64, map[int]int64, error) {
+	n, err := s.read()
 	if err != nil {
 		return 0, nil, err
 	}
-	fields, err := redis.Int64Map(b.conn.Do("HGETALL", b.keys.journal))
+	fields, err := redis.Int64Map(s.conn.Do("HGETALL", s.keys.journal))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -75,7 +75,7 @@ func (b *book) totals() (int64, map[int]int64, error) {
 }
 
 // remove deletes everything that the run left on the server.
-func (b *book) remove() error {
-	_, err := b.conn.Do("DEL", b.keys.lock, b.keys.counter, b.keys.journal, b.keys.inside)
+func (s *counterState) remove() error {
+	_, err := s.conn.Do("DEL", s.keys.lock, s.keys.counter, s.keys.journal, s.keys.inside)
 	return err
 }

@@ -12,17 +12,17 @@ import (
 
 // visit is one stay in the critical section.
 type visit struct {
-	owner string          // nobody else's, ever
+	owner string          // unique to this acquisition
 	held  context.Context // ends when the lock is lost
 	leave func() error    // returns an error when the lock was lost
 }
 
-// over reports whether the lock was lost. It asks the clocks, so it is right even
+// isLost reports whether the lock was lost. It asks the clocks, so it is right even
 // when this process stood still for a while.
-func (v *visit) over() bool { return v.held.Err() != nil }
+func (v *visit) isLost() bool { return v.held.Err() != nil }
 
-// throughLock enters as one should.
-func throughLock(lock *rlock.Lock) func(context.Context) (*visit, error) {
+// withLock enters as one should.
+func withLock(lock *rlock.Lock) func(context.Context) (*visit, error) {
 	return func(ctx context.Context) (*visit, error) {
 		hold, err := lock.Lock(ctx)
 		if err != nil {
@@ -36,8 +36,8 @@ func throughLock(lock *rlock.Lock) func(context.Context) (*visit, error) {
 	}
 }
 
-// throughWall enters without asking anybody: to see that the demo would notice.
-func throughWall(id string) func(context.Context) (*visit, error) {
+// withoutLock enters without the lock, to test that the demo notices.
+func withoutLock(id string) func(context.Context) (*visit, error) {
 	n := 0
 	return func(context.Context) (*visit, error) {
 		n++
@@ -49,7 +49,7 @@ func throughWall(id string) func(context.Context) (*visit, error) {
 	}
 }
 
-// marker says on the server who is inside. It is for one goroutine.
+// marker is a key on the server with the owner inside. It is for one goroutine.
 type marker struct {
 	conn redis.Conn
 	key  string
@@ -63,7 +63,7 @@ func (m *marker) mark(owner string) (string, error) {
 	}
 	other, err := redis.String(m.conn.Do("GETSET", m.key, owner))
 	if errors.Is(err, redis.ErrNil) {
-		other, err = "somebody who has left", nil
+		other, err = "an owner that has left", nil
 	}
 	if err == nil {
 		_, err = m.conn.Do("EXPIRE", m.key, keyLife)
@@ -71,29 +71,29 @@ func (m *marker) mark(owner string) (string, error) {
 	return other, err
 }
 
-// unmark removes the marker if it is owner's. It returns whose it was.
+// unmark removes the marker if it is owner's. It returns the owner that it had.
 func (m *marker) unmark(owner string) (string, error) {
 	other, err := redis.String(m.conn.Do("GET", m.key))
 	switch {
 	case errors.Is(err, redis.ErrNil):
-		return "nobody", nil
+		return "none", nil
 	case err == nil && other == owner:
 		_, err = m.conn.Do("DEL", m.key)
 	}
 	return other, err
 }
 
-// meetings are the markers that were found where none should be.
-type meetings struct {
+// collisions are the markers that were found where none should be.
+type collisions struct {
 	found   []string
 	excused map[string]bool // owners whose marker may stay behind
 }
 
-// find enters a marker that was found.
-func (m *meetings) find(owner string) { m.found = append(m.found, owner) }
+// add enters a marker that was found.
+func (m *collisions) add(owner string) { m.found = append(m.found, owner) }
 
-// excuse says that owner could not take its marker away.
-func (m *meetings) excuse(owner string) {
+// excuse records that owner could not remove its marker.
+func (m *collisions) excuse(owner string) {
 	if m.excused == nil {
 		m.excused = map[string]bool{}
 	}
@@ -101,7 +101,7 @@ func (m *meetings) excuse(owner string) {
 }
 
 // count returns how often two were inside.
-func (m *meetings) count() int {
+func (m *collisions) count() int {
 	n := 0
 	for _, owner := range m.found {
 		if !m.excused[owner] {
