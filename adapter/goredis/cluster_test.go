@@ -59,7 +59,7 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
-		fence := redistest.NewFence(t, c.Nodes()...)
+		fence := redistest.NewProxies(t, c.Nodes()...)
 		return breakable.Cluster(c, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
 			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
@@ -71,17 +71,17 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 
 // startCrowds makes a crowd for each kind of lock, on names of one slot, which is
 // name's.
-func startCrowds(t *testing.T, c *redistest.Cluster) (name string, crowds []*locksuite.Crowd) {
+func startCrowds(t *testing.T, c *redistest.Cluster) (name string, crowds []*locksuite.Contenders) {
 	t.Helper()
 	name = redistest.Key(t)
 	for _, kind := range locksuite.Kinds {
-		crowds = append(crowds, clustered(c, nil).StartCrowd(t, kind, 4, "{"+name+"}"+kind.Name))
+		crowds = append(crowds, clustered(c, nil).StartContenders(t, kind, 4, "{"+name+"}"+kind.Name))
 	}
 	progress(crowds)
 	return name, crowds
 }
 
-func progress(crowds []*locksuite.Crowd) {
+func progress(crowds []*locksuite.Contenders) {
 	for _, crowd := range crowds {
 		crowd.AwaitProgress(10)
 	}

@@ -112,5 +112,5 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := reckless(proxy.Addr())
 	opt.DialTimeout = time.Second
-	breakable.Silence(t, proxy, over(t, redis.NewClient(opt), redlatch.WithCommandTimeout(500*time.Millisecond)))
+	breakable.StopAnswering(t, proxy, over(t, redis.NewClient(opt), redlatch.WithCommandTimeout(500*time.Millisecond)))
 }

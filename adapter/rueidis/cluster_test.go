@@ -208,7 +208,7 @@ func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Cl
 	t.Helper()
 	for _, kind := range locksuite.Kinds {
 		name := redistest.Key(t)
-		crowd := locksIn(cluster, client).StartCrowd(t, kind, 4, name)
+		crowd := locksIn(cluster, client).StartContenders(t, kind, 4, name)
 		crowd.AwaitProgress(10)
 		for range 2 {
 			locksuite.MoveAway(t, cluster, name)

@@ -75,7 +75,7 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := plainly(proxy.Addr())
 	opt.ConnWriteTimeout, opt.Dialer.KeepAlive, opt.Dialer.Timeout = time.Hour, -1, 5*time.Second
-	breakable.Silence(t, proxy, over(t, clientOf(t, opt), redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithDialTimeout(time.Second)))
+	breakable.StopAnswering(t, proxy, over(t, clientOf(t, opt), redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithDialTimeout(time.Second)))
 }
 
 // TestTheClientIsLeftAsItWas uses it before, beside and after a transport.

@@ -112,7 +112,7 @@ func call(path string, f cliFlag, value string) []string {
 
 func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
-	url, tried := program.Nobody(t), 0
+	url, tried := program.NoServer(t), 0
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			kind := f.kind
@@ -152,7 +152,7 @@ func inProcess(t *testing.T, args []string) error {
 // and are refused.
 func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	t.Parallel()
-	url := program.Nobody(t)
+	url := program.NoServer(t)
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			for _, value := range worseFlags[f.kind] {

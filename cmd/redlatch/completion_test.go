@@ -83,7 +83,7 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 		{[]string{"run", "job", "--", "cp", ""}, offersFiles},
 		{[]string{"run", "job", "--", "cp", "-"}, offersFiles},
 	} {
-		got := program.Finish(t, program.Nobody(t), append([]string{"__complete"}, c.words...)...)
+		got := program.Finish(t, program.NoServer(t), append([]string{"__complete"}, c.words...)...)
 		require.Equal(t, 0, got.Code)
 		require.Equal(t, c.want, got.Stdout, "%q", c.words)
 	}
@@ -92,14 +92,14 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 func TestCompletionIsThereForTheCommonShells(t *testing.T) {
 	t.Parallel()
 	for shell, says := range map[string]string{"bash": "__start_redlatch", "zsh": "#compdef redlatch", "fish": "complete -c redlatch"} {
-		got := program.Finish(t, program.Nobody(t), "completion", shell)
+		got := program.Finish(t, program.NoServer(t), "completion", shell)
 		require.Equal(t, 0, got.Code, got.Stderr)
 		require.Contains(t, got.Stdout, says)
 	}
-	got := program.Finish(t, program.Nobody(t), "__complete", "do")
+	got := program.Finish(t, program.NoServer(t), "__complete", "do")
 	require.Contains(t, got.Stdout, "doctor\tExamine a server")
-	got = program.Finish(t, program.Nobody(t), "__complete", "run", "--on")
+	got = program.Finish(t, program.NoServer(t), "__complete", "run", "--on")
 	require.Contains(t, got.Stdout, "--on-lost\t")
-	got = program.Finish(t, program.Nobody(t), "__complete", "run", "--on-lost", "")
+	got = program.Finish(t, program.NoServer(t), "__complete", "run", "--on-lost", "")
 	require.Contains(t, got.Stdout, "term\nkill\nignore\n")
 }

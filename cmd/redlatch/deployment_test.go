@@ -184,7 +184,7 @@ func (s *clusterLocks) doctor(t *testing.T) {
 func (s *clusterLocks) run(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
-	p := program.Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", program.Stubborn)
+	p := program.Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", program.IgnoresSIGTERM)
 	require.Equal(t, "up", p.Line())
 	got := program.Finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
 	require.Equal(t, notAcquired, got.Code)
@@ -201,7 +201,7 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 	set := redistest.StartSentinels(t, 20*time.Second)
 	url := "redis-sentinel://" + strings.Join(set.Addrs(), ",") + "/" + redistest.MasterName
 	name := redistest.Key(t)
-	p := program.Start(t, url, "run", "--at-least", "1ms", name, "--", "sh", "-c", program.Polite)
+	p := program.Start(t, url, "run", "--at-least", "1ms", name, "--", "sh", "-c", program.EndsOnSIGTERM)
 	require.Equal(t, "up", p.Line())
 	for _, c := range []struct {
 		args []string

@@ -24,11 +24,11 @@ var goID = uuid.MustParse("0193e6c0-6f00-7000-8000-0000000000aa")
 // fixture is a server with locks of a client of Redlatch and of one of Redisson.
 type fixture struct {
 	coverage *coverage
-	server     *redistest.Server
-	client     *redlatch.Client
-	evicted    atomic.Int64 // how many waiters the client has taken out by itself
-	java       *javaClient
-	ids        []string // of Java's clients
+	server   *redistest.Server
+	client   *redlatch.Client
+	evicted  atomic.Int64 // how many waiters the client has taken out by itself
+	java     *javaClient
+	ids      []string // of Java's clients
 }
 
 // newFixture makes clients of both kinds. Java's process may be that of other scenes.

@@ -13,22 +13,22 @@ import (
 
 func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	t.Parallel()
-	got := program.Finish(t, program.Nobody(t), "--version")
+	got := program.Finish(t, program.NoServer(t), "--version")
 	require.Equal(t, 0, got.Code)
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
 	for _, name := range []string{"run", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
-		got := program.Finish(t, program.Nobody(t), name, "--help")
+		got := program.Finish(t, program.NoServer(t), name, "--help")
 		require.Equal(t, 0, got.Code)
 		require.Contains(t, got.Stdout, "Examples:\n")
 		require.NotContains(t, got.Stdout, "sesame", "help shows what REDIS_URL holds")
 	}
-	got = program.Finish(t, program.Nobody(t), "--help")
+	got = program.Finish(t, program.NoServer(t), "--help")
 	require.NotContains(t, got.Stdout, "__", "a hidden command shows")
 }
 
 func TestUnknownCommandsExitWithOne(t *testing.T) {
 	t.Parallel()
-	got := program.Finish(t, program.Nobody(t), "lock-everything")
+	got := program.Finish(t, program.NoServer(t), "lock-everything")
 	require.Equal(t, 1, got.Code)
 	program.OneLine(t, got.Stderr)
 }
@@ -41,7 +41,7 @@ func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 		}
 		require.NotEmpty(t, cmd.Example, cmd.Name())
 		require.NotEmpty(t, cmd.Long, cmd.Name())
-		help := program.Finish(t, program.Nobody(t), cmd.Name(), "--help").Stdout
+		help := program.Finish(t, program.NoServer(t), cmd.Name(), "--help").Stdout
 		_, flags, found := strings.Cut(help, "\nFlags:\n")
 		require.True(t, found, cmd.Name())
 		program.Narrow(t, flags)
@@ -50,9 +50,9 @@ func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
-	program.Narrow(t, program.Finish(t, program.Nobody(t), "--help").Stdout)
+	program.Narrow(t, program.Finish(t, program.NoServer(t), "--help").Stdout)
 	for path := range commands(t) {
-		program.Narrow(t, program.Finish(t, program.Nobody(t), append(strings.Fields(path), "--help")...).Stdout)
+		program.Narrow(t, program.Finish(t, program.NoServer(t), append(strings.Fields(path), "--help")...).Stdout)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 				args[i] = ""
 			}
 		}
-		got := program.Finish(t, program.Nobody(t), append([]string{path}, args...)...)
+		got := program.Finish(t, program.NoServer(t), append([]string{path}, args...)...)
 		require.NotZero(t, got.Code, path)
 		require.Equal(t, "redlatch: bad lock name: the name is empty\n", got.Stderr, path)
 	}

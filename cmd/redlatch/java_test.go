@@ -60,7 +60,7 @@ func (j *javaClient) begin(c peer.Command) *peer.Call {
 func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
 	t.Helper()
 	reply, err := j.begin(c).Wait(2 * program.Soon)
-	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Complaints())
+	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Stderr())
 	return reply
 }
 

@@ -94,8 +94,8 @@ func (f *fixture) testWatch(t *testing.T) {
 	f.java.unlock(t, "plain", name)
 	hold := <-got
 	require.NotNil(t, hold)
-	require.Contains(t, program.HandedOver(people), "Redlatch 000000aa:")
-	require.Contains(t, program.HandedOver(programs), hold.Owner().String())
+	require.Contains(t, program.AwaitPassed(people), "Redlatch 000000aa:")
+	require.Contains(t, program.AwaitPassed(programs), hold.Owner().String())
 	require.NoError(t, hold.Unlock())
 	next() // released
 	f.java.lock(t, "plain", name, 3*time.Second)
@@ -125,8 +125,8 @@ func (f *fixture) testWatchFair(t *testing.T) {
 	waiting := fmt.Sprintf("Redisson %s:%s", f.java.id[28:], number)
 	told, lines = append(told, people.Line()), append(lines, programs.Line()) // woken
 	require.Contains(t, told[len(told)-1], "woken     "+waiting)
-	require.Contains(t, program.HandedOver(people), waiting)
-	require.Contains(t, program.HandedOver(programs), f.java.id+":"+number)
+	require.Contains(t, program.AwaitPassed(people), waiting)
+	require.Contains(t, program.AwaitPassed(programs), f.java.id+":"+number)
 	f.java.do(t, peer.Command{"op": "unlock", "kind": "fair", "name": name, "thread": "second"})
 	told, lines = append(told, people.Line()), append(lines, programs.Line())
 	f.checkOutput(t, "watch-fair", strings.Join(told, "\n")+"\n")

@@ -35,7 +35,7 @@ func TestCommandsEndWithTheCodeOfTheirSignal(t *testing.T) {
 		},
 		"serve": func(t *testing.T) *program.Process {
 			t.Helper()
-			return begun(t, program.Start(t, program.Nobody(t), "serve", "--addr", "127.0.0.1:0"))
+			return begun(t, program.Start(t, program.NoServer(t), "serve", "--addr", "127.0.0.1:0"))
 		},
 		"bench": func(t *testing.T) *program.Process {
 			t.Helper()

@@ -51,8 +51,8 @@ func TestAllOutputFitsATerminal(t *testing.T) {
 		{s.URL(), "", []string{"doctor"}},
 		{blind, "", []string{"doctor"}},
 		{s.URL(), "", []string{"bench", "--duration", "1s"}},
-		{program.Nobody(t), "", []string{"status", "a"}},
-		{"", "", []string{"list", "--redis", program.Nobody(t)}},
+		{program.NoServer(t), "", []string{"status", "a"}},
+		{"", "", []string{"list", "--redis", program.NoServer(t)}},
 		{s.URL(), "", []string{"--version"}},
 		{s.URL(), "", []string{"lock-everything"}},
 	} {

@@ -123,7 +123,7 @@ func (j *java) begin(c peer.Command) *peer.Call {
 func (j *java) do(t *testing.T, c peer.Command) peer.Reply {
 	t.Helper()
 	reply, err := j.begin(c).Wait(atMost)
-	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Complaints())
+	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Stderr())
 	return reply
 }
 

@@ -58,7 +58,7 @@ func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deploym
 // commands, so nothing can be forbidden.
 func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harness {
 	t.Helper()
-	fence := redistest.NewFenceAt(t, c.Addrs()...)
+	fence := redistest.NewProxiesAt(t, c.Addrs()...)
 	// Said, and not found out: nobody has to be asked.
 	sharding := transport.ShardingOff
 	if c.Sharded {

@@ -39,13 +39,13 @@ func requireGreen(t *testing.T, got program.Outcome) {
 func TestDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	// REDIS_URL is not looked at.
-	requireGreen(t, program.Finish(t, program.Nobody(t), "demo", "--duration", "1s"))
+	requireGreen(t, program.Finish(t, program.NoServer(t), "demo", "--duration", "1s"))
 }
 
 func TestDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	requireGreen(t, program.Finish(t, program.Nobody(t), "demo", "--duration", "1s", "--redis", s.URL()))
+	requireGreen(t, program.Finish(t, program.NoServer(t), "demo", "--duration", "1s", "--redis", s.URL()))
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 }
@@ -63,7 +63,7 @@ func TestDemoIsRedWithoutTheLock(t *testing.T) {
 
 func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	t.Parallel()
-	got := program.Finish(t, "", "demo", "--redis", program.Nobody(t))
+	got := program.Finish(t, "", "demo", "--redis", program.NoServer(t))
 	require.Equal(t, 1, got.Code)
 	warning, rest, _ := strings.Cut(got.Stderr, "\n")
 	require.Contains(t, warning, "the password in --redis")

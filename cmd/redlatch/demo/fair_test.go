@@ -43,14 +43,14 @@ func requireFair(t *testing.T, got program.Outcome) {
 
 func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
-	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "120")
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "120")
 	requireFair(t, p.Outcome(atMost))
 }
 
 func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
 	requireFair(t, p.Outcome(atMost))
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
@@ -73,7 +73,7 @@ func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
 	for _, args := range [][]string{
 		{"--fair", "--duration", "2s"}, {"--jobs", "200"}, {"--fair", "--jobs", "7"},
 	} {
-		got := program.Finish(t, program.Nobody(t), append([]string{"demo"}, args...)...)
+		got := program.Finish(t, program.NoServer(t), append([]string{"demo"}, args...)...)
 		require.Equal(t, 1, got.Code, "%v", args)
 		program.OneLine(t, got.Stderr)
 	}
@@ -82,7 +82,7 @@ func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
 // busyFairDemo starts a demo and returns when jobs are being done.
 func busyFairDemo(t *testing.T, s *redistest.Server) *program.Process {
 	t.Helper()
-	p := program.Start(t, program.Nobody(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
 	require.Eventually(t, func() bool {
 		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:visits"), nil)
 		require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 
 func TestDemoWorkerRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
-	p := program.Start(t, program.Nobody(t), "__demo-worker")
+	p := program.Start(t, program.NoServer(t), "__demo-worker")
 	require.NoError(t, p.Stdin.Close())
 	require.Empty(t, p.Rest())
 	require.Equal(t, 1, p.Code())

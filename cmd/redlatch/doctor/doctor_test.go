@@ -92,7 +92,7 @@ func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	got := program.Finish(t, s.URL(), "doctor", "--strict")
 	require.Equal(t, 0, got.Code, got.Stdout)
 	require.Contains(t, got.Stdout, "\n0 errors, 0 warnings\n")
-	for _, url := range []string{program.Nobody(t), "sesame"} {
+	for _, url := range []string{program.NoServer(t), "sesame"} {
 		got = program.Finish(t, url, "doctor")
 		require.Equal(t, 2, got.Code)
 		program.OneLine(t, got.Stderr)
@@ -116,7 +116,7 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	require.Equal(t, 2, got.Code)
 	diagnosed(t, "doctor-need.json", got.Stdout)
 	for _, need := range []string{"", "fair,none", "Plain"} {
-		got = program.Finish(t, program.Nobody(t), "doctor", "--need="+need)
+		got = program.Finish(t, program.NoServer(t), "doctor", "--need="+need)
 		require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --need must be one of plain, braces, fair, clocks, listeners, doubt, inspect, " +
 			"owners, names, replicas, labels, onlooker, operator, viewer, or several with commas between\n"}, got)
 	}

@@ -105,7 +105,7 @@ func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
 		{blind, name, program.RedissonOwner, "NOPERM"},
 		{blind, name, program.RedissonOwner, "use --even-if-alive"},
 		{s.URL(), "", program.RedlatchOwner, "name"},
-		{program.Nobody(t), name, program.RedlatchOwner, "connection refused. Start one"},
+		{program.NoServer(t), name, program.RedlatchOwner, "connection refused. Start one"},
 		{"sesame", name, program.RedlatchOwner, "not of the form"},
 	} {
 		got := program.Finish(t, c.url, "evict", c.name, c.owner)

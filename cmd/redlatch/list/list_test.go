@@ -63,7 +63,7 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
 		{s.URL(), "--every is how often --watch looks", []string{"--every", "10s"}},
 		{s.URL(), "--watch is for people", []string{"--watch", "--json"}},
-		{program.Nobody(t), "connection refused", nil},
+		{program.NoServer(t), "connection refused", nil},
 	} {
 		got := program.Finish(t, c.url, append([]string{"list"}, c.args...)...)
 		require.Equal(t, 1, got.Code, c.says)

@@ -42,7 +42,7 @@ func TestTheCommandFindsItsLockAndOwnerInItsEnvironment(t *testing.T) {
 func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, c := range []struct{ script, left string }{{program.Polite, "term\n"}, {program.Stubborn, ""}} {
+	for _, c := range []struct{ script, left string }{{program.EndsOnSIGTERM, "term\n"}, {program.IgnoresSIGTERM, ""}} {
 		name := redistest.Key(t)
 		p := program.Start(t, s.URL(), "run", "--max-hold", "2s", name, "--", "sh", "-c", c.script)
 		require.Equal(t, "up", p.Line())
@@ -186,7 +186,7 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 		"--conflict-exit-code -1 --max-hold 1s": "from 0 to 255",
 	} {
 		args := append(append([]string{"run"}, strings.Fields(flags)...), "x", "--", "true")
-		got := program.Finish(t, program.Nobody(t), args...)
+		got := program.Finish(t, program.NoServer(t), args...)
 		require.Equal(t, 125, got.Code, flags)
 		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, says)

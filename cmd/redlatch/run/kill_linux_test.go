@@ -28,7 +28,7 @@ func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
 func TestGuardRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
 	// The program is in the test's process group, which it must not kill.
-	got := program.Finish(t, program.Nobody(t), "__guard")
+	got := program.Finish(t, program.NoServer(t), "__guard")
 	require.Equal(t, 125, got.Code)
 	require.Contains(t, got.Stderr, "not by hand")
 }

@@ -157,8 +157,8 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		args      []string
 		says      string
 	}{
-		{"no server", program.Nobody(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
-		{"no server, --try", program.Nobody(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
+		{"no server", program.NoServer(t), run("x", "--", "true"), "connection refused. Start one, or set --redis or REDIS_URL; `redlatch serve`"},
+		{"no server, --try", program.NoServer(t), run("--try", "x", "--", "true"), "cannot reach Redis at redis://127.0.0.1:"},
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "is not of the form redis://"},
 		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: something else uses this name"},
 		{"no name", s.URL(), run("", "--", "true"), "name"},
@@ -199,7 +199,7 @@ func TestRunReportsARefusedPassword(t *testing.T) {
 func TestRedisFlagGoesBeforeTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	require.Equal(t, 0, program.Finish(t, program.Nobody(t), "--redis", s.URL(), "run", redistest.Key(t), "--", "true").Code)
+	require.Equal(t, 0, program.Finish(t, program.NoServer(t), "--redis", s.URL(), "run", redistest.Key(t), "--", "true").Code)
 }
 
 func TestSignalsReachTheCommandAndItsExitCodeComesBack(t *testing.T) {

@@ -16,7 +16,7 @@ func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("one process cannot interrupt another there")
 	}
-	p := program.Start(t, program.Nobody(t), "serve", "--addr", "127.0.0.1:0")
+	p := program.Start(t, program.NoServer(t), "serve", "--addr", "127.0.0.1:0")
 	c, err := redis.DialURL(p.Line())
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
@@ -31,9 +31,9 @@ func TestServeAnswersUntilItIsInterrupted(t *testing.T) {
 
 func TestServeSaysWhenItsAddressIsTaken(t *testing.T) {
 	t.Parallel()
-	first := program.Start(t, program.Nobody(t), "serve", "--addr", "127.0.0.1:0")
+	first := program.Start(t, program.NoServer(t), "serve", "--addr", "127.0.0.1:0")
 	addr := first.Line()[len("redis://"):]
-	got := program.Finish(t, program.Nobody(t), "serve", "--addr", addr)
+	got := program.Finish(t, program.NoServer(t), "serve", "--addr", addr)
 	require.Equal(t, 1, got.Code)
 	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "cannot listen on "+addr+": address already in use")

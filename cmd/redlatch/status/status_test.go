@@ -69,7 +69,7 @@ func TestStatusExitsWithOneWhenItFails(t *testing.T) {
 		{s.URL(), noQueue, "holds a string, and the queue of a fair lock is a list"},
 		{s.URL(), noDeadlines, "holds a set, and the deadlines of a fair lock are a zset"},
 		{s.URL(), "", "name"},
-		{program.Nobody(t), "x", "connection refused. Start one"},
+		{program.NoServer(t), "x", "connection refused. Start one"},
 		{"sesame", "x", "not of the form"},
 	} {
 		got := program.Finish(t, c.url, "status", c.name)

@@ -186,7 +186,7 @@ func TestWatchSaysWhatItCannotDo(t *testing.T) {
 		{s.URL(), notALock, "holds a list, and a lock is a hash"},
 		{s.URL(), hash, "is a hash, but no lock: its field \"name\" is no owner"},
 		{s.URL(), "", "name is empty"},
-		{program.Nobody(t), "x", "connection refused"},
+		{program.NoServer(t), "x", "connection refused"},
 	} {
 		got := program.Finish(t, c.url, "watch", c.name)
 		require.Equal(t, 1, got.Code, c.says)

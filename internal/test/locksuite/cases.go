@@ -84,9 +84,9 @@ func everyQuestion(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// wakes bounds how long a waiter may sleep on: far less than until its next poll, in ten
+// wakeBound bounds how long a waiter may sleep on: far less than until its next poll, in ten
 // seconds, or until the next heartbeat of a queue, every five.
-const wakes = 2 * time.Second
+const wakeBound = 2 * time.Second
 
 func wokenByOwn(t *testing.T, s suite) {
 	t.Helper()
@@ -100,7 +100,7 @@ func wokenByOwn(t *testing.T, s suite) {
 		began := time.Now()
 		require.NoError(t, hold.Unlock())
 		got := must(t, came, "the waiter has the lock")
-		assert.Less(t, got.at.Sub(began), wakes)
+		assert.Less(t, got.at.Sub(began), wakeBound)
 		require.NoError(t, got.hold.Unlock())
 	}
 	s.free(t, l.Name())
@@ -127,7 +127,7 @@ func wokenByPeers(t *testing.T, s suite) {
 		s.Do(t, l.Name(), "DEL", l.Name())
 		s.Do(t, l.Name(), publish, channel, "0")
 		got := must(t, came, "the waiter has the lock")
-		assert.Less(t, got.at.Sub(began), wakes, publish)
+		assert.Less(t, got.at.Sub(began), wakeBound, publish)
 		require.NoError(t, got.hold.Unlock())
 	}
 	s.free(t, l.Name())
@@ -182,7 +182,7 @@ func givingUp(t *testing.T, s suite) {
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.NoError(t, hold.Unlock())
 	s.free(t, l.Name())
-	require.Eventually(t, func() bool { return s.heard(t, l.Name()) == 0 }, soon, 5*time.Millisecond, "somebody listens still")
+	require.Eventually(t, func() bool { return s.listenersOf(t, l.Name()) == 0 }, soon, 5*time.Millisecond, "somebody listens still")
 }
 
 func closing(t *testing.T, s suite) {

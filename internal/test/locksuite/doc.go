@@ -9,7 +9,7 @@
 //	what the case does ─▶ clients closed ─▶ nothing is left on the server
 //
 // Cases run in parallel, with names of their own, on one deployment, and break nothing.
-// Tests that break the deployment use a [Crowd]: workers that take a lock again and again,
+// Tests that break the deployment use a [Contenders]: workers that take a lock again and again,
 // from before the failure until after it, and a check that no two of them had it at once,
 // and that acquisitions go on.
 package locksuite

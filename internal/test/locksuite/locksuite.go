@@ -160,7 +160,7 @@ func (s suite) free(t *testing.T, name string) {
 // listening waits until so many wait, and listen: on a plain lock one for each client.
 func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	t.Helper()
-	is := func() bool { return s.heard(t, l.Name()) >= int64(n) }
+	is := func() bool { return s.listenersOf(t, l.Name()) >= int64(n) }
 	if s.kind.Name == "fair" {
 		is = func() bool {
 			seen, err := l.Inspect(within(t))
@@ -170,8 +170,8 @@ func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	require.Eventually(t, is, soon, 5*time.Millisecond, "they do not listen")
 }
 
-// heard returns how many connections would receive that a plain lock is free.
-func (s suite) heard(t *testing.T, name string) int64 {
+// listenersOf returns how many connections would receive that a plain lock is free.
+func (s suite) listenersOf(t *testing.T, name string) int64 {
 	t.Helper()
 	ask := "NUMSUB"
 	if s.Publish[0] == "SPUBLISH" {

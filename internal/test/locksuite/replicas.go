@@ -55,7 +55,7 @@ func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 // replicas for a second or two, and needs the deployment for itself.
 func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	t.Helper()
-	d.askNobody(t, r)
+	d.askNoReplica(t, r)
 	d.shareWaits(t, r)
 	d.refuse(t, r)
 }
@@ -101,9 +101,9 @@ func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	require.NoError(t, hold.Unlock())
 }
 
-// askNobody is without the option: no replica is waited for, no server asked what it is,
+// askNoReplica is without the option: no replica is waited for, no server asked what it is,
 // and no connection made for that.
-func (d Deployment) askNobody(t *testing.T, r Replicas) {
+func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 	t.Helper()
 	name := redistest.Key(t)
 	lax, syncing := d.client(t), d.client(t, redlatch.WithReplicaSync(r.Each, soon))

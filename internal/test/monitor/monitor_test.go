@@ -84,7 +84,7 @@ func TestTapeLeavesOutAScriptThatTheServerDoesNotKnow(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestTapeRefusesACallWithFewerKeysThanItSays(t *testing.T) {
+func TestTapeRefusesACallWithFewerKeysThanItsCount(t *testing.T) {
 	t.Parallel()
 	var tape Tape
 	_, _, err := tape.Add(Line{Args: []string{"EVAL", "return 1", "3", "k"}})

@@ -135,7 +135,7 @@ func checkScore(o *Outcome, seen *Seen) error {
 		return nil
 	}
 	want := float64(left + o.Step.Wait + o.Step.Now)
-	if line, ok := o.line(); ok {
+	if line, ok := o.queueState(); ok {
 		if before, queued := line.deadlines[o.Step.Owner]; queued {
 			want = before
 		}

@@ -149,10 +149,10 @@ func takeCases() []Case {
 		inBoth("finds a text", lockIs(textOf(never, "no lock"))),
 		inBoth("finds a queue that is a text", State{codec.QueueKey(caseName): textOf(never, "no queue")}),
 		inBoth("finds deadlines that are a text", State{codec.TimeoutKey(caseName): textOf(never, "no deadlines")}),
-		inBoth("finds a hash that never expires", lockIs(hashOf(never, caseOther, "1")), fairSays),
-		inBoth("finds it held by another", heldBy(caseOther), fairSays),
-		inBoth("finds it free, but not its turn", alive(), fairSays),
-		inBoth("finds it held, and others wait", both(heldBy(caseOther), alive()), fairSays),
+		inBoth("finds a hash that never expires", lockIs(hashOf(never, caseOther, "1")), fairRefusal),
+		inBoth("finds it held by another", heldBy(caseOther), fairRefusal),
+		inBoth("finds it free, but not its turn", alive(), fairRefusal),
+		inBoth("finds it held, and others wait", both(heldBy(caseOther), alive()), fairRefusal),
 	)
 	for i := range 2 {
 		c := inBoth("takes it with no lease at all", waiting(caseOwner, 1, caseFirst, 2))[i]
@@ -167,10 +167,10 @@ func pruneCases() []Case {
 	gone := waiting(caseFirst, 0, caseSecond, 1)
 	all := slices.Concat(
 		inBoth("removes the one whose deadline is now", waiting(caseFirst, 0)),
-		inBoth("leaves the one whose deadline is in a millisecond", waiting(caseFirst, 1), fairSays),
-		inBoth("removes two, and finds a third", waiting(caseFirst, -300000, caseSecond, 0, caseOther, 1), fairSays),
-		inBoth("leaves the dead behind one that lives", waiting(caseFirst, 1, caseSecond, -5), fairSays),
-		inBoth("removes itself, and the lock is held", both(heldBy(caseOther), waiting(caseOwner, 0)), fairSays),
+		inBoth("leaves the one whose deadline is in a millisecond", waiting(caseFirst, 1), fairRefusal),
+		inBoth("removes two, and finds a third", waiting(caseFirst, -300000, caseSecond, 0, caseOther, 1), fairRefusal),
+		inBoth("leaves the dead behind one that lives", waiting(caseFirst, 1, caseSecond, -5), fairRefusal),
+		inBoth("removes itself, and the lock is held", both(heldBy(caseOther), waiting(caseOwner, 0)), fairRefusal),
 		inBoth("removes the dead before it enters again", both(heldBy(caseOwner), gone)),
 	)
 	return append(all,
@@ -189,7 +189,7 @@ func queueCases() []Case {
 		if left == 0 {
 			delete(before, caseName)
 		}
-		return queueing(does, before).meant(fairSays).since(Release.TellsQueuedLeft, oldQueued)
+		return queueing(does, before).meant(fairRefusal).since(Release.TellsQueuedLeft, oldQueued)
 	}
 	all := slices.Concat(
 		forAll("is the first in the queue of %q", queueing, func(name string) State {
@@ -210,7 +210,7 @@ func queueCases() []Case {
 	)
 	for i := range all {
 		if len(all[i].Meant) == 0 {
-			all[i].Meant = []string{fairSays}
+			all[i].Meant = []string{fairRefusal}
 		}
 	}
 	return all
@@ -221,14 +221,14 @@ func oddCases() []Case {
 	head := func() State { return waiting(caseFirst, nil, caseSecond, 9000) }
 	last := func() State { return both(heldBy(caseOther), waiting(caseFirst, 9000, caseSecond, nil)) }
 	return slices.Concat(
-		trying("finds a first waiter without a deadline", head()).meant(fairSays).since(Release.BearsHeadless, oldHead),
-		queueing("finds a first waiter without a deadline", head()).meant(fairSays).since(Release.BearsHeadless, oldHead),
+		trying("finds a first waiter without a deadline", head()).meant(fairRefusal).since(Release.BearsHeadless, oldHead),
+		queueing("finds a first waiter without a deadline", head()).meant(fairRefusal).since(Release.BearsHeadless, oldHead),
 		freeing("tells a first waiter without a deadline", both(heldBy(caseOwner), head())).meant(ownLatch, newLatch).
 			since(Release.BearsHeadless, oldHead),
 		fairForce("tells a first waiter without a deadline", both(heldBy(caseOther), head())).since(Release.BearsHeadless, oldHead),
 		trying("takes it as a first waiter without a deadline", waiting(caseOwner, nil, caseFirst, 9000)).
 			since(Release.BearsHeadless, oldHead),
-		queueing("is queued behind one without a deadline", last()).meant(fairSays).since(Release.BearsLastless, oldLast),
+		queueing("is queued behind one without a deadline", last()).meant(fairRefusal).since(Release.BearsLastless, oldLast),
 	)
 }
 

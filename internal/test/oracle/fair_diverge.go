@@ -8,8 +8,8 @@ import (
 // The names of the fair lock's divergences beside those that it shares with the
 // plain lock.
 const (
-	fairSays     = "acquire: what a refusal says"
-	fairNobody   = "release: nobody holds the lock"
+	fairRefusal  = "acquire: what a refusal says"
+	fairWasFree  = "release: nobody holds the lock"
 	fairGoneFree = "give up: the lock is free"
 	oldHead      = "a first waiter without a deadline, before 3.31"
 	oldQueued    = "acquire: already queued, before 3.32"
@@ -43,16 +43,16 @@ var fairDiverges = slices.Concat([]Divergence{
 		Explains: isOldQueued,
 	},
 	{
-		Name:     fairSays,
+		Name:     fairRefusal,
 		Reason:   "one waiter asks for all of its process, and tells the one whose turn it is; a waiter that was removed notices",
 		Applies:  always,
 		Explains: isFairRefusal,
 	},
 	{
-		Name:     fairNobody,
+		Name:     fairWasFree,
 		Reason:   "a hold that was lost is not reported as released",
 		Applies:  always,
-		Explains: isNobodys,
+		Explains: isAnswerForFreeLock,
 	},
 	{
 		Name:     fairGoneFree,
@@ -88,13 +88,13 @@ var scriptFailed any = Failure("ERR")
 
 // isOldHead: the first in the queue has no deadline, so Redisson's script fails.
 func isOldHead(o *Outcome, _ Diff) bool {
-	l, ok := o.line()
+	l, ok := o.queueState()
 	return o.Step.Op != FairGiveUp && o.Theirs.Reply == scriptFailed && ok && len(l.waiters) > 0 && l.lacks(l.waiters[0])
 }
 
 // isOldLast is the same for the last in the queue, behind which the owner is queued.
 func isOldLast(o *Outcome, _ Diff) bool {
-	l, ok := o.line()
+	l, ok := o.queueState()
 	return o.Step.Op == FairAcquire && o.Theirs.Reply == scriptFailed && ok && len(l.waiters) > 0 &&
 		l.lacks(l.waiters[len(l.waiters)-1])
 }
@@ -102,9 +102,9 @@ func isOldLast(o *Outcome, _ Diff) bool {
 // isOldQueued: Redisson's reply is the deadline of the one before this waiter, ours
 // what the lock has left.
 func isOldQueued(o *Outcome, d Diff) bool {
-	l, _ := o.line()
+	l, _ := o.queueState()
 	deadline, queued := l.deadlines[o.Step.Owner]
-	return queued && o.Step.Op == FairAcquire && d.What == "reply" && o.saysMore() &&
+	return queued && o.Step.Op == FairAcquire && d.What == "reply" && o.hasMoreLeft() &&
 		o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
 }
 
@@ -115,14 +115,14 @@ func isFairRefusal(o *Outcome, d Diff) bool {
 		return false
 	}
 	if o.Step.Op == FairTry {
-		return o.Theirs.Reply == int64(1) && o.saysMore()
+		return o.Theirs.Reply == int64(1) && o.hasMoreLeft()
 	}
 	list, _ := o.Ours.Reply.([]any)
-	return o.Step.Op == FairAcquire && o.saysMore() && o.sameTimeLeft(o.Theirs.Reply, list[0])
+	return o.Step.Op == FairAcquire && o.hasMoreLeft() && o.sameTimeLeft(o.Theirs.Reply, list[0])
 }
 
-// saysMore tells whether our reply is a refusal that says what it should.
-func (o *Outcome) saysMore() bool {
+// hasMoreLeft tells whether our reply is a refusal that says what it should.
+func (o *Outcome) hasMoreLeft() bool {
 	list, _ := o.Ours.Reply.([]any)
 	if len(list) < 2 || !o.isHolder(list[1]) {
 		return false
@@ -131,7 +131,7 @@ func (o *Outcome) saysMore() bool {
 	if o.Step.Op == FairTry {
 		return isTime && len(list) == 2 && o.isLeft(left)
 	}
-	l, ok := o.line()
+	l, ok := o.queueState()
 	if !ok || !isTime || len(list) != 4 {
 		return false
 	}
@@ -167,8 +167,8 @@ func (o *Outcome) isLeft(left int64) bool {
 	return left >= 0 && late >= 0 && late <= o.Elapsed
 }
 
-// isNobodys: the lock was free, and ours answers 2, as does its latch.
-func isNobodys(o *Outcome, d Diff) bool {
+// isAnswerForFreeLock: the lock was free, and ours answers 2, as does its latch.
+func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.latch()]
 	if locked || latched || o.Step.Op != FairFree {
@@ -201,7 +201,7 @@ func (o *Outcome) isAsFairReleased() bool {
 	count, isLock := o.count()
 	_, before := o.Prior[o.name()]
 	_, after := o.Ours.After[o.name()]
-	told := slices.Equal(o.Ours.Messages, o.told())
+	told := slices.Equal(o.Ours.Messages, o.wakeUps())
 	switch {
 	case !isLock || o.isSpoilt():
 		return reply == wrongType && o.unchanged()
@@ -232,8 +232,8 @@ func isPassedOn(o *Outcome, d Diff) bool {
 	if o.Step.Op != FairGiveUp || d.What != "messages" || locked || len(o.Theirs.Messages) > 0 {
 		return false
 	}
-	before, ok1 := lineOf(o.Prior, o.name())
-	after, ok2 := lineOf(o.Ours.After, o.name())
+	before, ok1 := queueStateOf(o.Prior, o.name())
+	after, ok2 := queueStateOf(o.Ours.After, o.name())
 	var want []string
 	for _, waiter := range before.waiters {
 		if waiter == o.Step.Owner {

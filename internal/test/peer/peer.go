@@ -27,10 +27,10 @@ type Peer struct {
 	// Version is the release that runs, as its jar says.
 	Version string
 
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	words *tail // the end of what it wrote to stderr
-	gone  chan struct{}
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr *tail // the end of what it wrote to stderr
+	gone   chan struct{}
 
 	write sync.Mutex // one command line at a time
 
@@ -43,7 +43,7 @@ type Peer struct {
 // Start starts the process and returns when it is ready for commands. Close
 // ends it; it also ends when this process does, whose pipe it reads.
 func Start(program Program) (*Peer, error) {
-	p := &Peer{cmd: program.command(), words: &tail{}, gone: make(chan struct{}), calls: map[int64]*Call{}}
+	p := &Peer{cmd: program.command(), stderr: &tail{}, gone: make(chan struct{}), calls: map[int64]*Call{}}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -52,21 +52,21 @@ func Start(program Program) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.stdin, p.cmd.Stderr = stdin, p.words
+	p.stdin, p.cmd.Stderr = stdin, p.stderr
 	ready := p.expect(0)
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the Redisson peer: %w", err)
 	}
 	go p.read(stdout)
-	if err := p.greet(ready, program.Version); err != nil {
+	if err := p.handshake(ready, program.Version); err != nil {
 		p.Close()
-		return nil, fmt.Errorf("%w\n%s", err, p.words)
+		return nil, fmt.Errorf("%w\n%s", err, p.stderr)
 	}
 	return p, nil
 }
 
-// greet waits for the first line.
-func (p *Peer) greet(ready *Call, version string) error {
+// handshake waits for the first line.
+func (p *Peer) handshake(ready *Call, version string) error {
 	reply, err := ready.Wait(startTimeout)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (p *Peer) read(stdout io.Reader) {
 func (p *Peer) deliver(line []byte) {
 	var reply Reply
 	if err := json.Unmarshal(line, &reply); err != nil {
-		_, _ = p.words.Write(line) // no reply, so an error message of the JVM
+		_, _ = p.stderr.Write(line) // no reply, so an error message of the JVM
 		return
 	}
 	p.mu.Lock()
@@ -179,5 +179,5 @@ func (p *Peer) await() {
 	<-p.gone
 }
 
-// Complaints returns the end of what the process wrote to stderr.
-func (p *Peer) Complaints() string { return p.words.String() }
+// Stderr returns the end of what the process wrote to stderr.
+func (p *Peer) Stderr() string { return p.stderr.String() }

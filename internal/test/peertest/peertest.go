@@ -46,7 +46,7 @@ func Start(tb testing.TB, program peer.Program) *peer.Peer {
 	tb.Cleanup(func() {
 		p.Close()
 		if tb.Failed() {
-			tb.Logf("the Redisson peer's complaints:\n%s", p.Complaints())
+			tb.Logf("the Redisson peer's complaints:\n%s", p.Stderr())
 		}
 	})
 	return p

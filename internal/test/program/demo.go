@@ -17,7 +17,7 @@ import (
 func BusyDemo(t *testing.T, s *redistest.Server) (*Process, string) {
 	t.Helper()
 	const suffix = ":counter"
-	p := Start(t, Nobody(t), "demo", "--duration", "1h", "--redis", s.URL())
+	p := Start(t, NoServer(t), "demo", "--duration", "1h", "--redis", s.URL())
 	var names []string
 	require.Eventually(t, func() bool {
 		var err error

@@ -26,9 +26,9 @@ func ToEvent(p *Process, event string) (lines []string) {
 	}
 }
 
-// HandedOver reads the events of a lock that goes from one owner to another: it has passed,
+// AwaitPassed reads the events of a lock that goes from one owner to another: it has passed,
 // or a look has found it free in between. It returns the last line.
-func HandedOver(p *Process) string {
+func AwaitPassed(p *Process) string {
 	p.t.Helper()
 	for {
 		if line := p.Line(); strings.Contains(line, "passed") || strings.Contains(line, "taken") {

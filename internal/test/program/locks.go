@@ -30,10 +30,10 @@ var ClientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
 
 // These scripts run until a signal ends them; the second one takes SIGKILL.
 const (
-	// Polite ends with SIGTERM, and prints that it did.
-	Polite = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
-	// Stubborn ends with SIGKILL alone.
-	Stubborn = `trap '' TERM; echo up; sleep 600 & wait`
+	// EndsOnSIGTERM ends with SIGTERM, and prints that it did.
+	EndsOnSIGTERM = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
+	// IgnoresSIGTERM ends with SIGKILL alone.
+	IgnoresSIGTERM = `trap '' TERM; echo up; sleep 600 & wait`
 )
 
 // Enqueue adds an owner to the queue of a fair lock by hand.

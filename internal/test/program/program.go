@@ -149,8 +149,8 @@ func OneLine(t *testing.T, text string) {
 	require.True(t, strings.HasPrefix(text, "redlatch: "), "%q", text)
 }
 
-// Nobody returns a URL with a password, of an address without a listener.
-func Nobody(t *testing.T) string {
+// NoServer returns a URL with a password, of an address without a listener.
+func NoServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

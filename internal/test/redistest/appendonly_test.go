@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestExpiriesAreWhatTheServerSaysItself(t *testing.T) {
+func TestExpiriesAreThoseOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := Start(t, WithAppendOnly())
 	for _, cmd := range [][]any{

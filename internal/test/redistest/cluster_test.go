@@ -83,7 +83,7 @@ func TestAClusterWithoutShardedPubSubKnowsNoneOfIt(t *testing.T) {
 	})
 }
 
-func TestSentinelsSwitchMastersAndTellOfIt(t *testing.T) {
+func TestSentinelsSwitchMastersAndPublishIt(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, opts ...Option) {
 		t.Helper()

@@ -70,7 +70,7 @@ func TestTheEnvironmentNamesTheServer(t *testing.T) {
 	require.Contains(t, verdictOf(func(r *recorder) { Start(r) }), "no-such-server-either")
 }
 
-func TestAServerThatWillNotStartFailsTheTestWithItsLastWords(t *testing.T) {
+func TestAServerThatWillNotStartFailsTheTestWithItsLastOutput(t *testing.T) {
 	t.Parallel()
 	verdict := verdictOf(func(r *recorder) { Start(r, WithArgs("--maxmemory", "much")) })
 	require.Contains(t, verdict, errExited.Error())

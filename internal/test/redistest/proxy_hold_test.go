@@ -48,7 +48,7 @@ func TestHoldMatchingStopsTheCommandAndWhatFollowsIt(t *testing.T) {
 	require.True(t, exists(t, s, key+"-after"))
 }
 
-func TestHoldMatchingDeliversAGhostAfterTheClientHasGone(t *testing.T) {
+func TestHoldMatchingDeliversACommandAfterTheClientHasGone(t *testing.T) {
 	t.Parallel()
 	s, p, key := through(t)
 	p.KeepHalfDead(true)

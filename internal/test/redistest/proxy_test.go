@@ -53,7 +53,7 @@ func exists(t *testing.T, s *Server, key string) bool {
 	return s.Do(t, "EXISTS", key).(int64) == 1
 }
 
-func TestProxyPassesWhatItIsNotToldToBreak(t *testing.T) {
+func TestProxyPassesEverythingWithoutFaults(t *testing.T) {
 	t.Parallel()
 	s, p, key := through(t)
 	c := dial(t, p.Addr())
@@ -273,7 +273,7 @@ func dialOther(addr string) error {
 }
 
 // Else another test's server may come to listen there, and clients find that one.
-func TestNobodyElseCanTakeThePortOfAProxyThatRefuses(t *testing.T) {
+func TestNoOtherProcessCanTakeThePortOfAProxyThatRefuses(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are kept on Linux only")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatIsPublishedOnAMasterIsHeardOnItsReplica(t *testing.T) {
+func TestWhatIsPublishedOnAMasterReachesItsReplica(t *testing.T) {
 	t.Parallel()
 	for _, opts := range [][]Option{nil, {WithPassword("secret")}} {
 		master := Start(t, opts...)

@@ -181,7 +181,7 @@ func TestEachServerRunsTheBodyOnRealAndInMemoryServers(t *testing.T) {
 	require.Equal(t, want, names)
 }
 
-func TestParseInfoTellsDescendantsFromRedis(t *testing.T) {
+func TestParseInfoDistinguishesForksFromRedis(t *testing.T) {
 	t.Parallel()
 	cases := map[string]serverInfo{
 		"# Server\r\nredis_version:7.0.15\r\nprocess_id:12\r\n":                                             {"redis", "7.0.15", 12},

@@ -63,7 +63,7 @@ func (j *javaParty) begin(l target, c peer.Command) *peer.Call {
 func (j *javaParty) do(t *testing.T, l target, c peer.Command) peer.Reply {
 	t.Helper()
 	reply, err := j.begin(l, c).Wait(atMost)
-	require.NoError(t, err, "%s: %v; complaints: %s", j.title(), c, j.peer.Complaints())
+	require.NoError(t, err, "%s: %v; complaints: %s", j.title(), c, j.peer.Stderr())
 	return reply
 }
 

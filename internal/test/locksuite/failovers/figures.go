@@ -32,7 +32,7 @@ type Figures struct {
 func (tr *trial) figures() Figures {
 	tr.t.Helper()
 	f := Figures{Locks: len(tr.kept), Waiters: len(tr.kept) + len(tr.lost)}
-	for _, c := range tr.crowds {
+	for _, c := range tr.contenders {
 		v := c.Stop()
 		f.Pauses = append(f.Pauses, v.Longest)
 		f.Twice += v.Twice
@@ -54,7 +54,7 @@ func (tr *trial) figures() Figures {
 	}
 	for _, p := range taken {
 		f.served(p, there)
-		f.told(p, tr.struck)
+		f.countLoss(p, tr.struck)
 	}
 	return f
 }
@@ -85,8 +85,8 @@ func (f *Figures) served(p *pair, free time.Time) {
 	}
 }
 
-// told counts the holder of a lock that was lost when the master failed.
-func (f *Figures) told(p *pair, struck time.Time) {
+// countLoss counts the holder of a lock that was lost when the master failed.
+func (f *Figures) countLoss(p *pair, struck time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.told.IsZero() {

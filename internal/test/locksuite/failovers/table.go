@@ -20,7 +20,7 @@ const (
 	// they are on an idle machine. Holders have to get ErrLost before their next renewal
 	// would find the loss. A node of a cluster that stands still is detected only by calls
 	// to it: waiters of a fair lock call it after their poll cap, ten seconds.
-	pauseBound, toldBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
+	pauseBound, lossBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
 )
 
 // Run tries each failure in a cluster and with Sentinels, and checks that every holder gets
@@ -48,7 +48,7 @@ func Run(t *testing.T, a Adapter) {
 						t.Parallel()
 					}
 					figures := f.try(t, a.start(t, deployment, servers), each)
-					figures.hold(t, f.toldWithin(deployment, each))
+					figures.check(t, f.lossBoundOf(deployment, each))
 					rows.add(t, figures.row(deployment+", "+f.name, servers, a.Name))
 				})
 			}
@@ -59,12 +59,12 @@ func Run(t *testing.T, a Adapter) {
 	}
 }
 
-// toldWithin bounds the time until the last holder gets ErrLost.
-func (f failure) toldWithin(deployment string, s size) time.Duration {
+// lossBoundOf bounds the time until the last holder gets ErrLost.
+func (f failure) lossBoundOf(deployment string, s size) time.Duration {
 	if f.silent && deployment == "cluster" {
-		return toldBound + s.lease/3 // its renewal finds out
+		return lossBound + s.lease/3 // its renewal finds out
 	}
-	return toldBound
+	return lossBound
 }
 
 // table gathers rows.
@@ -82,7 +82,7 @@ func (tab *table) add(t *testing.T, row string) {
 }
 
 // start starts servers of a kind, for one failure.
-func (a Adapter) start(t *testing.T, deployment, servers string) place {
+func (a Adapter) start(t *testing.T, deployment, servers string) deployment {
 	t.Helper()
 	opts := []redistest.Option{mayCutOff()}
 	if servers == "Valkey" {
@@ -94,8 +94,8 @@ func (a Adapter) start(t *testing.T, deployment, servers string) place {
 	return inCluster{a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t)}
 }
 
-// hold checks what must be so whatever has failed, with holders informed within a time.
-func (f Figures) hold(t *testing.T, told time.Duration) {
+// check checks what must be so whatever has failed, with holders informed within a time.
+func (f Figures) check(t *testing.T, told time.Duration) {
 	t.Helper()
 	assert.Equal(t, f.Locks, f.Kept, "a lock that replicas had was lost")
 	assert.Equal(t, f.Lost, f.Told, "the holder of a lock that was lost has not been told")

@@ -22,23 +22,23 @@ type failure struct {
 	name    string
 	planned bool
 	silent  bool // connections stay, and nothing answers
-	strike  func(tb testing.TB, p place) (after func())
+	strike  func(tb testing.TB, p deployment) (after func())
 }
 
 // failures are those that are tried.
 var failures = []failure{
-	{"by hand", true, false, func(tb testing.TB, p place) func() {
+	{"by hand", true, false, func(tb testing.TB, p deployment) func() {
 		tb.Helper()
 		p.failover(tb)
 		return func() {}
 	}},
-	{"killed", false, false, func(tb testing.TB, p place) func() {
+	{"killed", false, false, func(tb testing.TB, p deployment) func() {
 		tb.Helper()
 		master, _ := p.master(tb)
 		master.Kill()
 		return func() {}
 	}},
-	{"frozen", false, true, func(tb testing.TB, p place) func() {
+	{"frozen", false, true, func(tb testing.TB, p deployment) func() {
 		tb.Helper()
 		master, _ := p.master(tb)
 		master.Pause()
@@ -62,14 +62,14 @@ type pair struct {
 // trial is one failure, tried once.
 type trial struct {
 	t     *testing.T
-	place place
+	place deployment
 	loses bool            // what no replica has is lost
 	ctx   context.Context //nolint:containedctx // ends with the trial
 	wg    sync.WaitGroup
 
 	holders, waiters *redlatch.Client
 	kept, lost       []*pair
-	crowds           []*locksuite.Crowd
+	contenders       []*locksuite.Contenders
 	struck           time.Time
 }
 
@@ -80,7 +80,7 @@ type size struct {
 }
 
 // try breaks p under locks.
-func (f failure) try(t *testing.T, p place, s size) Figures {
+func (f failure) try(t *testing.T, p deployment, s size) Figures {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := locksuite.Deployment{New: p.open}
@@ -97,7 +97,7 @@ func (f failure) try(t *testing.T, p place, s size) Figures {
 	tr.lost = tr.take(s.locks, p.prefix()+"lost")
 	tr.queue()
 	for _, kind := range locksuite.Kinds {
-		tr.crowds = append(tr.crowds, d.StartCrowd(t, kind, 3, p.prefix()+kind.Name))
+		tr.contenders = append(tr.contenders, d.StartContenders(t, kind, 3, p.prefix()+kind.Name))
 	}
 	tr.progress(10)
 	p.settled(t)
@@ -201,7 +201,7 @@ func (tr *trial) recover() {
 // progress waits until each lock of the workers was taken n times more.
 func (tr *trial) progress(n int) {
 	tr.t.Helper()
-	for _, c := range tr.crowds {
+	for _, c := range tr.contenders {
 		c.AwaitProgress(n)
 	}
 }

@@ -18,7 +18,7 @@ type Nodes struct {
 }
 
 // Cluster is [Nodes.Harness] for a cluster that redistest has started with three masters.
-func Cluster(c *redistest.Cluster, fence *redistest.Fence, open func(testing.TB) transport.Transport) transporttest.Harness {
+func Cluster(c *redistest.Cluster, fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
 	nodes := Nodes{Do: c.DoAt, Sharded: true}
 	for _, s := range c.Nodes()[:len(masters)] {
 		nodes.OnMaster = append(nodes.OnMaster, s.Do)
@@ -28,8 +28,8 @@ func Cluster(c *redistest.Cluster, fence *redistest.Fence, open func(testing.TB)
 
 // Harness makes the conformance suite's harness of the nodes behind a fence, which is the
 // case's own. What open makes connects through the fence alone.
-func (c Nodes) Harness(fence *redistest.Fence, open func(testing.TB) transport.Transport) transporttest.Harness {
-	n := &network{fence: fence}
+func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
+	n := &network{proxies: fence}
 	h := n.harness()
 	h.New = func(tb testing.TB) transport.Transport {
 		tb.Helper()
@@ -75,9 +75,9 @@ func (n *network) harness() transporttest.Harness {
 	return transporttest.Harness{
 		CutConnections: func(tb testing.TB) {
 			tb.Helper()
-			n.change(n.dark, reset)(tb)
+			n.change(n.cutOff, reset)(tb)
 		},
-		CutSubscribers: func(testing.TB) { n.fence.Each(reset) },
+		CutSubscribers: func(testing.TB) { n.proxies.Each(reset) },
 		Freeze:         n.change(true, func(p *redistest.Proxy) { p.Blackhole() }),
 		Thaw:           n.change(false, func(p *redistest.Proxy) { p.Heal() }),
 		HoldReplies: func(tb testing.TB) func() {
@@ -85,7 +85,7 @@ func (n *network) harness() transporttest.Harness {
 			n.change(true, func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
 			return func() { n.change(false, func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
 		},
-		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return n.fence.Hold(text) },
+		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return n.proxies.Hold(text) },
 		Stop: func(tb testing.TB) {
 			tb.Helper()
 			n.change(true, func(p *redistest.Proxy) {

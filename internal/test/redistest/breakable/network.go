@@ -15,9 +15,9 @@ var masters = []string{"bar", "one", "foo"}
 // network is the proxies between the transports of one case and the nodes of a cluster of
 // three masters, which have equal parts of the slots. It is for one goroutine.
 type network struct {
-	fence *redistest.Fence
-	made  []transport.Transport
-	dark  bool // the nodes answer no client
+	proxies *redistest.Proxies
+	made    []transport.Transport
+	cutOff  bool // the nodes answer no client
 }
 
 // add registers a transport whose connections go through the fence, and returns it. It has
@@ -33,7 +33,7 @@ func (n *network) add(tr transport.Transport) transport.Transport {
 func (n *network) connect() {
 	for _, tr := range n.made {
 		for _, key := range masters {
-			for !n.dark {
+			for !n.cutOff {
 				if err := run(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
 					break
 				}
@@ -70,10 +70,10 @@ func run(tr transport.Transport, cmd, key string) error {
 
 // change makes a fault of do, which is applied to every proxy. After it the nodes answer no
 // client, or all transports connect.
-func (n *network) change(dark bool, do func(p *redistest.Proxy)) func(testing.TB) {
+func (n *network) change(cutOff bool, do func(p *redistest.Proxy)) func(testing.TB) {
 	return func(testing.TB) {
-		n.dark = dark
-		n.fence.Each(do)
+		n.cutOff = cutOff
+		n.proxies.Each(do)
 		n.connect()
 	}
 }

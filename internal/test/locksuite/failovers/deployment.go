@@ -15,9 +15,9 @@ import (
 const (
 	// soon is far more than anything takes that is waited for.
 	soon = time.Minute
-	// heard is how long the first message of each Sentinel may take: they announce the
+	// announceTime is how long the first message of each Sentinel may take: they announce the
 	// master every two seconds.
-	heard = 2500 * time.Millisecond
+	announceTime = 2500 * time.Millisecond
 )
 
 // Adapter makes the transports that are tried.
@@ -30,8 +30,8 @@ type Adapter struct {
 	Sentinels func(tb testing.TB, set *redistest.Sentinels) transport.Transport
 }
 
-// place is where a master is replaced.
-type place interface {
+// deployment is where a master is replaced.
+type deployment interface {
 	// open returns a new transport.
 	open(tb testing.TB) transport.Transport
 	// prefix is what the names of all locks begin with.
@@ -106,7 +106,7 @@ func (withSentinels) careful() bool { return false }
 // of them has stopped working for half a minute because this machine was too busy (TILT).
 func (p withSentinels) settled(tb testing.TB) {
 	tb.Helper()
-	time.Sleep(heard)
+	time.Sleep(announceTime)
 	for _, s := range p.set.Sentinels() {
 		require.Eventually(tb, func() bool {
 			info, _ := s.Do(tb, "INFO", "sentinel").([]byte)
@@ -116,7 +116,7 @@ func (p withSentinels) settled(tb testing.TB) {
 }
 
 // inStep waits until the replicas have all keys of the master.
-func inStep(tb testing.TB, p place) {
+func inStep(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, replicas := p.master(tb)
 	keys := master.Do(tb, "DBSIZE")
@@ -131,7 +131,7 @@ func mayCutOff() redistest.Option { return redistest.WithArgs("--enable-debug-co
 // cutOff ends the replication: what is written from now on only the master has. The
 // replicas come back with another history than the master's, and wait for all of it, which
 // the master puts off. That costs neither side anything.
-func cutOff(tb testing.TB, p place) {
+func cutOff(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, _ := p.master(tb)
 	master.Do(tb, "CONFIG", "SET", "repl-diskless-sync", "yes")
@@ -142,7 +142,7 @@ func cutOff(tb testing.TB, p place) {
 }
 
 // listened waits until each of the channels has a listener.
-func listened(tb testing.TB, p place, channels []string) {
+func listened(tb testing.TB, p deployment, channels []string) {
 	tb.Helper()
 	master, _ := p.master(tb)
 	require.Eventually(tb, func() bool {

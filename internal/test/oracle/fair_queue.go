@@ -7,16 +7,16 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// line is the queue of a fair lock with its deadlines.
-type line struct {
+// queueState is the queue of a fair lock with its deadlines.
+type queueState struct {
 	waiters   []string
 	deadlines map[string]float64
 }
 
-// line returns the queue as a step finds it when it has removed dead waiters. It is not ok
+// queueState returns the queue as a step finds it when it has removed dead waiters. It is not ok
 // when a key is of another type.
-func (o *Outcome) line() (l line, ok bool) {
-	l, ok = lineOf(o.Prior, o.name())
+func (o *Outcome) queueState() (l queueState, ok bool) {
+	l, ok = queueStateOf(o.Prior, o.name())
 	for ok && len(l.waiters) > 0 {
 		deadline, has := l.deadlines[l.waiters[0]]
 		if !has || deadline > float64(o.Step.Now) {
@@ -28,27 +28,27 @@ func (o *Outcome) line() (l line, ok bool) {
 	return l, ok
 }
 
-// lineOf reads a lock's queue.
-func lineOf(s State, name string) (l line, ok bool) {
+// queueStateOf reads a lock's queue.
+func queueStateOf(s State, name string) (l queueState, ok bool) {
 	queue, inQueue := s[codec.QueueKey(name)]
 	timeouts, inTimeouts := s[codec.TimeoutKey(name)]
 	waiters, isList := queue.Value.([]string)
 	deadlines, isSet := timeouts.Value.(map[string]float64)
-	l = line{slices.Clone(waiters), maps.Clone(deadlines)}
+	l = queueState{slices.Clone(waiters), maps.Clone(deadlines)}
 	return l, inQueue == isList && inTimeouts == isSet
 }
 
 // isSpoilt reports whether a script that looks for dead waiters fails: the queue is no
 // list, or it is not empty and the timeouts are no sorted set.
 func (o *Outcome) isSpoilt() bool {
-	l, ok := lineOf(o.Prior, o.name())
+	l, ok := queueStateOf(o.Prior, o.name())
 	_, isList := o.Prior[codec.QueueKey(o.name())].Value.([]string)
 	_, there := o.Prior[codec.QueueKey(o.name())]
 	return !ok && (there && !isList || len(l.waiters) > 0)
 }
 
 // head returns the first in the queue, or another.
-func (l line) head(other string) string {
+func (l queueState) head(other string) string {
 	if len(l.waiters) == 0 {
 		return other
 	}
@@ -56,7 +56,7 @@ func (l line) head(other string) string {
 }
 
 // lacks reports whether a waiter in the queue has no deadline.
-func (l line) lacks(waiter string) bool {
+func (l queueState) lacks(waiter string) bool {
 	_, has := l.deadlines[waiter]
 	return !has
 }
@@ -64,8 +64,8 @@ func (l line) lacks(waiter string) bool {
 // onlyPruned reports whether our side has removed dead waiters, and nothing else from the
 // queue.
 func (o *Outcome) onlyPruned() bool {
-	want, ok1 := o.line()
-	got, ok2 := lineOf(o.Ours.After, o.name())
+	want, ok1 := o.queueState()
+	got, ok2 := queueStateOf(o.Ours.After, o.name())
 	if !ok1 {
 		name := o.name()
 		return o.Prior.same(o.Ours.After, codec.QueueKey(name)) && o.Prior.same(o.Ours.After, codec.TimeoutKey(name))
@@ -73,10 +73,10 @@ func (o *Outcome) onlyPruned() bool {
 	return ok2 && slices.Equal(want.waiters, got.waiters) && maps.Equal(want.deadlines, got.deadlines)
 }
 
-// told is what a release that frees the lock publishes: a message for the first in the
+// wakeUps is what a release that frees the lock publishes: a message for the first in the
 // queue.
-func (o *Outcome) told() []string {
-	l, _ := o.line()
+func (o *Outcome) wakeUps() []string {
+	l, _ := o.queueState()
 	if len(l.waiters) == 0 {
 		return []string{}
 	}

@@ -7,27 +7,27 @@ import (
 	"testing"
 )
 
-// Fence is a proxy in front of each of several servers, such as the nodes of a cluster,
+// Proxies is a proxy in front of each of several servers, such as the nodes of a cluster,
 // which redirect clients to each other's own addresses: a client whose dialler is Dial goes
 // through the proxies. All methods are safe for concurrent use.
-type Fence struct {
+type Proxies struct {
 	proxies map[string]*Proxy // by the address of what is behind
 }
 
-// NewFence starts a proxy in front of each server. They end with the test.
-func NewFence(tb testing.TB, servers ...*Server) *Fence {
+// NewProxies starts a proxy in front of each server. They end with the test.
+func NewProxies(tb testing.TB, servers ...*Server) *Proxies {
 	tb.Helper()
 	addrs := make([]string, len(servers))
 	for i, s := range servers {
 		addrs[i] = s.Addr()
 	}
-	return NewFenceAt(tb, addrs...)
+	return NewProxiesAt(tb, addrs...)
 }
 
-// NewFenceAt is NewFence for servers that are running already, at addrs, host:port.
-func NewFenceAt(tb testing.TB, addrs ...string) *Fence {
+// NewProxiesAt is NewFence for servers that are running already, at addrs, host:port.
+func NewProxiesAt(tb testing.TB, addrs ...string) *Proxies {
 	tb.Helper()
-	f := &Fence{proxies: map[string]*Proxy{}}
+	f := &Proxies{proxies: map[string]*Proxy{}}
 	for _, addr := range addrs {
 		f.proxies[addr] = NewProxy(tb, addr)
 	}
@@ -35,7 +35,7 @@ func NewFenceAt(tb testing.TB, addrs ...string) *Fence {
 }
 
 // Dial connects to addr through its proxy, or directly where there is none.
-func (f *Fence) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (f *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if p := f.proxies[addr]; p != nil {
 		addr = p.Addr()
 	}
@@ -43,7 +43,7 @@ func (f *Fence) Dial(ctx context.Context, network, addr string) (net.Conn, error
 }
 
 // Each runs do for every proxy.
-func (f *Fence) Each(do func(p *Proxy)) {
+func (f *Proxies) Each(do func(p *Proxy)) {
 	for _, p := range f.proxies {
 		do(p)
 	}
@@ -51,7 +51,7 @@ func (f *Fence) Each(do func(p *Proxy)) {
 
 // Hold holds back the first request with text in it, whichever server it is for, as
 // HoldMatching does. It must be released, which may be done more than once.
-func (f *Fence) Hold(text string) (seen <-chan struct{}, release func()) {
+func (f *Proxies) Hold(text string) (seen <-chan struct{}, release func()) {
 	first, released := make(chan struct{}), make(chan struct{})
 	var once, over sync.Once
 	var held []*Held

@@ -15,20 +15,20 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Crowd is workers that take locks again and again while the test breaks the deployment,
+// Contenders is workers that take locks again and again while the test breaks the deployment,
 // and the result. Each worker has the lock for some milliseconds.
-type Crowd struct {
+type Contenders struct {
 	tb     testing.TB
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	locks  []*crowdLock
+	locks  []*contendedLock
 
 	mu   sync.Mutex // guards what follows
 	errs map[string]int
 }
 
-// crowdLock is one lock that several workers take.
-type crowdLock struct {
+// contendedLock is one lock that several workers take.
+type contendedLock struct {
 	name string
 
 	mu      sync.Mutex // guards what follows
@@ -40,18 +40,18 @@ type crowdLock struct {
 	lost    int           // holds that ended with ErrLost
 }
 
-// StartCrowd makes workers of their own clients for each of the named locks, and lets
+// StartContenders makes workers of their own clients for each of the named locks, and lets
 // them work until Stop. A worker tries again whatever a lock returns.
-func (d Deployment) StartCrowd(tb testing.TB, kind Kind, workers int, names ...string) *Crowd {
+func (d Deployment) StartContenders(tb testing.TB, kind Kind, workers int, names ...string) *Contenders {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
-	c := &Crowd{tb: tb, cancel: cancel, errs: map[string]int{}}
+	c := &Contenders{tb: tb, cancel: cancel, errs: map[string]int{}}
 	clients := make([]*redlatch.Client, workers)
 	for i := range clients {
 		clients[i] = d.Client(tb, redlatch.WithWatchdogTimeout(6*time.Second))
 	}
 	for _, name := range names {
-		l := &crowdLock{name: name, last: time.Now()}
+		l := &contendedLock{name: name, last: time.Now()}
 		c.locks = append(c.locks, l)
 		for _, client := range clients {
 			lock := kind.New(client, name)
@@ -63,7 +63,7 @@ func (d Deployment) StartCrowd(tb testing.TB, kind Kind, workers int, names ...s
 }
 
 // work takes the lock until ctx ends.
-func (c *Crowd) work(ctx context.Context, l *crowdLock, lock *rlock.Lock) {
+func (c *Contenders) work(ctx context.Context, l *contendedLock, lock *rlock.Lock) {
 	for ctx.Err() == nil {
 		hold, err := lock.Lock(ctx)
 		if err == nil {
@@ -78,7 +78,7 @@ func (c *Crowd) work(ctx context.Context, l *crowdLock, lock *rlock.Lock) {
 
 // hold has the lock for a moment. What counts is what the hold says: from the moment
 // that its context is over it is no hold.
-func (l *crowdLock) hold(hold *rlock.Hold) error {
+func (l *contendedLock) hold(hold *rlock.Hold) error {
 	ctx := hold.Context(context.Background())
 	l.enter()
 	select {
@@ -89,7 +89,7 @@ func (l *crowdLock) hold(hold *rlock.Hold) error {
 	return hold.Unlock()
 }
 
-func (l *crowdLock) enter() {
+func (l *contendedLock) enter() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inside++; l.inside > 1 {
@@ -101,7 +101,7 @@ func (l *crowdLock) enter() {
 	l.took++
 }
 
-func (l *crowdLock) leave(err error) {
+func (l *contendedLock) leave(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inside--
@@ -110,7 +110,7 @@ func (l *crowdLock) leave(err error) {
 	}
 }
 
-func (c *Crowd) note(err error) {
+func (c *Contenders) note(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, known := range []error{redlatch.ErrNotSent, redlatch.ErrUncertain, redlatch.ErrLost, redlatch.ErrNotHeld} {
@@ -123,7 +123,7 @@ func (c *Crowd) note(err error) {
 }
 
 // AwaitProgress waits until every lock has been taken n times more.
-func (c *Crowd) AwaitProgress(n int) {
+func (c *Contenders) AwaitProgress(n int) {
 	c.tb.Helper()
 	for _, l := range c.locks {
 		from := l.taken()
@@ -131,7 +131,7 @@ func (c *Crowd) AwaitProgress(n int) {
 	}
 }
 
-func (l *crowdLock) taken() int {
+func (l *contendedLock) taken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.took
@@ -149,7 +149,7 @@ type Verdict struct {
 }
 
 // Stop ends the work and returns what came of it.
-func (c *Crowd) Stop() Verdict {
+func (c *Contenders) Stop() Verdict {
 	c.tb.Helper()
 	c.cancel()
 	done := make(chan struct{})
@@ -168,7 +168,7 @@ func (c *Crowd) Stop() Verdict {
 }
 
 // Exclusive stops the workers and checks that no two had a lock at once.
-func (c *Crowd) Exclusive() Verdict {
+func (c *Contenders) Exclusive() Verdict {
 	c.tb.Helper()
 	v := c.Stop()
 	assert.Zero(c.tb, v.Twice, "two had a lock at once")

@@ -10,10 +10,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Silence checks that calls end when a server says nothing, whatever the client that tr is
+// StopAnswering checks that calls end when a server says nothing, whatever the client that tr is
 // over would wait for. The reply limit and the dial timeout of tr are a second; it leads
 // through the proxy, and is closed.
-func Silence(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
+func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
 	t.Helper()
 	key := redistest.Key(t)
 	require.NoError(t, run(tr, "INCR", key))
