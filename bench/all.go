@@ -125,7 +125,7 @@ func chosen(s settings) ([]run.Case, error) {
 	return cases, nil
 }
 
-// entrants returns those who take part.
+// entrants returns the clients to be measured.
 func entrants(s settings) ([]run.Entrant, error) {
 	who, err := regexp.Compile(s.who)
 	if err != nil {

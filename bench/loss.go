@@ -22,7 +22,7 @@ type lossFlags struct {
 	holds, rounds                int
 }
 
-// runLoss measures when holders are told that they have lost their lock.
+// runLoss measures when holders learn that they have lost their lock.
 func runLoss(args []string) error {
 	var s lossFlags
 	f := flag.NewFlagSet("bench loss", flag.ContinueOnError)
@@ -108,7 +108,7 @@ func (s lossFlags) write(env report.Environment, outcomes []loss.Outcome, markdo
 	if s.out == "" {
 		return nil
 	}
-	//nolint:gosec // for everybody to read
+	//nolint:gosec // not secret
 	if err := os.MkdirAll(s.out, 0o755); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s lossFlags) write(env report.Environment, outcomes []loss.Outcome, markdo
 		"loss.json":      append(data, '\n'),
 		"loss-tables.md": []byte(markdown),
 	} {
-		//nolint:gosec // for everybody to read
+		//nolint:gosec // not secret
 		if err := os.WriteFile(filepath.Join(s.out, name), content, 0o644); err != nil {
 			return err
 		}

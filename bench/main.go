@@ -1,8 +1,8 @@
-// Program bench measures lock clients side by side: see docs/performance.md.
+// Program bench measures lock clients and compares them: see docs/performance.md.
 //
 //	bench run      all of them on all work, for tables and plots
 //	bench quick    the working tree against another build of itself
-//	bench loss     when holders are told that they have lost a lock
+//	bench loss     when holders learn that they have lost a lock
 //	bench worker   the side that takes locks; run and quick start it
 package main
 

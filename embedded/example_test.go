@@ -52,7 +52,7 @@ func ExampleWithInProcess() {
 	// Output: PONG <nil>
 }
 
-// The command runs, and nobody learns of it.
+// The command runs, and its reply is lost.
 func ExampleServer_LoseReplies() {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {

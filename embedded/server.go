@@ -21,9 +21,8 @@ type config struct {
 	inProcess bool
 }
 
-// WithAddr sets the TCP address to listen on, such as "127.0.0.1:6379". The
-// default is a free port of 127.0.0.1. Who can reach the address can do
-// everything.
+// WithAddr sets the TCP address to listen on, such as "127.0.0.1:6379". The default is a
+// free port of 127.0.0.1. A client that can reach the address can do everything.
 func WithAddr(addr string) Option {
 	return func(c *config) { c.addr, c.inProcess = addr, false }
 }
@@ -48,8 +47,8 @@ type Server struct {
 	conns  map[*conn]struct{}
 }
 
-// Start starts an empty server on a free port of 127.0.0.1, or as the options
-// say. The error is that of listening. End it with Close.
+// Start starts an empty server on a free port of 127.0.0.1, or as the options set it. The
+// error is that of listening. End it with Close.
 func Start(opts ...Option) (*Server, error) {
 	cfg := config{addr: "127.0.0.1:0"}
 	for _, o := range opts {
@@ -185,7 +184,7 @@ func (s *Server) DialNet(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	client, end := net.Pipe()
 	if err := s.serve(end); err != nil {
-		_ = client.Close() // nobody has seen it
+		_ = client.Close() // no client has seen it
 		_ = end.Close()
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (s *clusterLocks) evict(t *testing.T) {
 	s.c.DoAt(t, name, "RPUSH", codec.QueueKey(name), dead)
 	s.c.DoAt(t, name, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Minute).UnixMilli(), dead)
 	require.Contains(t, s.ok(t, "status", name), dead)
-	require.Contains(t, s.ok(t, "evict", name, dead), "a waiter was taken out of the queue")
+	require.Contains(t, s.ok(t, "evict", name, dead), "a waiter was evicted from the queue")
 	require.Equal(t, any(int64(0)), s.c.DoAt(t, name, "EXISTS", codec.QueueKey(name)))
 }
 

@@ -73,7 +73,7 @@ func (f *fixture) testEvict(t *testing.T, release string) {
 		require.Less(t, took[c.fast-1], nextWithin)
 	}
 	held.evictHeld(t)
-	require.Zero(t, f.evicted.Load(), "the client that waits has taken somebody out by itself")
+	require.Zero(t, f.evicted.Load(), "the client that waits has evicted a waiter by itself")
 }
 
 // queueBehind makes a thread of the doomed process the first in the queue of a lock that is

@@ -23,8 +23,8 @@ func TestAllOutputFitsATerminal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	wideFixture(t, s)
-	s.Do(t, "ACL", "SETUSER", "nobody", "reset", "on", ">password", "+@all", "-pubsub", "-config", "~*", "&*")
-	blind := "redis://nobody:password@" + s.Addr()
+	s.Do(t, "ACL", "SETUSER", "guest", "reset", "on", ">password", "+@all", "-pubsub", "-config", "~*", "&*")
+	blind := "redis://guest:password@" + s.Addr()
 	long := wideName + ":held"
 	for _, c := range []struct {
 		url, typed string

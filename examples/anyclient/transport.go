@@ -116,7 +116,7 @@ func (t *Transport) hangUp() {
 		select {
 		case conn := <-t.idle:
 			_ = conn.Close()
-		default: // somebody was faster
+		default: // a concurrent call was faster
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestAnyClientsTransportConforms(t *testing.T) {
 	})
 }
 
-// docs/transport.md says so. What stands before the first constant is imports.
+// docs/transport.md promises it. The lines before the first constant are imports.
 func TestTheTransportIsAHundredLinesOfCode(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("transport.go")

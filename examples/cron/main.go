@@ -1,8 +1,8 @@
-// Command cron does a job at most once per hour, on however many machines it is
-// started, as by a cron table that all of them share. Whoever is first takes the lock
-// for the whole hour and leaves it to its lease; who comes later in that hour goes
-// away. A job that fails gives the lock back, so that another machine may try. One whose
-// machine dies is not done again in that hour: at most once is not at least once. Copy it.
+// Command cron does a job at most once per hour, on however many machines it is started, as
+// by a cron table that all of them share. The first machine takes the lock for the whole
+// hour and leaves it to its lease; a machine that comes later in that hour goes away. A job
+// that fails releases the lock, so that another machine may try. One whose machine dies is
+// not done again in that hour: at most once is not at least once. Copy it.
 //
 //	0 * * * *  cron redis://localhost:6379
 //
@@ -67,7 +67,7 @@ func once(ctx context.Context, lock *rlock.Lock, job func(context.Context) error
 	if err := job(hold.Context(ctx)); err != nil {
 		return true, errors.Join(err, hold.Unlock()) // let another machine try
 	}
-	return true, hold.LetExpire() // nobody else in this period
+	return true, hold.LetExpire() // no other machine in this period
 }
 
 // report stands for the job.

@@ -2,10 +2,10 @@
 // question what to do when Redis is down:
 //
 //	closed   no lock, no work. Right where two at once do harm.
-//	open     work without the lock, and say so. Right where no work does more harm
+//	open     work without the lock, and report it. Right where no work does more harm
 //	         than work done twice: the lock was there to save effort.
 //
-// A lock that somebody else holds is refused by both: Redis answered. Copy it.
+// A lock that is held by another owner is refused by both: Redis answered. Copy it.
 //
 //	go run ./examples/degrade redis://localhost:6379 open
 package main
@@ -34,7 +34,7 @@ const (
 
 	// silence is how long Redis may stay silent before that is an answer.
 	silence = time.Second
-	// patience is how long to wait for a lock that somebody else holds.
+	// patience is how long to wait for a lock that is held.
 	patience = 2 * time.Second
 )
 
@@ -88,7 +88,7 @@ func guarded(ctx context.Context, lock *rlock.Lock, when policy, work func(conte
 	return work(ctx) // not the hold's context: a loss must not end it
 }
 
-// away tells whether the error is Redis's, and not somebody else's hold.
+// away reports whether the error is Redis's, and not that the lock is held.
 func away(err error) bool {
 	var refusal *transport.ServerError // as while it loads, or has no memory left
 	return errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) ||

@@ -1,11 +1,11 @@
 // Command fencing shows what to do about ErrLost where two at once do harm: let the
-// resource itself refuse the late one. Each row has a version; whoever writes says
-// which version it has read, and a row that has moved on is left as it is. The lock
-// still earns its keep: it lets the others wait instead of work in vain.
+// resource itself refuse the late one. Each row has a version; a writer sends the version
+// that it has read, and a row that has moved on is left as it is. The lock is still useful:
+// it lets the others wait instead of work in vain.
 //
 // Worker A takes the lock for three seconds, reads a row, and then stands still, as a
-// process does whose machine swaps, or that does not look at its context. Its lease
-// ends, B takes the lock and writes. Then A goes on, and is refused. Copy it.
+// process does whose machine swaps, or that does not look at its context. Its lease ends, B
+// takes the lock and writes. Then A goes on, and is refused. Copy it.
 //
 //	go run ./examples/fencing redis://localhost:6379
 package main

@@ -83,7 +83,7 @@ func work(term context.Context, client *redlatch.Client, jobs redis.Conn) error 
 		case errors.Is(err, redlatch.ErrClosed):
 			return nil
 		case errors.Is(err, redlatch.ErrLost):
-			log.Print(err) // the job is still on the list: somebody else does it
+			log.Print(err) // the job is still on the list: another worker does it
 		case errors.Is(err, redis.ErrNil): // no job
 			select {
 			case <-time.After(idle):
@@ -96,8 +96,8 @@ func work(term context.Context, client *redlatch.Client, jobs redis.Conn) error 
 	}
 }
 
-// next does the first job of the list. It takes it off when it is done, not before:
-// whoever dies in between has lost nothing, and the next one does the job again.
+// next does the first job of the list. It takes it off when it is done, not before: when a
+// worker dies in between, nothing is lost, and the next one does the job again.
 func next(ctx context.Context, jobs redis.Conn) error {
 	job, err := redis.String(jobs.Do("LINDEX", todo, 0))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// lease is how long nobody leads after a leader died. It is renewed every third
-	// of it; Redis that cannot be reached for about as long ends the leadership, too.
+	// lease is how long there is no leader after one died. It is renewed every third of it;
+	// Redis that cannot be reached for about as long ends the leadership, too.
 	lease = 6 * time.Second
 	// pause keeps a candidate that meets an error from asking again at once.
 	pause = time.Second

@@ -71,7 +71,7 @@ func work(lock *rlock.Lock) error {
 		case errors.Is(err, redlatch.ErrClosed):
 			return nil
 		case errors.Is(err, redlatch.ErrLost):
-			log.Print(err) // somebody else may be at it by now
+			log.Print(err) // another worker may have the lock by now
 		case err != nil:
 			return err
 		}

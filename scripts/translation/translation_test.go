@@ -57,7 +57,7 @@ func TestTranslationThatLacksSomethingIsNoticed(t *testing.T) {
 	}
 }
 
-// The same as make check, for those who run the tests alone.
+// The same as make check, for runs of the tests alone.
 func TestReadmesAreKeptTogether(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {

@@ -117,8 +117,8 @@ var elsewhere = map[string]string{
 	"redlatch.NewSentinel":  "TestDialFunctionsThatAreOfNoUseAreErrors",
 	"redlatch.AskSentinels": "TestDialFunctionsThatAreOfNoUseAreErrors",
 	"redlatch.LimitReplies": "TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch",
-	"embedded.Start":        "TestAddressesThatNobodyCanListenOnAreErrors",
-	"embedded.WithAddr":     "TestAddressesThatNobodyCanListenOnAreErrors",
+	"embedded.Start":        "TestAddressesThatCannotBeListenedOnAreErrors",
+	"embedded.WithAddr":     "TestAddressesThatCannotBeListenedOnAreErrors",
 }
 
 func TestExportedFunctionsStandBadInput(t *testing.T) {

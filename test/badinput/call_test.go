@@ -21,7 +21,7 @@ import (
 // shortest is how long the text of an error may be, with all that it repeats.
 const shortest = 6144
 
-// sentinels are what an error may be told by.
+// sentinels are the errors that can be tested for with errors.Is.
 var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrMaxHold, redlatch.ErrHandedOver,
 	redlatch.ErrEntered, redlatch.ErrClosed, redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
@@ -39,8 +39,8 @@ func (w *world) sane(err error) bool {
 	return err == nil
 }
 
-// complaint says what is wrong with an error: that it is long, or that it is not told
-// by what it is nor says whose it is.
+// complaint returns what is wrong with an error: that it is long, or that it is no sentinel
+// and does not name the library.
 func complaint(err error) error {
 	text := err.Error()
 	var server *transport.ServerError

@@ -1,15 +1,15 @@
-// Package badinput holds what the library does with input that nobody meant. It has
-// tests only.
+// Package badinput tests what the library does with input that makes no sense. It has tests
+// only.
 //
 // # From the caller
 //
-// Every exported function, method and option stands in a table, by its name, and is
-// called with values that its types permit and nobody wants: names that are empty, a
-// mebibyte long, binary, not UTF-8, or full of braces; numbers and durations that are
-// negative, zero, or at the ends of their range; nil for whatever may be nil. One
-// argument is bad at a time, the others are as they should be:
+// Every exported function, method and option is in a table, by its name, and is called with
+// values that its types permit but that make no sense: names that are empty, a mebibyte
+// long, binary, not UTF-8, or full of braces; numbers and durations that are negative,
+// zero, or at the ends of their range; nil for what may be nil. One argument is bad at a
+// time, the others are as they should be:
 //
-//	the exported names, read from the source ──▶ each is in the table, or is told why not
+//	the exported names, read from the source ──▶ each is in the table, or the reason why not
 //	                                                    │
 //	a bad value for each type of argument ──────────────┤
 //	                                                    ▼
@@ -23,9 +23,8 @@
 //
 // # From the server
 //
-// A transport answers each script and command that a lock sends, in its turn, with
-// replies that no server gives, while everything else is answered as it should be. A
-// server on a real socket announces strings and arrays that no memory could hold,
-// and sends what is no protocol at all. Each call returns in time with an error that
-// says what was wrong.
+// A transport answers each script and command that a lock sends, in its turn, with replies
+// that no server gives, while everything else is answered as it should be. A server on a
+// real socket announces strings and arrays that no memory could hold, and sends what is no
+// protocol at all. Each call returns in time with an error that names what was wrong.
 package badinput

@@ -9,8 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// proper are the replies to the scripts and commands of a lock that nobody else
-// wants.
+// proper are the replies to the scripts and commands of an uncontended lock.
 func proper(c *transport.Call) any {
 	switch c.Name() {
 	case "reenter", "fair_reenter", "replicate", "release", "fair_release", "release_shared", "fair_release_shared",
@@ -40,8 +39,8 @@ func proper(c *transport.Call) any {
 	return nil // acquire, give up, HGET
 }
 
-// tooMany is how many calls one test may make: whoever makes more does not pause. A
-// server that says again and again that a lock has a millisecond left is asked 5000
+// tooMany is how many calls one test may make: a caller that makes more does not pause. A
+// server that answers again and again that a lock has a millisecond left is asked 5000
 // times in ten seconds.
 const tooMany = 8000
 
@@ -91,8 +90,7 @@ func (f *fake) Subscribe(ctx context.Context, _ string) (transport.Subscription,
 // PublishCommand is part of transport.Transport.
 func (f *fake) PublishCommand() string { return "PUBLISH" }
 
-// Listeners is part of transport.Counter: of the channels that are asked for, somebody
-// listens to the first.
+// Listeners is part of transport.Counter: the first of the channels has a listener.
 func (f *fake) Listeners(_ context.Context, channels ...string) ([]int64, error) {
 	counts := make([]int64, len(channels))
 	if len(counts) > 0 {

@@ -17,20 +17,20 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// said is a connection on which a server has said something.
-type said struct {
+// receivedBytes is a connection on which a server has sent something.
+type receivedBytes struct {
 	net.Conn // never used
 	io.Reader
 }
 
 // Read is part of net.Conn.
-func (s said) Read(p []byte) (int, error) { return s.Reader.Read(p) }
+func (s receivedBytes) Read(p []byte) (int, error) { return s.Reader.Read(p) }
 
 // SetReadDeadline is part of net.Conn.
-func (said) SetReadDeadline(time.Time) error { return nil }
+func (receivedBytes) SetReadDeadline(time.Time) error { return nil }
 
 // Close is part of net.Conn.
-func (said) Close() error { return nil }
+func (receivedBytes) Close() error { return nil }
 
 // decoders are all that make something of a reply.
 var decoders = map[string]func(any) error{
@@ -61,7 +61,7 @@ func FuzzDecoders(f *testing.F) {
 		f.Add([]byte(answer))
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		conn := redis.NewConn(wire.Guard(said{Reader: bytes.NewReader(answer)}), 0, 0)
+		conn := redis.NewConn(wire.Guard(receivedBytes{Reader: bytes.NewReader(answer)}), 0, 0)
 		reply, err := wire.Receive(conn, 0)
 		var refusal redis.Error
 		if err != nil && !errors.As(err, &refusal) {

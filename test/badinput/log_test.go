@@ -18,28 +18,28 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// diary is what was logged, a line each.
-type diary struct {
+// logLines is what was logged, a line each.
+type logLines struct {
 	mu    sync.Mutex // guards lines
 	lines []string
 }
 
 // Write is part of io.Writer.
-func (d *diary) Write(line []byte) (int, error) {
+func (d *logLines) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, string(line))
 	return len(line), nil
 }
 
-func (d *diary) all() []string {
+func (d *logLines) all() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.lines...)
 }
 
-// A name of a mebibyte is a name, and so is the owner that somebody else has put into
-// a queue; nobody wants to read them in a log.
+// A name of a mebibyte is a name, and so is an owner in a queue that another program has
+// put there; a log must not repeat them.
 func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("n", mebibyte)
@@ -71,7 +71,7 @@ func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 		}, redlatch.ErrNotAcquired},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			log := &diary{}
+			log := &logLines{}
 			client, err := redlatch.NewWithTransport(c.fake, redlatch.WithLogger(slog.New(slog.NewTextHandler(log, nil)).With("who", "us")))
 			require.NoError(t, err)
 			require.ErrorIs(t, c.act(t.Context(), client), c.want)

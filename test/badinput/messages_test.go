@@ -16,14 +16,14 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// payloads are messages that somebody may publish where a lock's waiters listen.
+// payloads are messages that another program may publish on a lock's channel.
 var payloads = []string{
 	"", "0", "1", "-1", "2", "\x00", "\xff\xfe", "unlock", "0\r\n+OK\r\n", "99999999999999999999", strings.Repeat("0", mebibyte), strings.Repeat("\x00", 8*mebibyte),
 }
 
-// Whatever is published, a message is a reason to ask and no more: nobody gets in while
-// the lock is held, and everybody is still awake when it is freed.
-func TestMessagesOfStrangersLetNobodyIn(t *testing.T) {
+// Whatever is published, a message is a reason to ask and no more: no waiter gets the lock
+// while it is held, and all waiters still wake when it is freed.
+func TestForeignMessagesGrantNoLock(t *testing.T) {
 	t.Parallel()
 	for kind, newLock := range map[string]func(*redlatch.Client, string) *rlock.Lock{"plain": rlock.New, "fair": rfairlock.New} {
 		t.Run(kind, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestMessagesOfStrangersLetNobodyIn(t *testing.T) {
 			}
 			select {
 			case err := <-got:
-				require.Fail(t, "somebody got in", "%v", err)
+				require.Fail(t, "a waiter got the lock", "%v", err)
 			default:
 			}
 			require.NoError(t, hold.Err())
@@ -71,7 +71,7 @@ func open(t *testing.T, srv *redistest.Server) *redlatch.Client {
 	return c
 }
 
-// listened returns the channel of the lock, or of its waiter, when somebody listens.
+// listened returns the channel of the lock, or of its waiter, when it has a listener.
 func listened(t *testing.T, srv *redistest.Server, prefix string) string {
 	t.Helper()
 	for limit := time.Now().Add(soon); ; {

@@ -34,8 +34,8 @@ type play struct {
 	act    func(s *stage, l *rlock.Lock) []error
 }
 
-// traveller is an owner that travels.
-var traveller = codec.NewOwner(uuid.UUID{7}, 1)
+// sharedOwner is an owner that travels.
+var sharedOwner = codec.NewOwner(uuid.UUID{7}, 1)
 
 // plays are one for each script and command.
 var plays = map[string]play{
@@ -90,7 +90,7 @@ func tries(s *stage, l *rlock.Lock) []error {
 }
 
 func locksAs(s *stage, l *rlock.Lock) []error {
-	h, err := l.Lock(s.bounded(), rlock.WithOwner(traveller), rlock.WithWait(10*time.Second))
+	h, err := l.Lock(s.bounded(), rlock.WithOwner(sharedOwner), rlock.WithWait(10*time.Second))
 	if err != nil {
 		return []error{err}
 	}
@@ -127,21 +127,21 @@ func handsOver(s *stage, l *rlock.Lock) []error {
 }
 
 func resumes(s *stage, l *rlock.Lock) []error {
-	h, err := l.Resume(s.bounded(), traveller)
+	h, err := l.Resume(s.bounded(), sharedOwner)
 	if err != nil {
 		return []error{err}
 	}
 	return []error{h.Unlock()}
 }
 
-func unlocksAs(s *stage, l *rlock.Lock) []error { return []error{l.UnlockAs(s.bounded(), traveller)} }
+func unlocksAs(s *stage, l *rlock.Lock) []error { return []error{l.UnlockAs(s.bounded(), sharedOwner)} }
 
 func asks(s *stage, l *rlock.Lock) []error {
 	ctx := s.bounded()
 	_, forced := l.ForceUnlock(ctx)
 	_, locked := l.IsLocked(ctx)
-	_, held := l.IsHeldBy(ctx, traveller)
-	_, count := l.HoldCount(ctx, traveller)
+	_, held := l.IsHeldBy(ctx, sharedOwner)
+	_, count := l.HoldCount(ctx, sharedOwner)
 	_, ttl := l.TTL(ctx)
 	_, seen := l.Inspect(ctx)
 	return []error{forced, locked, held, count, ttl, seen}
@@ -199,12 +199,12 @@ func TestEveryCallStandsEveryReply(t *testing.T) {
 	}
 }
 
-// What nobody could take for an answer is an error that says so, and no success.
-func TestWhatIsNoAnswerIsNeverTakenForOne(t *testing.T) {
+// A reply that is no answer becomes an error with the reason, and no success.
+func TestAnInvalidReplyIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, p := range plays {
 		if name == "latch" || name == "fair evict second" {
-			continue // nobody reads these: they say nothing
+			continue // these are never read
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +222,7 @@ func TestWhatIsNoAnswerIsNeverTakenForOne(t *testing.T) {
 }
 
 // A time to live that has no end is no reason to ask without a pause.
-func TestLockHeldForLongerThanAnyoneCanCountIsPolledAtTheCap(t *testing.T) {
+func TestLockHeldForLongerThanTheClockCountsIsPolledAtTheCap(t *testing.T) {
 	t.Parallel()
 	for _, left := range []int64{math.MaxInt64, math.MaxInt64 / int64(time.Millisecond), math.MaxInt64/int64(time.Millisecond) + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -243,9 +243,8 @@ func TestLockHeldForLongerThanAnyoneCanCountIsPolledAtTheCap(t *testing.T) {
 // queued is a fair waiter's refusal: it is queued behind another, whose lock it is.
 var queued = []any{int64(5000), codec.NewOwner(uuid.UUID{7}, 9).String(), "first", int64(1)}
 
-// What looks after a queue runs while somebody waits in it: it is answered with
-// everything, too.
-func TestLookingAfterAQueueStandsEveryReply(t *testing.T) {
+// The heartbeat of a queue runs while it has waiters: it is answered with everything, too.
+func TestTheHeartbeatStandsEveryReply(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"fair_heartbeat", "fair_evict", "fair_nudge", "fair_give_up"} {
 		t.Run(target, func(t *testing.T) {
@@ -301,7 +300,7 @@ func (r *recording) Start(c *transport.Call, done transport.Done) {
 
 // It may have been counted: the count is brought to what it should be, before the lock
 // is freed.
-func TestReentryWhoseReplyMakesNoSenseIsTakenBack(t *testing.T) {
+func TestReentryWhoseReplyMakesNoSenseIsUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &recording{fake: &fake{target: "reenter", reply: "OK"}}

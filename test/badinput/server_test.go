@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// liar is a server on a real socket that answers as Redis does, but for one command.
-type liar struct {
+// fakeServer is a server on a real socket that answers as Redis does, but for one command.
+type fakeServer struct {
 	command string // in upper case; "" for none
 	answer  []byte
 
@@ -26,20 +26,20 @@ type liar struct {
 	closed bool
 }
 
-// lies starts a server that answers command with answer. It ends with the test.
-func lies(t *testing.T, command, answer string) *liar {
+// startFakeServer starts a server that answers command with answer. It ends with the test.
+func startFakeServer(t *testing.T, command, answer string) *fakeServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &liar{command: command, answer: []byte(answer), listener: l, conns: map[net.Conn]struct{}{}}
+	s := &fakeServer{command: command, answer: []byte(answer), listener: l, conns: map[net.Conn]struct{}{}}
 	s.wg.Go(s.accept)
 	t.Cleanup(s.close)
 	return s
 }
 
-func (s *liar) url() string { return "redis://" + s.listener.Addr().String() }
+func (s *fakeServer) url() string { return "redis://" + s.listener.Addr().String() }
 
-func (s *liar) accept() {
+func (s *fakeServer) accept() {
 	for {
 		c, err := s.listener.Accept()
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *liar) accept() {
 	}
 }
 
-func (s *liar) close() {
+func (s *fakeServer) close() {
 	_ = s.listener.Close()
 	s.mu.Lock()
 	s.closed = true
@@ -66,7 +66,7 @@ func (s *liar) close() {
 	s.wg.Wait()
 }
 
-func (s *liar) serve(c net.Conn) {
+func (s *fakeServer) serve(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	in := bufio.NewReader(c)
 	for {
@@ -81,7 +81,7 @@ func (s *liar) serve(c net.Conn) {
 	}
 }
 
-func (s *liar) reply(args []string) []byte {
+func (s *fakeServer) reply(args []string) []byte {
 	if strings.ToUpper(args[0]) == s.command {
 		return s.answer
 	}

@@ -105,23 +105,23 @@ func (m mapper) Map(string) string { return string(m) }
 // Unmap is part of codec.NameMapper.
 func (m mapper) Unmap(string) string { return string(m) }
 
-// loud is an observer that panics.
-type loud struct{}
+// panickingObserver is an observer that panics.
+type panickingObserver struct{}
 
 // Observe is part of redlatch.Observer.
-func (loud) Observe(redlatch.Event) { panic("the observer's own") }
+func (panickingObserver) Observe(redlatch.Event) { panic("the observer's own") }
 
-// deafSink is a sink that makes nothing of what it is told.
-type deafSink struct{}
+// nullSink is a sink that ignores its input.
+type nullSink struct{}
 
 // Acked is part of pubsub.Sink.
-func (deafSink) Acked(bool) {}
+func (nullSink) Acked(bool) {}
 
 // Message is part of pubsub.Sink.
-func (deafSink) Message(string) {}
+func (nullSink) Message(string) {}
 
 // Failed is part of pubsub.Sink.
-func (deafSink) Failed(error) {}
+func (nullSink) Failed(error) {}
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 
@@ -163,7 +163,7 @@ var values = map[reflect.Type][]value{
 	typeOf[*slog.Logger]():         vals(slog.New(slog.DiscardHandler), nil, new(slog.Logger)),
 	typeOf[*tls.Config]():          vals(&tls.Config{}, nil),
 	typeOf[redlatch.Credentials](): vals[redlatch.Credentials](nil),
-	typeOf[redlatch.Observer]():    vals[redlatch.Observer](loud{}, nil),
+	typeOf[redlatch.Observer]():    vals[redlatch.Observer](panickingObserver{}, nil),
 	typeOf[*redis.Pool](): vals(&redis.Pool{}, nil, &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errDial }},
 		&redis.Pool{DialContext: func(context.Context) (redis.Conn, error) { return nil, errDial }}),
 	typeOf[dialFunc](): dials,
@@ -180,7 +180,7 @@ var values = map[reflect.Type][]value{
 		mistake[func() error]("nil function", nilDeref),
 	},
 	typeOf[transport.Sharding](): vals(transport.ShardingAuto, transport.ShardingOn, transport.ShardingOff, transport.Sharding(255)),
-	typeOf[pubsub.Sink]():        {val(pubsub.Sink(deafSink{})), mistake[pubsub.Sink]("nil sink", "nil Sink")},
+	typeOf[pubsub.Sink]():        {val(pubsub.Sink(nullSink{})), mistake[pubsub.Sink]("nil sink", "nil Sink")},
 	typeOf[pubsub.Config](): {
 		{what: "config", make: func(w *world) any { return pubsub.Config{Dial: w.srv.Server.Dial} }},
 		{what: "negative config", make: func(w *world) any {

@@ -21,8 +21,8 @@ import (
 // soon bounds what should happen at once, on a slow machine.
 const soon = 20 * time.Second
 
-// noise is what no server sends that means well.
-var noise = map[string]string{
+// garbage is what no server sends that means well.
+var garbage = map[string]string{
 	"half a gigabyte announced":       "$536870912\r\n",
 	"more than there is":              "$9223372036854775807\r\n",
 	"a length that overflows":         "$99999999999999999999\r\n",
@@ -51,7 +51,7 @@ var noise = map[string]string{
 	"an error with control sequences": "-ERR \x1b[2J\x07\r\n",
 }
 
-// frugal is by how much the heap may grow while noise is heard: many times what a lock
+// frugal is by how much the heap may grow while noise is read: many times what a lock
 // needs, and less than the least of what is announced.
 const frugal = 256 << 20
 
@@ -63,11 +63,11 @@ func heap() int64 {
 }
 
 // Not parallel: it looks at the memory of the whole process.
-func TestWhatNoServerSendsIsAnErrorAndCostsNoMemory(t *testing.T) {
-	for what, answer := range noise {
+func TestAnInvalidProtocolIsAnErrorAndCostsNoMemory(t *testing.T) {
+	for what, answer := range garbage {
 		for _, command := range []string{"PING", "EVALSHA", "SUBSCRIBE"} {
 			t.Run(what+" to "+command, func(t *testing.T) {
-				srv := lies(t, command, answer)
+				srv := startFakeServer(t, command, answer)
 				debug.FreeOSMemory()
 				before, began := heap(), time.Now()
 				err := lockOn(t, srv.url())
@@ -81,7 +81,7 @@ func TestWhatNoServerSendsIsAnErrorAndCostsNoMemory(t *testing.T) {
 	}
 }
 
-// lockOn takes a lock that is held by somebody else, or tries to.
+// lockOn takes a lock that is held by another owner, or tries to.
 func lockOn(t *testing.T, url string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -103,7 +103,7 @@ func lockOn(t *testing.T, url string) error {
 func TestLengthThatOverflowsIsAnErrorOnConnectionsOfTheCallers(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"PING", "EVALSHA", "SUBSCRIBE"} {
-		srv := lies(t, command, "$99999999999999999999\r\n")
+		srv := startFakeServer(t, command, "$99999999999999999999\r\n")
 		client, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
 			return redis.DialURLContext(ctx, srv.url())
 		}, redlatch.WithCommandTimeout(time.Second))
@@ -155,7 +155,7 @@ func TestAddressesThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	})
 }
 
-func TestAddressesThatNobodyCanListenOnAreErrors(t *testing.T) {
+func TestAddressesThatCannotBeListenedOnAreErrors(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// world is what a call happens in: a bubble of fake time with a server, a client,
-// and locks that nobody holds.
+// world is what a call happens in: a bubble of fake time with a server, a client, and free
+// locks.
 type world struct {
 	t      *testing.T
 	srv    *redistest.MiniServer

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// twoLeases is a time in which a lock that nobody renews is lost for certain.
+// twoLeases is a time in which a lock that is not renewed is lost for certain.
 const twoLeases = 2*watchdogMS*time.Millisecond + time.Second
 
 // pair is a client of each language on one server.
@@ -191,8 +191,8 @@ func (c *compat) testJavaWatchdog(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// testExpiry: nobody sends a message when a lease runs out, so each side must
-// have slept no longer than the lease it was told.
+// testExpiry: no message is sent when a lease runs out, so each side must have slept no
+// longer than the lease in its refusal.
 func (c *compat) testExpiry(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()

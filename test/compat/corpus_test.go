@@ -199,7 +199,7 @@ func TestCorpusIsWrittenAsItIsRead(t *testing.T) {
 	}
 }
 
-func TestEveryMeantDifferenceStandsInTheProtocolWithItsReason(t *testing.T) {
+func TestEveryMeantDifferenceIsInTheProtocolWithItsReason(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(checkout(t), "docs/protocol.md"))
 	require.NoError(t, err)

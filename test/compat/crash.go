@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// withinLease bounds the wait for a lock whose holder died: nobody sends a message
-// then, so a waiter must have slept no longer than the lease that it was told.
+// withinLease bounds the wait for a lock whose holder died: no message is sent then, so a
+// waiter must have slept no longer than the lease in its refusal.
 const withinLease = watchdogMS*time.Millisecond + wakeBound
 
 // crash is a process of one language that dies, and one of the other that lives.
@@ -53,8 +53,8 @@ func (c *compat) testCrashes(t *testing.T) {
 	}
 }
 
-// holder holds the lock in this process, with a lease so long that nobody gets the
-// lock by waiting for its end.
+// holder holds the lock in this process, with a lease so long that no waiter gets the lock
+// by its end.
 func (k crash) holder(t *testing.T) *rlock.Hold {
 	t.Helper()
 	hold, err := rlock.New(open(t, k.server), k.name).Lock(t.Context(), rlock.WithLease(10*time.Minute))
@@ -79,7 +79,7 @@ func (k crash) whileItHolds(t *testing.T) {
 	victim.lock(t)
 	victim.locked(t, atMost)
 	k.park(t, living)
-	victim.die(t)
+	victim.kill(t)
 	died := time.Now()
 	require.Less(t, living.locked(t, atMost).Sub(died), withinLease)
 	living.unlock(t)
@@ -92,7 +92,7 @@ func (k crash) whileItWaits(t *testing.T) {
 	victim := k.victim(t, k.server.URL(), k.name)
 	living := k.living(t, k.server.URL(), k.name)
 	k.park(t, victim, living)
-	victim.die(t)
+	victim.kill(t)
 	awaitListeners(t, k.server, k.name, 1)
 	require.NoError(t, hold.Unlock())
 	living.locked(t, wakeBound)
@@ -112,15 +112,15 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 	message := proxy.HoldMatching(redistest.ToClient, wakeUp(k.name))
 	require.NoError(t, hold.Unlock())
 	awaitHeld(t, message)
-	victim.die(t)
+	victim.kill(t)
 	living.locked(t, wakeBound)
 	living.unlock(t)
 	requireClean(t, k.server, k.name)
 }
 
-// afterItsWakeUp: the victim was woken and has sent its attempt when it dies. The
-// attempt arrives, so the lock is a dead process's and free when its lease is over.
-// The other process, whose wake-up comes later still, knows that.
+// afterItsWakeUp: the victim was woken and has sent its attempt when it dies. The attempt
+// arrives, so the lock belongs to a dead process and is free when its lease is over. The
+// other process, whose wake-up comes later still, learns the lease from its refusal.
 func (k crash) afterItsWakeUp(t *testing.T) {
 	t.Helper()
 	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
@@ -133,7 +133,7 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 	awaitHeld(t, attempt)
 	awaitHeld(t, message)
-	victim.die(t)
+	victim.kill(t)
 	requireHeld(t, k.server, k.name, 0)
 	attempt.Release()
 	requireHeld(t, k.server, k.name, 1)

@@ -1,8 +1,8 @@
-// Package compat compares Redlatch with Redisson itself: [ShareLocks], which the test of the
-// root package calls, against live Redissons, and tests of its own against what they were
-// recorded to do, in testdata.
+// Package compat compares Redlatch with Redisson itself: [ShareLocks], which the test of
+// the root package calls, against live Redissons, and tests of its own against recordings
+// of them, in testdata.
 //
-//	each release ─▶ a JVM ─▶ scripts    its scripts, captured, beside ours in random steps
+//	each release ─▶ a JVM ─▶ scripts    its scripts, captured, and ours in random steps
 //	                       ─▶ wake-up    each side wakes the other's waiters
 //	                       ─▶ fleet      processes of both languages share one lock
 //	                       ─▶ behaviour  owners that travel, name mappers, questions

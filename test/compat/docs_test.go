@@ -36,7 +36,7 @@ func table(t *testing.T, path, heading string) []string {
 
 // Whatever the tests are run with has its line among the results, and each
 // release that was run has one among what differs.
-func TestEveryReleaseThatIsRunStandsInTheDocument(t *testing.T) {
+func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	const path = "docs/compatibility.md"
 	run := strings.Fields(defaultReleases)
@@ -59,7 +59,7 @@ func TestEveryReleaseThatIsRunStandsInTheDocument(t *testing.T) {
 }
 
 // Which differences are meant stands in protocol.md.
-func TestEveryMeantDifferenceStandsInTheDocument(t *testing.T) {
+func TestEveryMeantDifferenceIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	meant := table(t, "docs/protocol.md", "Differences on purpose")
 	listed := table(t, "docs/compatibility.md", "What differs on purpose")

@@ -65,7 +65,7 @@ func (k fairCaptor) gaveUp(s oracle.Step, wait int64) {
 }
 
 // threads: a thread enters twice, another does not get in, and the first leaves three
-// times. Nobody minds once too often.
+// times. The third time changes nothing.
 func (k fairCaptor) threads() {
 	k.t.Helper()
 	const lease = 7000

@@ -35,9 +35,9 @@ type fairCrash struct {
 // not to come.
 type beginFair func(t *testing.T, url, name string, holds bool) member
 
-// testFairCrashes ends processes of both languages at the moments that matter. Those
-// behind get the lock when the dead one's lease is over, or its deadline. That is
-// waited for last, for all at once.
+// testFairCrashes ends processes of both languages at the moments that matter. The waiters
+// behind get the lock when the dead owner's lease is over, or its deadline. That is waited
+// for last, for all at once.
 func (c *compat) testFairCrashes(t *testing.T) {
 	t.Parallel()
 	type ending struct {
@@ -80,8 +80,8 @@ func (c *compat) testFairCrashes(t *testing.T) {
 	}
 }
 
-// mayNotBear skips the death of a holder before a Java waiter that is told no more than
-// its own deadline: whether that waiter then sleeps for ever is a matter of chance.
+// mayNotBear skips the death of a holder before a Java waiter that knows no more than its
+// own deadline: whether that waiter then sleeps for ever is a matter of chance.
 func (c *compat) mayNotBear(t *testing.T) {
 	t.Helper()
 	t.Skipf("Redisson %s, as all before 3.32.0, may sleep without an end behind a holder that died", c.release)
@@ -105,7 +105,7 @@ func (k fairCrash) whileItHolds(t *testing.T) func(*testing.T) {
 	victim.locked(t, atMost)
 	living.lock(t)
 	awaitQueued(t, k.server, k.name, 1)
-	victim.die(t)
+	victim.kill(t)
 	died := time.Now()
 	return func(t *testing.T) {
 		t.Helper()
@@ -125,13 +125,13 @@ func (k fairCrash) asTheFirst(t *testing.T) func(*testing.T) {
 	living.lock(t)
 	awaitQueued(t, k.server, k.name, 2)
 	deadline := deadlineOf(t, k.server, k.name, owner)
-	victim.die(t)
+	victim.kill(t)
 	require.NoError(t, hold.Unlock())
 	return k.isPassed(deadline, living)
 }
 
-// beforeItsWakeUp: nobody but the victim is told that the lock is free. It does not
-// find out by itself either.
+// beforeItsWakeUp: only the victim gets the message that the lock is free. The other does
+// not find out by itself either.
 func (k fairCrash) beforeItsWakeUp(t *testing.T) func(*testing.T) {
 	t.Helper()
 	proxy := redistest.NewProxy(t, k.server.Addr())
@@ -150,11 +150,11 @@ func (k fairCrash) beforeItsWakeUp(t *testing.T) func(*testing.T) {
 	message := proxy.HoldMatching(redistest.ToClient, fmt.Sprintf("message\r\n$%d\r\n%s", len(channel), channel))
 	require.NoError(t, hold.Unlock())
 	awaitHeld(t, message)
-	victim.die(t)
+	victim.kill(t)
 	return k.isPassed(deadline, living)
 }
 
-// isPassed holds that the other has the lock when the dead one's deadline has come.
+// isPassed checks that the other has the lock when the dead owner's deadline has come.
 func (k fairCrash) isPassed(deadline time.Time, living member) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -185,8 +185,8 @@ func newMemberLock(client *redlatch.Client) *rlock.Lock {
 	return rlock.New(client, os.Getenv(memberLock))
 }
 
-// fairJavaMember takes a fair lock for as long as it lives, or waits for it in a way
-// that old releases, too, tell the server how long.
+// fairJavaMember takes a fair lock for as long as it lives, or waits for it in a way in
+// which old releases, too, send the server how long.
 type fairJavaMember struct {
 	javaMember
 	holds bool

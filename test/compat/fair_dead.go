@@ -22,12 +22,12 @@ import (
 const (
 	// fairRuns is how many fair locks are tried side by side.
 	fairRuns = 20
-	// What it may take until a dead Java waiter is passed over, heard before or never:
+	// What it may take until a dead Java waiter is evicted, whether it had a subscriber or not:
 	// its grace, a period of the heartbeat, and what a busy machine may need.
 	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*time.Second
 )
 
-// goName is what our connections are called, so that others can be told from them.
+// goName is the name of our connections, which distinguishes them from others.
 const goName = "redlatch-test"
 
 // fairQueues are fair locks, held by us, with Java and Go in their queues.
@@ -42,7 +42,7 @@ type fairQueues struct {
 	taken  [2]chan time.Time // by Java, and by us
 }
 
-// evictions counts those that a client was told of.
+// evictions counts the evictions that a client reported.
 type evictions struct {
 	mu   sync.Mutex // guards what follows
 	dead map[string]int
@@ -83,7 +83,7 @@ func (c *compat) fairQueues(t *testing.T) *fairQueues {
 	return q
 }
 
-// await waits until each queue has so many, of whom the last listens.
+// await waits until each queue has so many, the last of which listens.
 func (q *fairQueues) await(t *testing.T, want int) {
 	t.Helper()
 	for _, name := range q.names {
@@ -130,8 +130,8 @@ func (q *fairQueues) join(t *testing.T, ahead int) {
 	}
 }
 
-// release frees the locks, and returns what holds that all who live had them within
-// a time, and the dead were taken out.
+// release frees the locks, and returns a check that all live waiters had them within a
+// time, and the dead ones were evicted.
 func (q *fairQueues) release(t *testing.T, each, dead int, bound time.Duration) (ends func(*testing.T)) {
 	t.Helper()
 	released := time.Now()

@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// testFairEvicted: nobody but Java waits, and the first is a thread that was
-// interrupted. The lock is free, and stays so until the first is taken out by hand.
+// testFairEvicted: only Java waits, and the first is a thread that was interrupted. The
+// lock is free, and stays so until the first is evicted by hand.
 func (c *compat) testFairEvicted(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()

@@ -27,7 +27,7 @@ func (c *compat) testFair(t *testing.T) {
 	t.Run("an interrupted Java waiter is taken out by hand", c.testFairEvicted)
 	t.Run("turns come in the order of the queue", c.testFairOrder)
 	t.Run("fifty waiters of six processes have no inversion", c.testFairProcesses)
-	t.Run("nobody is overtaken in a crowd", c.testFairCrowd)
+	t.Run("no waiter is overtaken under contention", c.testFairContention)
 	t.Run("a release wakes the first of the other language", c.testFairWakeUp)
 	t.Run("either counts the other's fair re-entries", c.testFairCounts)
 	t.Run("Java forces our fair lock", c.testJavaForcesFair)
@@ -47,7 +47,7 @@ func (c *compat) fairPair(t *testing.T) *pair {
 	return p
 }
 
-// queueOf returns who waits for a fair lock, in the order of their RPUSH.
+// queueOf returns the waiters of a fair lock, in the order of their RPUSH.
 func queueOf(t *testing.T, s *redistest.Server, name string) []string {
 	t.Helper()
 	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
@@ -85,7 +85,8 @@ func deadlineOf(t *testing.T, s *redistest.Server, name, owner string) time.Time
 	return time.UnixMilli(int64(ms))
 }
 
-// requireNoQueue demands that nobody holds a fair lock, waits for it, or listens.
+// requireNoQueue requires that a fair lock is free, its queue empty, and its channel
+// without listeners.
 func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {

@@ -16,7 +16,7 @@ func inEach(does, before, after string, all ...*transport.Script) []mutant {
 	return mutants
 }
 
-// fairPrunes are mistakes in removing the dead.
+// fairPrunes are mistakes in removing overdue waiters.
 func fairPrunes(all ...*transport.Script) []mutant {
 	return slices.Concat(
 		inEach("prunes a millisecond late", "tonumber(deadline) <= now", "tonumber(deadline) < now", all...),
@@ -44,8 +44,8 @@ func fairTakes(all ...*transport.Script) []mutant {
 
 var fairReleases = []*transport.Script{luasrc.FairRelease, luasrc.FairReleaseShared, luasrc.FairForceRelease}
 
-// fairMutants are noticed by the recorded vectors, which say what ours must do, and
-// by steps against a live Redisson, which say what it must not.
+// fairMutants are noticed by the recorded vectors, which have what ours must do, and by
+// steps against a live Redisson, which show what it must not.
 var fairMutants = slices.Concat(
 	fairPrunes(luasrc.FairAcquire, luasrc.FairRelease),
 	fairTakes(luasrc.FairAcquire),

@@ -24,16 +24,16 @@ import (
 const (
 	// fairWaiters is how many wait at once, half of them in each language.
 	fairWaiters = 12
-	// crowdRounds is how often the crowd has the lock.
-	crowdRounds = 500
-	// crowdThreads is how many there are in each language.
-	crowdThreads = 4
+	// contendedRounds is how often the workers have the lock.
+	contendedRounds = 500
+	// contendedThreads is how many there are in each language.
+	contendedThreads = 4
 )
 
 // javaWaits are the ways in which a Java thread waits.
 var javaWaits = []peer.Command{{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"}}
 
-// turn is what a waiter tells whose turn has come.
+// turn is the outcome of a waiter's turn.
 type turn struct {
 	owner  string
 	err    error
@@ -108,54 +108,54 @@ func queueUpOurs(t *testing.T, lock *rlock.Lock, i int, turns chan<- turn) {
 	}()
 }
 
-// testFairCrowd: threads of both languages come and go as they like. They count on
-// the server, reading and writing in two steps, so that a lack of exclusion loses
-// rounds; and whoever takes the lock must be the first that the server has queued.
-func (c *compat) testFairCrowd(t *testing.T) {
+// testFairContention: threads of both languages come and go as they like. They count on the
+// server, reading and writing in two steps, so that a lack of exclusion loses rounds; and
+// the one that takes the lock must be the first that the server has queued.
+func (c *compat) testFairContention(t *testing.T) {
 	var result string
-	c.table.note(t, c.release.String(), "nobody is overtaken in a crowd", func() string { return result })
+	c.table.note(t, c.release.String(), "no waiter is overtaken under contention", func() string { return result })
 	t.Parallel()
 	s, name, key := redistest.Start(t), redistest.Key(t), redistest.Key(t)
 	tape := recordQueue(t, s, name)
 	j, client := connect(t, c.peer, s, nil), open(t, s)
 	var calls []*peer.Call
-	tallies := make(chan int64, crowdThreads)
-	errs := make(chan error, crowdThreads)
-	for n := range crowdThreads {
+	tallies := make(chan int64, contendedThreads)
+	errs := make(chan error, contendedThreads)
+	for n := range contendedThreads {
 		calls = append(calls, j.begin(fair(peer.Command{
 			"op": "count", "thread": fmt.Sprint(name, n), "name": name,
-			"address": s.URL(), "key": key, "total": crowdRounds,
+			"address": s.URL(), "key": key, "total": contendedRounds,
 			"timeouts": mostTimeouts,
 		})))
 		conn := s.Dial(t)
 		go func() {
-			rounds, err := crowdCounts(t.Context(), rfairlock.New(client, name), conn, key)
+			rounds, err := contendedCounts(t.Context(), rfairlock.New(client, name), conn, key)
 			tallies <- rounds
 			errs <- err
 		}()
 	}
 	var ours int64
-	for range crowdThreads {
+	for range contendedThreads {
 		ours += <-tallies
 		require.NoError(t, <-errs)
 	}
-	theirs := awaitTallies(t, calls, atMost)
-	require.Equal(t, int64(crowdRounds), ours+theirs.Rounds, "rounds were lost: two were inside at once")
+	theirs := awaitThreadCounts(t, calls, atMost)
+	require.Equal(t, int64(contendedRounds), ours+theirs.Rounds, "rounds were lost: two were inside at once")
 	queue := tape(t)
 	require.Empty(t, queue.overtaken)
-	require.Greater(t, queue.waited, crowdRounds/2, "most had to wait")
+	require.Greater(t, queue.waited, contendedRounds/2, "most had to wait")
 	requireNoQueue(t, s, name)
-	result = fmt.Sprintf("%d turns, Go %d %%%s", queue.waited, 100*ours/crowdRounds, theirs.timeouts())
+	result = fmt.Sprintf("%d turns, Go %d %%%s", queue.waited, 100*ours/contendedRounds, theirs.timeouts())
 }
 
-func crowdCounts(ctx context.Context, lock *rlock.Lock, conn redis.Conn, key string) (rounds int64, err error) {
+func contendedCounts(ctx context.Context, lock *rlock.Lock, conn redis.Conn, key string) (rounds int64, err error) {
 	for full := false; !full && err == nil; {
 		err = lock.Do(ctx, func(context.Context) error {
 			count, err := redis.Int64(conn.Do("GET", key))
 			if err != nil && !errors.Is(err, redis.ErrNil) {
 				return err
 			}
-			if full = count >= crowdRounds; full {
+			if full = count >= contendedRounds; full {
 				return nil
 			}
 			rounds++
@@ -170,11 +170,11 @@ func crowdCounts(ctx context.Context, lock *rlock.Lock, conn redis.Conn, key str
 type queueTape struct {
 	lock, queue string
 	line        []string
-	waited      int      // how often somebody took the lock who had been queued
-	overtaken   []string // who took it though another was the first
-	popped      string   // who left the head of the queue last, in this script
+	waited      int      // how often an owner took the lock that had been queued
+	overtaken   []string // owners that took it though another was the first
+	popped      string   // the last to leave the head of the queue in this script
 
-	pushed, granted []string // who was queued, and who took the lock, in order
+	pushed, granted []string // the owners queued, and those that took the lock, in order
 }
 
 // recordQueue begins to watch a lock. What it returns ends that.
@@ -214,8 +214,8 @@ func (q *queueTape) read(conn redis.Conn, end string) error {
 	}
 }
 
-// add takes over what a script does. Who has taken the lock was the first, or there
-// was nobody.
+// add records what a script does. The owner that has taken the lock was the first, or the
+// queue was empty.
 func (q *queueTape) add(args []string) {
 	switch command := strings.ToUpper(args[0]); {
 	case len(args) < 2:

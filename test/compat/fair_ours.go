@@ -30,7 +30,7 @@ func (s scripts) testOurFairCalls(t *testing.T) {
 	for _, name := range lockNames(t) {
 		u := &fairUs{t, s.on, client, rfairlock.New(client, name), oracle.Step{Names: []string{name}, Wait: fairWaitMS}}
 		u.ownOwner()
-		u.traveller()
+		u.sharedOwner()
 		u.waiter()
 	}
 	name := redistest.Key(t)
@@ -93,8 +93,8 @@ func (u *fairUs) ownOwner() {
 	u.sent(oracle.Ours{}, oracle.FairFree, 0)
 }
 
-// traveller is an owner that others may use, too.
-func (u *fairUs) traveller() {
+// sharedOwner is an owner that others may use, too.
+func (u *fairUs) sharedOwner() {
 	u.t.Helper()
 	shared := oracle.Ours{Shared: true}
 	owner := codec.NewOwner(u.client.ID(), 1<<40)

@@ -25,7 +25,7 @@ import (
 const (
 	// orderRuns is how often all wait at once for one lock.
 	orderRuns = 20
-	// orderProcesses are the Go processes, and orderOurs who waits in each.
+	// orderProcesses are the Go processes, and orderOurs the waiters in each.
 	orderProcesses, orderOurs = 5, 8
 	// orderTheirs are the threads that wait in the Java process.
 	orderTheirs = 10
@@ -35,8 +35,8 @@ const (
 	orderHold = time.Millisecond
 )
 
-// turnsLoop is what a Go process does that takes turns: for each line that it is
-// told, each of its goroutines takes the lock once.
+// turnsLoop is what a Go process does that takes turns: for each line of input, each of its
+// goroutines takes the lock once.
 func turnsLoop(url string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)
@@ -153,8 +153,8 @@ func (c *compat) testFairProcesses(t *testing.T) {
 	t.Logf("Redisson %s: %.0f hand-overs a second", c.release, turns/took.Seconds())
 }
 
-// inversions counts the pairs of waiters who took the lock in another order than
-// that of their RPUSH, run by run. Each run begins with a holder, who does not wait.
+// inversions counts the pairs of waiters that took the lock in another order than that of
+// their RPUSH, run by run. Each run begins with a holder, which does not wait.
 func (q *queueTape) inversions(holders []string) (inverted int, err error) {
 	turns := len(holders) + len(holders)*orderWaiters
 	if len(q.pushed) != len(holders)*orderWaiters || len(q.granted) != turns {

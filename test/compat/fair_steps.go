@@ -253,7 +253,7 @@ func (f *fairPlayer) force() error {
 	return f.step(s)
 }
 
-// follow is queued behind one that is alive, or behind somebody without a deadline.
+// follow is queued behind a waiter that is alive, or behind one without a deadline.
 func (f *fairPlayer) follow() error {
 	s, err := f.new(oracle.FairAcquire)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	// fleetWarm is how many rounds each language does before the measure begins:
 	// the first there has the lock alone for a while, and Java compiles.
 	fleetWarm = 300
-	// fleetLeast is how many rounds a measure needs to say something.
+	// fleetLeast is how many rounds a measurement needs.
 	fleetLeast = 2000
 	// fleetSpans and fleetSpan are how often and how long is measured.
 	fleetSpans = 3
@@ -57,7 +57,7 @@ type fleet struct {
 func (c *compat) testFleet(t *testing.T) {
 	s := redistest.Start(t)
 	var count, share int64
-	var theirs tally
+	var theirs threadCounts
 	c.table.note(t, c.release.String(), "exclusion", func() string {
 		return fmt.Sprintf("%d rounds, none lost%s", count, theirs.timeouts())
 	})
@@ -153,7 +153,7 @@ func (f *fleet) measure(t *testing.T) int64 {
 
 // end stops both sides, holds that no round was lost, and returns how many there
 // were and what the Java threads did.
-func (f *fleet) end(t *testing.T) (count int64, theirs tally) {
+func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 	t.Helper()
 	require.NoError(t, f.lock.Do(t.Context(), func(context.Context) error {
 		count, _ = f.rounds(t)
@@ -163,25 +163,25 @@ func (f *fleet) end(t *testing.T) (count int64, theirs tally) {
 	for range cap(f.ended) {
 		require.NoError(t, <-f.ended)
 	}
-	theirs = awaitTallies(t, f.theirs, 2*time.Minute)
+	theirs = awaitThreadCounts(t, f.theirs, 2*time.Minute)
 	require.Equal(t, count, f.ours.Load()+theirs.Rounds, "rounds were lost: two were inside at once")
 	return count, theirs
 }
 
-// tally is the reply of a Java thread that counted, or the sum of several.
-type tally struct {
+// threadCounts is the reply of a Java thread that counted, or the sum of several.
+type threadCounts struct {
 	Rounds   int64
 	Timeouts int64 // after which lock() was called again
 	Longest  int64 // wait, in microseconds
 }
 
-// awaitTallies demands that all threads end well, each in time.
-func awaitTallies(t *testing.T, calls []*peer.Call, by time.Duration) (all tally) {
+// awaitThreadCounts demands that all threads end well, each in time.
+func awaitThreadCounts(t *testing.T, calls []*peer.Call, by time.Duration) (all threadCounts) {
 	t.Helper()
 	for _, call := range calls {
 		reply, err := call.Wait(by)
 		require.NoError(t, err)
-		var one tally
+		var one threadCounts
 		require.NoError(t, reply.Into(&one))
 		all.Rounds += one.Rounds
 		all.Timeouts += one.Timeouts
@@ -191,7 +191,7 @@ func awaitTallies(t *testing.T, calls []*peer.Call, by time.Duration) (all tally
 }
 
 // timeouts ends a cell of the table: empty if there was none.
-func (a tally) timeouts() string {
+func (a threadCounts) timeouts() string {
 	if a.Timeouts == 0 {
 		return ""
 	}

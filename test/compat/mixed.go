@@ -20,14 +20,13 @@ import (
 const (
 	// wakeRounds is how often each direction is measured.
 	wakeRounds = 100
-	// wakeBound is far below what a waiter sleeps that hears no message, 10
-	// seconds here and the holder's 30 in Java, and far above what a busy
-	// machine needs.
+	// wakeBound is far below what a waiter sleeps that receives no message, 10 seconds here
+	// and the holder's 30 in Java, and far above what a busy machine needs.
 	wakeBound = 5 * time.Second
 )
 
-// requireClean demands that nobody holds the lock or listens to it any more.
-// Redisson's latches may be there for a while.
+// requireClean requires that the lock is free and its channel has no listeners. Redisson's
+// latches may be there for a while.
 func requireClean(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	exists, err := redis.Int(s.Do(t, "EXISTS", name), nil)

@@ -2,8 +2,8 @@ package compat
 
 import "github.com/redlatch/redlatch/internal/luasrc"
 
-// plainMutants are noticed by the recorded vectors, which say what ours must do,
-// and by steps against a live Redisson, which say what it must not.
+// plainMutants are noticed by the recorded vectors, which have what ours must do, and by
+// steps against a live Redisson, which show what it must not.
 var plainMutants = []mutant{
 	{"acquire forgets the lease on entering again", luasrc.Acquire, "redis.call('PEXPIRE', lock, lease)",
 		"if redis.call('PTTL', lock) < 0 then redis.call('PEXPIRE', lock, lease) end"},

@@ -21,7 +21,7 @@ func (s scripts) testOurCalls(t *testing.T) {
 	for _, name := range lockNames(t) {
 		u := &us{t, s.on, client, rlock.New(client, name), oracle.Step{Names: []string{name}, Lease: 5000}}
 		u.ownOwner()
-		u.traveller()
+		u.sharedOwner()
 	}
 	name := redistest.Key(t)
 	hold, err := rlock.New(client, name).Lock(t.Context())
@@ -78,8 +78,8 @@ func (u *us) ownOwner() {
 	u.sent(oracle.Ours{}, oracle.Force, 0)
 }
 
-// traveller is an owner that others may use, too.
-func (u *us) traveller() {
+// sharedOwner is an owner that others may use, too.
+func (u *us) sharedOwner() {
 	u.t.Helper()
 	shared := oracle.Ours{Shared: true}
 	owner := codec.NewOwner(u.client.ID(), 1<<40)

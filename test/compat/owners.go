@@ -120,8 +120,8 @@ func (c *compat) testWeCount(t *testing.T) {
 	p.requireFree(t)
 }
 
-// testJavaUnlocksOurs: what we acquired and handed over is unlocked in Java, and
-// waiters of both languages hear of it.
+// testJavaUnlocksOurs: what we acquired and handed over is unlocked in Java, and waiters of
+// both languages are woken.
 func (c *compat) testJavaUnlocksOurs(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()

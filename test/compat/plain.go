@@ -184,8 +184,8 @@ func (p *plainPlayer) renew() error {
 	return p.step(oracle.Step{Op: oracle.Renew, Names: names, Owner: p.owner(), Lease: p.lease()})
 }
 
-// disturb changes a key as others may: it expires, loses its time to live, is
-// overwritten, or has a field of somebody else's.
+// disturb changes a key as other programs may: it expires, loses its time to live, is
+// overwritten, or has a field of another owner.
 func (p *plainPlayer) disturb() error {
 	name := p.name()
 	if p.taken != nil && rapid.Bool().Draw(p.rt, "held") {

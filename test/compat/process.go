@@ -35,8 +35,8 @@ type member interface {
 	locked(t *testing.T, by time.Duration) time.Time
 	// unlock frees the lock.
 	unlock(t *testing.T)
-	// die ends the process at once, as a crash does.
-	die(t *testing.T)
+	// kill ends the process at once, as a crash does.
+	kill(t *testing.T)
 }
 
 // begin begins to take a lock of a server, at its address or a proxy's.
@@ -46,17 +46,17 @@ type begin func(t *testing.T, url, name string) member
 type goMember struct {
 	process *os.Process
 	in      io.Writer
-	said    chan goLine // its lines; closed with its output
+	output  chan goLine // its lines; closed with its output
 }
 
-// goLine is what a Go process said, and when.
+// goLine is a line of output of a Go process, and when it came.
 type goLine struct {
 	text string
 	at   time.Time
 }
 
 // Member ends a test binary that was started to be a Go process of a mixed fleet, when it
-// has done what it was told. In any other it does nothing.
+// has done its work. In any other it does nothing.
 func Member() {
 	url := os.Getenv(memberURL)
 	if url == "" {
@@ -106,13 +106,13 @@ func startGo(t *testing.T, url, name string, env ...string) member {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	m := &goMember{process: cmd.Process, in: in, said: make(chan goLine, 8)}
+	m := &goMember{process: cmd.Process, in: in, output: make(chan goLine, 8)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer close(m.said)
+		defer close(m.output)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			m.said <- goLine{lines.Text(), time.Now()}
+			m.output <- goLine{lines.Text(), time.Now()}
 		}
 	}()
 	t.Cleanup(func() {
@@ -125,10 +125,10 @@ func startGo(t *testing.T, url, name string, env ...string) member {
 
 func (m *goMember) lock(t *testing.T) {
 	t.Helper()
-	m.tell(t, "lock")
+	m.send(t, "lock")
 }
 
-func (m *goMember) tell(t *testing.T, what string) {
+func (m *goMember) send(t *testing.T, what string) {
 	t.Helper()
 	_, err := fmt.Fprintln(m.in, what)
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func (m *goMember) locked(t *testing.T, by time.Duration) time.Time {
 func (m *goMember) expect(t *testing.T, want string, by time.Duration) time.Time {
 	t.Helper()
 	select {
-	case line := <-m.said:
+	case line := <-m.output:
 		require.Equal(t, want, strings.TrimSpace(line.text))
 		return line.at
 	case <-time.After(by):
@@ -153,11 +153,11 @@ func (m *goMember) expect(t *testing.T, want string, by time.Duration) time.Time
 
 func (m *goMember) unlock(t *testing.T) {
 	t.Helper()
-	m.tell(t, "unlock")
+	m.send(t, "unlock")
 	m.expect(t, "unlock <nil>", atMost)
 }
 
-func (m *goMember) die(t *testing.T) {
+func (m *goMember) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, m.process.Kill())
 }
@@ -198,7 +198,7 @@ func (m *javaMember) unlock(t *testing.T) {
 	m.java.do(t, peer.Command{"op": "unlock", "name": m.name})
 }
 
-func (m *javaMember) die(t *testing.T) {
+func (m *javaMember) kill(t *testing.T) {
 	t.Helper()
 	m.java.peer.Halt()
 }

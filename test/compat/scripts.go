@@ -57,8 +57,8 @@ func (o observed) script(t *testing.T, name string) monitor.Call {
 	return scripts[0]
 }
 
-// scripts returns the scripts that were sent about a name. Beside them there may be
-// what Redisson sends to delete a latch, and subscriptions.
+// scripts returns the scripts that were sent about a name. There may be others: Redisson's
+// deletion of a latch, and subscriptions.
 func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	var scripts []monitor.Call

@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maker makes transports that nobody else uses, over one client.
+// maker makes transports for one client each, over one client of the library.
 type maker func(tb testing.TB) transport.Transport
 
 // library is a client library that transports are made over. Its functions make a client,

@@ -59,7 +59,7 @@ func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deploym
 func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harness {
 	t.Helper()
 	fence := redistest.NewProxiesAt(t, c.Addrs()...)
-	// Said, and not found out: nobody has to be asked.
+	// The mode is given, so that it need not be detected.
 	sharding := transport.ShardingOff
 	if c.Sharded {
 		sharding = transport.ShardingOn

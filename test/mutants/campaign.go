@@ -85,8 +85,8 @@ func each[T any](ctx context.Context, c *campaign, jobs []T, do func(w *workshop
 const normalBound = 5 * time.Minute
 
 // bound is how long a test may take on changed code. The first call for a test runs it on
-// unchanged code, which the workshop must have. It returns an error for a test that is red
-// there, and so cannot tell changed code from unchanged.
+// unchanged code, which the workshop must have. It returns an error for a test that fails
+// there, and so proves nothing about changed code.
 func (c *campaign) bound(ctx context.Context, w *workshop, test catcher) (time.Duration, error) {
 	c.mu.Lock()
 	if c.baseline == nil {
@@ -138,7 +138,7 @@ func (c *campaign) hunt(ctx context.Context, mutants []mutant) []result {
 		r.took = time.Since(began)
 		if ctx.Err() == nil {
 			results[i] = r
-			c.say("%-9s %s (%.1f s)", r.state, r.mutant.name, r.took.Seconds())
+			c.logf("%-9s %s (%.1f s)", r.state, r.mutant.name, r.took.Seconds())
 		}
 	})
 	return results
@@ -187,16 +187,16 @@ func (c *campaign) runAll(ctx context.Context, w *workshop, bounds map[catcher]t
 			return fmt.Errorf("%v: %w", test, err)
 		}
 		if c.verbose {
-			c.say("%s: %v\n%s", r.mutant.name, test, run.tail())
+			c.logf("%s: %v\n%s", r.mutant.name, test, run.tail())
 		}
 		r.add(test.test, shows)
 	}
 	return nil
 }
 
-// say writes a line about how it goes.
-func (c *campaign) say(format string, args ...any) {
+// logf writes a progress line.
+func (c *campaign) logf(format string, args ...any) {
 	c.saying.Lock()
 	defer c.saying.Unlock()
-	_, _ = fmt.Fprintf(c.log, format+"\n", args...) // for who looks on
+	_, _ = fmt.Fprintf(c.log, format+"\n", args...) // the log is only for watching
 }

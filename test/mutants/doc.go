@@ -1,32 +1,31 @@
-// Program mutants plants bugs, one at a time, and fails when the tests that
-// should notice one stay green: a check that cannot fail is a bug. Run it from
-// the root of the checkout:
+// Program mutants plants bugs, one at a time, and fails when the tests that should notice
+// one stay green: a check that cannot fail is a bug. Run it from the root of the checkout:
 //
 //	go run ./test/mutants                 all of them
 //	go run ./test/mutants -run scripts/   those whose names match
 //	go run ./test/mutants -changed main   those whose file or list differs from a revision
 //	go run ./test/mutants -limit 8m       the rest is left out after this time
 //
-// The bugs, or mutants, stand in the .txt files of this folder, one file for
-// each area of the code. A mutant is a change to one file, written as in a diff,
-// and the tests that it must turn red:
+// The bugs, or mutants, are in the .txt files of this folder, one file for each area of the
+// code. A mutant is a change to one file, written as in a diff, and the tests that it must
+// turn red:
 //
 //	mutant acquire sets no lease
 //	file   internal/luasrc/acquire.lua
 //	red    internal/luasrc TestScriptsDoWhatTheVectorsSay
 //	-    redis.call('PEXPIRE', lock, lease)
 //
-// Lines that begin with a minus go, those with a plus come, and those with a
-// blank stay: they are there to say which place is meant. What goes and stays
-// must occur exactly once in the file; a mutant that no longer applies is an
-// error, as code that has moved on takes its checks along. Every test named must
-// go red, each run by itself. A blank line ends a mutant, # begins a comment.
+// Lines that begin with a minus go, those with a plus come, and those with a blank stay:
+// they mark the position. What goes and stays must occur exactly once in the file; a mutant
+// that no longer applies is an error, because the code that it checks has changed. Every
+// test named must go red, each run by itself. A blank line ends a mutant, # begins a
+// comment.
 //
 // Each states a promise of the product or a decision of its design. A bug that a reviewer
 // would see needs no mutant.
 //
-// The program changes nothing in the checkout. It works on copies in a temporary
-// folder, one for each worker, of the files that git tracks or would track. It
+// The program changes nothing in the checkout. It works on copies in a temporary folder,
+// one for each worker, of the files that git tracks or would track. It
 //
 //  1. runs the tests of a mutant on unchanged code, each test once in all: they must be
 //     green, and must have run;
@@ -34,6 +33,6 @@
 //     nothing; a failed test has caught the mutant; a green one lets it survive;
 //  3. prints a table, and exits with 1 unless every mutant that was begun was caught.
 //
-// A test that is still running when it should long have failed counts as red:
-// what hangs has noticed something, too. The table says so.
+// A test that is still running when it should long have failed counts as red: a hang is a
+// failure, too. The table marks it.
 package main

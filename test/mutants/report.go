@@ -78,6 +78,6 @@ func table(out io.Writer, results []result) map[state]int {
 			fmt.Fprintf(&text, "\n%s, %s: %v\n", r.mutant.at, r.mutant.name, r.err)
 		}
 	}
-	_, _ = io.WriteString(out, text.String()) // who cannot print has nobody to tell
+	_, _ = io.WriteString(out, text.String()) // an error is ignored: there is no other output to report it on
 	return counts
 }

@@ -35,6 +35,6 @@ func session(stat []byte) int {
 	if len(fields) < 4 {
 		return 0
 	}
-	id, _ := strconv.Atoi(string(fields[3])) // 0 is nobody's
+	id, _ := strconv.Atoi(string(fields[3])) // 0 is no session
 	return id
 }

@@ -25,7 +25,7 @@ func TestNothingThatATestStartedOutlivesIt(t *testing.T) {
 	endSession(cmd.Process.Pid)
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(stat)
-		return os.IsNotExist(err) || strings.Contains(string(text), ") Z ") // nobody has asked how it ended
+		return os.IsNotExist(err) || strings.Contains(string(text), ") Z ") // a zombie: its parent has not waited for it
 	}, 10*time.Second, 10*time.Millisecond)
 }
 

@@ -1,5 +1,5 @@
-// Package overload holds that a client bears more than it should be given: many
-// thousands of callers at once, and a server that is slow. It has tests only.
+// Package overload checks that a client bears more load than it should get: many thousands
+// of callers at once, and a server that is slow. It has tests only.
 //
 // Each test loads one client, which meanwhile keeps holds of its own:
 //
@@ -11,11 +11,11 @@
 //	  │            │ holds that are kept have    │
 //	  ▼            ▼ left, sampled               ▼
 //
-// A renewal that is late shows in what a hold has left, which is what the watchdog
-// goes by. Nobody may be told that an outcome is not known when the server was merely
-// slow, beyond what can be in flight at a time.
+// A renewal that is late shows in what a hold has left, which is what the watchdog goes by.
+// When the server is merely slow, no more callers may get an unknown outcome than can be in
+// flight at a time.
 //
-// Sizes are a tenth of what the names of the tests say, so that they run with every
-// change and with the race detector; with REDLATCH_OVERLOAD=full, which is
-// `make overload`, they are what the names say, and the figures are logged.
+// Sizes are a tenth of those in the names of the tests, so that they run with every change
+// and with the race detector; with REDLATCH_OVERLOAD=full, which is `make overload`, they
+// are those in the names, and the figures are logged.
 package overload

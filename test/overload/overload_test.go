@@ -15,12 +15,12 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// foreign is who holds locks by hand.
+// foreign is the owner of locks that are taken by hand.
 const foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 
 func direct(s *redistest.Server) string { return s.URL() }
 
-// holdMany makes somebody else hold n locks for an hour.
+// holdMany makes another owner hold n locks for an hour.
 func (r *rig) holdMany(prefix string, n int) {
 	r.t.Helper()
 	r.server.Do(r.t, "EVAL", `for i = 0, ARGV[2] - 1 do
@@ -29,7 +29,7 @@ redis.call('PEXPIRE', ARGV[1] .. i, 3600000)
 end`, 0, prefix, n, foreign)
 }
 
-// freeMany frees them, and tells those who wait, a thousand at a time.
+// freeMany frees them, and notifies the waiters, a thousand at a time.
 func (r *rig) freeMany(prefix string, n int) {
 	r.t.Helper()
 	for i := 0; i < n; i += 1000 {
@@ -46,8 +46,8 @@ func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
 	name := redistest.Key(t)
 	r.holdMany(name, 1)
 	began := time.Now()
-	var y tally
-	wait := crowd(n, func(int) {
+	var y results
+	wait := runConcurrently(n, func(int) {
 		began := time.Now()
 		hold, err := rlock.New(r.client, name+"0").Lock(t.Context())
 		y.count(hold, err, began)
@@ -75,8 +75,8 @@ func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
 	name := redistest.Key(t)
 	r.holdMany(name, n)
 	began := time.Now()
-	var y tally
-	wait := crowd(n, func(i int) {
+	var y results
+	wait := runConcurrently(n, func(i int) {
 		began := time.Now()
 		hold, err := rlock.New(r.client, fmt.Sprint(name, i)).Lock(t.Context())
 		y.count(hold, err, began)
@@ -101,8 +101,8 @@ func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
 			r, n := newRig(t, direct), sized(50000)
 			name := redistest.Key(t)
 			began := time.Now()
-			var y tally
-			crowd(n, func(i int) {
+			var y results
+			runConcurrently(n, func(i int) {
 				if !many {
 					i = 0
 				}
@@ -130,8 +130,8 @@ func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
 	name := redistest.Key(t)
 	release := r.keepBusy(75 * time.Millisecond)
 	began := time.Now()
-	var y tally
-	crowd(n, func(i int) {
+	var y results
+	runConcurrently(n, func(i int) {
 		began := time.Now()
 		hold, err := rlock.New(r.client, fmt.Sprint(name, i)).TryLock(t.Context())
 		y.count(hold, err, began)
@@ -149,9 +149,9 @@ func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
 	r.calmed(n)
 }
 
-// keepBusy makes the server work for so long after each look at its connections,
-// until release is called. Two take turns at it: the server has work of one while the
-// other, on a machine of any speed, is told that its own is done.
+// keepBusy makes the server work for so long after each look at its connections, until
+// release is called. Two callers alternate: the server has work of one while the other, on
+// a machine of any speed, reads the reply to its own.
 func (r *rig) keepBusy(d time.Duration) (release func()) {
 	r.t.Helper()
 	stop := make(chan struct{})
@@ -195,8 +195,8 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 	p.Latency(redistest.ToClient, 250*time.Millisecond)
 	began := time.Now()
 	over := began.Add(renewed + 3*time.Second)
-	var y tally
-	crowd(callers, func(i int) {
+	var y results
+	runConcurrently(callers, func(i int) {
 		for time.Now().Before(over) {
 			began := time.Now()
 			var hold *rlock.Hold

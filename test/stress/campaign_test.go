@@ -39,35 +39,35 @@ type plan struct {
 
 // campaign is one run of it.
 type campaign struct {
-	t      *testing.T
-	plan   plan
-	dir    string
-	server *redistest.Server
-	ledger *redistest.Server
-	proxy  *redistest.Proxy
-	log    *history.Writer // of the nemesis
-	slots  []*process
-	all    []*process // those that have ended, too
-	java   *redisson  // nil if it takes no part
-	born   int        // processes so far
+	t          *testing.T
+	plan       plan
+	dir        string
+	server     *redistest.Server
+	markServer *redistest.Server
+	proxy      *redistest.Proxy
+	log        *history.Writer // of the nemesis
+	slots      []*process
+	all        []*process // those that have ended, too
+	java       *redisson  // nil if it takes no part
+	born       int        // processes so far
 
 	reader history.Follower
-	roll   history.Roll
+	owners history.Owners
 	paths  []string
 	report report
 	byName map[string]*fault
 	failed bool
 }
 
-// wage runs a campaign and returns its report. It ends with the first round in
+// runCampaign runs a campaign and returns its report. It ends with the first round in
 // which something was found, which fails the test.
-func wage(t *testing.T, p plan) *report {
+func runCampaign(t *testing.T, p plan) *report {
 	t.Helper()
 	c := open(t, p)
 	s := newScheduler(p.seed, p.gap, p.kinds)
 	for spent := time.Duration(0); spent < p.duration && !c.failed; spent += p.round {
 		length := min(p.round, p.duration-spent)
-		c.tellAll(t, "go")
+		c.sendAll(t, "go")
 		calm := func() {}
 		if c.java != nil {
 			calm = c.java.begin(t)
@@ -106,7 +106,7 @@ func open(t *testing.T, p plan) *campaign {
 		args = rights
 	}
 	c.server = redistest.Start(t, redistest.WithArgs(args...))
-	c.ledger = redistest.Start(t)
+	c.markServer = redistest.Start(t)
 	c.proxy = redistest.NewProxy(t, c.server.Addr())
 	path := filepath.Join(dir, "nemesis.jsonl")
 	c.paths = append(c.paths, path)
@@ -128,14 +128,14 @@ func (c *campaign) start(t *testing.T, slot int) *process {
 	t.Helper()
 	c.born++
 	p := startProcess(t, worker.Config{
-		Process: fmt.Sprintf("p%d.%d", slot, c.born),
-		URL:     fmt.Sprintf("redis://%s:%s@%s", user, password, c.proxy.Addr()),
-		Direct:  c.server.URL(),
-		Ledger:  c.ledger.URL(),
-		Seed:    c.plan.seed + uint64(c.born)<<32,
-		Callers: c.plan.callers,
-		Keys:    c.plan.keys,
-		Habits:  c.plan.habits,
+		Process:    fmt.Sprintf("p%d.%d", slot, c.born),
+		URL:        fmt.Sprintf("redis://%s:%s@%s", user, password, c.proxy.Addr()),
+		Direct:     c.server.URL(),
+		MarkServer: c.markServer.URL(),
+		Seed:       c.plan.seed + uint64(c.born)<<32,
+		Callers:    c.plan.callers,
+		Keys:       c.plan.keys,
+		Habits:     c.plan.habits,
 	}, c.dir)
 	c.paths, c.all = append(c.paths, p.path), append(c.all, p)
 	return p
@@ -149,13 +149,13 @@ func (c *campaign) replace(t *testing.T, pick uint64) {
 	slot := int(pick % uint64(len(c.slots)))
 	<-c.slots[slot].done
 	c.slots[slot] = c.start(t, slot)
-	c.slots[slot].tell(t, "go")
+	c.slots[slot].send(t, "go")
 }
 
-func (c *campaign) tellAll(t *testing.T, what string) {
+func (c *campaign) sendAll(t *testing.T, what string) {
 	t.Helper()
 	for _, p := range c.slots {
-		p.tell(t, what)
+		p.send(t, what)
 	}
 }
 
@@ -203,7 +203,7 @@ func (c *campaign) strike(e event) (end func()) {
 	return func() {
 		mend()
 		until := history.Now()
-		if forgot != "" && e.fault.name != history.Perhaps && e.fault.name != "restarted empty" {
+		if forgot != "" && e.fault.name != history.Evicted && e.fault.name != "restarted empty" {
 			until = broken
 		}
 		c.log.Write(history.Record{T: from, Kind: history.Fault, Op: e.fault.name, Key: forgot, Until: until})

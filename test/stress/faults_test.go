@@ -55,8 +55,8 @@ func hold(dirs ...redistest.Direction) func(*campaign, event) (func(), string) {
 		func(c *campaign) { c.proxy.Heal(dirs...) })
 }
 
-// An outage of the locks' server leaves calls of unknown outcome, which are settled
-// within some questions; those who queue anew may need a heartbeat.
+// An outage of the locks' server leaves calls in doubt, which are resolved within some
+// questions; waiters that queue anew may need a heartbeat.
 const (
 	settled    = 6 * time.Second
 	heartbeats = 15 * time.Second
@@ -80,8 +80,8 @@ var remembering = []*fault{
 		name: "connections killed", lane: server, after: settled, fairly: heartbeats,
 		begin: atOnce(func(c *campaign) { c.server.KillClients(c.t, "normal") }),
 	},
-	silenced,
-	deaf,
+	unanswered,
+	unsubscribed,
 	{
 		name: "connections refused", lane: server, least: 500 * ms, most: 3 * time.Second, after: settled, fairly: heartbeats,
 		begin: stopAndGo(
@@ -140,13 +140,13 @@ var remembering = []*fault{
 	},
 }
 
-// peaceful are the faults that leave Redisson no lock that nobody holds: after a lost
-// reply it sends an acquisition again, which then counts twice.
-var peaceful = []*fault{silenced, flushed, stopped, killed}
+// safeForRedisson are the faults after which Redisson leaves no lock without a holder: after a
+// lost reply it sends an acquisition again, which then counts twice.
+var safeForRedisson = []*fault{unanswered, flushed, stopped, killed}
 
 // Faults that some campaigns are made of.
 var (
-	silenced = &fault{
+	unanswered = &fault{
 		name: "listeners killed", lane: server, after: 2 * time.Second, fairly: 2 * time.Second,
 		begin: atOnce(func(c *campaign) { c.server.KillClients(c.t, "pubsub") }),
 	}
@@ -169,15 +169,15 @@ var (
 			return func() { c.replace(c.t, e.pick) }, ""
 		},
 	}
-	deaf = &fault{
+	unsubscribed = &fault{
 		name: "nobody can listen", lane: server, least: 300 * ms, most: 2 * time.Second, after: 2 * time.Second, fairly: 2 * time.Second,
 		begin: stopAndGo(
 			func(c *campaign) { c.proxy.Refuse(true); c.server.KillClients(c.t, "pubsub") },
 			func(c *campaign) { c.proxy.Refuse(false) }),
 	}
-	// deafOnce leaves waiters time to show that nobody woke them.
-	deafOnce = &fault{
-		name: deaf.name, lane: server, least: time.Second, most: 2 * time.Second, after: deaf.after, begin: deaf.begin, pause: time.Minute,
+	// unsubscribedOnce leaves waiters time to show that they were not woken.
+	unsubscribedOnce = &fault{
+		name: unsubscribed.name, lane: server, least: time.Second, most: 2 * time.Second, after: unsubscribed.after, begin: unsubscribed.begin, pause: time.Minute,
 	}
 	slow = &fault{
 		name: "slow", lane: network, least: time.Second, most: 4 * time.Second, after: settled, fairly: heartbeats,
@@ -240,7 +240,7 @@ var forgetting = []*fault{
 		},
 	},
 	{
-		name: history.Perhaps, lane: server, least: 50 * ms, most: 300 * ms, after: settled, fairly: heartbeats,
+		name: history.Evicted, lane: server, least: 50 * ms, most: 300 * ms, after: settled, fairly: heartbeats,
 		begin: func(c *campaign, _ event) (func(), string) {
 			c.server.Do(c.t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 			c.server.Do(c.t, "CONFIG", "SET", "maxmemory", "1")

@@ -25,10 +25,10 @@ func focus(t *testing.T) plan {
 	}
 }
 
-// wageAll wages a campaign that must find nothing, and must have done something.
-func wageAll(t *testing.T, p plan) *report {
+// runAllFaults wages a campaign that must find nothing, and must have done something.
+func runAllFaults(t *testing.T, p plan) *report {
 	t.Helper()
-	r := wage(t, p)
+	r := runCampaign(t, p)
 	if !t.Failed() {
 		assert.Greater(t, r.Acquisitions, 5, "progress")
 		for _, f := range p.kinds {
@@ -41,61 +41,61 @@ func wageAll(t *testing.T, p plan) *report {
 func TestHoldsEndTheirMarginBeforeTheirKeysCan(t *testing.T) {
 	p := focus(t)
 	p.habits = worker.Habits{Linger: 0.3, Fixed: 0.2, Reenter: 0.3}
-	wageAll(t, p)
+	runAllFaults(t, p)
 }
 
-func TestNobodyLosesALockThatIsUnlockedSlowly(t *testing.T) {
+func TestALockThatIsUnlockedSlowlyIsNotLost(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.gap = []*fault{slow}, 300*ms
 	p.keys, p.workers = locks(12, 0, short), 3
 	p.habits = worker.Habits{Linger: 0.7}
-	wageAll(t, p)
+	runAllFaults(t, p)
 }
 
-func TestLocksAreTakenAtOnceByThoseWhoCouldNotListen(t *testing.T) {
+func TestWaitersThatCouldNotListenTakeFreeLocksAtOnce(t *testing.T) {
 	p := focus(t)
-	// Whoever has had the lock does not come back for it, and wakes nobody by that.
-	p.kinds, p.keys = []*fault{deafOnce}, locks(1, 0, long)
+	// A caller that has had the lock does not come back for it, and so wakes no other.
+	p.kinds, p.keys = []*fault{unsubscribedOnce}, locks(1, 0, long)
 	p.habits = worker.Habits{Linger: 1, Rest: time.Minute}
 	p.workers, p.callers = 6, 1
 	p.duration, p.round = 24*time.Second, 12*time.Second
-	wageAll(t, p)
+	runAllFaults(t, p)
 }
 
-func TestThoseWhoAreCancelledLeaveTheQueue(t *testing.T) {
+func TestCancelledWaitersLeaveTheQueue(t *testing.T) {
 	p := focus(t)
 	p.keys = locks(0, 2, short)
 	p.habits = worker.Habits{Cancel: 0.6}
-	wageAll(t, p)
+	runAllFaults(t, p)
 }
 
 func TestRepliesThatAreCutCountOnce(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.gap = []*fault{cut}, 200*ms
 	p.keys = locks(12, 0, middling)
-	wageAll(t, p)
+	runAllFaults(t, p)
 }
 
 func TestRequestsThatComeLateLeaveNoLockBehind(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.modest = []*fault{lateOne}, true
 	p.keys = locks(24, 0, long)
-	wageAll(t, p)
+	runAllFaults(t, p)
 }
 
-func TestThoseWhoAreCancelledLeaveNobodyAsleep(t *testing.T) {
+func TestCancelledWaitersLeaveNoOtherAsleep(t *testing.T) {
 	p := focus(t)
 	p.keys = locks(1, 0, long)
 	p.habits = worker.Habits{Cancel: 0.985, Together: 0.7}
 	p.workers, p.callers = 1, 60
 	p.duration, p.round = 24*time.Second, 8*time.Second
-	wageAll(t, p)
+	runAllFaults(t, p)
 }
 
-func TestProofsOfAForgottenLockAreGoodForNothing(t *testing.T) {
+func TestProofsOfAForgottenLockAreRefused(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.forgets = []*fault{deleted}, true
 	p.keys, p.gap = locks(4, 0, forgetful), 500*ms
 	p.habits = worker.Habits{Reenter: 0.9, Linger: 0.3}
-	wageAll(t, p)
+	runAllFaults(t, p)
 }

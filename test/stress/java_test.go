@@ -24,20 +24,20 @@ const release = "4.3.1"
 // run from hanging.
 const javaBound = time.Minute
 
-// redisson is a Java process that takes the same locks, a caller for each thread.
-// Redisson does not tell its user that a lock was lost, so what is written down of a
-// hold is what its unlock has proved: that its owner was in the key all the time.
+// redisson is a Java process that takes the same locks, a caller for each thread. Redisson
+// does not report that a lock was lost, so what is recorded of a hold is what its unlock
+// has proved: that its owner was in the key all the time.
 type redisson struct {
-	peer   *peer.Peer
-	log    *history.Writer
-	ledger *redis.Pool
-	keys   []worker.Key
-	seed   uint64
-	ids    int // of begin, which one goroutine calls
+	peer  *peer.Peer
+	log   *history.Writer
+	marks *redis.Pool
+	keys  []worker.Key
+	seed  uint64
+	ids   int // of begin, which one goroutine calls
 }
 
-// findJava returns the peer's program. A machine without it goes on without
-// Redisson, where nobody said that it must be there.
+// findJava returns the peer's program. A machine without it goes on without Redisson,
+// unless it is required.
 func findJava(t *testing.T) (program peer.Program, ok bool) {
 	t.Helper()
 	program, err := peertest.Look(t, filepath.Join("..", ".."), release)
@@ -50,10 +50,10 @@ func findJava(t *testing.T) (program peer.Program, ok bool) {
 // startJava starts a Java process that reaches the locks as the others do.
 func (c *campaign) startJava(t *testing.T) *redisson {
 	t.Helper()
-	r := &redisson{log: c.log, keys: c.plan.keys, seed: c.plan.seed, ledger: &redis.Pool{
-		MaxIdle: javaThreads, Dial: func() (redis.Conn, error) { return redis.DialURL(c.ledger.URL()) },
+	r := &redisson{log: c.log, keys: c.plan.keys, seed: c.plan.seed, marks: &redis.Pool{
+		MaxIdle: javaThreads, Dial: func() (redis.Conn, error) { return redis.DialURL(c.markServer.URL()) },
 	}}
-	t.Cleanup(func() { _ = r.ledger.Close() }) // after the process, whose callers write there
+	t.Cleanup(func() { _ = r.marks.Close() }) // after the process, whose callers write there
 	r.peer = peertest.Start(t, *c.plan.java)
 	_, err := r.peer.Go(peer.Command{
 		"op": "client", "client": "c", "thread": "main", "addresses": []string{c.proxy.URL()},
@@ -132,9 +132,9 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	}
 }
 
-// mark leaves an entry on the ledger.
+// mark leaves an entry on the audit server.
 func (r *redisson) mark(key worker.Key) string {
-	conn := r.ledger.Get()
+	conn := r.marks.Get()
 	defer func() { _ = conn.Close() }() // back to the pool
 	entry, err := redis.String(conn.Do("XADD", key.Name, "MAXLEN", "~", 1000, "*", "java", "1"))
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 
 // process is a client process.
 type process struct {
-	name string
-	path string // of its history
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	said chan string   // its lines; closed with its output
-	done chan struct{} // closed when it has been waited for
+	name   string
+	path   string // of its history
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	output chan string   // its lines; closed with its output
+	done   chan struct{} // closed when it has been waited for
 
 	stopped history.Time // since when it stands still, 0 if it does not
 }
@@ -49,7 +49,7 @@ func startProcess(t *testing.T, cfg worker.Config, dir string) *process {
 	defer func() { _ = log.Close() }() // the child has its own copy
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p := &process{name: cfg.Process, path: cfg.History, cmd: cmd, said: make(chan string, 16), done: make(chan struct{})}
+	p := &process{name: cfg.Process, path: cfg.History, cmd: cmd, output: make(chan string, 16), done: make(chan struct{})}
 	p.in, err = cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
@@ -69,7 +69,7 @@ func startProcess(t *testing.T, cfg worker.Config, dir string) *process {
 // kernel ends the process with the thread that started it.
 func (p *process) run(out io.Reader, started chan<- error) {
 	defer close(p.done)
-	defer close(p.said)
+	defer close(p.output)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
@@ -78,12 +78,12 @@ func (p *process) run(out io.Reader, started chan<- error) {
 		return
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		p.said <- lines.Text()
+		p.output <- lines.Text()
 	}
-	_ = p.cmd.Wait() // how it ended is known to whoever ended it
+	_ = p.cmd.Wait() // the caller that ended it knows how
 }
 
-func (p *process) tell(t *testing.T, what string) {
+func (p *process) send(t *testing.T, what string) {
 	t.Helper()
 	_, err := fmt.Fprintln(p.in, what)
 	require.NoError(t, err, "process %s", p.name)
@@ -93,21 +93,21 @@ func (p *process) tell(t *testing.T, what string) {
 func (p *process) expect(t *testing.T, want string) string {
 	t.Helper()
 	select {
-	case line, ok := <-p.said:
-		require.True(t, ok, "process %s ended, %q was expected\n%s", p.name, want, p.lastWords())
+	case line, ok := <-p.output:
+		require.True(t, ok, "process %s ended, %q was expected\n%s", p.name, want, p.lastOutput())
 		require.Contains(t, line, want, "process %s", p.name)
 		return line
 	case <-time.After(answerBound):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // where does it hang?
 		<-p.done
-		require.FailNow(t, "no answer", "process %s did not say %q within %v\n%s", p.name, want, answerBound, p.lastWords())
+		require.FailNow(t, "no answer", "process %s did not say %q within %v\n%s", p.name, want, answerBound, p.lastOutput())
 		return ""
 	}
 }
 
-// lastWords is what the process wrote as it died. It is silent otherwise: what it
+// lastOutput is what the process wrote as it died. It is silent otherwise: what it
 // says is a panic or a race.
-func (p *process) lastWords() string {
+func (p *process) lastOutput() string {
 	text, err := os.ReadFile(p.path[:len(p.path)-len("jsonl")] + "log")
 	if err != nil {
 		return err.Error()
@@ -143,7 +143,7 @@ func (p *process) kill(t *testing.T, log *history.Writer) {
 // exit has it end by itself, with all that it holds.
 func (p *process) exit(t *testing.T) {
 	t.Helper()
-	p.tell(t, "exit")
+	p.send(t, "exit")
 	select {
 	case <-p.done:
 	case <-time.After(answerBound):

@@ -32,8 +32,8 @@ type report struct {
 	// the end of one.
 	OverlapMS    int64 `json:"overlap_ms"`
 	OverlapEndMS int64 `json:"overlap_end_ms"`
-	// IdleMS is the longest time that a lock lay free in calm times while somebody
-	// waited, WithoutGrantMS the longest time without a grant of any lock.
+	// IdleMS is the longest time that a lock lay free in calm times with waiters,
+	// WithoutGrantMS the longest time without a grant of any lock.
 	IdleMS         int64 `json:"idle_ms"`
 	WithoutGrantMS int64 `json:"without_grant_ms"`
 	Findings       int   `json:"findings"`
@@ -99,7 +99,7 @@ func (r *report) print(w io.Writer) error {
 	row("marks, audits", fmt.Sprint(r.Marks, ", ", r.Audits))
 	row("lost holds", r.Lost)
 	row("overlaps", fmt.Sprintf("%d after the server forgot, the longest %d ms, the last to end %d ms after it", r.Overlaps, r.OverlapMS, r.OverlapEndMS))
-	row("free while somebody waited", fmt.Sprint(r.IdleMS, " ms"))
+	row("free with waiters", fmt.Sprint(r.IdleMS, " ms"))
 	row("longest without a grant", fmt.Sprint(r.WithoutGrantMS, " ms"))
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
 		row("fault: "+name, r.Faults[name])

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// idleLimit is how long a lock may lie free in calm times while somebody waits.
-	// Waiters whose wake-up was lost would wait for a lease.
+	// idleLimit is how long a lock may lie free in calm times with waiters. Waiters whose
+	// wake-up was lost would wait for a lease.
 	idleLimit = 5 * time.Second
-	// settleBound is how long what nobody holds may be there after all is healed.
+	// settleBound is how long leftovers without a holder may be there after all is healed.
 	settleBound = 10 * time.Second
 )
 
 // rest brings all clients to rest and judges the round.
 func (c *campaign) rest(t *testing.T) {
 	t.Helper()
-	c.tellAll(t, "drain")
+	c.sendAll(t, "drain")
 	for _, p := range c.slots {
 		p.expect(t, "drained")
 	}
@@ -38,18 +38,18 @@ func (c *campaign) rest(t *testing.T) {
 		require.NoError(t, err)
 		records = append(records, part...)
 	}
-	c.roll.Take(records)
-	story := history.Tell(records)
+	c.owners.Add(records)
+	story := history.NewStory(records)
 	limits := history.Limits{Idle: idleLimit, Aftermath: c.aftermath}
 	c.report.add(story, limits)
 	c.find(t, story.Judge(limits))
 	if !slices.ContainsFunc(story.Faults, func(f history.Record) bool { return c.byName[f.Op].odd }) {
-		c.find(t, c.ghosts(t))
+		c.find(t, c.unexpectedOwners(t))
 		c.report.Judged++
 		return
 	}
 	for _, left := range c.unexplained(t) {
-		c.roll.Excuse(left.owner, "the server refused to take it out, in an earlier round")
+		c.owners.Excuse(left.owner, "the server refused to take it out, in an earlier round")
 	}
 }
 
@@ -68,9 +68,9 @@ func (c *campaign) find(t *testing.T, findings []history.Finding) {
 	c.failed = c.failed || len(findings) > 0
 }
 
-// ghosts are owners on the server, holders or waiters, that nobody has left there.
-// What is being settled in the background has its time.
-func (c *campaign) ghosts(t *testing.T) []history.Finding {
+// unexpectedOwners are owners on the server, holders or waiters, that no process has left there.
+// Calls in doubt have time to be resolved in the background.
+func (c *campaign) unexpectedOwners(t *testing.T) []history.Finding {
 	t.Helper()
 	for deadline := time.Now().Add(settleBound); ; time.Sleep(200 * ms) {
 		var findings []history.Finding
@@ -83,23 +83,23 @@ func (c *campaign) ghosts(t *testing.T) []history.Finding {
 	}
 }
 
-// leftover is an owner that the server has, and what to say of it.
+// leftover is an owner that the server has, and the finding about it.
 type leftover struct {
 	owner   string
 	finding history.Finding
 }
 
-// unexplained are the owners on the server of which the history does not say why.
+// unexplained are the owners on the server that the history does not explain.
 func (c *campaign) unexplained(t *testing.T) (all []leftover) {
 	t.Helper()
 	for _, key := range c.plan.keys {
 		for _, owner := range c.strings(t, "HKEYS", key.Name) {
-			if c.roll.Explains(owner) == "" {
-				all = append(all, leftover{owner, history.Finding{Check: "ghost", What: key.Name + " is held by " + owner + ", which no live hold has"}})
+			if c.owners.Explains(owner) == "" {
+				all = append(all, leftover{owner, history.Finding{Check: "leftover", What: key.Name + " is held by " + owner + ", which no live hold has"}})
 			}
 		}
 		for _, owner := range c.strings(t, "LRANGE", queueOf(key.Name), 0, -1) {
-			if c.roll.Explains(owner) == "" {
+			if c.owners.Explains(owner) == "" {
 				all = append(all, leftover{owner, history.Finding{Check: "queue", What: owner + " is queued for " + key.Name + ", and nobody waits"}})
 			}
 		}
@@ -116,12 +116,12 @@ func (c *campaign) strings(t *testing.T, cmd string, args ...any) []string {
 	return list
 }
 
-// leave ends all processes, lets leases run out and the dead be evicted, and checks
-// that nothing is left anywhere.
+// leave ends all processes, lets leases run out and dead waiters be evicted, and checks
+// that nothing is left on any server.
 func (c *campaign) leave(t *testing.T) {
 	t.Helper()
 	var findings []history.Finding
-	c.tellAll(t, "quit")
+	c.sendAll(t, "quit")
 	for _, p := range c.slots {
 		line := p.expect(t, "bye")
 		if left, err := strconv.Atoi(strings.TrimPrefix(line, "bye ")); err != nil || left > 0 {
@@ -130,7 +130,7 @@ func (c *campaign) leave(t *testing.T) {
 		<-p.done
 	}
 	for _, p := range c.all {
-		if words := p.lastWords(); words != "" {
+		if words := p.lastOutput(); words != "" {
 			findings = append(findings, history.Finding{Check: "words", What: p.name + " said " + words})
 		}
 	}
@@ -156,7 +156,7 @@ func (c *campaign) longestLease() (longest time.Duration) {
 	return longest
 }
 
-// visitAll takes every fair lock once, after those who died in its queue.
+// visitAll takes every fair lock once, after the waiters that died in its queue.
 func (c *campaign) visitAll(t *testing.T) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), c.server.URL(), redlatch.WithDeadWaiterGrace(5*time.Second))

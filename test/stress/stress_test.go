@@ -24,7 +24,7 @@ const (
 	short    = 3 * time.Second
 	middling = 5 * time.Second
 	long     = 20 * time.Second
-	// forgetful is long enough that a renewal, a third of it, is told from its end.
+	// forgetful is long enough that a renewal, a third of it, differs clearly from its end.
 	forgetful = 15 * time.Second
 )
 
@@ -39,9 +39,9 @@ func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 	return keys
 }
 
-// TestStress is the nemesis run, as long as -duration says: five eighths of it with a
-// server that remembers, one with a live Redisson beside, and two with a server that
-// is made to forget.
+// TestStress is the nemesis run, for -duration: five eighths of it with a server that
+// remembers, one with a live Redisson in addition, and two with a server that is made to
+// forget.
 func TestStress(t *testing.T) {
 	if *duration == 0 {
 		t.Skip("no -duration: this is what `make stress` runs")
@@ -56,22 +56,22 @@ func TestStress(t *testing.T) {
 		kinds: remembering, keys: locks(6, 6, short, middling, short, long, middling, long),
 		habits: worker.Usual(), workers: 4, callers: 12,
 	}
-	t.Run("the server remembers", func(t *testing.T) { wageAndReport(t, "remembers", p) })
+	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "remembers", p) })
 	mixed := p
-	mixed.duration, mixed.kinds, mixed.keys = *duration/8, peaceful, locks(3, 3, middling)
+	mixed.duration, mixed.kinds, mixed.keys = *duration/8, safeForRedisson, locks(3, 3, middling)
 	mixed.workers, mixed.callers = 2, 3
 	if program, ok := findJava(t); ok {
 		mixed.java = &program
-		t.Run("Redisson takes part", func(t *testing.T) { wageAndReport(t, "with Redisson", mixed) })
+		t.Run("Redisson takes part", func(t *testing.T) { runAndReport(t, "with Redisson", mixed) })
 	}
 	p.kinds, p.forgets, p.duration = forgetting, true, *duration/4
 	p.keys = locks(4, 4, forgetful)
-	t.Run("the server forgets", func(t *testing.T) { wageAndReport(t, "forgets", p) })
+	t.Run("the server forgets", func(t *testing.T) { runAndReport(t, "forgets", p) })
 }
 
-func wageAndReport(t *testing.T, class string, p plan) {
+func runAndReport(t *testing.T, class string, p plan) {
 	t.Helper()
-	r := wage(t, p)
+	r := runCampaign(t, p)
 	r.Class, r.Seconds = class, p.duration.Seconds()
 	require.NoError(t, r.print(os.Stdout))
 	if t.Failed() {

@@ -54,9 +54,9 @@ type Contestant struct {
 	// Most is the largest number of goroutines that it can be measured with; 0
 	// means any.
 	Most int
-	// Sends are the commands it sends, as INFO commandstats calls them. None of
-	// them may also be called within its scripts, so that requests can be told
-	// from what scripts do. A test looks at both.
+	// Sends are the commands it sends, as INFO commandstats calls them. None of them may
+	// also be called within its scripts, so that requests can be distinguished from the
+	// calls of scripts. A test looks at both.
 	Sends []string
 	// Open connects it. It is nil for what is no Locker, and does its work apart.
 	Open func(ctx context.Context, s Settings) (Locker, error)

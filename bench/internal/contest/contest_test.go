@@ -83,7 +83,7 @@ func count(t *testing.T, c contest.Contestant, lockers []contest.Locker, times i
 	return counter.Load()
 }
 
-// slept is when a waiter of somebody else's counts as one that nobody will wake.
+// slept is when a waiter of another library counts as one that is never woken.
 const slept = 10 * time.Second
 
 // lock takes a lock. A waiter of others that sleeps while the lock is free is their

@@ -13,9 +13,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The limits send Redlatch's two scripts with nothing around them: no loss of a
-// reply is handled, no lease is renewed, nobody waits. The third of them, which
-// pipelines, has no goroutine per lock and so is no Locker: see package work.
+// The limits send Redlatch's two scripts with nothing around them: no loss of a reply is
+// handled, no lease is renewed, and a refused caller does not wait. The third of them,
+// which pipelines, has no goroutine per lock and so is no Locker: see package work.
 
 var rawSends = []string{"evalsha", "eval", "script|load"}
 

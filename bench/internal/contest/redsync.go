@@ -13,9 +13,9 @@ import (
 	goredislib "github.com/redis/go-redis/v9"
 )
 
-// redsync waits by asking again after a random 50 to 250 ms, and gives up after 32
-// tries: its defaults, which are kept. A wait goes on with 32 more tries, since a
-// caller who must have the lock would do that. Its lease is 8 s and not renewed.
+// redsync waits by asking again after a random 50 to 250 ms, and gives up after 32 tries:
+// its defaults, which are kept. A wait goes on with 32 more tries, as a caller that must
+// have the lock would do. Its lease is 8 s and not renewed.
 var redsyncSends = []string{"set", "evalsha", "eval"}
 
 // redsyncRedigo is redsync on a redigo pool. A pool keeps three idle connections in

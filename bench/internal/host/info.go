@@ -102,7 +102,7 @@ type Work struct {
 	// Requests are the commands that clients sent, Busy the time that it took to
 	// carry them out, with all that their scripts called.
 	Requests float64
-	// Busy is said above.
+	// Busy is described above.
 	Busy time.Duration
 	// Stolen is which share of all processors' time the machine's host had.
 	Stolen float64

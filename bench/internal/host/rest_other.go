@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// CPUTime is not told here: it is 0.
+// CPUTime is unknown here: it is 0.
 func CPUTime(...*os.Process) time.Duration { return 0 }
 
-// Runnable is not told here: it is false.
+// Runnable is unknown here: it is false.
 func Runnable(...*os.Process) bool { return false }
 
 // Rest cannot stop a process here, which goes on.

@@ -22,20 +22,21 @@ type Cell struct {
 
 // Outcome is what came of a cell, for one of the ways in which its client tells.
 type Outcome struct {
-	// Client, Tells, Way and Lease, in milliseconds, say where it belongs.
+	// Client, Tells, Way and Lease, in milliseconds, are its place in the tables.
 	Client string `json:"client"`
 	Tells  string `json:"tells"`
 	Way    string `json:"way"`
 	Lease  int64  `json:"lease_ms"`
 	// Before has for each trial how long before another client could acquire the holder
-	// was told, in microseconds. It is negative for a holder that was told too late.
+	// learned of the loss, in microseconds. It is negative for a holder that learned too
+	// late.
 	Before []float64 `json:"before_us"`
 	// Gap has for each trial the resolution: the time between the look that found the
 	// hold over and the look before, in microseconds.
 	Gap []float64 `json:"gap_us"`
-	// Never counts holders that had not been told when the cell gave up; Before has what
-	// they were late by then. GivenBack counts keys that were free early, because a
-	// holder that had been told gave them back.
+	// Never counts holders that had not learned of it when the cell gave up; Before has
+	// what they were late by then. GivenBack counts keys that were free early, because a
+	// holder that had learned of it released them.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
 	// Rival has how long after a key's expiry the rival found it free, in microseconds,

@@ -103,10 +103,10 @@ func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) 
 func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
-// redsyncHolder is redsync on go-redis with its defaults. It renews nothing and tells
-// nothing by itself: whoever uses it extends the lock, here every third of the lease,
-// and either looks whether Until has passed or waits for an Extend that fails. Both are
-// measured on the same holds.
+// redsyncHolder is redsync on go-redis with its defaults. It renews nothing and reports
+// nothing by itself: its user extends the lock, here every third of the lease, and either
+// looks whether Until has passed or waits for an Extend that fails. Both are measured on
+// the same holds.
 type redsyncHolder struct {
 	client *goredislib.Client
 	sync   *redsync.Redsync

@@ -17,7 +17,7 @@ type Plan struct {
 	Leases  []time.Duration
 	// Holds is how many trials a cell has, Rounds how many cells of each kind there are.
 	Holds, Rounds int
-	// Log is told what goes on.
+	// Log gets progress lines.
 	Log io.Writer
 }
 

@@ -63,8 +63,8 @@ func (s *Sampler) Close() {
 	<-s.done
 }
 
-// watch looks at signals until all of them have told, or a time has come. The channel
-// is closed then.
+// watch looks at signals until all holds have ended, or a time has come. The channel is
+// closed then.
 func (s *Sampler) watch(sights []*sight, until time.Time) <-chan struct{} {
 	w := &watch{sights: sights, until: until, over: make(chan struct{})}
 	s.mu.Lock()
@@ -118,7 +118,7 @@ func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
 	return fresh, !s.closed
 }
 
-// look looks once at each, and returns those that have not told.
+// look looks once at each, and returns those that have not ended.
 func look(sights []*sight) []*sight {
 	left := sights[:0]
 	for _, s := range sights {

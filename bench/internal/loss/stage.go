@@ -63,7 +63,7 @@ func (s *stage) Failed() bool {
 	return s.err != nil
 }
 
-// Logf is part of testing.TB. What a server said last goes with the error.
+// Logf is part of testing.TB. The server's last output goes with the error.
 func (s *stage) Logf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,8 +32,8 @@ func Merge(outcomes []Outcome) []Outcome {
 	return all
 }
 
-// Late returns how many holders were told too late: a look that began when another
-// client could already acquire still found the hold valid.
+// Late returns how many holders learned of the loss too late: a look that began when
+// another client could already acquire still found the hold valid.
 func (o Outcome) Late() int {
 	late := 0
 	for i, us := range o.Before {
@@ -103,8 +103,8 @@ func (o Outcome) row(w Way) []string {
 
 func millis(us float64) string { return strconv.FormatFloat(us/1000, 'f', 0, 64) }
 
-// Notes says in sentences what the tables have no column for. A hold that can be told
-// in several ways counts once.
+// Notes returns sentences for which the tables have no column. A hold whose client reports
+// a loss in several ways counts once.
 func Notes(outcomes []Outcome) string {
 	var gaps, rivals []float64
 	holds, givenBack := 0, 0

@@ -10,12 +10,12 @@ import (
 type Way struct {
 	// Name is what tables and flags call it, Title what it is.
 	Name, Title string
-	// Forgets says that the server has no lock afterwards, so that the holder can only
-	// be told too late.
+	// Forgets means that the server has no lock afterwards, so that the holder can only
+	// learn of it too late.
 	Forgets bool
 
 	proxied bool // clients go through the proxy
-	silent  bool // the server answers nobody, not even who goes around the proxy
+	silent  bool // the server does not answer at all, not even around the proxy
 	lives   bool // the server runs on, as if nothing had happened
 	strike  func(r *ruin)
 	repair  func(r *ruin)

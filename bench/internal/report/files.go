@@ -57,7 +57,7 @@ func Disturbances(samples []run.Sample) string {
 // Write writes everything about a run into folder, which is made: results.json,
 // tables.txt, tables.md and the plots.
 func Write(folder string, env Environment, cases []run.Case, entrants []run.Entrant, samples []run.Sample) error {
-	//nolint:gosec // for everybody to read
+	//nolint:gosec // not secret
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 		"tables.txt":   []byte(text.String()),
 		"tables.md":    []byte(markdown.String()),
 	} {
-		//nolint:gosec // for everybody to read
+		//nolint:gosec // not secret
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 // bestPeer stands for the Go peer with the best rate.
 const bestPeer = "best Go peer"
 
-// figure is one of somebody at some work.
+// figure is a figure of one client at one kind of work.
 type figure struct {
 	work  string // ID of the case
 	place host.Placement

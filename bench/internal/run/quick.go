@@ -13,9 +13,9 @@ type QuickCase struct {
 	Contestant string
 }
 
-// QuickCases returns the cases of a quick comparison: for each way that a lock is
-// taken one or two sizes, all of them short. Allocations and requests hardly vary
-// from round to round: they tell what times cannot.
+// QuickCases returns the cases of a quick comparison: for each way that a lock is taken one
+// or two sizes, all of them short. Allocations and requests hardly vary from round to
+// round: they show what times cannot.
 func QuickCases() []QuickCase {
 	place := []host.Placement{host.Apart}
 	if !host.Apart.Possible() {

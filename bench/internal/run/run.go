@@ -35,7 +35,7 @@ type Sample struct {
 	Place host.Placement `json:"place"`
 	Level int            `json:"level"`
 	Round int            `json:"round"`
-	// Entrant is the label of who did it.
+	// Entrant is the label of the client that was measured.
 	Entrant string `json:"entrant"`
 	// Values are the figures. Missing ones could not be had.
 	Values work.Values `json:"values,omitempty"`
@@ -56,7 +56,8 @@ const mostAgain = 8
 type Runner struct {
 	// Entrants take turns in this order.
 	Entrants []Entrant
-	// Mate is who takes the other half of a mixed case; nil leaves mixed cases out.
+	// Mate is the client that takes the other half of a mixed case; nil leaves mixed cases
+	// out.
 	Mate *Entrant
 	// Rounds is how many rounds there are.
 	Rounds int
@@ -66,14 +67,14 @@ type Runner struct {
 	// Swap lets them take turns backwards in every other round, so that neither of two
 	// always comes after the same.
 	Swap bool
-	// Allowed is which share of the processors' time the machine's host may have during
-	// a measurement that is not disturbed. Patience is how long the run may become by
-	// measuring again what is; after that it stands, and is told.
+	// Allowed is which share of the processors' time the machine's host may have during a
+	// measurement that is not disturbed. Patience is how long the run may become by
+	// measuring again what is; after that it stands, and is marked.
 	Allowed  float64
 	Patience time.Duration
 	// Profiles is the folder for profiles of Go workers; none are made if it is empty.
 	Profiles string
-	// Log is told what goes on.
+	// Log gets progress lines.
 	Log io.Writer
 
 	launcher *host.Launcher
@@ -105,7 +106,7 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	return samples, nil
 }
 
-// say tells the log, which may be lost.
+// say writes to the log, whose errors are ignored.
 func (r *Runner) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format, args...)
 }
@@ -277,7 +278,7 @@ func (r *Runner) part(parties []party, err error) {
 		r.say("%s is still busy after %v, and is stopped\n", kept[0].entrant.Label, restMost)
 	}
 	for _, p := range kept {
-		// Or it would go on on the processors of those whose turn it is then.
+		// Or it would go on on the processors of the clients whose turn it is then.
 		if err := host.Rest(p.cmd.Process); err != nil {
 			r.say("%s cannot be stopped, and is ended: %v\n", p.entrant.Label, err)
 			r.drop(p.session)

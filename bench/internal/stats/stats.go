@@ -13,7 +13,7 @@ const (
 	resamples = 2000
 	// coverage is the probability that an interval is to cover.
 	coverage = 0.95
-	// leastMove is how far from 1 a ratio must be to be told.
+	// leastMove is how far from 1 a ratio must be to be reported.
 	leastMove = 0.01
 )
 
@@ -74,8 +74,8 @@ type Ratio struct {
 }
 
 // Moved reports whether the interval leaves 1 out, the two differing by more than the
-// rounds do among themselves, and by one percent at least: counts that vary by less
-// say nothing. Fewer than four rounds cannot tell.
+// rounds do among themselves, and by one percent at least: counts that vary by less mean
+// nothing. Fewer than four rounds are never enough.
 func (r Ratio) Moved() bool {
 	return r.Rounds >= 4 && (r.Low > 1 || r.High < 1) && math.Abs(r.Median-1) >= leastMove
 }

@@ -1,9 +1,9 @@
-// Package work is the side of the benchmark that takes locks: a process that is told
-// what to do, line by line, does it with one contestant, and says what came of it.
+// Package work is the side of the benchmark that takes locks: a process that gets its work
+// line by line, does it with one contestant, and reports the result.
 //
 // # The conversation
 //
-// Each line is one JSON value. The Java contestant, bench/java, speaks the same.
+// Each line is one JSON value. The Java contestant, bench/java, uses the same.
 //
 //	runner                         worker
 //	{Spec}              ────────▶  opens the contestant, starts, warms up
@@ -15,8 +15,8 @@
 //	"stop"              ────────▶  ends it all
 //	                    ◀────────  {"event":"done","error":"…"}
 //
-// The work goes on between "measured" and "stop", so that what the server says
-// covers nothing but work. The end of the input ends the process.
+// The work goes on between "measured" and "stop", so that the server's figures cover
+// nothing but work. The end of the input ends the process.
 //
 // # The work
 //

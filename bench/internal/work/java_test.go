@@ -36,7 +36,7 @@ func startJava(t *testing.T) *worker {
 	return w
 }
 
-// The JVM speaks the same lines, sends what it is said to send, and its figures have
+// The JVM uses the same lines, sends the commands of its description, and its figures have
 // the same names.
 func TestRedissonDoesTheSameWork(t *testing.T) {
 	t.Parallel()

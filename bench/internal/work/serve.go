@@ -41,8 +41,8 @@ type server struct {
 	out *json.Encoder
 }
 
-// measure goes through one conversation. What goes wrong with the work is told to
-// the runner; what goes wrong with the conversation is returned.
+// measure goes through one conversation. An error of the work is reported to the runner; an
+// error of the conversation is returned.
 func (s server) measure(ctx context.Context, spec Spec) error {
 	j, err := open(ctx, spec)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 
 // Spec is one measurement.
 type Spec struct {
-	// Kind is the work, Contestant who does it.
+	// Kind is the work, Contestant the client that does it.
 	Kind       Kind   `json:"kind"`
 	Contestant string `json:"contestant"`
 	// Addr is the server's address, host:port.
@@ -74,7 +74,7 @@ const (
 	Count = "count"
 	// Rate is Count per second.
 	Rate = "rate"
-	// P50, P99 and Longest tell how long a pair took, a wait, or a wake-up.
+	// P50, P99 and Longest are how long a pair took, a wait, or a wake-up.
 	P50     = "p50"
 	P99     = "p99"
 	Longest = "longest"

@@ -52,7 +52,7 @@ func TestInversionIsAVisitBeforeAQueuedOwnerThatVisitsLater(t *testing.T) {
 		{"in turn", []string{"p:1 < q:1 p:2", "q:1 < p:2", "p:2"}, 0, 2},
 		{"overtaken", []string{"p:1 < q:1 p:2", "p:2 < q:1", "q:1"}, 1, 2},
 		{"an owner that came later", []string{"p:1 < q:1", "p:9 < q:1", "q:1"}, 1, 2},
-		{"taken out of the queue and queued anew", []string{"p:1 < q:1 p:2", "p:2 < p:3 q:1", "p:3 < q:1", "q:1"}, 1, 3},
+		{"evicted and queued anew", []string{"p:1 < q:1 p:2", "p:2 < p:3 q:1", "p:3 < q:1", "q:1"}, 1, 3},
 		{"dead in front", []string{"p:1 < q:7 p:2", "p:2 < q:8", "q:1"}, 0, 1},
 		{"empty queue", []string{"p:1", "q:1", "p:2"}, 0, 0},
 	} {

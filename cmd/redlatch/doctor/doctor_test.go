@@ -71,15 +71,15 @@ func TestDoctorPrintsTextAndJSON(t *testing.T) {
 func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	s.Do(t, "ACL", "SETUSER", "nobody", "reset", "on", ">password", "+ping")
-	url := "redis://nobody:password@" + s.Addr()
+	s.Do(t, "ACL", "SETUSER", "guest", "reset", "on", ">password", "+ping")
+	url := "redis://guest:password@" + s.Addr()
 	got := program.Finish(t, url, "doctor", "--prefix", "app:")
 	require.Equal(t, 2, got.Code, got.Stderr)
 	fitsButForCommands(t, got.Stdout)
-	require.Regexp(t, `\n    ACL SETUSER nobody \+eval .*\n(.*\n)*3 errors, 14 warnings\n--need plain, .*\n$`, got.Stdout)
+	require.Regexp(t, `\n    ACL SETUSER guest \+eval .*\n(.*\n)*3 errors, 14 warnings\n--need plain, .*\n$`, got.Stdout)
 	got = program.Finish(t, url, "doctor", "--prefix", "app:", "--json")
 	require.Equal(t, 2, got.Code, got.Stderr)
-	diagnosed(t, "doctor-nobody.json", got.Stdout)
+	diagnosed(t, "doctor-guest.json", got.Stdout)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 

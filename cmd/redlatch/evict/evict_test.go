@@ -26,11 +26,11 @@ func TestEvictPrintsText(t *testing.T) {
 		}
 		got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
 		require.Equal(t, 0, got.Code, got.Stderr)
-		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`": a waiter was taken out of the queue
+		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`": a waiter was evicted from the queue
   owner  `+program.RedissonOwner+`
          Redisson, place 1, subscribed no, deadline in (1h0m0s|59m\d\d?(\.\d)?s)
   next   "\\x1b\[2J"
-         of unknown kind, told that the lock is free
+         of unknown kind, woken: the lock is free
 $`, got.Stdout)
 		require.Equal(t, []string{"\x1b[2J", program.RedlatchOwner}, program.QueueOf(t, s, name))
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
@@ -39,7 +39,7 @@ $`, got.Stdout)
 		got = program.Finish(t, s.URL(), "evict", name, "\x1b[2J")
 		require.Contains(t, got.Stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
 		require.Contains(t, got.Stdout, "  next   "+program.RedlatchOwner+
-			"\n         Redlatch since "+program.RedlatchSince+", not told: the lock is not free\n", got.Stderr)
+			"\n         Redlatch since "+program.RedlatchSince+", not woken: the lock is held\n", got.Stderr)
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
 		got = program.Finish(t, s.URL(), "evict", name, program.RedlatchOwner)
 		require.Contains(t, got.Stdout, "  next   none: the queue is empty\n", got.Stderr)
@@ -80,7 +80,7 @@ func TestEvictLeavesLiveWaiters(t *testing.T) {
 	require.Equal(t, 1, got.Code)
 	require.Empty(t, got.Stdout)
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "somebody listens for "+program.RedissonOwner)
+	require.Contains(t, got.Stderr, "the channel of "+program.RedissonOwner+" has a subscriber")
 	require.Contains(t, got.Stderr, "--even-if-alive")
 	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
 
@@ -99,9 +99,9 @@ func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
 	s.Do(t, "SET", codec.QueueKey("no-queue"), "text")
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	for _, c := range []struct{ url, name, owner, says string }{
-		{s.URL(), name, program.RedlatchOwner, program.RedlatchOwner + " is not in the queue. `redlatch status` shows who is"},
+		{s.URL(), name, program.RedlatchOwner, program.RedlatchOwner + " is not in the queue. `redlatch status` shows the queue"},
 		{s.URL(), "no-queue", program.RedlatchOwner, "holds a string, and the queue of a fair lock is a list"},
-		{blind, name, program.RedissonOwner, "whether " + program.RedissonOwner + " is alive cannot be told: "},
+		{blind, name, program.RedissonOwner, "whether " + program.RedissonOwner + " is alive is unknown: "},
 		{blind, name, program.RedissonOwner, "NOPERM"},
 		{blind, name, program.RedissonOwner, "use --even-if-alive"},
 		{s.URL(), "", program.RedlatchOwner, "name"},

@@ -62,7 +62,7 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 		{s.URL(), "--kind must be plain, fair or readwrite", []string{"--kind", "big"}},
 		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
 		{s.URL(), "--every is how often --watch looks", []string{"--every", "10s"}},
-		{s.URL(), "--watch is for people", []string{"--watch", "--json"}},
+		{s.URL(), "--watch prints text only", []string{"--watch", "--json"}},
 		{program.NoServer(t), "connection refused", nil},
 	} {
 		got := program.Finish(t, c.url, append([]string{"list"}, c.args...)...)

@@ -18,8 +18,8 @@ look for it, at most.
 
 A place in the queue has a deadline: from then on, once it is the first, the
 next request for the lock removes it. It is shown by this machine's clock.
-"subscribed" is whether the waiter's channel has a subscriber. That of a live
-waiter has one, except for a moment after it was queued and while it reconnects.
+"subscribed" is whether the waiter's channel has a subscriber. A live waiter's
+has one, except for a moment after it was queued and while it reconnects.
 Subscribers are counted on the master and its replicas; where that is not
 possible on all of them it is "unknown". Redlatch's clients have UUIDs of
 version 7, which contain the time of their start, Redisson's of version 4.

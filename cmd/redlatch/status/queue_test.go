@@ -95,11 +95,11 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 	s.Do(t, "DEL", name)
 	got = program.Finish(t, url, "status", name)
 	require.Contains(t, got.Stdout, "         subscribed unknown, of unknown kind\n")
-	require.Contains(t, program.Words(got.Stdout), "whether it lives cannot be told: redis: NOPERM")
+	require.Contains(t, program.Words(got.Stdout), "whether it is alive is unknown: redis: NOPERM")
 	program.Narrow(t, got.Stdout)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	got = program.Finish(t, url, "status", name)
-	require.Contains(t, program.Words(got.Stdout), "note who listens cannot be told: redis: NOPERM")
+	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
 
 	got = program.Finish(t, "redis://"+user+":sesame@"+s.Addr(), "status", name)
 	require.Equal(t, 1, got.Code)

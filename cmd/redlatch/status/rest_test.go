@@ -66,7 +66,7 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
 	got = program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
 	require.Contains(t, got.Stdout, "\n         and 1480 more, all unknown (--waiters 0 shows all)\n")
-	require.Contains(t, program.Words(got.Stdout), "note who listens cannot be told: redis: NOPERM")
+	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
 }
 
 // No command of status and watch is longer the longer the queue is. It is not parallel:

@@ -34,12 +34,12 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		{
 			"dead", program.RedissonOwner, time.Hour, false, false, whyAbsent,
 			program.RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
-				"no Redlatch client is seen to wait that would take it out: `redlatch evict` does",
+				"no Redlatch client waits that would evict it: use `redlatch evict`",
 		},
 		{
 			"dead with help", program.RedlatchOwner, time.Hour, false, true, whyAbsent,
 			program.RedlatchOwner + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
-				`unless a Redlatch client that waits, as at place 2, takes it out`,
+				`unless a waiting Redlatch client, as at place 2, evicts it`,
 		},
 		{
 			"dead for ever", "first:1", 0, false, false, whyAbsent,
@@ -47,11 +47,11 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		},
 		{
 			"overdue", program.RedissonOwner, -time.Second, true, false, whyOverdue,
-			program.RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: whoever asks next removes it, and nobody has for AGE`,
+			program.RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for AGE`,
 		},
 		{
 			"alive", program.RedissonOwner, time.Hour, true, false, whySubscribed,
-			program.RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or asks again by itself`,
+			program.RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or with its next poll`,
 		},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -55,7 +55,7 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	require.Equal(t, 0, got.Code, got.Stderr)
 	var told map[string]any
 	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told))
-	require.Equal(t, "first_in_queue", told["told"])
+	require.Equal(t, "first_in_queue", told["notified"])
 	require.InDelta(t, 1, told["waiting"], 0)
 	got = program.Finish(t, url, "evict", "app:job", program.RedissonOwner)
 	require.Equal(t, 0, got.Code, got.Stderr)
@@ -64,5 +64,5 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
 	got = program.Finish(t, url, "unlock", "--force", "--even-if-alive", "app:job")
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  taken  those who wait were told\n")
+	require.Contains(t, got.Stdout, "  taken  all waiters were notified\n")
 }

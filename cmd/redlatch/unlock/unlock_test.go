@@ -61,7 +61,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	got := program.Finish(t, s.URL(), "unlock", "--force", name)
 	require.Equal(t, 2, got.Code)
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know it, say so: --dead "+program.RedissonOwner)
+	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know that it is dead: --dead "+program.RedissonOwner)
 	require.Contains(t, got.Stdout, " left, not renewed when it was due\n")
 
 	s.Do(t, "PEXPIRE", name, 15_000)
@@ -73,7 +73,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	s.Do(t, "PEXPIRE", name, 15_000)
 	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedissonOwner, "--reason", "host\nis gone", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  taken  those who wait were told\n")
+	require.Contains(t, got.Stdout, "  taken  all waiters were notified\n")
 	program.OneLine(t, got.Stderr)
 	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+program.RedissonOwner+
 		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.Stderr)
@@ -192,7 +192,7 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 	}{
 		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
 		{readWrite, []string{"--even-if-alive"}, 2, "is a read-write lock of Redisson's"},
-		{long, []string{"--for", "1s"}, 2, "whether its lease is renewed was not looked at for long enough"},
+		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see whether its lease is renewed"},
 		{long, []string{"--for", "0s"}, 1, "--for"},
 		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 1, "contradict"},
 		{"", nil, 1, "name"},

@@ -170,7 +170,7 @@ func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
 	got := program.Finish(t, s.URL(), "watch", "--for", "2s", redistest.Key(t))
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
-	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\d  free      nobody is queued\n$`, got.Stdout)
+	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\d  free      the queue is empty\n$`, got.Stdout)
 	for _, none := range []string{"-1s", "0s"} {
 		require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, program.Finish(t, s.URL(), "watch", "--for", none, "x"))
 	}

@@ -23,7 +23,7 @@
 // # Recorded vectors
 //
 // A [Stage] plays a [Case], one step on one state, as Redisson does it and
-// records that as a [Vector] of a [Corpus], for those who have no Java. It can
+// records that as a [Vector] of a [Corpus], for machines without Java. It can
 // replay the vector with our scripts and compare, with the same list of
 // divergences; here a case also says which of them must be seen:
 //

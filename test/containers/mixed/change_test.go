@@ -18,9 +18,9 @@ import (
 )
 
 // TestBothLanguagesShareLocksWhileAClusterChanges moves slots under waiters, and then has
-// workers of both languages take locks in one slot while it moves and while its master
-// is killed. A slot that moves costs nothing: never two at once. A fail-over may lose
-// what was written last, so that is not held then. That everybody goes on is, each time.
+// workers of both languages take locks in one slot while it moves and while its master is
+// killed. A slot that moves costs nothing: never two at once. A fail-over may lose what was
+// written last, so exclusion is not required then. Progress of all workers is, each time.
 func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and a Java machine")
@@ -76,13 +76,13 @@ func (p *place) masterIsKilled(t *testing.T, java *peer.Peer) {
 	all.stop("a master that is killed")
 }
 
-// often makes Redisson look each second who serves what, and not every five: for so long
-// its calls do not find a slot that has moved.
+// often makes Redisson read each second which node serves which slots, and not every five:
+// for so long its calls do not find a slot that has moved.
 var often = peer.Command{"scan": 1000}
 
 // slotsMoveUnderWaiters moves the slot of a lock while one library waits for it and the
-// other holds it. Redlatch must be woken all the same. What Redisson does is told, and
-// that it has the lock when the lease is over at the latest.
+// other holds it. Redlatch must be woken all the same. For Redisson it logs what happens,
+// and requires that it has the lock when the lease is over at the latest.
 func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 	t.Helper()
 	var met []sleeper

@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// turnLease is the lease of a worker's locks, and so how long one may sleep that was
-	// told of nothing.
+	// turnLease is the lease of a worker's locks, and so how long a worker that misses a
+	// message may sleep.
 	turnLease = 3 * time.Second
 	// turnTime is how long a worker has a lock.
 	turnTime = 3 * time.Millisecond
-	// pause is how long a worker is content after a turn. Locks must be free now and then,
-	// or who was told of nothing, and looks when a lease is over, never finds a plain one so.
+	// pause is how long a worker pauses after a turn. Locks must be free now and then, or a
+	// worker that missed a message, and looks when a lease is over, never finds a plain one
+	// free.
 	pause = 20 * time.Millisecond
 	// hung is when a call of Redisson counts as one that does not return: its locks are
 	// taken within turnLease or not at all.
@@ -69,9 +70,9 @@ func goWorker(g *goParty, l target) worker {
 	return w
 }
 
-// javaWorker works with a Redisson client, on a thread of its own. Redisson is not told of
+// javaWorker works with a Redisson client, on a thread of its own. Redisson does not notice
 // a loss: its turns end with the lease at the latest. It tries again and again, because a
-// lock() of it that was told of nothing may not return at all.
+// lock() that missed its message may not return at all.
 func javaWorker(j *javaParty, l target) worker {
 	l.thread = "-" + l.name
 	try := peer.Command{"op": "tryLock", "wait": turnLease.Milliseconds(), "lease": turnLease.Milliseconds()}
@@ -95,7 +96,7 @@ func javaWorker(j *javaParty, l target) worker {
 	return w
 }
 
-// crowd is workers that take locks until they are stopped.
+// crowd are workers that take locks until they are stopped.
 type crowd struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -108,10 +109,10 @@ type crowd struct {
 	calls  map[string]time.Time     // when the call began that a worker of Redisson is in
 	asleep map[string]bool          // workers of Redisson that were in one for too long
 	pauses map[string]time.Duration // the longest between two turns of a worker, by library
-	errs   map[string]int           // what workers were told, and how often
+	errs   map[string]int           // what errors workers got, and how often
 }
 
-// start lets workers work until the crowd is stopped, or the test is over.
+// start lets workers work until they are stopped, or the test is over.
 func start(t *testing.T, workers []worker) *crowd {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -176,7 +177,7 @@ func class(err error) string {
 
 // progress waits until each worker has had its lock once more, and returns how long that
 // took. A call of Redisson that does not return, as happens now and then after a slot has
-// moved, is told and not judged while others of its calls do.
+// moved, is logged and tolerated while others of its calls do return.
 func (c *crowd) progress() time.Duration {
 	c.t.Helper()
 	began := time.Now()

@@ -17,7 +17,7 @@ type javaParty struct {
 	client string
 	mode   string // its shardedSubscriptionMode; "" where the release has none
 
-	says, listens string // the commands that it publishes with, and hears; see place.find
+	says, listens string // the commands that it publishes with, and receives from; see place.find
 }
 
 // connect makes a client of the peer, which ends with the test.

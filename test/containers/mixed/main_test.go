@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// defaultReleases is the newest of Redisson's that is supported: the others are for
-	// who has the time.
+	// defaultReleases is the newest supported release of Redisson: the others take longer.
 	defaultReleases = "4.3.1"
 	// defaultWakeUps is how often two parties meet, with each kind of lock.
 	defaultWakeUps = 4
@@ -44,8 +43,8 @@ type quiet struct{}
 // Printf is part of go-redis's logger.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// programs finds the peers of the releases to try. A machine without them skips the
-// test, where nobody said that they must be there.
+// programs finds the peers of the releases to try. A machine without them skips the test,
+// unless they are required.
 func programs(t *testing.T) []peer.Program {
 	t.Helper()
 	releases := os.Getenv("REDLATCH_COMPAT_VERSIONS")

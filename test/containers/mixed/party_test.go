@@ -31,13 +31,13 @@ type target struct {
 
 // party is a client of either language.
 type party interface {
-	// title is the library, and what it was told about sharded pub/sub.
+	// title is the library, and its setting of sharded pub/sub.
 	title() string
 	// library is "Redlatch" or "Redisson".
 	library() string
 	// publishes returns the command that tells of a free lock.
 	publishes() string
-	// hears reports whether its waiters hear what is published with a command.
+	// hears reports whether its waiters receive what is published with a command.
 	hears(command string) bool
 	// take takes a lock that is free, for a lease, or with 0 until it is freed.
 	take(t *testing.T, l target, lease time.Duration) held

@@ -87,8 +87,8 @@ func (p *place) modes() []transport.Sharding {
 	return []transport.Sharding{transport.ShardingAuto, transport.ShardingOff}
 }
 
-// parties makes a client of each library for each mode. Where the libraries are told the
-// same, they must have decided alike.
+// parties makes a client of each library for each mode. With the same mode both must have
+// decided alike.
 func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 	t.Helper()
 	all := []party{overRueidis(t, p.cluster, transport.ShardingAuto)}
@@ -109,7 +109,8 @@ func (p *place) parties(t *testing.T, java *peer.Peer) []party {
 }
 
 // find finds out how a Redisson client listens, by the count of listeners while it waits
-// for a lock of nobody, and how it publishes, by the script that it frees that lock with.
+// for a lock whose owner is no client, and how it publishes, by the script that it frees
+// that lock with.
 func (p *place) find(t *testing.T, j *javaParty) {
 	t.Helper()
 	l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}
@@ -140,7 +141,7 @@ func (p *place) find(t *testing.T, j *javaParty) {
 	}
 }
 
-// listeners counts who listens to a channel, where its slot is.
+// listeners counts the listeners of a channel, where its slot is.
 func (p *place) listeners(t *testing.T, way, channel string) int {
 	t.Helper()
 	counts, err := redis.Values(p.cluster.DoAt(t, channel, "PUBSUB", way, channel), nil)
@@ -207,7 +208,7 @@ func (s sleeper) slept(t *testing.T) time.Duration {
 	return got.at.Sub(s.freed)
 }
 
-// woken holds that the waiter heard of it, and returns how long that took.
+// woken checks that the waiter received the message, and returns how long that took.
 func (s sleeper) woken(t *testing.T) time.Duration {
 	t.Helper()
 	got := await(t, s.came, s.String())

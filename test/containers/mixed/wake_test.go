@@ -18,8 +18,8 @@ import (
 )
 
 // TestU15WaitersOfBothLanguagesAreWokenInACluster has every party free locks that every
-// other waits for. Whoever listens as the other publishes is woken, each time; whoever
-// does not sleeps until the lease is over that it knows of.
+// other waits for. A party that listens as the other publishes is woken, each time; one
+// that does not sleeps until the lease that it knows of is over.
 func TestU15WaitersOfBothLanguagesAreWokenInACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers and a Java machine")
@@ -110,7 +110,7 @@ func (p *place) silence(t *testing.T) func(t *testing.T) {
 }
 
 // refused shows what becomes of ON where the servers do not know sharded pub/sub, with
-// either library: whoever frees a lock is told of an error, though the lock is free.
+// either library: the unlock returns an error, though the lock is free.
 func (p *place) refused(t *testing.T, java *peer.Peer) {
 	t.Helper()
 	l := target{kind: locksuite.Kinds[0], name: redistest.Key(t)}

@@ -15,8 +15,8 @@ const (
 	clusterReady = "the cluster is ready"
 	// clusterAttempts is how many sets of ports are tried: another process may take one.
 	clusterAttempts = 3
-	// busOffset is how far above its port a node talks to others, unless it is told;
-	// those of Redis 6 cannot be told.
+	// busOffset is how far above its port a node's bus port is by default; it cannot be set
+	// in Redis 6.
 	busOffset = 10000
 )
 
@@ -51,7 +51,7 @@ func onFreePorts(tb testing.TB, start func(ports []string) error) (addrs []strin
 	}
 }
 
-// freePorts returns ports nobody listens on, nor on the one that goes with each. They,
+// freePorts returns ports without a listener, also on the one that goes with each. They,
 // too, are below those that systems give to outgoing connections.
 func freePorts(tb testing.TB) []string {
 	tb.Helper()

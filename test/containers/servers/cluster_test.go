@@ -47,7 +47,7 @@ func TestAClusterEndsWithWhoeverStartedIt(t *testing.T) {
 		if !assert.Eventually(t, gone, soon, 10*time.Millisecond, "%s is there still", addr) {
 			c, err := redis.Dial("tcp", addr)
 			require.NoError(t, err)
-			_, _ = c.Do("SHUTDOWN", "NOSAVE") // nobody else would
+			_, _ = c.Do("SHUTDOWN", "NOSAVE") // nothing else would
 			_ = c.Close()
 		}
 	}

@@ -28,8 +28,8 @@ var (
 const (
 	// pullTimeout bounds the start of a container, whose image may have to be fetched.
 	pullTimeout = 5 * time.Minute
-	// stopTimeout is how long a container may take to end before it is killed: it holds
-	// nothing that anybody wants.
+	// stopTimeout is how long a container may take to end before it is killed: its data is
+	// not needed.
 	stopTimeout = time.Second
 	// port is what a single server in a container listens on.
 	port = "6379"

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// beside runs the tests beside the engine.
+// beside runs the tests next to the engine.
 func beside(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "itest-")
 	if err != nil {
@@ -75,8 +75,8 @@ func beside(m *testing.M) int {
 	return m.Run()
 }
 
-// newDocker returns the engine for a test that must not run beside others, which sees
-// what it publishes at host.
+// newDocker returns the engine for a test that must not run in parallel with others, which
+// sees what it publishes at host.
 func newDocker(t *testing.T, host string) *docker {
 	t.Helper()
 	t.Setenv("TESTCONTAINERS_HOST_OVERRIDE", host)
@@ -144,8 +144,8 @@ func (d *docker) last() *made {
 	return d.created[len(d.created)-1]
 }
 
-// command is what the container runs, where published ports lead to, and to nobody
-// outside of this machine.
+// command is what the container runs, where published ports lead to. They are not reachable
+// from outside of this machine.
 func (c *made) command() []string {
 	command := slices.Concat(c.Entrypoint, c.Cmd)
 	for port, to := range c.HostConfig.PortBindings {

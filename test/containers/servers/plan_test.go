@@ -85,7 +85,7 @@ func TestAnEngineThatAnswersIsUsed(t *testing.T) {
 	assert.Equal(t, host, os.Getenv("DOCKER_HOST"))
 }
 
-// What nodes of a cluster say of themselves is good for this machine only.
+// The addresses in a cluster's redirections are valid on this machine only.
 func TestAnEngineElsewhereRunsNoClusters(t *testing.T) {
 	settings(t, "true", "", newDocker(t, "build.example.com").host)
 	plan, err := Choose(t.Context())

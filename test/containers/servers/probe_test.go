@@ -92,7 +92,7 @@ func TestTheProbeGivesUpInTimeAndSaysWhy(t *testing.T) {
 			if _, err := c.Write([]byte("H")); err != nil {
 				return
 			}
-			time.Sleep(20 * time.Millisecond) // for longer than anybody may wait
+			time.Sleep(20 * time.Millisecond) // for longer than the probe may wait
 		}
 	}
 	for _, c := range []struct{ name, host, says string }{

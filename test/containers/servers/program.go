@@ -49,8 +49,8 @@ func describe(path string, err error) (program, error) {
 // cliName is what the command line is called: redis-cli for a redis-server.
 func (p program) cliName() string { return strings.TrimSuffix(p.name, "-server") + "-cli" }
 
-// findCLI looks beside the server, which may be of another version than that in PATH,
-// and then there.
+// findCLI looks next to the server, which may be of another version than that in PATH, and
+// then there.
 func (p program) findCLI() string {
 	beside := filepath.Join(filepath.Dir(p.path), p.cliName())
 	if _, err := os.Stat(beside); err == nil {
@@ -58,7 +58,7 @@ func (p program) findCLI() string {
 	}
 	path, err := exec.LookPath(p.cliName())
 	if err != nil {
-		return "" // the plan says so
+		return "" // the plan reports it
 	}
 	return path
 }

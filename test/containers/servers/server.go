@@ -26,7 +26,7 @@ const (
 type Server struct {
 	// Addr is its TCP address, host:port.
 	Addr string
-	// User is who Do runs commands as: "" is the default user.
+	// User is the user of Do's commands: "" is the default user.
 	User string
 	// Version is what it calls itself, such as "valkey 8.1.1".
 	Version string
@@ -51,8 +51,8 @@ func connect(tb testing.TB, addr, user string) *Server {
 	return s
 }
 
-// version reads the answer to INFO server. Descendants of Redis say there, too, which
-// version of Redis they are compatible with.
+// version reads the answer to INFO server. Forks of Redis also have there which version of
+// Redis they are compatible with.
 func version(info string) string {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(info) {
@@ -76,9 +76,9 @@ func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	return reply
 }
 
-// As makes a user of the server, with all rights, and returns the server as they see it:
-// what is then forbidden to them is forbidden to nobody else. The user, whose password is
-// the name, ends with the test.
+// As makes a user of the server, with all rights, and returns the server as that user: what
+// is then forbidden to it stays permitted to others. The user, whose password is the name,
+// ends with the test.
 func (s *Server) As(tb testing.TB, user string) *Server {
 	tb.Helper()
 	s.Do(tb, "ACL", "SETUSER", user, "on", ">"+user, "~*", "&*", "+@all")
@@ -135,13 +135,13 @@ func knows(tb testing.TB, s *Server, command string) bool {
 	return len(known) == 1 && known[0] != nil
 }
 
-// shard is who serves slots.
+// shard is a range of slots and its nodes.
 type shard struct {
 	first, last int
 	nodes       []told // the master first
 }
 
-// told is a node as others tell of it.
+// told is a node as others describe it.
 type told struct{ addr, id string }
 
 // shards reads the answer to CLUSTER SLOTS.
@@ -171,8 +171,8 @@ func shards(reply any) (all []shard, err error) {
 	return all, err
 }
 
-// learn notes who serves the slots of a shard, and holds that a client that node sends
-// to any of it finds that one there.
+// learn records the node that serves the slots of a shard, and checks that a redirection by
+// node leads there.
 func (c *Cluster) learn(tb testing.TB, node *Server, s shard) error {
 	tb.Helper()
 	for i, told := range s.nodes {

@@ -34,7 +34,7 @@ type Load struct {
 	// Think is how many holds of the longest kind a worker does without the lock
 	// between two, as a mean. 0: one, so that most of the fleet waits.
 	Think float64
-	// Wait is how long those wait at most who have a wait. 0: the fair wait timeout.
+	// Wait is how long callers with a wait wait at most. 0: the fair wait timeout.
 	Wait time.Duration
 }
 
@@ -56,8 +56,8 @@ var Patient = Load{Name: "2 min, waits up to 30 min", Hold: 2 * time.Minute, Idl
 // Light is a load in which few wait, so that newcomers are soon the first.
 var Light = Load{Name: "1 s, few wait", Hold: time.Second, Idle: 0.08, Think: 20}
 
-// Fleet is who shares the lock. Each process has [Workers] that wait for it or hold
-// it most of the time.
+// Fleet is the processes that share the lock. Each process has [Workers] that wait for it
+// or hold it most of the time.
 type Fleet struct {
 	// Redlatch and Redisson are numbers of processes.
 	Redlatch, Redisson int
@@ -78,12 +78,12 @@ type Config struct {
 	Seed uint64
 	// Time is how long the fleet is watched, in its own time.
 	Time time.Duration
-	// Load is what the fleet does, and Fleet who is in it.
+	// Load is what the fleet does, and Fleet its processes.
 	Load  Load
 	Fleet Fleet
 }
 
-// Mean times between troubles of the fleet, each of which meets somebody at random.
+// Mean times between troubles of the fleet, each of a random process.
 const (
 	everyKill      = 60 * time.Minute // a process is killed, and started again
 	everyInterrupt = 6 * time.Minute  // a thread that waits is interrupted

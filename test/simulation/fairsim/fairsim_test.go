@@ -46,9 +46,9 @@ func each(t *testing.T, cfg fairsim.Config, check func(*testing.T, fairsim.Load,
 	}
 }
 
-// chance is how many places may be lost in fleets to which anything may happen: one
-// now and then is, when several leave within one period. And there may be nobody of
-// ours in the queue for a while, so that a dead one blocks it for minutes.
+// chance is how many places may be lost in fleets to which anything may happen: one now and
+// then is, when several leave within one period. And the queue may have no waiter of ours
+// for a while, so that a dead one blocks it for minutes.
 func chance(seed uint64) int64 {
 	if seed == 1 {
 		return 0
@@ -87,7 +87,7 @@ func TestFleetsOfRedissonAloneLoseTimeAndPlaces(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedTellsTheSameStory(t *testing.T) {
+func TestTheSameSeedGivesTheSameResult(t *testing.T) {
 	t.Parallel()
 	cfg := fairsim.Config{Seed: 7, Time: time.Hour, Load: fairsim.Loads[0], Fleet: fairsim.Mixed}
 	first := fairsim.Run(cfg)

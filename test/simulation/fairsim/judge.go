@@ -11,11 +11,10 @@ type waiter struct {
 	owner string
 	of    *process
 	wait  int64
-	live  bool // somebody waits for this
+	live  bool // a live caller waits for this
 
-	// ear is what hears messages while there is a subscription, and that it works
-	// from now on.
-	ear func(works bool)
+	// onMessage receives messages while there is a subscription, and that it works from now on.
+	onMessage func(works bool)
 
 	waits bool  // has been queued, and waits still
 	holds bool  // believes to hold the lock
@@ -25,7 +24,7 @@ type waiter struct {
 
 // place is a place in the queue.
 type place struct {
-	waiter  *waiter // who has it, or had it
+	waiter  *waiter // the waiter that has it, or had it
 	seq     int64   // in the order of queueing
 	diedAt  int64   // 0: it is alive
 	adopted bool    // a dead one's, used by another acquisition of the same thread
@@ -37,7 +36,7 @@ const (
 	evicted = "evicted"
 )
 
-// judge knows who lives, counts, and notes what must not be.
+// judge knows which processes are alive, counts, and records what must not be.
 type judge struct {
 	sim       *Sim
 	places    map[string]*place
@@ -54,7 +53,7 @@ type judge struct {
 	Result
 }
 
-// fault notes something that must not be. A few say it all.
+// fault records something that must not be. A few are enough.
 func (j *judge) fault(format string, args ...any) {
 	j.Faults++
 	if len(j.FirstFaults) < 10 {
@@ -97,7 +96,7 @@ func (j *judge) refused(w *waiter) bool {
 	return false
 }
 
-// front notes who is the first in the queue after each script.
+// front records the first in the queue after each script.
 func (j *judge) front() {
 	head := ""
 	if q := j.sim.server.lock.Queue; len(q) > 0 {
@@ -147,9 +146,9 @@ func (j *judge) granted(w *waiter) {
 	j.rest(w)
 }
 
-// checkWoken holds how long a live head let a free lock lie against what is promised:
-// that it is told within a period and some seconds, if nothing hindered it, and a
-// process of ours could see it.
+// checkWoken compares for how long a live head let a free lock lie with what is promised:
+// that it is woken within a period and some seconds, if nothing hindered it, and a process
+// of ours could see it.
 func (j *judge) checkWoken(w *waiter) {
 	v := j.sim.server
 	from := max(v.freeSince, j.headSince, w.of.troubled, w.heard)
@@ -165,7 +164,7 @@ func (j *judge) checkWoken(w *waiter) {
 	}
 }
 
-// believes takes in that a waiter has been told that it holds the lock.
+// believes records that a waiter knows that it holds the lock.
 func (j *judge) believes(w *waiter) {
 	if j.holder != nil {
 		j.fault("%s holds the lock, and %s too", j.holder.owner, w.owner)
@@ -182,8 +181,8 @@ func (j *judge) expired() {
 	}
 }
 
-// ends takes in that somebody waits or holds no more. What place it has is a dead
-// one's from now on.
+// ends records that a waiter waits or holds no more. A place that it has is a dead one's
+// from now on.
 func (j *judge) ends(w *waiter) {
 	j.rest(w)
 	w.live = false
@@ -276,9 +275,8 @@ const (
 	// memory is for how long the judge knows how long the queue was: what was put off
 	// for those that were in it then comes to nothing in that time.
 	memory = 2 * 3_600_000
-	// slack is how many waits a deadline may be too far. A heartbeat must reckon with
-	// the fair wait where somebody in front takes less off in the end. That must not
-	// add up.
+	// slack is how many waits a deadline may be too far. A heartbeat must reckon with the
+	// fair wait where a waiter in front takes less off in the end. That must not add up.
 	slack = 8
 )
 

@@ -37,7 +37,7 @@ func (k *keeping) idle() {
 	}
 }
 
-// rest ends it: nobody of this process is queued.
+// rest ends it: no waiter of this process is queued.
 func (p *process) rest() {
 	p.keeping.next.stop()
 	p.keeping = nil
@@ -100,7 +100,8 @@ func (k *keeping) beat() {
 	})
 }
 
-// look takes the answer in: the lost are queued anew, and who may take the lock does.
+// look handles the answer: lost waiters are queued anew, and one that may take the lock
+// does.
 func (k *keeping) look(answer reply.Beat) {
 	p := k.p
 	proof := ""
@@ -112,10 +113,10 @@ func (k *keeping) look(answer reply.Beat) {
 	}
 	k.keeper.Look(p.local(), answer, p.isOurs, proof)
 	for _, owner := range answer.Missing {
-		p.tell(nil, owner)
+		p.ask(nil, owner)
 	}
 	if answer.Left == -2 && len(answer.Front) > 0 {
-		p.tell(nil, answer.Front[0].Owner)
+		p.ask(nil, answer.Front[0].Owner)
 	}
 	asked := k.keeper.Ask()
 	if len(asked) == 0 {

@@ -26,9 +26,9 @@ type process struct {
 	waiters      []*waiter // those that wait or hold
 	blindUntil   int64     // redlatch: listeners cannot be counted until then
 
-	threads []*thread // redisson
-	keeping *keeping  // redlatch: of the queue, while it has waiters there
-	room    []*seat   // redlatch: its waiters that are queued, the first one first
+	threads []*thread       // redisson
+	keeping *keeping        // redlatch: of the queue, while it has waiters there
+	room    []*queuedWaiter // redlatch: its waiters that are queued, the first one first
 }
 
 // owner returns an owner that was never used.
@@ -77,9 +77,9 @@ func (t *timer) stop() {
 	}
 }
 
-// call sends a command: run is what it does on the server, done hears whether its
-// reply came. If it did not, it may have been run or not. A process without a
-// connection sends when it has one.
+// call sends a command: run is what it does on the server, done gets whether its reply
+// came. If it did not, it may have been run or not. A process without a connection sends
+// when it has one.
 func (p *process) call(run func(), done func(ok bool)) {
 	if !p.connected {
 		p.postponed = append(p.postponed, func() { p.call(run, done) })
@@ -124,7 +124,7 @@ func (p *process) reconnect() {
 	p.troubled = p.sim.now + 300
 	p.restless()
 	for _, w := range p.waiters {
-		if w.ear != nil {
+		if w.onMessage != nil {
 			p.subscribe(w)
 		}
 	}
@@ -138,7 +138,7 @@ func (p *process) reconnect() {
 	}
 }
 
-// begin returns a waiter of this process, which somebody uses from now on.
+// begin returns a waiter of this process for a new caller.
 func (p *process) begin(owner string, wait int64) *waiter {
 	w := &waiter{owner: owner, of: p, wait: wait, live: true}
 	p.waiters = append(p.waiters, w)
@@ -151,16 +151,16 @@ func (p *process) end(w *waiter) {
 		return
 	}
 	p.waiters = slices.DeleteFunc(p.waiters, func(o *waiter) bool { return o == w })
-	p.deafen(w)
+	p.unsubscribe(w)
 	p.sim.judge.ends(w)
 }
 
-// deafen ends a waiter's subscription.
-func (p *process) deafen(w *waiter) {
-	if w.ear == nil {
+// unsubscribe ends a waiter's subscription.
+func (p *process) unsubscribe(w *waiter) {
+	if w.onMessage == nil {
 		return
 	}
-	w.ear = nil
+	w.onMessage = nil
 	link := p.link
 	p.sim.after(p.sim.latency(), func() {
 		if l := p.sim.server.listeners[w.owner]; l != nil && l.waiter == w && p.link == link {
@@ -169,18 +169,18 @@ func (p *process) deafen(w *waiter) {
 	})
 }
 
-// subscribe sends what makes a waiter's ear hear, on the connection that there is.
+// subscribe sends the subscription of a waiter, on the present connection.
 func (p *process) subscribe(w *waiter) {
 	link := p.link
 	p.sim.after(p.sim.latency(), func() {
-		if p.link != link || w.ear == nil {
+		if p.link != link || w.onMessage == nil {
 			return // the next connection does it, or it was ended again
 		}
 		p.sim.server.listeners[w.owner] = &listener{w, link}
 		w.heard = p.sim.now
 		p.after(p.sim.latency(), func() {
-			if p.link == link && w.ear != nil {
-				w.ear(true)
+			if p.link == link && w.onMessage != nil {
+				w.onMessage(true)
 			}
 		})
 	})
@@ -216,7 +216,7 @@ func (p *process) renew(w *waiter) {
 	})
 }
 
-// release ends a hold, and runs then when the server has heard of it.
+// release ends a hold, and runs then when the server has done it.
 func (p *process) release(w *waiter, then func()) {
 	p.end(w)
 	p.letGo(w.owner, then)
@@ -233,8 +233,8 @@ func (p *process) letGo(owner string, then func()) {
 	})
 }
 
-// blind makes the process unable to count listeners for d milliseconds.
-func (p *process) blind(d int64) {
+// hideListeners makes the process unable to count listeners for d milliseconds.
+func (p *process) hideListeners(d int64) {
 	p.blindUntil = p.sim.now + d
 	p.sim.after(d, p.restless)
 }

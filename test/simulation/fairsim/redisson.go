@@ -182,19 +182,19 @@ func (t *thread) listen(int64) {
 			if slow.stopped || !w.live {
 				return
 			}
-			w.ear = t.hear
+			w.onMessage = t.handle
 			p.subscribe(w)
 		})
 	})
 }
 
-// hear is what a message does, and the answer to a subscription.
-func (t *thread) hear(works bool) {
+// handle is what a message does, and the answer to a subscription.
+func (t *thread) handle(works bool) {
 	switch {
 	case works && !t.slow.stopped:
 		t.slow.stop()
 		t.attempt(t.park)
-	case works: // again, after a connection was lost: nobody is woken
+	case works: // again, after a connection was lost: no waiter is woken
 	case t.parked != nil:
 		t.wake()
 	default:
@@ -249,7 +249,7 @@ func (t *thread) interrupt() bool {
 // hold holds the lock for a while.
 func (t *thread) hold() {
 	w := t.waiter
-	t.p.deafen(w)
+	t.p.unsubscribe(w)
 	t.p.sim.judge.believes(w)
 	if t.lease == 0 {
 		t.p.renew(w)

@@ -6,10 +6,9 @@ import (
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
-// seat is a waiter of a process of Redlatch's that the server has queued. A process's
-// seats stand in the order of the queue, and only the first one asks without a
-// message.
-type seat struct {
+// queuedWaiter is a waiter of a process of Redlatch's that the server has queued. A process's seats
+// are in the order of the queue, and only the first one asks without a message.
+type queuedWaiter struct {
 	p *process
 	*waiter
 	until int64 // when its own wait is over; 0: never
@@ -65,7 +64,7 @@ func (p *process) tryLock() {
 
 // queue acquires the lock, waiting for it.
 func (p *process) queue(wait, until int64) {
-	s := &seat{p: p, waiter: p.begin(p.owner(), wait), until: until}
+	s := &queuedWaiter{p: p, waiter: p.begin(p.owner(), wait), until: until}
 	if until > 0 {
 		s.over = p.timer(until-p.sim.now, s.giveUp)
 	}
@@ -77,7 +76,7 @@ func (p *process) arguments(w *waiter) fairmodel.Call {
 }
 
 // attempt asks for the lock, once at a time.
-func (s *seat) attempt() {
+func (s *queuedWaiter) attempt() {
 	if s.busy || s.leaving {
 		s.again = true
 		return
@@ -89,17 +88,17 @@ func (s *seat) attempt() {
 		s.busy = false
 		switch {
 		case !ok:
-			s.doubt()
+			s.inDoubt()
 		case r == nil && s.leaving:
 			s.p.leave(s)
-			s.settle()
+			s.resolve()
 		case r == nil:
 			s.p.leave(s)
 			s.over.stop()
-			s.p.deafen(s.waiter)
+			s.p.unsubscribe(s.waiter)
 			s.p.hold(s.waiter)
 		case s.leaving:
-			s.quit()
+			s.dequeue()
 		default:
 			s.refused(r)
 		}
@@ -107,22 +106,22 @@ func (s *seat) attempt() {
 }
 
 // refused takes in that the waiter is queued.
-func (s *seat) refused(r *refusal) {
+func (s *queuedWaiter) refused(r *refusal) {
 	switch {
 	case !s.seated:
-		s.p.sit(s)
-		s.ear = s.hear
+		s.p.addWaiter(s)
+		s.onMessage = s.handle
 		s.p.reach(func() {
-			if s.ear != nil {
+			if s.onMessage != nil {
 				s.p.subscribe(s.waiter)
 			}
 		})
 	case r.queued:
 		s.p.leave(s)
-		s.p.sit(s) // its place was lost
+		s.p.addWaiter(s) // its place was lost
 	}
 	if r.free {
-		s.p.tell(s, r.head)
+		s.p.ask(s, r.head)
 	}
 	s.left = leaseLeft(s, r)
 	switch {
@@ -134,7 +133,7 @@ func (s *seat) refused(r *refusal) {
 }
 
 // leaseLeft is what the holder has left, as far as a refusal tells; -1: not known.
-func leaseLeft(s *seat, r *refusal) int64 {
+func leaseLeft(s *queuedWaiter, r *refusal) int64 {
 	switch {
 	case r.queued && r.free:
 		return 0
@@ -145,7 +144,7 @@ func leaseLeft(s *seat, r *refusal) int64 {
 }
 
 // plan sets the time of the poll, for the first of the process.
-func (s *seat) plan() {
+func (s *queuedWaiter) plan() {
 	nap := pollCap.Milliseconds()
 	switch {
 	case s.left > 0:
@@ -164,8 +163,8 @@ func (s *seat) plan() {
 	s.poll = s.p.timer(nap, s.attempt)
 }
 
-// hear is what a message does, and the answer to a subscription.
-func (s *seat) hear(works bool) {
+// handle is what a message does, and the answer to a subscription.
+func (s *queuedWaiter) handle(works bool) {
 	if works && s.listening && s.seated {
 		s.p.room[0].attempt() // there was a gap: what was missed shows in the answer
 		return
@@ -175,35 +174,35 @@ func (s *seat) hear(works bool) {
 }
 
 // giveUp ends the wait.
-func (s *seat) giveUp() {
+func (s *queuedWaiter) giveUp() {
 	if s.leaving {
 		return
 	}
 	s.leaving = true
 	if !s.busy {
-		s.quit()
+		s.dequeue()
 	}
 }
 
-// quit takes the owner out of the queue.
-func (s *seat) quit() {
+// dequeue takes the owner out of the queue.
+func (s *queuedWaiter) dequeue() {
 	s.p.leave(s)
 	s.p.end(s.waiter)
 	s.p.giveUp(s.waiter, s.p.goroutine)
 }
 
-// doubt is for an attempt whose reply was lost: its owner is not used again.
-func (s *seat) doubt() {
+// inDoubt is for an attempt whose reply was lost: its owner is not used again.
+func (s *queuedWaiter) inDoubt() {
 	s.p.leave(s)
 	s.over.stop()
-	s.settle()
+	s.resolve()
 	if !s.leaving {
 		s.p.queue(s.wait, s.until)
 	}
 }
 
-// settle sees to it that the owner has neither the lock nor a place.
-func (s *seat) settle() {
+// resolve sees to it that the owner has neither the lock nor a place.
+func (s *queuedWaiter) resolve() {
 	next := func() {}
 	if s.leaving {
 		next = s.p.goroutine
@@ -236,8 +235,8 @@ func (p *process) hold(w *waiter) {
 	p.after(p.sim.holdTime(), func() { p.release(w, p.goroutine) })
 }
 
-// sit gives a waiter a seat behind the others, and begins to keep the queue.
-func (p *process) sit(s *seat) {
+// addWaiter adds a waiter behind the others, and begins the heartbeat.
+func (p *process) addWaiter(s *queuedWaiter) {
 	s.seated = true
 	p.room = append(p.room, s)
 	if len(p.room) == 1 {
@@ -245,15 +244,15 @@ func (p *process) sit(s *seat) {
 	}
 }
 
-// leave takes a waiter's seat away. The next one polls in its place.
-func (p *process) leave(s *seat) {
+// leave removes a waiter. The next one polls in its place.
+func (p *process) leave(s *queuedWaiter) {
 	if !s.seated {
 		return
 	}
 	s.seated = false
 	s.poll.stop()
 	led := p.room[0] == s
-	p.room = slices.DeleteFunc(p.room, func(o *seat) bool { return o == s })
+	p.room = slices.DeleteFunc(p.room, func(o *queuedWaiter) bool { return o == s })
 	switch {
 	case len(p.room) == 0:
 		p.rest()
@@ -263,8 +262,8 @@ func (p *process) leave(s *seat) {
 	}
 }
 
-// tell makes another waiter of this process ask, if it has one of that name.
-func (p *process) tell(from *seat, owner string) {
+// ask makes another waiter of this process ask, if it has one of that name.
+func (p *process) ask(from *queuedWaiter, owner string) {
 	for _, s := range p.room {
 		if s.owner == owner && s != from {
 			s.attempt()

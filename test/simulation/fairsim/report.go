@@ -42,7 +42,7 @@ func line(b *strings.Builder, cells []string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// figure writes a number with two digits that say something.
+// figure formats a number with two significant digits.
 func figure(f float64) string {
 	switch {
 	case f == 0:

@@ -14,8 +14,8 @@ type Result struct {
 	PrunedRedlatch, PrunedRedisson, PrunedUnkept int64
 	// EvictedRedlatch and EvictedRedisson are live waiters that were taken for dead.
 	EvictedRedlatch, EvictedRedisson int64
-	// Adopted are places of the dead that were removed just when another acquisition
-	// of the same thread had come to use them.
+	// Adopted are places of dead waiters that were removed just when another acquisition of
+	// the same thread had come to use them.
 	Adopted int64
 
 	// Lost are holds whose processes were cut off for so long that the leases ended.
@@ -24,9 +24,9 @@ type Result struct {
 	// Dead are places that were left behind, EvictedDead and PrunedDead those that
 	// went in one way or the other.
 	Dead, EvictedDead, PrunedDead int64
-	// LongestBlock is the longest time, in milliseconds, for which one of them stood
-	// in the way while the lock was free; Longest is the longest time that somebody
-	// waited who got the lock.
+	// LongestBlock is the longest time, in milliseconds, for which a dead waiter blocked
+	// the lock while it was free; Longest is the longest wait of a waiter that got the
+	// lock.
 	LongestBlock, Longest int64
 
 	// Over is by how many milliseconds a deadline was at most later than for those

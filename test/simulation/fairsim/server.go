@@ -59,8 +59,8 @@ func (v *server) publish(owner string) {
 	}
 	p := l.waiter.of
 	p.after(v.sim.latency(), func() {
-		if p.link == l.link && l.waiter.ear != nil {
-			l.waiter.ear(false)
+		if p.link == l.link && l.waiter.onMessage != nil {
+			l.waiter.onMessage(false)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (s *Sim) launch(redlatch bool) {
 	}
 }
 
-// id is a UUID by which clients of both kinds are told.
+// id is a UUID that shows the kind of client.
 func (s *Sim) id(redlatch bool) uuid.UUID {
 	var id uuid.UUID
 	binary.BigEndian.PutUint64(id[:8], s.rnd.Uint64())
@@ -109,13 +109,13 @@ func (s *Sim) think() int64 {
 	return int64(s.rnd.ExpFloat64() * holds * float64(s.longest()))
 }
 
-// waitTime is how long somebody waits who does not wait for ever.
+// waitTime is how long a caller waits that does not wait for ever.
 func (s *Sim) waitTime() int64 {
 	return s.between(5_000, max(fairWait, s.cfg.Load.Wait.Milliseconds()))
 }
 
-// kept reports whether a process of Redlatch's keeps the queue, and has had time to
-// find out who lives: two heartbeats, and a count with each.
+// kept reports whether a process of Redlatch's keeps the queue, and has had time to find
+// out which waiters are alive: two heartbeats, and a count with each.
 func (s *Sim) kept() bool {
 	for _, p := range s.processes {
 		if p.keeping != nil && s.now >= p.blindUntil && s.now > max(p.keeping.began, p.blindUntil)+2*period.Milliseconds()+1000 {
@@ -134,7 +134,7 @@ func (s *Sim) trouble() {
 	})
 	s.every(everyStall, func(p *process) { p.stall(s.between(100, 10_000)) })
 	s.every(everyLoss, func(p *process) { p.disconnect(s.outage(p)) })
-	s.every(everyBlind, func(p *process) { p.blind(s.between(1000, 120_000)) })
+	s.every(everyBlind, func(p *process) { p.hideListeners(s.between(1000, 120_000)) })
 	s.every(everyInterrupt, func(p *process) {
 		for _, t := range p.threads {
 			if t.interrupt() {
@@ -165,7 +165,7 @@ func (s *Sim) outage(p *process) int64 {
 	return s.between(100, 10_000)
 }
 
-// every makes trouble for somebody at random, again and again.
+// every makes trouble for a random process, again and again.
 func (s *Sim) every(mean time.Duration, meet func(*process)) {
 	s.after(int64(s.rnd.ExpFloat64()*float64(mean.Milliseconds())), func() {
 		if n := len(s.processes); n > 0 {

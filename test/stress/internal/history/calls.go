@@ -33,7 +33,7 @@ func (s *Story) stood(p string, in Span) (sum Time) {
 	return sum
 }
 
-// checkEarly judges that nobody lost a lock that the server remembered before its
+// checkEarly checks that no hold of a lock that the server remembered was lost before its
 // deadline had come.
 func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
@@ -67,8 +67,8 @@ func (s *Story) forgotten(h *Hold, at Time) bool {
 	return false
 }
 
-// checkReentries judges that a proof is good for nothing once the server has
-// forgotten what it proves, and that whoever is inside by a proof was inside.
+// checkReentries checks that a proof is refused once the server has forgotten what it
+// proves, and that a caller that is inside by a proof was inside.
 func (s *Story) checkReentries() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]

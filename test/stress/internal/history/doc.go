@@ -1,11 +1,10 @@
-// Package history writes down what several processes did with locks, and judges
-// it.
+// Package history records what several processes did with locks, and judges it.
 //
 // # What is written
 //
-// Each process appends records to a file of its own, one write(2) for each, so
-// that what it did before it was killed is there. Times are of CLOCK_MONOTONIC,
-// which all processes of a machine share. The life of a hold:
+// Each process appends records to a file of its own, one write(2) for each, so that what it
+// did before it was killed is there. Times are of CLOCK_MONOTONIC, which all processes of a
+// machine share. The life of a hold:
 //
 //	Call ──▶ Return ──▶ Grant ──▶ Valid, again and again ──▶ Give ──▶ Return
 //	                      │                              ├─▶ Over
@@ -13,15 +12,15 @@
 //
 // # When a hold is valid
 //
-// From the moment after its grant until the moment before it was given up, or
-// until its own deadline. A sample is a time, then Err() == nil, then Remaining():
-// the hold was valid at that time, and unless it ends early it is valid for what
-// Remaining said from that time on. Both are lower bounds. A process that stands
-// still, or was killed later, cannot have seen its hold end, so its hold counts
-// as valid until the deadline of its last sample, or until it was killed. When the
-// end was seen before the deadline, the hold counts as valid until the last sample
-// alone. So an interval is never longer than the hold's own view of itself, however
-// busy the machine, and two that overlap are two that believed it at once.
+// From the moment after its grant until the moment before it was given up, or until its own
+// deadline. A sample is a time, then Err() == nil, then Remaining(): the hold was valid at
+// that time, and unless it ends early it is valid for what Remaining returned from that
+// time on. Both are lower bounds. A process that stands still, or was killed later, cannot
+// have seen its hold end, so its hold counts as valid until the deadline of its last
+// sample, or until it was killed. When the end was seen before the deadline, the hold
+// counts as valid until the last sample alone. So an interval is never longer than the
+// hold's own view of itself, however busy the machine, and two that overlap are two that
+// believed it at once.
 //
 // # What is judged
 //
@@ -31,7 +30,7 @@
 //   - Marks: while it is inside, a holder appends to a stream on a server that no
 //     fault touches, and then looks whether it is still valid. The marks that were
 //     followed by such a look need no clock: between the first and the last of one
-//     owner none of another may stand. Marks without it say nothing, since the
+//     owner there may be none of another. Marks without it prove nothing, since the
 //     command may have arrived late.
 //   - Audits: what the server has, asked past all faults, after a sample. The hold
 //     must end at least its loss margin before the key can expire, and the owner's
@@ -39,11 +38,11 @@
 //     must be gone.
 //   - Early ends: a hold that is lost before its deadline, while the server
 //     remembers.
-//   - Re-entries: the proof of a hold that the server was made to forget is good for
-//     nothing.
+//   - Re-entries: the proof of a hold that the server was made to forget must be
+//     refused.
 //   - Bounds: every call returns in its time, the time its process stood still not
 //     counted.
-//   - Idle locks: from the reply to an unlock until somebody who waits has the lock,
-//     the time around faults not counted.
+//   - Idle locks: from the reply to an unlock until a waiter has the lock, the time
+//     around faults not counted.
 //   - A second opinion: porcupine on windows of each key's history, as a mutex.
 package history

@@ -42,7 +42,7 @@ func history(deeds []deed, more ...Record) *Story {
 	for i, d := range deeds {
 		all = append(all, d.records(fmt.Sprint("h", i))...)
 	}
-	return Tell(append(all, more...))
+	return NewStory(append(all, more...))
 }
 
 // checks returns which checks found something.
@@ -83,9 +83,9 @@ func TestAHoldThatWasKilledIsOverAtItsDeathOrItsDeadline(t *testing.T) {
 		{T: 1 * s, P: "q", Kind: Valid, Hold: "d", Until: 4 * s},
 		{T: 9 * s, P: "q", Kind: Call, ID: "x"},
 	}
-	assert.Equal(t, 4*s, Tell(dead).Holds["d"].To, "it stood still, and then its deadline had come")
+	assert.Equal(t, 4*s, NewStory(dead).Holds["d"].To, "it stood still, and then its deadline had come")
 	killed := append(dead[:2:2], Record{T: 2 * s, P: "q", Kind: Kill}, Record{T: 9 * s, Kind: Kill})
-	assert.Equal(t, 2*s, Tell(killed).Holds["d"].To)
+	assert.Equal(t, 2*s, NewStory(killed).Holds["d"].To)
 }
 
 func TestAHoldWhoseEndWasSeenEarlyIsValidUntilItsLastSample(t *testing.T) {
@@ -95,23 +95,23 @@ func TestAHoldWhoseEndWasSeenEarlyIsValidUntilItsLastSample(t *testing.T) {
 		{T: 1 * s, P: "q", Kind: Grant, ID: "d", Hold: "d", Key: "k", Owner: "z", Lease: 3 * s},
 		{T: 1 * s, P: "q", Kind: Valid, Hold: "d", Until: 4 * s},
 	}
-	story := Tell(append(grant, over))
+	story := NewStory(append(grant, over))
 	assert.Equal(t, 2*s, story.Holds["d"].To)
 	assert.Equal(t, []string{"early"}, checks(story))
 
 	over.Err = "closed"
-	assert.Empty(t, checks(Tell(append(grant, over))), "the client was closed")
+	assert.Empty(t, checks(NewStory(append(grant, over))), "the client was closed")
 	over.Err, over.T = "lost", 5*s
-	assert.Empty(t, checks(Tell(append(grant, over))), "its deadline had come")
+	assert.Empty(t, checks(NewStory(append(grant, over))), "its deadline had come")
 	forgot := Record{T: s + 1, Until: s + 2, Kind: Fault, Key: "*"}
 	over.T = 3 * s
 	grant[0].T -= time.Millisecond
-	assert.Empty(t, checks(Tell(append(grant, over, forgot))), "the server had forgotten it")
+	assert.Empty(t, checks(NewStory(append(grant, over, forgot))), "the server had forgotten it")
 }
 
 func TestAHoldThatCouldNotBeHandedOverGoesOn(t *testing.T) {
 	t.Parallel()
-	story := Tell([]Record{
+	story := NewStory([]Record{
 		{T: 1 * s, Kind: Grant, ID: "d", Hold: "d", Key: "k", Owner: "z"},
 		{T: 1 * s, Kind: Valid, Hold: "d", Until: 4 * s},
 		{T: 2 * s, Kind: Give, Hold: "d", Op: "hand-over"},
@@ -166,10 +166,10 @@ func TestAnUnlockThatFindsItsHoldLostBeforeTheDeadlineIsFound(t *testing.T) {
 	t.Parallel()
 	records := deed{"a", 1 * s, 2 * s}.records("h")
 	records[len(records)-1].Err = "lost"
-	assert.Equal(t, []string{"early"}, checks(Tell(records)))
+	assert.Equal(t, []string{"early"}, checks(NewStory(records)))
 }
 
-func TestAProofThatTheServerHasForgottenLetsNobodyIn(t *testing.T) {
+func TestAProofThatTheServerHasForgottenIsRefused(t *testing.T) {
 	t.Parallel()
 	inner := []Record{
 		{T: 3 * s, Kind: Call, ID: "i", Op: "lock", Key: "k", Hold: "h0"},
@@ -190,13 +190,13 @@ func TestCallsThatDoNotReturnInTimeAreFound(t *testing.T) {
 	t.Parallel()
 	call := Record{T: 1 * s, P: "p", Kind: Call, ID: "c", Op: "trylock", Key: "k", Wait: s}
 	back := Record{T: 1*s + slack + s + 1, P: "p", Kind: Return, ID: "c"}
-	assert.Equal(t, []string{"calls"}, checks(Tell([]Record{call, back})))
-	assert.Equal(t, []string{"calls"}, checks(Tell([]Record{call})), "it never returned")
-	assert.Empty(t, checks(Tell([]Record{call, {T: 2 * s, P: "p", Kind: Kill}})))
-	assert.Empty(t, checks(Tell([]Record{call, back, {T: 2 * s, Until: 3 * s, P: "p", Kind: Stop}})))
+	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call, back})))
+	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call})), "it never returned")
+	assert.Empty(t, checks(NewStory([]Record{call, {T: 2 * s, P: "p", Kind: Kill}})))
+	assert.Empty(t, checks(NewStory([]Record{call, back, {T: 2 * s, Until: 3 * s, P: "p", Kind: Stop}})))
 }
 
-func TestALockThatLiesFreeInCalmTimesWhileSomebodyWaitsIsFound(t *testing.T) {
+func TestALockThatLiesFreeInCalmTimesWithWaitersIsFound(t *testing.T) {
 	t.Parallel()
 	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 10 * s, 11 * s}}
 	waits := []Record{{T: 1 * s, Kind: Call, ID: "w", Op: "lock", Key: "k", Wait: 99 * s}, {T: 12 * s, Kind: Return, ID: "w"}}
@@ -239,10 +239,10 @@ func TestAHistoryIsReadInPartsAndWithoutItsUnfinishedLine(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestTheRollKnowsWhoWasLeftOnTheServer(t *testing.T) {
+func TestOwnersExplainWhatIsLeftOnTheServer(t *testing.T) {
 	t.Parallel()
-	var r Roll
-	r.Take([]Record{
+	var o Owners
+	o.Add([]Record{
 		{Kind: Life, P: "p", Owner: "uuid"},
 		{T: 2, Kind: Kill, P: "q"},
 		{T: 1, Kind: Life, P: "q", Owner: "dead"},
@@ -256,14 +256,14 @@ func TestTheRollKnowsWhoWasLeftOnTheServer(t *testing.T) {
 		{Kind: Give, Hold: "h3", Op: "unlock"},
 		{Kind: Call, ID: "u3", Op: "unlock", Hold: "h3"},
 	})
-	r.Take([]Record{{Kind: Return, ID: "u3", Err: "uncertain"}})
+	o.Add([]Record{{Kind: Return, ID: "u3", Err: "uncertain"}})
 	for owner, explained := range map[string]bool{
 		"uuid:1": true, "uuid:2": false, "uuid:3": true, "uuid:4": false, "dead:1": true, "dying:1": true, "stranger": true,
 	} {
-		assert.Equal(t, explained, r.Explains(owner) != "", owner)
+		assert.Equal(t, explained, o.Explains(owner) != "", owner)
 	}
-	r.Take([]Record{{Kind: LifeOver, Owner: "uuid"}})
-	assert.NotEmpty(t, r.Explains("uuid:4"))
+	o.Add([]Record{{Kind: LifeOver, Owner: "uuid"}})
+	assert.NotEmpty(t, o.Explains("uuid:4"))
 }
 
 func TestALongHistoryIsJudgedInWindowsThatMeet(t *testing.T) {

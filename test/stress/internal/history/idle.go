@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Idle is a stretch in which a lock was free and somebody waited for it.
+// Idle is a stretch in which a lock was free and had waiters.
 type Idle struct {
 	// Key is the lock, Span is from the reply to the unlock until the next grant, and
 	// Calm the longest part of it that no fault had anything to do with.
@@ -18,8 +18,8 @@ type Idle struct {
 // Aftermath is for how long a fault may have to do with what happens on a lock.
 type Aftermath func(fault Record, key string) time.Duration
 
-// LongestIdle returns the longest stretch, by its calm part, in which a lock that
-// had been unlocked stayed free although somebody waited.
+// LongestIdle returns the longest stretch, by its calm part, in which a lock that had been
+// unlocked stayed free although it had waiters.
 func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 	waits := map[string][]*Made{}
 	for _, c := range s.Calls {
@@ -50,8 +50,7 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 	})
 }
 
-// until is when the lock was taken after an unlock, or nobody wanted it any more
-// who had waited then.
+// until is when the lock was taken after an unlock, or the last of its waiters had left.
 func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made) Time {
 	to := Time(0)
 	for _, w := range waits {

@@ -13,8 +13,8 @@ import (
 // the first of the next.
 const window = 24
 
-// tenure is a lock from the first grant of an owner until its last hold ended.
-type tenure struct {
+// ownership is a lock from the first grant of an owner until its last hold ended.
+type ownership struct {
 	owner        string
 	called, from Time
 	freed        Span // it was given up or ended in here
@@ -52,7 +52,7 @@ func (s *Story) checkMutex() (findings []Finding) {
 		if slices.ContainsFunc(s.Faults, func(f Record) bool { return f.Key == "*" || f.Key == key }) {
 			continue
 		}
-		all := s.tenures(key)
+		all := s.ownerships(key)
 		for from := 0; from < len(all); from += window - 1 {
 			part := all[from:min(from+window, len(all))]
 			if porcupine.CheckOperationsTimeout(model, operations(part), 10*time.Second) == porcupine.Illegal {
@@ -64,14 +64,14 @@ func (s *Story) checkMutex() (findings []Finding) {
 	return findings
 }
 
-// tenures returns those of a key in the order of their grants.
-func (s *Story) tenures(key string) []*tenure {
-	byOwner := map[string]*tenure{}
-	var all []*tenure
+// ownerships returns those of a key in the order of their grants.
+func (s *Story) ownerships(key string) []*ownership {
+	byOwner := map[string]*ownership{}
+	var all []*ownership
 	for _, h := range s.ByKey[key] {
 		t := byOwner[h.Owner]
 		if t == nil {
-			t = &tenure{owner: h.Owner, called: h.Called, from: h.From}
+			t = &ownership{owner: h.Owner, called: h.Called, from: h.From}
 			byOwner[h.Owner] = t
 			all = append(all, t)
 		}
@@ -81,7 +81,7 @@ func (s *Story) tenures(key string) []*tenure {
 			t.freed = f
 		}
 	}
-	slices.SortFunc(all, func(a, b *tenure) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(all, func(a, b *ownership) int { return cmp.Compare(a.from, b.from) })
 	return all
 }
 
@@ -93,7 +93,7 @@ func (s *Story) freed(h *Hold) Span {
 	return Span{h.To, math.MaxInt64}
 }
 
-func operations(part []*tenure) []porcupine.Operation {
+func operations(part []*ownership) []porcupine.Operation {
 	var ops []porcupine.Operation
 	for i, t := range part {
 		ops = append(ops,

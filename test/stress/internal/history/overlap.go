@@ -32,8 +32,8 @@ type Overlap struct {
 	Excused bool
 }
 
-// latency is what a renewal may take beside its period: a command timeout and a
-// new connection.
+// latency is what a renewal may take in addition to its period: a command timeout and a new
+// connection.
 const latency = 3 * time.Second
 
 // Overlaps returns all of them. Where the server was made to forget, they are
@@ -68,15 +68,15 @@ func (s *Story) excuse(o Overlap) Overlap {
 			continue
 		}
 		o.After, o.Excused = o.Span.To-f.T, o.Span.To <= f.Until+period+latency
-		if f.T > o.First.From && f.Op != Perhaps {
+		if f.T > o.First.From && f.Op != Evicted {
 			break
 		}
 	}
 	return o
 }
 
-// Perhaps is the fault that makes the server forget some keys, and nobody knows which.
-const Perhaps = "evicted"
+// Evicted is the fault that makes the server forget some keys, unknown which.
+const Evicted = "evicted"
 
 // String names both holds and the time.
 func (o Overlap) String() string {

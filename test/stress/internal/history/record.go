@@ -27,7 +27,7 @@ func Now() Time {
 // Kind is what a record tells.
 type Kind string
 
-// The kinds of records. Unless they say otherwise, T is read after what is told.
+// The kinds of records. Unless stated otherwise, T is read after the event.
 const (
 	// Life begins a client: Owner is its UUID.
 	Life Kind = "life"

@@ -7,7 +7,7 @@ import (
 
 // Limits are what a history is judged by.
 type Limits struct {
-	// Idle is how long a lock may lie free in calm times while somebody waits.
+	// Idle is how long a lock may lie free in calm times with waiters.
 	Idle time.Duration
 	// Aftermath is how far the effects of a fault reach.
 	Aftermath Aftermath

@@ -17,11 +17,11 @@ import (
 type Config struct {
 	// Process is its name in the history, which no other process ever has.
 	Process string `json:"process"`
-	// URL is where the locks are, as its clients reach it; Direct is the same server
-	// past all faults; Ledger is the server that no fault touches.
-	URL    string `json:"url"`
-	Direct string `json:"direct"`
-	Ledger string `json:"ledger"`
+	// URL is where the locks are, as its clients reach it; Direct is the same server past
+	// all faults; Ledger is the server that no fault touches.
+	URL        string `json:"url"`
+	Direct     string `json:"direct"`
+	MarkServer string `json:"mark_server"`
 	// History is the file that it writes.
 	History string `json:"history"`
 	// Seed makes its choices.
@@ -47,7 +47,7 @@ type Key struct {
 type Habits struct {
 	Try      float64 `json:"try"`      // TryLock
 	Cancel   float64 `json:"cancel"`   // Lock, cancelled soon
-	Together float64 `json:"together"` // all who are to be cancelled soon are, as the lock is unlocked
+	Together float64 `json:"together"` // all callers to be cancelled soon are, as the lock is unlocked
 	Fixed    float64 `json:"fixed"`    // a lease that is not renewed
 	MaxHold  float64 `json:"maxhold"`  // a maximum
 	Reenter  float64 `json:"reenter"`  // entered again, by each step

@@ -21,9 +21,9 @@ type session struct {
 	rnd    *rand.Rand
 	key    Key
 	lock   *rlock.Lock
-	inside []*held // the holds that were not given up, the outermost first
-	unsure bool    // an outcome is open, so that what the server counts is not known
-	left   bool    // an inner hold was given up, which may be settled later
+	inside []*sampledHold // the holds that were not given up, the outermost first
+	unsure bool           // an outcome is open, so that what the server counts is not known
+	left   bool           // an inner hold was given up, which may be settled later
 }
 
 func (s *session) chance(p float64) bool { return s.rnd.Float64() < p }
@@ -43,15 +43,15 @@ func (s *session) run() {
 	s.use(h, 0)
 	s.give(h)
 	if len(s.inside) == 0 && !s.unsure && h.hold.Err() != nil {
-		s.w.desk.absent(s.key.Name, h)
+		s.w.auditor.absent(s.key.Name, h)
 	}
 }
 
 // take gets the lock in one of all ways, or returns nil.
-func (s *session) take() *held {
+func (s *session) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	if habits.HandOver > 0 && s.chance(0.5) {
-		if owner, err := codec.ParseOwner(s.w.desk.taken(s.key.Name)); err == nil {
+		if owner, err := codec.ParseOwner(s.w.auditor.taken(s.key.Name)); err == nil {
 			return s.call("resume", 0, nil, s.key.Lease, func(ctx context.Context) (*rlock.Hold, error) {
 				return s.lock.Resume(ctx, owner, rlock.WithWatchdog(s.key.Lease))
 			})
@@ -69,7 +69,7 @@ func (s *session) take() *held {
 			soon = patience // unless all are cancelled before
 		}
 		return s.call("lock", soon, nil, lease, func(context.Context) (*rlock.Hold, error) {
-			ctx, cancel := context.WithTimeout(s.w.crowd.context(), soon)
+			ctx, cancel := context.WithTimeout(s.w.group.context(), soon)
 			defer cancel()
 			return s.lock.Lock(ctx, opts...)
 		})
@@ -99,9 +99,9 @@ func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 
 // call makes and records one call that acquires. A lease below zero is one that is
 // not renewed.
-func (s *session) call(op string, wait time.Duration, outer *held, lease time.Duration,
+func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease time.Duration,
 	f func(context.Context) (*rlock.Hold, error),
-) *held {
+) *sampledHold {
 	id := s.w.nextID()
 	r := history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Wait: wait + overhead}
 	ctx := s.ctx
@@ -117,7 +117,7 @@ func (s *session) call(op string, wait time.Duration, outer *held, lease time.Du
 		s.unsure = s.unsure || errors.Is(err, redlatch.ErrUncertain) || outer != nil
 		return nil
 	}
-	h := &held{id: id, hold: hold, lease: max(lease, -lease)}
+	h := &sampledHold{id: id, hold: hold, lease: max(lease, -lease)}
 	g := history.Record{
 		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: hold.Owner().String(),
 		Lease: h.lease, Margin: min(h.lease/10, time.Second), Renewed: lease > 0,
@@ -126,15 +126,15 @@ func (s *session) call(op string, wait time.Duration, outer *held, lease time.Du
 		g.Outer = outer.id
 	}
 	s.w.log.Write(g)
-	s.w.book.add(h)
+	s.w.sampler.add(h)
 	return h
 }
 
 // use does some work under a hold, and enters the lock again now and then.
-func (s *session) use(h *held, depth int) {
+func (s *session) use(h *sampledHold, depth int) {
 	s.audit(h)
 	for range 1 + s.rnd.IntN(3) {
-		s.w.desk.mark(s.key.Name, h)
+		s.w.auditor.mark(s.key.Name, h)
 		if h.hold.Err() != nil {
 			s.unsure = true
 			return
@@ -147,13 +147,13 @@ func (s *session) use(h *held, depth int) {
 		}
 		s.pause(h)
 	}
-	s.w.desk.mark(s.key.Name, h)
+	s.w.auditor.mark(s.key.Name, h)
 }
 
 // audit has the server's count compared with the holds inside, if none of them has
 // ended meanwhile.
-func (s *session) audit(h *held) {
-	s.w.desk.audit(s.key.Name, h, func() (depth int64, exact bool) {
+func (s *session) audit(h *sampledHold) {
+	s.w.auditor.audit(s.key.Name, h, func() (depth int64, exact bool) {
 		for _, in := range s.inside {
 			if s.unsure = s.unsure || in.hold.Err() != nil; s.unsure {
 				return 0, false
@@ -164,7 +164,7 @@ func (s *session) audit(h *held) {
 }
 
 // pause is work: mostly short, sometimes longer than a renewal period.
-func (s *session) pause(h *held) {
+func (s *session) pause(h *sampledHold) {
 	d := s.between(0, 60*time.Millisecond)
 	if s.chance(s.w.cfg.Habits.Linger) {
 		d = s.between(0, min(4*time.Second, h.lease+time.Second))
@@ -176,7 +176,7 @@ func (s *session) pause(h *held) {
 }
 
 // reenter enters the lock again by the proof of a hold, works, and leaves it.
-func (s *session) reenter(outer *held, depth int) {
+func (s *session) reenter(outer *sampledHold, depth int) {
 	inner := s.call("lock", 0, outer, s.key.Lease, func(ctx context.Context) (*rlock.Hold, error) {
 		return s.lock.Lock(ctx, rlock.WithWatchdog(s.key.Lease))
 	})
@@ -190,14 +190,14 @@ func (s *session) reenter(outer *held, depth int) {
 }
 
 // give ends a hold in one of all ways.
-func (s *session) give(h *held) {
+func (s *session) give(h *sampledHold) {
 	habits := &s.w.cfg.Habits
 	switch {
 	case s.chance(habits.Expire) && s.leave("let-expire", h, h.hold.LetExpire):
 	case s.chance(habits.HandOver) && s.leave("hand-over", h, func() error {
 		owner, err := h.hold.HandOver()
 		if err == nil {
-			s.w.desk.offer(s.key.Name, owner.String())
+			s.w.auditor.handOver(s.key.Name, owner.String())
 		}
 		return err
 	}):
@@ -207,35 +207,35 @@ func (s *session) give(h *held) {
 }
 
 // leave ends a hold without freeing the lock, and reports whether that succeeded.
-func (s *session) leave(op string, h *held, f func() error) bool {
-	s.w.book.remove(h)
+func (s *session) leave(op string, h *sampledHold, f func() error) bool {
+	s.w.sampler.remove(h)
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: op})
 	if s.made(op, h, f) == nil {
 		s.unsure = true
 		return true
 	}
 	s.w.log.Write(history.Record{Kind: history.Kept, Hold: h.id})
-	s.w.book.add(h)
+	s.w.sampler.add(h)
 	return false
 }
 
-func (s *session) unlock(h *held) {
-	s.w.book.remove(h)
+func (s *session) unlock(h *sampledHold) {
+	s.w.sampler.remove(h)
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: "unlock"})
 	if s.made("unlock", h, func() error {
 		if s.chance(s.w.cfg.Habits.Together) {
-			// The turn is to come to somebody who is just leaving: no timer is so exact.
-			go s.w.crowd.scatterIn(s.between(0, 300*time.Microsecond))
+			// The turn is to come to a caller that is just leaving: no timer is so exact.
+			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond))
 		}
 		return h.hold.Unlock()
 	}) != nil {
 		s.unsure = true
 	}
-	s.inside = slices.DeleteFunc(s.inside, func(in *held) bool { return in == h })
+	s.inside = slices.DeleteFunc(s.inside, func(in *sampledHold) bool { return in == h })
 }
 
 // made makes and records a call about a hold.
-func (s *session) made(op string, h *held, f func() error) error {
+func (s *session) made(op string, h *sampledHold, f func() error) error {
 	id := s.w.nextID()
 	s.w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Hold: h.id, Wait: overhead})
 	err := f()

@@ -20,24 +20,24 @@ import (
 type worker struct {
 	cfg     Config
 	log     *history.Writer
-	book    *book
-	desk    *desk
-	crowd   crowd
+	sampler *sampler
+	auditor *auditor
+	group   cancelGroup
 	ids     atomic.Int64
 	seeds   atomic.Uint64
 	current atomic.Pointer[redlatch.Client]
 }
 
-// Serve does what the lines of in say until it ends or says quit, and answers on
-// out. Exit ends the process.
+// Serve executes the lines of in until it ends or has quit, and answers on out. Exit ends
+// the process.
 func Serve(cfg Config, in io.Reader, out io.Writer) error {
 	log, err := history.Create(cfg.History, cfg.Process)
 	if err != nil {
 		return err
 	}
 	before := runtime.NumGoroutine()
-	w := &worker{cfg: cfg, log: log, desk: openDesk(&cfg, log), book: openBook(log)}
-	if err := w.born(); err != nil {
+	w := &worker{cfg: cfg, log: log, auditor: openAuditor(&cfg, log), sampler: openSampler(log)}
+	if err := w.ready(); err != nil {
 		return err
 	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
@@ -63,8 +63,8 @@ func Serve(cfg Config, in io.Reader, out io.Writer) error {
 	return nil // the parent is gone
 }
 
-// born makes a client and makes it the current one.
-func (w *worker) born() error {
+// ready makes a client and makes it the current one.
+func (w *worker) ready() error {
 	client, err := w.cfg.client()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (w *worker) replace(ctx context.Context) {
 		case <-time.After(5*time.Second + time.Duration(rnd.Int64N(int64(15*time.Second)))):
 		}
 		old := w.current.Load()
-		if err := w.born(); err != nil {
+		if err := w.ready(); err != nil {
 			panic(err) // the options were good before
 		}
 		if rnd.IntN(2) == 0 {
@@ -148,8 +148,8 @@ func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f
 // become less for a while.
 func (w *worker) end() (left int) {
 	w.close("close", w.current.Load(), 0, (*redlatch.Client).Close)
-	w.book.close()
-	w.desk.close()
+	w.sampler.close()
+	w.auditor.close()
 	left = runtime.NumGoroutine()
 	for range 50 {
 		left = min(left, runtime.NumGoroutine())

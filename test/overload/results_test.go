@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// tally counts what callers got.
-type tally struct {
+// results counts the results of callers.
+type results struct {
 	acquired, held, notSent, uncertain, other atomic.Int64
 	unlocks                                   atomic.Int64 // that failed
 	first                                     atomic.Pointer[error]
@@ -21,7 +21,7 @@ type tally struct {
 
 // count takes in the outcome of a Lock or TryLock that began at a moment, and
 // unlocks.
-func (y *tally) count(hold *rlock.Hold, err error, began time.Time) {
+func (y *results) count(hold *rlock.Hold, err error, began time.Time) {
 	took := int64(time.Since(began))
 	for old := y.slowest.Load(); took > old; old = y.slowest.Load() {
 		y.slowest.CompareAndSwap(old, took)
@@ -48,7 +48,7 @@ func (y *tally) count(hold *rlock.Hold, err error, began time.Time) {
 }
 
 // String returns the counts, and the first error that is not contention.
-func (y *tally) String() string {
+func (y *results) String() string {
 	text := fmt.Sprintf("%d acquired, %d held by others, %d not sent, %d uncertain, %d otherwise, %d unlocks failed; the slowest took %v",
 		y.acquired.Load(), y.held.Load(), y.notSent.Load(), y.uncertain.Load(), y.other.Load(), y.unlocks.Load(),
 		time.Duration(y.slowest.Load()).Round(time.Millisecond))
@@ -58,8 +58,8 @@ func (y *tally) String() string {
 	return text
 }
 
-// crowd runs call on n goroutines at once, and returns what waits for them.
-func crowd(n int, call func(i int)) (wait func()) {
+// runConcurrently runs call on n goroutines at once, and returns what waits for them.
+func runConcurrently(n int, call func(i int)) (wait func()) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { call(i) })

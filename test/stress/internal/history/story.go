@@ -67,8 +67,8 @@ func inOrder(records []Record) {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.T, b.T) })
 }
 
-// Tell puts the records of all processes together.
-func Tell(records []Record) *Story {
+// NewStory builds a Story of the records of all processes.
+func NewStory(records []Record) *Story {
 	s := &Story{
 		Holds: map[string]*Hold{}, ByKey: map[string][]*Hold{}, Calls: map[string]*Made{}, Freed: map[string]*Made{},
 		Stops: map[string][]Span{}, Kills: map[string]Time{},

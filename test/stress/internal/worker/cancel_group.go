@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// crowd are callers that are cancelled all at once.
-type crowd struct {
+// cancelGroup are callers that are cancelled all at once.
+type cancelGroup struct {
 	mu     sync.Mutex // guards what follows
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
 // context returns one that ends with the next scattering.
-func (c *crowd) context() context.Context {
+func (c *cancelGroup) context() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil {
@@ -23,8 +23,8 @@ func (c *crowd) context() context.Context {
 	return c.ctx
 }
 
-// scatter ends the contexts of all who have joined, before any of them can leave.
-func (c *crowd) scatter() {
+// cancelAll ends the contexts of all callers that have joined, before any of them can leave.
+func (c *cancelGroup) cancelAll() {
 	c.mu.Lock()
 	cancel := c.cancel
 	c.ctx, c.cancel = nil, nil
@@ -34,10 +34,10 @@ func (c *crowd) scatter() {
 	}
 }
 
-// scatterIn does that after a time that is too short for a timer.
-func (c *crowd) scatterIn(d time.Duration) {
+// cancelAllIn does that after a time that is too short for a timer.
+func (c *cancelGroup) cancelAllIn(d time.Duration) {
 	for began := time.Now(); time.Since(began) < d; {
 		continue
 	}
-	c.scatter()
+	c.cancelAll()
 }
