@@ -130,7 +130,7 @@ func TestClientThatDoesNotReadHoldsUpNobodyAndIsCutOff(t *testing.T) {
 	for do(t, c, "PUBLISH", "ch", message).(int64) == 1 {
 		sent++
 		// The server may take a moment to forget one that it has cut off.
-		require.Less(t, sent, 1000, "nobody cuts it off")
+		require.Less(t, sent, 1000, "the server does not cut it off")
 	}
 	require.GreaterOrEqual(t, sent, 31)
 	require.Equal(t, "PONG", do(t, c, "PING"))

@@ -50,7 +50,7 @@ func run(ctx context.Context, url string) error {
 	}
 	did, err := once(ctx, rlock.New(client, "cron-example"), report)
 	if !did && err == nil {
-		fmt.Println("done by somebody else")
+		fmt.Println("done by another machine")
 	}
 	return errors.Join(err, client.Close())
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // errStale says that the row has moved on since it was read.
-var errStale = errors.New("the order was changed by somebody else")
+var errStale = errors.New("the order was changed by another worker")
 
 // order is a row.
 type order struct {

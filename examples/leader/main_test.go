@@ -83,7 +83,7 @@ func TestLeaderThatIsAskedToStopMakesWayAtOnce(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	second.says(t, "leading")
-	require.Less(t, time.Since(began), lease/2, "nobody waited for a lease")
+	require.Less(t, time.Since(began), lease/2, "no candidate waited for a lease")
 	require.NoError(t, first.cmd.Wait())
 }
 

@@ -80,7 +80,7 @@ func listened(t *testing.T, srv *redistest.Server, prefix string) string {
 				return channel
 			}
 		}
-		require.True(t, time.Now().Before(limit), "nobody listens")
+		require.True(t, time.Now().Before(limit), "no listener")
 		<-time.After(5 * time.Millisecond)
 	}
 }

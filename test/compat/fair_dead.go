@@ -147,7 +147,7 @@ func (q *fairQueues) release(t *testing.T, each, dead int, bound time.Duration) 
 				case at := <-taken:
 					last = max(last, at.Sub(released))
 				case <-time.After(max(time.Until(released)+bound, 0) + atMost):
-					require.FailNow(t, "somebody still waits")
+					require.FailNow(t, "a waiter still waits")
 				}
 			}
 			t.Logf("the last of %s has the lock after %v", [2]string{"Java", "Go"}[side], last)

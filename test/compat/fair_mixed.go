@@ -21,7 +21,7 @@ import (
 
 // testFair runs what both languages do with one fair lock, side by side.
 func (c *compat) testFair(t *testing.T) {
-	t.Run("dead Java waiters hold nobody up for long", c.testFairDead) // the longest first
+	t.Run("dead Java waiters do not block the queue for long", c.testFairDead) // the longest first
 	t.Run("a Java waiter that is late to listen keeps its place", c.testFairLate)
 	t.Run("an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
 	t.Run("an interrupted Java waiter is taken out by hand", c.testFairEvicted)

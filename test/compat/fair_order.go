@@ -70,7 +70,7 @@ func (c *compat) testFairOrder(t *testing.T) {
 			require.Equal(t, owner, got.owner, "place %d", place)
 			require.NoError(t, got.unlock())
 		case <-time.After(atMost):
-			require.FailNow(t, "nobody takes the lock", "place %d is %s", place, owner)
+			require.FailNow(t, "no waiter takes the lock", "place %d is %s", place, owner)
 		}
 	}
 	requireNoQueue(t, s, name)

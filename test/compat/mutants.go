@@ -30,7 +30,7 @@ var plainMutants = []mutant{
 	{"shared release keeps the time to live", luasrc.ReleaseShared, "redis.call('PEXPIRE', lock, lease)", ""},
 	{"shared release deletes the field only", luasrc.ReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
 	{"shared release sends no message", luasrc.ReleaseShared, "redis.call(publish, channel, message)", ""},
-	{"force release tells nobody", luasrc.ForceRelease, "redis.call(publish, channel, message)", ""},
+	{"force release publishes nothing", luasrc.ForceRelease, "redis.call(publish, channel, message)", ""},
 	{"force release answers 1 for a free lock", luasrc.ForceRelease, "return 0", "return 1"},
 	{"renewal makes strangers' locks longer", luasrc.Renew, "held == 1", "redis.call('EXISTS', KEYS[i]) == 1"},
 	{"renewal does nothing", luasrc.Renew, "redis.call('PEXPIRE', KEYS[i], lease)", ""},

@@ -214,7 +214,7 @@ func (c *compat) testJavaTakesOver(t *testing.T) {
 	_, err = hold.HandOver()
 	require.NoError(t, err)
 	require.True(t, p.truth(t, "tryLock", peer.Command{"wait": twoLeases.Milliseconds()}),
-		"nobody has taken it over, and nobody renews it")
+		"it was not taken over, and is not renewed")
 	p.does(t, "unlock", nil)
 }
 

@@ -79,7 +79,7 @@ func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 		for _, b := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1) {
 			found[filepath.ToSlash(path)]++
 			if regexp.MustCompile(`(?m)^package `).MatchString(b[1]) {
-				require.Equal(t, "docs/quickstart.md", filepath.ToSlash(path), "nobody compiles a program there")
+				require.Equal(t, "docs/quickstart.md", filepath.ToSlash(path), "programs there are not compiled")
 				continue
 			}
 			require.Contains(t, examples.String(), words(b[1]), "%s: this snippet stands in no example", path)

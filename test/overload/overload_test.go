@@ -91,7 +91,7 @@ func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
 	t.Logf("all had their locks within %v: %s", time.Since(freed).Round(time.Millisecond), &y)
 	require.EqualValues(t, n, y.acquired.Load())
 	require.Zero(t, y.unlocks.Load())
-	r.until("nobody listens", soon, func() bool { return r.channels() == 0 })
+	r.until("no listener", soon, func() bool { return r.channels() == 0 })
 	r.calmed(n)
 }
 

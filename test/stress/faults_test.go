@@ -170,7 +170,7 @@ var (
 		},
 	}
 	unsubscribed = &fault{
-		name: "nobody can listen", lane: server, least: 300 * ms, most: 2 * time.Second, after: 2 * time.Second, fairly: 2 * time.Second,
+		name: "listening is denied", lane: server, least: 300 * ms, most: 2 * time.Second, after: 2 * time.Second, fairly: 2 * time.Second,
 		begin: stopAndGo(
 			func(c *campaign) { c.proxy.Refuse(true); c.server.KillClients(c.t, "pubsub") },
 			func(c *campaign) { c.proxy.Refuse(false) }),

@@ -100,7 +100,7 @@ func (c *campaign) unexplained(t *testing.T) (all []leftover) {
 		}
 		for _, owner := range c.strings(t, "LRANGE", queueOf(key.Name), 0, -1) {
 			if c.owners.Explains(owner) == "" {
-				all = append(all, leftover{owner, history.Finding{Check: "queue", What: owner + " is queued for " + key.Name + ", and nobody waits"}})
+				all = append(all, leftover{owner, history.Finding{Check: "queue", What: owner + " is queued for " + key.Name + ", and has no waiter"}})
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func runAndReport(t *testing.T, class string, p plan) {
 	default:
 		assert.NotZero(t, r.Judged)
 		assert.NotZero(t, r.Resumed)
-		assert.True(t, r.Lost > 0 || p.duration < 2*time.Minute, "nobody lost a lock")
+		assert.True(t, r.Lost > 0 || p.duration < 2*time.Minute, "no lock was lost")
 		assert.NotZero(t, r.Outcomes["lock: killed"])
 		assert.NotZero(t, r.Outcomes["lock: uncertain"])
 	}

@@ -182,7 +182,7 @@ func givingUp(t *testing.T, s suite) {
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.NoError(t, hold.Unlock())
 	s.free(t, l.Name())
-	require.Eventually(t, func() bool { return s.listenersOf(t, l.Name()) == 0 }, soon, 5*time.Millisecond, "somebody listens still")
+	require.Eventually(t, func() bool { return s.listenersOf(t, l.Name()) == 0 }, soon, 5*time.Millisecond, "a waiter still listens")
 }
 
 func closing(t *testing.T, s suite) {

@@ -106,7 +106,7 @@ func (p *Process) RestWithin(limit time.Duration) string {
 	p.t.Helper()
 	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(limit)))
 	text, err := io.ReadAll(p.stdout)
-	require.NoError(p.t, err, "somebody keeps standard output open")
+	require.NoError(p.t, err, "a process keeps standard output open")
 	return string(text)
 }
 

@@ -222,7 +222,7 @@ func (s *Server) ownerOf(slot int) (string, error) {
 			return net.JoinHostPort(host, strconv.Itoa(port)), err
 		}
 	}
-	return "", fmt.Errorf("nobody serves slot %d", slot)
+	return "", fmt.Errorf("no node serves slot %d", slot)
 }
 
 // Do runs a command on the node of its first argument, or of key if its first

@@ -46,7 +46,7 @@ func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server {
 	tb.Helper()
 	var owner *Server
-	c.await(tb, "somebody else serves the key", func() bool {
+	c.await(tb, "another node serves the key", func() bool {
 		owner = c.Owner(tb, key)
 		return owner != former && c.agree(key, owner)
 	})

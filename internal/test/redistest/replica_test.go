@@ -19,7 +19,7 @@ func TestWhatIsPublishedOnAMasterReachesItsReplica(t *testing.T) {
 		sub := redis.PubSubConn{Conn: first.Dial(t)}
 		require.NoError(t, sub.Subscribe("channel"))
 		require.IsType(t, redis.Subscription{}, sub.ReceiveWithTimeout(10*time.Second))
-		require.EqualValues(t, 0, master.Do(t, "PUBLISH", "channel", "hello"), "nobody listens on the master itself")
+		require.EqualValues(t, 0, master.Do(t, "PUBLISH", "channel", "hello"), "no listener on the master itself")
 		require.Equal(t, redis.Message{Channel: "channel", Data: []byte("hello")}, sub.ReceiveWithTimeout(10*time.Second))
 
 		second.Kill()

@@ -50,7 +50,7 @@ func (p *place) slotMovesUnderWorkers(t *testing.T, java *peer.Peer, mode transp
 	all.progress()
 	for range times {
 		p.move(t, name, func() { time.Sleep(50 * time.Millisecond) }) // both nodes serve it
-		t.Logf("%v: a slot has moved: everybody had a lock within %v", mode, all.progress())
+		t.Logf("%v: a slot has moved: all workers had a lock within %v", mode, all.progress())
 	}
 	assert.Zero(t, all.stop(fmt.Sprintf("%v: slots that move", mode)), "two had a lock at once")
 	// A Redisson that is started now listens where the slot is.
@@ -72,7 +72,7 @@ func (p *place) masterIsKilled(t *testing.T, java *peer.Peer) {
 	owner.Kill()
 	p.cluster.AwaitOwner(t, name, owner)
 	t.Logf("a master was killed: another one after %v", time.Since(began).Round(time.Millisecond))
-	t.Logf("everybody had a lock within another %v", all.progress())
+	t.Logf("all workers had a lock within another %v", all.progress())
 	all.stop("a master that is killed")
 }
 

@@ -74,7 +74,7 @@ func (p *place) parked(t *testing.T, name string) {
 	watch := p.watches[p.cluster.Owner(t, name)]
 	for range 2 {
 		_, err := watch.Until(name)
-		require.NoError(t, err, "%s: nobody waits", name)
+		require.NoError(t, err, "%s: no waiter", name)
 	}
 }
 

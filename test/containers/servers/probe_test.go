@@ -96,8 +96,8 @@ func TestTheProbeGivesUpInTimeAndSaysWhy(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ name, host, says string }{
-		{"a socket where nobody answers", silent(t), "did not answer within 300ms"},
-		{"a socket where somebody never ends", serving(t, dribbling), "did not answer within 300ms"},
+		{"a socket without an answer", silent(t), "did not answer within 300ms"},
+		{"a socket with an endless answer", serving(t, dribbling), "did not answer within 300ms"},
 		{"a socket where nonsense is said", serving(t, func(c net.Conn) {
 			_, _ = c.Write([]byte("220 mail.example.com ESMTP\r\n"))
 			_ = c.Close()
@@ -110,7 +110,7 @@ func TestTheProbeGivesUpInTimeAndSaysWhy(t *testing.T) {
 		})), "is no Docker engine that can be used: "},
 		{"a socket that was left behind", deserted(t), "Is the docker daemon running?"},
 		{"no socket", "unix:///nowhere/docker.sock", "there is no socket of a Docker engine: unix:///nowhere/docker.sock"},
-		{"a port where nobody listens", "tcp://127.0.0.1:1", "is no Docker engine that can be used: "},
+		{"a port without a listener", "tcp://127.0.0.1:1", "is no Docker engine that can be used: "},
 		{"a host that cannot be read", "nonsense", "nonsense is no Docker engine that can be used: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

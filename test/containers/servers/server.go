@@ -123,7 +123,7 @@ func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 		}
 	}
 	if slot := slices.Index(c.owners[:], nil); slot >= 0 {
-		return nil, fmt.Errorf("nobody serves slot %d", slot)
+		return nil, fmt.Errorf("no node serves slot %d", slot)
 	}
 	return c, nil
 }

@@ -99,7 +99,7 @@ func (f Figures) check(t *testing.T, told time.Duration) {
 	t.Helper()
 	assert.Equal(t, f.Locks, f.Kept, "a lock that replicas had was lost")
 	assert.Equal(t, f.Lost, f.Told, "the holder of a lock that was lost has not been told")
-	assert.Equal(t, f.Waiters, f.Served, "somebody waits still")
+	assert.Equal(t, f.Waiters, f.Served, "a waiter still waits")
 	assert.Less(t, slices.Max(f.Pauses), pauseBound)
 	assert.Less(t, f.ToldAfter, told)
 	assert.Less(t, f.Slowest, servedBound)

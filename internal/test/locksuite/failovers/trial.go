@@ -195,7 +195,7 @@ func (tr *trial) recover() {
 		p.free = time.Now()
 		assert.NoError(tr.t, p.hold.Unlock())
 	}
-	assert.Eventually(tr.t, func() bool { return has(free) }, soon, 5*time.Millisecond, "somebody waits for a lock that is free")
+	assert.Eventually(tr.t, func() bool { return has(free) }, soon, 5*time.Millisecond, "a waiter waits for a free lock")
 }
 
 // progress waits until each lock of the workers was taken n times more.

@@ -181,7 +181,7 @@ func TestAProofThatTheServerHasForgottenIsRefused(t *testing.T) {
 	forgot := Record{T: 2 * s, Until: 2*s + 1, Kind: Fault, Key: "k"}
 	assert.Equal(t, []string{"re-entry"}, checks(history(deeds, append(inner, forgot)...)))
 	forgot.T, forgot.Until = 3*s-1, 3*s+1
-	assert.Empty(t, checks(history(deeds, append(inner, forgot)...)), "which came first nobody knows")
+	assert.Empty(t, checks(history(deeds, append(inner, forgot)...)), "which came first is unknown")
 	inner[2].Owner = "b"
 	assert.Contains(t, checks(history(deeds, inner...)), "re-entry")
 }
@@ -201,7 +201,7 @@ func TestALockThatLiesFreeInCalmTimesWithWaitersIsFound(t *testing.T) {
 	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 10 * s, 11 * s}}
 	waits := []Record{{T: 1 * s, Kind: Call, ID: "w", Op: "lock", Key: "k", Wait: 99 * s}, {T: 12 * s, Kind: Return, ID: "w"}}
 	assert.Equal(t, []string{"idle"}, checks(history(deeds, waits...)))
-	assert.Empty(t, checks(history(deeds)), "nobody waits")
+	assert.Empty(t, checks(history(deeds)), "no waiter")
 	fault := Record{T: 5 * s, Until: 6 * s, Kind: Fault, Op: "x"}
 	assert.Empty(t, checks(history(deeds, append(waits, fault)...)), "the calm parts are shorter")
 	waits[1].T = 4 * s

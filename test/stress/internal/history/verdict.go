@@ -22,7 +22,7 @@ func (s *Story) Judge(l Limits) []Finding {
 		all = append(all, check()...)
 	}
 	if i := s.LongestIdle(l.Aftermath); i.Calm > l.Idle {
-		all = append(all, Finding{"idle", fmt.Sprintf("%s lay free for %v (%v in all, from %v on) while somebody waited",
+		all = append(all, Finding{"idle", fmt.Sprintf("%s lay free for %v (%v in all, from %v on) with waiters",
 			i.Key, i.Calm.Round(time.Millisecond), i.Span.length().Round(time.Millisecond), i.Span.From)})
 	}
 	return all
