@@ -1,4 +1,4 @@
-// Package evict is the command redlatch evict: it takes a dead waiter out of the queue of
+// Package evict is the command redlatch evict: it evicts a dead waiter from the queue of
 // a fair lock.
 package evict
 

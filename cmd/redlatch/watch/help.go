@@ -1,8 +1,8 @@
 package watch
 
-const watchHelp = `Prints what happens to the lock NAME, or to the locks whose names match PATTERN,
-one line for each event, until it is interrupted. A pattern is as in redlatch
-list.
+const watchHelp = `Prints what happens to the lock NAME, or to the locks whose names match
+PATTERN, one line for each event, until it is interrupted. A pattern is as in
+redlatch list.
 
   held      it was held when watching began
   free      it was free then
