@@ -50,13 +50,12 @@ func Example() {
 
 func ExampleOpen() {
 	ctx := context.Background()
-	//nolint:errcheck // as short as can be
-	shipOrders := func() error {
+	shipOrders := func() (err error) {
 		client, err := redlatch.Open(ctx, "redis://localhost:6379")
 		if err != nil {
 			return err
 		}
-		defer client.Close()
+		defer func() { err = errors.Join(err, client.Close()) }()
 
 		orders := rlock.New(client, "orders:42")
 		return orders.Do(ctx, func(ctx context.Context) error {

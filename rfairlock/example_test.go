@@ -51,8 +51,7 @@ func ExampleNew_wait() {
 	defer stop()
 	ctx := context.Background()
 	billing := rfairlock.New(client, "billing-run")
-	//nolint:errcheck // the lock would free itself
-	claimNext := func() error {
+	claimNext := func() (err error) {
 		hold, err := billing.Lock(ctx, rlock.WithWait(10*time.Second), rlock.WithLease(time.Minute))
 		switch {
 		case errors.Is(err, redlatch.ErrNotAcquired):
@@ -60,7 +59,7 @@ func ExampleNew_wait() {
 		case err != nil:
 			return err
 		}
-		defer hold.Unlock()
+		defer func() { err = errors.Join(err, hold.Unlock()) }()
 		return claim(hold.Context(ctx))
 	}
 	fmt.Println(claimNext())

@@ -50,13 +50,12 @@ func ExampleLock_Lock() {
 	defer stop()
 	ctx := context.Background()
 	orders := rlock.New(client, "orders:42")
-	//nolint:errcheck // the lock would free itself
-	shipOrders := func() error {
+	shipOrders := func() (err error) {
 		hold, err := orders.Lock(ctx) // ctx bounds the wait and nothing else
 		if err != nil {
 			return err
 		}
-		defer hold.Unlock() // needs no context; works when ctx is dead
+		defer func() { err = errors.Join(err, hold.Unlock()) }() // needs no context
 		return ship(hold.Context(ctx))
 	}
 	fmt.Println(shipOrders())
@@ -69,16 +68,15 @@ func ExampleLock_Lock_waitAndLease() {
 	defer stop()
 	ctx := context.Background()
 	orders := rlock.New(client, "orders:42")
-	//nolint:errcheck // the lock would free itself
-	shipOrders := func() error {
+	shipOrders := func() (err error) {
 		hold, err := orders.Lock(ctx, rlock.WithWait(10*time.Second), rlock.WithLease(time.Minute))
 		switch {
 		case errors.Is(err, redlatch.ErrNotAcquired):
-			return nil // somebody else is at it
+			return nil // another owner has it
 		case err != nil:
 			return err
 		}
-		defer hold.Unlock()
+		defer func() { err = errors.Join(err, hold.Unlock()) }()
 		return ship(hold.Context(ctx))
 	}
 	fmt.Println(shipOrders())
