@@ -31,19 +31,24 @@ SEED     ?= 0
 
 .PHONY: adapters arrows seam itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
-help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## day | 1 s | List the targets
+	@echo "Rough durations on two idle cores. docs/testing.md says more."
+	@for group in "day:every day" "change:before a change is proposed (.ci/run does most of it)" "measure:measuring, and rarely"; do \
+		printf '\n%s\n' "$${group#*:}"; \
+		awk -F ' ## ' -v group="$${group%%:*}" '/^[a-z-]+:.* ## / { split($$2, says, " [|] "); sub(/:.*/, "", $$1); \
+			if (says[1] == group) printf "  %-13s %-11s %s\n", $$1, says[2], says[3] }' $(MAKEFILE_LIST); \
+	done
 
-setup: ## Make sure there are a redis-server and a valkey-server to test against (gets them if it can)
+setup: ## day | 1 min once | Get a redis-server and a valkey-server to test against
 	@scripts/redis-server.sh setup
 
-test: setup ## All tests with the race detector, against a real server
+test: setup ## day | 10 min | All tests, race detector, real server
 	$(GO) test -race -count=1 -timeout 15m ./...
 
-test-short: ## Only the tests that need no Redis server
+test-short: ## day | 5 min | Only the tests that need no server
 	$(GO) test -short -timeout 5m ./...
 
-compat: setup ## Compare with Redisson itself, releases COMPAT (needs JDK 17 and Maven)
+compat: setup ## change | 1 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
 	scripts/compat.sh $(COMPAT)
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
 		$(GO) test -race -v -timeout 20m -run 'TestRedissonAndRedlatchShareLocks' .
@@ -51,118 +56,120 @@ compat: setup ## Compare with Redisson itself, releases COMPAT (needs JDK 17 and
 .PHONY: mixed mixed-check
 
 # One test at a time: what is measured wants the machine for itself.
-mixed: setup ## Redlatch beside Redisson, releases COMPAT, in clusters: WAKEUPS (100) for any two (needs JDK 17 and Maven)
+mixed: setup ## measure | 30 min | Redlatch beside Redisson, releases COMPAT, in clusters: WAKEUPS (100) for any two
 	scripts/compat.sh $(COMPAT)
 	cd test/containers && REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" REDLATCH_WAKEUPS=$(WAKEUPS) \
 		$(GO) test -count=1 -v -parallel 1 -timeout 60m ./mixed
 
-mixed-check: setup ## The same in short, with the newest Redisson that scripts/compat.sh has built
+mixed-check: setup ## change | 1 min | Redlatch beside the newest Redisson in a cluster, in short
 	cd test/containers && $(GO) test -race -count=1 -timeout 5m ./mixed
 
-vectors: setup ## Record what live Redissons do, releases RELEASES, in test/compat/testdata
+vectors: setup ## measure | 10 min | Record what live Redissons do, releases RELEASES, in test/compat/testdata
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 
-mutants: setup ## Plant bugs one by one, each of which tests must notice (MUTANTS=regexp: some; CHANGED=revision: those of changed files; LIMIT=8m)
+mutants: setup ## change | 1 h all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
 
-arrows: ## Print the imports that point upwards, and fail when there are more than two
+arrows: ## change | 5 s | Imports that point upwards; fails above two
 	$(GO) run scripts/arrows.go
 
-seam: ## Measure the seam: how much must be known to change or add a kind of lock
+seam: ## measure | 10 s | How much must be known to change or add a kind of lock
 	$(GO) run ./scripts/seam
 
-model: ## Simulate fleets that share a fair lock for HOURS (400) of their time, and print what came of it
+model: ## measure | 5 min | Simulate fleets that share a fair lock for HOURS (400), and print the table of docs/fair-lock.md
 	$(GO) run ./test/simulation -hours $(HOURS)
 
-bench: setup ## Measure against other lock clients, ROUNDS (5) rounds of SCALE (1) times the usual length, cases WHAT (a regexp), into OUT (docs/performance)
+bench: setup ## measure | 45 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .
 	java=$$(scripts/bench-java.sh) && bin/bench run -rounds $(ROUNDS) -scale $(SCALE) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
 
-bench-quick: setup ## Compare the working tree with git revision BASE (HEAD), in two minutes
+bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'
 
-loss: setup ## Measure when holders of a lost lock are told, beside other clients, into docs/reliability; NOTE says what else the machine does
+loss: setup ## measure | 8 min | When holders of a lost lock are told, beside other clients, into docs/reliability (NOTE)
 	cd bench && $(GO) build -o ../bin/bench .
 	bin/bench loss -note '$(NOTE)'
 
-bench-check: setup ## Vet, lint and test the benchmark itself
+bench-check: setup ## change | 2 min | Vet, lint and test the benchmark
 	scripts/bench-check.sh
 
-overload: setup ## Load one client far beyond reason, and print how it bears that
+overload: setup ## measure | 5 min | Load one client far beyond reason, and print how it bears that
 	REDLATCH_OVERLOAD=full $(GO) test -count=1 -v -timeout 30m ./test/overload
 
-vuln: ## Look for known vulnerabilities in what is used (needs the internet: a database of them)
+vuln: ## change | 1 min | Known vulnerabilities in what is used (needs the internet)
 	$(GO) tool -modfile=tools/go.mod govulncheck ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod govulncheck ./...
 
 # Without a bound of its own: each of its steps has one.
-stress: setup ## Break servers, networks and processes for DURATION (10m) and judge what their clients saw (SEED: repeat a schedule)
+stress: setup ## measure | DURATION | Break servers, networks and processes (10m), and judge what clients saw (SEED)
 	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
 
-adapters: setup ## Vet, lint and test the adapters of go-redis and rueidis, and build them with the core of the commit before (RUN: some tests)
+adapters: setup ## change | 5 min | Vet, lint and test the adapters of go-redis and rueidis (RUN: some)
 	RUN="$(RUN)" scripts/adapters-check.sh
 	scripts/adapters-core.sh
 
 # One adapter after the other, and one failure after the other: they are timed.
-failover: setup ## Replace masters under locks in every way, with each adapter, and print the table of docs/topologies.md (ten quiet minutes)
+failover: setup ## measure | 10 min | Replace masters in every way, and print the table of docs/topologies.md
 	for a in goredis rueidis; do \
 		(cd adapter/$$a && REDLATCH_FAILOVER=full $(GO) test -count=1 -v -timeout 20m -run '^TestFailoverTable$$' .) || exit 1; \
 	done
 
-itest: setup ## The suites for every server, in containers where Docker is, else on what is installed (RUN: some)
+itest: setup ## change | 3 min | The suites for every server, in containers where Docker is (RUN: some)
 	RUN="$(RUN)" scripts/itest-check.sh
 
-stress-check: ## Vet, lint and test the nemesis run's checker itself
+stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis run
 	scripts/module-check.sh test/stress
 	cd test/stress && $(GO) test -race -short -count=1 -timeout 2m ./...
 
-lint: check ## Linters, formatting, sizes, words
+lint: check ## day | 20 s | All of check, and the linters (3 min the first time)
 	$(GO) vet ./...
 	$(GOLANGCI) run --allow-serial-runners ./...
 
 # The checks that take no time, before those that do.
-check:
+check: ## day | 5 s | Formatting, words, sizes, imports, generated tables, translation
 	scripts/check-fmt.sh
 	scripts/check-words.sh
 	$(GO) run scripts/sizes.go
 	$(GO) run scripts/arrows.go
+	$(GO) run ./scripts/plainwords
+	$(GO) run ./scripts/promises
 	$(GO) run ./scripts/translation
 
-build: ## Build everything, and the command line into bin/
+build: ## day | 1 min | Build everything, and the command line into bin/
 	$(GO) build ./...
 	$(GO) build -o bin/ ./cmd/...
 
 # vet compiles the tests too, which build does not.
-cross: ## Build and vet for macOS and Windows
+cross: ## change | 3 min | Build and vet for macOS and Windows
 	GOOS=darwin $(GO) build ./...
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) build ./...
 	GOOS=windows $(GO) vet ./...
 
-demo: ## Four processes and one lock, on a server inside the program
+demo: ## day | 10 s | Four processes and one lock, on a server inside the program
 	$(GO) run ./cmd/redlatch demo
 
-deps: ## What a user's module gets: packages, modules, lines of go.sum
+deps: ## change | 20 s | What a user's module gets: packages, modules, lines of go.sum
 	scripts/user-deps.sh
 
-newcomer: setup ## Do what the README and docs/quickstart.md say, in an empty folder (needs JDK 17 and Maven)
+newcomer: setup ## change | 3 min | Do what README and docs/quickstart.md say, in an empty folder (JDK 17, Maven)
 	scripts/newcomer.sh
 
-fuzz: ## Each fuzz target for FUZZTIME (10s)
+fuzz: ## change | 2 min | Each fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
-trials: setup ## What must never fail about redlatch run, TRIALS (200) times
+trials: setup ## measure | 10 min | What must never fail about redlatch run, TRIALS (200) times
 	REDLATCH_TRIALS=$(TRIALS) $(GO) test -race -count=1 -timeout 60m -v \
 		-run '^(TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires|TestKillingRedlatchKillsTheCommandAndItsChildren)$$' \
 		./cmd/redlatch/run
 
-soak: setup ## All tests COUNT (20) times with the race detector
+soak: setup ## measure | 3 h | All tests COUNT (20) times with the race detector
 	for i in $$(seq $(COUNT)); do \
 		echo "run $$i of $(COUNT)"; $(GO) test -race -count=1 -timeout 15m ./... || exit 1; \
 	done
 
-clean: ## Remove what the other targets made here
+clean: ## measure | 1 s | Remove what the other targets made here
 	rm -rf bin internal/test/peer/java/target bench/java/target
 	$(GO) clean -testcache
