@@ -74,9 +74,9 @@ func Example_migrateErrors() {
 		case errors.Is(err, redlatch.ErrNotAcquired):
 			return "tryLock gave false, or the thread was interrupted"
 		case errors.Is(err, redlatch.ErrLost):
-			return "Redisson does not say: the work went on without the lock"
+			return "IllegalMonitorStateException at unlock; before it, no word"
 		case errors.Is(err, redlatch.ErrNotHeld):
-			return "IllegalMonitorStateException"
+			return "IllegalMonitorStateException of unlockAsync(id)"
 		case errors.Is(err, redlatch.ErrUncertain):
 			return "RedisResponseTimeoutException: it may have happened"
 		case errors.Is(err, redlatch.ErrNotSent):
