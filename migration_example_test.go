@@ -90,7 +90,7 @@ func Example_migrateErrors() {
 	fmt.Println(what(orders.UnlockAs(ctx, codec.NewOwner(client.ID(), 77))))
 	// Output:
 	// done
-	// IllegalMonitorStateException
+	// IllegalMonitorStateException of unlockAsync(id)
 }
 
 // lockAsync(threadId) here and unlockAsync(threadId) there, in either language.

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/redlatch/redlatch/internal/test/oracle"
 )
 
 // table returns the first column of a Markdown table: the first one after a
@@ -56,20 +54,4 @@ func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
 	require.Subset(t, results, run)
 	require.Equal(t, results, table(t, path, "Results of the fair lock"))
 	require.Equal(t, results, table(t, path, "What differs between releases"))
-}
-
-// Which differences are meant stands in protocol.md.
-func TestEveryMeantDifferenceIsInTheDocument(t *testing.T) {
-	t.Parallel()
-	meant := table(t, "docs/protocol.md", "Differences on purpose")
-	listed := table(t, "docs/compatibility.md", "What differs on purpose")
-	require.Subset(t, listed, meant)
-
-	text, err := os.ReadFile(filepath.Join(checkout(t), "docs/compatibility.md"))
-	require.NoError(t, err)
-	for _, kind := range oracle.Kinds {
-		for _, d := range kind.Diverges {
-			require.Contains(t, string(text), "\n| "+d.Name+" | ")
-		}
-	}
 }

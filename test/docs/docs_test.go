@@ -94,3 +94,31 @@ func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 
 // words makes texts comparable whatever their indentation.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// A reader knows at once whether a page is meant for them.
+func TestEachPageSaysWhomItIsFor(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for path, text := range sources(t, ".md") {
+		if path != "CONTRIBUTING.md" && filepath.ToSlash(filepath.Dir(path)) != "docs" {
+			continue
+		}
+		found++
+		_, begin, _ := strings.Cut(text, "\n\n")
+		if !strings.HasPrefix(begin, "For ") {
+			t.Errorf("%s does not begin with its readers: For …", path)
+		}
+	}
+	require.Greater(t, found, 10, "no pages were found: the check itself is broken")
+}
+
+// Longer pages are not read.
+func TestPagesStayShort(t *testing.T) {
+	t.Parallel()
+	texts := sources(t, ".md")
+	for path, most := range map[string]int{"README.md": 1600, filepath.Join("docs", "testing.md"): 2000} {
+		n := len(strings.Fields(texts[path]))
+		require.Positive(t, n, path)
+		require.LessOrEqual(t, n, most, path)
+	}
+}
