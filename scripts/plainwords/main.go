@@ -20,7 +20,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,8 +38,8 @@ func main() {
 	most := flag.Float64("max", bound, "fail above so many for 1,000 lines of comments")
 	verbose := flag.Bool("v", false, "print each line")
 	flag.Parse()
-	c := count{folders: map[string]int{}}
-	if err := filepath.WalkDir(".", c.visit); err != nil {
+	c := count{checkout: os.DirFS("."), folders: map[string]int{}}
+	if err := fs.WalkDir(c.checkout, ".", c.visit); err != nil {
 		fmt.Fprintln(os.Stderr, "plainwords:", err)
 		os.Exit(2)
 	}
@@ -55,6 +55,8 @@ func main() {
 
 // count is what was counted so far.
 type count struct {
+	checkout fs.FS
+
 	lines   int // of comments
 	people  int
 	folders map[string]int // people by folder
@@ -81,32 +83,32 @@ func (c *count) summary() string {
 	return text
 }
 
-func (c *count) visit(path string, d fs.DirEntry, err error) error {
+func (c *count) visit(file string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
 	name := d.Name()
 	if d.IsDir() {
 		skipped := strings.HasPrefix(name, ".") || slices.Contains([]string{"testdata", "vendor", "bin", "target"}, name)
-		if skipped && path != "." {
-			return filepath.SkipDir
+		if skipped && file != "." {
+			return fs.SkipDir
 		}
 		return nil
 	}
 	if !strings.HasSuffix(name, ".go") {
 		return nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := fs.ReadFile(c.checkout, file)
 	if err != nil {
 		return err
 	}
-	return c.file(path, text)
+	return c.file(file, text)
 }
 
 // file counts the comments of one file.
-func (c *count) file(path string, text []byte) error {
+func (c *count) file(name string, text []byte) error {
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, path, text, parser.ParseComments)
+	f, err := parser.ParseFile(fset, name, text, parser.ParseComments)
 	if err != nil {
 		return err
 	}
@@ -121,8 +123,8 @@ func (c *count) file(path string, text []byte) error {
 				n := len(people.FindAllString(quotation.ReplaceAllString(line, ""), -1))
 				if n > 0 {
 					c.people += n
-					c.folders[filepath.Dir(path)] += n
-					c.found = append(c.found, fmt.Sprintf("%s:%d: %s", path, first+i, strings.TrimSpace(line)))
+					c.folders[path.Dir(name)] += n
+					c.found = append(c.found, fmt.Sprintf("%s:%d: %s", name, first+i, strings.TrimSpace(line)))
 				}
 			}
 		}

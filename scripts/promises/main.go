@@ -34,12 +34,22 @@ func run(write bool) error {
 		return err
 	}
 	if write {
-		return os.WriteFile(table, []byte(text), 0o644)
+		return replace(text)
 	}
 	if old, err := os.ReadFile(table); err != nil || string(old) != text {
 		return errors.Join(err, fmt.Errorf("%s is not current: go run ./scripts/promises -write", table))
 	}
 	return nil
+}
+
+// replace writes the table.
+func replace(text string) error {
+	file, err := os.Create(table)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
 }
 
 // row is a promise with the tests that hold it.
