@@ -154,7 +154,7 @@ demo: ## day | 10 s | Four processes and one lock, on a server inside the progra
 deps: ## change | 20 s | What a user's module gets: packages, modules, lines of go.sum
 	scripts/user-deps.sh
 
-newcomer: setup ## change | 3 min | Do what README and docs/quickstart.md say, in an empty folder (JDK 17, Maven)
+newcomer: setup ## change | 1 min | Do what README and docs/quickstart.md say, in an empty folder (JDK 17, Maven)
 	scripts/newcomer.sh
 
 fuzz: ## change | 2 min | Each fuzz target for FUZZTIME (10s)
