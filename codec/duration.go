@@ -11,8 +11,8 @@ var (
 	// or more than [MaxLease].
 	ErrBadLease = errors.New("redlatch: bad lease")
 
-	// ErrBadWait reports a fair lock's wait that cannot be sent: less than a
-	// millisecond, or more than [MaxLease].
+	// ErrBadWait reports a wait of neither zero nor at least a millisecond, and a fair
+	// lock's that cannot be sent: less than a millisecond, or more than [MaxLease].
 	ErrBadWait = errors.New("redlatch: bad wait")
 )
 

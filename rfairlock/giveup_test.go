@@ -114,24 +114,26 @@ func TestU26WaiterWhoseContextEndsBeforeItListensLeavesTheQueue(t *testing.T) {
 	until(t, gone, "nobody listens", func() bool { return listeners(t, srv, l.Name(), b.owner) == 0 })
 }
 
-// Redisson, too, counts in whole milliseconds, and tries once whatever the wait.
-func TestWaitThatNobodyCanWaitIsOneAttempt(t *testing.T) {
+// A wait that is no wait is a mistake of units, but for 0, which Redisson's callers use.
+func TestWaitOfZeroIsOneAttemptAndLessThanAMillisecondIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	client := connect(t, srv.URL())
-	for _, wait := range []time.Duration{1, time.Microsecond, time.Millisecond - 1} {
-		for _, l := range []*rlock.Lock{rfairlock.New(client, redistest.Key(t)), rlock.New(client, redistest.Key(t))} {
-			hold, err := l.Lock(t.Context(), rlock.WithWait(wait))
-			require.NoError(t, err, "the lock is free")
-			_, err = l.Lock(t.Context(), rlock.WithWait(wait))
-			checkHeld(t, err)
-			require.NotErrorIs(t, err, redlatch.ErrNotSent)
-			var refusal *redlatch.LockError
-			require.ErrorAs(t, err, &refusal)
-			require.Equal(t, hold.Owner(), refusal.Holder)
-			require.NoError(t, hold.Unlock())
-			requireNoTrace(t, srv, l.Name())
+	for _, l := range []*rlock.Lock{rfairlock.New(client, redistest.Key(t)), rlock.New(client, redistest.Key(t))} {
+		for _, wait := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, -time.Second} {
+			_, err := l.Lock(t.Context(), rlock.WithWait(wait))
+			require.ErrorIs(t, err, redlatch.ErrBadWait)
 		}
+		hold, err := l.Lock(t.Context(), rlock.WithWait(0))
+		require.NoError(t, err, "the lock is free")
+		_, err = l.Lock(t.Context(), rlock.WithWait(0))
+		checkHeld(t, err)
+		require.NotErrorIs(t, err, redlatch.ErrNotSent)
+		var refusal *redlatch.LockError
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, hold.Owner(), refusal.Holder)
+		require.NoError(t, hold.Unlock())
+		requireNoTrace(t, srv, l.Name())
 	}
 }
 

@@ -70,7 +70,7 @@ func (c *churn) round(t *testing.T, l *rlock.Lock) {
 	case 0:
 		hold, err = l.TryLock(ctx)
 	case 1:
-		hold, err = l.Lock(ctx, rlock.WithWait(rand.N(20*time.Millisecond)))
+		hold, err = l.Lock(ctx, rlock.WithWait(rand.N(20*time.Millisecond).Truncate(time.Millisecond)))
 	case 2:
 		timer := time.AfterFunc(rand.N(20*time.Millisecond), cancel)
 		defer timer.Stop()

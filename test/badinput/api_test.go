@@ -34,7 +34,7 @@ var functions = map[string]any{
 	"redlatch.WithCommandTimeout": redlatch.WithCommandTimeout, "redlatch.WithCredentials": redlatch.WithCredentials,
 	"redlatch.WithDeadWaiterGrace": redlatch.WithDeadWaiterGrace, "redlatch.WithDialTimeout": redlatch.WithDialTimeout,
 	"redlatch.WithFairWaitTimeout": redlatch.WithFairWaitTimeout, "redlatch.WithLogger": redlatch.WithLogger,
-	"redlatch.WithLabel":      redlatch.WithLabel,
+	"redlatch.WithLabel": redlatch.WithLabel, "redlatch.WithLazyConnect": redlatch.WithLazyConnect,
 	"redlatch.WithLossMargin": redlatch.WithLossMargin, "redlatch.WithMaxWaiters": redlatch.WithMaxWaiters,
 	"redlatch.WithNameMapper": redlatch.WithNameMapper, "redlatch.WithObserver": redlatch.WithObserver,
 	"redlatch.WithPollCap": redlatch.WithPollCap, "redlatch.WithReplicaDialer": redlatch.WithReplicaDialer,
