@@ -1,175 +1,120 @@
 package wire
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"net"
+	"time"
 )
 
-// The most that a server may announce.
 const (
-	maxLine     = 64 << 10  // bytes of a line: an error, a number, a length
-	maxBulk     = 32 << 20  // bytes of one string
-	maxReply    = 256 << 20 // bytes of a reply
-	maxElements = 1 << 20   // elements of a reply, on all levels
-	maxDepth    = 16        // levels of arrays in arrays
+	// aheadMin is the size of the buffer of a guarded connection.
+	aheadMin = 8 << 10
+
+	// aheadKeep is the size above which the buffer is let go when it is empty.
+	aheadKeep = 64 << 10
 )
 
-// ErrLimit reports a reply that is larger than any that a lock needs.
-var ErrLimit = errors.New("redlatch: the server announces more than it may")
-
-// Guard returns conn with bounds on what the server at its other end may announce.
-// Once that is exceeded, every Read fails with an error that wraps [ErrLimit]. It
-// must see the connection from its first byte, and reads must not overlap. It costs
-// no allocation and no copy.
-func Guard(conn net.Conn) net.Conn { return &guarded{Conn: conn} }
-
-type guarded struct {
+// Guarded is a connection with bounds on what the server at its other end may announce.
+// Make one with [Guard]. No Read returns bytes of more than one reply, so the client
+// library above it holds nothing that it was not asked for.
+//
+// After [Guarded.Own] replies are waited for with [Guarded.Fill] and the client library is
+// asked for those only that are complete. Such a wait can be given up and go on elsewhere,
+// which a Read by the client library cannot. Reads and fills must not overlap, nor writes.
+type Guarded struct {
 	net.Conn
-	replies follower
-	err     error
+	deadlines net.Conn // takes deadlines of reads from any goroutine
+	replies   follower
+	err       error // what reading ends with, after what is in the buffer
+
+	// buf[read:seen] was followed and not yet given on, buf[seen:end] has come behind it.
+	buf             []byte
+	read, seen, end int
+	whole           bool // buf[:seen] ends a reply
+
+	owned   bool
+	fillBy  time.Time // the deadline of fills that is set
+	socket  looker    // what is at the bottom; nil: it cannot be looked at without reading
+	covered bool      // the bytes there are not those of replies
+}
+
+// Guard returns conn with bounds on what the server may announce. Once that is exceeded,
+// every Read fails with an error that wraps [ErrLimit]. It must see the connection from its
+// first byte.
+func Guard(conn net.Conn) *Guarded {
+	g := &Guarded{Conn: conn, deadlines: conn}
+	if b, ok := conn.(*bounded); ok {
+		g.deadlines = b.Conn
+	}
+	return g
 }
 
 // Read is part of net.Conn.
-func (g *guarded) Read(p []byte) (int, error) {
-	if g.err != nil {
-		return 0, g.err
-	}
-	n, err := g.Conn.Read(p)
-	good, bad := g.replies.follow(p[:n])
-	if bad != nil {
-		g.err = bad
-		return good, bad
-	}
-	return n, err
-}
-
-// follower knows where in a reply the bytes are that come next. The zero value
-// stands before the first reply.
-type follower struct {
-	kind   byte // the first byte of the line
-	line   int  // bytes of the line so far
-	number int  // what the line announces so far
-	none   bool // it announces nothing: a minus
-
-	bulk int // bytes of a string that are still to come, its end included
-
-	left     [maxDepth]int // elements still to come on each level
-	depth    int
-	elements int // announced by this reply so far
-	size     int // bytes of this reply so far
-}
-
-// follow takes b in. When it announces too much, it returns how many bytes may be
-// let through.
-func (f *follower) follow(b []byte) (int, error) {
-	for i := 0; i < len(b); {
-		if f.bulk > 0 {
-			n := min(f.bulk, len(b)-i)
-			i += n
-			if f.bulk -= n; f.bulk == 0 {
-				f.done()
+func (g *Guarded) Read(p []byte) (int, error) {
+	for {
+		if g.read < g.seen {
+			n := copy(p, g.buf[g.read:g.seen])
+			if g.read += n; g.read == g.seen {
+				g.whole = false
 			}
+			return n, nil
+		}
+		g.follow()
+		if g.read < g.seen {
 			continue
 		}
-		end := bytes.IndexByte(b[i:], '\n')
-		part := b[i:]
-		if end >= 0 {
-			part = part[:end]
+		if err := g.fill(); err != nil {
+			return 0, err
 		}
-		if err := f.read(part); err != nil {
-			return i, err
-		}
-		i += len(part)
-		if end < 0 {
-			break
-		}
-		if err := f.ends(); err != nil {
-			return i, err // without the line's end, so that it says nothing
-		}
-		i++
 	}
-	return len(b), nil
 }
 
-// read takes a part of a line in.
-func (f *follower) read(part []byte) error {
-	if len(part) == 0 {
-		return nil
+// follow looks at what has come, up to the end of one reply.
+func (g *Guarded) follow() {
+	if g.whole || g.seen == g.end {
+		return
 	}
-	if f.line == 0 {
-		f.kind, f.number, f.none = part[0], 0, false
+	n, err := g.replies.follow(g.buf[g.seen:g.end])
+	g.seen += n
+	g.whole = g.replies.whole
+	if err != nil {
+		g.end, g.err = g.seen, err // without the end of the line, so that it says nothing
 	}
-	f.line += len(part)
-	if f.line > maxLine {
-		return fmt.Errorf("%w: a line of more than %d bytes", ErrLimit, maxLine)
-	}
-	if f.kind != '$' && f.kind != '*' {
-		return nil
-	}
-	for _, c := range part {
-		switch {
-		case c == '-':
-			f.none = true
-		case c >= '0' && c <= '9':
-			// What is over every limit stays so.
-			f.number = min(10*f.number+int(c-'0'), maxReply+1)
-		}
-	}
-	return nil
 }
 
-// ends takes the end of a line in.
-func (f *follower) ends() error {
-	f.size += f.line
-	kind := f.kind
-	f.kind, f.line = 0, 0
+// fill reads once, and follows that.
+func (g *Guarded) fill() error {
+	if g.err != nil {
+		return g.err
+	}
+	g.makeRoom()
+	n, err := g.Conn.Read(g.buf[g.end:])
+	g.end += n
+	g.follow()
 	switch {
-	case f.size > maxReply:
-		return fmt.Errorf("%w: a reply of more than %d bytes", ErrLimit, maxReply)
-	case kind == '$' && !f.none:
-		return f.string()
-	case kind == '*' && !f.none && f.number > 0:
-		return f.array()
+	case g.err != nil && n > 0:
+		return nil // after what may be let through
+	case g.err != nil:
+		return g.err
+	case n > 0:
+		return nil // an error comes again
 	}
-	f.done()
-	return nil
+	return err
 }
 
-func (f *follower) string() error {
-	f.size += f.number
+// makeRoom makes room for bytes behind those that have come.
+func (g *Guarded) makeRoom() {
 	switch {
-	case f.number > maxBulk:
-		return fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, maxBulk)
-	case f.size > maxReply:
-		return fmt.Errorf("%w: a reply of more than %d bytes", ErrLimit, maxReply)
+	case g.read == g.end && (g.buf == nil || len(g.buf) > aheadKeep):
+		g.buf = make([]byte, aheadMin)
+		g.read, g.seen, g.end = 0, 0, 0
+	case g.read == g.end:
+		g.read, g.seen, g.end = 0, 0, 0
+	case g.end < len(g.buf):
+	case g.read > 0:
+		g.end = copy(g.buf, g.buf[g.read:g.end])
+		g.seen -= g.read
+		g.read = 0
+	default:
+		g.buf = append(g.buf, make([]byte, len(g.buf))...) // one reply that is larger
 	}
-	f.bulk = f.number + len("\r\n")
-	return nil
-}
-
-func (f *follower) array() error {
-	f.elements += f.number
-	switch {
-	case f.elements > maxElements:
-		return fmt.Errorf("%w: a reply of more than %d elements", ErrLimit, maxElements)
-	case f.depth == maxDepth:
-		return fmt.Errorf("%w: arrays of more than %d levels", ErrLimit, maxDepth)
-	}
-	f.left[f.depth] = f.number
-	f.depth++
-	return nil
-}
-
-// done counts an element that is complete, with the arrays that it completes.
-func (f *follower) done() {
-	for f.depth > 0 {
-		f.left[f.depth-1]--
-		if f.left[f.depth-1] > 0 {
-			return
-		}
-		f.depth--
-	}
-	f.elements, f.size = 0, 0
 }
