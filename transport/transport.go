@@ -8,7 +8,8 @@ import (
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or
 // []any with these and *ServerError inside) or an error of the package's error
 // contract. It runs
-// on a goroutine of the transport and must return at once: it may start other
+// on a goroutine of the transport, or, for a call given to [Leader.Lead], on that
+// call's caller's, and must return at once: it may start other
 // calls, but must not wait for anything.
 type Done func(reply any, err error)
 
@@ -78,6 +79,42 @@ type Fencer interface {
 	// result leaves the doubt as it was: the connection's id was not known,
 	// the right is missing, or the server could not be asked.
 	Fence(ctx context.Context, call *Call) error
+}
+
+// Leader is implemented by transports that can do the I/O of a call on the goroutine of its
+// caller, while no other call is under way. That saves the switches between goroutines,
+// which take longer than all else that a client does for a call. It is called Leader after
+// the pattern leader/followers: callers take turns in reading.
+type Leader interface {
+	// Leads reports whether calls of outermost may be given to Lead: whether outermost is
+	// this transport itself. A transport that wraps another one by embedding it has the
+	// other one's Lead, too, which knows nothing of the wrapper's Start; but Leads then
+	// returns false, since outermost is the wrapper, and calls are given to its Start. A
+	// wrapper that wants the I/O on its callers' goroutines has a Leads and a Lead of its own.
+	Leads(outermost Transport) bool
+
+	// Lead is Start for a caller that waits for the call and does nothing else meanwhile:
+	// it may write the call and wait for the reply on the caller's goroutine. It returns
+	// when done has run, when ctx ends, or after Interrupt, and earlier whenever that is
+	// better for other calls: then done runs later, as with Start, whether or not the
+	// caller still waits. It does not wait while others use the connection, or there is
+	// none. It tells caller, which must not be nil, when the call was started.
+	Lead(ctx context.Context, call *Call, done Done, caller Caller)
+
+	// Interrupt makes the Lead of call, if there is one that waits, return at once. The
+	// call goes on. It does not block, and may be called from any goroutine.
+	Interrupt(call *Call)
+}
+
+// Caller is the caller of a call given to [Leader.Lead]. Its methods run on the goroutine
+// that called Lead.
+type Caller interface {
+	// Started is called once, before the reply is waited for: calls started after it
+	// go to the server after this one, when they go to the same server.
+	Started()
+	// Waits reports whether the caller still wants to wait; after false, Lead returns
+	// at once. What makes it false is followed by Interrupt.
+	Waits() bool
 }
 
 // Slotter is implemented by transports to a cluster.
