@@ -29,7 +29,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters arrows seam itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters arrows executor seam itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. docs/testing.md says more."
@@ -87,6 +87,9 @@ bench: setup ## measure | 45 min | Measure against other clients: ROUNDS (5), SC
 
 bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'
+
+executor: setup ## measure | 10 min | Callers that do their own I/O, through cancels, kills, pauses and Close, for DURATION
+	REDLATCH_EXECUTOR=$(DURATION) $(GO) test -race -count=1 -v -timeout 0 -run '^TestCallersThatReadGetTheirOwnReplies$$' ./internal/mux
 
 loss: setup ## measure | 8 min | When holders of a lost lock are told, beside other clients, into docs/reliability (NOTE)
 	cd bench && $(GO) build -o ../bin/bench .

@@ -64,7 +64,12 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 	if who.id != 0 {
 		who.name = m.cfg.Tag | who.id
 	}
-	return newLink(conn, who, m.queue.rouse), nil
+	l := newLink(conn, who, m.queue.rouse)
+	if err := l.own(); err != nil {
+		_ = conn.Close() // broken anyway
+		return nil, err
+	}
+	return l, nil
 }
 
 // introduce finds out, in one round trip, whether the server is willing, and

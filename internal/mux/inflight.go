@@ -32,15 +32,20 @@ func resume(lane int) int { return flightOf[lane] / 4 * 3 }
 // lanes included.
 type room [lanes]int
 
+// all is the room when nothing is in flight.
+var all = room(flightOf)
+
 // inflight holds the calls written to a connection, or about to be, in the order
-// in which the server will answer them. The run goroutine adds, the reader
-// removes, the guard looks.
+// in which the server will answer them. Who has the write token adds, who has the read
+// token removes, the guard looks.
 type inflight struct {
 	more func() // called when there is room again after there was none
 
 	mu    sync.Mutex // guards what follows; held for a few instructions only
 	calls ring[entry]
 	full  [lanes]bool // there were too many for the lane, and it does not resume yet
+
+	readToken
 }
 
 // room returns what may be added. When that is nothing for some lane, more is called

@@ -8,12 +8,14 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // link is one connection, from its set-up to the end of its last call.
 type link struct {
 	conn   redis.Conn
+	below  *wire.Guarded // below conn; nil: callers cannot read
 	who    identity
 	born   time.Time
 	flight inflight
@@ -28,22 +30,43 @@ type link struct {
 	news chan struct{} // cap 1: a reply has come to a link that is retired
 
 	readerDone chan struct{} // closed when the reader has ended
-	answered   bool          // it has answered a call; the reader's until readerDone
+	answered   bool          // it has answered a call; of who has the read token, until readerDone
+
+	// Of who has the read token.
+	watched <-chan struct{} // the end of the context that ended is registered with
+	stop    func() bool     // ends that
+	ended   func()          // bound once: a method value costs an allocation
 }
 
 // newLink makes a link of conn. More is called when, after a crowd, there is room for
 // calls in flight again.
 func newLink(conn redis.Conn, who identity, more func()) *link {
-	return &link{
+	l := &link{
 		conn:       conn,
 		who:        who,
-		flight:     inflight{more: more},
+		flight:     inflight{more: more, readToken: readToken{with: withReader, turn: make(chan struct{}, 1)}},
 		born:       time.Now(),
 		dead:       make(chan struct{}),
 		full:       make(chan struct{}),
 		news:       make(chan struct{}, 1),
 		readerDone: make(chan struct{}),
 	}
+	l.ended = l.flight.contextEnded
+	return l
+}
+
+// own takes the reading of l from the client library, if that is possible, so that callers
+// can read. Each command so far was answered.
+func (l *link) own() error {
+	below := wire.Below(l.conn)
+	if below == nil {
+		return nil
+	}
+	ok, err := below.Own()
+	if ok && err == nil {
+		l.below, l.flight.conn, l.flight.with = below, below, withNone
+	}
+	return err
 }
 
 // age is the link's clock.

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/wire"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 // answers PING and CLIENT ID by itself unless a handler says otherwise.
 type peer struct {
 	stop chan struct{} // closed by tests that use deaf
+	led  bool          // callers can read its connections
 
 	mu      sync.Mutex // guards what follows
 	handle  func(conn int, args []string) (reply string, handled bool)
@@ -92,6 +94,9 @@ func (p *peer) dial(context.Context) (redis.Conn, error) {
 	p.conns[p.dials] = theirs
 	go p.serve(p.dials, theirs)
 	c := redis.NewConn(ours, 0, 0)
+	if p.led {
+		c = wire.NewConn(newSeen(ours), 0)
+	}
 	if p.wrap != nil {
 		c = p.wrap(c)
 	}
@@ -202,6 +207,9 @@ type gated struct {
 	armed chan struct{} // closed: Flush waits
 	gate  chan struct{} // closed: it waits no more
 }
+
+// Unwrap lets callers read the connection below.
+func (g *gated) Unwrap() redis.Conn { return g.ConnWithTimeout }
 
 func (g *gated) Flush() error {
 	select {

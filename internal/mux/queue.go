@@ -41,6 +41,10 @@ func (e entry) lane() int {
 
 // queue holds the calls that are to be written. Any number of goroutines put
 // calls in; the run goroutine alone takes them out.
+//
+// It also has the write token, without which nothing is written to a connection: while
+// sleeps, the token is free, or with a caller if leads; otherwise it is with the run
+// goroutine.
 type queue struct {
 	wake chan struct{} // cap 1: the taker, if it sleeps, has something to do
 
@@ -50,6 +54,8 @@ type queue struct {
 	room    room // while it sleeps: it cannot take calls of lanes without
 	started bool // the first call has been put in
 	closed  bool
+	leads   bool  // a caller has the write token
+	link    *link // where a caller may write, nil: nowhere
 }
 
 func (q *queue) init() { q.wake = make(chan struct{}, 1) }
@@ -69,13 +75,45 @@ func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 		q.started = true
 		wg.Add(1)
 	}
-	rouse := q.sleeps && q.room[e.lane()] > 0
+	rouse := q.sleeps && !q.leads && q.room[e.lane()] > 0
 	q.sleeps = q.sleeps && !rouse
 	q.mu.Unlock()
 	if rouse {
 		q.rouse()
 	}
 	return first, true
+}
+
+// lead gives a caller both tokens for the connection that it returns: then the caller's
+// call is not put in, and goes there at once. It returns nil while other calls are queued,
+// being written or in flight, and when there is no connection.
+func (q *queue) lead(call *transport.Call) *link {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.link == nil || q.leads || !q.sleeps || q.closed || q.some(all) || !q.link.flight.lead(call) {
+		return nil
+	}
+	q.leads = true
+	return q.link
+}
+
+// written takes the write token back from a caller.
+func (q *queue) written() {
+	q.mu.Lock()
+	q.leads = false
+	rouse := q.sleeps && q.some(q.room)
+	q.sleeps = q.sleeps && !rouse
+	q.mu.Unlock()
+	if rouse {
+		q.rouse()
+	}
+}
+
+// offer lets callers write to l, which may be nil.
+func (q *queue) offer(l *link) {
+	q.mu.Lock()
+	q.link = l
+	q.mu.Unlock()
 }
 
 // restore puts calls back at the front of their lanes, in their order. It works
@@ -122,12 +160,12 @@ func (q *queue) take(dst []entry, r room) []entry {
 // room must rouse the queue. With nil there is room for all.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
-		r := room(flightOf)
+		r := all
 		if flight != nil {
 			r = flight.room()
 		}
 		q.mu.Lock()
-		closed, some := q.closed, q.some(r)
+		closed, some := q.closed, !q.leads && q.some(r)
 		q.sleeps, q.room = !closed && !some, r
 		q.mu.Unlock()
 		if closed || some {

@@ -18,31 +18,66 @@ var errReadOnly = errors.New("the server is a replica, which takes no writes")
 // connection can be trusted any more.
 var errUnasked = errors.New("the server sent a reply that no call asked for")
 
+// errAborted means that what was called for a call did not return.
+var errAborted = errors.New("a callback of a call panicked, or ended its goroutine")
+
 // read takes replies from l and gives them to the calls in flight, in order,
-// until l breaks.
+// until l breaks. While a caller has the read token, or none has it, it waits.
 func (m *Mux) read(l *link) {
 	defer close(l.readerDone)
+	if l.below == nil {
+		for m.receive(l) {
+		}
+		return
+	}
+	for l.flight.await(l.dead) && m.follow(l) {
+	}
+	l.flight.end()
+	l.unwatch()
+}
+
+// follow reads until callers may; it returns false when l is broken.
+func (m *Mux) follow(l *link) bool {
+	l.unwatch()
+	l.below.Unbound()
 	for {
-		reply, err := receive(l.conn)
-		if err != nil {
+		for l.below.Whole() {
+			if !m.receive(l) {
+				return false
+			}
+		}
+		if l.below.Empty() && l.flight.settled() {
+			return true
+		}
+		if err := l.below.Fill(); err != nil {
 			l.fail(err)
-			return
-		}
-		l.heard.Store(int64(l.age()))
-		e, ok := l.flight.pop()
-		if !ok {
-			l.fail(errUnasked)
-			return
-		}
-		l.answered = true
-		if isReadOnly(reply) {
-			l.retire()
-		}
-		m.answer(e, reply)
-		if l.retired() {
-			l.tell()
+			return false
 		}
 	}
+}
+
+// receive takes one reply; it returns false when l is broken.
+func (m *Mux) receive(l *link) bool {
+	reply, err := receive(l.conn)
+	if err != nil {
+		l.fail(err)
+		return false
+	}
+	l.heard.Store(int64(l.age()))
+	e, ok := l.flight.pop()
+	if !ok {
+		l.fail(errUnasked)
+		return false
+	}
+	l.answered = true
+	if isReadOnly(reply) {
+		l.retire()
+	}
+	m.answer(e, reply)
+	if l.retired() {
+		l.tell()
+	}
+	return true
 }
 
 // answer ends the call with its reply, or sends it round again when the server

@@ -55,6 +55,13 @@ func (r *roster) leave() {
 	r.lost = make(chan struct{})
 }
 
+// present returns the present connection, nil if there is none.
+func (r *roster) present() *link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
 // nextLost returns a channel that is closed when a connection is lost.
 func (r *roster) nextLost() <-chan struct{} {
 	r.mu.Lock()

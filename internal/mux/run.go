@@ -56,7 +56,11 @@ func (m *Mux) serve(l *link) {
 	}
 	m.cfg.Logger.Info("redlatch: connected", "conn", l.who.id)
 
+	if l.below != nil {
+		m.queue.offer(l)
+	}
 	m.writer.serve(m, l)
+	m.queue.offer(nil)
 
 	if l.retired() && !l.failed() {
 		m.writer.rest(l)

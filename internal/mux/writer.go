@@ -22,7 +22,7 @@ const (
 )
 
 // writer writes calls to one link after the other. It belongs to the run
-// goroutine; what it keeps are buffers.
+// goroutine, args to who has the write token; what it keeps are buffers.
 type writer struct {
 	batch     [batchMax]entry
 	args      scratch
@@ -36,7 +36,13 @@ func (w *writer) serve(m *Mux, l *link) {
 	w.unflushed, w.yielded = 0, false
 	for !l.retired() {
 		calls := m.queue.take(w.batch[:0], l.flight.room())
+		if len(calls) > 0 {
+			l.flight.attend() // a server may wait for its replies to be read
+		}
 		n := w.write(m, l, calls)
+		if n > 0 {
+			l.flight.attend() // the reader may have been about to leave, with nothing in flight
+		}
 		m.queue.restore(calls[n:])
 		clear(calls) // keep nothing alive
 		if n > 0 && w.unflushed < flushEvery {

@@ -1,0 +1,196 @@
+package mux_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// ledDial dials a real server, on connections that callers can read.
+func ledDial(addr string) mux.Dial {
+	return func(ctx context.Context) (redis.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		return wire.NewConn(conn, 3*time.Second), nil
+	}
+}
+
+// waiter is a transport.Caller that waits.
+type waiter struct {
+	started func() // nil: nothing
+	left    func() bool
+}
+
+func (w waiter) Started() {
+	if w.started != nil {
+		w.started()
+	}
+}
+
+func (w waiter) Waits() bool { return w.left == nil || !w.left() }
+
+// lead runs a call as its caller. The channel has room for an outcome too many, so that one
+// shows.
+func lead(ctx context.Context, m *mux.Mux, c *transport.Call) <-chan outcome {
+	came := make(chan outcome, 2)
+	m.Lead(ctx, c, func(reply any, err error) { came <- outcome{reply, err} }, waiter{})
+	return came
+}
+
+// seen is a connection in memory that can be looked at without reading.
+type seen struct {
+	net.Conn // the other end of it is pumped into text
+
+	mu       sync.Mutex // guards what follows
+	text     []byte
+	err      error
+	deadline time.Time
+	news     chan struct{} // closed and made anew when any of these changes
+}
+
+func newSeen(conn net.Conn) *seen {
+	s := &seen{Conn: conn, news: make(chan struct{})}
+	go s.pump()
+	return s
+}
+
+func (s *seen) pump() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := s.Conn.Read(buf)
+		s.mu.Lock()
+		s.text = append(s.text, buf[:n]...)
+		s.err = err
+		s.tell()
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *seen) tell() {
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// Read is part of net.Conn.
+func (s *seen) Read(p []byte) (int, error) {
+	for {
+		n, err, wait := s.take(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		wait()
+	}
+}
+
+// take returns what has come, and otherwise what waits for that.
+func (s *seen) take(p []byte) (n int, err error, wait func()) { //nolint:revive // the wait is no result but a way to it
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
+		return 0, os.ErrDeadlineExceeded, nil
+	}
+	if len(s.text) > 0 {
+		n = copy(p, s.text)
+		s.text = s.text[n:]
+		return n, nil, nil
+	}
+	news, due := s.news, (<-chan time.Time)(nil)
+	if !s.deadline.IsZero() {
+		due = time.After(time.Until(s.deadline))
+	}
+	return 0, s.err, func() {
+		select {
+		case <-news:
+		case <-due:
+		}
+	}
+}
+
+// SetReadDeadline is part of net.Conn.
+func (s *seen) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = t
+	s.tell()
+	return nil
+}
+
+// Look says what has come and was not read.
+func (s *seen) Look() (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.text) == 0 && s.err != nil {
+		return false, io.EOF
+	}
+	return len(s.text) > 0, nil
+}
+
+// ledBy returns a Mux to p on whose connection the next caller that is alone reads.
+func ledBy(t *testing.T, p *peer) *mux.Mux {
+	t.Helper()
+	p.led = true
+	m := open(t, p.config())
+	settle(t, m)
+	return m
+}
+
+// settle makes calls until callers read.
+func settle(t *testing.T, m *mux.Mux) {
+	t.Helper()
+	for range 20 {
+		came := lead(t.Context(), m, command("ECHO", "settle"))
+		led := len(came) == 1
+		require.NoError(t, await(t, came).err)
+		if led {
+			return
+		}
+		synctest.Wait()
+	}
+	t.Fatal("no caller reads")
+}
+
+// leading is a caller on a goroutine of its own.
+type leading struct {
+	came <-chan outcome
+	back chan struct{} // closed when Lead has returned
+}
+
+// begin leads a call, and returns when its caller reads, or Lead has returned.
+func begin(ctx context.Context, m *mux.Mux, c *transport.Call) *leading {
+	came := make(chan outcome, 2)
+	l := &leading{came: came, back: make(chan struct{})}
+	go func() {
+		defer close(l.back)
+		m.Lead(ctx, c, func(reply any, err error) { came <- outcome{reply, err} }, waiter{})
+	}()
+	synctest.Wait()
+	return l
+}
+
+// reads reports whether Lead has not returned.
+func (l *leading) reads() bool {
+	select {
+	case <-l.back:
+		return false
+	default:
+		return true
+	}
+}

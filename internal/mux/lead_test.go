@@ -1,0 +1,363 @@
+package mux_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// slow is a peer that does not answer SLOW by itself.
+func slow() *peer { return (&peer{}).answer(map[string]string{"SLOW": silence}) }
+
+func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		came := lead(t.Context(), m, command("ECHO", "1"))
+		require.Len(t, came, 1, "done has run when Lead returns")
+		require.Equal(t, outcome{[]byte("ECHO 1"), nil}, <-came)
+		assert.Equal(t, 1, p.dialled())
+	})
+}
+
+// The second of two callers that overlap is written and read in the background, and so is
+// the next one; after some that were alone callers read again.
+func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		first := begin(t.Context(), m, command("SLOW"))
+		require.True(t, first.reads())
+		second := begin(t.Context(), m, command("SLOW"))
+		require.False(t, second.reads())
+		p.say(1, ok)
+		require.NoError(t, await(t, first.came).err)
+		synctest.Wait()
+		require.False(t, first.reads(), "it does not read for others")
+		none(t, second.came)
+		p.say(1, ok)
+		require.NoError(t, await(t, second.came).err)
+		third := begin(t.Context(), m, command("SLOW"))
+		require.False(t, third.reads())
+		p.say(1, ok)
+		require.NoError(t, await(t, third.came).err)
+		settle(t, m)
+	})
+}
+
+func TestContextEndsTheReadingOfACaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			began := time.Now()
+			came := lead(ctx, m, command("SLOW"))
+			cancel()
+			require.Equal(t, 30*time.Millisecond, time.Since(began))
+			none(t, came)
+			p.say(1, ok)
+			require.Equal(t, outcome{"OK", nil}, await(t, came), "the reader gets the reply")
+			settle(t, m)
+		}
+		assert.Equal(t, 1, p.dialled(), "the connection is as it was")
+	})
+}
+
+// The registration with a context is kept from call to call.
+func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		ctx, cancel := context.WithCancel(t.Context())
+		require.Len(t, lead(ctx, m, command("ECHO", "1")), 1)
+		other := begin(t.Context(), m, command("SLOW")) // which the end of ctx does not concern
+		cancel()
+		synctest.Wait()
+		require.True(t, other.reads())
+		p.say(1, ok)
+		require.NoError(t, await(t, other.came).err)
+		<-other.back
+
+		began := time.Now()
+		came := lead(ctx, m, command("SLOW"))
+		require.Zero(t, time.Since(began))
+		p.say(1, ok)
+		require.NoError(t, await(t, came).err)
+	})
+}
+
+func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		call := command("SLOW")
+		m.Interrupt(call) // nothing reads
+		l := begin(t.Context(), m, call)
+		m.Interrupt(command("SLOW")) // another call
+		synctest.Wait()
+		require.True(t, l.reads())
+		m.Interrupt(call)
+		m.Interrupt(call)
+		synctest.Wait()
+		require.False(t, l.reads())
+		none(t, l.came)
+		m.Interrupt(call) // too late
+		p.say(1, ok)
+		require.Equal(t, outcome{"OK", nil}, await(t, l.came))
+		settle(t, m)
+		assert.Equal(t, 1, p.dialled())
+	})
+}
+
+func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		came, began := make(chan outcome, 2), time.Now()
+		m.Lead(t.Context(), command("SLOW"), func(reply any, err error) { came <- outcome{reply, err} },
+			waiter{left: func() bool { return true }})
+		require.Zero(t, time.Since(began))
+		p.say(1, ok)
+		require.Equal(t, outcome{"OK", nil}, await(t, came))
+	})
+}
+
+func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		began := time.Now()
+		came := lead(t.Context(), m, command("SLOW"))
+		require.InDelta(t, 0.75, time.Since(began).Seconds(), 0.25)
+		time.Sleep(5 * time.Second)
+		p.say(1, ok)
+		require.Equal(t, outcome{"OK", nil}, await(t, came))
+		assert.Equal(t, 1, p.dialled())
+	})
+}
+
+// What Started starts goes to the server behind the call, and does not wait for its reply.
+func TestCallerIsToldWhenItsCallIsWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		var next <-chan outcome
+		came := make(chan outcome, 2)
+		go m.Lead(t.Context(), command("SLOW"), func(reply any, err error) { came <- outcome{reply, err} },
+			waiter{started: func() { next = start(m, command("SLOW", "next")) }})
+		synctest.Wait()
+		said := p.commands()
+		require.Equal(t, []string{"SLOW", "SLOW next"}, said[len(said)-2:])
+		none(t, came)
+		p.say(1, ok+":2\r\n")
+		require.Equal(t, outcome{"OK", nil}, await(t, came))
+		require.Equal(t, outcome{int64(2), nil}, await(t, next))
+	})
+}
+
+func TestCloseEndsTheReadingOfACaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := ledBy(t, slow())
+		l := begin(t.Context(), m, command("SLOW"))
+		require.True(t, l.reads())
+		began := time.Now()
+		require.NoError(t, m.Close())
+		require.False(t, l.reads(), "Close waits for it")
+		o := await(t, l.came)
+		require.ErrorIs(t, o.err, transport.ErrUncertain)
+		require.ErrorIs(t, o.err, transport.ErrClosed)
+		assert.Zero(t, time.Since(began))
+		require.ErrorIs(t, await(t, lead(t.Context(), m, command("ECHO"))).err, transport.ErrClosed)
+	})
+}
+
+func TestScriptThatIsUnknownToTheServerOfACallerThatReadsIsSentAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"})
+		m := ledBy(t, p)
+		s := transport.NewScript("s", "return 7")
+		came := lead(t.Context(), m, eval(s, 1, "k"))
+		require.Equal(t, outcome{int64(7), nil}, await(t, came))
+		said := p.commands()
+		assert.Equal(t, []string{"EVALSHA " + s.SHA() + " 1 k", "EVAL return 7 1 k"}, said[len(said)-2:])
+		synctest.Wait()
+		none(t, came)
+	})
+}
+
+func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"WRITE": readOnly})
+		m := ledBy(t, p)
+		lost := m.Lost()
+		came := lead(t.Context(), m, command("WRITE"))
+		require.Len(t, came, 1)
+		require.True(t, transport.IsCode((<-came).err, "READONLY"))
+		<-lost
+		require.NoError(t, await(t, lead(t.Context(), m, command("ECHO", "x"))).err)
+		assert.Equal(t, 2, p.dialled())
+	})
+}
+
+func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		old := command("ECHO", "old")
+		require.NoError(t, await(t, lead(t.Context(), m, old)).err)
+		l := begin(t.Context(), m, command("SLOW"))
+		require.True(t, l.reads())
+		fenced := make(chan error, 1)
+		go func() { fenced <- m.Fence(t.Context(), old) }()
+		synctest.Wait()
+		require.Empty(t, fenced)
+		p.say(1, ok)
+		require.NoError(t, <-fenced)
+		require.NoError(t, await(t, l.came).err)
+		for _, c := range p.commands() {
+			require.NotContains(t, c, "KILL")
+		}
+	})
+}
+
+// A server that closes a connection which none reads.
+func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{hangUp, ok, ok + hangUp} {
+		synctest.Test(t, func(t *testing.T) {
+			p := slow()
+			m := ledBy(t, p)
+			p.say(1, said)
+			time.Sleep(2 * time.Millisecond)
+			c := command("ECHO", "x")
+			o := await(t, lead(t.Context(), m, c))
+			require.Equal(t, outcome{[]byte("ECHO x"), nil}, o, "it is neither in doubt, nor does it get what none asked for")
+			assert.EqualValues(t, 102, c.Conn())
+			assert.Equal(t, 2, p.dialled())
+		})
+	}
+}
+
+func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		lost, began := m.Lost(), time.Now()
+		p.say(1, hangUp)
+		<-lost
+		assert.LessOrEqual(t, time.Since(began), 250*time.Millisecond)
+
+		settle(t, m)
+		time.Sleep(time.Hour)
+		lost, began = m.Lost(), time.Now()
+		p.say(2, hangUp)
+		<-lost
+		assert.Zero(t, time.Since(began), "the reader reads it for long since")
+	})
+}
+
+func TestReplyThatNoneAskedForBehindTheReplyOfACallerEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	for _, more := range []string{ok, "$9\r\nhal"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := (&peer{}).answer(map[string]string{"MORE": ok + more})
+			m := ledBy(t, p)
+			lost := m.Lost()
+			came := lead(t.Context(), m, command("MORE"))
+			require.Equal(t, outcome{"OK", nil}, await(t, came))
+			<-lost
+			require.Equal(t, outcome{[]byte("ECHO x"), nil}, await(t, lead(t.Context(), m, command("ECHO", "x"))))
+			assert.Equal(t, 2, p.dialled())
+		})
+	}
+}
+
+// A server that takes nothing stops the run goroutine, and no caller.
+func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		g := p.gate()
+		m := ledBy(t, p)
+		close(g.armed)
+		defer close(g.gate)
+		big := strings.Repeat("x", 4<<10)
+		for _, arg := range []any{big, []byte(big)} {
+			began := time.Now()
+			came := lead(t.Context(), m, command("ECHO", arg))
+			require.Zero(t, time.Since(began))
+			none(t, came)
+		}
+	})
+}
+
+// A done that panics, or ends its goroutine, leaves the tokens free and the connection in
+// doubt. The panic is its caller's.
+func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
+	t.Parallel()
+	oops := errors.New("oops")
+	for name, done := range map[string]transport.Done{
+		"panics":  func(any, error) { panic(oops) },
+		"Goexits": func(any, error) { runtime.Goexit() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := slow()
+			m := ledBy(t, p)
+			var caught atomic.Value
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				defer func() {
+					if e, ok := recover().(error); ok {
+						caught.Store(e)
+					}
+				}()
+				m.Lead(t.Context(), command("ECHO", "1"), done, waiter{})
+			}()
+			<-over
+			if name == "panics" {
+				assert.Equal(t, oops, caught.Load())
+			}
+			require.Equal(t, outcome{[]byte("ECHO 2"), nil}, await(t, lead(t.Context(), m, command("ECHO", "2"))), name)
+			assert.Equal(t, 2, p.dialled(), name)
+		})
+	}
+}
+
+// A call that was withdrawn before Lead came to it is not written.
+func TestWithdrawnCallIsNotLed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		c := command("SLOW")
+		require.True(t, c.Abandon())
+		require.Equal(t, transport.ErrNotSent, await(t, lead(t.Context(), m, c)).err)
+		assert.NotContains(t, p.commands(), "SLOW")
+		settle(t, m)
+	})
+}

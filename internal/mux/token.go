@@ -1,0 +1,226 @@
+package mux
+
+import (
+	"time"
+
+	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const (
+	// leadFor is how long, give or take half of it, a caller reads at most: the reader
+	// takes over from one whose reply takes longer. A shorter time would cost more than
+	// leading gains: a timer that is due soon makes each park of the process a wait with
+	// a timeout.
+	leadFor = time.Second
+
+	// idleFor is for how long no caller must have read before the reader takes the read
+	// token, so that the end of an idle connection is noticed: so long, or twice.
+	idleFor = 125 * time.Millisecond
+
+	// quietFor is how many replies in a row the reader must have found nothing in flight
+	// behind before callers may read.
+	quietFor = 8
+)
+
+// Who has the read token.
+const (
+	withNone   = iota
+	withReader // the reader, or it is about to take it
+	withCaller
+)
+
+// readToken is the right to read from a connection, and to take calls out of flight. It is
+// guarded by the mutex of inflight. On a connection that callers cannot read, the reader has
+// it for good.
+type readToken struct {
+	conn  *wire.Guarded // nil: callers cannot read
+	turn  chan struct{} // cap 1: the token was given to the reader, or back by a caller
+	with  int
+	ended bool // callers get it no more
+	quiet int  // how often in a row the reader has found nothing in flight
+
+	// Of the caller that has it.
+	call        *transport.Call
+	ctxDone     <-chan struct{} // closed when its context ends; nil until it waits
+	interrupted bool            // it was told to give the token back
+
+	idle  *time.Timer // nil until it is first used
+	armed bool
+	given int // how often a caller has given it back
+	seen  int // the same, when idle last fired
+}
+
+// lead gives a caller the read token, if nothing is in flight and none has it.
+func (f *inflight) lead(call *transport.Call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.with != withNone || f.ended || f.calls.len() > 0 {
+		return false
+	}
+	f.with, f.call, f.interrupted = withCaller, call, false
+	f.conn.Within(leadFor)
+	return true
+}
+
+// bound bounds the wait of the caller that has the token once more, unless it was told to
+// give it back.
+func (f *inflight) bound() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.interrupted {
+		f.conn.Interrupt()
+		return
+	}
+	f.conn.Within(leadFor)
+}
+
+// attend gives the token to the reader when none has it, since calls are to be written.
+func (f *inflight) attend() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.with == withNone {
+		f.give()
+	}
+}
+
+// give gives the token to the reader, mu held.
+func (f *inflight) give() {
+	f.with, f.quiet = withReader, 0
+	f.tell()
+}
+
+func (f *inflight) tell() {
+	select {
+	case f.turn <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// leave takes the token back from a caller: the reader gets it when anything is in flight.
+func (f *inflight) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.interrupted {
+		f.conn.Resume()
+	}
+	f.call, f.ctxDone, f.interrupted = nil, nil, false
+	if f.ended || f.calls.len() > 0 {
+		f.give()
+		return
+	}
+	f.free()
+}
+
+// free leaves the token with none, mu held, for a while.
+func (f *inflight) free() {
+	f.with = withNone
+	f.given++
+	switch {
+	case f.armed || f.ended:
+		return
+	case f.idle == nil:
+		f.idle = time.AfterFunc(idleFor, f.look)
+	default:
+		f.idle.Reset(idleFor)
+	}
+	f.armed, f.seen = true, f.given
+}
+
+// look gives the token to the reader when no caller has had it since the last look.
+func (f *inflight) look() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.ended || f.with == withReader:
+		f.armed = false
+	case f.with == withCaller || f.given != f.seen:
+		f.seen = f.given
+		f.idle.Reset(idleFor)
+	default:
+		f.armed = false
+		f.give()
+	}
+}
+
+// settled takes the token from the reader, which has nothing to read, and reports whether
+// it did: when callers have not overlapped for a while.
+func (f *inflight) settled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls.len() > 0 {
+		f.quiet = 0
+		return false
+	}
+	if f.quiet++; f.quiet <= quietFor || f.ended {
+		return false
+	}
+	f.free()
+	return true
+}
+
+// await returns true when the reader has the token, and false when the connection is dead.
+func (f *inflight) await(dead <-chan struct{}) bool {
+	for {
+		select {
+		case <-f.turn:
+		case <-dead:
+			return false
+		}
+		f.mu.Lock()
+		has := f.with == withReader
+		f.mu.Unlock()
+		if has {
+			return true
+		}
+	}
+}
+
+// end gives the token to the reader for good. It waits for a caller that has it: the
+// connection is dead, so that caller does not wait for anything.
+func (f *inflight) end() {
+	f.mu.Lock()
+	f.ended = true
+	if f.idle != nil {
+		f.idle.Stop()
+	}
+	for f.with == withCaller {
+		f.mu.Unlock()
+		<-f.turn
+		f.mu.Lock()
+	}
+	f.with = withReader
+	f.mu.Unlock()
+}
+
+// waits notes that the caller that has the token begins to wait, until done is closed.
+func (f *inflight) waits(done <-chan struct{}) {
+	f.mu.Lock()
+	f.ctxDone = done
+	f.mu.Unlock()
+}
+
+// interrupt tells the caller of call to give the token back, if it has it.
+func (f *inflight) interrupt(call *transport.Call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.with == withCaller && f.call == call {
+		f.interruptLocked()
+	}
+}
+
+// contextEnded tells the caller that has the token to give it back, if its context has ended.
+func (f *inflight) contextEnded() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.with == withCaller && f.ctxDone != nil && isClosed(f.ctxDone) {
+		f.interruptLocked()
+	}
+}
+
+func (f *inflight) interruptLocked() {
+	if !f.interrupted {
+		f.interrupted = true
+		f.conn.Interrupt()
+	}
+}
