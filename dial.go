@@ -167,8 +167,9 @@ func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.D
 		if secure {
 			reach = s.secure(reach)
 		}
+		var below *wire.Guarded
 		opts := []redis.DialOption{
-			redis.DialContextFunc(s.guarded(reach)),
+			redis.DialContextFunc(s.guarded(reach, &below)),
 			redis.DialReadTimeout(s.dialTimeout),
 		}
 		if s.credentials != nil {
@@ -178,7 +179,11 @@ func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.D
 			}
 			opts = append(opts, redis.DialUsername(user), redis.DialPassword(password))
 		}
-		return dial(ctx, opts)
+		conn, err := dial(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		return wire.On(conn, below), nil
 	}
 }
 
@@ -192,14 +197,15 @@ func badDatabase(u *url.URL, text string) error {
 }
 
 // guarded adds to reach, TLS and all, bounds on what the server may announce and on
-// each write.
-func (s *settings) guarded(reach reachFunc) reachFunc {
+// each write, and stores what it made in below.
+func (s *settings) guarded(reach reachFunc, below **wire.Guarded) reachFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := reach(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return wire.Guard(wire.Bounded(conn, s.command)), nil
+		*below = wire.Guard(wire.Bounded(conn, s.command))
+		return *below, nil
 	}
 }
 
@@ -208,6 +214,15 @@ func (s *settings) guarded(reach reachFunc) reachFunc {
 // Redlatch ends the connection with an error, before memory is taken for it. It is for
 // dial functions, and must see the first byte that the server sends. It sets no deadlines.
 func LimitReplies(conn net.Conn) net.Conn { return wire.Guard(conn) }
+
+// NewConn returns conn, on which the server is ready for commands, for a dial function to
+// return: an alternative to redigo's redis.NewConn. On it, a caller that is alone does its
+// own reading and writing, as on the connections of [Open], which with few callers halves
+// the time that Redlatch takes for a call; this needs a TCP or Unix socket, with or without
+// TLS, and has no effect on Windows. A write that takes longer than write ends the
+// connection; 0 sets no such bound. conn may come from [LimitReplies], and is limited by
+// NewConn if not. Nothing is sent. The caller does not use conn any more.
+func NewConn(conn net.Conn, write time.Duration) redis.Conn { return wire.NewConn(conn, write) }
 
 // hangUp closes a connection whose dial was given up during the handshake.
 type hangUp struct {

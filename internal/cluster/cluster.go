@@ -48,6 +48,7 @@ var (
 	_ transport.Reconnecter = (*Cluster)(nil)
 	_ transport.Counter     = (*Cluster)(nil)
 	_ transport.Replicator  = (*Cluster)(nil)
+	_ transport.Leader      = (*Cluster)(nil)
 )
 
 // New returns a transport that connects on first use. It panics when cfg lacks
@@ -72,6 +73,30 @@ func New(cfg Config) *Cluster {
 // slot, or to any master when it has no keys.
 func (c *Cluster) Start(call *transport.Call, done transport.Done) {
 	c.newTrip(call, done).depart()
+}
+
+// Leads is part of transport.Leader.
+func (c *Cluster) Leads(outermost transport.Transport) bool {
+	return outermost == transport.Transport(c)
+}
+
+// Lead is part of transport.Leader. It waits for the reply of the first node that the call
+// goes to: one that is sent on to another node is awaited elsewhere.
+func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+	t := c.newTrip(call, done)
+	t.ctx, t.caller = ctx, caller
+	if !t.depart() {
+		caller.Started()
+	}
+}
+
+// Interrupt is part of transport.Leader.
+func (c *Cluster) Interrupt(call *transport.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		n.mux.Interrupt(call)
+	}
 }
 
 // PublishCommand is part of transport.Transport: what Config said.

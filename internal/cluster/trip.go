@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/redlatch/redlatch/codec"
@@ -21,6 +22,10 @@ type trip struct {
 	node *node // where it is
 	// asking is true where the slot is only on its way to the node.
 	asking bool
+
+	// The caller may be used to wait for the first node: see Cluster.Lead.
+	ctx    context.Context //nolint:containedctx // of that caller
+	caller transport.Caller
 }
 
 // newTrip prepares a call for its way.
@@ -32,26 +37,29 @@ func (c *Cluster) newTrip(call *transport.Call, done transport.Done) *trip {
 	return t
 }
 
-// depart sends the call where its slot is served, or has it wait for a survey.
-func (t *trip) depart() {
+// depart sends the call where its slot is served, or has it wait for a survey. It returns
+// false when the call was not sent.
+func (t *trip) depart() bool {
 	c := t.c
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		t.done(nil, errClosedNotSent)
-		return
+		return false
 	}
 	n := c.master(t.slot)
 	if n == nil {
+		t.caller = nil
 		c.begin()
 		c.waiting = append(c.waiting, t)
 		c.mu.Unlock()
 		c.survey()
-		return
+		return false
 	}
 	t.board(n)
 	c.mu.Unlock()
 	t.send()
+	return true
 }
 
 // board counts the call in at n, mu held.
@@ -70,6 +78,8 @@ func (t *trip) send() {
 		t.sync.send(t)
 	case t.hops > 0:
 		t.node.mux.Redirect(t.call, t.arrived, t.asking)
+	case t.caller != nil:
+		t.node.mux.Lead(t.ctx, t.call, t.arrived, t.caller)
 	default:
 		t.node.mux.Start(t.call, t.arrived)
 	}

@@ -110,10 +110,7 @@ func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan struct{}) (any, error) {
 	rest := bound / 2
 	a.engine.timeouts.add(a, bound-rest)
-	a.engine.Transport.Start(&a.Call, a.done)
-	if a.Sent != nil {
-		a.Sent.Started()
-	}
+	a.start(ctx, stop)
 	for {
 		out, why := a.await(ctx, stop)
 		switch {
@@ -134,6 +131,27 @@ func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan stru
 		return a.leave(why)
 	}
 }
+
+// start starts the call, on this goroutine if the transport can and nothing but ctx and an
+// alarm ends the wait.
+func (a *Attempt) start(ctx context.Context, stop <-chan struct{}) {
+	if l := a.engine.leader; l != nil && stop == nil {
+		l.Lead(ctx, &a.Call, a.done, a)
+		return
+	}
+	a.engine.Transport.Start(&a.Call, a.done)
+	a.Started()
+}
+
+// Started is part of transport.Caller.
+func (a *Attempt) Started() {
+	if a.Sent != nil {
+		a.Sent.Started()
+	}
+}
+
+// Waits is part of transport.Caller: there is neither an outcome nor an alarm.
+func (a *Attempt) Waits() bool { return len(a.result) == 0 }
 
 // await returns what comes first: the outcome, an alarm, or the end of ctx or stop.
 func (a *Attempt) await(ctx context.Context, stop <-chan struct{}) (out outcome, ended error) {

@@ -56,9 +56,10 @@ type Engine struct {
 	slots   slots
 	rights  rights
 
-	attempts sync.Pool     // of *Attempt
-	timeouts timeouts      // of attempts
-	label    *label.Keeper // nil: there is no label
+	leader   transport.Leader // nil: the transport leaves callers' goroutines alone
+	attempts sync.Pool        // of *Attempt
+	timeouts timeouts         // of attempts
+	label    *label.Keeper    // nil: there is no label
 
 	closer sync.Once
 	err    error
@@ -69,6 +70,9 @@ func New(cfg Config) *Engine {
 	e := &Engine{Config: cfg}
 	e.init()
 	e.publish = cfg.Transport.PublishCommand()
+	if l, ok := cfg.Transport.(transport.Leader); ok && l.Leads(cfg.Transport) {
+		e.leader = l
+	}
 	e.Lease = cfg.Lease.Truncate(time.Millisecond)
 	e.LeaseArg = e.Lease.Milliseconds()
 	e.FairWaitArg = cfg.FairWait.Milliseconds()

@@ -128,4 +128,7 @@ func (t *timeouts) close() {
 func (a *Attempt) alarm() {
 	a.alarmed = true
 	a.result <- outcome{alarm: true}
+	if l := a.engine.leader; l != nil {
+		l.Interrupt(&a.Call)
+	}
 }

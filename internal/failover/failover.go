@@ -79,6 +79,7 @@ var (
 	_ transport.Fencer      = (*Failover)(nil)
 	_ transport.Reconnecter = (*Failover)(nil)
 	_ transport.Counter     = (*Failover)(nil)
+	_ transport.Leader      = (*Failover)(nil)
 )
 
 // New returns a transport that connects, and begins to watch, on first use.
@@ -93,10 +94,26 @@ func New(cfg Config) *Failover {
 // Start is part of transport.Transport.
 func (f *Failover) Start(call *transport.Call, done transport.Done) {
 	f.once.Do(f.begin)
-	f.Redigo.Start(call, func(reply any, err error) {
+	f.Redigo.Start(call, f.heeding(done))
+}
+
+// Leads is part of transport.Leader.
+func (f *Failover) Leads(outermost transport.Transport) bool {
+	return outermost == transport.Transport(f)
+}
+
+// Lead is part of transport.Leader.
+func (f *Failover) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+	f.once.Do(f.begin)
+	f.Redigo.Lead(ctx, call, f.heeding(done), caller)
+}
+
+// heeding returns done that first looks at what the server says.
+func (f *Failover) heeding(done transport.Done) transport.Done {
+	return func(reply any, err error) {
 		f.heedRefusal(err)
 		done(reply, err)
-	})
+	}
 }
 
 // heedRefusal looks who is master when a server says that it is none.

@@ -79,6 +79,9 @@ func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 	return nil, err
 }
 
+// Unwrap returns the connection that was added.
+func (c *liveConn) Unwrap() redis.Conn { return c.ConnWithTimeout }
+
 // Close is part of redis.Conn.
 func (c *liveConn) Close() error {
 	c.of.mu.Lock()

@@ -36,6 +36,7 @@ var (
 	_ transport.Reconnecter = (*Redigo)(nil)
 	_ transport.Counter     = (*Redigo)(nil)
 	_ transport.Replicator  = (*Redigo)(nil)
+	_ transport.Leader      = (*Redigo)(nil)
 )
 
 // NewRedigo returns a transport that dials on first use.
@@ -119,6 +120,12 @@ func (n *naming) refused(err error) {
 		why = append(why, "right", "+client|setname")
 	}
 	n.told.Do(func() { n.logger.Warn("redlatch: the server does not name this client's connections", why...) })
+}
+
+// Leads is part of transport.Leader. Calls are led on connections that Open and
+// redlatch.NewConn have made, on which the end of a connection can be seen without reading.
+func (r *Redigo) Leads(outermost transport.Transport) bool {
+	return outermost == transport.Transport(r)
 }
 
 // Subscribe is part of transport.Transport.
