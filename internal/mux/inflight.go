@@ -65,6 +65,9 @@ func (f *inflight) room() (r room) {
 func (f *inflight) push(e entry) {
 	f.mu.Lock()
 	f.calls.pushBack(e)
+	if f.calls.len() > 1 {
+		f.alone = 0
+	}
 	f.mu.Unlock()
 }
 
@@ -73,6 +76,7 @@ func (f *inflight) pop() (e entry, ok bool) {
 	f.mu.Lock()
 	if ok = f.calls.len() > 0; ok {
 		e = f.calls.popFront()
+		f.alone++
 	}
 	again := f.resumes()
 	f.mu.Unlock()

@@ -18,9 +18,9 @@ const (
 	// token, so that the end of an idle connection is noticed: so long, or twice.
 	idleFor = 125 * time.Millisecond
 
-	// quietFor is how many replies in a row the reader must have found nothing in flight
-	// behind before callers may read.
-	quietFor = 8
+	// aloneFor is how many calls in a row must have been answered that did not overlap before
+	// the reader gives the read token back.
+	aloneFor = 8
 )
 
 // Who has the read token.
@@ -38,7 +38,7 @@ type readToken struct {
 	turn  chan struct{} // cap 1: the token was given to the reader, or back by a caller
 	with  int
 	ended bool // callers get it no more
-	quiet int  // how often in a row the reader has found nothing in flight
+	alone int  // how many calls in a row were answered that did not overlap
 
 	// Of the caller that has it.
 	call        *transport.Call
@@ -86,7 +86,7 @@ func (f *inflight) attend() {
 
 // give gives the token to the reader, mu held.
 func (f *inflight) give() {
-	f.with, f.quiet = withReader, 0
+	f.with, f.alone = withReader, 0
 	f.tell()
 }
 
@@ -148,11 +148,7 @@ func (f *inflight) look() {
 func (f *inflight) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.calls.len() > 0 {
-		f.quiet = 0
-		return false
-	}
-	if f.quiet++; f.quiet <= quietFor || f.ended {
+	if f.calls.len() > 0 || f.alone < aloneFor || f.ended {
 		return false
 	}
 	f.free()

@@ -72,6 +72,11 @@ var mutants = map[string]mutant{
 	"errors are no replicas":                {in: "replicas/Replicate: what the server refuses is an error", wrap: replicas(noErrors)},
 	"calls to replicas cannot be withdrawn": {in: "replicas/Replicate: a withdrawn call never runs", wrap: replicas(copied)},
 	"Close does not end WAIT":               {in: "replicas/Replicate: Close ends it", wrap: replicas(neverClosed)},
+	"wrappers are passed by":                {in: "lead/Leads: a transport that wraps this one is not passed by", wrap: passesWrappersBy},
+	"Lead ignores its context":              {in: "lead/Lead: an ended context ends it, and the call goes on", wrap: neverReturns},
+	"Lead cannot be interrupted":            {in: "lead/Lead: Interrupt ends it, and the call goes on", wrap: uninterrupted},
+	"Lead does not tell its caller":         {in: "lead/Lead: the caller is told of the start, once", wrap: untold},
+	"Lead runs done twice":                  {in: "lead/Lead: every call ends once, with its own reply", wrap: leadsTwice},
 	"slots ignore tags":                     {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOfAll)},
 	"slots are right":                       {in: "optional/Slot: keys have the slots that Redis gives them", wrap: slotted(slotOf), fine: true},
 }

@@ -2,6 +2,7 @@ package redisconn_test
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
+	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -20,7 +22,12 @@ import (
 func redigoTo(addr string) *redisconn.Redigo {
 	return redisconn.NewRedigo(redisconn.Config{
 		Dial: func(ctx context.Context) (redis.Conn, error) {
-			return redis.DialContext(ctx, "tcp", addr, redis.DialWriteTimeout(3*time.Second))
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, "tcp", addr)
+			if err != nil {
+				return nil, err
+			}
+			return wire.NewConn(conn, 3*time.Second), nil
 		},
 		Command:     3 * time.Second,
 		Lease:       30 * time.Second,

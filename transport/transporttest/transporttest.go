@@ -99,6 +99,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"gaps", gapCases},
 		{"close", closeCases},
 		{"optional", optionalCases},
+		{"lead", leadCases},
 		{"replicas", replicaCases},
 	}
 	for _, g := range groups {

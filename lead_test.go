@@ -1,0 +1,103 @@
+package redlatch_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// readsItself reports whether a caller of Lock reads its own reply just now.
+func readsItself() bool {
+	buf := make([]byte, 1<<20)
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, "mux.(*Mux).readOne") && strings.Contains(stack, "rlock.(*Lock).") {
+			return true
+		}
+	}
+	return false
+}
+
+// pairs locks and unlocks, one caller alone, until callers read.
+func pairs(t *testing.T, l *rlock.Lock) {
+	t.Helper()
+	for range 20 {
+		hold, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+	}
+}
+
+// On each sort of socket a caller that is alone reads; a context that ends meanwhile ends
+// only that; and a connection that the server has closed since the last reply is not used.
+//
+//nolint:paralleltest // it looks at all goroutines
+func TestCallerThatIsAloneReadsOnEachSortOfConnection(t *testing.T) {
+	a := newAuthority(t)
+	speak, secure := speakingTLS(t, a, nil)
+	srv := redistest.Start(t, speak, redistest.WithUnixSocket())
+	for name, c := range map[string]struct {
+		url  string
+		opts []redlatch.Option
+	}{
+		"TCP":  {url: srv.URL()},
+		"Unix": {url: "unix://" + srv.Socket()},
+		"TLS":  {url: "rediss://" + secure, opts: []redlatch.Option{redlatch.WithTLSConfig(a.trusting())}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := dialled(t, c.url, c.opts...)
+			l := rlock.New(client, redistest.Key(t))
+			pairs(t, l)
+			before := connections(t, srv)
+			requireReadsUntilItsContextEnds(t, srv, rlock.New(client, redistest.Key(t)))
+			pairs(t, l)
+			require.Equal(t, before, connections(t, srv), "the connection is as it was")
+			for range 10 {
+				srv.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+				time.Sleep(5 * time.Millisecond)
+				pairs(t, l) // none of them is in doubt
+			}
+			require.Greater(t, connections(t, srv), before)
+		})
+	}
+}
+
+// requireReadsUntilItsContextEnds has a caller wait for a server that is frozen.
+func requireReadsUntilItsContextEnds(t *testing.T, srv *redistest.Server, l *rlock.Lock) {
+	t.Helper()
+	srv.Pause()
+	defer srv.Resume()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	came := make(chan error, 1)
+	go func() {
+		_, err := l.Lock(ctx)
+		came <- err
+	}()
+	require.Eventually(t, readsItself, 400*time.Millisecond, time.Millisecond)
+	began := time.Now()
+	cancel()
+	require.ErrorIs(t, <-came, context.Canceled)
+	assert.Less(t, time.Since(began), 200*time.Millisecond)
+	assert.False(t, readsItself())
+}
+
+// connections returns how many connections the server has accepted.
+func connections(t *testing.T, srv *redistest.Server) int {
+	t.Helper()
+	info, _ := srv.Do(t, "INFO", "stats").([]byte)
+	_, rest, _ := strings.Cut(string(info), "total_connections_received:")
+	count, _, _ := strings.Cut(rest, "\r\n")
+	n, err := strconv.Atoi(count)
+	require.NoError(t, err)
+	return n
+}
