@@ -44,7 +44,7 @@ func (n *nodes) dial(ctx context.Context, addr string) (redigo.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redigo.NewConn(conn, 0, writeTimeout), nil
+	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
 // settings returns what the client's options say of the connections to a node.

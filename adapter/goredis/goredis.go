@@ -80,7 +80,7 @@ func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redigo.NewConn(conn, 0, writeTimeout), nil
+	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
 // dialNamed connects to the master at addr. The client's dialer leads to the master that
@@ -94,7 +94,7 @@ func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error
 		_ = conn.Close() // of no use
 		return nil, errSwitched
 	}
-	return redigo.NewConn(conn, 0, writeTimeout), nil
+	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
 // dialReplica connects to a replica. Dialers of clients of Sentinels lead to the
@@ -109,7 +109,7 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	return redigo.NewConn(conn, 0, writeTimeout), nil
+	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
 // named connects to the master that the Sentinels name now, and returns its address.

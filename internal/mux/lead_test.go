@@ -342,7 +342,9 @@ func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
 			if name == "panics" {
 				assert.Equal(t, oops, caught.Load())
 			}
-			require.Equal(t, outcome{[]byte("ECHO 2"), nil}, await(t, lead(t.Context(), m, command("ECHO", "2"))), name)
+			o := await(t, lead(t.Context(), m, command("ECHO", "2")))
+			require.NoError(t, o.err, name)
+			require.Equal(t, []byte("ECHO 2"), o.reply, name)
 			assert.Equal(t, 2, p.dialled(), name)
 		})
 	}

@@ -42,12 +42,16 @@ func (m *Mux) follow(l *link) bool {
 	l.below.Unbound()
 	for {
 		for l.below.Whole() {
-			if !m.receive(l) {
+			e, reply, ok := m.next(l)
+			if !ok {
 				return false
 			}
-		}
-		if l.below.Empty() && l.flight.settled() {
-			return true
+			// Before its caller goes on, which may be the next one to lead.
+			settled := l.below.Empty() && l.flight.settled()
+			m.deliver(l, e, reply)
+			if settled {
+				return true
+			}
 		}
 		if err := l.below.Fill(); err != nil {
 			l.fail(err)
@@ -56,28 +60,40 @@ func (m *Mux) follow(l *link) bool {
 	}
 }
 
-// receive takes one reply; it returns false when l is broken.
+// receive takes one reply and gives it to its call; it returns false when l is broken.
 func (m *Mux) receive(l *link) bool {
+	e, reply, ok := m.next(l)
+	if ok {
+		m.deliver(l, e, reply)
+	}
+	return ok
+}
+
+// next takes one reply, and its call out of flight; it returns false when l is broken.
+func (m *Mux) next(l *link) (e entry, reply any, ok bool) {
 	reply, err := receive(l.conn)
 	if err != nil {
 		l.fail(err)
-		return false
+		return e, nil, false
 	}
 	l.heard.Store(int64(l.age()))
-	e, ok := l.flight.pop()
-	if !ok {
+	if e, ok = l.flight.pop(); !ok {
 		l.fail(errUnasked)
-		return false
+		return e, nil, false
 	}
 	l.answered = true
 	if isReadOnly(reply) {
 		l.retire()
 	}
+	return e, reply, true
+}
+
+// deliver ends a call that was taken out of flight, or sends it round again.
+func (m *Mux) deliver(l *link, e entry, reply any) {
 	m.answer(e, reply)
 	if l.retired() {
 		l.tell()
 	}
-	return true
 }
 
 // answer ends the call with its reply, or sends it round again when the server

@@ -143,8 +143,8 @@ func (f *inflight) look() {
 	}
 }
 
-// settled takes the token from the reader, which has nothing to read, and reports whether
-// it did: when callers have not overlapped for a while.
+// settled takes the token from the reader, for which nothing more has come, and reports
+// whether it did: when callers have not overlapped for a while.
 func (f *inflight) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

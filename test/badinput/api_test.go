@@ -117,6 +117,7 @@ var elsewhere = map[string]string{
 	"redlatch.NewSentinel":  "TestDialFunctionsThatAreOfNoUseAreErrors",
 	"redlatch.AskSentinels": "TestDialFunctionsThatAreOfNoUseAreErrors",
 	"redlatch.LimitReplies": "TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch",
+	"redlatch.NewConn":      "TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch",
 	"embedded.Start":        "TestAddressesThatCannotBeListenedOnAreErrors",
 	"embedded.WithAddr":     "TestAddressesThatCannotBeListenedOnAreErrors",
 }

@@ -53,7 +53,7 @@ func TestDialFunctionsThatAreOfNoUseAreErrors(t *testing.T) {
 func second(_ *redlatch.Client, err error) error { return err }
 
 // TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch has a server announce a text of an
-// exabyte.
+// exabyte. NewConn limits replies, too.
 func TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch(t *testing.T) {
 	t.Parallel()
 	client, server := net.Pipe()
@@ -62,5 +62,13 @@ func TestLimitRepliesEndsAConnectionThatAnnouncesTooMuch(t *testing.T) {
 	conn := redlatch.LimitReplies(client)
 	defer conn.Close() //nolint:errcheck // broken
 	_, err := io.ReadAll(conn)
+	require.ErrorContains(t, err, "more than")
+
+	client, server = net.Pipe()
+	defer server.Close() //nolint:errcheck // the test is over
+	go func() { _, _ = server.Write([]byte("$1152921504606846976\r\n")) }()
+	over := redlatch.NewConn(client, time.Second)
+	defer over.Close() //nolint:errcheck // broken
+	_, err = over.Receive()
 	require.ErrorContains(t, err, "more than")
 }
