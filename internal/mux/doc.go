@@ -33,7 +33,11 @@
 //	           ▲                                           │
 //	           └──── NOSCRIPT: again, as EVAL, first ──────┘
 //
-// A call is put in flight before its first byte is written, so that a write that
+// That is the way of calls that overlap. A caller of Lead that is alone takes no queue: it
+// writes its call and reads the reply, and goes the other way only when the connection turns
+// out to be broken, or the reply does not come soon.
+//
+// A call is put in flight before its first byte is flushed, so that a write that
 // fails half-way fails it like any other call in flight. From that moment its
 // fate is the connection's: a reply, or uncertain. A call whose script the server
 // did not know has certainly not run, so it goes to the front of the queue, and
@@ -44,16 +48,48 @@
 // no renewal, a caller who waits too long in it hears that nothing was sent, and a
 // connection that breaks leaves that many calls in doubt and no more.
 //
+// # The two tokens
+//
+//	            a caller of Lead, nothing queued, being written or in flight
+//	   free ◀──────────────────────────────────────────────▶ with a caller
+//	    ▲ │                 reply, and nothing else in flight      │
+//	    │ │ a call is written by the run goroutine,                │ its context ends, it is
+//	    │ ▼ or no caller has read for 125 to 250 ms                │ interrupted, a second is
+//	 with the reader ◀─────────────────────────────────────────────┘ over, or others are in flight
+//	      8 calls in a row did not overlap: free again
+//
+// This is the read token. The write token is with the run goroutine while that is awake,
+// and with a caller from when it gets both until its call is flushed. What holds:
+//
+//   - Only who has the write token writes to the connection and puts calls in flight; only
+//     who has the read token reads from it and takes calls out.
+//   - A caller gets both tokens or none, and only while nothing is queued, being written or
+//     in flight. So it writes one small call into buffers that are empty, and reads one
+//     reply, its own: it neither waits for other calls nor runs their done.
+//   - While anything is flushed and in flight, the read token is not free.
+//   - While anything is queued that there is room for, the write token is with a caller, who
+//     rouses the run goroutine when it gives it back, or with the run goroutine.
+//   - A wait that is given up has read whole bytes and parsed none, so the reader goes on
+//     where the caller has stopped.
+//   - A connection is over when the reader has the read token for good, which it gets when
+//     no caller has it. So Close waits for callers that read.
+//
+// A connection that has not been read for a millisecond is looked at before a caller writes
+// to it: what has ended meanwhile is not written to. Where that is impossible, on Windows and
+// in memory, and on connections that were not made by package wire, the reader has the read
+// token for good.
+//
 // # Who owns what
 //
-//   - Callers put calls in the queue, under its mutex, and never wait.
+//   - Callers put calls in the queue, under its mutex, and never wait. Those of Lead may get
+//     the tokens.
 //   - The run goroutine, started by the first call, owns the state above: it
 //     dials, writes, and when a connection has broken and its reader has ended,
-//     ends what was in flight. It alone puts calls in flight.
+//     ends what was in flight.
 //   - Each dial has a goroutine, so that one that ignores its context cannot hold
 //     up the calls that wait for it.
 //   - Each connection has a reader, which takes calls out of flight and runs
-//     their done, and a guard, which gives the connection up when the oldest call
+//     their done while it has the read token, and a guard, which gives the connection up when the oldest call
 //     has waited too long, written or not, and when the Mux is closed.
 //   - The late runner, which exists while it has work, runs the done of calls
 //     that were abandoned, and OnReconnect: never on the reader, which others

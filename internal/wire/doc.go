@@ -25,6 +25,13 @@
 //
 // [Plain] makes of what was read what callers of a transport see.
 //
+// # Reading ahead
+//
+// A read by the client library cannot be given up: one that times out ends its connection.
+// After [Guarded.Own] the guard reads by itself, says when a reply is complete, and only then
+// is the library asked for it, which returns at once. So one goroutine can begin to wait, and
+// another one go on. [Guarded.Sound] looks at a connection that none reads, without reading.
+//
 // # Deadlines
 //
 // [Bounded] stands below the guard, bounds writes itself, and keeps the client library
