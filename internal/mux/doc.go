@@ -50,13 +50,13 @@
 //
 // # The two tokens
 //
-//	            a caller of Lead, nothing queued, being written or in flight
-//	   free ◀──────────────────────────────────────────────▶ with a caller
-//	    ▲ │                 reply, and nothing else in flight      │
-//	    │ │ a call is written by the run goroutine,                │ its context ends, it is
-//	    │ ▼ or no caller has read for 125 to 250 ms                │ interrupted, a second is
-//	 with the reader ◀─────────────────────────────────────────────┘ over, or others are in flight
-//	      8 calls in a row did not overlap: free again
+//	           a caller of Lead, nothing queued, being written or in flight
+//	  free ◀──────────────────────────────────────────────▶ with a caller
+//	   ▲ │                 reply, and nothing else in flight      │
+//	   │ │ a call is written by the run goroutine,                │ its context ends, it is
+//	   │ ▼ or no caller has read for 125 to 250 ms                │ interrupted, a second is
+//	with the reader ◀─────────────────────────────────────────────┘ over, or others are in flight
+//	     8 calls in a row did not overlap: free again
 //
 // This is the read token. The write token is with the run goroutine while that is awake,
 // and with a caller from when it gets both until its call is flushed. What holds:

@@ -71,6 +71,7 @@ func TestContextEndsTheReadingOfACaller(t *testing.T) {
 			none(t, came)
 			p.say(1, ok)
 			require.Equal(t, outcome{"OK", nil}, await(t, came), "the reader gets the reply")
+			require.Equal(t, 30*time.Millisecond, time.Since(began), "at once")
 			settle(t, m)
 		}
 		assert.Equal(t, 1, p.dialled(), "the connection is as it was")
@@ -85,7 +86,7 @@ func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) 
 		m := ledBy(t, p)
 		ctx, cancel := context.WithCancel(t.Context())
 		require.Len(t, lead(ctx, m, command("ECHO", "1")), 1)
-		other := begin(t.Context(), m, command("SLOW")) // which the end of ctx does not concern
+		other := begin(context.Background(), m, command("SLOW")) // which the end of ctx does not concern
 		cancel()
 		synctest.Wait()
 		require.True(t, other.reads())
@@ -122,6 +123,21 @@ func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
 		require.Equal(t, outcome{"OK", nil}, await(t, l.came))
 		settle(t, m)
 		assert.Equal(t, 1, p.dialled())
+	})
+}
+
+// An interrupt that comes when the reply is there concerns no later call.
+func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		call := command("ECHO", "1")
+		m.Lead(t.Context(), call, func(any, error) { m.Interrupt(call) }, waiter{})
+		next := begin(t.Context(), m, command("SLOW"))
+		require.True(t, next.reads())
+		p.say(1, ok)
+		require.NoError(t, await(t, next.came).err)
 	})
 }
 
@@ -188,6 +204,19 @@ func TestCloseEndsTheReadingOfACaller(t *testing.T) {
 		require.ErrorIs(t, o.err, transport.ErrClosed)
 		assert.Zero(t, time.Since(began))
 		require.ErrorIs(t, await(t, lead(t.Context(), m, command("ECHO"))).err, transport.ErrClosed)
+	})
+}
+
+// What a caller does between writing and reading, it does with the read token.
+func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := ledBy(t, slow())
+		go m.Lead(t.Context(), command("SLOW"), func(any, error) {}, waiter{started: func() { time.Sleep(time.Minute) }})
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, m.Close())
+		require.Equal(t, time.Minute, time.Since(began))
 	})
 }
 
