@@ -92,7 +92,7 @@ func (s *seen) tell() {
 // Read is part of net.Conn.
 func (s *seen) Read(p []byte) (int, error) {
 	for {
-		n, err, wait := s.take(p)
+		n, wait, err := s.take(p)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -101,11 +101,11 @@ func (s *seen) Read(p []byte) (int, error) {
 }
 
 // take returns what has come, and otherwise what waits for that.
-func (s *seen) take(p []byte) (n int, err error, wait func()) { //nolint:revive // the wait is no result but a way to it
+func (s *seen) take(p []byte) (n int, wait func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
-		return 0, os.ErrDeadlineExceeded, nil
+		return 0, nil, os.ErrDeadlineExceeded
 	}
 	if len(s.text) > 0 {
 		n = copy(p, s.text)
@@ -116,12 +116,13 @@ func (s *seen) take(p []byte) (n int, err error, wait func()) { //nolint:revive 
 	if !s.deadline.IsZero() {
 		due = time.After(time.Until(s.deadline))
 	}
-	return 0, s.err, func() {
+	wait = func() {
 		select {
 		case <-news:
 		case <-due:
 		}
 	}
+	return 0, wait, s.err
 }
 
 // SetReadDeadline is part of net.Conn.

@@ -120,12 +120,13 @@ func (y *leaders) call(t *testing.T, shared context.Context, text string, i int)
 		came <- outcome{reply, err}
 	}
 	y.starts.Add(1)
-	ctx, cancel := shared, context.CancelFunc(func() {})
+	cancel := context.CancelFunc(func() {})
 	stretch := i / 50 % 2
 	switch i % 5 * stretch {
 	case 1:
 		y.m.Start(c, done)
 	case 4:
+		var ctx context.Context
 		ctx, cancel = context.WithTimeout(shared, time.Duration(rand.IntN(300))*time.Microsecond)
 		y.m.Lead(ctx, c, done, waiter{})
 	case 2:

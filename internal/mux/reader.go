@@ -30,7 +30,10 @@ func (m *Mux) read(l *link) {
 		}
 		return
 	}
-	for l.flight.await(l.dead) && m.follow(l) {
+	for l.flight.await(l.dead) {
+		if !m.follow(l) {
+			break
+		}
 	}
 	l.flight.end()
 	l.unwatch()

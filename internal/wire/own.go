@@ -137,9 +137,9 @@ func (g *Guarded) Resume() {
 func (g *Guarded) Sound() error {
 	some, err := g.socket.Look()
 	switch {
-	case err != nil && Ended(err):
+	case err != nil:
 		return err
-	case err != nil || !some:
+	case !some:
 		return nil
 	case !g.covered:
 		return errEarly

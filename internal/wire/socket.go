@@ -54,8 +54,9 @@ func newSocket(raw syscall.RawConn) *socket {
 
 // Look is part of looker.
 func (s *socket) Look() (bool, error) {
-	if err := s.raw.Read(s.peek); err != nil {
-		return false, err
+	s.some, s.err = false, nil
+	if err := s.raw.Read(s.peek); err != nil && Ended(err) {
+		return false, err // an Interrupt says nothing of the connection
 	}
 	return s.some, s.err
 }
