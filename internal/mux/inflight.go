@@ -76,7 +76,9 @@ func (f *inflight) pop() (e entry, ok bool) {
 	f.mu.Lock()
 	if ok = f.calls.len() > 0; ok {
 		e = f.calls.popFront()
-		f.alone++
+		if f.alone++; f.calls.len() > 0 {
+			f.alone = 0
+		}
 	}
 	again := f.resumes()
 	f.mu.Unlock()
