@@ -8,6 +8,7 @@ const (
 	queuePrefix   = "redisson_lock_queue"
 	timeoutPrefix = "redisson_lock_timeout"
 	latchPrefix   = "redisson_unlock_latch"
+	tokenPrefix   = "redisson_lock_token"
 )
 
 // LockChannel returns the channel on which waiters of the lock with this mapped
@@ -26,6 +27,10 @@ func QueueKey(name string) string { return prefixed(queuePrefix, name) }
 // TimeoutKey returns the key of the sorted set that holds, for each waiter of a
 // fair lock, the time from which it counts as dead, in milliseconds since 1970.
 func TimeoutKey(name string) string { return prefixed(timeoutPrefix, name) }
+
+// TokenKey returns the key of the counter of a lock with fencing tokens: the last token that
+// was given.
+func TokenKey(name string) string { return prefixed(tokenPrefix, name) }
 
 // LatchKey returns the key that keeps the outcome of one unlock, so that the
 // same unlock sent again gets the same answer. Redisson's requestID is 32

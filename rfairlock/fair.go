@@ -2,7 +2,9 @@ package rfairlock
 
 import (
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/fairlock"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -25,4 +27,10 @@ func New(client *redlatch.Client, name string) *rlock.Lock {
 	lock := &rlock.Lock{}
 	*lock.Internal() = hold.NewLock(engine.EngineOf(client), name, makeFair)
 	return lock
+}
+
+// makeFair is a hold.Make.
+func makeFair(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
+	f := fairlock.New(e, mapped)
+	return f, f.Queues.Strategy(f)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/fairlock"
 	"github.com/redlatch/redlatch/internal/fairqueue"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -22,7 +23,7 @@ type queueCalls struct {
 	t      *testing.T
 	target redistest.Target
 	engine *engine.Engine
-	fair   *fair
+	fair   *fairlock.Kind
 }
 
 func newQueueCalls(t *testing.T, target redistest.Target) queueCalls {
@@ -31,7 +32,7 @@ func newQueueCalls(t *testing.T, target redistest.Target) queueCalls {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	e := engine.EngineOf(client)
-	return queueCalls{t, target, e, newFair(e, redistest.Key(t))}
+	return queueCalls{t, target, e, fairlock.New(e, redistest.Key(t))}
 }
 
 // send runs a call and returns its reply.

@@ -30,7 +30,7 @@ func (h *Hold) Request() *acquire.Request {
 // Grant is part of acquire.Claim.
 func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 	o := h.ownership
-	h.token = out.Token
+	o.fence(out.Token)
 	o.add(h)
 	if o.lock.Engine.Replicas > 0 {
 		h.known.Store(unknown)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
@@ -68,7 +69,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	l.Prepare(ctx)
 	h.Init(l, terms, nil)
 	sent := time.Now()
-	held, err := h.ownership.renewOnce(ctx, h.Request().Lease)
+	held, err := h.ownership.resume(ctx, h.Request().Lease)
 	switch {
 	case err != nil:
 		h.Drop()
@@ -85,13 +86,18 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	return nil
 }
 
-// renewOnce sets the lease of a lock that the owner holds, and reports whether it does.
-func (o *ownership) renewOnce(ctx context.Context, lease any) (bool, error) {
+// resume sets the lease of a lock that the owner holds, and reports whether it does. A kind
+// with tokens gives the next one.
+func (o *ownership) resume(ctx context.Context, lease any) (bool, error) {
+	kind, fences := o.lock.Kind.(Fencing)
 	var answer any
 	err := o.lock.Engine.Retry(ctx, func() (err error) {
-		answer, err = o.fillRenewal(lease).Run(ctx, nil)
+		answer, err = o.fillResume(kind, lease).Run(ctx, nil)
 		return err
 	})
+	if fences && err == nil {
+		return o.reenters(kind, answer)
+	}
 	return o.renewed(answer, err)
 }
 
@@ -100,6 +106,17 @@ func (o *ownership) fillRenewal(lease any) *engine.Attempt {
 	o.lock.Kind.Renewal().Fill(&at.Call, 1, func(int) (key, owner, ttl any) {
 		return o.lock.key, o.final.Owner, lease
 	})
+	at.Call.Urgent = true
+	return at
+}
+
+// fillResume fills the call that resumes: a renewal for a kind without tokens, which is nil.
+func (o *ownership) fillResume(kind Fencing, lease any) *engine.Attempt {
+	if kind == nil {
+		return o.fillRenewal(lease)
+	}
+	at := o.lock.Engine.Attempt()
+	kind.Reenter(&at.Call, &acquire.Request{Owner: o.final.Owner, Lease: lease, Target: 1})
 	at.Call.Urgent = true
 	return at
 }

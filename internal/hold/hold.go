@@ -22,7 +22,6 @@ type Hold struct {
 	ended     atomic.Pointer[ending] // nil while live
 	since     time.Time              // when it became live, by the clock of the attempt
 	request   acquire.Request        // of its attempts
-	token     int64                  // of the grant, 0 for kinds without
 
 	nesting               // in a chain of inner holds; guarded by ownership.mu
 	counted bool          // it was added to the ownership; guarded by ownership.mu
@@ -129,9 +128,9 @@ func (h *Hold) Lock() *Lock { return h.ownership.lock }
 // ID returns the owner under which the lock is held. It is part of acquire.Claim.
 func (h *Hold) ID() codec.Owner { return h.ownership.owner }
 
-// Token returns the fencing token of the grant, 0 for kinds without. A re-entry has that of the
-// hold that it entered.
-func (h *Hold) Token() int64 { return h.token }
+// Token returns the newest fencing token of the hold's owner, 0 for kinds without: that of its
+// grant, or of a re-entry after it.
+func (h *Hold) Token() int64 { return h.ownership.token.Load() }
 
 // Owner is ID for callers that may go on to use the owner: it is not used again then.
 func (h *Hold) Owner() codec.Owner {

@@ -45,6 +45,14 @@ type Reentrant interface {
 	Reentered(reply any) (bool, error)
 }
 
+// Fencing is a kind whose grants have tokens: a re-entry has one of its own, and so has a hold
+// that was resumed, which is a re-entry up to count 1.
+type Fencing interface {
+	Reentrant
+	// Token reads the token from the reply of a re-entry that was granted.
+	Token(reply any) (int64, error)
+}
+
 // Shareable is a kind whose owners can be used by several processes and languages.
 type Shareable interface {
 	// ReleaseShared fills c with the call that lowers the count of such an owner by one. The

@@ -36,6 +36,8 @@ type ownership struct {
 	// notReusable says that the owner must not be used again when the ownership is over:
 	// something about it may be left open, or other code knows it.
 	notReusable atomic.Bool
+	// token is the newest fencing token, 0 for kinds without.
+	token atomic.Int64
 	// subscription is that of an owner that waited in a queue on the server, nil when there is
 	// none. It is set before the hold is given to a caller.
 	subscription acquire.Reusable
@@ -51,6 +53,16 @@ type ownership struct {
 	wait      any          // with which the owner was queued on the server
 	turn      acquire.Turn // while this has its process's turn with the lock
 	resolved  bool         // it is known what the attempt that was in doubt has done
+}
+
+// fence takes in the token of a grant. They may come in any order.
+func (o *ownership) fence(token int64) {
+	for {
+		newest := o.token.Load()
+		if token <= newest || o.token.CompareAndSwap(newest, token) {
+			return
+		}
+	}
 }
 
 // add adds a hold that was acquired.

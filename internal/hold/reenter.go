@@ -25,7 +25,7 @@ func (h *Hold) Reenter(ctx context.Context, terms *Terms, outer *Hold) error {
 	if !can {
 		return ErrNotReentered
 	}
-	h.ownership, h.token = o, outer.token
+	h.ownership = o
 	err := h.takeSlot(ctx, outer, terms.Try)
 	if err == nil {
 		err = o.beginReentry(ctx, outer, !terms.Try)
@@ -49,8 +49,19 @@ func (h *Hold) Reenter(ctx context.Context, terms *Terms, outer *Hold) error {
 		h.Drop()
 		return h.notEntered(engine.WithEnd(ctx, err))
 	}
-	held, err := kind.Reentered(answer)
+	held, err := o.reenters(kind, answer)
 	return h.entered(outer, held, err, sent)
+}
+
+// reenters reads the reply of a re-entry, and takes in its token if there is one.
+func (o *ownership) reenters(kind Reentrant, answer any) (bool, error) {
+	held, err := kind.Reentered(answer)
+	if fencing, can := kind.(Fencing); can && held && err == nil {
+		var token int64
+		token, err = fencing.Token(answer)
+		o.fence(token)
+	}
+	return held, err
 }
 
 // beginReentry counts a re-entry in, which is the change of the count that is under way then.

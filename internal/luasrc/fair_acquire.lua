@@ -29,26 +29,14 @@
 --           when queued, the owner is last, with now, the reply and the wait as
 --           its deadline; an owner that has a deadline keeps it, and its place
 -- Messages: none
--- Uses:     prune, take
+-- Uses:     enqueue, prune, take
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, owner, wait, lease, tell = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local head = prune(queue, timeouts, now)
 if take(lock, queue, timeouts, head, owner, wait, lease) then
     return nil
 end
-local left, queued = redis.call('PTTL', lock), 0
-if redis.call('ZSCORE', timeouts, owner) then
-    left = math.max(0, left)
-else
-    local last = redis.call('LINDEX', queue, -1)
-    local deadline = last and redis.call('ZSCORE', timeouts, last)
-    if deadline then
-        left = tonumber(deadline) - now
-    end
-    redis.call('ZADD', timeouts, left + wait + now, owner)
-    redis.call('RPUSH', queue, owner)
-    queued = 1
-end
+local left, queued = enqueue(lock, queue, timeouts, now, owner, wait)
 if tell then
     return {left, redis.pcall('HKEYS', lock)[1] or '', head or owner, queued}
 end

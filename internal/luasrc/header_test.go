@@ -35,6 +35,14 @@ var all = map[string]*transport.Script{
 	"fair_heartbeat.lua":      FairHeartbeat,
 	"fair_evict.lua":          FairEvict,
 	"fair_nudge.lua":          FairNudge,
+
+	"fenced_acquire.lua":      FencedAcquire,
+	"fenced_reenter.lua":      FencedReenter,
+	"fenced_pass.lua":         FencedPass,
+	"fenced_fair_try.lua":     FencedFairTry,
+	"fenced_fair_acquire.lua": FencedFairAcquire,
+	"fenced_fair_reenter.lua": FencedFairReenter,
+	"raise.lua":               Raise,
 }
 
 var (
@@ -134,9 +142,9 @@ func keysBeforeArgs(a, b string) int {
 // order is the order of KEYS and of ARGV in all scripts, by the words with which their
 // descriptions begin. Each script has those that it needs.
 var order = map[string][]string{
-	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the lock's channel", "the latch"},
+	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the lock's channel", "the latch"},
 	"ARGV": {
-		"now", "owner", "heir", "wait", "lease", "target", // of the acquisition
+		"now", "owner", "heir", "wait", "lease", "target", "least", // of the acquisition
 		"keep", "fair wait", "window", "n:", "how many", "subcommand", "the first place", "the last place", // of one script
 		"command to publish", "message", "the latch's time to live", "given",
 		"n pairs", "more owners", "for each lock", // lists

@@ -71,6 +71,25 @@ func Refused(reply any) Refusal {
 // more now, nil that it does not. Other replies give an error that wraps [codec.ErrBadReply].
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
+// Token decodes the reply of a script that grants with a token: a number, or its text where
+// a number would lose digits. A refusal, which is nil or an array, gives false. Other
+// replies, such as a number below 1, give an error that wraps [codec.ErrBadReply].
+func Token(reply any) (token int64, granted bool, err error) {
+	switch r := reply.(type) {
+	case nil, []any:
+		return 0, false, nil
+	case int64:
+		token = r
+	default:
+		text, _ := bulk(reply)
+		token, _ = parseDecimal(text) // 0 when it is none
+	}
+	if token < 1 {
+		return 0, false, badReply("token", reply)
+	}
+	return token, true, nil
+}
+
 // Holds decodes the reply of the script that writes a lock once more for its replicas:
 // 1 says that the owner holds the lock, nil that it does not. Other replies give an
 // error that wraps [codec.ErrBadReply].

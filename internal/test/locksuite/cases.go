@@ -117,7 +117,7 @@ func wokenByPeers(t *testing.T, s suite) {
 		came := lockLater(within(t), l)
 		s.listening(t, l, 1)
 		channel := codec.LockChannel(l.Name())
-		if s.kind.Name == "fair" {
+		if s.kind.Queues {
 			seen, err := l.Inspect(within(t))
 			require.NoError(t, err)
 			channel += ":" + seen.Queue[0].Text

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -55,14 +56,29 @@ func OnServer(s interface {
 
 // Kind is a kind of lock.
 type Kind struct {
-	// Name is "plain" or "fair".
+	// Name is "plain", "fair", "fenced" or "fair-fenced".
 	Name string
+	// Queues is true for a kind with a queue on the server.
+	Queues bool
 	// New makes a lock of the kind.
 	New func(c *redlatch.Client, name string) *rlock.Lock
 }
 
-// Kinds are the kinds of locks.
-var Kinds = []Kind{{"plain", rlock.New}, {"fair", rfairlock.New}}
+// Kinds are the kinds of locks that [Run] runs all cases for.
+var Kinds = []Kind{{"plain", false, rlock.New}, {"fair", true, rfairlock.New}}
+
+// Fenced are the kinds of locks with tokens, without the tokens.
+var Fenced = []Kind{{"fenced", false, withoutTokens(rfencedlock.New)}, {"fair-fenced", true, withoutTokens(rfencedlock.NewFair)}}
+
+func withoutTokens(
+	make func(c *redlatch.Client, name string, opts ...rfencedlock.Option) *rfencedlock.Lock,
+) func(c *redlatch.Client, name string) *rlock.Lock {
+	return func(c *redlatch.Client, name string) *rlock.Lock {
+		l := &rlock.Lock{}
+		*l.Internal() = *make(c, name).Internal()
+		return l
+	}
+}
 
 // Client returns a client on a transport of its own, which is closed with the test.
 func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
@@ -89,13 +105,29 @@ type suite struct {
 	kind Kind
 }
 
+type testCase struct {
+	name string
+	run  func(t *testing.T, s suite)
+}
+
+// queueCases are those of kinds with a queue on the server.
+var queueCases = []testCase{
+	{"those who wait are served in their order", inOrder},
+	{"a dead waiter is taken out", deadWaiter},
+}
+
 // Run runs all cases for both kinds of locks.
 func Run(t *testing.T, d Deployment) {
 	t.Helper()
-	cases := []struct {
-		name string
-		run  func(t *testing.T, s suite)
-	}{
+	for _, k := range Kinds {
+		RunKind(t, d, k)
+	}
+}
+
+// RunKind runs all cases for one kind of lock.
+func RunKind(t *testing.T, d Deployment, k Kind) {
+	t.Helper()
+	cases := []testCase{
 		{"one at a time has the lock", oneAtATime},
 		{"what is asked and done about a lock is right", everyQuestion},
 		{"a waiter is woken by its own kind", wokenByOwn},
@@ -105,22 +137,15 @@ func Run(t *testing.T, d Deployment) {
 		{"a waiter that gives up leaves nothing", givingUp},
 		{"a client that closes leaves no waiter", closing},
 	}
-	for _, k := range Kinds {
-		for _, c := range cases {
-			t.Run(k.Name+": "+c.name, func(t *testing.T) {
-				t.Parallel()
-				c.run(t, suite{Deployment: d, kind: k})
-			})
-		}
+	if k.Queues {
+		cases = append(cases, queueCases...)
 	}
-	t.Run("fair: those who wait are served in their order", func(t *testing.T) {
-		t.Parallel()
-		inOrder(t, suite{Deployment: d, kind: Kinds[1]})
-	})
-	t.Run("fair: a dead waiter is taken out", func(t *testing.T) {
-		t.Parallel()
-		deadWaiter(t, suite{Deployment: d, kind: Kinds[1]})
-	})
+	for _, c := range cases {
+		t.Run(k.Name+": "+c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, suite{Deployment: d, kind: k})
+		})
+	}
 }
 
 // lock makes a lock with a name of its own.
@@ -161,7 +186,7 @@ func (s suite) free(t *testing.T, name string) {
 func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	t.Helper()
 	is := func() bool { return s.listenersOf(t, l.Name()) >= int64(n) }
-	if s.kind.Name == "fair" {
+	if s.kind.Queues {
 		is = func() bool {
 			seen, err := l.Inspect(within(t))
 			return err == nil && len(seen.Queue) >= n && seen.Queue[n-1].Subscribed == rlock.SubscribedYes

@@ -1,4 +1,4 @@
-package rfairlock
+package fairlock
 
 import (
 	"context"
@@ -15,10 +15,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fair is the kind of the fair lock: Redisson's getFairLock.
-type fair struct {
+// Kind is the kind of the fair lock: Redisson's getFairLock. A kind that differs in how the
+// lock is taken embeds it. It is safe for concurrent use.
+type Kind struct {
 	hashlock.Kind
-	queues  *fairqueue.Queues // for the time of day, and for owners that leave
+	// Queues are the client's, for the time of day, and for owners that leave.
+	Queues *fairqueue.Queues
+
 	engine  *engine.Engine
 	scripts luasrc.Fair
 }
@@ -33,60 +36,55 @@ var _ interface {
 	hold.Queueing
 	hold.Preparing
 	fairqueue.Kind
-} = (*fair)(nil)
+} = (*Kind)(nil)
 
-// makeFair is a hold.Make.
-func makeFair(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-	f := newFair(e, mapped)
-	return f, f.queues.Strategy(f)
-}
-
-func newFair(e *engine.Engine, mapped string) *fair {
-	return &fair{hashlock.New(mapped), fairqueue.Of(e), e, luasrc.Fair{
+// New returns the kind of the fair lock at a key.
+func New(e *engine.Engine, mapped string) *Kind {
+	return &Kind{hashlock.New(mapped), fairqueue.Of(e), e, luasrc.Fair{
 		Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Channel: codec.LockChannel(mapped),
 		Publish: e.Publish(),
 	}}
 }
 
 // Name is part of acquire.Waitable.
-func (f *fair) Name() string { return "fair" }
+func (f *Kind) Name() string { return "fair" }
 
 // Family is part of hold.Kind.
-func (f *fair) Family() string { return "fair" }
+func (f *Kind) Family() string { return "fair" }
 
 // Channel is part of acquire.Waitable. Each waiter has its own.
-func (f *fair) Channel(owner any) string {
+func (f *Kind) Channel(owner any) string {
 	text, _ := owner.(string) // always one
 	return codec.OwnerChannel(f.Key(), text)
 }
 
 // Acquire is part of acquire.Waitable.
-func (f *fair) Acquire(c *transport.Call, r *acquire.Request) {
+func (f *Kind) Acquire(c *transport.Call, r *acquire.Request) {
 	fill := f.scripts.Acquire
 	if r.Try {
 		fill = f.scripts.Try
 	}
-	fill(c, f.queues.NowMillis(), r.Owner, r.Wait, r.Lease)
+	fill(c, f.Queues.NowMillis(), r.Owner, r.Wait, r.Lease)
 }
 
 // Reenter is part of hold.Reentrant.
-func (f *fair) Reenter(c *transport.Call, r *acquire.Request) {
-	f.scripts.Reenter(c, f.queues.NowMillis(), r.Owner, r.Lease, r.Target)
+func (f *Kind) Reenter(c *transport.Call, r *acquire.Request) {
+	f.scripts.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
 // Release is part of hold.Kind.
-func (f *fair) Release(c *transport.Call, r *acquire.Request) {
-	f.scripts.Release(c, f.queues.NowMillis(), r.Owner, r.Lease, r.Target)
+func (f *Kind) Release(c *transport.Call, r *acquire.Request) {
+	f.scripts.Release(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
 // ReleaseShared is part of hold.Shareable.
-func (f *fair) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
-	f.scripts.ReleaseShared(c, latch, f.queues.NowMillis(), r.Owner, r.Lease)
+func (f *Kind) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
+	f.scripts.ReleaseShared(c, latch, f.Queues.NowMillis(), r.Owner, r.Lease)
 }
 
 // ForceRelease is part of hold.Forcible.
-func (f *fair) ForceRelease(c *transport.Call) {
-	f.scripts.ForceRelease(c, f.queues.NowMillis())
+func (f *Kind) ForceRelease(c *transport.Call) {
+	f.scripts.ForceRelease(c, f.Queues.NowMillis())
 }
 
 // inspected is how many waiters' listeners an inspection counts.
@@ -96,7 +94,7 @@ const inspected = 64
 var numSub, shardNumSub any = "NUMSUB", "SHARDNUMSUB"
 
 // Inspect is part of hold.Inspectable.
-func (f *fair) Inspect(c *transport.Call, first, last int64) {
+func (f *Kind) Inspect(c *transport.Call, first, last int64) {
 	count := numSub
 	if f.engine.Publish() == any("SPUBLISH") {
 		count = shardNumSub
@@ -105,26 +103,26 @@ func (f *fair) Inspect(c *transport.Call, first, last int64) {
 }
 
 // GiveUp is part of hold.Queueing and fairqueue.Kind.
-func (f *fair) GiveUp(c *transport.Call, r *acquire.Request) {
-	f.scripts.GiveUp(c, f.queues.NowMillis(), r.Owner, r.Wait)
+func (f *Kind) GiveUp(c *transport.Call, r *acquire.Request) {
+	f.scripts.GiveUp(c, f.Queues.NowMillis(), r.Owner, r.Wait)
 }
 
 // Leave is part of hold.Queueing.
-func (f *fair) Leave(lock string, r *acquire.Request) { f.queues.Leave(f, lock, r) }
+func (f *Kind) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }
 
 // Lasts is part of hold.Queueing.
-func (f *fair) Lasts() time.Duration { return f.queues.Lasts() }
+func (f *Kind) Lasts() time.Duration { return f.Queues.Lasts() }
 
 // Prepare is part of hold.Preparing: the scripts are told the time.
-func (f *fair) Prepare(ctx context.Context) { f.queues.Prepare(ctx) }
+func (f *Kind) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
 
 // keep is for how long a heartbeat keeps a place, in milliseconds: three heartbeats,
 // so that a process may miss two.
 var keep any = int64(15_000)
 
 // Heartbeat is part of fairqueue.Kind.
-func (f *fair) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Waiter, others []reply.Other) {
-	f.scripts.Heartbeat(c, f.queues.NowMillis(), luasrc.Beat{
+func (f *Kind) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Waiter, others []reply.Other) {
+	f.scripts.Heartbeat(c, f.Queues.NowMillis(), luasrc.Beat{
 		Keep: keep, FairWait: f.engine.FairWaitArg, Window: window, Waiters: len(waiters),
 	})
 	for _, w := range waiters {
@@ -136,9 +134,9 @@ func (f *fair) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Wait
 }
 
 // Evict is part of fairqueue.Kind.
-func (f *fair) Evict(c *transport.Call, dead []reply.Place) {
-	f.scripts.Evict(c, f.queues.NowMillis(), keep, dead)
+func (f *Kind) Evict(c *transport.Call, dead []reply.Place) {
+	f.scripts.Evict(c, f.Queues.NowMillis(), keep, dead)
 }
 
 // Nudge is part of fairqueue.Kind.
-func (f *fair) Nudge(c *transport.Call, owner string) { f.scripts.Nudge(c, owner) }
+func (f *Kind) Nudge(c *transport.Call, owner string) { f.scripts.Nudge(c, owner) }

@@ -1,0 +1,3 @@
+// Package fairlock is the kind of the fair lock, for the packages whose locks have its queue on
+// the server.
+package fairlock

@@ -1,0 +1,13 @@
+-- Counts a grant, and returns its token: as a text where a number would lose digits.
+-- A counter below the least, as one that was lost and began again, is an error, and so
+-- is one that holds no number or cannot be raised: nothing else may have been done yet.
+local function next_token(counter, least)
+    if tonumber(least) > 0 and tonumber(redis.call('GET', counter) or 0) < tonumber(least) then
+        error('FENCE_EPOCH', 0)
+    end
+    local token = redis.call('INCR', counter)
+    if token >= 9007199254740992 then
+        return redis.call('GET', counter)
+    end
+    return token
+end

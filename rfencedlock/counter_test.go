@@ -1,0 +1,206 @@
+package rfencedlock_test
+
+import (
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// spoilt are counters that give no token.
+var spoilt = map[string]string{
+	"a text": "seven", "empty": "", "a fraction": "1.5", "the last number": strconv.FormatInt(math.MaxInt64, 10),
+}
+
+func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		for what, value := range spoilt {
+			name := redistest.Key(t) + what
+			lock, key := newLock(connect(t, s.URL()), name), codec.TokenKey(name)
+			s.Do(t, "SET", key, value)
+			_, err := lock.Lock(within(t))
+			require.ErrorIs(t, err, rfencedlock.ErrCounter, what)
+			require.ErrorContains(t, err, strconv.Quote(key), what)
+			_, err = lock.TryLock(within(t))
+			require.ErrorIs(t, err, rfencedlock.ErrCounter, what)
+			nothingHeld(t, s, name)
+			require.Equal(t, []byte(value), s.Do(t, "GET", key), "%s: it is as it was", what)
+
+			s.Do(t, "SET", key, 41)
+			hold := take(t, lock)
+			require.EqualValues(t, 42, hold.Token(), what)
+			// It is spoilt while the lock is held: the hold goes on, and a re-entry fails.
+			s.Do(t, "SET", key, value)
+			_, err = lock.Lock(hold.Context(within(t)))
+			require.ErrorIs(t, err, rfencedlock.ErrCounter, what)
+			require.NoError(t, hold.Err(), what)
+			count, err := lock.HoldCount(t.Context(), hold.Owner())
+			require.NoError(t, err)
+			require.EqualValues(t, 1, count, what)
+			require.NoError(t, hold.Unlock(), what)
+			nothingHeld(t, s, name)
+		}
+	})
+}
+
+// A waiter learns of it when its turn has come, and its place in the queue is given up.
+func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		name := redistest.Key(t)
+		client := connect(t, s.URL())
+		lock := newLock(client, name)
+		hold := take(t, lock)
+		const waiters = 5
+		ended := make(chan error, waiters)
+		for range waiters {
+			go func() {
+				_, err := lock.Lock(within(t))
+				ended <- err
+			}()
+		}
+		time.Sleep(200 * time.Millisecond) // they wait; where one comes late, it fails at once
+		s.Do(t, "SET", codec.TokenKey(name), "no number")
+		require.NoError(t, hold.Unlock(), "a transfer that failed is not the holder's loss")
+		for range waiters {
+			require.ErrorIs(t, <-ended, rfencedlock.ErrCounter)
+		}
+		nothingHeld(t, s, name)
+	})
+}
+
+func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		name := redistest.Key(t)
+		lock, key := newLock(connect(t, s.URL()), name), codec.TokenKey(name)
+		s.Do(t, "SET", name, "no lock")
+		_, err := lock.Lock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.Equal(t, []byte("no lock"), s.Do(t, "GET", name))
+		require.Zero(t, s.Do(t, "EXISTS", key), "nothing was counted")
+		s.Do(t, "DEL", name)
+
+		s.Do(t, "RPUSH", key, "no counter")
+		_, err = lock.TryLock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.ErrorContains(t, err, strconv.Quote(key))
+		_, err = lock.Token(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		nothingHeld(t, s, name)
+		require.EqualValues(t, 1, s.Do(t, "LLEN", key))
+	})
+}
+
+// A script's numbers have 53 binary digits; Redisson's tokens above are rounded.
+func TestTokensAreExactUpToTheLast(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		for _, last := range []int64{1<<53 - 3, 1<<53 - 1, 1<<60 + 1, math.MaxInt64 - 3} {
+			name := redistest.Key(t) + strconv.FormatInt(last, 10)
+			lock := newLock(connect(t, s.URL()), name)
+			s.Do(t, "SET", codec.TokenKey(name), last)
+			for i := range int64(3) {
+				hold := take(t, lock)
+				require.Equal(t, last+1+i, hold.Token())
+				require.NoError(t, hold.Unlock())
+			}
+			require.Equal(t, last+3, lastToken(t, lock))
+		}
+	})
+}
+
+func TestACounterBelowZeroGivesNoToken(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		name := redistest.Key(t)
+		lock := newLock(connect(t, s.URL()), name)
+		s.Do(t, "SET", codec.TokenKey(name), -10)
+		_, err := lock.Lock(within(t))
+		require.ErrorIs(t, err, codec.ErrBadReply)
+		nothingHeld(t, s, name)
+	})
+}
+
+func TestWithoutItsEpochALockIsRefused(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		name := redistest.Key(t)
+		client := connect(t, s.URL())
+		lock := newLock(client, name, rfencedlock.WithEpoch(3))
+		_, err := lock.Lock(within(t))
+		require.ErrorIs(t, err, rfencedlock.ErrEpoch)
+		nothingHeld(t, s, name)
+		require.Zero(t, lastToken(t, lock))
+
+		raised, err := lock.BeginEpoch(t.Context())
+		require.NoError(t, err)
+		require.True(t, raised)
+		raised, err = lock.BeginEpoch(t.Context())
+		require.NoError(t, err)
+		require.False(t, raised, "it has begun")
+		hold := take(t, lock)
+		require.EqualValues(t, 3<<40+1, hold.Token())
+
+		s.Do(t, "DEL", codec.TokenKey(name)) // as an eviction or FLUSHALL
+		_, err = lock.Lock(hold.Context(within(t)))
+		require.ErrorIs(t, err, rfencedlock.ErrEpoch, "a re-entry")
+		require.NoError(t, hold.Unlock())
+		_, err = lock.TryLock(within(t))
+		require.ErrorIs(t, err, rfencedlock.ErrEpoch)
+
+		// A lock without an epoch, as in Java, takes what there is: guards refuse it.
+		without := take(t, newLock(client, name))
+		require.EqualValues(t, 1, without.Token())
+		require.NoError(t, without.Unlock())
+
+		next := newLock(client, name, rfencedlock.WithEpoch(4))
+		_, err = next.BeginEpoch(t.Context())
+		require.NoError(t, err)
+		higher := take(t, next)
+		require.Greater(t, higher.Token(), hold.Token())
+		require.NoError(t, higher.Unlock())
+		old := take(t, lock)
+		require.Greater(t, old.Token(), higher.Token(), "programs with the epoch before go on")
+		require.NoError(t, old.Unlock())
+		nothingHeld(t, s, name)
+	})
+}
+
+func TestEpochsThatNoneCanBeAreRefused(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		client := connect(t, s.URL())
+		for _, n := range []int{-1, 0, rfencedlock.MaxEpoch + 1} {
+			lock := newLock(client, redistest.Key(t), rfencedlock.WithEpoch(n))
+			_, err := lock.Lock(t.Context())
+			require.ErrorIs(t, err, rfencedlock.ErrBadEpoch)
+			_, err = lock.BeginEpoch(t.Context())
+			require.ErrorIs(t, err, rfencedlock.ErrBadEpoch)
+		}
+		_, err := newLock(client, redistest.Key(t)).BeginEpoch(t.Context())
+		require.ErrorIs(t, err, rfencedlock.ErrBadEpoch)
+		last := newLock(client, redistest.Key(t), rfencedlock.WithEpoch(rfencedlock.MaxEpoch))
+		_, err = last.BeginEpoch(t.Context())
+		require.NoError(t, err)
+		hold := take(t, last, rlock.WithLease(time.Minute))
+		require.Less(t, hold.Token(), int64(1<<53))
+		require.NoError(t, hold.Unlock())
+	})
+}

@@ -1,0 +1,73 @@
+package rfencedlock
+
+import (
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/fairlock"
+	"github.com/redlatch/redlatch/internal/fairqueue"
+	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// fair is the kind of the fair lock with tokens. All but the grants is as for the fair lock.
+type fair struct {
+	*counter
+	*fairlock.Kind
+	grants luasrc.FencedFair
+}
+
+var _ interface {
+	hold.Kind
+	hold.Fencing
+	hold.Shareable
+	hold.Forcible
+	hold.Inspectable
+	hold.Replicable
+	hold.Queueing
+	hold.Preparing
+	fairqueue.Kind
+} = (*fair)(nil)
+
+// makeFair returns the hold.Make of the fair lock with tokens.
+func makeFair(n counter) hold.Make {
+	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
+		n.key = codec.TokenKey(mapped)
+		f := &fair{&n, fairlock.New(e, mapped), luasrc.FencedFair{
+			Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Counter: n.key, Least: n.least,
+		}}
+		return f, f.Queues.Strategy(f)
+	}
+}
+
+// Name is part of acquire.Waitable.
+func (f *fair) Name() string { return "fair-fenced" }
+
+// Family is part of hold.Kind.
+func (f *fair) Family() string { return "fair-fenced" }
+
+// Acquire is part of acquire.Waitable.
+func (f *fair) Acquire(c *transport.Call, r *acquire.Request) {
+	fill := f.grants.Acquire
+	if r.Try {
+		fill = f.grants.Try
+	}
+	fill(c, f.Queues.NowMillis(), r.Owner, r.Wait, r.Lease)
+}
+
+// Decode is part of acquire.Waitable.
+func (f *fair) Decode(answer any) (acquire.Outcome, error) {
+	return f.decode(f.Kind.Kind, answer)
+}
+
+// Reenter is part of hold.Reentrant.
+func (f *fair) Reenter(c *transport.Call, r *acquire.Request) {
+	f.grants.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
+}
+
+// Reentered is part of hold.Reentrant.
+func (f *fair) Reentered(answer any) (bool, error) { return f.counter.Reentered(answer) }
+
+// Leave is part of hold.Queueing.
+func (f *fair) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }

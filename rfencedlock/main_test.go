@@ -1,0 +1,83 @@
+package rfencedlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// soon is far more than anything takes that is waited for.
+const soon = 30 * time.Second
+
+// maker is New or NewFair.
+type maker func(c *redlatch.Client, name string, opts ...rfencedlock.Option) *rfencedlock.Lock
+
+// both runs a test for the plain and the fair kind, on the shared server.
+func both(t *testing.T, test func(t *testing.T, s *redistest.Server, newLock maker)) {
+	t.Helper()
+	s := redistest.Shared(t)
+	for name, newLock := range map[string]maker{"plain": rfencedlock.New, "fair": rfencedlock.NewFair} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s, newLock)
+		})
+	}
+}
+
+// connect opens a client that is closed with the test.
+func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), url, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// take takes a lock that is free soon.
+func take(t *testing.T, l *rfencedlock.Lock, opts ...rlock.Option) *rfencedlock.Hold {
+	t.Helper()
+	hold, err := l.Lock(within(t), opts...)
+	require.NoError(t, err)
+	return hold
+}
+
+// lastToken is what the server's counter holds.
+func lastToken(t *testing.T, l *rfencedlock.Lock) int64 {
+	t.Helper()
+	token, err := l.Token(t.Context())
+	require.NoError(t, err)
+	return token
+}
+
+// nothingHeld holds that the lock is free and that nobody is queued for it.
+func nothingHeld(t *testing.T, s interface {
+	Do(tb testing.TB, cmd string, args ...any) any
+}, name string,
+) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, key := range []string{name, codec.QueueKey(name), codec.TimeoutKey(name)} {
+			if s.Do(t, "EXISTS", key) != any(int64(0)) {
+				return false
+			}
+		}
+		return true
+	}, soon, 5*time.Millisecond, "something of %s is left on the server", name)
+}
