@@ -36,8 +36,8 @@ func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 	files := []string{"password-file", "tls-ca", "tls-cert", "tls-key", "audit-file"}
 	values := map[string]string{
 		"on-lost": "term\nkill\nignore\n",
-		"kind":    "plain\nfair\nreadwrite\n",
-		"need":    "plain\nbraces\nfair\n",
+		"kind":    "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",
+		"need":    "plain\nbraces\nfair\ntokens\n",
 	}
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {

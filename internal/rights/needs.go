@@ -10,6 +10,7 @@ const (
 	Plain     = "plain"
 	Braces    = "braces"
 	Fair      = "fair"
+	Tokens    = "tokens"
 	Clocks    = "clocks"
 	Listeners = "listeners"
 	Doubt     = "doubt"
@@ -49,6 +50,7 @@ var needs = []Need{
 		Commands: strings.Fields("lindex lpop rpush lrange lrem zscore zadd zrem zrange zincrby sadd zunionstore"),
 		Patterns: []Pattern{queues, timeouts},
 	},
+	{ID: Tokens, Title: "Fencing tokens", User: "locks", Commands: []string{"incr", "get"}, Patterns: []Pattern{tokens}},
 	// The manual gives it with the lines that make a user.
 	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},
 	{ID: Clocks, Title: "The clocks", User: "locks", Commands: []string{"time"}},
@@ -74,7 +76,7 @@ var needs = []Need{
 		ID: Onlooker, User: "onlooker",
 		Commands: strings.Fields("ping eval evalsha hgetall pttl lrange zrange scan hscan hget llen lindex getrange type " +
 			"subscribe unsubscribe psubscribe pubsub|numsub role"),
-		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, labels, allChannels},
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, tokens, labels, allChannels},
 	},
 }
 

@@ -24,6 +24,7 @@ var (
 	channelsAsKeys = Pattern{sign: "~", of: codec.LockChannel}
 	queues         = Pattern{sign: "~", of: codec.QueueKey}
 	timeouts       = Pattern{sign: "~", of: codec.TimeoutKey}
+	tokens         = Pattern{sign: "~", of: codec.TokenKey}
 	latches        = Pattern{sign: "~", of: func(name string) string { return codec.LatchKey(name, "") }}
 	labels         = Pattern{sign: "~", fixed: "redlatch:label:*"}
 	channels       = Pattern{sign: "&", of: codec.LockChannel}

@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -103,6 +104,26 @@ func (x *trial) waitsForReplicas() error {
 			return nil
 		}
 		return fmt.Errorf("replicas were not waited for: %w", err)
+	})
+}
+
+// tokens takes a lock with tokens twice, and asks for the last one.
+func (x *trial) tokens() error {
+	return x.each(func(name string) error {
+		if strings.Contains(name, "{") {
+			return nil // the manual adds the pattern without its brace for those
+		}
+		l := rfencedlock.New(x.client, name)
+		hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
+		if err != nil {
+			return err
+		}
+		inner, err := l.Lock(hold.Context(x.Context()), rlock.WithLease(lease))
+		if err != nil {
+			return errors.Join(err, hold.Unlock())
+		}
+		_, err = l.Token(x.Context())
+		return errors.Join(err, inner.Unlock(), hold.Unlock())
 	})
 }
 

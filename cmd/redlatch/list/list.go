@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,10 +63,10 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&l.json, "json", false, "print JSON, one lock a line, as they are found")
-	f.StringVar(&l.kind, "kind", "", "only locks of this kind: plain, fair or readwrite")
+	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+listing.KindNames())
 	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
 	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
-	cli.CompleteValues(cmd, "kind", string(listing.Plain), string(listing.Fair), string(listing.ReadWrite))
+	cli.CompleteValues(cmd, "kind", listing.Kinds()...)
 	return cmd
 }
 
@@ -74,8 +75,8 @@ func (l *lister) check(everyGiven bool) error {
 	switch {
 	case everyGiven && !l.watch:
 		return cli.Errorf(1, "--every is how often --watch looks: without --watch there is one look")
-	case l.kind != "" && l.kind != string(listing.Plain) && l.kind != string(listing.Fair) && l.kind != string(listing.ReadWrite):
-		return cli.Errorf(1, "--kind must be plain, fair or readwrite")
+	case l.kind != "" && !slices.Contains(listing.Kinds(), l.kind):
+		return cli.Errorf(1, "--kind must be %s", listing.KindNames())
 	case l.every < 100*time.Millisecond:
 		return cli.Errorf(1, "--every must be at least 100ms")
 	case l.watch && l.json:

@@ -59,7 +59,7 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 		url, says string
 		args      []string
 	}{
-		{s.URL(), "--kind must be plain, fair or readwrite", []string{"--kind", "big"}},
+		{s.URL(), "--kind must be plain, fair, fenced, fair-fenced or readwrite", []string{"--kind", "big"}},
 		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
 		{s.URL(), "--every is how often --watch looks", []string{"--every", "10s"}},
 		{s.URL(), "--watch prints text only", []string{"--watch", "--json"}},

@@ -27,6 +27,8 @@ type listed struct {
 	// TTLMillis is as in status.
 	TTLMillis *int64 `json:"ttl_ms"`
 	Queue     int64  `json:"queue_length"`
+	// Token is the last fencing token that was given, left out for a lock without.
+	Token int64 `json:"token,omitempty"`
 	// Next is the first in the queue, nil when the queue is empty.
 	Next *listedNext `json:"next,omitempty"`
 }
@@ -41,7 +43,7 @@ type listedNext struct {
 func listedOf(l *listing.Lock) *listed {
 	out := &listed{
 		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
-		Queue: l.Queue,
+		Queue: l.Queue, Token: l.Token,
 	}
 	for _, h := range l.Holders {
 		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
@@ -80,15 +82,15 @@ func rowOf(l *listing.Lock) row {
 	if l.Queue > 0 {
 		queue = strconv.FormatInt(l.Queue, 10)
 	}
-	kind := string(l.Kind)
-	if l.Kind == listing.ReadWrite {
-		kind = "r/w"
-	}
+	kind := kindOf(l)
 	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, who, entered, lease, queue), " ")
 	for _, h := range l.Holders {
 		if h.Label != "" {
 			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
 		}
+	}
+	if l.Token > 0 {
+		r.notes = append(r.notes, output.Indented("token", strconv.FormatInt(l.Token, 10)))
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)
@@ -98,6 +100,19 @@ func rowOf(l *listing.Lock) row {
 		r.notes = append(r.notes, output.Indented("next", next))
 	}
 	return r
+}
+
+// kindOf names the kind in the width of its column: tokens have a line of their own.
+func kindOf(l *listing.Lock) string {
+	switch l.Kind {
+	case listing.ReadWrite:
+		return "r/w"
+	case listing.Fenced:
+		return string(listing.Plain)
+	case listing.FairFenced:
+		return string(listing.Fair)
+	}
+	return string(l.Kind)
 }
 
 // holdersOf names the first holder, as far as its column has room, and says how many

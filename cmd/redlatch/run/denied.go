@@ -16,6 +16,9 @@ func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name strin
 	if o.fair {
 		needs = append(needs, rights.Fair)
 	}
+	if o.fenced {
+		needs = append(needs, rights.Tokens)
+	}
 	if o.atLeast > 0 {
 		needs = append(needs, rights.Owners)
 	}

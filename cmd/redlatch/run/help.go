@@ -28,6 +28,11 @@ server, and --try gets a free lock only when the queue is empty. Use
 --fair for all users of a name or for none: the two kinds exclude each other,
 but neither wakes the other's waiters.
 
+With --fenced, alone or with --fair, the lock has fencing tokens, as Redisson's
+fenced lock: COMMAND finds a number in REDLATCH_TOKEN that is higher than that
+of every holder before it. Pass it on with each write, to something that
+refuses one below the highest that it has seen.
+
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
   125   redlatch failed, the lock was lost while COMMAND ran, or --max-hold was
@@ -51,6 +56,9 @@ const runExamples = `  # Wait as long as it takes; the lease is renewed while th
 
   # At most 5 minutes, then it is ended and the lock is free
   redlatch run --max-hold 5m backup -- ./backup.sh
+
+  # With a number that a database can check
+  redlatch run --fenced import -- sh -c './import --token "$REDLATCH_TOKEN"'
 
   # In the order of arrival
   redlatch run --fair publish -- ./publish.sh

@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
-	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -47,7 +47,8 @@ type runOptions struct {
 	*cli.Globals
 	wait, lease, watchdog time.Duration
 	maxHold, atLeast      time.Duration
-	bounded, try, fair    bool
+	bounded, try          bool
+	fair, fenced          bool
 	onLost                string
 	conflict              int
 }
@@ -89,6 +90,7 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f.DurationVar(&o.wait, "wait", 0, "give up when the lock is not free within this time (default: wait for ever)")
 	f.BoolVar(&o.try, "try", false, "give up at once when the lock is held")
 	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: waiters are served\nin the order of arrival, as with getFairLock in Java")
+	f.BoolVar(&o.fenced, "fenced", false, "take the lock with a fencing token, as with getFencedLock\nin Java: COMMAND finds it in REDLATCH_TOKEN")
 	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended\nbefore it is over")
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
 		"renewed lease, when there is no --lease: how long the lock\nstays when this machine dies; equal to lockWatchdogTimeout in Java")
@@ -166,7 +168,7 @@ func (o *runOptions) run(ctx context.Context, name string, argv []string) error 
 	}
 	// Also finishes, for a moment, what an Unlock without an answer left open.
 	defer func() { _ = held.client.Close() }()
-	proc, err := runner.Start(path, argv, runner.Environ("REDLATCH_LOCK="+name, "REDLATCH_OWNER="+held.hold.Owner().String()))
+	proc, err := runner.Start(path, argv, runner.Environ(held.environment()...))
 	if err != nil {
 		_ = held.hold.Unlock() // the lock was not used: its lease frees it at worst
 		return notRun(err)
@@ -223,7 +225,7 @@ func notRun(err error) error {
 type held struct {
 	srv    *connect.Server
 	client *redlatch.Client
-	lock   *rlock.Lock
+	lock   locker
 	hold   *rlock.Hold
 	since  time.Time // at this moment it was held
 }
@@ -257,11 +259,7 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	if err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
-	newLock := rlock.New
-	if o.fair {
-		newLock = rfairlock.New
-	}
-	lock := newLock(client, name)
+	lock := o.lock(client, name)
 	hold, err := o.take(ctx, lock)
 	if err != nil {
 		_ = client.Close() // the first error tells more
@@ -270,7 +268,7 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	return &held{srv: srv, client: client, lock: lock, hold: hold, since: time.Now()}, nil
 }
 
-func (o *runOptions) take(ctx context.Context, lock *rlock.Lock) (*rlock.Hold, error) {
+func (o *runOptions) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
 	var opts []rlock.Option
 	if o.lease > 0 {
 		opts = append(opts, rlock.WithLease(o.lease))
@@ -299,6 +297,9 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 		return cli.Errorf(o.conflict, "lock %q is free, but others are queued for it", name)
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return cli.Errorf(o.conflict, "lock %q is held by another owner", name)
+	case errors.Is(err, rfencedlock.ErrCounter):
+		return cli.Errorf(runner.CodeFailed, "lock %q: its token counter cannot be raised: the key %q must hold a number from 0 on",
+			name, codec.TokenKey(name))
 	case errors.Is(err, redlatch.ErrWrongType):
 		return &cli.ExitError{Code: runner.CodeFailed, Err: inspect.WrongType(ctx, srv, name)}
 	case connect.Denied(err):

@@ -15,8 +15,9 @@ import (
 // status is what there is to show of a lock.
 type status struct {
 	Name string `json:"name"`
-	// Kind is what the lock looks like: "plain", "fair" when its queue is not empty, or
-	// "readwrite"; empty when it is free and its queue is empty.
+	// Kind is what the lock looks like: "plain", "fair" when its queue is not empty,
+	// "fenced" and "fair-fenced" when it has tokens, or "readwrite"; empty when it is free
+	// and its queue is empty.
 	Kind string `json:"kind,omitempty"`
 	Held bool   `json:"held"`
 	// Mode is what a read/write lock is held for, "read" or "write".
@@ -40,6 +41,9 @@ type status struct {
 	Why *why `json:"why_free,omitempty"`
 	// Note is Why in words.
 	Note string `json:"note,omitempty"`
+	// Token is the last fencing token that was given, also of a lock that is free; left out
+	// for a lock without.
+	Token int64 `json:"token,omitempty"`
 	// PlainWaiters is how many connections wait for the lock as for a plain one while
 	// others are queued for it as for a fair one.
 	PlainWaiters int64 `json:"plain_waiters,omitempty"`
@@ -112,6 +116,9 @@ func (s *status) print(w io.Writer) {
 		fmt.Fprintf(w, "  lease  %s\n", s.lease())
 	case s.Held:
 		fmt.Fprintln(w, "  lease  none: it stays until it is released")
+	}
+	if s.Token > 0 {
+		fmt.Fprintf(w, "  token  %d\n", s.Token)
 	}
 	s.printQueue(w)
 }

@@ -26,6 +26,7 @@ var questions = []question{
 		advice: "Grant it where names have braces before the prefix:",
 	},
 	{id: rights.Fair, check: "fair rights", use: "fair locks", advice: "Grant what is missing where fair locks are used:"},
+	{id: rights.Tokens, check: "tokens rights", use: "fencing tokens", named: true, advice: "Grant what is missing where fenced locks are used:"},
 	{
 		id: rights.Clocks, check: "clocks rights", use: "comparisons of clocks",
 		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",

@@ -74,6 +74,8 @@ func (e *examination) command(name string) verdict {
 		return e.grow("RPUSH", codec.QueueKey(e.name), "LPOP")
 	case "sadd":
 		return e.grow("SADD", e.name, "PEXPIRE", 1)
+	case "incr":
+		return e.count(codec.TokenKey(e.name))
 	case "subscribe", "unsubscribe", "psubscribe":
 		return e.onListening(func(c redis.Conn) verdict {
 			_, err := c.Do(strings.ToUpper(name), e.anyChannel(name))
@@ -100,6 +102,19 @@ func (e *examination) anyChannel(command string) string {
 		return codec.LockChannel("*")
 	}
 	return codec.LockChannel(e.name)
+}
+
+// count tries INCR by asking the server, or where the key may be deleted again.
+func (e *exam) count(key string) verdict {
+	if said, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), "INCR", key)); err == nil {
+		return ruled(redis.Error(said), deniedCommand)
+	}
+	if e.try([]any{"DEL", key}) != nil {
+		return untold
+	}
+	v := ruled(e.try([]any{"INCR", key}), deniedCommand)
+	_ = e.try([]any{"DEL", key}) // it was permitted just now
+	return v
 }
 
 // grow tries a command that no argument keeps from changing something: by asking the

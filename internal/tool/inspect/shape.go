@@ -76,6 +76,7 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 		{name, "hash", "a lock is a hash"},
 		{codec.QueueKey(name), "list", "the queue of a fair lock is a list"},
 		{codec.TimeoutKey(name), "zset", "the deadlines of a fair lock are a zset"},
+		{codec.TokenKey(name), "string", "the token counter of a fenced lock is a string"},
 	} {
 		kind, err := redis.String(c.Do("TYPE", key.name))
 		switch {

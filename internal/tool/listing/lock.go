@@ -15,6 +15,10 @@ const (
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
+	// Fenced is a lock without a queue and with a counter of tokens, FairFenced one with
+	// both. A lock without tokens that has the name of one with tokens looks the same.
+	Fenced     Kind = "fenced"
+	FairFenced Kind = "fair-fenced"
 	// ReadWrite is one of Redisson's read/write locks, which this program tells of and
 	// does not take.
 	ReadWrite Kind = "readwrite"
@@ -40,6 +44,28 @@ type Lock struct {
 	Next  string
 	// NextLabel is the label of the client of Next, empty when it has none.
 	NextLabel string
+	// Token is the last token that was given, 0 for a lock without.
+	Token int64
+}
+
+// Kinds are all kinds, for people to choose from.
+func Kinds() []string {
+	return []string{string(Plain), string(Fair), string(Fenced), string(FairFenced), string(ReadWrite)}
+}
+
+// KindNames says which kinds there are.
+func KindNames() string { return "plain, fair, fenced, fair-fenced or readwrite" }
+
+// WithToken returns what kind of lock this is when it has given a token, 0 for none.
+func (k Kind) WithToken(token int64) Kind {
+	switch {
+	case token < 1:
+	case k == Plain:
+		return Fenced
+	case k == Fair:
+		return FairFenced
+	}
+	return k
 }
 
 // Holder is a holder of a lock.

@@ -72,7 +72,7 @@ func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 }
 
 // asked is how many calls details makes for each lock.
-const asked = 4
+const asked = 5
 
 // details reads the details of the locks, and drops those that are gone.
 func (s *scan) details(locks []*Lock) ([]*Lock, error) {
@@ -80,7 +80,7 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	for _, l := range locks {
 		queue := l.QueueKey()
 		calls = append(calls, command("PTTL", l.Name), command("LLEN", queue), command("LINDEX", queue, 0),
-			command("HGET", l.Name, modeField))
+			command("HGET", l.Name, modeField), tokenCall(l.Name))
 	}
 	replies, err := ask(s.Conn, calls)
 	if err != nil {
@@ -113,6 +113,8 @@ func (l *Lock) take(replies []any) bool {
 	case len(l.Holders) == 0:
 		return false // free, with an empty queue
 	}
+	l.Token = tokenOf(replies[4])
+	l.Kind = l.Kind.WithToken(l.Token)
 	if l.Kind == ReadWrite && l.Mode == "" {
 		l.Mode = text(replies[3])
 	}
