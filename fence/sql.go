@@ -36,34 +36,53 @@ func (t Table) Schema() string {
 // It returns a [*LateError], ErrNoToken, or the database's error: the first write of a
 // resource fails with a duplicate key where two holders are first at the same time, and a
 // transaction that is serialised by the database with that error; both may be tried again. It
-// runs one statement, two when the token is late, three the first time.
+// runs one statement, two to four when the token is late or the resource new.
 func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if err := check(token); err != nil {
 		return err
 	}
+	for again := false; ; again = true {
+		accepted, err := t.raise(ctx, tx, resource, token)
+		if accepted || err != nil {
+			return err
+		}
+		var highest int64
+		err = tx.QueryRowContext(ctx, t.statement("SELECT token FROM %s WHERE resource = ?"), resource).Scan(&highest)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return t.first(ctx, tx, resource, token)
+		case err != nil:
+			return fmt.Errorf("fence: %w", err)
+		case highest <= token && !again:
+			// The row was made between the two statements. Only once: a transaction that
+			// reads a snapshot may go on to see a lower token than there is.
+			continue
+		}
+		return &LateError{Resource: resource, Token: token, Highest: highest}
+	}
+}
+
+// raise remembers the token and locks the row, unless a higher one has been seen or there is
+// no row yet.
+func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
 	// The count of writes makes the update change the row in any case: MySQL counts the
 	// rows that changed, not those that matched.
 	update := t.statement("UPDATE %s SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ?")
 	done, err := tx.ExecContext(ctx, update, token, resource, token)
 	if err != nil {
-		return fmt.Errorf("fence: %w", err)
+		return false, fmt.Errorf("fence: %w", err)
 	}
 	n, err := done.RowsAffected()
-	switch {
-	case err != nil:
-		return fmt.Errorf("fence: %w", err)
-	case n > 0:
-		return nil
+	if err != nil {
+		return false, fmt.Errorf("fence: %w", err)
 	}
-	var highest int64
-	err = tx.QueryRowContext(ctx, t.statement("SELECT token FROM %s WHERE resource = ?"), resource).Scan(&highest)
-	switch {
-	case err == nil:
-		return &LateError{Resource: resource, Token: token, Highest: highest}
-	case !errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("fence: %w", err)
-	}
-	if _, err = tx.ExecContext(ctx, t.statement("INSERT INTO %s (resource, token, writes) VALUES (?, ?, 1)"), resource, token); err != nil {
+	return n > 0, nil
+}
+
+// first makes the row of a resource.
+func (t Table) first(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
+	insert := t.statement("INSERT INTO %s (resource, token, writes) VALUES (?, ?, 1)")
+	if _, err := tx.ExecContext(ctx, insert, resource, token); err != nil {
 		return fmt.Errorf("fence: the first write of %q: %w", resource, err)
 	}
 	return nil
