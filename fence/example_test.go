@@ -3,48 +3,51 @@ package fence_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/http"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/rfencedlock"
 )
 
+// ship stands for the statements that write, and the commit.
+func ship(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'shipped' WHERE id = 42")
+	return errors.Join(err, tx.Commit())
+}
+
 // The check and the write are in one transaction.
 func ExampleTable_Check() {
-	var (
-		ctx    context.Context
-		db     *sql.DB
-		lock   *rfencedlock.Lock
-		fences = fence.Table{Dollars: true} // PostgreSQL
-	)
-	_ = lock.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // does nothing after Commit
-		if err := fences.Check(ctx, tx, "orders:42", hold.Token()); err != nil {
-			return err // fence.ErrLate: another holder has written since
-		}
-		if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'shipped' WHERE id = 42"); err != nil {
-			return err
-		}
-		return tx.Commit()
-	})
+	//nolint:errcheck // as short as can be
+	shipOrders := func(ctx context.Context, client *redlatch.Client, db *sql.DB) error {
+		orders, fences := rfencedlock.New(client, "orders:42"), fence.Table{Dollars: true} // $1, $2 …
+		return orders.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback() // does nothing after Commit
+			if err := fences.Check(ctx, tx, "orders:42", hold.Token()); err != nil {
+				return err // fence.ErrLate: another holder has written since
+			}
+			return ship(ctx, tx) // and commits
+		})
+	}
+	_ = shipOrders
 }
 
 // The guard runs its script by the client that the program has.
 func ExampleRedis_Do() {
-	var (
-		ctx  context.Context
-		lock *rfencedlock.Lock
-		eval func(ctx context.Context, script string, keys []string, args ...any) (any, error)
-	)
-	guard := fence.Redis{Eval: eval}
-	_ = lock.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
-		_, err := guard.Do(ctx, hold.Token(), "SET", "orders:42", "shipped")
-		return err // fence.ErrLate: another holder has written since
-	})
+	type evaluate = func(ctx context.Context, script string, keys []string, args ...any) (any, error)
+	shipOrder := func(ctx context.Context, lock *rfencedlock.Lock, eval evaluate) error {
+		guard := fence.Redis{Eval: eval}
+		return lock.Do(ctx, func(ctx context.Context, hold *rfencedlock.Hold) error {
+			_, err := guard.Do(ctx, hold.Token(), "SET", "orders:42", "shipped")
+			return err // fence.ErrLate: another holder has written since
+		})
+	}
+	_ = shipOrder
 }
 
 // The client sends the token with each request, and the server refuses the late ones.

@@ -83,7 +83,7 @@ var functions = map[string]any{
 	"reply.Millis": reply.Millis, "reply.Nudged": reply.Nudged,
 	"reply.Reentered": reply.Reentered, "reply.Refused": reply.Refused,
 	"reply.ReleaseOutcome.String": reply.ReleaseOutcome.String, "reply.Released": reply.Released,
-	"reply.RenewedAt": reply.RenewedAt,
+	"reply.RenewedAt": reply.RenewedAt, "reply.Token": reply.Token,
 
 	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,
 	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen, "pubsub.Subscriber.Reconnect": (*pubsub.Subscriber).Reconnect,

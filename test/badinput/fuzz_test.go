@@ -36,6 +36,7 @@ func (receivedBytes) Close() error { return nil }
 var decoders = map[string]func(any) error{
 	"acquire":    func(r any) error { reply.Refused(r); _, _, err := reply.Acquired(r); return err },
 	"re-entry":   func(r any) error { _, err := reply.Reentered(r); return err },
+	"token":      func(r any) error { _, _, err := reply.Token(r); return err },
 	"replicate":  func(r any) error { _, err := reply.Holds(r); return err },
 	"release":    func(r any) error { _, err := reply.Released(r); return err },
 	"force":      func(r any) error { _, err := reply.Forced(r); return err },
