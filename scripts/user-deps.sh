@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures what a user of the library gets: builds a module that imports the
-# client and both kinds of lock from this checkout, and fails when
+# client and all kinds of lock from this checkout, and fails when
 #   - packages from other modules than redigo and uuid are compiled into it,
 #   - its go.mod, go.sum or build list names what only a nested module needs (the build
 #     list has what the library's go.mod has, even when go.sum needs no checksum of it), or
@@ -44,7 +44,9 @@ import (
 	"os"
 
 	"$module"
+	"$module/fence"
 	"$module/rfairlock"
+	"$module/rfencedlock"
 	"$module/rlock"
 )
 
@@ -58,8 +60,11 @@ func main() {
 	defer client.Close()
 	lock := rlock.New(client, "orders:42")
 	fair := rfairlock.New(client, "billing-run")
+	fenced := rfencedlock.New(client, "orders:43")
 	if err := lock.Do(ctx, func(ctx context.Context) error {
-		return fair.Do(ctx, func(context.Context) error { return nil })
+		return fair.Do(ctx, func(context.Context) error {
+			return fenced.Do(ctx, func(context.Context, *rfencedlock.Hold) error { return fence.ErrLate })
+		})
 	}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -84,7 +89,7 @@ sum_lines=$(wc -l <go.sum)
 own=$(grep -c "^$module\(/\|\$\)" packages || true)
 others=$(grep -vc "^$module\(/\|\$\)" packages || true)
 
-printf 'A program that imports redlatch, rlock and rfairlock compiles %d packages of ours and %d of others, from:\n' "$own" "$others"
+printf 'A program that imports redlatch, rlock, rfairlock, rfencedlock and fence compiles %d packages of ours and %d of others, from:\n' "$own" "$others"
 while read -r m; do
 	printf '  %s\n' "$(go list -m "$m")"
 done <modules

@@ -60,6 +60,7 @@ func ShareLocks(t *testing.T) {
 			t.Run("behaviour", c.testBehaviour)
 			t.Run("crashes", c.testCrashes)
 			t.Run("fair", c.testFair)
+			t.Run("fenced", c.testFenced)
 		})
 	}
 }

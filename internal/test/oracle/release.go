@@ -40,6 +40,9 @@ func (r Release) atLeast(parts ...int) bool {
 // NamesPublish reports whether scripts get the publish command (from 3.22).
 func (r Release) NamesPublish() bool { return r.atLeast(3, 22) }
 
+// HasFenced reports whether there is a fenced lock (from 3.19).
+func (r Release) HasFenced() bool { return r.atLeast(3, 19) }
+
 // HasLatch reports whether unlock keeps a latch (from 3.24).
 func (r Release) HasLatch() bool { return r.atLeast(3, 24) }
 

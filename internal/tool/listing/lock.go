@@ -15,9 +15,10 @@ const (
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
-	// Fenced is a lock without a queue and with a counter of tokens, FairFenced one with
-	// both. A lock without tokens that has the name of one with tokens looks the same.
-	Fenced     Kind = "fenced"
+	// Fenced is a lock without a queue and with a counter of tokens. A lock without tokens
+	// that has the name of one with tokens looks the same.
+	Fenced Kind = "fenced"
+	// FairFenced is a lock with a queue and a counter of tokens.
 	FairFenced Kind = "fair-fenced"
 	// ReadWrite is one of Redisson's read/write locks, which this program tells of and
 	// does not take.

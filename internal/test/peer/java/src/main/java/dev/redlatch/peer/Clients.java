@@ -32,7 +32,7 @@ final class Clients {
     }
 
     /**
-     * The lock object of a command: kind ("plain", "fair"), name, and object,
+     * The lock object of a command: kind ("plain", "fair", "fenced"), name, and object,
      * which tells apart several Java objects for one lock (default: one).
      * Redisson keeps the last lease in the object, so which one it is matters.
      */
@@ -49,8 +49,18 @@ final class Clients {
         return switch (kind) {
             case "plain" -> client.getLock(name);
             case "fair" -> client.getFairLock(name);
+            case "fenced" -> fenced(client, name);
             default -> throw new IllegalArgumentException("unknown kind " + kind);
         };
+    }
+
+    /** A fenced lock, which early releases do not have. */
+    private static RLock fenced(RedissonClient client, String name) {
+        try {
+            return (RLock) RedissonClient.class.getMethod("getFencedLock", String.class).invoke(client, name);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     /**

@@ -22,6 +22,8 @@ final class LockOperations {
         operations.put("lockInterruptibly", this::lockInterruptibly);
         operations.put("tryLock", this::tryLock);
         operations.put("unlock", this::unlock);
+        operations.put("lockAndGetToken", r -> fenced(r, "lockAndGetToken"));
+        operations.put("getToken", r -> fenced(r, "getToken"));
         operations.put("forceUnlock", r -> clients.lock(r).forceUnlock());
         operations.put("isLocked", r -> clients.lock(r).isLocked());
         operations.put("isHeldByCurrentThread", r -> clients.lock(r).isHeldByCurrentThread());
@@ -56,6 +58,11 @@ final class LockOperations {
             return lock.tryLock(r.number("wait", 0), r.number("lease"), MILLISECONDS);
         }
         return r.has("wait") ? lock.tryLock(r.number("wait"), MILLISECONDS) : lock.tryLock();
+    }
+
+    /** Calls a method of a fenced lock, which early releases do not have. */
+    private Object fenced(Request r, String method) throws ReflectiveOperationException {
+        return Class.forName("org.redisson.api.RFencedLock").getMethod(method).invoke(clients.lock(r));
     }
 
     private Object unlock(Request r) {
