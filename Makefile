@@ -29,7 +29,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters arrows executor seam itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters arrows executor seam fences itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. docs/testing.md says more."
@@ -125,6 +125,9 @@ itest: setup ## change | 3 min | The suites for every server, in containers wher
 stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis run
 	scripts/module-check.sh test/stress
 	cd test/stress && $(GO) test -race -short -count=1 -timeout 2m ./...
+
+fences: setup ## change | 2 min | Vet, lint and test the guards of package fence on SQLite, PostgreSQL and MariaDB
+	scripts/fence-check.sh
 
 lint: check ## day | 20 s | All of check, and the linters (3 min the first time)
 	$(GO) vet ./...

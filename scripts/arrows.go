@@ -36,12 +36,12 @@ var floors = [][]string{
 	{"cmd"},
 	{"internal/tool"},
 	{"adapter"},
-	{"rfairlock"},
+	{"rfairlock", "rfencedlock"},
 	{"rlock"},
 	{"."},
 	{"internal"},
 	{"pubsub"},
-	{"embedded", "transport", "codec", "internal/backoff"},
+	{"embedded", "transport", "codec", "fence", "internal/backoff"},
 }
 
 // floor returns the number of a package's floor, 0 at the top.

@@ -134,7 +134,7 @@ func asUser(c *exec.Cmd) *exec.Cmd {
 // folder returns a folder with a short name, as sockets want, which is the server's.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fence")
+	dir, err := os.MkdirTemp("", "fence") //nolint:usetesting // sockets want a short name, and another user must reach it
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	give(t, dir)
