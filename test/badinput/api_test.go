@@ -73,7 +73,7 @@ var functions = map[string]any{
 	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText, "codec.OwnerChannel": codec.OwnerChannel,
 	"codec.ParseMessage": codec.ParseMessage, "codec.ParseOwner": codec.ParseOwner,
 	"codec.PrefixMapper": codec.PrefixMapper, "codec.QueueKey": codec.QueueKey, "codec.Quote": codec.Quote,
-	"codec.Slot": codec.Slot, "codec.TimeoutKey": codec.TimeoutKey,
+	"codec.Slot": codec.Slot, "codec.TimeoutKey": codec.TimeoutKey, "codec.TokenKey": codec.TokenKey,
 	"codec.ValidateClusterName": codec.ValidateClusterName, "codec.ValidateName": codec.ValidateName,
 	"codec.WaitMillis": codec.WaitMillis,
 

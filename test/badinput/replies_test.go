@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -70,6 +71,9 @@ var plays = map[string]play{
 	"fair evict looks":  {"fair_inspect", rfairlock.New, evicts},
 	"fair evict":        {"fair_evict", rfairlock.New, evicts},
 	"fair evict second": {"fair_give_up", rfairlock.New, evictsSecond},
+	"fenced lock":       {"fenced_acquire", locksuite.Fenced[0].New, locks},
+	"fair-fenced lock":  {"fenced_fair_acquire", locksuite.Fenced[1].New, locks},
+	"fair-fenced try":   {"fenced_fair_try", locksuite.Fenced[1].New, tries},
 	"time":              {"TIME", rfairlock.New, clocks},
 }
 
