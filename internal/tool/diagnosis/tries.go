@@ -105,12 +105,12 @@ func (e *examination) anyChannel(command string) string {
 }
 
 // count tries INCR by asking the server, or where the key may be deleted again.
-func (e *exam) count(key string) verdict {
-	if said, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), "INCR", key)); err == nil {
-		return ruled(redis.Error(said), deniedCommand)
+func (e *examination) count(key string) verdict {
+	if answer, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), "INCR", key)); err == nil {
+		return ruled(redis.Error(answer), deniedCommand)
 	}
 	if e.try([]any{"DEL", key}) != nil {
-		return untold
+		return unknownRight
 	}
 	v := ruled(e.try([]any{"INCR", key}), deniedCommand)
 	_ = e.try([]any{"DEL", key}) // it was permitted just now
