@@ -37,7 +37,8 @@ func TestU33WaitThatEndsDuringAnAttemptIsToldFromTroubleWithRedis(t *testing.T) 
 	}
 }
 
-// An answer that is long overdue is trouble, whoever had the lock before.
+// A reply that is long overdue is a transport error, even if the lock was
+// held before.
 func TestU33WaitThatEndsWhileRedisIsSilentIsNoContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, time.Millisecond, redlatch.WithPollCap(time.Second))
@@ -51,7 +52,8 @@ func TestU33WaitThatEndsWhileRedisIsSilentIsNoContention(t *testing.T) {
 	})
 }
 
-// Whoever waits for less than an answer takes still learns whether the lock is held.
+// A caller whose wait is shorter than a round trip still learns whether the lock is
+// held.
 func TestShortWaitDoesNotCutTheFirstAttemptShort(t *testing.T) {
 	const latency = 200 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

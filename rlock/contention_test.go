@@ -14,8 +14,9 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// room counts who is inside a critical section. The plain counter is guarded by
-// nothing but the lock under test, so the race detector watches, too.
+// room counts the callers inside a critical section. The plain counter is
+// guarded by nothing but the lock under test, so the race detector watches,
+// too.
 type room struct {
 	inside  atomic.Int64
 	entered int

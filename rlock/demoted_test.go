@@ -12,9 +12,9 @@ import (
 )
 
 // An old master that has become a replica keeps its connections, and the address leads
-// to the new one: a virtual address, a proxy, a name. Who writes there is told, and goes
-// over, without anybody's help; so do those who listen. Holders keep what has survived,
-// and learn of the rest.
+// to the new one: a virtual address, a proxy, a name. A client that writes to the old
+// master gets an error and moves to the new one without an operator's help; so do its
+// subscriptions. Holders keep the locks that survived, and learn which did not.
 func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// No replica is waited for, and nobody asks what kind of server it is: nothing depends
-// on a command that a managed Redis may not have.
+// The client waits for no replica and does not ask what kind of server it is: nothing
+// depends on a command that a managed Redis may not have.
 func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

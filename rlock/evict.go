@@ -21,10 +21,10 @@ type Eviction struct {
 	// Deadline is when it would have counted as dead, once it was the first; the
 	// zero time when it had no deadline.
 	Deadline time.Time
-	// Subscribed says whether anybody listened to its channel.
+	// Subscribed says whether a connection was subscribed to its channel.
 	Subscribed Subscribed
-	// Next is who comes next, as it stands in Redis; empty when nobody else was
-	// queued.
+	// Next is the next waiter's owner, as it stands in Redis; empty when no
+	// other was queued.
 	Next string
 	// Woken is true when the lock was free, so that Next was sent its wake-up.
 	Woken bool
@@ -33,9 +33,9 @@ type Eviction struct {
 // EvictOption sets something about one [Lock.Evict].
 type EvictOption func(*evicting)
 
-// EvenIfAlive takes the waiter out although somebody listens to its channel, or
-// although that cannot be found out. One that lives queues anew, behind all others,
-// the next time it asks. Default: such a waiter is left where it is.
+// EvenIfAlive takes the waiter out although a connection is subscribed to its
+// channel, or although that cannot be found out. A live waiter queues anew, behind
+// all others, with its next attempt. Default: such a waiter keeps its place.
 func EvenIfAlive() EvictOption { return func(e *evicting) { e.force = true } }
 
 // evicting says how.
@@ -47,10 +47,11 @@ type evicting struct{ force bool }
 // Clients of this library that wait for the lock do the same by themselves, after a
 // grace; see redlatch.WithDeadWaiterGrace. Redisson has no counterpart.
 //
-// A waiter is taken for dead when nobody listens to its channel, on the master or
-// on a replica. That is so for a moment also after a live one has queued, and while
-// it reconnects: look more than once, as redlatch status does. One that is taken
-// out wrongly queues anew at the end: it loses its place, never the lock.
+// A waiter is taken for dead when no connection is subscribed to its channel, on
+// the master or on a replica. That is so for a moment also after a live one has
+// queued, and while it reconnects: look more than once, as redlatch status does.
+// One that is taken out wrongly queues anew at the end: it loses its place, never
+// the lock.
 //
 // The first in the queue goes if it still has the deadline that it was seen with,
 // and what its deadline was later than it need be is taken off those of all others,
@@ -58,12 +59,12 @@ type evicting struct{ force bool }
 // given up: the deadlines behind it come forward by what its own is later than that
 // of the one before it, or than now, at most by the client's fair wait timeout.
 //
-// Errors: ErrAlive when somebody listens, ErrNotCounted when that cannot be found
-// out, neither with [EvenIfAlive]; ErrNotQueued; ErrNoQueue for a lock that is not
-// fair; ErrUncertain when the reply was lost (it may be called again); ErrNotSent,
-// ErrClosed, ErrWrongType, ErrBadName, or a *transport.ServerError. It sends an
-// EVALSHA to look, what [Lock.Listeners] sends, an EVALSHA to evict, and one to look
-// at what came of it.
+// Errors: ErrAlive when a connection is subscribed, ErrNotCounted when that cannot
+// be found out, neither with [EvenIfAlive]; ErrNotQueued; ErrNoQueue for a lock that
+// is not fair; ErrUncertain when the reply was lost (it may be called again);
+// ErrNotSent, ErrClosed, ErrWrongType, ErrBadName, or a *transport.ServerError. It
+// sends an EVALSHA to look, what [Lock.Listeners] sends, an EVALSHA to evict, and
+// one to look at what came of it.
 func (l *Lock) Evict(ctx context.Context, owner string, opts ...EvictOption) (*Eviction, error) {
 	kind, queues := l.Internal().Kind.(fairqueue.Inspected)
 	if !queues {
@@ -92,7 +93,7 @@ func (l *Lock) Evict(ctx context.Context, owner string, opts ...EvictOption) (*E
 // fair lock by their texts in Redis: one number each, in their order. Waiters that
 // live have one, but for a moment after they have queued and while they reconnect.
 //
-// It listens to a channel of its own meanwhile, to know that those who listen are
+// It subscribes to a channel of its own meanwhile, to know that subscribers are
 // counted. ErrNotCounted says that they cannot be counted on the master and on all
 // of its replicas, together with why; ErrNoQueue that the lock is not fair. It sends
 // SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and, at

@@ -14,9 +14,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The replica that takes over never had the lock: whoever asks gets it at once, and
-// the old holder learns of it with its next renewal. Until then two are at work, which
-// no client can prevent; the holder must find out, and leave the new one alone.
+// The replica that takes over never had the lock: the next caller gets it at once, and
+// the old holder learns of it with its next renewal. Until then there are two holders,
+// which no client can prevent; the old one must find out, and must not touch the new
+// hold.
 func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)

@@ -71,7 +71,8 @@ func TestU5CancelledAcquireLeavesNoOrphan(t *testing.T) {
 			for _, w := range locks {
 				require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
 			}
-			// The server grants, or will grant, what nobody waits for any more.
+			// The server grants, or will grant, locks that no caller waits for
+			// any more.
 			until(t, lateBy+slack, "the grants", func() bool { return grants(t, s) == before+int64(len(locks)) })
 			deliver()
 			until(t, lateBy+time.Second+slack, "all locks free", func() bool { return s.Do(t, "DBSIZE") == int64(0) })

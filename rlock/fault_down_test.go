@@ -104,8 +104,8 @@ func undialled(t *testing.T, addr string, opts ...redlatch.Option) *redlatch.Cli
 	return client
 }
 
-// requireTransportError holds that the error blames the way to Redis and nobody
-// who holds the lock.
+// requireTransportError checks that the error blames the connection to Redis
+// and not another holder.
 func requireTransportError(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)

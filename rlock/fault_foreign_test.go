@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// swapped lets a client hold a lock, gives the lock to somebody else for a
+// swapped lets a client hold a lock, gives the lock to another owner for a
 // minute, and returns the client's hold.
 func swapped(t *testing.T, opts ...rlock.Option) (*redistest.Server, *rlock.Hold) {
 	t.Helper()

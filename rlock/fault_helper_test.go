@@ -21,13 +21,13 @@ const (
 	atOnce = time.Second
 	// slack is what a busy machine may add to a bound that the library keeps.
 	slack = time.Second
-	// unheard is a time that nobody waits out: a lease or a timeout that must
+	// unheard is longer than any test runs: a lease or a timeout that must
 	// not be what ends a wait.
 	unheard = time.Minute
 )
 
 // through opens a client behind a proxy, with its scripts loaded: a script that
-// the server does not know never runs for a caller who has left.
+// the server does not know never runs for a caller that has left.
 func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
 	t.Helper()
 	p := redistest.NewProxy(t, s.Addr())
@@ -121,7 +121,8 @@ func ttl(t *testing.T, s redistest.Target, key string) time.Duration {
 
 const foreignOwner = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 
-// holdByHand makes somebody else hold the lock, whoever had it before.
+// holdByHand makes another owner hold the lock, whether or not it was held
+// before.
 func holdByHand(t *testing.T, s redistest.Target, key string, lease time.Duration) {
 	t.Helper()
 	s.Do(t, "EVAL", `redis.call('DEL', KEYS[1])
@@ -147,7 +148,7 @@ func awaitRenewal(t *testing.T, s redistest.Target, key string) {
 	})
 }
 
-// awaitWaiters returns when somebody listens to the lock's channel.
+// awaitWaiters returns when a connection is subscribed to the lock's channel.
 func awaitWaiters(t *testing.T, s *redistest.Server, key string) {
 	t.Helper()
 	awaitListeners(t, s, key, 1)

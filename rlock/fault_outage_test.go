@@ -72,7 +72,7 @@ func TestU1HolderOfAFrozenServerLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T) 
 			}
 			requireLostBy(t, hold, ended, leaseEnds)
 
-			// Nobody is kept out by the holder's clearing-up.
+			// The holder's clean-up does not block other callers.
 			s.Resume()
 			next := await(t.Context(), rlock.New(client, hold.Name()))
 			require.NoError(t, next.acquired(t, toldLease+slack).Unlock())
@@ -97,7 +97,8 @@ func TestU2HolderBehindABlackHoleLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T)
 			p.Blackhole(dirs...)
 			cut := time.Now()
 			if name == "to the client" {
-				// Renewals arrive, and nobody may count on them.
+				// Renewals arrive, but their replies do not: the holder must
+				// not rely on them.
 				requireLostBy(t, hold, ended, cut.Add(toldLease))
 				return
 			}

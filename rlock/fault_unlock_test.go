@@ -138,7 +138,7 @@ func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
 	require.Equal(t, 1, messages())
 }
 
-// A release that was held up on the way runs when somebody else has the lock.
+// A release that the network delayed runs when another owner holds the lock.
 func TestU10GhostReleaseDoesNotTouchTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s, p := ghostNet(t)
@@ -231,8 +231,8 @@ func (slowRelease) PublishCommand() string { return "PUBLISH" }
 // Close is part of transport.Transport.
 func (slowRelease) Close() error { return nil }
 
-// A watchdog that is busy with something else, such as a log that hangs, keeps
-// nobody from learning that the lease is over.
+// A hold reports that its lease is over even while the watchdog is blocked,
+// for example by a log handler that hangs.
 func TestU1HoldAsksTheClocksAndNotTheWatchdog(t *testing.T) {
 	t.Parallel()
 	log := &stuck{reached: make(chan struct{}), release: make(chan struct{})}

@@ -133,7 +133,7 @@ func TestU5GhostAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing
 			how.act(p)
 			require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
 
-			// It asks, is told that nobody holds the lock, and asks again.
+			// It asks, learns that the lock is free, and asks again.
 			asked := s.CommandStats(t)["hget"]
 			until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })
 			require.Zero(t, logged.count(settled, key))
@@ -177,7 +177,7 @@ func meetGhost(t *testing.T, ghostFirst bool) {
 	p.Reset()
 	asked := s.CommandStats(t)["pttl"]
 	until(t, soon, "another attempt", func() bool { return s.CommandStats(t)["pttl"] > asked })
-	s.Do(t, "DEL", key) // and nobody tells the waiter
+	s.Do(t, "DEL", key) // and no message wakes the waiter
 	if !ghostFirst {
 		s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
 		w.ended(t, soon)

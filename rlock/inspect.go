@@ -16,7 +16,7 @@ type Inspection struct {
 	// Name is the lock's name, Kind what kind of lock was asked about: "plain" or
 	// "fair".
 	Name, Kind string
-	// Holders are those who hold the lock: none when it is free, and one
+	// Holders are the lock's holders: none when it is free, and one
 	// otherwise, unless the key is that of another kind of lock.
 	Holders []Holder
 	// TTL is how long the lease has left: 0 when the lock is free, codec.NoTTL,
@@ -50,13 +50,14 @@ type Waiter struct {
 	Text string
 	// Position is the place in the queue, 1 for the next one.
 	Position int
-	// Deadline is when the waiter counts as dead, by the clock of whoever looks,
-	// once it is the first; the zero time when it has no deadline, as happens after
-	// failures.
+	// Deadline is when the waiter counts as dead, by the clock of the client that
+	// asks, once it is the first; the zero time when it has no deadline, as happens
+	// after failures.
 	Deadline time.Time
-	// Subscribed says whether anybody listens to the waiter's channel: one that
-	// lives does, but for a moment after it has queued and while it reconnects.
-	// Of an inspection only the first 64 are looked at.
+	// Subscribed says whether a connection is subscribed to the waiter's
+	// channel: a live waiter has one, except for a moment after it has queued
+	// and while it reconnects. Of an inspection only the first 64 are looked
+	// at.
 	Subscribed Subscribed
 }
 
@@ -67,9 +68,9 @@ const (
 	// SubscribedUnknown means that it was not counted, or could not be: that needs
 	// the right to PUBSUB NUMSUB.
 	SubscribedUnknown Subscribed = iota
-	// SubscribedNo means that nobody listens.
+	// SubscribedNo means that no connection is subscribed.
 	SubscribedNo
-	// SubscribedYes means that somebody does.
+	// SubscribedYes means that at least one connection is subscribed.
 	SubscribedYes
 )
 
@@ -85,7 +86,7 @@ func (s Subscribed) String() string {
 	return "unknown"
 }
 
-// Held reports whether anybody holds the lock.
+// Held reports whether the lock is held.
 func (i *Inspection) Held() bool { return len(i.Holders) > 0 }
 
 // InspectOption sets something about one [Lock.Inspect].
@@ -116,9 +117,9 @@ const maxPlace = math.MaxInt32
 // have changed when it returns: it is for people and logs. It sends one EVALSHA,
 // which changes nothing.
 //
-// The server serves nobody else meanwhile. That is a matter of microseconds but for a
-// long queue, of which a thousand places take it one to four milliseconds: where
-// thousands wait, [WithPlaces] looks at fewer.
+// The server serves no other client meanwhile. That takes microseconds, but a
+// thousand places of a long queue take one to four milliseconds: where thousands
+// wait, [WithPlaces] looks at fewer.
 func (l *Lock) Inspect(ctx context.Context, opts ...InspectOption) (*Inspection, error) {
 	part := allPlaces
 	for _, o := range opts {

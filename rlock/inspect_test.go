@@ -77,7 +77,8 @@ func TestInspectShowsWhatOthersHold(t *testing.T) {
 	requireOnly(t, err, "inspect", l.Name(), redlatch.ErrWrongType)
 }
 
-// Whoever did not get the lock learns who has it, without another round trip.
+// A refused caller learns which owner holds the lock, without another round
+// trip.
 func TestRefusalNamesTheHolder(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -46,7 +46,7 @@ func eachKind(t *testing.T, play func(t *testing.T, s *scene)) {
 	}
 }
 
-// refused holds that nobody else gets the lock.
+// refused checks that another caller does not get the lock.
 func (s *scene) refused(t *testing.T) {
 	t.Helper()
 	for _, l := range []*rlock.Lock{s.l, s.other} {
@@ -72,7 +72,7 @@ func TestKindsReenterByProof(t *testing.T) {
 	})
 }
 
-// Those who wait do not keep a holder from re-entering.
+// Waiters do not keep a holder from re-entering.
 func TestKindsReenterWhileOthersWait(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()

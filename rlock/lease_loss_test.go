@@ -25,7 +25,7 @@ type wire struct {
 	srv     *redistest.MiniServer
 	latency time.Duration
 	hole    atomic.Bool // what is sent is never heard of again
-	refuse  atomic.Bool // nobody listens
+	refuse  atomic.Bool // connections are refused
 
 	mu   sync.Mutex // guards sent
 	sent time.Time  // when a script that got through was last sent
@@ -139,7 +139,8 @@ func TestU1LeaseCountsFromTheSendingOfTheAcquire(t *testing.T) {
 	})
 }
 
-// The server still has the lock when the hold ends, so nobody else can.
+// The server still has the lock when the hold ends, so no other caller can
+// have it.
 func TestU2HoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 10*time.Millisecond)

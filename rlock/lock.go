@@ -40,10 +40,10 @@ func (l *Lock) Name() string { return l.Internal().Name }
 // and nothing else: the hold outlives it. The lease is renewed until Unlock,
 // unless WithLease says otherwise.
 //
-// A free lock costs one EVALSHA. While somebody else holds it, Lock listens to
-// the lock's channel and tries again when it is freed, when the holder's lease
-// should be over, and once every poll cap. A client with redlatch.WithReplicaSync then
-// waits for replicas, as long as the wait may be.
+// A free lock costs one EVALSHA. While another owner holds it, Lock subscribes to the
+// lock's channel and tries again when it is freed, when the holder's lease should be
+// over, and once every poll cap. A client with redlatch.WithReplicaSync then waits for
+// replicas, as long as the wait may be.
 //
 // With the context of a hold of this lock, Lock enters that hold again with one
 // EVALSHA. A hold has at most one inner hold at a time; an attempt that is under way,
@@ -68,9 +68,9 @@ func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 
 // TryLock takes the lock if it is free, with one attempt, or none when others of
 // this client wait for it already. It returns
-// ErrNotAcquired when somebody else holds it, or, with the context of a hold, when
-// that has an inner hold already; WithWait makes no sense here and
-// gives ErrBadWait. Otherwise as [Lock.Lock].
+// ErrNotAcquired when another owner holds it, or, with the context of a hold, when
+// that has an inner hold already; WithWait makes no sense here and gives
+// ErrBadWait. Otherwise as [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
 }
@@ -98,10 +98,10 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return fn(hold.Context(ctx))
 }
 
-// ForceUnlock takes the lock from whoever holds it and wakes the waiters, as
-// Redisson's forceUnlock. It reports whether there was a holder. The holder
-// learns of it at its next renewal at the latest, so two may be at work for that
-// long. It sends one EVALSHA.
+// ForceUnlock removes the lock, whichever owner holds it, and wakes the waiters,
+// as Redisson's forceUnlock. It reports whether there was a holder. The holder
+// learns of it at its next renewal at the latest, so there may be two holders
+// for that long. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	kind, can := l.Internal().Kind.(hold.Forcible)
 	if !can {
@@ -119,8 +119,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return forced, l.wrap("force-unlock", codec.Owner{}, err)
 }
 
-// IsLocked reports whether anybody holds the lock, as Redisson's isLocked, asked
-// of the master. It sends EXISTS.
+// IsLocked reports whether the lock is held, as Redisson's isLocked, asked of
+// the master. It sends EXISTS.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	answer, err := l.ask(ctx, "is-locked", l.command("EXISTS"))
 	if err != nil {

@@ -128,7 +128,8 @@ func sample(t *testing.T, all []*exposedHold, within time.Duration) {
 func TestU1U2HoldersAreToldBeforeAnybodyElseCanAcquire(t *testing.T) {
 	t.Parallel()
 	const clients, each = 4, 5
-	// starved is a time without a look after which nobody knows when it was over.
+	// starved is a time without a look after which the moment of the loss is not
+	// known.
 	const starved = 100 * time.Millisecond
 	var servers []*exposed
 	var all []*exposedHold

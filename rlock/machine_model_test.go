@@ -71,7 +71,7 @@ func (m *model) grant(h *mHold) {
 
 func (m *model) onServer(t *mTenure) bool { return m.server.owner == t.owner }
 
-// renewed reports whether somebody renews the lock.
+// renewed reports whether a hold renews the lock.
 func (m *model) renewed() bool {
 	return slices.ContainsFunc(m.holds, func(h *mHold) bool {
 		return h.end == nil && !h.fixed && m.onServer(h.tenure)

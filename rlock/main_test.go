@@ -141,7 +141,7 @@ func listening(t *testing.T, srv *redistest.Server, channels ...string) {
 	})
 }
 
-// checkHeld checks that a lock was refused because somebody else has it.
+// checkHeld checks that a lock was refused because another owner holds it.
 func checkHeld(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, redlatch.ErrNotAcquired)

@@ -174,7 +174,7 @@ func TestMirrorTryLockWait(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// Whoever does not want to be interrupted waits with a context that cannot be.
+// A caller that must not be interrupted waits with a context that never ends.
 func TestMirrorLockUninterruptibly(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t, noPoll())

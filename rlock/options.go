@@ -58,16 +58,15 @@ func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.Max, s.capped = d, true }
 }
 
-// WithOwner acquires the lock for owner, instead of an owner of its own: whoever
-// else uses the same owner is inside, too, as two calls on one thread are in
-// Redisson. It is for owners that travel, with a job or a request; see
-// codec.ParseOwner. It must not be the owner of a hold that lives and was not handed
-// over: giving that up frees the lock whatever the count. Holds of one client under one owner
-// know of each other, and none shortens another's lease; what other clients do
-// with the owner they cannot know. Acquiring counts one more, unlocking one less, as in
-// Redisson. When the reply is lost, ErrUncertain is returned and nothing is
-// undone, because what the owner holds may be somebody else's. The zero Owner
-// gives ErrBadOwner.
+// WithOwner acquires the lock for owner, instead of an owner of its own: every caller that
+// uses the same owner holds the lock, too, as two calls on one thread do in Redisson. It is
+// for owners that travel, with a job or a request; see codec.ParseOwner. It must not be the
+// owner of a hold that lives and was not handed over: giving that up frees the lock
+// whatever the count. Holds of one client under one owner know of each other, and none
+// shortens another's lease; what other clients do with the owner they cannot know.
+// Acquiring counts one more, unlocking one less, as in Redisson. When the reply is lost,
+// ErrUncertain is returned and nothing is undone, because another caller may hold the
+// lock for the same owner. The zero Owner gives ErrBadOwner.
 func WithOwner(owner codec.Owner) Option {
 	return func(s *settings) { s.Owner, s.given = owner, true }
 }

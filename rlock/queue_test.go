@@ -18,9 +18,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Everybody comes back to the end of the line, so in an orderly line all waits are
-// alike: the longest is told beside the median. The first round is left out, in
-// which the line forms.
+// Every caller returns to the end of the local queue, so with a fair order all
+// waits are alike: the longest is reported beside the median. The first round, in
+// which the queue forms, is left out.
 func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
 	t.Parallel()
 	const goroutines, rounds = 1000, 4
@@ -199,8 +199,9 @@ func TestForgottenHoldDoesNotBlockItsOwnProcess(t *testing.T) {
 	})
 }
 
-// Whoever leaves with an attempt in flight may get the lock after all. The next in
-// line asks when that has been given back, and so is not refused in vain.
+// A caller that leaves with an attempt in flight may get the lock after all. The
+// next caller in the local queue asks once that lock has been released, and so is
+// not refused in vain.
 func TestNextInLineComesAfterTheGhost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond

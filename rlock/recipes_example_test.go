@@ -58,7 +58,7 @@ func ExampleLock_Lock_failOpen() {
 		hold, err := lock.Lock(ctx, rlock.WithWait(2*time.Second))
 		switch {
 		case errors.Is(err, redlatch.ErrNotAcquired):
-			return err // somebody else is at it
+			return err // another worker has it
 		case err != nil:
 			fmt.Println("working without the lock")
 		default:

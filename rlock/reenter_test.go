@@ -140,7 +140,7 @@ func TestProofOfAHoldThatWasUnlockedCountsForNothing(t *testing.T) {
 	fresh, err := l.TryLock(ctx)
 	require.NoError(t, err)
 	require.NotEqual(t, former.Owner(), fresh.Owner())
-	_, err = l.TryLock(ctx) // and nobody gets in beside it
+	_, err = l.TryLock(ctx) // and no other caller gets in beside it
 	checkHeld(t, err)
 	require.NoError(t, fresh.Unlock())
 }

@@ -29,7 +29,7 @@ func replicated(t *testing.T) (master, replica *redistest.Server, link *redistes
 	return master, replica, link
 }
 
-// awaitWait returns when somebody waits for replicas.
+// awaitWait returns when a caller waits for replicas.
 func awaitWait(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	until(t, soon, "nobody waits for replicas", func() bool {
@@ -44,7 +44,7 @@ func awaitWait(t *testing.T, s *redistest.Server) {
 
 // A replica that is cut off is what makes two holders after a failover. Without the
 // option the lock is granted, and granted again by the replica that is promoted; with it
-// nobody is told that he has it.
+// no caller is told that it holds the lock.
 func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t *testing.T) {
 	t.Parallel()
 	master, replica, link := replicated(t)
@@ -129,7 +129,8 @@ func TestReplicaSyncCostsOneScriptAndAShareOfAWait(t *testing.T) {
 	require.Less(t, stats["wait"], int64(callers))
 }
 
-// The state on the server is that of a lock of a client that waits for nobody.
+// The state on the server is that of a lock of a client that waits for no
+// replica.
 func TestReplicaSyncLeavesNothingBehindOnTheServer(t *testing.T) {
 	t.Parallel()
 	master, _, _ := replicated(t)
@@ -155,7 +156,7 @@ func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 		awaitWait(t, master)
 		there := await(t.Context(), lock(lax, kind))
 		until(t, soon, "it waits", func() bool { return len(master.Channels(t)) > 0 })
-		// One who stands in line behind it in the same process is next there.
+		// A caller behind it in the local queue is next in this process.
 		here := await(t.Context(), lock(syncing, kind), rlock.WithWait(time.Minute))
 		require.ErrorIs(t, refused.failed(t, soon), redlatch.ErrNotReplicated)
 		require.NoError(t, there.acquired(t, soon).Unlock())
@@ -191,7 +192,7 @@ func TestNobodyElseWaitsForReplicas(t *testing.T) {
 	require.NoError(t, waiting.acquired(t, soon).Unlock())
 }
 
-// Whoever leaves while replicas are waited for gives the lock back.
+// A caller that leaves during the wait for replicas releases the lock.
 func TestWhoLeavesWhileReplicasAreWaitedForLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	master, _, link := replicated(t)

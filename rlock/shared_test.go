@@ -81,8 +81,8 @@ func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
 	})
 }
 
-// Nobody finds out what became of an attempt for an owner that others use, too, so
-// it must not pass for a lock that was not acquired.
+// The outcome of an attempt for an owner that others use, too, cannot be found
+// out, so it must not be reported as a lock that was not acquired.
 func TestGivenOwnerThatLeavesWithAnAttemptInFlightIsToldSo(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -133,8 +133,8 @@ func TestReleaseOfAGivenOwnerGoesOnInTheBackground(t *testing.T) {
 	until(t, soon, "no latch is left", func() bool { return len(keysLike(t, srv, "*"+l.Name()+"*")) == 0 })
 }
 
-// A release that the network still has may arrive when the lock is somebody else's
-// under the same owner.
+// A release that the network still has may arrive when another caller holds the
+// lock under the same owner.
 func TestHoldWithAStrayReleaseIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -257,7 +257,7 @@ func TestMaxWaitersKeepsThoseWhoWaitAlready(t *testing.T) {
 		hold := take(t, l)
 		w := await(t.Context(), l)
 		synctest.Wait()
-		// Somebody else gets the lock before the turn comes.
+		// Another owner gets the lock before the turn comes.
 		holdByHand(t, srv, "lock", 20*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()

@@ -141,7 +141,8 @@ func shares(t *testing.T, processes, goroutines int, length time.Duration) []flo
 	for _, p := range all {
 		require.NoError(t, p.start())
 	}
-	// Who is there first has the lock alone for a while: that is not counted.
+	// The process that starts first has the lock alone for a while: that is
+	// not counted.
 	for _, p := range all {
 		require.NoError(t, expectLine(p.said, "in"))
 	}

@@ -87,8 +87,8 @@ func handOn(t *testing.T, l *rlock.Lock, hold *rlock.Hold, n int, opts ...rlock.
 	return hold
 }
 
-// alone returns a hold whose line knows that nobody else wants the lock, and is at the
-// beginning of a burst.
+// alone returns a hold whose local queue knows of no other contender for the lock, and
+// is at the beginning of a burst.
 func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	hold := take(t, l, opts...)
@@ -141,8 +141,8 @@ func TestWholeLockIsPassedOnHoweverOftenItWasEntered(t *testing.T) {
 	})
 }
 
-// robbed returns a waiter for a lock that somebody else has taken by force from a
-// holder who would have passed it on, and has been told.
+// robbed returns a waiter for a lock that another owner has taken by force from a
+// holder that would have transferred it, and has been told.
 func robbed(t *testing.T, srv *redistest.MiniServer, p *passes, l *rlock.Lock) *waiter {
 	t.Helper()
 	hold := alone(t, p, l)
@@ -277,7 +277,7 @@ func TestUnlockThatPassesOnIsBoundAsAnyOther(t *testing.T) {
 				require.Greater(t, took, bound*3/4)
 				time.Sleep(time.Second)
 				next := w.acquired(t, time.Minute)
-				late() // somebody else has the lock
+				late() // another owner has the lock
 				time.Sleep(time.Second)
 				require.NoError(t, next.Err())
 				require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))

@@ -118,7 +118,7 @@ func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
 }
 
 // A waiter whose attempts take their time reads few of the messages that flood
-// its channel. Those who listen on the same connection do not wait for it.
+// its channel. Other listeners on the same connection do not wait for it.
 func TestU27FloodedWaiterHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond

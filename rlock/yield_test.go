@@ -19,7 +19,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// mute tells nobody about releases: what the channel carries is the test's.
+// mute sends no message about releases: what the channel carries is the
+// test's.
 type mute struct {
 	transport.Transport
 	transport.Counter
