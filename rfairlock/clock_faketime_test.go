@@ -135,7 +135,7 @@ func TestU23HostWhoseClockIsOffEvictsNobodyWithServerTime(t *testing.T) {
 	}
 }
 
-// Also those who do not acquire tell the server the time.
+// Clients that do not acquire tell the server the time, too.
 func TestU23ReleasesOfOtherOwnersEvictNobodyWithServerTime(t *testing.T) {
 	owner, err := codec.ParseOwner(foreignOwner)
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Whoever is queued and cannot listen keeps others waiting: it asks without being
-// told.
+// A queued caller that cannot subscribe would block the others: it asks without
+// being woken.
 func TestU24QueuedCallerThatCannotListenAsksAllTheSame(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -151,8 +151,8 @@ func TestCrowdThatLeavesWhileRedisIsAwayIsGoneSoonAfterwards(t *testing.T) {
 	}
 }
 
-// TryLock queues nobody, so it has nothing to give up: the place that there is
-// belongs to another user of the owner.
+// TryLock enters no queue, so it has nothing to give up: the place in the
+// queue belongs to another user of the owner.
 func TestTryLockForAGivenOwnerLeavesThePlaceOfOthersAlone(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -1,14 +1,14 @@
-// Package rfairlock is Redisson's fair lock: whoever waits stands in a queue on the
-// server and gets the lock in the order of arrival, across processes and languages.
+// Package rfairlock is Redisson's fair lock: callers wait in a queue on the server and get
+// the lock in the order of arrival, across processes and languages.
 //
 // # Three keys
 //
 // The lock itself is a hash, as that of package rlock. Beside it are a list, the
-// queue of those who wait, and a sorted set with a deadline for each of them: the
-// time, by the clock of a client, from which a waiter that is first in the queue
-// counts as dead and is removed by whoever looks next. A deadline is what a waiter
-// that lives cannot miss: the end of the holder's lease, or the deadline of the one
-// before it, and its own wait after that.
+// queue of waiters, and a sorted set with a deadline for each of them: the time, by
+// the clock of a client, from which a waiter that is first in the queue counts as
+// dead and is removed by the next script that runs. A live waiter cannot miss its
+// deadline: the end of the holder's lease, or the deadline of the one before it,
+// and its own wait after that.
 //
 // # The life of a waiter
 //
@@ -28,17 +28,18 @@
 //	        ▼
 //	    give up: taken out of the queue; if the lock is free, the next is told
 //
-// A release tells the first in the queue and nobody else. The first of the waiters
-// of one process asks now and then, in case a message was lost, when the holder's
-// lease should be over and once each poll cap, and tells the others when the
-// answer shows that their turn has come. So a thousand waiters cost two connections
-// and one request each poll cap.
+// A release wakes only the first waiter in the queue. The first of the waiters of
+// one process asks now and then, in case a message was lost, when the holder's
+// lease should be over and once each poll cap, and tells the others when the answer
+// shows that their turn has come. So a thousand waiters cost two connections and
+// one request each poll cap.
 //
-// Who listens already needs neither to subscribe nor to ask twice. That is one who came
-// while others of its process waited, and so subscribed first; and one that has the
-// owner of an earlier acquisition, whose subscription stands for a second more. An owner
-// comes again only when nothing about it can be under way any more: its attempts were
-// answered, its release was acknowledged, and nobody has asked for it.
+// A caller that is subscribed already needs neither to subscribe nor to ask twice. That
+// is a caller that came while others of its process waited, and so subscribed first; and
+// a caller that gets the owner of an earlier acquisition, whose subscription is kept for
+// a second more. An owner is used again only when no call for it can be in flight any
+// more: its attempts were answered, its release was acknowledged, and its name was never
+// given to the program.
 //
 // An attempt whose reply was lost costs the waiter its place: its owner is never
 // used again, what it may have acquired is freed and its place given up in the
@@ -52,13 +53,13 @@
 //
 //	heartbeat: our places are kept ──▶ count who listens to whose channel
 //	     ▲                                        │
-//	     │                         nobody for a grace: evict, from the front on
-//	     │                         somebody, but the lock lies free: nudge
+//	     │                         none for a grace: evict, from the front on
+//	     │                         some, but the lock stays free: nudge
 //	     └────────────────────────────────────────┘
 //
-// So it takes Redlatch's dead out after 10 seconds, Redisson's after 30 seconds; see
-// redlatch.WithDeadWaiterGrace. Where who listens cannot be counted on every node, nobody
-// is evicted. By hand it is rlock.Lock.Evict.
+// So it evicts dead waiters of Redlatch after 10 seconds, of Redisson after 30 seconds;
+// see redlatch.WithDeadWaiterGrace. Where subscribers cannot be counted on every node, no
+// waiter is evicted. By hand it is rlock.Lock.Evict.
 //
 // # Beside the plain lock
 //

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// patient is a client that takes nobody out by itself.
+// patient is a client that evicts no waiter by itself.
 func patient() redlatch.Option { return redlatch.WithDeadWaiterGrace(0) }
 
 // evictor returns the lock of a client that only evicts.
@@ -98,8 +98,8 @@ func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
 	})
 }
 
-// A dead one whose deadline has come, and that nobody has removed yet, says nothing
-// of the wait of the next.
+// A dead waiter whose deadline has come, and that no script has removed yet, says
+// nothing of the wait of the next.
 func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

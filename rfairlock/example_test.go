@@ -32,7 +32,8 @@ func demo() (client *redlatch.Client, stop func()) {
 	}
 }
 
-// Whoever asks first is served first, whichever process or language it is in.
+// Callers are served in the order in which they ask, whichever process or
+// language they are in.
 func ExampleNew() {
 	client, stop := demo()
 	defer stop()

@@ -18,9 +18,11 @@ import (
 // first of its process to wait, one after the subscription. Callers that come again
 // within a second may get the owner and the subscription of an earlier one. rlock.WithWait is also how long the server keeps the caller's place
 // once those before it should be done, in whole milliseconds; without it that is
-// the client's fair wait timeout. Whoever gives up is taken out of the queue.
+// the client's fair wait timeout. A caller that gives up is taken out of the
+// queue.
 //
-// TryLock never queues: it takes the lock only when it is free and nobody waits.
+// TryLock never queues: it takes the lock only when it is free and its queue is
+// empty.
 //
 // With rlock.WithOwner two callers of one owner have one place between them.
 func New(client *redlatch.Client, name string) *rlock.Lock {

@@ -28,7 +28,8 @@ type ordeal struct {
 const parties = 4
 
 // Each client is the first in a quarter of the queues, the second in another, and
-// so on. The last in each is a stranger, so that nobody can queue anew unnoticed.
+// so on. The last in each is a stranger, so that no waiter can queue anew
+// unnoticed.
 func newOrdeal(t *testing.T) *ordeal {
 	t.Helper()
 	const each = 50
@@ -81,9 +82,9 @@ func (o *ordeal) stopped(t *testing.T, all []*process, d time.Duration, faults .
 	}
 }
 
-// settled waits until everybody listens again: who then stands still keeps its
-// connection, and whoever has none for as long as the grace cannot be told from the
-// dead.
+// settled waits until all waiters listen again: a process that is then stopped
+// keeps its connection, and a waiter that has none for as long as the grace cannot
+// be told from a dead one.
 func (o *ordeal) settled(t *testing.T) {
 	t.Helper()
 	for name := range o.before {
@@ -94,10 +95,10 @@ func (o *ordeal) settled(t *testing.T) {
 	}
 }
 
-// unchanged holds that everybody has the place that it had, and nobody was evicted.
-// Who was asking when its connection broke does not know the answer, and queues
-// anew: as another owner, while one that is evicted or overdue stays the same. The
-// polls of one client may all be on their way at once.
+// unchanged checks that every waiter has the place that it had, and none was
+// evicted. A waiter whose connection broke during an attempt does not know the
+// reply, and queues anew: as another owner, while one that is evicted or overdue
+// stays the same. The polls of one client may all be on their way at once.
 func (o *ordeal) unchanged(t *testing.T, after string) {
 	t.Helper()
 	require.Empty(t, o.seen.told(), after)

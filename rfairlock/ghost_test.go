@@ -64,8 +64,8 @@ func TestU26LostReplyOfTheFirstAcquireLeavesNoPlace(t *testing.T) {
 	})
 }
 
-// The same when it is the attempt after the subscription: the waiter goes on, as
-// somebody else, behind those who came meanwhile.
+// The same when it is the attempt after the subscription: the waiter goes on,
+// with a new owner, behind the waiters that came meanwhile.
 func TestU26LostReplyOfALaterAcquireCostsThePlaceAndLeavesNone(t *testing.T) {
 	t.Parallel()
 	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
@@ -85,7 +85,7 @@ func TestU26LostReplyOfALaterAcquireCostsThePlaceAndLeavesNone(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
 		b.owner, b.deadlines = queue[2], deadlinesOf(t, s, b.l.Name())
-		b.requireGone(t, 0) // it had nobody behind it
+		b.requireGone(t, 0) // no waiter was behind it
 	})
 }
 

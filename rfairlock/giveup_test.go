@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// U26: whoever leaves without the lock is taken out of the queue, whatever the
-// reason, and those behind come sooner by its wait.
+// U26: a caller that leaves without the lock is taken out of the queue,
+// whatever the reason, and those behind come sooner by its wait.
 
 // gone is how soon a waiter that left is out of the queue of a server that answers.
 const gone = 2 * time.Second
@@ -30,8 +30,8 @@ type between struct {
 	deadlines map[string]int64
 }
 
-// standBetween lets somebody hold the lock and somebody wait for it, and has the
-// caller, once it is in the queue, followed by a third.
+// standBetween makes one owner hold the lock and another wait for it, and puts a
+// third behind the caller once that is in the queue.
 func standBetween(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
 	t.Helper()
 	b := beBehind(ctx, t, srv, l, opts...)
@@ -50,7 +50,7 @@ func beBehind(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock
 	return b
 }
 
-// followed puts somebody behind the caller.
+// followed puts another waiter behind the caller.
 func (b *between) followed(t *testing.T) {
 	t.Helper()
 	own := deadlinesOf(t, b.srv, b.l.Name())[b.owner]
@@ -249,8 +249,8 @@ func TestTryLockNeverQueues(t *testing.T) {
 	require.NoError(t, take(t, l).Unlock())
 }
 
-// The reply that queues somebody behind others tells when those are dead, which is
-// nobody's lease.
+// The reply to a queued caller gives the deadline of the waiter before it, which
+// is not the holder's lease.
 func TestErrorOfAWaiterNeverTellsTheDeadlineOfAnotherAsTheLease(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)

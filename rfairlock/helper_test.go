@@ -26,8 +26,8 @@ const (
 	// promptly is what a wake-up may take on a busy machine. A waiter that sleeps
 	// until its poll takes thirty seconds.
 	promptly = 3 * time.Second
-	// unheard is a time that nobody waits out: a lease or a timeout that must not
-	// be what ends a wait.
+	// unheard is longer than any test runs: a lease or a timeout that must not be
+	// what ends a wait.
 	unheard = time.Minute
 )
 
@@ -45,7 +45,7 @@ func connect(t testing.TB, url string, opts ...redlatch.Option) *redlatch.Client
 }
 
 // through opens a client behind a proxy, with its scripts loaded: a script that
-// the server does not know never runs for a caller who has left.
+// the server does not know never runs for a caller that has left.
 func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
 	t.Helper()
 	p := redistest.NewProxy(t, s.Addr())
@@ -162,7 +162,7 @@ func awaitClosed(t testing.TB, ch <-chan struct{}, what string) {
 	}
 }
 
-// checkHeld checks that a lock was refused because somebody else has it.
+// checkHeld checks that a lock was refused because another owner holds it.
 func checkHeld(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, redlatch.ErrNotAcquired)
@@ -190,7 +190,7 @@ func queueOf(t testing.TB, s redistest.Target, name string) []string {
 	return queue
 }
 
-// deadlinesOf returns when each of those who wait counts as dead.
+// deadlinesOf returns when each waiter counts as dead.
 func deadlinesOf(t testing.TB, s redistest.Target, name string) map[string]int64 {
 	t.Helper()
 	scores, err := redis.StringMap(s.Do(t, "ZRANGE", codec.TimeoutKey(name), 0, -1, "WITHSCORES"), nil)
@@ -273,7 +273,8 @@ const (
 	foreignTail  = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:9"
 )
 
-// holdByHand makes somebody else hold the lock, whoever had it before.
+// holdByHand makes another owner hold the lock, whether or not it was held
+// before.
 func holdByHand(t testing.TB, s redistest.Target, name string, lease time.Duration) {
 	t.Helper()
 	s.Do(t, "EVAL", `redis.call('DEL', KEYS[1])
@@ -296,8 +297,8 @@ func wakeByHand(t testing.TB, s redistest.Target, name string) {
 	}
 }
 
-// queueByHand puts somebody else at the end of the queue, to count as dead at a
-// moment of this machine's clock.
+// queueByHand puts another owner at the end of the queue, with a deadline by
+// this machine's clock.
 func queueByHand(t testing.TB, s redistest.Target, name, owner string, deadline time.Time) {
 	t.Helper()
 	s.Do(t, "RPUSH", codec.QueueKey(name), owner)

@@ -61,7 +61,7 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 				srv.Do(t, "ZADD", timeouts, due.UnixMilli()+int64(i), owner)
 			}
 		}
-		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // nobody's, and out of order
+		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // of no waiter, and out of order
 		locks := []*rlock.Lock{l}
 		if s, isReal := srv.(*redistest.Server); isReal {
 			s.Do(t, "ACL", append([]any{"SETUSER", "viewer-" + l.Name()}, redistest.Rights(t, "A user that inspects")[2:]...)...)

@@ -62,7 +62,7 @@ func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts .
 	return client
 }
 
-// listensByHand makes somebody else listen, as a living waiter does.
+// listensByHand subscribes to the owner's channel, as a live waiter does.
 func listensByHand(t *testing.T, srv *redistest.MiniServer, owner string) {
 	t.Helper()
 	require.NoError(t, redis.PubSubConn{Conn: srv.Dial(t)}.Subscribe(codec.OwnerChannel("job", owner)))
@@ -79,7 +79,7 @@ func oneByOne(ctx context.Context, n int, clients ...*redlatch.Client) []*waiter
 	return all
 }
 
-// Whoever asks takes those out whose deadline has come. The holder's lease is short
+// An attempt removes waiters whose deadline has come. The holder's lease is short
 // and renewed, so deadlines come while their owners live.
 func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 	for _, processes := range []int{1, 2} { // two keep each other's, too
@@ -147,7 +147,7 @@ func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEverybodysPlace(t *testing.T) 
 	}
 }
 
-// One machine's clock is off, and nobody reckons with the server's.
+// One machine's clock is off, and no client uses the server's clock.
 func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

@@ -204,7 +204,7 @@ func TestMirrorMultipleLocks(t *testing.T) {
 	})
 }
 
-// requireNear holds that nobody is kept for longer than that from now.
+// requireNear checks that no waiter's deadline is further away than that.
 func requireNear(t *testing.T, srv *redistest.MiniServer, bound func(place int) time.Duration) {
 	t.Helper()
 	queue, due := queueOf(t, srv, "job"), deadlinesOf(t, srv, "job")
@@ -243,7 +243,7 @@ func drift(t *testing.T, wait, lease, stay time.Duration, tries int, bound func(
 				requireNear(t, srv, bound)
 			}
 		}
-		// The last one is killed: nobody takes it out.
+		// The last one is killed: no client evicts it.
 		holdByHand(t, srv, "job", lease)
 		d := discrete{T: t, srv: srv, wait: 300 * time.Second, lease: lease}
 		d.waits(9, lease)

@@ -22,8 +22,8 @@ import (
 // a fair lock shares with a plain one are in package rlock, for both. Where
 // Redisson has threads, here are goroutines; where it throws, here is an error.
 
-// room counts who is inside. The plain counter is guarded by nothing but the lock
-// under test, so the race detector watches, too.
+// room counts the callers inside. The plain counter is guarded by nothing but the
+// lock under test, so the race detector watches, too.
 type room struct {
 	inside  int
 	entered int
@@ -184,8 +184,8 @@ func TestMirrorNameMapper(t *testing.T) {
 	requireNoTrace(t, srv, mapped)
 }
 
-// Writes are paused on the server, so that those who wait get no answer to what
-// they ask, and leave. Redisson left them in the queue (#5019).
+// Writes are paused on the server, so that waiters get no reply to their
+// attempts, and leave. Redisson left them in the queue (#5019).
 func TestMirrorAcquireFailedNotCalledOnRedisTimeout(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

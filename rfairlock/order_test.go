@@ -63,9 +63,9 @@ func watch(t *testing.T, srv *redistest.Server, name string) *umpire {
 	return u
 }
 
-// inversions ends the watch and returns how many of those who had been in the
-// queue got the lock after somebody who had come later, and how many had been
-// there at all.
+// inversions ends the watch and returns how many of the queued waiters got
+// the lock after a waiter that had come later, and how many had been queued
+// at all.
 func (u *umpire) inversions(t *testing.T, srv *redistest.Server) (inverted, queued int) {
 	t.Helper()
 	srv.Do(t, "ECHO", whistle)
@@ -183,7 +183,7 @@ func TestOneProcessQueuesInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-// Those who do not queue do not get before those who do.
+// Callers that do not queue do not overtake queued waiters.
 func TestNobodyOvertakesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)

@@ -99,8 +99,8 @@ func (c *churn) round(t *testing.T, l *rlock.Lock) {
 	assert.NoError(t, hold.Unlock())
 }
 
-// Connections break all the while. Whatever a caller is told, nobody is inside with
-// somebody else, nobody waits for ever, and nothing is left.
+// Connections break all the while. Whatever a caller is told, there is at most one
+// holder, no caller waits for ever, and no entry is left.
 func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	const clients, workers, rounds = 2, 20, 50

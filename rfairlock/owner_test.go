@@ -36,8 +36,8 @@ func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
 	require.Empty(t, deadlinesOf(t, srv, l.Name()))
 }
 
-// They have one place between them, which goes when one of them leaves. The other
-// gets a new one at once, although it is not the one who asks.
+// Both share one place in the queue, which is removed when one of them leaves.
+// The other gets a new one at once, although it is not the caller that polls.
 func TestUserOfAnOwnerOutlivesTheOtherOneInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)

@@ -180,8 +180,8 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 	})
 }
 
-// The one who asks for all leaves, again and again. The next asks in its place, at
-// the time that was due anyway.
+// The waiter that polls for its process leaves, again and again. The next one
+// polls in its place, at the time that was due anyway.
 func TestU29PollGoesOnWhenTheOneWhoAsksLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
@@ -256,8 +256,8 @@ func TestTheOneWhoAsksTellsAnotherWhoseTurnHasCome(t *testing.T) {
 	})
 }
 
-// Somebody removed a waiter that lives. It queues anew when it asks, behind those
-// who are there, and leaves it to the foremost of them to ask from then on.
+// A live waiter was removed. It queues anew with its next attempt, behind the
+// waiters that are there, and the first of them polls from then on.
 func TestWaiterThatWasRemovedQueuesAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)

@@ -125,7 +125,8 @@ func TestQueueCallsDoWhatTheProtocolSays(t *testing.T) {
 	})
 }
 
-// Who is woken is who listens.
+// The channel of an eviction or a nudge is the channel that the waiter
+// listens to.
 func TestEvictionsAndNudgesReachTheWaiterOnItsChannel(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {

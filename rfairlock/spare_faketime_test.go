@@ -32,7 +32,7 @@ func waitedFor(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, opts ...r
 	return w.acquired(t, time.Second), queue[0]
 }
 
-// channelsOf returns which channels anybody listens to.
+// channelsOf returns the channels that have a subscriber.
 func channelsOf(t *testing.T, srv *redistest.MiniServer) []string {
 	t.Helper()
 	synctest.Wait()
@@ -88,8 +88,8 @@ func TestOwnerOfAHoldThatEndedWellIsUsedAgain(t *testing.T) {
 	}
 }
 
-// What may be left open about an owner, or whoever knows it, would meet the next hold
-// that had it.
+// A call in flight for an owner, or a caller that knows it, would touch the next hold
+// with that owner.
 func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
 	for name, e := range map[string]ending{
 		"it was asked for": after(func(_ *testing.T, _ *rlock.Lock, h *rlock.Hold) { h.Owner() }),
@@ -203,7 +203,7 @@ func TestSubscriptionsEndSoonAfterTheLastWait(t *testing.T) {
 		h, owner := waitedFor(t, srv, l)
 		require.Equal(t, []string{codec.OwnerChannel("job", owner)}, channelsOf(t, srv), "while it holds")
 		require.NoError(t, h.Unlock())
-		for range 20 { // nobody has to wait any more
+		for range 20 { // no caller has to wait any more
 			time.Sleep(100 * time.Millisecond)
 			h, err := l.Lock(t.Context())
 			require.NoError(t, err)
@@ -219,8 +219,7 @@ func TestSubscriptionsEndSoonAfterTheLastWait(t *testing.T) {
 	})
 }
 
-// A place that nobody waits for, and that somebody listens for, would hold the others
-// up.
+// A place without a waiter, but with a subscriber, would block the waiters behind it.
 func TestWhoGivesUpIsNotListenedForAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -314,7 +313,8 @@ func TestOwnerIsNotUsedAgainBeforeItsReleaseWasTold(t *testing.T) {
 	})
 }
 
-// The context of a hold that was given up proves nothing, whoever has its owner now.
+// The context of a released hold proves nothing, even if another hold has its owner
+// now.
 func TestProofOfTheFormerHoldIsNoneOfTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -363,7 +363,7 @@ func TestEvictionOfTheOwnersFormerPlaceLeavesTheNextOne(t *testing.T) {
 	})
 }
 
-// Whoever cannot listen first is queued all the same, and soon.
+// A caller that cannot subscribe first is queued all the same, and soon.
 func TestContendedLockQueuesThoseWhoCannotListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)

@@ -138,7 +138,8 @@ func allListen(t *testing.T, srv redistest.Target, name string, queue []string) 
 	return true
 }
 
-// join makes one of a client wait in each queue, behind those who are there.
+// join makes one caller of a client wait in each queue, behind the waiters
+// that are there.
 func (q *queues) join(t *testing.T, client *redlatch.Client) []*waiter {
 	t.Helper()
 	want := len(queueOf(t, q.srv, q.names[0])) + 1

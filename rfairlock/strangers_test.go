@@ -20,7 +20,7 @@ import (
 type stranger struct {
 	owner string
 	names map[string]string // by channel
-	conn  redis.Conn        // nil: nobody listens
+	conn  redis.Conn        // nil: not subscribed
 
 	mu   sync.Mutex // guards what follows
 	told map[string]time.Time
@@ -119,8 +119,8 @@ type mixed struct {
 	ours        []*waiter
 }
 
-// newMixed returns queues in which everybody stands. The strangers that will be dead
-// listen for now, or never have.
+// newMixed returns queues in which every client has a waiter. The strangers that
+// will be dead listen for now, or never have.
 func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
 	t.Helper()
 	m := &mixed{queues: newQueues(t, srv, runs), seen: &evictions{}}
@@ -141,8 +141,9 @@ func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
 	return m
 }
 
-// passed holds that all the living had the lock, or were told of it when they came
-// first, so soon after a moment, and that the dead were evicted, and nobody else.
+// passed checks that all live waiters had the lock, or were told of it when they
+// came first, within bound after since, and that the dead ones were evicted, and
+// no other.
 func (m *mixed) passed(t *testing.T, since time.Time, bound time.Duration, heard bool) {
 	t.Helper()
 	takenWithin(t, m.ours, since, bound)

@@ -205,8 +205,8 @@ func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
 	require.GreaterOrEqual(t, all[2].took, 2*lease)
 }
 
-// Somebody else's waiter is first in the queue and dead. It is passed over as soon
-// as its time is up.
+// A dead waiter of another process is first in the queue. It is passed over as
+// soon as its deadline has come.
 func TestU13DeadHeadIsPassedOverWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
