@@ -31,7 +31,7 @@ func closedWith(t *testing.T, c *redlatch.Client) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 }
 
-// requireWorks waits for a lock that somebody else has, so that both connections
+// requireWorks waits for a lock that another owner has, so that both connections
 // are used.
 func requireWorks(t *testing.T, srv *redistest.Server, c *redlatch.Client) {
 	t.Helper()

@@ -29,7 +29,7 @@ type nodeDialer = func(ctx context.Context, addr string) (redis.Conn, error)
 //
 // NewSentinel does no I/O: connections are made on first use, and what does not work
 // shows as ErrNotSent then. On the connection for subscriptions it sends SUBSCRIBE
-// __sentinel__:hello, where every Sentinel says every two seconds who is master; it needs
+// __sentinel__:hello, where every Sentinel names the master every two seconds; it needs
 // the right to that channel, without which master is called once a second. Connections to
 // a former master are closed at once, since it goes on taking locks for seconds.
 func NewSentinel(
@@ -110,7 +110,7 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 	case err != nil:
 		return nil, fmt.Errorf("redlatch: %w", err)
 	case s.tls != nil && !d.Secure:
-		// It would be plain text, and nobody would notice.
+		// It would be plain text, without a warning.
 		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss-cluster or rediss-sentinel",
 			address.Show(rawURL))
 	}

@@ -49,7 +49,7 @@ func (r *reconnects) Observe(event redlatch.Event) {
 func TestOpenTakesTheAddressOfACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
-	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // nobody is at the first
+	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // no server is at the first
 	requireShared(t, dialled(t, address), dialled(t, address))
 	requirePublishedAsTheAddressSays(t, c)
 	requireNamesAndNews(t, c)
@@ -235,7 +235,7 @@ func dialerOf(password string) func(ctx context.Context, addr string) (redis.Con
 func TestNewClusterFindsItsNodesOverADialFunction(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
-	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // nobody is at the first
+	seeds := []string{"127.0.0.1:1", c.Addrs()[1]} // no server is at the first
 	made := func(opts ...redlatch.Option) *redlatch.Client {
 		client, err := redlatch.NewCluster(t.Context(), seeds, dialerOf(""), opts...)
 		require.NoError(t, err)

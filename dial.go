@@ -57,7 +57,7 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 	case address.Misplaced(u) || u.Fragment != "":
 		return nil, errors.New("redlatch: the address is not a URL: what is special in its user or password must be escaped")
 	case s.tls != nil && u.Scheme != "rediss":
-		// It would be plain text, and nobody would notice.
+		// It would be plain text, without a warning.
 		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss", address.Show(rawURL))
 	}
 	switch u.Scheme {
@@ -243,7 +243,7 @@ func (h *hangUp) dial(timeout time.Duration) reachFunc {
 		over := h.over
 		h.mu.Unlock()
 		if over {
-			_ = conn.Close() // nobody waits for it any more
+			_ = conn.Close() // no caller waits for it any more
 			return nil, context.Cause(ctx)
 		}
 		return conn, nil

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where its replicas are says the master, or whoever plays it.
+// The master says where its replicas are, and a server in its place may be
+// hostile.
 func TestReplicaAtAnImpossibleAddressIsAnErrorWithoutThePassword(t *testing.T) {
 	t.Parallel()
 	set := defaults()

@@ -62,7 +62,7 @@ func (r *rotating) rotate(t *testing.T, password string) {
 	r.Do(t, "CLIENT", "KILL", "USER", "app")
 }
 
-// finish holds that the one who waits gets its lock, as its message or its gap tells.
+// finish checks that the waiter gets its lock, woken by its message or its gap.
 func (r *rotating) finish(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -66,7 +66,7 @@ func (c *tlsConn) Read(b []byte) (int, error) {
 func (c *tlsConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil && !c.heard.Load() {
-		_ = c.SetReadDeadline(time.Now().Add(alertPatience)) // nobody reads it after this
+		_ = c.SetReadDeadline(time.Now().Add(alertPatience)) // it is not read after this
 		var said *net.OpError
 		if _, alert := c.Conn.Read(make([]byte, 1)); errors.As(alert, &said) && said.Op == "remote error" {
 			err = alert

@@ -74,8 +74,8 @@ func TestOpenShowsItsCertificateToServersThatWantOne(t *testing.T) {
 	requireWorks(t, srv, dialled(t, "rediss://"+address, redlatch.WithTLSConfig(a.trusting(a.pair(t)...))))
 }
 
-// Settings for TLS that would be ignored mean that somebody believes in TLS which is
-// not there.
+// TLS settings that would be ignored show that the program expects TLS where there
+// is none.
 func TestTLSSettingsWithoutTLSAreRefused(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.WithUnixSocket())

@@ -33,8 +33,8 @@
 // While the server remembers a lock, no two holders believe that they hold it:
 // a hold ends, with its contexts, before its lease can. When the server forgets
 // a lock, because its key was deleted or evicted or because it failed over to a
-// replica that never had it, nobody can know in advance; the hold then ends at
-// its next renewal, a third of the lease away.
+// replica that never had it, no client can know in advance; the hold then ends
+// at its next renewal, a third of the lease away.
 //
 // # What is not
 //

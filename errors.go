@@ -11,11 +11,11 @@ import (
 // The outcomes of calls, told apart with errors.Is. Most arrive wrapped in a
 // [*LockError] that names the lock.
 var (
-	// ErrNotAcquired says that somebody else holds the lock: TryLock found it
-	// held, or the time of WithWait ran out. When the context ended the wait,
-	// the context's error is joined with it. With a fair lock it may also be that
-	// nobody holds it, but others are queued before the caller. With the context of a
-	// hold it says that another caller with that context is inside.
+	// ErrNotAcquired says that another owner holds the lock: TryLock found it held,
+	// or the time of WithWait ran out. When the context ended the wait, the context's
+	// error is joined with it. With a fair lock it may also be that the lock is free,
+	// but others are queued before the caller. With the context of a hold it says
+	// that another caller with that context is inside.
 	ErrNotAcquired = engine.ErrNotAcquired
 
 	// ErrNotHeld says that the hold was given up before, by Unlock or LetExpire.
@@ -23,8 +23,8 @@ var (
 
 	// ErrLost says that the hold ended without being given up: its lease ran
 	// out, Redis could not be reached in time to renew it, or the server no
-	// longer has it, because somebody took it by force or the key was deleted. Which
-	// of these, [Loss] tells.
+	// longer has it, because it was taken by force or the key was deleted. [Loss]
+	// says which.
 	ErrLost = engine.ErrLost
 
 	// ErrMaxHold says that the hold reached the time of WithMaxHold. It is not
@@ -32,7 +32,7 @@ var (
 	// is unlocked.
 	ErrMaxHold = engine.ErrMaxHold
 
-	// ErrHandedOver says that the hold was given to somebody else with HandOver.
+	// ErrHandedOver says that HandOver gave the hold to another caller.
 	ErrHandedOver = engine.ErrHandedOver
 
 	// ErrEntered says that a hold cannot be handed over or left to its lease,
@@ -62,12 +62,13 @@ var (
 	// it gave up, or it got the lock.
 	ErrNotQueued = engine.ErrNotQueued
 
-	// ErrAlive says that a waiter was not taken out of the queue, because somebody
-	// listens to its channel.
+	// ErrAlive says that a waiter was not taken out of the queue, because a
+	// connection is subscribed to its channel.
 	ErrAlive = engine.ErrAlive
 
-	// ErrNotCounted says that it cannot be found out who listens, on the master and
-	// on all of its replicas, and so not who is alive. It is joined with the reason.
+	// ErrNotCounted says that subscribers cannot be counted on the master and on all
+	// of its replicas, and so not which waiters are alive. It is joined with the
+	// reason.
 	ErrNotCounted = engine.ErrNotCounted
 
 	// ErrNotReplicated says that Lock or TryLock got the lock, and gave it back because
@@ -100,9 +101,9 @@ type LockError struct {
 	// Owner is the owner on whose behalf the operation ran, if there was one.
 	Owner codec.Owner
 	// Holder is who held the lock when it was last asked for, the zero Owner if
-	// not known, or if nobody held it: a fair lock is refused while it is free, too,
-	// to all but the first in its queue. Whose turn it is, and whether anybody
-	// listens for it, tells Lock.Inspect: the first of the Waiters of its Inspection.
+	// not known, or if the lock was free: a free fair lock is refused to all but the
+	// first in its queue. Lock.Inspect tells which waiter that is, and whether it is
+	// subscribed: the first of the Waiters of its Inspection.
 	Holder codec.Owner
 	// TTL is how long the present holder's lease had left when it was last
 	// asked for, 0 if not known.

@@ -115,7 +115,7 @@ func Example_migrateThreadID() {
 		}
 		return hold.Unlock() // unlockAsync(77)
 	}
-	fmt.Println(errors.Is(finish(), redlatch.ErrNotHeld)) // nobody holds it for Java here
+	fmt.Println(errors.Is(finish(), redlatch.ErrNotHeld)) // no hold here has Java's owner
 	// Output: true
 }
 
@@ -135,12 +135,13 @@ func Example_migrateMultiLock() {
 		})
 	}
 	names := []string{"stock:7", "orders:42"}
-	slices.Sort(names) // the same order everywhere: nobody waits in a circle
+	slices.Sort(names) // the same order everywhere: no deadlock
 	fmt.Println(all(ctx, names, ship))
 	// Output: <nil>
 }
 
-// Java's thread enters the fair lock again; here whoever has the context does.
+// Java's thread enters the fair lock again; here every call with the hold's
+// context does.
 func Example_migrateReentry() {
 	client, stop := demo()
 	defer stop()

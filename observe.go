@@ -26,8 +26,8 @@ type Observer interface {
 // [Gap], [Evicted] and [Reconnected].
 type Event interface{ event() }
 
-// WithObserver sets who is told what happens to the client's locks. Default:
-// nobody, which costs nothing. Redisson has no counterpart for locks.
+// WithObserver sets the observer of what happens to the client's locks.
+// Default: none, which costs nothing. Redisson has no counterpart for locks.
 func WithObserver(o Observer) Option { return func(s *settings) { s.observer = o } }
 
 // Acquired says that Lock, TryLock or Resume returned a hold.
@@ -122,7 +122,7 @@ type Gap struct {
 }
 
 // Evicted says that this client took a dead waiter out of the queue of a fair lock:
-// nobody had listened to its channel for longer than a live one needs to reconnect.
+// its channel had no subscriber for longer than a live waiter needs to reconnect.
 // See [WithDeadWaiterGrace].
 type Evicted struct {
 	// Name is the lock's name, as the caller gave it.
@@ -131,11 +131,11 @@ type Evicted struct {
 	Kind string
 	// Owner is the waiter's owner as it stands in Redis; see codec.ParseOwner.
 	Owner string
-	// Absent is for how long nobody was known to listen.
+	// Absent is for how long no subscriber was known.
 	Absent time.Duration
 	// Native is true for a waiter of this library, false for one of Redisson's.
 	Native bool
-	// Heard is true when somebody had listened before.
+	// Heard is true when the waiter had been subscribed before.
 	Heard bool
 }
 

@@ -135,8 +135,8 @@ func WithClientName(name string) Option { return func(s *settings) { s.clientNam
 // Redisson's keys and of any name mapper. It is written the first time that the client
 // asks for a lock, again once a minute and after each reconnect, and deleted by Close;
 // without Close it goes 10 minutes after it was last written. It needs the rights to
-// SET and DEL that key; without them one line is logged and locks go on. Whoever may
-// read the server can read it: put no secrets into it.
+// SET and DEL that key; without them one line is logged and locks go on. Every user
+// that may read the server can read it: put no secrets into it.
 func WithLabel(text string) Option { return func(s *settings) { s.label = text } }
 
 // WithTLSConfig sets the TLS configuration of rediss:// connections, and of those of
@@ -152,10 +152,10 @@ func WithCredentials(f Credentials) Option { return func(s *settings) { s.creden
 
 // WithReplicaDialer sets how to connect to a replica of the master. Waiters may
 // listen there, so they are counted there, too; replicas are used for nothing else.
-// addr is the host:port that the master's ROLE gives; whoever dials may know a
-// better one. Connections must come ready to use, as those for [New]. Default for
-// Open: addr, with the user, the password and the TLS settings of the connection to
-// the master; for NewSentinel: its own dial function; for New: none, and who listens on a master with replicas cannot be
+// addr is the host:port that the master's ROLE gives; the dialer may know a better one.
+// Connections must come ready to use, as those for [New]. Default for Open: addr, with the
+// user, the password and the TLS settings of the connection to the master; for NewSentinel:
+// its own dial function; for New: none, and who listens on a master with replicas cannot be
 // counted. It has no effect on transports that the caller brings. Redisson has no
 // counterpart.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
@@ -191,19 +191,19 @@ func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n 
 // machine's clock, as in Redisson, where every machine uses its own.
 func WithServerTime() Option { return func(s *settings) { s.serverTime = true } }
 
-// WithDeadWaiterGrace sets for how long nobody may listen to the channel of a fair
-// lock's waiter before it counts as dead, is taken out of the queue and told to the
-// observer as [Evicted]. The value, 10 s by default, is for waiters of this library;
+// WithDeadWaiterGrace sets for how long the channel of a fair lock's waiter may have no
+// subscriber before the waiter counts as dead, is taken out of the queue and reported to
+// the observer as [Evicted]. The value, 10 s by default, is for waiters of this library;
 // those of Redisson, which take longer to reconnect and may be queued for 25 s before
-// they listen, have three times that: 30 s. At least 5 s, or 0: nobody is ever taken out.
-// It takes effect in this client only; Redisson has no counterpart: there the dead block
-// the queue until their deadlines, minutes later. Where Redisson's timeout,
+// they listen, have three times that: 30 s. At least 5 s, or 0: no waiter is ever taken
+// out. It takes effect in this client only; Redisson has no counterpart: there the dead
+// block the queue until their deadlines, minutes later. Where Redisson's timeout,
 // retryAttempts or subscriptionTimeout are raised, raise this in proportion.
 //
 // A live waiter that is taken out, as when its host could not reach Redis for so
-// long, queues anew at the end: it loses its place, never the lock. To count who
-// listens the server must permit PUBSUB, and ROLE where there are replicas; where it
-// does not, one line is logged and nobody is taken out.
+// long, queues anew at the end: it loses its place, never the lock. To count
+// subscribers the server must permit PUBSUB, and ROLE where there are replicas;
+// where it does not, one line is logged and no waiter is taken out.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
 
 // WithReplicaSync makes Lock and TryLock wait, once they have the lock, until at least so

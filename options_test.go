@@ -58,7 +58,7 @@ func TestNilOptionsAndZeroValuesMeanTheDefaults(t *testing.T) {
 	require.ErrorIs(t, c.Close(), errStuck)
 }
 
-// It would never wait, and nobody would notice.
+// It would never wait, without an error.
 func TestReplicaSyncNeedsATransportThatCanWait(t *testing.T) {
 	t.Parallel()
 	_, err := redlatch.NewWithTransport(&closing{}, redlatch.WithReplicaSync(1, time.Second))
