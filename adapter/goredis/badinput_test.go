@@ -17,7 +17,7 @@ import (
 )
 
 // badInput are the exported functions, and what tries each with values that its types
-// permit and nobody wants.
+// permit and no program needs.
 var badInput = map[string]func(t *testing.T){
 	"goredis.New": badClients,
 }
@@ -95,5 +95,5 @@ func badClients(t *testing.T) {
 	}
 }
 
-// other is a client that nobody has heard of.
+// other is a client of an unknown type.
 type other struct{ redis.UniversalClient }

@@ -23,8 +23,8 @@ var errReady = errors.New("goredis: the connection is ready")
 // errNoConn is for a Dialer of the user's that does not do what it is there for.
 var errNoConn = errors.New("the client's Dialer has made no connection")
 
-// errTooLate is for a dial that took longer than anybody waited. It must be an error of
-// its own: go-redis's context of the dial need not have ended, and with neither a
+// errTooLate is for a dial that took longer than its caller waited. It must be an error
+// of its own: go-redis's context of the dial need not have ended, and with neither a
 // connection nor an error it panics.
 var errTooLate = errors.New("the connection came too late")
 
@@ -81,7 +81,7 @@ type detacher struct {
 
 	mu   sync.Mutex // guards what follows
 	conn *heldConn  // nil until there is one
-	over bool       // nobody waits any more
+	over bool       // the caller has left
 }
 
 // dial is redis.Options.Dialer.
@@ -96,7 +96,7 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over {
-		_ = conn.Close() // the dial took longer than anybody waited
+		_ = conn.Close() // the dial took longer than its caller waited
 		return nil, errTooLate
 	}
 	// The bound on what a server may announce has to see the first byte.
@@ -104,8 +104,8 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 	return d.conn, nil
 }
 
-// hangUp ends a handshake that nobody waits for any more: go-redis heeds the deadline
-// of a context only.
+// hangUp ends a handshake that no caller waits for any more: go-redis heeds the
+// deadline of a context only.
 func (d *detacher) hangUp() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

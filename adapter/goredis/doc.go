@@ -12,9 +12,10 @@
 //
 // go-redis makes the connections, with all that the client's options say of that: Dialer,
 // TLSConfig, user and password or a provider of them, DB, ClientName, OnConnect,
-// DialTimeout, and NewClient in a cluster. It asks the Sentinels who is master. When a
-// connection is ready, Redlatch takes it, and go-redis never uses it. Who serves which
-// slot of a cluster Redlatch asks the nodes itself, beginning with those in Addrs.
+// DialTimeout, and NewClient in a cluster. It asks the Sentinels for the master. When
+// a connection is ready, Redlatch takes it, and go-redis never uses it. Redlatch
+// itself asks the nodes which of them serves which slot, beginning with those in
+// Addrs.
 //
 //	New ──first call──▶ go-redis: dial, TLS, HELLO, AUTH, SELECT, OnConnect ──▶ Redlatch's own
 //	                        ▲                                                      │
@@ -31,10 +32,10 @@
 // # Why not the client's own commands
 //
 // go-redis repeats a command after an error of the network (MaxRetries, three times by
-// default): a lock could be acquired twice, and be held once more than anybody knows.
+// default): a lock could be acquired twice, and be held once more than its caller knows.
 // It heeds the deadline of a context only if ContextTimeoutEnabled is set. And a message
-// that nobody reads for a minute is dropped in silence. On connections of its own none
-// of that can happen:
+// that is not read for a minute is dropped without an error. On connections of its own
+// none of that can happen:
 //
 //   - A call that was sent and not answered is transport.ErrUncertain, and never sent
 //     again. Redlatch finds out what came of it, and kills the connection on the server
@@ -44,17 +45,18 @@
 //     was named. TRYAGAIN, CLUSTERDOWN, LOADING and READONLY mean that it cannot serve it
 //     now: Redlatch calls again after a pause, for as long as one command may take.
 //   - Deadlines are Redlatch's own, see redlatch.WithCommandTimeout.
-//   - A listener that does not read holds up nobody, and is woken all the same.
+//   - A listener that does not read delays no other, and is woken all the same.
 //
 // # Sentinels
 //
-// A master that was replaced goes on working for seconds: who keeps its connection takes
-// locks that nobody else sees. Each Sentinel says who is master on the channel
-// __sentinel__:hello of all servers, every two seconds and at once after a switch.
-// Redlatch listens there, and when another master is named, or a server answers READONLY,
-// or no Sentinel was heard for 2.5 s, it asks, through go-redis, who is master now, and
-// drops its connections to any other server at once. Then all holds are renewed, so that
-// holders of locks that the new master does not know are told as soon as it is reached.
+// A master that was replaced goes on working for seconds: a client that keeps its
+// connection takes locks that no other client sees. Each Sentinel names the master on the
+// channel __sentinel__:hello of all servers, every two seconds and at once after a
+// switch. Redlatch listens there, and when another master is named, or a server answers
+// READONLY, or no Sentinel was heard for 2.5 s, it asks, through go-redis, for the
+// master's address, and drops its connections to any other server at once. Then all holds
+// are renewed, so that holders of locks that the new master does not know are told as
+// soon as it is reached.
 //
 //	connected ──word of another master, READONLY, silence──▶ ask ──same──▶ connected
 //	    ▲                                                     │

@@ -65,7 +65,8 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// says has a Sentinel say on one server who is master, and how many listened.
+// says publishes on one server, as a Sentinel does, which server is master,
+// and returns how many connections received it.
 func (p *pair) says(t *testing.T, on, master int, epoch int64) int64 {
 	t.Helper()
 	host, port, err := net.SplitHostPort(p.servers[master].Addr())
@@ -166,8 +167,8 @@ func TestAServerThatIsReadOnlyIsLeft(t *testing.T) {
 	p.servers[0].Do(t, "REPLICAOF", host, port)
 	_, err = ask(p.tr, "SET", redistest.Key(t), "v")
 	require.True(t, transport.IsCode(err, "READONLY"), "%v", err)
-	// Whoever connects anew now is led to the former master still, and asks again until
-	// that changes, however healthy the Sentinels sound.
+	// A new connection is still led to the former master, so the client asks again
+	// until that changes, even if the Sentinels seem healthy.
 	time.Sleep(100 * time.Millisecond)
 	p.named.Store(1)
 	require.Eventually(t, func() bool {

@@ -17,7 +17,7 @@ import (
 )
 
 // badInput are the exported functions, and what tries each with values that its types
-// permit and nobody wants.
+// permit and no program needs.
 var badInput = map[string]func(t *testing.T){
 	"rueidis.New":         badClients,
 	"rueidis.NewSentinel": badSentinels,

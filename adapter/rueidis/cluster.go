@@ -21,7 +21,8 @@ import (
 // noScript is the digest of no script.
 var noScript = strings.Repeat("0", 40)
 
-// tryAgain is a script whose answer makes a rueidis client look who is in the cluster.
+// tryAgain is a script whose answer makes a rueidis client ask for the nodes of the
+// cluster.
 const tryAgain = "return redis.error_reply('TRYAGAIN the client does not know all nodes')"
 
 // newCluster makes a client of a cluster.

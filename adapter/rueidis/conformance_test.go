@@ -84,7 +84,7 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 		})
 		return breakable.Cluster(cluster, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			return over(tb, client, redlatch.WithShardedPubSub(transport.ShardingOn)) // nobody has to be asked
+			return over(tb, client, redlatch.WithShardedPubSub(transport.ShardingOn)) // the server's version is not asked
 		})
 	})
 }
