@@ -23,10 +23,11 @@
 // # One hold, by its owner
 //
 // The hash has one field per owner, a UUID and a number joined by a colon, and
-// the field's value counts how often that owner has entered. Nobody parses the
-// owners of others: two owners are the same if their bytes are. [Owner] is the
-// shape that Redlatch writes and Redisson's plain locks write too; a field of
-// another shape, such as a write lock's, is someone else's and stays a string.
+// the field's value counts how often that owner has entered. No client parses
+// the owners of others: two owners are the same if their bytes are. [Owner] is
+// the shape that Redlatch writes and Redisson's plain locks write too; a field
+// of another shape, such as a write lock's, is someone else's and stays a
+// string.
 //
 // # Words
 //

@@ -45,8 +45,8 @@ func ParseOwner(text string) (Owner, error) {
 	if idErr != nil || nErr != nil {
 		return Owner{}, badOwner(text)
 	}
-	// The parsers accept more spellings than one, and nobody has looked at the
-	// colon yet.
+	// The parsers accept more spellings than one, and the colon is not checked
+	// yet.
 	owner := Owner{client: id, n: n}
 	var spelt [ownerLen]byte
 	if string(owner.AppendTo(spelt[:0])) != text {
