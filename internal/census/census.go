@@ -59,7 +59,7 @@ type Census struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // keepers
 
-	mu      sync.Mutex // guards what follows; not held while anybody is asked
+	mu      sync.Mutex // guards what follows; not held during a call
 	closed  bool
 	survey  *survey            // the last one; nil: none
 	asking  chan struct{}      // closed when the survey under way is over; nil: none is

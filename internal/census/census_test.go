@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// assertCount counts somebody's listeners, on any goroutine.
+// assertCount counts the listeners of one channel, on any goroutine.
 func assertCount(t *testing.T, w *world, want int64) bool {
 	t.Helper()
 	counts, err := w.Listeners(t.Context(), "somebody")

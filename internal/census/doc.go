@@ -1,8 +1,8 @@
-// Package census counts who listens to channels, on a master and on all of its
-// replicas: what is published on a master reaches those who listen there, and
-// those who listen on a replica. Who is counted nowhere may be taken for dead, so
-// a count is of all nodes or it is an error. The package knows of no lock, and of
-// connections only that calls can be started on them.
+// Package census counts the subscribers of channels, on a master and on all of its
+// replicas: what is published on a master reaches the subscribers there, and those on a
+// replica. A waiter without a subscriber may be taken for dead, so a count is of all nodes
+// or it is an error. The package knows of no lock, and of connections only that calls can
+// be started on them.
 //
 // # One count
 //
@@ -29,9 +29,9 @@
 //	   ▲                                   │
 //	   └───────────ROLE shows it───────────┘
 //
-// ROLE does not show a replica that is being synchronised anew, while those who
-// listen there go on listening. So a former replica is counted, too, as long as it
-// answers; when it cannot be reached, nobody can listen there.
+// ROLE does not show a replica that is being synchronised anew, while its
+// subscribers stay connected. So a former replica is counted, too, as long as it
+// answers; when it cannot be reached, it has no subscribers.
 //
 // # Who owns what
 //

@@ -40,7 +40,7 @@ func (r *round) blame(i int, err error) error {
 	return fmt.Errorf("redlatch: who listens on %s cannot be counted: %s: %w", a.where, a.Name(), err)
 }
 
-// abandon leaves the calls that nobody waits for any more.
+// abandon leaves the calls that no caller waits for any more.
 func (r *round) abandon() {
 	for _, a := range r.asked {
 		a.Abandon()
