@@ -27,7 +27,7 @@ type Cluster struct {
 	mu       sync.Mutex // guards what follows; not held across I/O or while a done runs
 	closed   bool
 	running  bool                // surveyor and mover have been started
-	table    [slots]*node        // nil: nobody is known
+	table    [slots]*node        // nil: the master is not known
 	replicas map[string][]string // of each master, by address
 	surveyed chan struct{}       // closed when the next survey has ended
 	err      error               // why the last survey failed
@@ -113,8 +113,8 @@ func (c *Cluster) Reconnected() <-chan struct{} {
 	return c.news
 }
 
-// reconnected closes the channel of Reconnected, if n is a master: nobody waits for
-// those that are only asked who is.
+// reconnected closes the channel of Reconnected, if n is a master: no caller waits
+// for nodes that are only asked for the topology.
 func (c *Cluster) reconnected(n *node) {
 	c.mu.Lock()
 	master := n.left.IsZero()

@@ -184,7 +184,7 @@ func TestAnotherMasterIsFoundWhenOneDies(t *testing.T) {
 			}
 		})
 		began := time.Now()
-		w.requireEvent(sub, transport.Event{Gap: true}) // nobody calls: the subscription looks
+		w.requireEvent(sub, transport.Event{Gap: true}) // without a call: the subscription looks
 		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
 		<-again
 		w.requireIncr(key, 2)

@@ -15,7 +15,7 @@ import (
 
 // Listeners is part of transport.Counter. It asks the master of each channel's slot and
 // its replicas, for both ways to listen, and returns the larger number of each channel,
-// since who is there listens either way, or both. The way that nobody publishes may be
+// since a live waiter listens either way, or both. The way that is not published may be
 // one that the servers do not know, or do not let us ask about.
 func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
@@ -107,7 +107,7 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	}
 }
 
-// censuses returns those who count on n, mu held.
+// censuses returns the censuses of n, mu held.
 func (c *Cluster) censuses(n *node) [kinds]*census.Census {
 	for k, command := range [kinds]string{classic: "PUBLISH", sharded: "SPUBLISH"} {
 		if n.counts[k] == nil {

@@ -10,7 +10,7 @@
 //	             ▼                             │          ├─ MOVED, ASK: to the node
 //	          waits for a survey ──────────────┤          │  that is named, at most
 //	             │                             └──────────┘  [maxHops] times
-//	             └─ nobody answers: ends not sent
+//	             └─ no node answers: ends not sent
 //
 // A server that says MOVED or ASK has not run the call, so it may be sent again. A
 // call whose caller has left in between is not: see mux.Mux.Redirect. A call whose
@@ -44,21 +44,21 @@
 //	    └───────────────────┘                                    │
 //	                                   failed: the server refuses the channel, or Close
 //
-// A leg of the kind that nobody publishes with may be refused (a server before
-// version 7 knows no SSUBSCRIBE, a user may lack the right): then the other is enough.
-// Before it is established a subscription fails when its node cannot be reached; after
-// that it waits for a node that can.
+// A leg of the kind that is not published with may be refused (a server before version
+// 7 knows no SSUBSCRIBE, a user may lack the right): then the other is enough. Before
+// it is established a subscription fails when its node cannot be reached; after that
+// it waits for a node that can.
 //
 // # Who owns what
 //
 //   - The surveyor, a goroutine, makes the surveys. Each node that it asks has one, which
 //     ends with the answer.
 //   - The mover, a goroutine, moves subscriptions: it attaches and detaches legs, which
-//     nobody may do who was called by a subscriber.
-//   - Each master has a mux, at most two subscribers and, once somebody was counted,
-//     two censuses, and one Batcher once replicas were waited for. They end with the
-//     first survey a minute after the node has ceased to be a master, if nothing is
-//     under way there, or with the cluster.
+//     must not happen in a callback of a subscriber.
+//   - Each master has a mux, at most two subscribers and, once subscribers were
+//     counted, two censuses, and one Batcher once replicas were waited for. They end
+//     with the first survey a minute after the node has ceased to be a master, if
+//     nothing is under way there, or with the cluster.
 //
 // Cluster.mu guards the table of slots, the nodes and the set of subscriptions; each
 // subscription has a mutex of its own, below it. Neither is held across I/O, nor while

@@ -251,7 +251,7 @@ func span2text(first, last int, nodes []string) string {
 	return text
 }
 
-// redirect returns where the server sends those who ask for key, "" nowhere.
+// redirect returns where the server redirects a call for key, "" nowhere.
 func (s *server) redirect(key string, asking bool) string {
 	slot := codec.Slot(key)
 	switch {
@@ -292,7 +292,7 @@ func (w *world) listeners(addr, kind, channel string) (n int) {
 	return n
 }
 
-// publish sends a message to those who listen at a node.
+// publish sends a message to the subscribers at a node.
 func (w *world) publish(addr, kind, channel, payload string) {
 	word := map[string]string{"NUMSUB": "message", "SHARDNUMSUB": "smessage"}[kind]
 	var all []net.Conn

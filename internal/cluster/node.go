@@ -104,7 +104,7 @@ func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
 	return n.subs[k]
 }
 
-// close ends all that there is of n. Nobody may use it any more.
+// close ends all connections of n. It must not be used afterwards.
 func (n *node) close() {
 	for k := range kinds {
 		if n.subs[k] != nil {

@@ -129,7 +129,7 @@ func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
 		asked, _ := w.asked(one)
 		require.Contains(t, asked, "WAIT begun")
 		w.move(key, two)
-		w.requireIncr(key, 2) // somebody else finds out
+		w.requireIncr(key, 2) // another call finds out
 		close(hold)
 		require.Equal(t, copied{int64(1), 0, nil}, w.awaitCopied(came))
 	})

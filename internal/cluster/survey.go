@@ -162,8 +162,8 @@ func (c *Cluster) finish(spans []span, err error) {
 	}
 }
 
-// unserved is what calls and subscriptions end with when, after a survey that ended
-// with err, nobody is known who serves their slot.
+// unserved is the error of calls and subscriptions whose slot has no known master
+// after a survey that ended with err.
 func unserved(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: no node of the cluster serves the slot", transport.ErrNotSent)
@@ -218,8 +218,8 @@ func (c *Cluster) install(spans []span) {
 }
 
 // release sends the calls that waited where their slots are served, in their order, and
-// returns those for which nobody is known, mu held. No mux is closed while mu is held
-// and the cluster is not, so no done runs here.
+// returns those whose slot has no known master, mu held. No mux is closed while mu is
+// held and the cluster is not, so no done runs here.
 func (c *Cluster) release() (failed []*trip) {
 	waiting := c.waiting
 	c.waiting = nil

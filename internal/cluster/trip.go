@@ -85,8 +85,8 @@ func (t *trip) send() {
 	}
 }
 
-// master returns who serves slot, or any master for -1; nil when nobody is known, mu
-// held.
+// master returns the node that serves slot, or any master for -1; nil when none is
+// known, mu held.
 func (c *Cluster) master(slot int) *node {
 	if slot >= 0 {
 		return c.table[slot]
