@@ -47,7 +47,7 @@ type Attempt struct {
 	prev, next *Attempt
 	due        time.Duration
 	listed     bool
-	alarmed    bool // an alarm was sent that nobody has received; while not listed, the runner's
+	alarmed    bool // an alarm was sent that was not received yet; while not listed, the runner's
 }
 
 // outcome is what the transport says of a call, or an alarm: its time is over, or the

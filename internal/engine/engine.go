@@ -27,7 +27,7 @@ type Config struct {
 	Margin     time.Duration       // loss margin; 0: min(lease/10, 1 s)
 	MaxWaiters int64               // bound on callers that wait; 0: none
 	Grace      time.Duration       // how long a fair waiter must be absent to be dead; 0: for ever
-	Hooks      Hooks               // who is told what happens
+	Hooks      Hooks               // called for what happens
 	Losses     Losses              // with which holds end that are lost; required where there are holds
 	ServerTime bool                // scripts are told the server's time, not this machine's
 	Label      string              // what people shall recognise the client by; "": nothing

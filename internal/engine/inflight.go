@@ -6,11 +6,11 @@ import (
 )
 
 // inFlight counts work that Close waits for. Unlike a WaitGroup it can be waited
-// for with a context, and counted up while somebody waits.
+// for with a context, and counted up while a caller waits.
 type inFlight struct {
 	n       atomic.Int64
 	waiting atomic.Bool
-	zero    chan struct{} // one slot: n was zero while somebody waited
+	zero    chan struct{} // one slot: n was zero while a caller waited
 }
 
 func (t *inFlight) add(n int64) {
