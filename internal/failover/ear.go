@@ -17,7 +17,7 @@ type ear struct {
 	news news
 }
 
-// news is what was heard since somebody last asked.
+// news is what was heard since the last check.
 type news struct {
 	heard    bool   // anything
 	first    string // the address of the master that was named for the first time
@@ -44,7 +44,7 @@ func (e *ear) note(f func(n *news)) {
 	e.mu.Unlock()
 	select {
 	case e.wake <- struct{}{}:
-	default: // somebody will look already
+	default: // a check is due already
 	}
 }
 

@@ -59,8 +59,9 @@ func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 }
 
 // Failover is the transport to a master that Sentinels may replace. A connection to a
-// former master works, and takes locks that nobody else sees, for as long as it is
-// not closed: so it watches who is master. It is safe for concurrent use.
+// former master works, and takes locks that no other client sees, for as long as it
+// is not closed: so Failover watches which server is master. It is safe for
+// concurrent use.
 type Failover struct {
 	*redisconn.Redigo
 	cfg  Config
@@ -71,7 +72,7 @@ type Failover struct {
 	once    sync.Once      // begins to watch
 	wg      sync.WaitGroup // watch
 	suspect chan struct{}  // cap 1: a reply came that no master gives
-	refused sync.Once      // tells of a server that lets nobody listen to the Sentinels
+	refused sync.Once      // logs a server that permits no subscription to the Sentinels
 }
 
 var (
@@ -116,7 +117,7 @@ func (f *Failover) heeding(done transport.Done) transport.Done {
 	}
 }
 
-// heedRefusal looks who is master when a server says that it is none.
+// heedRefusal asks for the master when a server says that it is none.
 func (f *Failover) heedRefusal(err error) {
 	if err != nil && transport.IsCode(err, "READONLY") {
 		select {
@@ -216,8 +217,8 @@ func (f *Failover) settle(addr string) {
 	}
 }
 
-// check asks who is master, cuts the connections that lead elsewhere, and reports
-// whether there were any. Addr is "" when nobody is named just now.
+// check asks for the master, cuts the connections that lead elsewhere, and
+// reports whether there were any. Addr is "" when no master is named just now.
 func (f *Failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()

@@ -22,7 +22,7 @@ const (
 	knownMost = 32
 )
 
-// Sentinels asks Sentinels who is master. It is safe for concurrent use.
+// Sentinels asks Sentinels for the master. It is safe for concurrent use.
 type Sentinels struct {
 	name string
 	dial func(ctx context.Context, addr string) (redis.Conn, error)
@@ -145,7 +145,8 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 	return w
 }
 
-// othersOf reads the reply to SENTINEL SENTINELS. Who does not say has named nobody.
+// othersOf reads the reply to SENTINEL SENTINELS. Without a valid reply there are
+// none.
 func othersOf(reply any, _ error) (addrs []string) {
 	all, err := redis.Values(reply, nil)
 	if err != nil {
