@@ -39,7 +39,7 @@ func RedissonGrace(grace time.Duration) time.Duration { return redissonFactor * 
 // Config is what a [Detector] goes by.
 type Config struct {
 	// Grace is how long a waiter of this library must have been absent before it
-	// counts as dead. 0: nobody ever does.
+	// counts as dead. 0: no waiter ever does.
 	Grace time.Duration
 	// Period is the time between two heartbeats.
 	Period time.Duration
@@ -68,25 +68,25 @@ type Detector struct {
 type member struct {
 	place     int
 	wait      int64     // see reply.Other
-	heard     bool      // somebody has listened to its channel once
+	heard     bool      // its channel has had a subscriber once
 	listening bool      // at the last count that proves something
-	absent    time.Time // since when nobody has; zero: it is present, or not known
+	absent    time.Time // since when it has had none; zero: it is present, or not known
 }
 
 // Death is a waiter that is dead.
 type Death struct {
 	reply.Place
-	// Absent is for how long nobody has listened to its channel.
+	// Absent is for how long its channel has had no subscriber.
 	Absent time.Duration
 	// Native is true for a client of this library.
 	Native bool
-	// Heard is true when somebody had listened before.
+	// Heard is true when it had been subscribed before.
 	Heard bool
 }
 
 // New returns a keeper that knows nothing yet.
 func New(cfg Config) *Detector {
-	// A grace that nobody sees the end of must not overflow into none at all.
+	// A very long grace must not overflow into none at all.
 	cfg.Grace = min(cfg.Grace, math.MaxInt64/redissonFactor)
 	return &Detector{cfg: cfg, members: map[string]*member{}}
 }
@@ -115,8 +115,8 @@ func (d *Detector) Others() []reply.Other {
 	return others
 }
 
-// headListens reports whether somebody listens for the first in the queue, as far as
-// that is known.
+// headListens reports whether the first in the queue is subscribed, as far as that
+// is known.
 func (d *Detector) headListens() bool {
 	return d.known && len(d.front) > 0 && d.members[d.front[0].Owner].listening
 }
@@ -132,7 +132,7 @@ func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) 
 	d.watchHead(now)
 }
 
-// meet matches what is known with who is there.
+// meet matches the known members with those in the queue.
 func (d *Detector) meet(front []reply.Place) {
 	there := make(map[string]*member, len(front))
 	before := math.NaN()
@@ -173,8 +173,8 @@ func (d *Detector) watchHead(now time.Time) {
 	}
 }
 
-// Ask returns whose channels to count the listeners of, nobody when that would
-// prove nothing.
+// Ask returns the owners whose channels to count the subscribers of, none when
+// that would prove nothing.
 func (d *Detector) Ask() []string {
 	d.asked = d.asked[:0]
 	if d.proof == "" {
@@ -216,8 +216,8 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	return true
 }
 
-// Gap forgets who is absent: connections were lost, so that the silence of others
-// may have the same cause.
+// Gap forgets which members are absent: connections were lost, so that the
+// absence of others may have the same cause.
 func (d *Detector) Gap() {
 	for _, m := range d.members {
 		m.absent, m.listening = time.Time{}, false
@@ -225,7 +225,7 @@ func (d *Detector) Gap() {
 }
 
 // Evict returns those that are dead, from the first in the queue to the last that
-// has nobody alive before it.
+// has no live member before it.
 func (d *Detector) Evict() []Death {
 	var dead []Death
 	for _, p := range d.front {
@@ -262,8 +262,8 @@ func (d *Detector) Nudge(now time.Time) string {
 }
 
 // Next returns how long to wait before the next heartbeat: one period, less while
-// the lock is free, or when somebody in the way will then have been absent for long
-// enough.
+// the lock is free, or when a member at the front will then have been absent for
+// long enough.
 func (d *Detector) Next(now time.Time) time.Duration {
 	next := d.cfg.Period
 	if d.isFree && len(d.front) > 0 {

@@ -53,7 +53,7 @@ func native(t *testing.T) string {
 
 func foreign() string { return codec.NewOwner(uuid.New(), 42).String() }
 
-// look is one heartbeat, and returns who is dead.
+// look is one heartbeat, and returns the dead members.
 func (s *scene) look() []string {
 	beat := reply.Beat{Left: s.left, Length: int64(len(s.queue))}
 	for _, owner := range s.queue {
@@ -72,7 +72,7 @@ func (s *scene) look() []string {
 	return dead
 }
 
-// deadAfter looks once a second, and returns when somebody is dead, at most after a
+// deadAfter looks once a second, and returns when a member is dead, at most after a
 // few minutes.
 func (s *scene) deadAfter() time.Duration {
 	for began := s.now; s.now.Sub(began) < 4*time.Minute; s.now = s.now.Add(time.Second) {
@@ -145,7 +145,7 @@ func TestCountWithoutProofSaysNothing(t *testing.T) {
 	s := newScene(t, native(t))
 	s.look()
 	require.True(t, s.Others()[0].Living)
-	s.listeners[s.queue[0]], s.listeners[s.ours] = 0, 0 // nobody is heard, not even we are
+	s.listeners[s.queue[0]], s.listeners[s.ours] = 0, 0 // no subscriber is counted, not even ours
 	require.Zero(t, s.deadAfter())
 	require.False(t, s.Others()[0].Living)
 	s.listeners[s.ours] = 1

@@ -3,15 +3,15 @@
 // It decides and does nothing else: no I/O, no clock, no goroutine. A [Detector] is
 // told what a heartbeat found in the queue and how many listen to its members'
 // channels. It says which of them are dead beyond doubt and may be evicted, whether
-// the first must be told once more that the lock is free, who is alive and so keeps
-// its place, and when to look again. An engine and a simulation drive it in
-// the same way:
+// the first must be told once more that the lock is free, which members are alive
+// and so keep their places, and when to look again. An engine and a simulation
+// drive it in the same way:
 //
 //	heartbeat → Look → count the listeners of Ask → Counted → Evict, Nudge → Next
 //
 // A waiter of a fair lock, in Go or Java, listens to a channel of its own from
-// shortly after it was queued until it leaves. A dead one has no connection, so
-// nobody listens. The reverse does not hold: one that reconnects is not heard for a
+// shortly after it was queued until it leaves. A dead one has no connection, so its
+// channel has no subscriber. The reverse does not hold: one that reconnects has none for a
 // while, and one of Redisson's may be queued for many seconds before it listens. Therefore
 // each member has a clock of absence:
 //
@@ -26,7 +26,7 @@
 //
 // A count proves nothing when it cannot be done on all nodes, or when it misses a
 // waiter of this process that is known to listen, as behind a proxy that answers by
-// itself. Then nobody is present and nobody absent, and nobody is evicted.
+// itself. Then no member counts as present or absent, and none is evicted.
 //
 // Only the front of the queue is looked at, where the dead are in the way: the
 // first [Front] that are not absent already.
