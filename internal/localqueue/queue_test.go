@@ -100,7 +100,7 @@ func TestQuitWithTheTurnPassesItOn(t *testing.T) {
 	l, _ := enter(qs)
 	_, leaver := enter(qs)
 	_, stayer := enter(qs)
-	l.Pass(true) // the turn is the leaver's, who has not looked yet
+	l.Pass(true) // the turn belongs to the leaving waiter, which has not looked yet
 	l.Quit(leaver)
 	require.True(t, isReady(stayer))
 	l.Pass(false)
@@ -109,7 +109,7 @@ func TestQuitWithTheTurnPassesItOn(t *testing.T) {
 	l, _ = enter(qs)
 	_, last := enter(qs)
 	l.Pass(true)
-	l.Quit(last) // nobody is left
+	l.Quit(last) // no waiter is left
 	requireNoQueue(t, qs)
 	l, p := enter(qs)
 	require.Nil(t, p, "the turn is to be had")
@@ -225,7 +225,7 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 		for others, refusals := range []int{10, 10, 20, 30} {
 			qs := newQueues()
 			l, _ := enter(qs)
-			if others > 0 { // else nobody has counted them
+			if others > 0 { // else they were not counted
 				l.Others(others, true)
 			}
 			for range 10 {
@@ -271,7 +271,7 @@ func TestSubscriptionStaysWhileThereIsALine(t *testing.T) {
 	require.True(t, isReady(next))
 	require.Same(t, sub, l.Subscription())
 	require.Zero(t, sub.closed)
-	l.CloseIdle() // nobody is left to use it
+	l.CloseIdle() // no waiter is left to use it
 	require.Equal(t, 1, sub.closed)
 	require.Nil(t, l.Subscription())
 	again := &idle{}

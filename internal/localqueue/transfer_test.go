@@ -156,7 +156,7 @@ func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 	_, leaver = enter(qs)
 	require.True(t, l.PassLock(b))
 	_, stayer = enter(qs)
-	l.Others(1, true) // and nobody knows of which kind
+	l.Others(1, true) // and their kind is not known
 	l.Quit(leaver)
 	require.True(t, isReady(stayer), "the turn, without the lock")
 	require.Nil(t, stayer.Transfer)
@@ -172,11 +172,11 @@ func TestWaitForABatonIsBound(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, b.Wait(time.Second), transport.ErrUncertain)
 		require.Equal(t, time.Second, time.Since(began))
-		b.Settle(nil) // blocks nobody
+		b.Settle(nil) // does not block
 		b = qs.Transfer("owner")
 		late := b
 		require.ErrorIs(t, b.Wait(time.Minute), transport.ErrUncertain)
-		defer late.Settle(engine.ErrLost) // and harms nobody
+		defer late.Settle(engine.ErrLost) // and has no effect
 		require.Equal(t, time.Second+time.Minute, time.Since(began))
 		b = qs.Transfer("owner")
 		b.Settle(engine.ErrLost)
