@@ -24,10 +24,10 @@
 //
 // A fair lock has the same hash and two keys more: the queue, a list of the owners
 // that wait, and the timeouts, a sorted set that gives each of them a deadline. An
-// owner whose deadline has come, by the clock of whoever looks, counts as dead. It
-// is removed when it is at the head of the queue, and nowhere else.
+// owner whose deadline has come, by the clock of the client that asks, counts as
+// dead. It is removed when it is at the head of the queue, and nowhere else.
 //
-//	                        acquire, when free and nobody is before it
+//	                        acquire, when free and no other is before it
 //	    ┌────────────────────────────────────────────────────────────────┐
 //	    │                                                                ▼
 //	outside ──────────▶ queued ────────────▶ head ────────────────────▶ held
@@ -44,10 +44,10 @@
 // these differences, on purpose:
 //
 //   - [FairReenter] and [FairRelease] have a target, as Reenter and Release have.
-//   - A release of a lock that nobody held wakes the head, as in Redisson, but
+//   - A release of a lock that was free wakes the head, as in Redisson, but
 //     answers 2 instead of 1, so that a lost hold is not taken for a released one.
 //   - [FairGiveUp] wakes those in front when the lock is free. The owner that leaves
-//     may have been the one who was told; without that, the next would sleep on.
+//     may have been the one that was woken; without that, the next would sleep on.
 //
 // # Keeping the queue
 //
@@ -57,12 +57,12 @@
 // write nothing there that its scripts could not find anyway:
 //
 //   - [FairHeartbeat] puts the deadlines of one process's waiters off, and those of
-//     others where they would fall out of step; it removes nobody.
+//     others where they would fall out of step; it removes no waiter.
 //   - [FairEvict] takes out the first while it is known to be dead, as if its
 //     deadline had come.
 //   - [FairNudge] wakes the first of a free lock once more.
 //
-// Who is alive and who is dead the caller has to know.
+// The caller has to know which waiters are alive and which are dead.
 //
 // # Shared functions
 //

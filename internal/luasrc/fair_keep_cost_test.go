@@ -35,7 +35,7 @@ func newCrowd(t *testing.T, queued int64) *crowd {
 	return c
 }
 
-// fill queues everybody again, each with the deadline that it had at first.
+// fill queues all owners again, each with the deadline that it had at first.
 func (c *crowd) fill() {
 	push, add := []any{c.keys[1]}, []any{c.keys[2]}
 	for _, s := range c.all {

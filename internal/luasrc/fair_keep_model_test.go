@@ -14,7 +14,7 @@ type keepCall struct {
 	mine       []own
 	others     []other
 	dead       []sighting
-	// remains is the deadline that somebody who is queued still has after an
+	// remains is the deadline that a queued owner still has after an
 	// eviction, to find out what the lock had left.
 	remains *sighting
 }

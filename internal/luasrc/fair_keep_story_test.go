@@ -53,8 +53,8 @@ func fillBeat(l *Fair, c *transport.Call, now int64, b Beat, mine []own, others 
 	}
 }
 
-// finds checks the reply of a heartbeat: what the lock has left, who is in front,
-// and how many are queued; and that none of its owners is missing.
+// finds checks the reply of a heartbeat: what the lock has left, which owners are
+// in front, and how many are queued; and that none of its owners is missing.
 func (f *telling) finds(left any, length int, front ...seat) {
 	f.misses(left, length, []any{}, front...)
 }

@@ -24,7 +24,7 @@ var fairLeaves = []fairStory{
 	{"ours: who has no deadline falls by all the waits in front", leaveTogetherBeforeNoDeadline},
 }
 
-// hold makes the lock somebody else's, without an end.
+// hold gives the lock to another owner, without a lease.
 func (f *telling) hold() map[string]any {
 	f.command("HSET", f.l, ownerA9, "1")
 	return lock(f.l, -1, ownerA9, "1")
@@ -122,7 +122,7 @@ func leaveFree(f *telling) {
 	f.giveUp(ownerA1, t0, 5).gives(nil)
 	f.tells(ownerA2)
 	f.leaves(f.seats(seat{ownerA2, t0 + 15}, seat{ownerA3, t0 + 25}, seat{ownerA4, t0 + 35}))
-	// From further back: the one in front may have been told by nobody.
+	// From further back: the one in front may not have been woken.
 	f.giveUp(ownerA3, t0, 5).gives(nil)
 	f.tells(ownerA2)
 	f.leaves(f.seats(seat{ownerA2, t0 + 15}, seat{ownerA4, t0 + 30}))

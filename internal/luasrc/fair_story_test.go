@@ -94,8 +94,8 @@ func (f *telling) tells(owners ...string) {
 	}
 }
 
-// leaves ends a step: those who were to be woken were, nobody else, and the keys
-// are these.
+// leaves ends a step: it checks that exactly the expected owners were woken, and
+// that the keys are these.
 func (f *telling) leaves(states ...map[string]any) {
 	if f.err != nil {
 		return
@@ -202,7 +202,7 @@ func (f *telling) force(now int64) *telling {
 	return f.fair("force release", func(l *Fair, c *transport.Call) { l.ForceRelease(c, now) })
 }
 
-// leaver is one of those who give up, with its wait.
+// leaver is an owner that gives up, with its wait.
 type leaver struct {
 	owner string
 	wait  int64

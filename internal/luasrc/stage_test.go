@@ -64,7 +64,7 @@ type scenario struct {
 	vectors func(l string) []vector
 }
 
-// stage plays scenarios, one after another, on a server that nobody else uses.
+// stage plays scenarios, one after another, on a server of its own.
 type stage struct {
 	t        *testing.T
 	conn     redis.Conn
