@@ -257,7 +257,7 @@ func TestALostConnectionIsToldAtOnceAndByItself(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, i, told.Load())
 			require.Error(t, do(t, m, command("BREAK")).err)
-			<-lost // nobody connects again
+			<-lost // there is no reconnect
 			synctest.Wait()
 			require.Equal(t, i+1, told.Load())
 		}

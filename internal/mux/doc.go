@@ -61,8 +61,8 @@
 // This is the read token. The write token is with the run goroutine while that is awake,
 // and with a caller from when it gets both until its call is flushed. What holds:
 //
-//   - Only who has the write token writes to the connection and puts calls in flight; only
-//     who has the read token reads from it and takes calls out.
+//   - Only the goroutine with the write token writes to the connection and puts calls in
+//     flight; only the goroutine with the read token reads from it and takes calls out.
 //   - A caller gets both tokens or none, and only while nothing is queued, being written or
 //     in flight. So it writes one small call into buffers that are empty, and reads one
 //     reply, its own: it neither waits for other calls nor runs their done.

@@ -36,8 +36,8 @@ type room [lanes]int
 var all = room(flightOf)
 
 // inflight holds the calls written to a connection, or about to be, in the order
-// in which the server will answer them. Who has the write token adds, who has the read
-// token removes, the guard looks.
+// in which the server will answer them. The goroutine with the write token adds, the
+// one with the read token removes, the guard looks.
 type inflight struct {
 	more func() // called when there is room again after there was none
 

@@ -30,9 +30,9 @@ type link struct {
 	news chan struct{} // cap 1: a reply has come to a link that is retired
 
 	readerDone chan struct{} // closed when the reader has ended
-	answered   bool          // it has answered a call; of who has the read token, until readerDone
+	answered   bool          // it has answered a call; guarded by the read token, until readerDone
 
-	// Of who has the read token.
+	// Guarded by the read token.
 	watched <-chan struct{} // the end of the context that ended is registered with
 	stop    func() bool     // ends that
 	ended   func()          // bound once: a method value costs an allocation

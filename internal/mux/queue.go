@@ -156,8 +156,8 @@ func (q *queue) take(dst []entry, r room) []entry {
 }
 
 // wait returns true as soon as there are calls to take, and false when the queue
-// is closed or stop is. Calls for which flight has no room do not count: whoever makes
-// room must rouse the queue. With nil there is room for all.
+// is closed or stop is. Calls for which flight has no room do not count: the goroutine
+// that makes room must rouse the queue. With nil there is room for all.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
 		r := all

@@ -20,8 +20,9 @@ func (m *Mux) Redirect(call *transport.Call, done transport.Done, asking bool) {
 	}
 }
 
-// ask writes ASKING and puts it in flight, as a call that nobody waits for: if the
-// server refuses it, it refuses the call, too. It returns false when the link broke.
+// ask writes ASKING and puts it in flight, as a call that no caller waits for: if
+// the server refuses it, it refuses the call, too. It returns false when the link
+// broke.
 func (w *writer) ask(l *link, now time.Duration) bool {
 	asking := &transport.Call{Command: "ASKING"}
 	l.flight.push(entry{call: asking, done: func(any, error) {}, at: now})

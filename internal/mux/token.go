@@ -23,7 +23,7 @@ const (
 	aloneFor = 8
 )
 
-// Who has the read token.
+// Which goroutine has the read token.
 const (
 	withNone   = iota
 	withReader // the reader, or it is about to take it

@@ -22,7 +22,8 @@ const (
 )
 
 // writer writes calls to one link after the other. It belongs to the run
-// goroutine, args to who has the write token; what it keeps are buffers.
+// goroutine, args to the goroutine with the write token; what it keeps are
+// buffers.
 type writer struct {
 	batch     [batchMax]entry
 	args      scratch
