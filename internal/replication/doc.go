@@ -3,7 +3,7 @@
 //
 // WAIT says how many replicas have acknowledged what was written before it *on its own
 // connection*, and holds up all that comes behind it there. So there is one connection
-// for it, on which the calls are sent, too, and which nobody else uses.
+// for it, on which the calls are sent, too, and which has no other use.
 //
 // # The life of a call
 //

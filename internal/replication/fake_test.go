@@ -56,7 +56,7 @@ func (p *peer) serve(c net.Conn) {
 		_ = c.Close()
 	}()
 	in := bufio.NewReader(c)
-	replies := make(chan string, 4*batchMax) // a pipe has no room: whoever writes must not wait for who reads
+	replies := make(chan string, 4*batchMax) // a pipe has no buffer: the writer must not wait for the reader
 	defer close(replies)
 	go func() {
 		for reply := range replies {

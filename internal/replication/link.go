@@ -81,9 +81,9 @@ type verdict struct {
 }
 
 // exchange sends calls and a WAIT behind them. Calls that the server refuses end at
-// once: whoever knows another server need not wait here. It returns the others, which
-// have not ended: after an error nothing is known of them, and the connection is of no
-// use; else they were answered, or their script was not known.
+// once: a caller that knows another server need not wait here. It returns the others,
+// which have not ended: after an error nothing is known of them, and the connection is
+// of no use; else they were answered, or their script was not known.
 func (l *link) exchange(batch []*request, command time.Duration) (left []*request, v verdict, err error) {
 	if len(batch) == 0 {
 		return nil, v, nil

@@ -51,7 +51,7 @@ func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
 	})
 }
 
-// Whoever is sent elsewhere need not wait for replicas here, which may be none.
+// A redirected call need not wait for replicas here: there may be none.
 func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
