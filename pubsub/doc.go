@@ -39,8 +39,8 @@
 //     is closed and Err says why.
 //
 // A [Sink] is a listener that is called instead: Acked, Message and Failed are what
-// becomes of an acknowledgement, a message and the end. It is for those who listen in
-// several places for somebody else, as in a cluster.
+// becomes of an acknowledgement, a message and the end. It is for a transport that
+// subscribes on several nodes for one caller, as in a cluster.
 //
 // # Who does what
 //

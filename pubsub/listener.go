@@ -62,8 +62,8 @@ func (l *listener) establish() {
 	close(l.ready)
 }
 
-// offer never blocks: a full slot holds a wake-up already, and counts this one. Nobody
-// else sends, so that what was taken out has room again.
+// offer never blocks: a full slot holds a wake-up already, and counts this one. There
+// is no other sender, so that what was taken out has room again.
 func (l *listener) offer(e transport.Event) {
 	select {
 	case first := <-l.events:

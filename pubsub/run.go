@@ -13,7 +13,7 @@ import (
 )
 
 // maxMute is how many connections in a row may end without an answer for any
-// channel before those who wait for one are told.
+// channel before the callers that wait for one are told.
 const maxMute = 3
 
 // run is the Subscriber's goroutine: it makes one connection after the other
@@ -51,7 +51,7 @@ func (s *Subscriber) run() {
 // lostLevel is how loud to tell of a connection that ended because of err.
 func lostLevel(err error) slog.Level {
 	if errors.Is(err, errUnwanted) {
-		return slog.LevelDebug // whoever asked for it has said why
+		return slog.LevelDebug // the caller that asked for it has said why
 	}
 	return slog.LevelWarn
 }
@@ -90,7 +90,7 @@ func (s *Subscriber) dial() (redis.Conn, error) {
 	return conn, nil
 }
 
-// dialFailed tells those who wait for their first acknowledgement. The
+// dialFailed tells the callers that wait for their first acknowledgement. The
 // established listeners are in no hurry: they get a gap when the server is back.
 func (s *Subscriber) dialFailed(failures int, err error) {
 	level := slog.LevelDebug
@@ -101,7 +101,7 @@ func (s *Subscriber) dialFailed(failures int, err error) {
 	s.failPending(notSent(serverError(err)))
 }
 
-// connectionLost tells those who wait, if there is no use in waiting.
+// connectionLost tells the waiting callers, if there is no use in waiting.
 func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
 	var se *transport.ServerError
 	switch {

@@ -47,7 +47,7 @@ func TestChurnUnderKilledConnectionsLosesNoWakeUp(t *testing.T) {
 	close(stop)
 	killer.Wait()
 	require.Positive(t, kills)
-	// The last kill may have hit a connection that nobody wants any more.
+	// The last kill may have hit a connection that is not needed any more.
 	mustSubscribe(t, s, "final").Close()
 	requireIdle(t, server, s)
 }

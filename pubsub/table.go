@@ -46,8 +46,8 @@ func (t *table) leave(l *listener) {
 	}
 }
 
-// settle forgets a channel that nobody wants and the server does not know, and
-// otherwise has the writer look at it.
+// settle forgets a channel that has no listener and the server does not know,
+// and otherwise has the writer look at it.
 func (t *table) settle(c *channel) {
 	switch {
 	case c.wanted() || c.asked:
@@ -192,7 +192,7 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	return o, nil
 }
 
-// passing reports whether err says that the server cannot serve anybody for a
+// passing reports whether err says that the server can serve no client for a
 // while, rather than that it will not serve us.
 func passing(err *transport.ServerError) bool {
 	switch err.Code() {
@@ -218,7 +218,8 @@ func (t *table) refuseChannel(c *channel, err error) {
 }
 
 // refuseBatch has each channel of a refused SUBSCRIBE asked for by itself. A
-// refused UNSUBSCRIBE is let be: messages that nobody wants are ignored.
+// refused UNSUBSCRIBE is not repeated: messages without a listener are
+// ignored.
 func (t *table) refuseBatch(o *op) {
 	for _, c := range o.rest {
 		if c.unanswered--; c.unanswered > 0 {
