@@ -6,9 +6,10 @@ import (
 )
 
 // Sharding says how messages are published in a cluster: with SPUBLISH, to the nodes
-// of one shard, or with PUBLISH, to all nodes. Those who publish one way do not wake
-// those who listen the other way only, so it has to be the same in the whole fleet:
-// Redisson calls it shardedSubscriptionMode. Outside of a cluster it has no effect.
+// of one shard, or with PUBLISH, to all nodes. A message that is published one way
+// does not wake subscribers of the other way only, so it has to be the same in the
+// whole fleet: Redisson calls it shardedSubscriptionMode. Outside of a cluster it
+// has no effect.
 type Sharding uint8
 
 const (

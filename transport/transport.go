@@ -135,13 +135,13 @@ type Reconnecter interface {
 // Counter is implemented by transports that can tell how many listen.
 type Counter interface {
 	// Listeners returns how many connections listen to each of channels: one
-	// number a channel, in their order, 0 where nobody listens. It adds up
-	// whom the publish command reaches on every node on which somebody may
-	// listen, and waits no longer than ctx says. An error says that this could
-	// not be found out on all of them, and why: it is one of the package's
-	// error contract, or says what is wrong with the nodes. Then there are no
-	// numbers, for a zero would say that somebody is gone who may listen
-	// elsewhere. Without channels nothing is asked.
+	// number a channel, in their order, 0 for no subscriber. It adds up the
+	// connections that the publish command reaches on every node that may have
+	// subscribers, and waits no longer than ctx says. An error says that this
+	// could not be found out on all of them, and why: it is one of the
+	// package's error contract, or says what is wrong with the nodes. Then
+	// there are no numbers, for a zero would say that a waiter is gone which
+	// may be subscribed elsewhere. Without channels nothing is asked.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
 }
 

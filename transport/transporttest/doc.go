@@ -1,6 +1,6 @@
 // Package transporttest checks that a transport.Transport keeps its contract.
 //
-// Whoever writes a transport describes to the suite, in a [Harness], how to
+// The author of a transport describes to the suite, in a [Harness], how to
 // make one, how to ask the same server over another connection, and, as far as
 // possible, how to break things. [Run] does the rest:
 //

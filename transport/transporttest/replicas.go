@@ -77,7 +77,7 @@ func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
 }
 
 // replicaCounted asks once right after the replica was cut off, when it has all but the
-// call's own write, and once after a write of somebody else's.
+// call's own write, and once after a write of another client.
 func replicaCounted(f *fixture) {
 	f.need("Replica", f.h.Replica != nil)
 	tr, r := f.replicator()

@@ -12,8 +12,8 @@ import (
 // need it are skipped. All functions but Do are called from the test's own
 // goroutine only, and end the test when they fail.
 type Harness struct {
-	// New returns a transport to the server that nobody else uses, connected or
-	// not. The suite closes it.
+	// New returns a new transport to the server, connected or not. The suite
+	// closes it.
 	New func(tb testing.TB) transport.Transport
 
 	// Do runs one command over a connection that is not the transport's, and
@@ -56,7 +56,7 @@ type Harness struct {
 	// are, until Start. Start brings it back, empty.
 	Stop, Start func(tb testing.TB)
 
-	// Forbid takes the right to a command from everybody, Do included.
+	// Forbid takes the right to a command from every user, Do included.
 	Forbid func(tb testing.TB, cmd string)
 
 	// Replica brings a replica of the server up, in step with it, and returns what stops
