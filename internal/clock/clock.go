@@ -1,5 +1,5 @@
 // Package clock tells when a lease is over, by whichever of two clocks says so
-// first: the monotonic one, which nobody can set but which stands still while
+// first: the monotonic one, which cannot be set but which stands still while
 // the machine is suspended, and the wall clock, which runs on but can be set.
 package clock
 

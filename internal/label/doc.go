@@ -4,7 +4,7 @@
 // A label is a key of its own, outside of Redisson's, with a time to live: one for
 // each client, however many locks that has. It is written by a command of its own
 // and never by a lock's script, because it lives in another slot of a cluster, and
-// because no lock may fail for it. Nobody decides anything by it.
+// because no lock may fail for it. No decision depends on it.
 //
 //	          Keep                 Stop
 //	silent ─────────▶ kept ─────────────────▶ gone: the key is deleted

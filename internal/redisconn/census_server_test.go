@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// countPatience is the command timeout of those who count here, and late is when
-// it is over on a slow machine.
+// countPatience is the command timeout of a census here, and late is when it is
+// over on a slow machine.
 const (
 	countPatience = time.Second
 	late          = 8 * time.Second

@@ -44,7 +44,7 @@ func elsewhere(r *redisconn.Redigo, call *transport.Call, replicas int, timeout 
 	})
 }
 
-// waitAlone waits on a connection on which nobody has written anything.
+// waitAlone waits on a connection on which nothing was written.
 func waitAlone(r *redisconn.Redigo, replicas int, timeout time.Duration) (int64, error) {
 	info, err := redis.String(roundtrip.Do(context.Background(), r, &transport.Call{Command: "CLIENT", Args: []any{"INFO"}}))
 	if err != nil {
@@ -95,7 +95,7 @@ func noErrors(r *redisconn.Redigo, call *transport.Call, replicas int, timeout t
 	r.Replicate(call, replicas, timeout, func(reply any, have int64, _ error) { done(reply, have, nil) })
 }
 
-// copied sends a copy, which nobody withdraws.
+// copied sends a copy, which is not withdrawn.
 func copied(r *redisconn.Redigo, call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.Replicate(&transport.Call{Script: call.Script, Command: call.Command, NumKeys: call.NumKeys, Args: call.Args}, replicas, timeout, done)
 }

@@ -24,7 +24,7 @@ type Queued struct {
 	// when it has no deadline.
 	Deadline time.Time
 	// Score is the deadline as it stands in Redis, in milliseconds since 1970, empty
-	// when there is none: the [Place.Deadline] of whoever evicts the owner.
+	// when there is none: the [Place.Deadline] for an eviction of the owner.
 	Score string
 	// Listeners is how many connections listen to the owner's channel, -1 when that
 	// is not known.

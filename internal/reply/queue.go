@@ -23,7 +23,7 @@ type Other struct {
 	// before it when it was seen first: what it will take off the deadlines of the
 	// others, more likely than not. 0 when that is not known.
 	Wait int64
-	// Living is true when somebody listens for it.
+	// Living is true when its channel has a subscriber.
 	Living bool
 }
 
@@ -41,7 +41,7 @@ type Beat struct {
 	Length int64
 }
 
-// Free reports whether nobody holds the lock.
+// Free reports whether the lock is free.
 func (b Beat) Free() bool { return b.Left == -2 }
 
 // DecodeBeat decodes the reply of a heartbeat. A reply of another form, a deadline

@@ -36,12 +36,13 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 // Refusal is what the reply of an acquire that was refused says besides the time
 // left.
 type Refusal struct {
-	// Holder is who holds the lock, the zero Owner when nobody does, the reply does
-	// not say, or it names one that is no [codec.Owner] of ours or Redisson's.
+	// Holder is the owner that holds the lock, the zero Owner when it is free, the
+	// reply does not say, or it names one that is no [codec.Owner] of ours or
+	// Redisson's.
 	Holder codec.Owner
-	// Free is true when the reply says that nobody holds the lock.
+	// Free is true when the reply says that the lock is free.
 	Free bool
-	// Head is who is the next in the queue of a fair lock, as it stands in Redis.
+	// Head is the next owner in the queue of a fair lock, as it stands in Redis.
 	Head string
 	// Queued is true when the owner was put at the end of the queue just now.
 	Queued bool
@@ -133,7 +134,7 @@ func (o ReleaseOutcome) String() string {
 }
 
 // Released decodes the reply of a release: nil is [NotHeld], 1 is [Free], 0 is
-// [StillHeld], and 2, with which a fair lock says that nobody held it, is
+// [StillHeld], and 2, with which a fair lock says that it was free, is
 // [NotHeld]. Other replies give an error that wraps [codec.ErrBadReply].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {

@@ -12,10 +12,10 @@
 //	all lines of the need ──▶ user ──▶ use ──▶ nothing is wrong
 //	one right taken away  ──▶ user ──▶ use ──▶ an error, or a line in the log
 //
-// The second is repeated for each word of the need's line. A right that nobody
-// misses does not belong there.
+// The second is repeated for each word of the need's line. A right that no
+// call misses does not belong there.
 //
 // Besides, a right that merely makes things better is missed in one line of the log,
-// which names it; and whoever has all rights for one prefix can neither take, free,
+// which names it; and a user with all rights for one prefix can neither take, free,
 // see nor wake the locks of another.
 package rights

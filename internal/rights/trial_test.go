@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 const (
 	// soon bounds waits for what should happen at once.
 	soon = 10 * time.Second
-	// lease is one that nobody outwaits.
+	// lease is longer than any wait of the tests.
 	lease = time.Minute
 	// foreign is who holds a lock by hand.
 	foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
@@ -129,7 +129,7 @@ func (x *trial) each(uses ...func(name string) error) error {
 	return nil
 }
 
-// heldByHand makes somebody else hold a lock.
+// heldByHand makes another owner hold a lock.
 func (x *trial) heldByHand(name string) {
 	x.server.Do(x, "HSET", name, foreign, 1)
 	x.server.Do(x, "PEXPIRE", name, lease.Milliseconds())
@@ -144,7 +144,7 @@ func (x *trial) queuedByHand(name string, owners map[string]time.Duration, order
 	}
 }
 
-// queue returns who is queued for a fair lock.
+// queue returns the owners that are queued for a fair lock.
 func (x *trial) queue(name string) []string {
 	queue, err := redis.Strings(x.server.Do(x, "LRANGE", codec.QueueKey(name), 0, -1), nil)
 	require.NoError(x, err)

@@ -50,7 +50,7 @@ func (x *trial) renew(hold *rlock.Hold) error {
 	return <-came
 }
 
-// looksOn asks all there is to ask about a lock of somebody else's.
+// looksOn makes every call that inspects another owner's lock.
 func (x *trial) looksOn(name string) error {
 	x.heldByHand(name)
 	defer x.server.Do(x, "DEL", name)
@@ -74,7 +74,7 @@ func (x *trial) looksOn(name string) error {
 	return errors.Join(err1, err2, err3, err4, err)
 }
 
-// waits waits for a lock of somebody else's.
+// waits waits for another owner's lock.
 func (x *trial) waits(name string) error {
 	x.heldByHand(name)
 	w := x.await(rlock.New(x.client, name))

@@ -32,7 +32,7 @@ func TestOnlyALaterWordOfAnotherMasterIsASwitch(t *testing.T) {
 		{Claim{"m", "b:1", 2}, false, false}, // from before
 		{Claim{"other", "b:1", 9}, true, false},
 		{Claim{"m", "b:1", 4}, false, true},
-		{Claim{"m", "a:1", 3}, false, false}, // who has not heard of it yet
+		{Claim{"m", "a:1", 3}, false, false}, // a Sentinel that has not heard of it yet
 		{Claim{"m", "b:1", 6}, false, false}, // a fail-over that came to nothing
 		{Claim{"m", "a:1", 5}, false, false},
 		{Claim{"m", "a:1", 7}, false, true},

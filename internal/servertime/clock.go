@@ -49,8 +49,8 @@ func (o *offset) load() time.Duration {
 }
 
 // begin reports whether it is time for a comparison, whether there was one before,
-// and what is closed when the one under way is over, if one is. Whoever is told
-// that it is time must call end.
+// and what is closed when the one under way is over, if one is. A caller for which
+// it is time must call end.
 func (o *offset) begin(now time.Time) (due, known bool, over <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

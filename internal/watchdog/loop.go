@@ -55,7 +55,7 @@ type Loop struct {
 	armed   time.Time // when the goroutine wakes by itself; zero: not at all
 	added   bool      // a lease was, since it woke
 	results []result
-	empty   chan struct{} // closed when the schedule is empty; nil: nobody waits
+	empty   chan struct{} // closed when the schedule is empty; nil: no caller waits
 	started bool
 	refuses bool // Drain has begun
 	closed  bool

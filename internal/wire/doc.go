@@ -3,8 +3,8 @@
 // A Redis reply says how long it is before it comes: so many bytes, so many
 // elements, and elements within elements. The client library makes room for what is
 // announced at once, and calls itself for each level. A server that is broken, or is
-// no Redis at all, or belongs to somebody who means harm, could have it make room
-// for exabytes, or go down ten million levels, and either ends the whole process.
+// no Redis at all, or is hostile, could have it allocate exabytes, or go down ten
+// million levels, and either ends the whole process.
 //
 // # What may be announced
 //
@@ -18,10 +18,10 @@
 //	  │        └── anything that is more than a limit ──▶ an error, for good
 //	  └─────────────────────────────────────────────────────────────── ┘
 //
-// The line that announces too much is never let through to its end, so nobody makes
-// room for it. The error wraps [ErrLimit], and the connection is of no use any more.
-// The limits are far above what any lock needs; a message of more than 32 MiB would
-// cost a subscriber its connection on a server with default settings, too.
+// The line that announces too much is never let through to its end, so no memory is
+// allocated for it. The error wraps [ErrLimit], and the connection is of no use any
+// more. The limits are far above what any lock needs; a message of more than 32 MiB
+// would cost a subscriber its connection on a server with default settings, too.
 //
 // [Plain] makes of what was read what callers of a transport see.
 //

@@ -31,7 +31,7 @@ type Config struct {
 	// is silence.
 	Logger *slog.Logger
 	// Reconnected gets "commands" or "subscriptions" when such a connection to a master
-	// was made in place of a lost one. With nil nobody is told.
+	// was made in place of a lost one. With nil it is not reported.
 	Reconnected func(connection string)
 }
 
