@@ -33,7 +33,7 @@ var errTooLate = errors.New("the connection came too late")
 func handshake(opt redis.Options) *redis.Options {
 	opt.Protocol = 2 // the one that Redlatch speaks
 	opt.ContextTimeoutEnabled = true
-	opt.MaxRetries, opt.DialerRetries = -1, 1 // who asks for a connection tries again
+	opt.MaxRetries, opt.DialerRetries = -1, 1 // the caller of the dial tries again
 	// After as many failures as there is room for connections, a pool goes on dialling
 	// in the background.
 	opt.PoolSize, opt.MaxConcurrentDials, opt.PipelinePoolSize = 10, 1, -1

@@ -6,7 +6,8 @@
 //	if err != nil { … }
 //	lock := rlock.New(client, "orders:42")
 //
-// It is a module of its own: who does not import it has no go-redis in its go.sum.
+// It is a module of its own: a program that does not import it has no go-redis in
+// its go.sum.
 //
 // # What go-redis does, and what Redlatch does
 //

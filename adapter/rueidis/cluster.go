@@ -105,8 +105,8 @@ func keyIn(first, last int64) string {
 	return ""
 }
 
-// hinted bounds one question that a client learns from. Whom it asks may be the node that
-// stands still, and that another has replaced.
+// hinted bounds one question that a client learns from. The node that it asks may be
+// stopped, and another may have replaced it.
 const hinted = 300 * time.Millisecond
 
 // hint lets client learn from a server's answer.

@@ -64,10 +64,10 @@
 //
 // # Cluster
 //
-// Redlatch finds out who serves which slot by itself (CLUSTER SLOTS) and takes its
+// Redlatch itself finds out which node serves which slot (CLUSTER SLOTS) and takes its
 // connections from the client's nodes. A node that joined the cluster later is not known to
-// the client until it is sent there; it is sent there, with an EVALSHA of no script on a key
-// that the node serves, or made to look anew, with an EVAL of a script that answers
+// the client until it is sent there; it is sent there, with an EVALSHA of no script on a
+// key that the node serves, or made to look anew, with an EVAL of a script that answers
 // TRYAGAIN.
 //
 // # Who owns what
