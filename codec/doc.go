@@ -26,7 +26,7 @@
 // the field's value counts how often that owner has entered. No client parses
 // the owners of others: two owners are the same if their bytes are. [Owner] is
 // the shape that Redlatch writes and Redisson's plain locks write too; a field
-// of another shape, such as a write lock's, is someone else's and stays a
+// of another shape, such as a write lock's, has another meaning and stays a
 // string.
 //
 // # Words

@@ -19,8 +19,8 @@ const (
 	ownerLen = uuidLen + 1 + len("-9223372036854775808")
 )
 
-// Owner says who holds a lock: a client, by its UUID, and a number that the
-// client gave to one acquisition (in Redisson: a thread id). Two owners with
+// Owner identifies a holder of a lock: a client, by its UUID, and a number that
+// the client gave to one acquisition (in Redisson: a thread id). Two owners with
 // equal text are the same owner to Redis. Owner is an immutable value; it can be
 // compared with == and used as a map key. The zero Owner stands for none.
 type Owner struct {
