@@ -24,7 +24,7 @@
 // A hold ends before the lease does, by the loss margin. [Supervise] then sends
 // SIGTERM to the group, waits for the grace, and sends SIGKILL to what is left, unless
 // its [Policy] says otherwise. [Grace] is shorter than the margin, so that the SIGKILL
-// comes before the server can give the lock to anyone else.
+// comes before the server can grant the lock to another owner.
 //
 // # Terminals
 //
