@@ -35,7 +35,7 @@ type Replica interface {
 	Close() error
 }
 
-// Config says whom to ask. All but Replica is required.
+// Config says which nodes to ask. All but Replica is required.
 type Config struct {
 	// Master is the connection to the master. The Census does not close it.
 	Master Master
@@ -44,9 +44,11 @@ type Config struct {
 	Replica func(addr string) Replica
 	// Replicas asks for the addresses of the master's replicas where the master's own
 	// reply to ROLE is not to be relied on: in a cluster. With nil the master is asked
-	// who it is (HELLO), and must be in no cluster, and for its replicas (ROLE).
+	// for its identity (HELLO), and must be in no cluster, and for its replicas
+	// (ROLE).
 	Replicas func(ctx context.Context) ([]string, error)
-	// Publish is the publish command: those whom it reaches are counted.
+	// Publish is the publish command: the subscribers that it reaches are
+	// counted.
 	Publish string
 	// Command bounds one count.
 	Command time.Duration

@@ -19,8 +19,8 @@
 // during is not used. HELLO tells whether the server is part of a cluster, whose
 // other nodes ROLE says nothing of.
 //
-// Replicas are where ROLE says they are. Each is asked who it is with every count,
-// since an address that leads elsewhere, to the master say, would hide the
+// Replicas are where ROLE says they are. Each is asked for its identity with every
+// count, since an address that leads elsewhere, to the master say, would hide the
 // listeners of the replica.
 //
 // # The life of a replica

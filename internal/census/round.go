@@ -31,7 +31,8 @@ func (r *round) await(ctx context.Context, i int) (any, error) {
 	return reply, r.blame(i, err)
 }
 
-// blame adds to an error of the i-th call whom it concerns; nil stays nil.
+// blame adds to an error of the i-th call which node it concerns; nil stays
+// nil.
 func (r *round) blame(i int, err error) error {
 	if err == nil {
 		return nil

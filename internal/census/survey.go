@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// survey is what the master said about who there is.
+// survey is what the master said about its replicas.
 type survey struct {
 	at       time.Time       // when it was asked
 	replaced <-chan struct{} // closed when the connection was replaced since
@@ -54,7 +54,7 @@ func (c *Census) current(ctx context.Context) (*survey, error) {
 }
 
 // begin returns a survey that is good, or what is closed when the one under way is
-// over, or neither: then it is the caller's to make, who must call end.
+// over, or neither: then the caller must make it and call end.
 func (c *Census) begin(now time.Time) (s *survey, over <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *Census) renew(ctx context.Context) (s *survey, err error) {
 	return s, err
 }
 
-// ask asks the master who it is and where its replicas are.
+// ask asks the master for its identity and where its replicas are.
 func (c *Census) ask(ctx context.Context) ([]string, error) {
 	if c.cfg.Replicas != nil {
 		return c.cfg.Replicas(ctx)
