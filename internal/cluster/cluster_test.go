@@ -156,7 +156,7 @@ func TestASlotThatNobodyServesIsNotSent(t *testing.T) {
 func TestANodeThatIsSilentHoldsUpASurveyForAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for range 10 { // whom it asks first is a matter of chance
+		for range 10 { // the first node that it asks is a matter of chance
 			w := newWorld(t, "SPUBLISH", one, two)
 			w.do(func() { w.servers[one].silent = true })
 			began := time.Now()

@@ -11,8 +11,8 @@ import (
 
 // Config says how a [Cluster] reaches its nodes. All fields are required.
 type Config struct {
-	// Seeds are the addresses, host:port, of nodes that may be asked who serves
-	// which slot: those that were there in the beginning will do.
+	// Seeds are the addresses, host:port, of nodes that may be asked for the
+	// topology: those that were there in the beginning will do.
 	Seeds []string
 
 	// Dial makes a connection to the node at addr, see mux.Dial and pubsub.Config.

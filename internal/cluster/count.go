@@ -51,7 +51,8 @@ type group struct {
 	places   []int // where the numbers go
 }
 
-// group finds out whom to ask. The nodes are counted as busy until they were.
+// group finds out which nodes to ask. The nodes are counted as busy until
+// they were.
 func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error) {
 	if err := c.await(ctx, channels); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // Package cluster is a transport to a Redis or Valkey Cluster, over connections that
 // others make: it needs to be told which nodes there may be and how to connect to one.
-// It finds out who serves which slot, sends each call there, follows slots that move,
-// and listens to each channel where its slot is served.
+// It finds out which node serves which slot, sends each call there, follows slots that
+// move, and listens to each channel where its slot is served.
 //
 // # The life of a call
 //
@@ -16,7 +16,7 @@
 // call whose caller has left in between is not: see mux.Mux.Redirect. A call whose
 // connection breaks is as uncertain here as anywhere, and is never sent again. What a
 // node says that cannot serve now (TRYAGAIN while a slot moves, CLUSTERDOWN, LOADING,
-// READONLY) goes to the caller, who knows how long it is worth trying.
+// READONLY) goes to the caller, which knows how long it is worth trying.
 //
 // A call that replicas are waited for goes the same way, to the node's Batcher (package
 // replication) in place of its mux. When another node serves the slot by the time that

@@ -19,7 +19,7 @@ type subscription struct {
 	at *node // where it listens; guarded by Cluster.mu, written under moving too
 
 	// moving is held while legs are attached and detached, which is done under no
-	// other mutex, and never by who was called by a subscriber.
+	// other mutex, and never in a callback of a subscriber.
 	moving sync.Mutex
 
 	mu          sync.Mutex  // guards what follows; below Cluster.mu

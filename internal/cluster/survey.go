@@ -51,8 +51,8 @@ type finding struct {
 	err   error
 }
 
-// ask asks one node after the other who serves what, and returns the first answer, or
-// the first reason why there is none.
+// ask asks one node after the other which node serves which slots, and returns the
+// first answer, or the first reason why there is none.
 func (c *Cluster) ask() ([]span, error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
 		fmt.Errorf("no answer within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
@@ -111,7 +111,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	})
 }
 
-// informants returns whom to ask, in a random order but masters first.
+// informants returns the nodes to ask, in a random order but masters first.
 func (c *Cluster) informants() []*node {
 	seeds := c.cfg.Seeds
 	c.mu.Lock()
@@ -140,7 +140,7 @@ func shuffle(nodes []*node) {
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
-// finish takes the outcome of a survey in, and lets those go on who wait for one.
+// finish stores the outcome of a survey, and resumes what waits for one.
 func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Lock()
 	if c.closed {

@@ -11,7 +11,7 @@ import (
 // slots is how many a cluster has.
 const slots = 16384
 
-// span is a range of slots and who serves it.
+// span is a range of slots and the nodes that serve it.
 type span struct {
 	first, last int
 	master      string
