@@ -59,7 +59,7 @@ type Detector struct {
 	counted time.Time // the look before the last count that proves something; zero: none
 	known   bool      // the last look was followed by such a count
 
-	head   string    // who was the first while the lock was free
+	head   string    // the first owner while the lock was free
 	since  time.Time // when that was seen first
 	nudged time.Time
 }
