@@ -38,7 +38,7 @@ type contender struct {
 	at     time.Time
 }
 
-// met takes in who else held the lock; the zero Owner is an unknown one.
+// met records another holder of the lock; the zero Owner is an unknown one.
 func (c *contenders) met(holder codec.Owner, now time.Time) {
 	if !holder.Native() {
 		c.foreignAt = now

@@ -1,6 +1,7 @@
 // Package localqueue is a strategy for locks that one owner holds at a time: the callers of one
-// process wait in line, first come, first served. One of them has the turn and talks to Redis;
-// the others cost nothing. [New] makes the strategy of a lock; a [Queue] has its callers.
+// process wait in a queue, first come, first served. One of them has the turn and talks to
+// Redis; the others cost nothing. [New] makes the strategy of a lock; a [Queue] has its
+// callers.
 //
 //	          Enter                     Pass, PassLock of the one before
 //	caller ──────────▶ waiter ─────────────────────────▶ has the turn

@@ -59,9 +59,9 @@ type State struct {
 	Held bool
 	// Away is why Redis did not answer the last attempt, nil when it did.
 	Away error
-	// Holder is who held the lock at the last answer, the zero Owner if that is
-	// not known, and TTL how long its lease had left then, 0 for a hold of this
-	// process.
+	// Holder is the owner that held the lock at the last answer, the zero Owner
+	// if that is not known, and TTL how long its lease had left then, 0 for a
+	// hold of this process.
 	Holder codec.Owner
 	TTL    time.Duration
 }

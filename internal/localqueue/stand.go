@@ -10,8 +10,8 @@ import (
 )
 
 // stand waits for the turn, which has come when it returns neither true nor an error. The
-// next caller in line asks Redis now and then, in case the hold that it waits for is one that
-// Redis has forgotten.
+// next caller in the queue asks Redis now and then, in case the hold that it waits for is
+// one that Redis has forgotten.
 func (c *caller) stand(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
 	a.Answered = q.State().Known
 	if err := a.BeginWait(); err != nil {
@@ -41,11 +41,11 @@ func (c *caller) stand(ctx context.Context, a *acquire.Acquisition, q *Queue, pl
 	}
 }
 
-// deadlines are when a caller in line has something to look at. They share a timer, for there
-// may be thousands of callers.
+// deadlines are when a queued caller has something to look at. They share a timer, for
+// there may be thousands of callers.
 type deadlines struct {
 	silence time.Time // when Redis must have answered a caller; zero: that was looked at
-	poll    time.Time // when the next in line asks
+	poll    time.Time // when the next in the queue asks
 }
 
 // next returns how long it is until the first of them.
@@ -57,7 +57,7 @@ func (d *deadlines) next() time.Duration {
 	return max(0, time.Until(first))
 }
 
-// look does what is due for a caller in line: it may find that Redis is silent, or that the
+// look does what is due for a queued caller: it may find that Redis is silent, or that the
 // lock is free.
 func (c *caller) look(ctx context.Context, a *acquire.Acquisition, q *Queue, due *deadlines) (granted bool, err error) {
 	now := time.Now()
@@ -79,7 +79,7 @@ func (c *caller) look(ctx context.Context, a *acquire.Acquisition, q *Queue, due
 	return a.Peek(ctx)
 }
 
-// gaveUp returns why a wait in line ended with ctx.
+// gaveUp returns why a wait in the queue ended with ctx.
 func (c *caller) gaveUp(ctx context.Context, a *acquire.Acquisition, state State) error {
 	learn(a, state)
 	a.Away = state.Away
@@ -89,7 +89,7 @@ func (c *caller) gaveUp(ctx context.Context, a *acquire.Acquisition, state State
 	return a.GaveUp(ctx)
 }
 
-// silent is the error of a caller in line that Redis has not answered yet.
+// silent is the error of a queued caller that Redis has not answered yet.
 func silent(state State) error {
 	if state.Away != nil {
 		return state.Away
