@@ -37,11 +37,11 @@
 //	         give up         give up, or dead      release, or the lease runs out
 //
 // A deadline is the end of the lease, or the deadline of the one before, plus the
-// owner's own wait. So who takes the lock ([FairTry], [FairAcquire]) or gives up
-// ([FairGiveUp]) takes its wait off the deadlines of others again. A release wakes
-// the head alone, on a channel of its own. All this is as in Redisson, down to
-// queues and timeouts that disagree, which a failure can leave behind. There are
-// these differences, on purpose:
+// owner's own wait. So an owner that takes the lock ([FairTry], [FairAcquire]) or
+// gives up ([FairGiveUp]) subtracts its wait from the deadlines of others again. A
+// release wakes the head alone, on a channel of its own. All this is as in
+// Redisson, down to queues and timeouts that disagree, which a failure can leave
+// behind. There are these differences, on purpose:
 //
 //   - [FairReenter] and [FairRelease] have a target, as Reenter and Release have.
 //   - A release of a lock that was free wakes the head, as in Redisson, but

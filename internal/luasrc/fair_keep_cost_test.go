@@ -85,7 +85,7 @@ func (c *crowd) beat(mine []seat, step int64) func(call *transport.Call) {
 	}
 }
 
-// others are the first, of whom all is known.
+// others are the first owners, of which all is known.
 func (c *crowd) others() []other {
 	var all []other
 	for _, s := range c.all[:min(64, len(c.all))] {
@@ -94,7 +94,8 @@ func (c *crowd) others() []other {
 	return all
 }
 
-// evict is an eviction of the first dead, who are there, and late, each time.
+// evict is an eviction of the first dead owners, which are there, and late,
+// each time.
 func (c *crowd) evict(dead int) func(call *transport.Call) {
 	return func(call *transport.Call) {
 		c.fill()

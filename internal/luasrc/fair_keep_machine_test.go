@@ -83,7 +83,7 @@ func (p *fairPlayer) stepKeep(op fairOp) error {
 	return differs("reply", want, replyOf(reply, nil, want))
 }
 
-// resolveKeep finds out who and when.
+// resolveKeep finds the owner and the time.
 func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
 	c := keepCall{Call: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.sightings(op.keepOp)}
 	for _, n := range op.Mine {

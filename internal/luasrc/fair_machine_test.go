@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fairOp is one random step. It stands for itself: who and when are found out as
-// it is played.
+// fairOp is one random step. It stands for itself: owner and time are resolved
+// when it is played.
 type fairOp struct {
 	Does          string
 	Who           int // an owner, or theHolder or theHead
@@ -45,8 +45,9 @@ const fairOwners = 6
 // skews are what the owners' clocks are ahead of the time that passes here.
 var skews = [fairOwners]int64{0, 7, -1500, 20000, -400000, 86400000}
 
-// taking and keeping are what plays are made of: of what those do who want the lock,
-// or of what looks after their queue. A play of all of it has too little of each.
+// taking and keeping are what plays are made of: the calls of owners that want the
+// lock, or the calls that maintain their queue. A play of all of it has too little
+// of each.
 var (
 	taking = []string{
 		"try", "acquire", "acquire", "acquire", "acquire", "reenter", "release", "release", "releaseShared", "force",
@@ -180,7 +181,7 @@ func leftIn(reply any) func(most int64) int64 {
 	}
 }
 
-// resolve finds out who and when.
+// resolve finds the owner and the time.
 func (p *fairPlayer) resolve(op fairOp) fairmodel.Call {
 	who, head := op.Who, p.ownerAt(0)
 	c := fairmodel.Call{Wait: op.Wait, Lease: op.Lease, Target: op.Target, Latch: fmt.Sprint(op.Latch)}

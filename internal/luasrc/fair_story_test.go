@@ -87,7 +87,7 @@ func (f *telling) costs(calls string) *telling {
 	return f
 }
 
-// tells announces whom the step must wake, in order.
+// tells announces the owners that the step must wake, in order.
 func (f *telling) tells(owners ...string) {
 	for _, owner := range owners {
 		f.due = append(f.due, codec.OwnerChannel(f.l, owner)+" "+codec.MessageUnlock)

@@ -20,7 +20,7 @@ const (
 const (
 	// t0 is the time at which the golden vectors begin.
 	t0 = int64(1795224888771)
-	// fairWait is the wait of who sets none.
+	// fairWait is the wait of an owner that sets none.
 	fairWait = int64(300000)
 )
 
