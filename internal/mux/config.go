@@ -53,7 +53,7 @@ type Config struct {
 	Gone func() bool
 
 	// OnLost, when not nil, runs when a connection has ended, Close apart, as OnReconnect
-	// does: Lost for who does not wait.
+	// does: Lost for callers that do not wait.
 	OnLost func()
 
 	// OnMoved, when not nil, runs after each connection made in place of one whose

@@ -74,8 +74,8 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 
 // introduce finds out, in one round trip, whether the server is willing, and
 // what it calls us. An error in answer to PING concerns all calls (it is loading,
-// it wants a password) unless it is about PING alone. Not every server tells who
-// we are, nor tells everyone, and that is no error.
+// it wants a password) unless it is about PING alone. Not every server tells a
+// connection's id, nor to every user, and that is no error.
 func introduce(conn redis.Conn) (who identity, err error) {
 	if err = errors.Join(conn.Send("PING"), conn.Send("CLIENT", "ID"), conn.Send("CLIENT", "INFO"), conn.Flush()); err != nil {
 		return who, err

@@ -45,7 +45,7 @@
 //
 // No call is added to 1,024 in flight, no urgent one to 2,048; they stay queued. Vital
 // ones are added to any number. So a burst that the server needs seconds for holds up
-// no renewal, a caller who waits too long in it hears that nothing was sent, and a
+// no renewal, a caller that waits too long in it learns that nothing was sent, and a
 // connection that breaks leaves that many calls in doubt and no more.
 //
 // # The two tokens
@@ -67,8 +67,8 @@
 //     in flight. So it writes one small call into buffers that are empty, and reads one
 //     reply, its own: it neither waits for other calls nor runs their done.
 //   - While anything is flushed and in flight, the read token is not free.
-//   - While anything is queued that there is room for, the write token is with a caller, who
-//     rouses the run goroutine when it gives it back, or with the run goroutine.
+//   - While anything is queued that there is room for, the write token is with a caller,
+//     which rouses the run goroutine when it gives it back, or with the run goroutine.
 //   - A wait that is given up has read whole bytes and parsed none, so the reader goes on
 //     where the caller has stopped.
 //   - A connection is over when the reader has the read token for good, which it gets when

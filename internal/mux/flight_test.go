@@ -15,7 +15,7 @@ import (
 // crowd is more calls than may be in flight.
 const crowd = 3000
 
-// stuck returns a Mux with a crowd of calls whose replies do not come, the first of
+// stuck returns a Mux with so many calls, whose replies do not come, the first of
 // them, and how many have been sent.
 func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-chan outcome) {
 	t.Helper()
@@ -98,7 +98,7 @@ func TestUrgentCallIsSentThoughTheFlightIsFull(t *testing.T) {
 	})
 }
 
-// A crowd of urgent calls holds up no vital one.
+// Many urgent calls delay no vital one.
 func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,7 +38,7 @@ type link struct {
 	ended   func()          // bound once: a method value costs an allocation
 }
 
-// newLink makes a link of conn. More is called when, after a crowd, there is room for
+// newLink makes a link of conn. More is called when, after a burst, there is room for
 // calls in flight again.
 func newLink(conn redis.Conn, who identity, more func()) *link {
 	l := &link{
