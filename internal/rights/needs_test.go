@@ -143,7 +143,8 @@ func anys(words []string) (all []any) {
 	return all
 }
 
-// Who repairs takes no lock, and who inspects changes nothing.
+// The user that repairs takes no lock, and the user that inspects changes
+// nothing.
 func TestUsersThatInspectAndRepairTakeNoLock(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {

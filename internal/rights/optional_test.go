@@ -59,7 +59,7 @@ func TestU42RightThatIsMissedIsNamedInOneLine(t *testing.T) {
 }
 
 // waitsForLong waits for a fair lock until it is time to compare the clocks and to
-// count who listens.
+// count subscribers.
 func (x *trial) waitsForLong() error {
 	l := rfairlock.New(x.client, x.names()[0])
 	x.heldByHand(l.Name())

@@ -24,7 +24,7 @@ const (
 	soon = 10 * time.Second
 	// lease is longer than any wait of the tests.
 	lease = time.Minute
-	// foreign is who holds a lock by hand.
+	// foreign is the owner that holds a lock by hand.
 	foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 )
 

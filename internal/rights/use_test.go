@@ -152,8 +152,8 @@ func (x *trial) fairLocks() error {
 	})
 }
 
-// movesUp takes the lock from before others, who are put there and taken away by hand,
-// and wants their deadlines to be moved at once.
+// movesUp takes the lock from before others, which are put there and taken away by
+// hand, and wants their deadlines to be moved at once.
 func (x *trial) movesUp(l *rlock.Lock) error {
 	key, deadline := codec.TimeoutKey(l.Name()), time.Now().Add(time.Hour).UnixMilli()
 	for i := range int64(5) {
@@ -181,8 +181,8 @@ func (x *trial) queues(l *rlock.Lock, behind int) (*waiting, error) {
 	return w, err
 }
 
-// leaves makes a caller leave the queue from before others, who are put there and
-// taken away by hand.
+// leaves makes a caller leave the queue from before others, which are put there
+// and taken away by hand.
 func (x *trial) leaves(l *rlock.Lock, others ...string) error {
 	w, err := x.queues(l, 1)
 	if err != nil {
