@@ -2,9 +2,9 @@ package pubsub
 
 import "github.com/redlatch/redlatch/transport"
 
-// Sink is who listens to a channel by [Subscriber.Listen]. Its methods run with the
-// Subscriber's lock held, one at a time: they return at once, and call nothing of the
-// Subscriber.
+// Sink is the listener of a channel that [Subscriber.Listen] calls. Its methods run
+// with the Subscriber's lock held, one at a time: they return at once, and call
+// nothing of the Subscriber.
 type Sink interface {
 	// Acked reports that the server has acknowledged the channel: what is published
 	// from now on is heard. Again is true when it had done so before, and messages may
