@@ -20,7 +20,7 @@
 // A call is asynchronous: [Transport.Start] returns at once, and done runs
 // exactly once, whatever happens, also for a call whose caller has left. That
 // is what makes it possible to give back a lock that was granted to a caller
-// who had stopped waiting: the reply is late, but it is never lost.
+// that had stopped waiting: the reply is late, but it is never lost.
 //
 // # The error contract
 //

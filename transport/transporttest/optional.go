@@ -36,7 +36,7 @@ func as[I any](f *fixture, tr transport.Transport, name string) I {
 	return i
 }
 
-// fencer also skips where the server does not tell who a connection is.
+// fencer also skips where the server does not tell a connection's id.
 func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
 	f.t.Helper()
 	tr := f.opened()
