@@ -103,8 +103,8 @@ func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 	require.Equal(t, 8*8*8, r.entered)
 }
 
-// Half of the callers do not wait: what they fail to get must not disturb those
-// who do.
+// Half of the callers do not wait: their failed attempts must not disturb the
+// waiting ones.
 func TestU11TryLockAndLockTogetherLetOneInAtATime(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)

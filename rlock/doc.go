@@ -45,9 +45,9 @@
 //	  └ ──Client.Close─▶ closed
 //
 // A hold ends once, for one reason, which [Hold.Err] and the cause of its
-// contexts tell. It ends before the server can give the lock to anyone else,
-// unless the lock was taken by force or the server forgot it: then it ends
-// with the next renewal.
+// contexts tell. It ends before the server can grant the lock to another
+// owner, unless the lock was taken by force or the server forgot it: then it
+// ends with the next renewal.
 //
 // A hold that is entered again by its proof, see [Hold.Context], is one of several of
 // its owner. Each ends for itself; the last one given up frees the lock. Callers with

@@ -32,7 +32,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	between()
 	hold := take(t, l, rlock.WithWatchdog(shortLease))
 	between()
-	w := await(t.Context(), l) // in the line of this process
+	w := await(t.Context(), l) // in the local queue of this process
 	awaitRenewal(t, s, name)
 	between()
 	require.NoError(t, hold.Unlock())

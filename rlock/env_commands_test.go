@@ -15,7 +15,7 @@ import (
 func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	redistest.StartReplica(t, s) // whom others would wait for
+	redistest.StartReplica(t, s) // a replica that WAIT would wait for
 	s.Do(t, "CONFIG", "RESETSTAT")
 	one, other := connect(t, s.URL()), connect(t, s.URL())
 	hold := take(t, rlock.New(one, "job"), rlock.WithWatchdog(3*time.Second))

@@ -12,9 +12,10 @@ import (
 
 // Eviction is what [Lock.Evict] has done.
 type Eviction struct {
-	// Owner is who was taken out, the zero Owner when Text is not of that form.
+	// Owner is the owner of the evicted waiter, the zero Owner when Text is not
+	// of that form.
 	Owner codec.Owner
-	// Text is who was taken out, as it stood in Redis.
+	// Text is that owner as it stood in Redis.
 	Text string
 	// Position is the place that it had, 1 for the next one.
 	Position int

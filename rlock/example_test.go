@@ -83,7 +83,7 @@ func ExampleLock_Lock_waitAndLease() {
 	// Output: <nil>
 }
 
-// One attempt: who comes second goes away.
+// One attempt: a second caller gives up at once.
 func ExampleLock_TryLock() {
 	client, stop := demo()
 	defer stop()

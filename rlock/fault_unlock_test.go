@@ -142,7 +142,7 @@ func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
 func TestU10GhostReleaseDoesNotTouchTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s, p := ghostNet(t)
-	s.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id") // else the ghost is ended before it runs
+	s.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id") // else the in-doubt call is fenced before it runs
 	client := connect(t, p.URL())
 	loadScripts(t, client)
 	key := redistest.Key(t)

@@ -24,7 +24,7 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// inLine returns how many callers of this process stand in line.
+// inLine returns how many callers of this process are in its local queue.
 func inLine() int {
 	stacks := make([]byte, 16<<20)
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "localqueue.(*caller).stand(")

@@ -22,14 +22,14 @@ type Inspection struct {
 	// TTL is how long the lease has left: 0 when the lock is free, codec.NoTTL,
 	// which is negative, when the key never expires.
 	TTL time.Duration
-	// Queue is who waits for a fair lock, the next one first, or the part of it that
-	// [WithPlaces] asks for. A plain lock has no queue on the server.
+	// Queue is the queue of a fair lock, the next waiter first, or the part of it
+	// that [WithPlaces] asks for. A plain lock has no queue on the server.
 	Queue []Waiter
 	// Waiting is how many wait for a fair lock, whatever part of them Queue is.
 	Waiting int
 }
 
-// Holder is who holds a lock.
+// Holder is one owner that holds a lock.
 type Holder struct {
 	// Owner is the owner, the zero Owner when Text is not of that form.
 	Owner codec.Owner
@@ -112,10 +112,10 @@ func WithPlaces(first, n int) InspectOption {
 // maxPlace is more than a queue can have.
 const maxPlace = math.MaxInt32
 
-// Inspect returns who holds the lock, how often, for how long, and, for a fair
-// lock, who waits for it, all of one moment, asked of the master. What it tells may
-// have changed when it returns: it is for people and logs. It sends one EVALSHA,
-// which changes nothing.
+// Inspect returns the lock's holders, how often and for how long they hold it, and,
+// for a fair lock, its waiters, all of one moment, asked of the master. What it
+// tells may have changed when it returns: it is for people and logs. It sends one
+// EVALSHA, which changes nothing.
 //
 // The server serves no other client meanwhile. That takes microseconds, but a
 // thousand places of a long queue take one to four milliseconds: where thousands

@@ -106,7 +106,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 	defer cancel()
 	_, err = ours.Lock(ctx)
 	told(err)
-	// And from the line of its process, without asking.
+	// And from the local queue of its process, without asking.
 	until(t, soon, "those before have gone", func() bool { return listeners(t, srv, ours.Name()) == 0 })
 	first := await(t.Context(), ours, rlock.WithWait(2*time.Second))
 	awaitWaiters(t, srv, ours.Name())

@@ -9,9 +9,9 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// This file is the rules of the lock in plain Go: who holds, with which count,
-// until when, and how each hold ends. It knows nothing of queues, watchdogs or
-// connections. machine_test.go compares the package with it.
+// This file is the rules of the lock in plain Go: which owner holds it, with
+// which count, until when, and how each hold ends. It knows nothing of queues,
+// watchdogs or connections. machine_test.go compares the package with it.
 
 // mHold is one hold.
 type mHold struct {

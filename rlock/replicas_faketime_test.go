@@ -173,8 +173,8 @@ func TestObserverIsToldOnlyOfWhatItsReplicasHave(t *testing.T) {
 	})
 }
 
-// The callers of one process stand in line while one of them waits for replicas, and
-// the turn goes on whatever comes of it.
+// The callers of one process stay in its local queue while one of them waits for
+// replicas, and the turn goes on whatever comes of it.
 func TestTurnGoesOnWhenReplicasDoNotHaveALock(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {

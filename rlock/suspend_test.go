@@ -30,7 +30,7 @@ const (
 
 func init() { roles[sleeperURL] = sleepAndTell }
 
-// Suspended for longer than the lease, with enough to spare for a loaded machine.
+// Suspended for longer than the lease, with a margin for a loaded machine.
 const (
 	sleeperLease = time.Second
 	sleeperSleep = 1500 * time.Millisecond

@@ -72,7 +72,8 @@ func atPasses(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *pa
 	return srv, p, client
 }
 
-// burst is longer than any line goes on without counting who else is there.
+// burst is longer than any local queue goes on without counting remote
+// contenders.
 const burst = 40
 
 // handOn gives the hold's lock to a waiter, n times.
@@ -176,7 +177,7 @@ func TestWhoPassesOnWhatWasLostIsToldSo(t *testing.T) {
 }
 
 // Whatever becomes of the call that passes the lock on, its holder has given it up,
-// and the next in line gets it, once.
+// and the next in the local queue gets it, once.
 func TestLockIsPassedOnWhateverBecomesOfTheCall(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -252,8 +253,8 @@ func TestNobodyKeepsWhatAReplyWithoutSenseMayHaveGiven(t *testing.T) {
 	})
 }
 
-// The next in line waits for its reply as long as for any other. The holder waits no
-// longer than it would for a release.
+// The next in the local queue waits for its reply as long as for any other. The
+// holder waits no longer than it would for a release.
 func TestUnlockThatPassesOnIsBoundAsAnyOther(t *testing.T) {
 	for lease, bound := range map[time.Duration]time.Duration{time.Minute: 3 * time.Second, time.Second: time.Second} {
 		t.Run(fmt.Sprint(lease), func(t *testing.T) {

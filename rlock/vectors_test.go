@@ -34,7 +34,8 @@ var names = []struct{ name, prefix, key, channel string }{
 // clientID is a client's identity that stands in the vectors.
 var clientID = uuid.MustParse("71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11")
 
-// ear hears every message that the server publishes.
+// ear returns a connection that receives every message that the server
+// publishes.
 func ear(t *testing.T, srv redistest.Target) redis.Conn {
 	t.Helper()
 	conn := srv.Dial(t)

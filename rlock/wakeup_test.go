@@ -123,7 +123,7 @@ func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
 		l := rlock.New(client, name)
 		hold := take(t, rlock.New(holder, name))
 		ctx, cancel := context.WithCancel(t.Context())
-		var first, second rlock.Option // nil: one behind the other in line
+		var first, second rlock.Option // nil: one behind the other in the local queue
 		if i%2 == 1 {                  // with a listener each
 			first = rlock.WithOwner(codec.NewOwner(client.ID(), -2*i))
 			second = rlock.WithOwner(codec.NewOwner(client.ID(), -2*i-1))
