@@ -218,7 +218,8 @@ func TestClocksThatAreApartAreWarnedAboutOnce(t *testing.T) {
 	}
 }
 
-// Who may not ask for the time gets no error, and does not ask again at once.
+// A user without the right to TIME gets no error, and its client does not ask
+// again at once.
 func TestClockThatMayNotBeReadIsDoneWithout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &elsewhen{}

@@ -125,8 +125,8 @@ func TestCrowdThatLeavesWhileRedisIsAwayIsGoneSoonAfterwards(t *testing.T) {
 			holdByHand(t, srv, l.Name(), time.Hour)
 			ctx, cancel := context.WithCancel(t.Context())
 			all := crowd(ctx, t, srv, l, 5000)
-			// Who asks while the connection breaks is in doubt, and leaves by itself. Some
-			// ask twice, once queued and once they listen.
+			// An attempt during which the connection breaks is in doubt, and its entry is
+			// removed by itself. Some callers ask twice, once queued and once they listen.
 			asked := int64(-1)
 			until(t, time.Minute, "all have asked, and nobody asks any more", func() bool {
 				before := asked

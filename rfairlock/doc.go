@@ -57,7 +57,7 @@
 //	     │                         some, but the lock stays free: nudge
 //	     └────────────────────────────────────────┘
 //
-// So it evicts dead waiters of Redlatch after 10 seconds, of Redisson after 30 seconds;
+// So it evicts dead waiters, Redlatch's after 10 seconds, Redisson's after 30 seconds;
 // see redlatch.WithDeadWaiterGrace. Where subscribers cannot be counted on every node, no
 // waiter is evicted. By hand it is rlock.Lock.Evict.
 //

@@ -67,7 +67,7 @@ func ExampleNew_wait() {
 	// Output: <nil>
 }
 
-// Who waits, and who of them may have died.
+// Which waiters are queued, and which of them may have died.
 func ExampleNew_queue() {
 	client, stop := demo()
 	defer stop()

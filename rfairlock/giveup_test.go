@@ -39,7 +39,7 @@ func standBetween(ctx context.Context, t *testing.T, srv *redistest.Server, l *r
 	return b
 }
 
-// beBehind is standBetween for a caller who may never listen.
+// beBehind is standBetween for a caller that may never listen.
 func beBehind(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
 	t.Helper()
 	holdByHand(t, srv, l.Name(), unheard)
@@ -68,7 +68,7 @@ func (b *between) requireGone(t *testing.T, wait time.Duration) {
 	require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, b.srv, b.l.Name()))
 }
 
-// requireGoneBut is requireGone for a caller who may have queued anew.
+// requireGoneBut is requireGone for a caller that may have queued anew.
 func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 	t.Helper()
 	until(t, gone, "the place is given up", func() bool {

@@ -182,7 +182,7 @@ func locked(t testing.TB, s redistest.Target, name string) bool {
 	return len(owners(t, s, name)) > 0
 }
 
-// queueOf returns who waits, the next one first.
+// queueOf returns the queued owners, the next one first.
 func queueOf(t testing.TB, s redistest.Target, name string) []string {
 	t.Helper()
 	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
@@ -225,7 +225,7 @@ func awaitQueue(t testing.TB, s redistest.Target, name string, n int) []string {
 	return queue
 }
 
-// awaitAsleep returns the queue when it has n waiters of whom the last listens.
+// awaitAsleep returns the queue when it has n waiters and the last one listens.
 func awaitAsleep(t testing.TB, s redistest.Target, name string, n int) []string {
 	t.Helper()
 	queue := awaitQueue(t, s, name, n)

@@ -141,7 +141,7 @@ func TestMirrorLockAcquiredTimeoutDrift_Descrete(t *testing.T) {
 		d.release(1)
 		d.acquires((*luasrc.Fair).Acquire, 2)
 		d.waits(3, 300*time.Second)
-		d.waits(5, 305*time.Second+5*time.Second) // behind 3 and 4, who came sooner by 5 s
+		d.waits(5, 305*time.Second+5*time.Second) // behind 3 and 4, which came 5 s earlier
 	})
 }
 
@@ -269,7 +269,8 @@ func TestMirrorFirstThreadDeathTimeoutDrift(t *testing.T) {
 	})
 }
 
-// An hour of short waits, long leases, and callers who leave, of several clients.
+// An hour of short waits, long leases, and callers that leave, of several
+// clients.
 func TestU22DeadlinesDoNotDriftInAnHourOfChurn(t *testing.T) {
 	const lease, maxWait, callers = 30 * time.Second, 20 * time.Second, 12
 	synctest.Test(t, func(t *testing.T) {
@@ -299,8 +300,9 @@ func TestU22DeadlinesDoNotDriftInAnHourOfChurn(t *testing.T) {
 		}
 		for ctx.Err() == nil {
 			time.Sleep(2900 * time.Millisecond)
-			// A heartbeat reckons with the fair wait of those in front, who may take less
-			// off when they leave: so what counts is how many were queued, not the place.
+			// A heartbeat reckons with the fair wait of the waiters in front, which may
+			// take less off when they leave: so what counts is how many were queued, not
+			// the place.
 			requireNear(t, srv, func(int) time.Duration { return lease + maxWait*callers })
 		}
 		wg.Wait()

@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The judge of an order is the server: who came into the queue, by RPUSH, and who
-// got the lock, by HSET, as its MONITOR tells it.
+// The judge of an order is the server: the order of the queue, by RPUSH, and of
+// the grants, by HSET, as its MONITOR reports them.
 
 // umpire watches a fair lock.
 type umpire struct {

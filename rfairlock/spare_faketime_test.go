@@ -387,7 +387,8 @@ func TestContendedLockQueuesThoseWhoCannotListen(t *testing.T) {
 		require.Len(t, queueOf(t, srv, "job"), 2)
 		checkHeld(t, w.failed(t, time.Second))
 
-		// Who leaves before it is queued has waited, and leaves nothing.
+		// A caller that leaves before it is queued has waited, and leaves no
+		// entry.
 		ctx, cancel = context.WithCancel(t.Context())
 		w = await(ctx, l)
 		synctest.Wait()

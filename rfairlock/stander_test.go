@@ -38,7 +38,8 @@ func init() {
 }
 
 // stand waits for locks until the process is killed, or its parent is gone. A line
-// says how many are to wait for each lock, and for which. It says whom it evicts.
+// says how many are to wait for each lock, and for which. It prints the waiters
+// that it evicts.
 func stand(url string) error {
 	client, err := redlatch.Open(context.Background(), url, redlatch.WithObserver(crier{}),
 		redlatch.WithFairWaitTimeout(standerWait), redlatch.WithPollCap(standerPoll))
@@ -64,7 +65,7 @@ func stand(url string) error {
 	}
 }
 
-// crier says whom the process evicts.
+// crier prints the waiters that the process evicts.
 type crier struct{}
 
 // Observe is part of redlatch.Observer.
@@ -117,7 +118,7 @@ func heldBy(t *testing.T, srv redistest.Target, holder *redlatch.Client, n int, 
 	return q
 }
 
-// await waits until each queue has so many, who all listen.
+// await waits until each queue has so many waiters, and all listen.
 func (q *queues) await(t *testing.T, want int) {
 	t.Helper()
 	for _, name := range q.names {
