@@ -33,8 +33,9 @@ type Acquisition struct {
 
 	// Attempts is how often Redis was asked.
 	Attempts int
-	// Holder is who had the lock at the last attempt, or as the process knows of another one,
-	// the zero Owner when that is not known, and TTL what its lease had left.
+	// Holder is the owner that held the lock at the last attempt, or as the process knows
+	// of another one, the zero Owner when that is not known, and TTL what its lease had
+	// left.
 	Holder codec.Owner
 	TTL    time.Duration
 	// Away is why the last attempt got no answer, nil when it got one.

@@ -39,7 +39,7 @@ var errEscape = errors.New("the address is not a URL: what is special in its use
 type Deployment struct {
 	// Secure says that TLS is spoken, with Sentinels, too.
 	Secure bool
-	// User and Password are who connects, to the nodes or the master.
+	// User and Password are the credentials for the nodes or the master.
 	User, Password string
 	// Hosts are the addresses, host:port, of nodes or of Sentinels.
 	Hosts []string
@@ -47,7 +47,8 @@ type Deployment struct {
 	Master string
 	// DB is the number of the database, 0 for a cluster.
 	DB int
-	// SentinelUser and SentinelPassword are who connects to the Sentinels.
+	// SentinelUser and SentinelPassword are the credentials for the
+	// Sentinels.
 	SentinelUser, SentinelPassword string
 	// Sharding says how messages are published in a cluster: auto, on, off or "".
 	Sharding string
@@ -159,7 +160,7 @@ func (d *Deployment) takeOptions(query string) error {
 	return nil
 }
 
-// String returns what may be shown: where, and not who.
+// String returns what may be shown: the addresses without credentials.
 func (d *Deployment) String() string { return d.with("", "") }
 
 // Full returns the whole address, password and all.

@@ -22,9 +22,9 @@ type fence struct {
 	ended time.Time
 }
 
-// do runs kill once for all who ask about conn at about the same time, and
-// returns whether the connection is gone. A success is final, a failure may be
-// tried again after a while.
+// do runs kill once for all callers that ask about conn at about the same
+// time, and returns whether the connection is gone. A success is final, a
+// failure may be tried again after a while.
 func (f *fences) do(conn int64, kill func() bool) bool {
 	f.mu.Lock()
 	one := f.byID[conn]

@@ -65,7 +65,7 @@ func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...
 	case e.IsClosing():
 		err = ErrClosed
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%w: %w", EndOf(ctx), err) // which says who did not answer
+		err = fmt.Errorf("%w: %w", EndOf(ctx), err) // which says which side did not answer
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNotCounted, err)
 }

@@ -92,14 +92,14 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	return best.master, nil
 }
 
-// known returns whom to ask.
+// known returns the addresses to ask.
 func (s *Sentinels) known() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.addrs)
 }
 
-// learn takes in whom a Sentinel knows.
+// learn adds the Sentinels that a Sentinel knows.
 func (s *Sentinels) learn(others []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package hold is what becomes of a lock that was granted: who owns it on the server, for how
-// long, and how it is given up. It knows no kind of lock and no strategy of waiting.
+// Package hold is what becomes of a lock that was granted: which owner has it on the
+// server, for how long, and how it is given up. It knows no kind of lock and no strategy of
+// waiting.
 //
 // A [Hold] begins as the claim of an attempt (acquire.Claim), or re-enters the hold that a
 // context proves:

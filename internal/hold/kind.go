@@ -68,7 +68,7 @@ type Forcible interface {
 	Forced(reply any) (bool, error)
 }
 
-// Inspectable is a kind that can tell who holds a lock.
+// Inspectable is a kind that can tell the holders of a lock.
 type Inspectable interface {
 	// Inspect fills c with the call that reads the lock, and the places of a queue on the
 	// server from first to last, from 0, -1 for its end.

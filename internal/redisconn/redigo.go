@@ -133,7 +133,8 @@ func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	return r.sub.Subscribe(ctx, channel)
 }
 
-// Listen is Subscribe for who wants every message; see [pubsub.Subscriber.Listen].
+// Listen is Subscribe for callers that need every message; see
+// [pubsub.Subscriber.Listen].
 func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
 	return r.sub.Listen(channel, sink)
 }

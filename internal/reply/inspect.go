@@ -35,9 +35,10 @@ type Queued struct {
 type Inspection struct {
 	// Left is what the lease has left, [codec.NoTTL], or [codec.NoKey] when the lock is free.
 	Left time.Duration
-	// Held is who holds the lock.
+	// Held are the lock's holders.
 	Held []Held
-	// Queue is who waits for a fair lock, all of them or the part that was asked for.
+	// Queue are the waiters of a fair lock, all of them or the part that was asked
+	// for.
 	Queue []Queued
 	// Waiting is how many wait for a fair lock.
 	Waiting int64

@@ -7,10 +7,11 @@ import (
 )
 
 // Channel is where every Sentinel says, on the master and on all replicas, every two
-// seconds and at once when something has changed, who it takes for the master.
+// seconds and at once when something has changed, which server it takes for the
+// master.
 const Channel = "__sentinel__:hello"
 
-// Claim is who a Sentinel takes for the master.
+// Claim is the server that a Sentinel takes for the master.
 type Claim struct {
 	// Name is the master's, as the Sentinels call it.
 	Name string

@@ -163,7 +163,7 @@ func (c *Clock) Keep(ctx context.Context) {
 }
 
 // compare is a comparison in the background. A server that is away is asked again
-// by the next who needs its time; one that refuses, a minute later.
+// by the next call that needs its time; one that refuses, a minute later.
 func (c *Clock) compare() {
 	ctx, cancel := c.engine.Open(context.Background())
 	defer cancel()

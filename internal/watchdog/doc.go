@@ -16,7 +16,7 @@
 // The deadline is the send time of the last acknowledged call, plus the lease,
 // less the loss margin. Since the server starts to count when it runs the call,
 // which is later than when it was sent, the loss is declared before the server
-// can give the lock to anyone else. The earlier of the wall clock and the
+// can grant the lock to another owner. The earlier of the wall clock and the
 // monotonic clock decides.
 //
 // Renewals go out in batches, one script for up to [BatchSize] locks, and are

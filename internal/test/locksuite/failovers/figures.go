@@ -28,7 +28,7 @@ type Figures struct {
 	Slowest         time.Duration
 }
 
-// figures sums up. It ends the crowds.
+// figures sums up. It stops the contenders.
 func (tr *trial) figures() Figures {
 	tr.t.Helper()
 	f := Figures{Locks: len(tr.kept), Waiters: len(tr.kept) + len(tr.lost)}
