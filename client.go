@@ -28,9 +28,9 @@ func init() {
 
 // Client is a connection to Redis, an identity, and a lifetime. Locks are made
 // from it with rlock.New and rfairlock.New and share its two connections, however
-// many they are; in a cluster, its three to each master that is used. While it is
-// counted who listens, there is one to each replica, too.
-// A Client is safe for concurrent use; a process needs one for each Redis.
+// many they are; in a cluster, its three to each master that is used. Counting
+// subscribers opens one connection to each replica, too. A Client is safe for
+// concurrent use; a process needs one for each Redis.
 type Client struct {
 	engine *engine.Engine
 }
@@ -113,7 +113,7 @@ func (s *settings) greet(ctx context.Context, t transport.Transport) error {
 // a server may announce is bounded on connections that Open makes; on these, if dial uses
 // [LimitReplies]. For a cluster there is [NewCluster], for a master that Sentinels name
 // [NewSentinel].
-// On a master that has replicas it cannot be counted who listens, unless
+// On a master that has replicas subscribers cannot be counted, unless
 // [WithReplicaDialer] says how to reach them.
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {

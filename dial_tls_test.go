@@ -123,7 +123,8 @@ func TestTLSThatDoesNotFitIsOneClearError(t *testing.T) {
 	}
 }
 
-// A server that will never let us in is asked now and then, for all who wait.
+// A server that refuses every handshake is tried now and then, once for all
+// waiting callers.
 func TestTLSThatDoesNotFitIsTriedNowAndThen(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

@@ -100,10 +100,10 @@ type LockError struct {
 	Name string
 	// Owner is the owner on whose behalf the operation ran, if there was one.
 	Owner codec.Owner
-	// Holder is who held the lock when it was last asked for, the zero Owner if
-	// not known, or if the lock was free: a free fair lock is refused to all but the
-	// first in its queue. Lock.Inspect tells which waiter that is, and whether it is
-	// subscribed: the first of the Waiters of its Inspection.
+	// Holder is the owner that held the lock when it was last asked for, the zero
+	// Owner if not known, or if the lock was free: a free fair lock is refused to
+	// all but the first in its queue. Lock.Inspect tells which waiter that is, and
+	// whether it is subscribed: the first of the Waiters of its Inspection.
 	Holder codec.Owner
 	// TTL is how long the present holder's lease had left when it was last
 	// asked for, 0 if not known.

@@ -128,8 +128,8 @@ func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.clientID =
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
 // WithLabel gives the client a label: a text of at most 200 bytes on one line, such as
-// the service, host and process, by which people who look at a lock find out whom it
-// belongs to. Default: none, and it costs nothing. Redisson has no counterpart.
+// the service, host and process, which tells people who look at a lock which client
+// holds it. Default: none, and it costs nothing. Redisson has no counterpart.
 //
 // The label is a key of its own on the server, redlatch:label:<client id>, outside of
 // Redisson's keys and of any name mapper. It is written the first time that the client
@@ -155,7 +155,7 @@ func WithCredentials(f Credentials) Option { return func(s *settings) { s.creden
 // addr is the host:port that the master's ROLE gives; the dialer may know a better one.
 // Connections must come ready to use, as those for [New]. Default for Open: addr, with the
 // user, the password and the TLS settings of the connection to the master; for NewSentinel:
-// its own dial function; for New: none, and who listens on a master with replicas cannot be
+// its own dial function; for New: none, and subscribers of a master with replicas cannot be
 // counted. It has no effect on transports that the caller brings. Redisson has no
 // counterpart.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
@@ -185,10 +185,10 @@ func WithLogger(l *slog.Logger) Option {
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n } }
 
 // WithServerTime makes fair locks reckon with the server's time instead of this
-// machine's: deadlines of waiters are by the clocks of all who wait, and one that
-// is wrong removes others too early, or keeps its dead too long. The server is
-// asked for its time once a minute while fair locks are used. Default: this
-// machine's clock, as in Redisson, where every machine uses its own.
+// machine's: each waiter's process sets deadlines by its own clock, and one that
+// is wrong removes other waiters too early, or keeps its dead ones too long. The
+// server is asked for its time once a minute while fair locks are used. Default:
+// this machine's clock, as in Redisson, where every machine uses its own.
 func WithServerTime() Option { return func(s *settings) { s.serverTime = true } }
 
 // WithDeadWaiterGrace sets for how long the channel of a fair lock's waiter may have no
