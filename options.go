@@ -252,13 +252,13 @@ func (s *settings) check() error {
 		return fmt.Errorf("redlatch: loss margin of %v is neither 0 nor at least %v", s.margin, time.Millisecond)
 	}
 	if s.grace > 0 && s.grace < leastGrace {
-		return fmt.Errorf("redlatch: a dead waiters' grace of %v, which a live one can miss, is under %v", s.grace, leastGrace)
+		return fmt.Errorf("redlatch: WithDeadWaiterGrace(%v): minimum is %v", s.grace, leastGrace)
 	}
 	if err := label.Check(s.label); err != nil {
 		return fmt.Errorf("redlatch: %w", err)
 	}
 	if s.maxWaiters < 0 {
-		return fmt.Errorf("redlatch: a maximum of %d waiters", s.maxWaiters)
+		return fmt.Errorf("redlatch: WithMaxWaiters(%d): must not be negative", s.maxWaiters)
 	}
 	if s.sharding > transport.ShardingOff {
 		return fmt.Errorf("redlatch: WithShardedPubSub(%d): there is no such mode", s.sharding)

@@ -21,7 +21,7 @@ var (
 	ErrNoQueue     = errors.New("redlatch: a lock of this kind has no queue on the server")
 	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
 	ErrAlive       = errors.New("redlatch: waiter is alive")
-	ErrNotCounted  = errors.New("redlatch: who listens cannot be told")
+	ErrNotCounted  = errors.New("redlatch: cannot count subscribers")
 
 	ErrNotReplicated = errors.New("redlatch: too few replicas have the lock")
 
