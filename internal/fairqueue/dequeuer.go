@@ -67,8 +67,8 @@ func (d *departure) over() {
 	}
 }
 
-// lasts returns for how long the place may stand in the others' way: not the lease, which may
-// be short, but the wait of owners that have none of their own.
+// lasts returns for how long the place may block others: not the lease, which may be short,
+// but the wait of owners that have none of their own.
 func (dq *dequeuer) lasts(d *departure) time.Duration {
 	return max(d.lease(), dq.engine.FairWait)
 }

@@ -14,8 +14,8 @@
 //
 // A [Group] has the waiters of one process for one lock. Its first asks Redis now and then, for
 // all, and calls the one whose turn has come. While there are any, heartbeats keep their
-// places on the server, tell the dead from the living (package liveness), evict the dead in
-// front, and nudge a head that sleeps before a free lock.
+// places on the server, tell dead waiters from live ones (package liveness), evict the dead
+// ones in front, and nudge a head that sleeps before a free lock.
 //
 // The dequeuer takes owners that gave up out of their queues, many by one call. The pool keeps
 // an owner and its subscription for a second after the wait, for the next caller.

@@ -11,7 +11,7 @@ import (
 // before that is no matter of a connection that is being made anew.
 const missedCounts = 3
 
-// evictionHealth is whether the dead can be told from the living.
+// evictionHealth is whether dead waiters can be told from live ones.
 type evictionHealth struct {
 	mu     sync.Mutex // guards what follows
 	missed int        // counts in a row that prove nothing

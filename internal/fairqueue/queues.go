@@ -87,8 +87,8 @@ func (qs *Queues) NowMillis() int64 { return qs.clock.NowMillis() }
 // Prepare sees to it that the time is known.
 func (qs *Queues) Prepare(ctx context.Context) { qs.clock.Keep(ctx) }
 
-// Lasts returns for how long at most a place can stand in the way of others: as long as the
-// wait of owners that have none of their own.
+// Lasts returns for how long at most a place can block others: as long as the wait of
+// owners that have none of their own.
 func (qs *Queues) Lasts() time.Duration { return qs.engine.FairWait }
 
 // Leave takes the owner of r, which waits no more for the lock called name, out of its queue.

@@ -1,4 +1,4 @@
-// Package liveness tells the dead from the living in the queue of a fair lock.
+// Package liveness tells dead waiters from live ones in the queue of a fair lock.
 //
 // It decides and does nothing else: no I/O, no clock, no goroutine. A [Detector] is
 // told what a heartbeat found in the queue and how many listen to its members'
