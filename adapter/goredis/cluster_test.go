@@ -64,7 +64,7 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 			tb.Helper()
 			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
 				Addrs: c.Addrs(), Dialer: fence.Dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
-			}), redlatch.WithShardedPubSub(transport.ShardingOn)) // the server's version is not asked
+			}), redlatch.WithShardedPubSub(transport.ShardingOn)) // no server has to be asked
 		})
 	})
 }

@@ -84,7 +84,7 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 		})
 		return breakable.Cluster(cluster, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			return over(tb, client, redlatch.WithShardedPubSub(transport.ShardingOn)) // the server's version is not asked
+			return over(tb, client, redlatch.WithShardedPubSub(transport.ShardingOn)) // no server has to be asked
 		})
 	})
 }

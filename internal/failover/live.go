@@ -38,8 +38,8 @@ func (l *live) cutsSoFar() int {
 }
 
 // begin puts a connection to the server at addr that is about to be made among them: cut
-// ends its dial by cancel. Cuts is how many there were when the address was asked for.
-// One that came meanwhile may have heard later news.
+// ends its dial by cancel. Cuts is how many cuts there had been when the address was
+// asked for. A cut since then may follow a later switch.
 func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*liveConn, error) {
 	c := &liveConn{addr: addr, of: l, cancel: cancel}
 	l.mu.Lock()

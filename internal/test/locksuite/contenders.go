@@ -137,7 +137,7 @@ func (l *contendedLock) taken() int {
 	return l.took
 }
 
-// Verdict is the result of a Crowd.
+// Verdict is the result of Contenders.
 type Verdict struct {
 	// Taken is how often locks were taken, Twice how often by two at once, Lost how many
 	// holds ended with ErrLost.
