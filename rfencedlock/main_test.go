@@ -66,7 +66,7 @@ func lastToken(t *testing.T, l *rfencedlock.Lock) int64 {
 	return token
 }
 
-// nothingHeld holds that the lock is free and that nobody is queued for it.
+// nothingHeld checks that the lock is free and that its queue is empty.
 func nothingHeld(t *testing.T, s interface {
 	Do(tb testing.TB, cmd string, args ...any) any
 }, name string,
