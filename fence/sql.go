@@ -35,8 +35,10 @@ func (t Table) Schema() string {
 //
 // It returns a [*LateError], ErrNoToken, or the database's error: the first write of a
 // resource fails with a duplicate key where two holders are first at the same time, and a
-// transaction that is serialised by the database with that error; both may be tried again. It
-// runs one statement, two to four when the token is late or the resource new.
+// transaction that is serialised by the database with that error; both may be tried again,
+// after a random pause: on MySQL and MariaDB many first writes at once deadlock, and those that
+// are repeated at once do so again. It runs one statement, two to four when the token is late
+// or the resource new.
 func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if err := check(token); err != nil {
 		return err

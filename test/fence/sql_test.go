@@ -142,13 +142,15 @@ func TestWhatWasAcceptedIsInTheOrderOfTheTokens(t *testing.T) {
 	})
 }
 
-// append writes down a token as the next one. What is not a refusal is tried again.
+// append writes down a token as the next one. What is not a refusal is tried again after a
+// pause: at once, first writes would deadlock again on MariaDB.
 func (db database) append(ctx context.Context, token int64) error {
 	for {
 		err := db.tryAppend(ctx, token)
 		if err == nil || errors.Is(err, fence.ErrLate) || ctx.Err() != nil {
 			return err
 		}
+		time.Sleep(rand.N(100 * time.Millisecond))
 	}
 }
 
