@@ -235,8 +235,7 @@ func (w *Loop) run() {
 		select {
 		case <-w.wake:
 		case <-timer.C:
-		case <-w.doubt:
-			w.suspect(time.Now())
+		case <-w.doubt: // heed takes it in
 		case <-w.quit:
 			return
 		}
