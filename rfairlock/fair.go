@@ -16,10 +16,10 @@ import (
 // Lock queues the caller on the server when it does not get the lock at once, and
 // waits for its turn: one EVALSHA to queue, one when its turn has come and, for the
 // first of its process to wait, one after the subscription. Callers that come again
-// within a second may get the owner and the subscription of an earlier one. rlock.WithWait is also how long the server keeps the caller's place
-// once those before it should be done, in whole milliseconds; without it that is
-// the client's fair wait timeout. A caller that gives up is taken out of the
-// queue.
+// within a second may get the owner and the subscription of an earlier one.
+// rlock.WithWait is also how long the server keeps the caller's place once those
+// before it should be done, in whole milliseconds; without it that is the client's
+// fair wait timeout. A caller that gives up is taken out of the queue.
 //
 // TryLock never queues: it takes the lock only when it is free and its queue is
 // empty.

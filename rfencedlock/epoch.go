@@ -62,14 +62,13 @@ func WithEpoch(n int) Option {
 // matter whether the lock is held. It returns ErrBadEpoch for a lock without an epoch, and
 // ErrCounter when the counter holds no number. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (bool, error) {
-	n := l.counter()
 	failed := func(err error) error {
 		return l.explain(&redlatch.LockError{Op: "begin-epoch", Name: l.Name(), Err: err})
 	}
-	if n.least == 0 && l.Internal().Err == nil {
+	if l.least == 0 && l.Internal().Err == nil {
 		return false, failed(fmt.Errorf("%w: the lock was made without WithEpoch", ErrBadEpoch))
 	}
-	answer, err := l.Internal().Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, n.key, n.least) })
+	answer, err := l.Internal().Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, l.counter(), l.least) })
 	if err != nil {
 		return false, failed(err)
 	}
@@ -87,7 +86,7 @@ func (l *Lock) explain(err error) error {
 	if !errors.As(err, &failed) || !errors.As(err, &answer) {
 		return err
 	}
-	key := l.counter().key
+	key := l.counter()
 	switch text := answer.Text; {
 	case strings.Contains(text, luasrc.ErrBehind):
 		failed.Err = fmt.Errorf("%w (key %q): begin an epoch that was never used, see WithEpoch", ErrEpoch, key)

@@ -66,8 +66,5 @@ func (f *fair) Reenter(c *transport.Call, r *acquire.Request) {
 	f.grants.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
-// Reentered is part of hold.Reentrant.
-func (f *fair) Reentered(answer any) (bool, error) { return f.counter.Reentered(answer) }
-
 // Leave is part of hold.Queueing.
 func (f *fair) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }

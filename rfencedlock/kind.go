@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/plainlock"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -20,8 +21,6 @@ type counter struct {
 	key   string
 	least int64 // what it must have reached, 0 for anything
 }
-
-func (n *counter) itsCounter() *counter { return n }
 
 // decode reads the reply of an attempt: a token, or a refusal as that of a lock without.
 func (n *counter) decode(k hashlock.Kind, answer any) (acquire.Outcome, error) {
@@ -53,10 +52,8 @@ func (n *counter) Token(answer any) (int64, error) {
 // grants is as for the plain lock.
 type fenced struct {
 	*counter
-	hashlock.Kind
-	channel string
-	scripts luasrc.Plain
-	grants  luasrc.Fenced
+	*plainlock.Kind
+	grants luasrc.Fenced
 }
 
 var _ interface {
@@ -73,12 +70,7 @@ var _ interface {
 func makePlain(n counter) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		n.key = codec.TokenKey(mapped)
-		channel := codec.LockChannel(mapped)
-		f := &fenced{
-			&n, hashlock.New(mapped), channel,
-			luasrc.Plain{Key: mapped, Channel: channel, Publish: e.Publish()},
-			luasrc.Fenced{Key: mapped, Counter: n.key, Least: n.least},
-		}
+		f := &fenced{&n, plainlock.New(e, mapped), luasrc.Fenced{Key: mapped, Counter: n.key, Least: n.least}}
 		return f, localqueue.New(e, f)
 	}
 }
@@ -88,9 +80,6 @@ func (f *fenced) Name() string { return "fenced" }
 
 // Family is part of hold.Kind.
 func (f *fenced) Family() string { return "fenced" }
-
-// Channel is part of acquire.Waitable. All waiters share one.
-func (f *fenced) Channel(any) string { return f.channel }
 
 // Acquire is part of acquire.Waitable.
 func (f *fenced) Acquire(c *transport.Call, r *acquire.Request) {
@@ -103,28 +92,9 @@ func (f *fenced) Transfer(c *transport.Call, r *acquire.Request, from any) {
 }
 
 // Decode is part of acquire.Waitable.
-func (f *fenced) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Kind, answer) }
+func (f *fenced) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Kind.Kind, answer) }
 
 // Reenter is part of hold.Reentrant.
 func (f *fenced) Reenter(c *transport.Call, r *acquire.Request) {
 	f.grants.Reenter(c, r.Owner, r.Lease, r.Target)
 }
-
-// Reentered is part of hold.Reentrant.
-func (f *fenced) Reentered(answer any) (bool, error) { return f.counter.Reentered(answer) }
-
-// Release is part of hold.Kind.
-func (f *fenced) Release(c *transport.Call, r *acquire.Request) {
-	f.scripts.Release(c, r.Owner, r.Lease, r.Target)
-}
-
-// ReleaseShared is part of hold.Shareable.
-func (f *fenced) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
-	f.scripts.ReleaseShared(c, latch, r.Owner, r.Lease)
-}
-
-// ForceRelease is part of hold.Forcible.
-func (f *fenced) ForceRelease(c *transport.Call) { f.scripts.ForceRelease(c) }
-
-// Inspect is part of hold.Inspectable: there is no queue on the server.
-func (f *fenced) Inspect(c *transport.Call, _, _ int64) { f.scripts.Inspect(c) }

@@ -16,7 +16,10 @@ import (
 // Lock is a lock by name whose holds have tokens. It has the methods of *rlock.Lock, and their
 // options and errors; those that acquire return a [*Hold]. Any number of goroutines may use
 // one Lock.
-type Lock struct{ *plain }
+type Lock struct {
+	*plain
+	least int64 // what the counter must have reached
+}
 
 // plain is embedded under this name so that its field is no part of the documentation.
 type plain = rlock.Lock
@@ -45,7 +48,7 @@ func newLock(client *redlatch.Client, name string, make func(counter) hold.Make,
 	if l.Internal().Err == nil {
 		l.Internal().Err = set.err
 	}
-	return &Lock{l}
+	return &Lock{l, set.least}
 }
 
 // Hold is a fenced lock that was acquired, until it is given up or lost. It has the methods of
@@ -103,7 +106,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 func (l *Lock) Token(ctx context.Context) (int64, error) {
 	answer, err := l.Internal().Ask(ctx, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1
-		c.Args = append(c.Args, l.counter().key)
+		c.Args = append(c.Args, l.counter())
 	})
 	if err == nil {
 		var token int64
@@ -123,8 +126,5 @@ func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 	return &Hold{h}, nil
 }
 
-// counter returns that of the lock's kind.
-func (l *Lock) counter() *counter {
-	kind, _ := l.Internal().Kind.(interface{ itsCounter() *counter }) // both kinds have one
-	return kind.itsCounter()
-}
+// counter returns the key of the lock's counter.
+func (l *Lock) counter() string { return codec.TokenKey(l.Internal().Kind.Key()) }

@@ -7,8 +7,11 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/localqueue"
+	"github.com/redlatch/redlatch/internal/plainlock"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -31,6 +34,12 @@ func New(client *redlatch.Client, name string) *Lock {
 	l := &Lock{}
 	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, makePlain)
 	return l
+}
+
+// makePlain is a hold.Make.
+func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
+	k := plainlock.New(e, mapped)
+	return k, localqueue.New(e, k)
 }
 
 // Name returns the name that the lock was made with.

@@ -56,7 +56,7 @@ var decoders = []name{
 }
 
 // kindParts are packages that several kinds are made of.
-var kindParts = []string{"internal/hashlock"}
+var kindParts = []string{"internal/fairlock", "internal/hashlock", "internal/plainlock"}
 
 // releaseScripts are the scripts that release a lock for an owner that one process alone
 // uses. The key is the script's name, the value the variable that holds it.
@@ -71,7 +71,7 @@ const protocolHeading = "### Release"
 // fairFiles are the files of the fair lock, as patterns. Add the packages to which its code
 // moves. Tests are left out.
 var fairFiles = []string{
-	"rfairlock/*.go",
+	"rfairlock/*.go", "internal/fairlock/*.go",
 	"internal/fairqueue/*.go", "internal/fairqueue/liveness/*.go", "internal/servertime/*.go",
 	"internal/luasrc/fair*.go", "internal/luasrc/fair*.lua",
 	"internal/reply/queue.go",

@@ -70,7 +70,7 @@ func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 	t.Parallel()
 	declaration := regexp.MustCompile(`(?m)^(?:func |type |var |const |\t)([A-Z]\w*)`)
 	folders := map[string]string{
-		"redlatch": ".", "rlock": "rlock", "rfairlock": "rfairlock", "codec": "codec",
+		"redlatch": ".", "rlock": "rlock", "rfairlock": "rfairlock", "rfencedlock": "rfencedlock", "fence": "fence", "codec": "codec",
 		"transport": "transport", "embedded": "embedded", "pubsub": "pubsub",
 	}
 	declared := map[string]map[string]bool{}
@@ -83,7 +83,7 @@ func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 			declared[folder][m[1]] = true
 		}
 	}
-	name := regexp.MustCompile(`\b(redlatch|rlock|rfairlock|codec|transport|embedded|pubsub)\.([A-Z]\w*)`)
+	name := regexp.MustCompile(`\b(redlatch|rlock|rfairlock|rfencedlock|fence|codec|transport|embedded|pubsub)\.([A-Z]\w*)`)
 	found := 0
 	for path, text := range sources(t, ".md") {
 		for _, m := range name.FindAllStringSubmatch(text, -1) {
