@@ -91,8 +91,8 @@ func (n *naming) named(dial func(context.Context) (redis.Conn, error)) func(cont
 	}
 	return func(ctx context.Context) (redis.Conn, error) {
 		conn, err := dial(ctx)
-		if err != nil {
-			return nil, err
+		if err != nil || conn == nil {
+			return nil, err // what has no connection is refused as without a name
 		}
 		// The connection knows nothing of ctx: end the command with it.
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })

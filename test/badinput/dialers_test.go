@@ -43,6 +43,14 @@ func TestDialFunctionsThatAreOfNoUseAreErrors(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotSent)
 		require.ErrorContains(t, err, want)
 		require.NoError(t, client.Close())
+		for _, name := range []string{"", "named"} {
+			client, err = redlatch.New(func(ctx context.Context) (redis.Conn, error) { return dial(ctx, "") },
+				redlatch.WithCommandTimeout(200*time.Millisecond), redlatch.WithClientName(name))
+			require.NoError(t, err)
+			_, err = rlock.New(client, "job").TryLock(t.Context())
+			require.ErrorIs(t, err, redlatch.ErrNotSent)
+			require.NoError(t, client.Close())
+		}
 	}
 	_, err := redlatch.AskSentinels("m", nil, fails)(t.Context())
 	require.ErrorContains(t, err, "no Sentinel is known")
