@@ -72,7 +72,7 @@ vectors: setup ## measure | 10 min | Record what live Redissons do, releases REL
 mutants: setup ## change | 1 h all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
 
-arrows: ## change | 5 s | Imports that point upwards; fails above two
+arrows: ## change | 5 s | Imports that point upwards; fails above one
 	$(GO) run scripts/arrows.go
 
 seam: ## measure | 10 s | How much must be known to change or add a kind of lock

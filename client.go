@@ -27,10 +27,10 @@ func init() {
 }
 
 // Client is a connection to Redis, an identity, and a lifetime. Locks are made
-// from it with rlock.New and rfairlock.New and share its two connections, however
-// many they are; in a cluster, its three to each master that is used. Counting
-// subscribers opens one connection to each replica, too. A Client is safe for
-// concurrent use; a process needs one for each Redis.
+// from it with rlock.New, rfairlock.New and rfencedlock.New and share its two
+// connections, however many they are; in a cluster, its three to each master that is
+// used. Counting subscribers opens one connection to each replica, too. A Client is safe
+// for concurrent use; a process needs one for each Redis.
 type Client struct {
 	engine *engine.Engine
 }
@@ -52,11 +52,11 @@ type Client struct {
 // ?sentinel_user=u&sentinel_password=p; TLS is spoken with both. How messages are
 // published in a cluster is auto, on or off, as [transport.Sharding] has it, and must be
 // the same in the whole fleet. For a go-redis or rueidis client that you have there are
-// adapters, see [NewWithTransport].
+// the modules adapter/goredis and adapter/rueidis; for another client, [NewWithTransport].
 //
 // Other options are refused. ctx bounds the connecting alone. An error wraps ErrNotSent
-// when the server could not be reached; with [WithLazyConnect] Open does not try. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
-// CLIENT ID where they apply; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster,
+// when the server could not be reached; with [WithLazyConnect] Open does not try. It
+// sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID where they apply; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster,
 // SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE
 // __sentinel__:hello to their master.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {

@@ -24,7 +24,7 @@ import (
 
 const (
 	module = "github.com/redlatch/redlatch"
-	most   = 2
+	most   = 1
 )
 
 // floors are the folders of the repository, from the top floor down. A package is on the

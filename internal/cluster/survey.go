@@ -105,7 +105,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 		}
 		spans, err := spansOf(reply, n.addr)
 		if err == nil && len(spans) == 0 {
-			err = fmt.Errorf("%s knows of nobody who serves a slot", n.addr)
+			err = fmt.Errorf("%s knows of no node that serves a slot", n.addr)
 		}
 		came <- finding{spans, err}
 	})
@@ -168,7 +168,7 @@ func unserved(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: no node of the cluster serves the slot", transport.ErrNotSent)
 	}
-	return fmt.Errorf("%w: who serves the slot cannot be found out: %w", transport.ErrNotSent, withoutClass(err))
+	return fmt.Errorf("%w: which node serves the slot cannot be found out: %w", transport.ErrNotSent, withoutClass(err))
 }
 
 // withoutClass keeps the words of an error that may say of another call that it was

@@ -7,6 +7,6 @@
 //	    └──────────── dial whom the Sentinels name ◀──another─┘
 //
 // The right to listen is &__sentinel__:hello. Without it the Sentinels are asked every
-// second. One goroutine watches, from
-// the first call or subscription until Close, which waits for it.
+// second. One goroutine watches, from the first call or subscription until Close, which
+// waits for it.
 package failover

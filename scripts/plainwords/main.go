@@ -26,8 +26,8 @@ import (
 	"strings"
 )
 
-// bound is the level that was reached, rounded up. Only lower it.
-const bound = 1
+// bound is the level that was reached, rounded up to a tenth. Only lower it.
+const bound = 0.2
 
 var (
 	people    = regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|everybody|whoever|whomever|those who|one who|he who|who has|who is)\b`)

@@ -1,6 +1,6 @@
 // Package tokenlock is a kind of lock for tests: a plain lock that counts its grants, so that
-// each hold has a token, higher than that of every hold before. It shows how little a kind is;
-// CONTRIBUTING explains it line by line.
+// each hold but a re-entry has a token, higher than that of every hold before. It shows how
+// little a kind is; CONTRIBUTING explains it line by line.
 //
 //	lock          hash: owner -> count; TTL = lease, as the plain lock has it
 //	lock:token    number: the token of the last grant
