@@ -75,7 +75,7 @@
 //     no caller has it. So Close waits for callers that read.
 //
 // A connection that has not been read for a millisecond is looked at before a caller writes
-// to it: what has ended meanwhile is not written to. Where that is impossible, on Windows and
+// to it: what has ended meanwhile is not written to. Where that is impossible, on Windows, AIX and
 // in memory, and on connections that were not made by package wire, the reader has the read
 // token for good.
 //
@@ -88,9 +88,9 @@
 //     ends what was in flight.
 //   - Each dial has a goroutine, so that one that ignores its context cannot hold
 //     up the calls that wait for it.
-//   - Each connection has a reader, which takes calls out of flight and runs
-//     their done while it has the read token, and a guard, which gives the connection up when the oldest call
-//     has waited too long, written or not, and when the Mux is closed.
+//   - Each connection has a reader, which takes calls out of flight while it has the
+//     read token and runs their done, and a guard, which gives the connection up when
+//     the oldest call has waited too long, written or not, and when the Mux is closed.
 //   - The late runner, which exists while it has work, runs the done of calls
 //     that were abandoned, and OnReconnect: never on the reader, which others
 //     wait for.

@@ -3,8 +3,8 @@ package mux
 import "sync"
 
 // lateRunner runs functions one after the other on a goroutine that exists while
-// there are any. Only goroutines that wg counts may hand it one: then wg does not
-// pass zero in between.
+// there are any. Only goroutines that wg counts may hand it one, and a caller that has
+// the read token, whose reader wg counts: then wg does not pass zero in between.
 type lateRunner struct {
 	wg *sync.WaitGroup
 

@@ -66,7 +66,7 @@ func TestCallersThatReadGetTheirOwnReplies(t *testing.T) {
 			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
 			require.NoError(t, y.m.Close())
 			all.Wait()
-			y.judge(t, n <= 3)
+			y.judge(t, n == 1) // whether calls of several are ever alone is chance
 			goleak.VerifyNone(t, before)
 		})
 	}
@@ -199,11 +199,11 @@ func (y *leaders) untilClosed(t *testing.T) {
 }
 
 // judge holds that each call has ended once. Close has returned, so none comes any more.
-func (y *leaders) judge(t *testing.T, few bool) {
+func (y *leaders) judge(t *testing.T, leads bool) {
 	t.Helper()
 	assert.Equal(t, y.starts.Load(), y.runs.Load(), "each done runs once")
 	assert.NotZero(t, y.replies.Load())
-	if few {
+	if leads {
 		assert.NotZero(t, y.led.Load(), "nothing was led")
 	}
 	t.Logf("%d calls: %d led, %d replies, %d left, %d not sent, %d uncertain",

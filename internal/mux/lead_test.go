@@ -309,6 +309,21 @@ func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
 	})
 }
 
+// A program that takes a lock now and then has few calls in a row, and pauses in which the
+// reader takes an idle connection: the second call of a pair is read by its caller.
+func TestCallersThatAreRareReadToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := ledBy(t, slow())
+		for range 5 {
+			time.Sleep(time.Second)
+			require.NoError(t, await(t, lead(t.Context(), m, command("ECHO", "lock"))).err)
+			synctest.Wait()
+			require.Len(t, lead(t.Context(), m, command("ECHO", "unlock")), 1, "done has run when Lead returns")
+		}
+	})
+}
+
 func TestReplyThatNoneAskedForBehindTheReplyOfACallerEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	for _, more := range []string{ok, "$9\r\nhal"} {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// leadFor is how long, give or take half of it, a caller reads at most: the reader
-	// takes over from one whose reply takes longer. A shorter time would cost more than
+	// leadFor is how long a caller reads at most, half of it at least: the reader takes
+	// over from one whose reply takes longer. A shorter time would cost more than
 	// leading gains: a timer that is due soon makes each park of the process a wait with
 	// a timeout.
 	leadFor = time.Second
@@ -80,13 +80,14 @@ func (f *inflight) attend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.with == withNone {
+		f.alone = 0
 		f.give()
 	}
 }
 
 // give gives the token to the reader, mu held.
 func (f *inflight) give() {
-	f.with, f.alone = withReader, 0
+	f.with = withReader
 	f.tell()
 }
 
@@ -106,6 +107,7 @@ func (f *inflight) leave() {
 	}
 	f.call, f.ctxDone, f.interrupted = nil, nil, false
 	if f.ended || f.calls.len() > 0 {
+		f.alone = 0
 		f.give()
 		return
 	}
@@ -127,7 +129,8 @@ func (f *inflight) free() {
 	f.armed, f.seen = true, f.given
 }
 
-// look gives the token to the reader when no caller has had it since the last look.
+// look gives the token to the reader when no caller has had it since the last look. The
+// calls were alone all the same: the first one after it gives the token back.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
