@@ -219,7 +219,7 @@ func LimitReplies(conn net.Conn) net.Conn { return wire.Guard(conn) }
 // return: an alternative to redigo's redis.NewConn. On it, a caller that is alone does its
 // own reading and writing, as on the connections of [Open], which with few callers halves
 // the time that Redlatch takes for a call; this needs a TCP or Unix socket, with or without
-// TLS, and has no effect on Windows. A write that takes longer than write ends the
+// TLS, and has no effect on Windows and AIX. A write that takes longer than write ends the
 // connection; 0 sets no such bound. conn may come from [LimitReplies], and is limited by
 // NewConn if not. Nothing is sent. The caller does not use conn any more.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn { return wire.NewConn(conn, write) }

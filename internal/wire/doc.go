@@ -9,7 +9,8 @@
 // # What may be announced
 //
 // [Guard] stands between the network and the client library, and below TLS. It
-// follows the replies without keeping them:
+// follows the replies, and keeps none, but on a connection that callers read: there one
+// reply is kept until it is complete, within the limits:
 //
 //	           ┌── "+", "-", ":" ─────────────────────────────┐
 //	line ──────┼── "$n": n bytes within the limits ──▶ bulk ──┼──▶ one element done
