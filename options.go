@@ -195,8 +195,8 @@ func WithServerTime() Option { return func(s *settings) { s.serverTime = true } 
 // subscriber before the waiter counts as dead, is taken out of the queue and reported to
 // the observer as [Evicted]. The value, 10 s by default, is for waiters of this library;
 // those of Redisson, which take longer to reconnect and may be queued for 25 s before
-// they listen, have three times that: 30 s. At least 5 s, or 0: no waiter is ever taken
-// out. It takes effect in this client only; Redisson has no counterpart: there the dead
+// they listen, have three times that, and 30 s at least. At least 5 s, or 0: no waiter is
+// ever taken out. It takes effect in this client only; Redisson has no counterpart: there the dead
 // block the queue until their deadlines, minutes later. Where Redisson's timeout,
 // retryAttempts or subscriptionTimeout are raised, raise this in proportion.
 //

@@ -33,8 +33,10 @@ const DefaultGrace = 10 * time.Second
 const redissonFactor = 3
 
 // RedissonGrace returns the grace of Redisson's waiters where grace is that of this
-// library's.
-func RedissonGrace(grace time.Duration) time.Duration { return redissonFactor * grace }
+// library's: what a living one needs does not get less with it.
+func RedissonGrace(grace time.Duration) time.Duration {
+	return redissonFactor * max(grace, DefaultGrace)
+}
 
 // Config is what a [Detector] goes by.
 type Config struct {

@@ -105,7 +105,10 @@ func TestGraceOfRedissonsWaitersIsLongerThanTheyNeedAndAtMost30Seconds(t *testin
 	t.Parallel()
 	const measured = 25 * time.Second
 	require.Equal(t, 30*time.Second, liveness.RedissonGrace(liveness.DefaultGrace))
-	require.Greater(t, liveness.RedissonGrace(liveness.DefaultGrace), measured)
+	for _, grace := range []time.Duration{time.Second, 5 * time.Second, liveness.DefaultGrace} {
+		require.Greater(t, liveness.RedissonGrace(grace), measured)
+	}
+	require.Equal(t, time.Minute, liveness.RedissonGrace(20*time.Second))
 }
 
 func TestWhoIsHeardAgainIsAlive(t *testing.T) {
