@@ -63,14 +63,17 @@ func (l *Lock) Name() string { return l.Internal().Name }
 // have the context of the inner hold. A wait of this kind that is longer than the
 // command timeout is logged once for the outer hold. When the outer hold is lost
 // meanwhile, Lock returns ErrLost. When it is unlocked or handed over, its inner hold
-// lives on, and Lock enters the next hold that ctx proves, or acquires the lock like
-// any other caller: of a fair lock, at the end of the queue.
+// lives on. Contexts of the outer hold end then, and the wait with them. With a ctx that
+// goes on, as context.WithoutCancel makes one, Lock enters the next hold that ctx
+// proves, or acquires the lock like any other caller: of a fair lock, at the end of the
+// queue.
 //
-// Errors: ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves; ErrNotAcquired with ctx's error when ctx ended the wait, or alone when
-// WithWait's time ran out; ErrNotSent with ctx's error when ctx had ended before,
-// or when Redis could not be reached for one command timeout at the beginning, ErrUncertain when the reply to the first
-// attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed; ErrWrongType; ErrBadName; ErrBadLease; ErrNotReplicated;
-// or a *transport.ServerError.
+// Errors: ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves; ErrNotAcquired
+// with ctx's error when ctx ended the wait, or alone when WithWait's time ran out;
+// ErrNotSent with ctx's error when ctx had ended before, or when Redis could not be
+// reached for one command timeout at the beginning; ErrUncertain when the reply to the
+// first attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed;
+// ErrWrongType; ErrBadName; ErrBadLease; ErrNotReplicated; or a *transport.ServerError.
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }

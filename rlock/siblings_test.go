@@ -319,6 +319,7 @@ func raceInside(t *testing.T, l *rlock.Lock, outer *rlock.Hold) {
 				inner, err := l.Lock(ctx)
 				if err == nil {
 					assert.EqualValues(t, 1, inside.Add(1), "two are inside")
+					time.Sleep(50 * time.Microsecond) // so that another one could be
 					inside.Add(-1)
 					err = inner.Unlock()
 				}

@@ -37,7 +37,8 @@
 // caller's context, Close and Shutdown, and the end of the outer hold:
 //
 //	outer hold lost, closed, or at its maximum ──▶ the error that its proof gives
-//	outer hold unlocked or handed over ──────────▶ the next hold that the context proves is
+//	outer hold unlocked or handed over ──────────▶ if the context has not ended with it, the
+//	                                               next hold that the context proves is
 //	                                               entered; without one, the lock is acquired
 //
 // An inner hold outlives its outer one. When a hold that has an inner one is given up, the

@@ -106,6 +106,8 @@ func refuse(ctx context.Context, outer *Hold, held error) error {
 		return end
 	case errors.Is(context.Cause(ctx), engine.ErrWaitOver):
 		return held
+	case ctx.Err() != nil && given: // it may have ended with the hold
+		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, engine.EndOf(ctx))
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", held, engine.EndOf(ctx))
 	case given:

@@ -151,11 +151,10 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		h.miscounted()
 		return err
 	case !held:
-		why := engine.ErrLost
+		why := outer.gone()
 		if free := o.over(nil); free {
 			o.passTurn(false) // the outer holds were given up meanwhile
 		} else {
-			why = outer.gone()
 			o.lose()
 		}
 		h.endEntering()
