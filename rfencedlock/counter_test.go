@@ -33,6 +33,8 @@ func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
 			require.ErrorContains(t, err, strconv.Quote(key), what)
 			_, err = lock.TryLock(within(t))
 			require.ErrorIs(t, err, rfencedlock.ErrCounter, what)
+			_, err = newLock(connect(t, s.URL()), name, rfencedlock.WithEpoch(3)).TryLock(within(t))
+			require.ErrorIs(t, err, rfencedlock.ErrCounter, "%s, with an epoch", what)
 			nothingHeld(t, s, name)
 			require.Equal(t, []byte(value), s.Do(t, "GET", key), "%s: it is as it was", what)
 

@@ -32,6 +32,7 @@
 // FLUSHALL, a deleted key, or a failover to a replica that did not have the last increment
 // yet, makes it begin again, at 1 or a little below where it was. A resource that has seen
 // higher tokens then refuses all holders until the counter has caught up; one that has not can
-// be given a token twice. [WithEpoch] makes locks refuse instead, until an operator has begun
-// another epoch. docs/reliability.md says what to set.
+// be given a token twice. [WithEpoch] makes locks refuse a counter that began again, until an
+// operator has begun another epoch; it does not see one that has lost a few increments, which
+// redlatch.WithReplicaSync makes rarer. docs/reliability.md says what to set.
 package rfencedlock

@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	// ErrCounter says that the counter of a fenced lock holds no number above 0, or stands
-	// at 2^63-1 and cannot be raised. Nothing is held, and the counter is as it was.
+	// ErrCounter says that the counter of a fenced lock holds no number, or stands at 2^63-1
+	// and cannot be raised. Nothing is held, and the counter is as it was. A number below 0
+	// is codec.ErrBadReply: each attempt raises it by one, and gives the lock back.
 	ErrCounter = errors.New("redlatch: the lock's token counter cannot be raised")
 
 	// ErrEpoch says that the counter of a fenced lock has not reached the epoch that the lock

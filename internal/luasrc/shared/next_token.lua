@@ -2,7 +2,9 @@
 -- A counter below the least, as one that was lost and began again, is an error, and so
 -- is one that holds no number or cannot be raised: nothing else may have been done yet.
 local function next_token(counter, least)
-    if tonumber(least) > 0 and tonumber(redis.call('GET', counter) or 0) < tonumber(least) then
+    local at = tonumber(least) > 0 and (redis.call('GET', counter) or '0')
+    -- What is no number is left to INCR, which says so.
+    if at and string.find(at, '^%-?%d+$') and tonumber(at) < tonumber(least) then
         error('FENCE_EPOCH', 0)
     end
     local token = redis.call('INCR', counter)
