@@ -191,3 +191,13 @@ func TestAHigherTokenWaitsForARequestThatWasAccepted(t *testing.T) {
 	require.Contains(t, served, "6")
 	require.Equal(t, "6", served[len(served)-1])
 }
+
+func TestEachKeyHasATokenKeyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, key := range []string{"x", "{x}", "{x}y", "x{y}", ":x", ":{x}", "{", "a{b"} {
+		other, taken := seen[fence.TokenKey(key)]
+		require.False(t, taken, "%q and %q", key, other)
+		seen[fence.TokenKey(key)] = key
+	}
+}

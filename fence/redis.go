@@ -29,12 +29,14 @@ type Redis struct {
 // errReply says that a reply is not one of the script's.
 var errReply = errors.New("fence: Eval returned no reply of the script")
 
-// TokenKey returns the key that remembers the highest token of a key: redlatch_fence:{key}. It
-// is in the same slot of a cluster, and has no time to live. Delete it with the key it guards,
+// TokenKey returns the key that remembers the highest token of a key: redlatch_fence:{key}, or
+// redlatch_fence::key for a key with an opening brace. It is in the same slot of a cluster,
+// unless the key has an opening brace and no hash tag, or a closing brace alone: the cluster
+// refuses such a key with CROSSSLOT. It has no time to live. Delete it with the key it guards,
 // when no holder can come back.
 func TokenKey(key string) string {
 	if strings.Contains(key, "{") {
-		return "redlatch_fence:" + key
+		return "redlatch_fence::" + key
 	}
 	return "redlatch_fence:{" + key + "}"
 }
