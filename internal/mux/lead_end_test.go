@@ -1,0 +1,147 @@
+package mux_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestCloseEndsTheReadingOfACaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := ledBy(t, slow())
+		l := begin(t.Context(), m, command("SLOW"))
+		require.True(t, l.reads())
+		began := time.Now()
+		require.NoError(t, m.Close())
+		require.False(t, l.reads(), "Close waits for it")
+		o := await(t, l.came)
+		require.ErrorIs(t, o.err, transport.ErrUncertain)
+		require.ErrorIs(t, o.err, transport.ErrClosed)
+		assert.Zero(t, time.Since(began))
+		require.ErrorIs(t, await(t, lead(t.Context(), m, command("ECHO"))).err, transport.ErrClosed)
+	})
+}
+
+// What a caller does between writing and reading, it does with the read token.
+func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := ledBy(t, slow())
+		go m.Lead(t.Context(), command("SLOW"), func(any, error) {}, waiter{started: func() { time.Sleep(time.Minute) }})
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, m.Close())
+		require.Equal(t, time.Minute, time.Since(began))
+	})
+}
+
+func TestScriptThatIsUnknownToTheServerOfACallerThatReadsIsSentAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"})
+		m := ledBy(t, p)
+		s := transport.NewScript("s", "return 7")
+		came := lead(t.Context(), m, eval(s, 1, "k"))
+		require.Equal(t, outcome{int64(7), nil}, await(t, came))
+		said := p.commands()
+		assert.Equal(t, []string{"EVALSHA " + s.SHA() + " 1 k", "EVAL return 7 1 k"}, said[len(said)-2:])
+		synctest.Wait()
+		none(t, came)
+	})
+}
+
+func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&peer{}).answer(map[string]string{"WRITE": readOnly})
+		m := ledBy(t, p)
+		lost := m.Lost()
+		came := lead(t.Context(), m, command("WRITE"))
+		require.Len(t, came, 1)
+		require.True(t, transport.IsCode((<-came).err, "READONLY"))
+		<-lost
+		require.NoError(t, await(t, lead(t.Context(), m, command("ECHO", "x"))).err)
+		assert.Equal(t, 2, p.dialled())
+	})
+}
+
+func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		old := command("ECHO", "old")
+		require.NoError(t, await(t, lead(t.Context(), m, old)).err)
+		l := begin(t.Context(), m, command("SLOW"))
+		require.True(t, l.reads())
+		fenced := make(chan error, 1)
+		go func() { fenced <- m.Fence(t.Context(), old) }()
+		synctest.Wait()
+		require.Empty(t, fenced)
+		p.say(1, ok)
+		require.NoError(t, <-fenced)
+		require.NoError(t, await(t, l.came).err)
+		for _, c := range p.commands() {
+			require.NotContains(t, c, "KILL")
+		}
+	})
+}
+
+// A server that closes a connection which none reads.
+func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{hangUp, ok, ok + hangUp} {
+		synctest.Test(t, func(t *testing.T) {
+			p := slow()
+			m := ledBy(t, p)
+			p.say(1, said)
+			time.Sleep(2 * time.Millisecond)
+			c := command("ECHO", "x")
+			o := await(t, lead(t.Context(), m, c))
+			require.Equal(t, outcome{[]byte("ECHO x"), nil}, o, "it is neither in doubt, nor does it get what none asked for")
+			assert.EqualValues(t, 102, c.Conn())
+			assert.Equal(t, 2, p.dialled())
+		})
+	}
+}
+
+func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := slow()
+		m := ledBy(t, p)
+		lost, began := m.Lost(), time.Now()
+		p.say(1, hangUp)
+		<-lost
+		assert.LessOrEqual(t, time.Since(began), 250*time.Millisecond)
+
+		settle(t, m)
+		time.Sleep(time.Hour)
+		lost, began = m.Lost(), time.Now()
+		p.say(2, hangUp)
+		<-lost
+		assert.Zero(t, time.Since(began), "the reader reads it for long since")
+	})
+}
+
+func TestReplyThatNoneAskedForBehindTheReplyOfACallerEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	for _, more := range []string{ok, "$9\r\nhal"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := (&peer{}).answer(map[string]string{"MORE": ok + more})
+			m := ledBy(t, p)
+			lost := m.Lost()
+			came := lead(t.Context(), m, command("MORE"))
+			require.Equal(t, outcome{"OK", nil}, await(t, came))
+			<-lost
+			require.Equal(t, outcome{[]byte("ECHO x"), nil}, await(t, lead(t.Context(), m, command("ECHO", "x"))))
+			assert.Equal(t, 2, p.dialled())
+		})
+	}
+}
