@@ -13,8 +13,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/wire"
 )
@@ -89,7 +89,7 @@ func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (r
 		replica.Host = addr
 		if _, err := url.Parse(replica.String()); err != nil {
 			// The parser's error would quote the password.
-			return nil, fmt.Errorf("redlatch: a replica cannot be at %s", codec.Quote(addr))
+			return nil, fmt.Errorf("redlatch: a replica cannot be at %s", limits.Quote(addr))
 		}
 		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 			return redis.DialURLContext(ctx, replica.String(), opts...)
@@ -193,7 +193,7 @@ func badDatabase(u *url.URL, text string) error {
 	if strings.Contains(text, "@") {
 		return fmt.Errorf("redlatch: %s: the database is no number", address.ShowURL(u))
 	}
-	return fmt.Errorf("redlatch: %s: %s is no database number", address.ShowURL(u), codec.Quote(text))
+	return fmt.Errorf("redlatch: %s: %s is no database number", address.ShowURL(u), limits.Quote(text))
 }
 
 // guarded adds to reach, TLS and all, bounds on what the server may announce and on

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 // The outcomes of calls, told apart with errors.Is. Most arrive wrapped in a
@@ -35,9 +35,9 @@ var (
 	// ErrHandedOver says that HandOver gave the hold to another caller.
 	ErrHandedOver = engine.ErrHandedOver
 
-	// ErrEntered says that a hold cannot be handed over or left to its lease,
+	// ErrReentered says that a hold cannot be handed over or left to its lease,
 	// because the lock was entered again and other holds count on it.
-	ErrEntered = engine.ErrEntered
+	ErrReentered = engine.ErrReentered
 
 	// ErrClosed says that the client was closed.
 	ErrClosed = engine.ErrClosed
@@ -54,41 +54,16 @@ var (
 	// ErrWrongType says that the lock's key holds something that is no lock.
 	ErrWrongType = engine.ErrWrongType
 
-	// ErrNoQueue says that a lock of this kind, the plain one, has no queue on the
-	// server. Nothing was sent.
-	ErrNoQueue = engine.ErrNoQueue
-
-	// ErrNotQueued says that the owner has no place in the queue: it never had one,
-	// it gave up, or it got the lock.
-	ErrNotQueued = engine.ErrNotQueued
-
-	// ErrAlive says that a waiter was not taken out of the queue, because a
-	// connection is subscribed to its channel.
-	ErrAlive = engine.ErrAlive
-
-	// ErrNotCounted says that subscribers cannot be counted on the master and on all
-	// of its replicas, and so not which waiters are alive. It is joined with the
-	// reason.
-	ErrNotCounted = engine.ErrNotCounted
-
 	// ErrNotReplicated says that Lock or TryLock got the lock, and gave it back because
 	// too few replicas had it in time: see [WithReplicaSync]. When the context ended the
 	// wait, or the client was closed, that error is joined with it.
 	ErrNotReplicated = engine.ErrNotReplicated
 
-	// ErrBadOwner says that a text is no owner, or an owner is the zero Owner.
-	ErrBadOwner = codec.ErrBadOwner
-
-	// ErrBadName says that no lock can have this name: it is empty, not valid
-	// UTF-8, or does not work in a cluster. Nothing was sent.
-	ErrBadName = codec.ErrBadName
-
-	// ErrBadLease says that the lease, or a combination of options about it,
-	// makes no sense. Nothing was sent.
-	ErrBadLease = codec.ErrBadLease
-
-	// ErrBadWait says that the wait makes no sense. Nothing was sent.
-	ErrBadWait = codec.ErrBadWait
+	// ErrInvalid says that an argument cannot be used, and why: a name that no lock can
+	// have, because it is empty, not valid UTF-8, or does not work in a cluster; a lease or
+	// a wait that is too short or too long; options that contradict each other; a text that
+	// is no owner, or the zero Owner. Nothing was sent.
+	ErrInvalid = limits.ErrInvalid
 )
 
 // LockError is an error about one lock. It is returned by the methods of Lock
@@ -99,12 +74,12 @@ type LockError struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
 	// Owner is the owner on whose behalf the operation ran, if there was one.
-	Owner codec.Owner
+	Owner Owner
 	// Holder is the owner that held the lock when it was last asked for, the zero
 	// Owner if not known, or if the lock was free: a free fair lock is refused to
-	// all but the first in its queue. Lock.Inspect tells which waiter that is, and
-	// whether it is subscribed: the first of the Waiters of its Inspection.
-	Holder codec.Owner
+	// all but the first in its queue; admin.Inspect tells which waiter that is, and
+	// whether it is subscribed.
+	Holder Owner
 	// TTL is how long the present holder's lease had left when it was last
 	// asked for, 0 if not known.
 	TTL time.Duration
@@ -117,7 +92,7 @@ func (e *LockError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
 	b.WriteString(" ")
-	b.WriteString(codec.Quote(e.Name))
+	b.WriteString(limits.Quote(e.Name))
 	if e.Err != nil {
 		b.WriteString(": ")
 		b.WriteString(strings.ReplaceAll(e.Err.Error(), "\n", "; "))

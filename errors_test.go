@@ -67,7 +67,7 @@ func TestOutcomesAreToldApart(t *testing.T) {
 	all := []error{
 		redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrClosed,
 		redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
-		redlatch.ErrBadName, redlatch.ErrBadLease, redlatch.ErrBadWait,
+		redlatch.ErrInvalid, redlatch.ErrMaxHold, redlatch.ErrHandedOver, redlatch.ErrReentered, redlatch.ErrNotReplicated,
 	}
 	texts := map[string]bool{}
 	for i, a := range all {

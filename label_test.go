@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -56,10 +56,10 @@ func TestLabelIsThereFromTheFirstLockUntilClose(t *testing.T) {
 		const text = "billing@host-3 pid 812"
 		plain, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel(text))
 		require.NoError(t, err)
-		fair, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("fair "+text), redlatch.WithNameMapper(codec.PrefixMapper("app:")))
+		fair, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("fair "+text), redlatch.WithNameMapper(redlatch.PrefixMapper("app:")))
 		require.NoError(t, err)
 		require.Empty(t, labelOf(t, s, plain), "no lock was asked for")
-		_, err = rlock.New(plain, "job").Inspect(t.Context())
+		_, err = admin.Inspect(t.Context(), rlock.New(plain, "job"))
 		require.NoError(t, err)
 		require.Empty(t, labelOf(t, s, plain), "to look at a lock is not to ask for it")
 

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -44,13 +43,13 @@ func Example_migrateConfiguration() {
 	ctx, url, secret := context.Background(), srv.URL(), func(context.Context) (user, password string, err error) { return }
 
 	client, err := redlatch.Open(ctx, url,
-		redlatch.WithWatchdogTimeout(30*time.Second),            // lockWatchdogTimeout
-		redlatch.WithFairWaitTimeout(300*time.Second),           // fairLockWaitTimeout
-		redlatch.WithNameMapper(codec.PrefixMapper("billing:")), // nameMapper
-		redlatch.WithCredentials(secret),                        // credentialsResolver
-		redlatch.WithCommandTimeout(3*time.Second),              // timeout
-		redlatch.WithDialTimeout(10*time.Second),                // connectTimeout
-		redlatch.WithClientName("billing-go"),                   // clientName
+		redlatch.WithWatchdogTimeout(30*time.Second),               // lockWatchdogTimeout
+		redlatch.WithFairWaitTimeout(300*time.Second),              // fairLockWaitTimeout
+		redlatch.WithNameMapper(redlatch.PrefixMapper("billing:")), // nameMapper
+		redlatch.WithCredentials(secret),                           // credentialsResolver
+		redlatch.WithCommandTimeout(3*time.Second),                 // timeout
+		redlatch.WithDialTimeout(10*time.Second),                   // connectTimeout
+		redlatch.WithClientName("billing-go"),                      // clientName
 	)
 	if err != nil {
 		log.Print(err)
@@ -87,7 +86,7 @@ func Example_migrateErrors() {
 		return "RedisException: the server's error"
 	}
 	fmt.Println(what(orders.Do(ctx, ship)))
-	fmt.Println(what(orders.UnlockAs(ctx, codec.NewOwner(client.ID(), 77))))
+	fmt.Println(what(orders.UnlockAs(ctx, redlatch.NewOwner(client.ID(), 77))))
 	// Output:
 	// done
 	// IllegalMonitorStateException of unlockAsync(id)
@@ -102,7 +101,7 @@ func Example_migrateThreadID() {
 	redissonID := uuid.NewString() // what getId() says in Java
 
 	finish := func() error {
-		owner, err := codec.ParseOwner(redissonID + ":77") // getId(), and the threadId of lockAsync
+		owner, err := redlatch.ParseOwner(redissonID + ":77") // getId(), and the threadId of lockAsync
 		if err != nil {
 			return err
 		}

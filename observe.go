@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
@@ -39,7 +38,7 @@ type Acquired struct {
 	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 	// Owner is the hold's. That of a fair lock may come again, with a later hold.
-	Owner codec.Owner
+	Owner Owner
 	// Wait is how long the call took.
 	Wait time.Duration
 	// Attempts is how often Redis was asked for the lock, 0 for re-entries and
@@ -47,9 +46,9 @@ type Acquired struct {
 	Attempts int
 	// Reentry is true when a proof was used: the lock was held already.
 	Reentry bool
-	// HandedOver is true when the lock came from another hold of this client, which
+	// Transferred is true when the lock came from another hold of this client, which
 	// passed its turn on when it was given up.
-	HandedOver bool
+	Transferred bool
 }
 
 // NotAcquired says that Lock, TryLock or Resume returned an error.
@@ -76,7 +75,7 @@ type Ended struct {
 	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 	// Owner is the hold's.
-	Owner codec.Owner
+	Owner Owner
 	// Held is how long it was held, from the moment its acquisition was sent.
 	Held time.Duration
 	// Err is why it ended: nil when it was given up by Unlock or LetExpire, else
@@ -93,7 +92,7 @@ type Released struct {
 	// Kind is the lock's kind: "plain" or "fair".
 	Kind string
 	// Owner is the hold's.
-	Owner codec.Owner
+	Owner Owner
 	// Took is how long Unlock took.
 	Took time.Duration
 	// Err is what Unlock returned.
@@ -129,14 +128,14 @@ type Evicted struct {
 	Name string
 	// Kind is the lock's kind: "fair".
 	Kind string
-	// Owner is the waiter's owner as it stands in Redis; see codec.ParseOwner.
+	// Owner is the waiter's owner as it stands in Redis; see ParseOwner.
 	Owner string
 	// Absent is for how long no subscriber was known.
 	Absent time.Duration
-	// Native is true for a waiter of this library, false for one of Redisson's.
-	Native bool
-	// Heard is true when the waiter had been subscribed before.
-	Heard bool
+	// IsRedlatch is true for a waiter of this library, false for one of Redisson's.
+	IsRedlatch bool
+	// WasSubscribed is true when the waiter had been subscribed before.
+	WasSubscribed bool
 }
 
 // Reconnected says that a connection was made in place of one that was lost. Only

@@ -5,14 +5,15 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -27,7 +28,7 @@ type settings struct {
 	dialTimeout time.Duration
 	pollCap     time.Duration
 	margin      time.Duration
-	mapper      codec.NameMapper
+	mapper      NameMapper
 	clientID    uuid.UUID
 	clientName  string
 	tls         *tls.Config
@@ -113,9 +114,34 @@ func WithPollCap(d time.Duration) Option { return func(s *settings) { s.pollCap 
 // counterpart.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.margin = d } }
 
+// NameMapper translates lock names between a program and Redis; it is the
+// counterpart of Redisson's NameMapper. The lock's key and every key and channel
+// derived from it come from the mapped name. Programs that share locks need
+// mappers with equal results. Both methods must be pure and safe for concurrent
+// use.
+type NameMapper interface {
+	// Map returns the name that Redis sees for the program's name.
+	Map(name string) string
+
+	// Unmap returns the program's name for a name that Redis sees, the reverse
+	// of Map.
+	Unmap(mapped string) string
+}
+
+// PrefixMapper returns a [NameMapper] that puts prefix in front of every name.
+// Its Unmap takes the prefix off, and returns a name without it as it is. An
+// empty prefix changes nothing.
+func PrefixMapper(prefix string) NameMapper { return prefixMapper(prefix) }
+
+type prefixMapper string
+
+func (p prefixMapper) Map(name string) string { return string(p) + name }
+
+func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(mapped, string(p)) }
+
 // WithNameMapper sets how lock names become keys, for a fleet whose Redisson
 // clients are configured with a NameMapper. Default: the name is the key.
-func WithNameMapper(m codec.NameMapper) Option { return func(s *settings) { s.mapper = m } }
+func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.mapper = m } }
 
 // WithClientID sets the UUID that the client's owners begin with. Default: a new
 // one of version 7 for each client, which also tells when the client started.
@@ -244,8 +270,8 @@ func (s *settings) check() error {
 		{"loss margin", s.margin, 0},
 		{"dead waiters' grace", s.grace, 0},
 	} {
-		if d.value < d.least || d.value > codec.MaxLease {
-			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, codec.MaxLease)
+		if d.value < d.least || d.value > limits.Max {
+			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, limits.Max)
 		}
 	}
 	if s.margin > 0 && s.margin < time.Millisecond {
@@ -266,13 +292,13 @@ func (s *settings) check() error {
 	if s.replicas < 0 {
 		return fmt.Errorf("redlatch: a sync with %d replicas", s.replicas)
 	}
-	if s.replicas > 0 && (s.syncWait < time.Millisecond || s.syncWait > codec.MaxLease) {
+	if s.replicas > 0 && (s.syncWait < time.Millisecond || s.syncWait > limits.Max) {
 		return fmt.Errorf("redlatch: a sync with replicas within %v, which is outside %v … %v",
-			s.syncWait, time.Millisecond, codec.MaxLease)
+			s.syncWait, time.Millisecond, limits.Max)
 	}
 	if s.margin >= s.watchdog {
 		return fmt.Errorf("%w: a loss margin of %v leaves nothing of the watchdog timeout of %v",
-			ErrBadLease, s.margin, s.watchdog)
+			ErrInvalid, s.margin, s.watchdog)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -22,7 +23,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"watchdog timeout of -1s":                    redlatch.WithWatchdogTimeout(-time.Second),
 		"watchdog timeout of 0s":                     redlatch.WithWatchdogTimeout(0),
 		"watchdog timeout of 999µs":                  redlatch.WithWatchdogTimeout(999 * time.Microsecond),
-		"watchdog timeout of 876000h0m1s":            redlatch.WithWatchdogTimeout(codec.MaxLease + time.Second),
+		"watchdog timeout of 876000h0m1s":            redlatch.WithWatchdogTimeout(limits.Max + time.Second),
 		"fair wait timeout of 0s":                    redlatch.WithFairWaitTimeout(0),
 		"command timeout of 0s":                      redlatch.WithCommandTimeout(0),
 		"dial timeout of -1ns":                       redlatch.WithDialTimeout(-1),
@@ -32,7 +33,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a sync with -1 replicas":                    redlatch.WithReplicaSync(-1, time.Second),
 		"a sync with replicas within 0s":             redlatch.WithReplicaSync(1, 0),
 		"a sync with replicas within 999µs":          redlatch.WithReplicaSync(1, 999*time.Microsecond),
-		"a sync with replicas within 876000h0m1s":    redlatch.WithReplicaSync(1, codec.MaxLease+time.Second),
+		"a sync with replicas within 876000h0m1s":    redlatch.WithReplicaSync(1, limits.Max+time.Second),
 		"loss margin of 30s leaves nothing":          redlatch.WithLossMargin(30 * time.Second),
 		"loss margin of 2562047h47m16.854775807s is": redlatch.WithLossMargin(1<<63 - 1),
 	} {
@@ -118,4 +119,15 @@ func TestCommandTimeoutBoundsACall(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrUncertain)
 	require.Less(t, time.Since(began), 2*time.Second)
 	srv.Resume()
+}
+
+func TestPrefixMapperMapsThereAndBack(t *testing.T) {
+	t.Parallel()
+	mapper := redlatch.PrefixMapper("app:")
+	require.Equal(t, "app:orders", mapper.Map("orders"))
+	require.Equal(t, "orders", mapper.Unmap("app:orders"))
+	require.Equal(t, "app:orders", mapper.Unmap(mapper.Map("app:orders")), "the prefix is taken off once")
+	require.Equal(t, "others:orders", mapper.Unmap("others:orders"))
+	require.Equal(t, "redisson_lock__channel:{app:orders}", codec.LockChannel(mapper.Map("orders")))
+	require.Equal(t, "orders", redlatch.PrefixMapper("").Map("orders"))
 }

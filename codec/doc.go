@@ -1,11 +1,11 @@
 // Package codec knows every byte that Redlatch shares with Redisson: how owners
-// are spelt, which keys and channels belong to a lock, what messages say and how
-// leases are counted. It is pure: no Redis, no clock, no goroutine, and every
+// are spelt, which keys and channels belong to a lock, and what messages say. It is
+// for programs that look at locks without locking. It is pure: no Redis, no clock, no goroutine, and every
 // function is safe for concurrent use.
 //
 // # One lock, by its names
 //
-// Everything starts from the mapped name: a [NameMapper], where one is set, is
+// Everything starts from the mapped name: a redlatch.NameMapper, where one is set, is
 // applied to the caller's name once, and the lock's key and all that is derived
 // from it come from the result. For a lock named orders:
 //
@@ -17,8 +17,8 @@
 //	redisson_unlock_latch:{orders}:REQUEST   string: outcome of a repeated unlock
 //
 // The braces keep all of them in one hash slot of a cluster. A name that contains
-// an opening brace anywhere gets none added; [ValidateClusterName] tells which
-// of these names come apart in a cluster.
+// an opening brace anywhere gets none added; the names of this kind whose keys come
+// apart in a cluster are refused there.
 //
 // # One hold, by its owner
 //

@@ -2,16 +2,13 @@ package codec
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/google/uuid"
-)
 
-// ErrBadOwner reports a text that is not an [Owner] in its one spelling.
-var ErrBadOwner = errors.New("redlatch: bad owner")
+	"github.com/redlatch/redlatch/internal/limits"
+)
 
 const (
 	uuidLen = 36
@@ -35,7 +32,7 @@ func NewOwner(id uuid.UUID, n int64) Owner { return Owner{client: id, n: n} }
 // ParseOwner reads what [Owner.String] writes and nothing else: the UUID in 36
 // lower-case characters, a colon, and the number in decimal without a plus sign
 // or leading zeros. Hence an accepted text equals the String of the result, byte
-// for byte. Other texts give an error that wraps [ErrBadOwner].
+// for byte. Other texts give an error that wraps redlatch.ErrInvalid.
 func ParseOwner(text string) (Owner, error) {
 	if len(text) < uuidLen+2 {
 		return Owner{}, badOwner(text)
@@ -49,26 +46,25 @@ func ParseOwner(text string) (Owner, error) {
 	// yet.
 	owner := Owner{client: id, n: n}
 	var spelt [ownerLen]byte
-	if string(owner.AppendTo(spelt[:0])) != text {
+	if string(owner.appendTo(spelt[:0])) != text {
 		return Owner{}, badOwner(text)
 	}
 	return owner, nil
 }
 
 func badOwner(text string) error {
-	return fmt.Errorf("%w: want uuid:number in lower case, got %s", ErrBadOwner, Quote(text))
+	return fmt.Errorf("%w: an owner is uuid:number in lower case, not %s", limits.ErrInvalid, limits.Quote(text))
 }
 
 // String returns the owner as it stands in Redis, such as
 // "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57". It costs one allocation.
 func (o Owner) String() string {
 	var buf [ownerLen]byte
-	return string(o.AppendTo(buf[:0]))
+	return string(o.appendTo(buf[:0]))
 }
 
-// AppendTo appends the text of [Owner.String] to dst and returns the result. It
-// allocates only where dst is too small.
-func (o Owner) AppendTo(dst []byte) []byte {
+// appendTo appends the text of [Owner.String] to dst and returns the result.
+func (o Owner) appendTo(dst []byte) []byte {
 	dst = hex.AppendEncode(dst, o.client[0:4])
 	dst = append(dst, '-')
 	dst = hex.AppendEncode(dst, o.client[4:6])
@@ -88,28 +84,14 @@ func (o Owner) Client() uuid.UUID { return o.client }
 // N returns the owner's number within its client.
 func (o Owner) N() int64 { return o.n }
 
-// nativeVersion is the UUID version of the ids that clients of this library give
+// redlatchVersion is the UUID version of the ids that clients of this library give
 // themselves; Redisson's are of version 4.
-const nativeVersion = 7
+const redlatchVersion = 7
 
-// Native reports whether the owner is one of a client of this library, which its
+// IsRedlatch reports whether the owner is one of a client of this library, which its
 // UUID tells: of version 7, where Redisson's are of version 4. A client that was
 // given an id of another version is taken for one of Redisson's.
-func (o Owner) Native() bool { return o.client.Version() == nativeVersion }
-
-// ClientStarted returns when the owner's client was made, to the millisecond, by
-// the clock of its machine: a UUID of version 7 says so. It returns the zero time for
-// owners that are not [Owner.Native].
-func (o Owner) ClientStarted() time.Time {
-	if !o.Native() {
-		return time.Time{}
-	}
-	var ms int64
-	for _, b := range o.client[:6] {
-		ms = ms<<8 | int64(b)
-	}
-	return time.UnixMilli(ms)
-}
+func (o Owner) IsRedlatch() bool { return o.client.Version() == redlatchVersion }
 
 // IsZero reports whether o is the zero Owner, which stands for no owner.
 func (o Owner) IsZero() bool { return o == Owner{} }
@@ -117,11 +99,11 @@ func (o Owner) IsZero() bool { return o == Owner{} }
 // MarshalText returns the text of [Owner.String]; the error is always nil. With
 // [Owner.UnmarshalText] it lets owners travel in JSON and other formats.
 func (o Owner) MarshalText() ([]byte, error) {
-	return o.AppendTo(make([]byte, 0, ownerLen)), nil
+	return o.appendTo(make([]byte, 0, ownerLen)), nil
 }
 
 // UnmarshalText sets o to what [ParseOwner] makes of text. On an error, which
-// wraps [ErrBadOwner], o stays as it was.
+// wraps redlatch.ErrInvalid, o stays as it was.
 func (o *Owner) UnmarshalText(text []byte) error {
 	parsed, err := ParseOwner(string(text))
 	if err != nil {

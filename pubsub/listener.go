@@ -67,7 +67,7 @@ func (l *listener) establish() {
 func (l *listener) offer(e transport.Event) {
 	select {
 	case first := <-l.events:
-		first.Merged++
+		first.Coalesced++
 		e = first
 	default:
 	}

@@ -163,7 +163,7 @@ func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
 		_, err := c.Do("PUBLISH", "after", "")
 		require.NoError(t, err)
 		awaitEvent(t, after) // then all others have come
-		require.Equal(t, transport.Event{Payload: "0", Merged: n - 1}, awaitEvent(t, counted))
+		require.Equal(t, transport.Event{Payload: "0", Coalesced: n - 1}, awaitEvent(t, counted))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -49,7 +50,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	_, err = l.Lock(t.Context(), rlock.WithWait(50*time.Millisecond))
 	checkHeld(t, err)
 	awaitQueue(t, s, name, 3)
-	in, err := l.Inspect(t.Context())
+	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
 	require.Len(t, in.Queue, 3)
 	require.NoError(t, hold.Unlock())

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -137,7 +136,7 @@ func TestU23HostWhoseClockIsOffEvictsNobodyWithServerTime(t *testing.T) {
 
 // Clients that do not acquire tell the server the time, too.
 func TestU23ReleasesOfOtherOwnersEvictNobodyWithServerTime(t *testing.T) {
-	owner, err := codec.ParseOwner(foreignOwner)
+	owner, err := redlatch.ParseOwner(foreignOwner)
 	require.NoError(t, err)
 	for name, act := range map[string]func(ctx context.Context, l *rlock.Lock) error{
 		"force": func(ctx context.Context, l *rlock.Lock) error { _, err := l.ForceUnlock(ctx); return err },

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -159,7 +158,7 @@ func TestTryLockForAGivenOwnerLeavesThePlaceOfOthersAlone(t *testing.T) {
 	p, client := through(t, srv)
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
-	owner := codec.NewOwner(uuid.New(), 1)
+	owner := redlatch.NewOwner(uuid.New(), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	queueUp(ctx, t, srv, rfairlock.New(connect(t, srv.URL()), l.Name()), 1, rlock.WithOwner(owner))
 	checkTry := func() { // the server knows the script
@@ -186,7 +185,7 @@ func TestPlaceOfSeveralCallersIsLeftWithTheWaitItHas(t *testing.T) {
 	client := connect(t, srv.URL())
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
-	owner := rlock.WithOwner(codec.NewOwner(uuid.New(), 1))
+	owner := rlock.WithOwner(redlatch.NewOwner(uuid.New(), 1))
 	first, cancelFirst := context.WithCancel(t.Context())
 	queueUp(first, t, srv, l, 1, owner, rlock.WithWait(40*time.Second))
 	second, cancelSecond := context.WithCancel(t.Context())

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -42,7 +41,7 @@ func deadNative(t *testing.T, n int64) string {
 	t.Helper()
 	id, err := uuid.NewV7()
 	require.NoError(t, err)
-	return codec.NewOwner(id, n).String()
+	return redlatch.NewOwner(id, n).String()
 }
 
 // A client that dies leaves its places behind; their deadlines are far away.
@@ -66,7 +65,7 @@ func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
 	var told []string
 	for _, e := range ev.told() {
 		require.Equal(t, l.Name(), e.Name)
-		require.True(t, e.Native, fmt.Sprint(e))
+		require.True(t, e.IsRedlatch, fmt.Sprint(e))
 		told = append(told, e.Owner)
 	}
 	require.Equal(t, dead, told)

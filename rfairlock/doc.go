@@ -38,8 +38,8 @@
 // is a caller that came while others of its process waited, and so subscribed first; and
 // a caller that gets the owner of an earlier acquisition, whose subscription is kept for
 // a second more. An owner is used again only when no call for it can be in flight any
-// more: its attempts were answered, its release was acknowledged, and its name was never
-// given to the program.
+// more: its attempts were answered, its release was acknowledged, and it was not handed
+// over.
 //
 // An attempt whose reply was lost costs the waiter its place: its owner is never
 // used again, what it may have acquired is freed and its place given up in the
@@ -59,7 +59,7 @@
 //
 // So it evicts dead waiters, Redlatch's after 10 seconds, Redisson's after 30 seconds;
 // see redlatch.WithDeadWaiterGrace. Where subscribers cannot be counted on every node, no
-// waiter is evicted. By hand it is rlock.Lock.Evict.
+// waiter is evicted. By hand it is admin.Evict.
 //
 // # Beside the plain lock
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -34,14 +35,14 @@ func TestEvictTakesTheDeadHeadOfAFreeLockOutAndWakesTheNext(t *testing.T) {
 		queueByHand(t, s, l.Name(), foreignHead, deadline)
 		w := await(t.Context(), l)
 		next := awaitAsleep(t, s, l.Name(), 2)[1]
-		done, err := evictor(t, s, l.Name()).Evict(t.Context(), foreignHead)
+		done, err := admin.Evict(t.Context(), evictor(t, s, l.Name()), foreignHead)
 		require.NoError(t, err)
 		w.acquired(t, promptly)
-		head, err := codec.ParseOwner(foreignHead)
+		head, err := redlatch.ParseOwner(foreignHead)
 		require.NoError(t, err)
-		require.Equal(t, &rlock.Eviction{
-			Owner: head, Text: foreignHead, Position: 1, Deadline: deadline,
-			Subscribed: rlock.SubscribedNo, Next: next, Woken: true,
+		require.Equal(t, &admin.Eviction{
+			Waiter: admin.Waiter{Owner: head, Text: foreignHead, Position: 1, Deadline: deadline, Counted: true},
+			Next:   next, Woken: true,
 		}, done)
 		require.Empty(t, queueOf(t, s, l.Name()))
 	})
@@ -55,7 +56,7 @@ func TestEvictWhileTheLockIsHeldWakesNobody(t *testing.T) {
 	now := time.Now()
 	queueByHand(t, s, l.Name(), "no owner", now.Add(65*time.Minute))
 	queueByHand(t, s, l.Name(), foreignTail, now.Add(70*time.Minute))
-	done, err := l.Evict(t.Context(), "no owner")
+	done, err := admin.Evict(t.Context(), l, "no owner")
 	require.NoError(t, err)
 	require.Zero(t, done.Owner)
 	require.Equal(t, "no owner", done.Text)
@@ -65,7 +66,7 @@ func TestEvictWhileTheLockIsHeldWakesNobody(t *testing.T) {
 	// By as much as the dead one's deadline was beyond the lease, and what is kept.
 	require.InDelta(t, now.Add(65*time.Minute+15*time.Second).UnixMilli(), deadlinesOf(t, s, l.Name())[foreignTail], 10_000)
 
-	done, err = l.Evict(t.Context(), foreignTail)
+	done, err = admin.Evict(t.Context(), l, foreignTail)
 	require.NoError(t, err)
 	require.Empty(t, done.Next)
 	require.Empty(t, deadlinesOf(t, s, l.Name()))
@@ -84,7 +85,7 @@ func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
 		}
 		s.Do(t, "RPUSH", codec.QueueKey(l.Name()), "a", "short", "b", "long", "none", "c")
 		for i, owner := range []string{"short", "long", "none"} {
-			done, err := l.Evict(t.Context(), owner)
+			done, err := admin.Evict(t.Context(), l, owner)
 			require.NoError(t, err)
 			require.Equal(t, []int{2, 3, 3}[i], done.Position)
 			require.Equal(t, "a", done.Next)
@@ -108,7 +109,7 @@ func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) 
 	queueByHand(t, s, l.Name(), "overdue", now.Add(-100*time.Second))
 	queueByHand(t, s, l.Name(), "dead", now.Add(30*time.Second))
 	queueByHand(t, s, l.Name(), "lives", now.Add(60*time.Second))
-	_, err := l.Evict(t.Context(), "dead")
+	_, err := admin.Evict(t.Context(), l, "dead")
 	require.NoError(t, err)
 	require.InDelta(t, now.Add(30*time.Second).UnixMilli(), deadlinesOf(t, s, l.Name())["lives"], 10_000)
 }
@@ -122,17 +123,17 @@ func TestEvictLeavesAWaiterThatSomebodyListensFor(t *testing.T) {
 	w := queueUp(ctx, t, s, l, 1)[0]
 	owner := awaitAsleep(t, s, l.Name(), 1)[0]
 	ours := evictor(t, s, l.Name())
-	_, err := ours.Evict(t.Context(), owner)
-	require.ErrorIs(t, err, redlatch.ErrAlive)
+	_, err := admin.Evict(t.Context(), ours, owner)
+	require.ErrorIs(t, err, admin.ErrWaiterAlive)
 	var told *redlatch.LockError
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, "evict", told.Op)
 	require.Equal(t, owner, told.Owner.String())
 	require.Equal(t, []string{owner}, queueOf(t, s, l.Name()))
 
-	done, err := ours.Evict(t.Context(), owner, nil, rlock.EvenIfAlive())
+	done, err := admin.ForceEvict(t.Context(), ours, owner)
 	require.NoError(t, err)
-	require.Equal(t, rlock.SubscribedYes, done.Subscribed)
+	require.True(t, done.Subscribed)
 	cancel()
 	require.ErrorIs(t, w.failed(t, soon), context.Canceled)
 }
@@ -142,14 +143,14 @@ func TestEvictLeavesAWaiterOfWhichNobodyKnowsWhetherItLives(t *testing.T) {
 	s, url := leastPrivileged(t, "+zrem", "-pubsub")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
 	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
-	_, err := l.Evict(t.Context(), foreignHead)
-	require.ErrorIs(t, err, redlatch.ErrNotCounted)
+	_, err := admin.Evict(t.Context(), l, foreignHead)
+	require.ErrorIs(t, err, admin.ErrNotCounted)
 	require.ErrorContains(t, err, "NOPERM", "the reason is told")
 	require.Equal(t, []string{foreignHead}, queueOf(t, s, l.Name()))
 
-	done, err := l.Evict(t.Context(), foreignHead, rlock.EvenIfAlive())
+	done, err := admin.ForceEvict(t.Context(), l, foreignHead)
 	require.NoError(t, err)
-	require.Equal(t, rlock.SubscribedUnknown, done.Subscribed)
+	require.False(t, done.Counted)
 	require.Empty(t, queueOf(t, s, l.Name()))
 }
 
@@ -163,9 +164,9 @@ func TestU42DocumentedUserMayEvictWhereItMayCount(t *testing.T) {
 			queueByHand(t, s, name, owner, time.Now().Add(time.Duration(i+1)*time.Hour))
 		}
 		for _, owner := range []string{foreignOwner, foreignHead, foreignTail} {
-			done, err := l.Evict(t.Context(), owner)
+			done, err := admin.Evict(t.Context(), l, owner)
 			require.NoError(t, err)
-			require.Equal(t, rlock.SubscribedNo, done.Subscribed)
+			require.True(t, done.Counted && !done.Subscribed)
 		}
 		requireNoTrace(t, s, name)
 	}
@@ -178,20 +179,20 @@ func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 	l := rfairlock.New(client, redistest.Key(t))
 	hold := take(t, l)
 	evict := func(l *rlock.Lock, owner string) error {
-		_, err := l.Evict(t.Context(), owner)
+		_, err := admin.Evict(t.Context(), l, owner)
 		return err
 	}
-	require.ErrorIs(t, evict(l, foreignHead), redlatch.ErrNotQueued)
-	require.ErrorIs(t, evict(l, hold.Owner().String()), redlatch.ErrNotQueued, "it holds the lock")
+	require.ErrorIs(t, evict(l, foreignHead), admin.ErrNotQueued)
+	require.ErrorIs(t, evict(l, hold.Owner().String()), admin.ErrNotQueued, "it holds the lock")
 	require.NoError(t, hold.Unlock())
-	require.ErrorIs(t, evict(rlock.New(client, l.Name()), foreignHead), redlatch.ErrNoQueue)
-	require.ErrorIs(t, evict(rfairlock.New(client, ""), foreignHead), redlatch.ErrBadName)
+	require.ErrorIs(t, evict(rlock.New(client, l.Name()), foreignHead), admin.ErrNoQueue)
+	require.ErrorIs(t, evict(rfairlock.New(client, ""), foreignHead), redlatch.ErrInvalid)
 	s.Do(t, "SET", codec.QueueKey(l.Name()), "no queue")
 	require.ErrorIs(t, evict(l, foreignHead), redlatch.ErrWrongType)
 	s.Do(t, "DEL", codec.QueueKey(l.Name()))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := l.Evict(ended, foreignHead)
+	_, err := admin.Evict(ended, l, foreignHead)
 	require.ErrorIs(t, err, redlatch.ErrNotSent)
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -203,7 +204,7 @@ func meanwhile(t *testing.T, s redistest.Target, name, owner string, happens fun
 	held := p.HoldMatching(redistest.ToServer, "\r\nPUBSUB\r\n") // the count, not the script that looks
 	result := make(chan error, 1)
 	go func() {
-		_, err := rfairlock.New(client, name).Evict(t.Context(), owner)
+		_, err := admin.Evict(t.Context(), rfairlock.New(client, name), owner)
 		result <- err
 	}()
 	awaitClosed(t, held.Seen(), "the count")
@@ -239,7 +240,7 @@ func TestEvictOfAWaiterThatGetsTheLockMeanwhileSaysThatItIsNotQueued(t *testing.
 		s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
 		holdByHand(t, s, name, time.Hour)
 	})
-	require.ErrorIs(t, err, redlatch.ErrNotQueued)
+	require.ErrorIs(t, err, admin.ErrNotQueued)
 	require.Contains(t, owners(t, s, name), foreignOwner, "it keeps the lock")
 }
 
@@ -253,14 +254,14 @@ func TestListenersAreToldInTheOrderOfTheOwners(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := queueUp(ctx, t, s, l, 1)[0]
 		owner := awaitAsleep(t, s, l.Name(), 1)[0]
-		counts, err := l.Listeners(t.Context(), foreignHead, owner)
+		counts, err := admin.Listeners(t.Context(), l, foreignHead, owner)
 		require.NoError(t, err)
 		require.Equal(t, []int64{0, 1}, counts)
-		none, err := l.Listeners(t.Context())
+		none, err := admin.Listeners(t.Context(), l)
 		require.NoError(t, err)
 		require.Empty(t, none)
-		_, err = rlock.New(client, l.Name()).Listeners(t.Context(), owner)
-		require.ErrorIs(t, err, redlatch.ErrNoQueue)
+		_, err = admin.Listeners(t.Context(), rlock.New(client, l.Name()), owner)
+		require.ErrorIs(t, err, admin.ErrNoQueue)
 		cancel()
 		require.ErrorIs(t, w.failed(t, soon), context.Canceled)
 		s.Do(t, "DEL", l.Name())
@@ -280,9 +281,9 @@ func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
 	require.NoError(t, c.Flush())
 	_, err := redis.ReceiveWithTimeout(c, soon)
 	require.NoError(t, err)
-	_, err = l.Evict(t.Context(), foreignHead)
-	require.ErrorIs(t, err, redlatch.ErrAlive)
-	in, err := l.Inspect(t.Context())
+	_, err = admin.Evict(t.Context(), l, foreignHead)
+	require.ErrorIs(t, err, admin.ErrWaiterAlive)
+	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
-	require.Equal(t, rlock.SubscribedNo, in.Queue[0].Subscribed, "an inspection knows of the master alone")
+	require.True(t, in.Queue[0].Counted && !in.Queue[0].Subscribed, "an inspection knows of the master alone")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -74,7 +75,7 @@ func ExampleNew_queue() {
 	ctx := context.Background()
 	billing := rfairlock.New(client, "billing-run")
 	show := func() error {
-		state, err := billing.Inspect(ctx)
+		state, err := admin.Inspect(ctx, billing)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // New returns the fair lock called name: Redisson's getFairLock. It sends nothing,
-// and a name that no lock can have shows as ErrBadName in every call. The lock is
+// and a name that no lock can have shows as ErrInvalid in every call. The lock is
 // used like every *rlock.Lock and is safe for concurrent use. What differs:
 //
 // Lock queues the caller on the server when it does not get the lock at once, and

@@ -122,7 +122,7 @@ func TestWaitOfZeroIsOneAttemptAndLessThanAMillisecondIsRefused(t *testing.T) {
 	for _, l := range []*rlock.Lock{rfairlock.New(client, redistest.Key(t)), rlock.New(client, redistest.Key(t))} {
 		for _, wait := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, -time.Second} {
 			_, err := l.Lock(t.Context(), rlock.WithWait(wait))
-			require.ErrorIs(t, err, redlatch.ErrBadWait)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
 		}
 		hold, err := l.Lock(t.Context(), rlock.WithWait(0))
 		require.NoError(t, err, "the lock is free")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -24,19 +25,19 @@ func TestInspectShowsTheQueue(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		all := queueUp(ctx, t, srv, l, 2, rlock.WithWait(time.Minute))
 		srv.Do(t, "RPUSH", codec.QueueKey(l.Name()), "somebody else")
-		in, err := l.Inspect(t.Context())
+		in, err := admin.Inspect(t.Context(), l)
 		require.NoError(t, err)
 		require.Equal(t, "fair", in.Kind)
-		require.Equal(t, []rlock.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 1, CountText: "1"}}, in.Holders)
+		require.Equal(t, []admin.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 1, CountText: "1"}}, in.Holders)
 		require.Len(t, in.Queue, 3)
 		for i, w := range in.Queue[:2] {
 			require.Equal(t, i+1, w.Position)
 			require.Equal(t, client.ID(), w.Owner.Client())
 			require.Equal(t, w.Owner.String(), w.Text)
-			require.Equal(t, rlock.SubscribedYes, w.Subscribed)
+			require.True(t, w.Subscribed)
 			require.WithinDuration(t, time.Now().Add(30*time.Second+time.Duration(i+1)*time.Minute), w.Deadline, 10*time.Second)
 		}
-		require.Equal(t, rlock.Waiter{Text: "somebody else", Position: 3, Subscribed: rlock.SubscribedNo}, in.Queue[2])
+		require.Equal(t, admin.Waiter{Text: "somebody else", Position: 3, Counted: true}, in.Queue[2])
 		srv.Do(t, "DEL", codec.QueueKey(l.Name()), codec.TimeoutKey(l.Name()))
 		cancel()
 		for _, w := range all {
@@ -76,7 +77,7 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 				{1, 2, "ab"}, {2, 3, "bcd"}, {4, 3, "def"}, {4, 100, "def"}, {1, 6, "abcdef"}, {-7, 0, "a"}, {7, 5, ""},
 				{math.MinInt, math.MaxInt, "abcdef"}, {math.MaxInt, math.MaxInt, ""},
 			} {
-				in, err := l.Inspect(t.Context(), nil, rlock.WithPlaces(c.first, c.n))
+				in, err := admin.InspectPart(t.Context(), l, c.first, c.n)
 				require.NoError(t, err)
 				require.Equal(t, 6, in.Waiting)
 				told := ""
@@ -94,7 +95,7 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 				}
 				require.Equal(t, c.want, told)
 			}
-			in, err := l.Inspect(t.Context())
+			in, err := admin.Inspect(t.Context(), l)
 			require.NoError(t, err)
 			require.Len(t, in.Queue, 6)
 			require.Equal(t, 6, in.Waiting)
@@ -110,10 +111,10 @@ func TestInspectingAPartReadsNoMore(t *testing.T) {
 		srv.Do(t, "RPUSH", codec.QueueKey(l.Name()), i)
 		srv.Do(t, "ZADD", codec.TimeoutKey(l.Name()), 1000+i, i)
 	}
-	_, err := l.Inspect(t.Context(), rlock.WithPlaces(500, 10))
+	_, err := admin.InspectPart(t.Context(), l, 500, 10)
 	require.NoError(t, err)
 	srv.Do(t, "CONFIG", "RESETSTAT")
-	_, err = l.Inspect(t.Context(), rlock.WithPlaces(500, 10))
+	_, err = admin.InspectPart(t.Context(), l, 500, 10)
 	require.NoError(t, err)
 	stats := srv.CommandStats(t)
 	require.Equal(t, []int64{1, 1, 1, 0}, []int64{stats["lrange"], stats["zrange"], stats["llen"], stats["zscore"]}, "%v", stats)

@@ -168,7 +168,7 @@ func TestMirrorAutoExpire(t *testing.T) {
 func TestMirrorNameMapper(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
-	client := connect(t, srv.URL(), noPoll(), redlatch.WithNameMapper(codec.PrefixMapper("test::")))
+	client := connect(t, srv.URL(), noPoll(), redlatch.WithNameMapper(redlatch.PrefixMapper("test::")))
 	l := rfairlock.New(client, redistest.Key(t))
 	mapped := "test::" + l.Name()
 	hold := take(t, l)

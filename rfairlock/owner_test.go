@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -23,7 +22,7 @@ func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
-	hold := take(t, l, rlock.WithOwner(codec.NewOwner(uuid.New(), 57)))
+	hold := take(t, l, rlock.WithOwner(redlatch.NewOwner(uuid.New(), 57)))
 	inner, err := l.Lock(hold.Context(t.Context()))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{hold.Owner().String(): "2"}, owners(t, srv, l.Name()))
@@ -42,7 +41,7 @@ func TestUserOfAnOwnerOutlivesTheOtherOneInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
-		l, owner := rfairlock.New(client, "job"), codec.NewOwner(uuid.New(), 57)
+		l, owner := rfairlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 57)
 		first := await(t.Context(), l)
 		synctest.Wait()
 		stayer := await(t.Context(), l, rlock.WithOwner(owner))
@@ -69,7 +68,7 @@ func TestBothUsersOfAnOwnerGetInWhenItsTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
-		l, owner := rfairlock.New(client, "job"), codec.NewOwner(uuid.New(), 57)
+		l, owner := rfairlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 57)
 		one := await(t.Context(), l, rlock.WithOwner(owner))
 		synctest.Wait()
 		last := await(t.Context(), l)

@@ -92,7 +92,6 @@ func TestOwnerOfAHoldThatEndedWellIsUsedAgain(t *testing.T) {
 // with that owner.
 func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
 	for name, e := range map[string]ending{
-		"it was asked for": after(func(_ *testing.T, _ *rlock.Lock, h *rlock.Hold) { h.Owner() }),
 		"it was renewed": after(func(*testing.T, *rlock.Lock, *rlock.Hold) {
 			time.Sleep(600 * time.Millisecond)
 		}, rlock.WithWatchdog(1500*time.Millisecond)),
@@ -128,7 +127,7 @@ func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, l.UnlockAs(t.Context(), owner))
 		}},
-		"it was given": {[]rlock.Option{rlock.WithOwner(codec.NewOwner([16]byte{1}, 7))}, unlockIt},
+		"it was given": {[]rlock.Option{rlock.WithOwner(redlatch.NewOwner([16]byte{1}, 7))}, unlockIt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ return 1`
 // behind those of all others, as Redisson's script would.
 func (q *queues) stranger(t *testing.T, names []string, listens bool) *stranger {
 	t.Helper()
-	s := &stranger{owner: codec.NewOwner(uuid.New(), 42).String(), names: map[string]string{}, told: map[string]time.Time{}}
+	s := &stranger{owner: redlatch.NewOwner(uuid.New(), 42).String(), names: map[string]string{}, told: map[string]time.Time{}}
 	channels := redis.Args{}
 	for _, name := range names {
 		deadline := time.Now().Add(2 * time.Hour)
@@ -159,8 +159,8 @@ func (m *mixed) passed(t *testing.T, since time.Time, bound time.Duration, heard
 	until(t, soon, "all are told of", func() bool { return len(m.seen.told()) >= len(m.dead)*len(m.names) })
 	gone := map[string][]string{}
 	for _, e := range m.seen.told() {
-		require.Equal(t, heard, e.Heard)
-		require.False(t, e.Native)
+		require.Equal(t, heard, e.WasSubscribed)
+		require.False(t, e.IsRedlatch)
 		gone[e.Name] = append(gone[e.Name], e.Owner)
 	}
 	for _, name := range m.names {

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // spoilt are counters that give no token.
@@ -133,7 +134,7 @@ func TestACounterBelowZeroGivesNoToken(t *testing.T) {
 		lock := newLock(connect(t, s.URL()), name)
 		s.Do(t, "SET", codec.TokenKey(name), -10)
 		_, err := lock.Lock(within(t))
-		require.ErrorIs(t, err, codec.ErrBadReply)
+		require.ErrorIs(t, err, transport.ErrBadReply)
 		nothingHeld(t, s, name)
 	})
 }
@@ -192,12 +193,12 @@ func TestEpochsThatNoneCanBeAreRefused(t *testing.T) {
 		for _, n := range []int{-1, 0, rfencedlock.MaxEpoch + 1} {
 			lock := newLock(client, redistest.Key(t), rfencedlock.WithEpoch(n))
 			_, err := lock.Lock(t.Context())
-			require.ErrorIs(t, err, rfencedlock.ErrBadEpoch)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
 			_, err = lock.BeginEpoch(t.Context())
-			require.ErrorIs(t, err, rfencedlock.ErrBadEpoch)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
 		}
 		_, err := newLock(client, redistest.Key(t)).BeginEpoch(t.Context())
-		require.ErrorIs(t, err, rfencedlock.ErrBadEpoch)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		last := newLock(client, redistest.Key(t), rfencedlock.WithEpoch(rfencedlock.MaxEpoch))
 		_, err = last.BeginEpoch(t.Context())
 		require.NoError(t, err)

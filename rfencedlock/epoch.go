@@ -15,16 +15,13 @@ import (
 var (
 	// ErrCounter says that the counter of a fenced lock holds no number, or stands at 2^63-1
 	// and cannot be raised. Nothing is held, and the counter is as it was. A number below 0
-	// is codec.ErrBadReply: each attempt raises it by one, and gives the lock back.
+	// is transport.ErrBadReply: each attempt raises it by one, and gives the lock back.
 	ErrCounter = errors.New("redlatch: the lock's token counter cannot be raised")
 
 	// ErrEpoch says that the counter of a fenced lock has not reached the epoch that the lock
 	// was made with: the epoch has not begun, or the counter was lost and began again.
 	// Nothing is held.
 	ErrEpoch = errors.New("redlatch: the lock's token counter has not reached its epoch")
-
-	// ErrBadEpoch says that an epoch is below 1 or above MaxEpoch. Nothing was sent.
-	ErrBadEpoch = errors.New("redlatch: bad epoch")
 )
 
 // MaxEpoch is the last epoch that there can be. All its tokens are below 2^53, so that programs
@@ -50,7 +47,7 @@ type settings struct {
 func WithEpoch(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > MaxEpoch {
-			s.err = fmt.Errorf("%w: %d is not from 1 to %d", ErrBadEpoch, n, MaxEpoch)
+			s.err = fmt.Errorf("%w: the epoch %d is not from 1 to %d", redlatch.ErrInvalid, n, MaxEpoch)
 			return
 		}
 		s.least = int64(n) << epochBits
@@ -60,14 +57,14 @@ func WithEpoch(n int) Option {
 // BeginEpoch raises the counter to the first token of the epoch that the lock was made with,
 // and reports whether it was below. Call it once, by hand, before the first use of an epoch;
 // never for one that has had tokens already, since those would be given again. It does not
-// matter whether the lock is held. It returns ErrBadEpoch for a lock without an epoch, and
+// matter whether the lock is held. It returns redlatch.ErrInvalid for a lock without an epoch, and
 // ErrCounter when the counter holds no number. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (bool, error) {
 	failed := func(err error) error {
 		return l.explain(&redlatch.LockError{Op: "begin-epoch", Name: l.Name(), Err: err})
 	}
 	if l.least == 0 && l.Internal().Err == nil {
-		return false, failed(fmt.Errorf("%w: the lock was made without WithEpoch", ErrBadEpoch))
+		return false, failed(fmt.Errorf("%w: the lock was made without WithEpoch", redlatch.ErrInvalid))
 	}
 	answer, err := l.Internal().Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, l.counter(), l.least) })
 	if err != nil {

@@ -31,7 +31,7 @@ func (n *counter) decode(k hashlock.Kind, answer any) (acquire.Outcome, error) {
 	case granted:
 		return acquire.Outcome{Granted: true, Token: token}, nil
 	case answer == nil:
-		return acquire.Outcome{}, fmt.Errorf("%w: a grant without a token", codec.ErrBadReply)
+		return acquire.Outcome{}, fmt.Errorf("%w: a grant without a token", transport.ErrBadReply)
 	}
 	return k.Decode(answer)
 }

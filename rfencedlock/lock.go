@@ -2,7 +2,6 @@ package rfencedlock
 
 import (
 	"context"
-	"errors"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
@@ -25,8 +24,8 @@ type Lock struct {
 type plain = rlock.Lock
 
 // New returns the fenced lock called name: Redisson's getFencedLock. It sends nothing. A name
-// that no lock can have shows as ErrBadName in every call, and an epoch that none can be as
-// ErrBadEpoch.
+// that no lock can have, and an epoch that there cannot be, show as redlatch.ErrInvalid in
+// every call.
 func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makePlain, opts)
 }
@@ -41,7 +40,9 @@ func NewFair(client *redlatch.Client, name string, opts ...Option) *Lock {
 func newLock(client *redlatch.Client, name string, make func(counter) hold.Make, opts []Option) *Lock {
 	var set settings
 	for _, o := range opts {
-		o(&set)
+		if o != nil {
+			o(&set)
+		}
 	}
 	l := &rlock.Lock{}
 	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, make(counter{least: set.least}))
@@ -78,7 +79,7 @@ func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error)
 
 // Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, with a token of its
 // own: that of the side that had the lock before is late from then on.
-func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...rlock.Option) (*Hold, error) {
+func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Resume(ctx, owner, opts...))
 }
 
@@ -86,18 +87,12 @@ func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...rlock.Opti
 // that fn gets is that of the hold, which has the token: it ends when the lock is lost. Do
 // returns fn's error; when the lock was lost or could not be unlocked, that error is joined to
 // it.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) error, opts ...rlock.Option) (err error) {
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) error, opts ...rlock.Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		// Joined, not replaced: the caller's own error comes first.
-		if unlockErr := h.Unlock(); unlockErr != nil {
-			err = errors.Join(err, unlockErr)
-		}
-	}()
-	return fn(h.Context(ctx), h)
+	return hold.Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
 // Token returns the last token that was given for this lock, to any holder, 0 when there was

@@ -35,7 +35,7 @@ func TestInAClusterOddNamesAreRefusedAndOthersHaveTokens(t *testing.T) {
 	for _, newLock := range []maker{rfencedlock.New, rfencedlock.NewFair} {
 		for _, odd := range []string{"a{b", "{}x", "x{}{y}"} {
 			_, err := newLock(client, odd).Lock(within(t))
-			require.ErrorIs(t, err, redlatch.ErrBadName, odd)
+			require.ErrorIs(t, err, redlatch.ErrInvalid, odd)
 			require.Zero(t, cluster.DoAt(t, odd, "EXISTS", odd))
 			require.Zero(t, cluster.DoAt(t, codec.TokenKey(odd), "EXISTS", codec.TokenKey(odd)), odd)
 		}

@@ -97,7 +97,7 @@ func TestAGivenOwnerHasATokenForEachAcquisition(t *testing.T) {
 		t.Helper()
 		client := connect(t, s.URL())
 		lock := newLock(client, redistest.Key(t))
-		owner := codec.NewOwner(client.ID(), 77)
+		owner := redlatch.NewOwner(client.ID(), 77)
 		first := take(t, lock, rlock.WithOwner(owner))
 		second := take(t, lock, rlock.WithOwner(owner))
 		require.EqualValues(t, 2, second.Token())

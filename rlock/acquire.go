@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
@@ -54,7 +53,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 		return err
 	}
 	if a.set.bounded && a.op == "trylock" {
-		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", codec.ErrBadWait)
+		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
 	}
 	// A proof of a hold that is over says more than the context that ended with it.
 	outer, err := a.proof(ctx)
@@ -144,7 +143,7 @@ func (a *acquisition) observed(err error) {
 	if tell := hooks.Acquired; err == nil && tell != nil {
 		tell(engine.Acquired{
 			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Owner: a.hold.Internal().ID(), Wait: wait,
-			Attempts: a.Attempts, Reentry: a.reentry, HandedOver: a.Passed,
+			Attempts: a.Attempts, Reentry: a.reentry, Transferred: a.Passed,
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -20,15 +19,15 @@ func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 // ask runs a call that may be repeated.
 func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
 	answer, err := l.Internal().Ask(ctx, fill)
-	return answer, l.wrap(op, codec.Owner{}, err)
+	return answer, l.wrap(op, redlatch.Owner{}, err)
 }
 
 // wrap makes an error say what was done to which lock. Nil stays nil.
-func (l *Lock) wrap(op string, owner codec.Owner, err error) error {
+func (l *Lock) wrap(op string, owner redlatch.Owner, err error) error {
 	return wrap(l.Internal(), op, owner, err)
 }
 
-func wrap(l *hold.Lock, op string, owner codec.Owner, err error) error {
+func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -30,7 +31,7 @@ func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T)
 	owner, err := next.HandOver()
 	require.NoError(t, err)
 	require.NoError(t, rlock.New(one, "job").UnlockAs(t.Context(), owner))
-	_, err = rlock.New(one, "job").Inspect(t.Context())
+	_, err = admin.Inspect(t.Context(), rlock.New(one, "job"))
 	require.NoError(t, err)
 
 	stats := s.CommandStats(t) // which asks INFO itself, afterwards

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -20,7 +20,7 @@ import (
 var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrClosed,
 	redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
-	redlatch.ErrBadName, redlatch.ErrBadLease, redlatch.ErrBadWait,
+	redlatch.ErrInvalid, redlatch.ErrInvalid, redlatch.ErrInvalid,
 	context.DeadlineExceeded, context.Canceled,
 }
 
@@ -36,7 +36,7 @@ func requireOnly(t *testing.T, err error, op, name string, want ...error) *redla
 	require.ErrorAs(t, err, &details)
 	require.Equal(t, name, details.Name)
 	require.Equal(t, op, details.Op)
-	require.ErrorContains(t, err, op+" "+codec.Quote(name))
+	require.ErrorContains(t, err, op+" "+limits.Quote(name))
 	return details
 }
 
@@ -169,7 +169,7 @@ func TestU31LossDuringTheRunOfDoIsJoinedToItsError(t *testing.T) {
 		})
 		require.ErrorIs(t, err, redlatch.ErrLost)
 		require.Equal(t, result != nil, errors.Is(err, own))
-		require.ErrorContains(t, err, codec.Quote(name))
+		require.ErrorContains(t, err, limits.Quote(name))
 	}
 }
 
@@ -183,22 +183,22 @@ func TestU31MistakesAreNamedBeforeAnythingIsSent(t *testing.T) {
 		want error
 		opts []rlock.Option
 	}{
-		{redlatch.ErrBadLease, []rlock.Option{rlock.WithLease(0)}},
-		{redlatch.ErrBadLease, []rlock.Option{rlock.WithLease(-time.Second)}},
-		{redlatch.ErrBadLease, []rlock.Option{rlock.WithWatchdog(time.Microsecond)}},
-		{redlatch.ErrBadLease, []rlock.Option{rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)}},
+		{redlatch.ErrInvalid, []rlock.Option{rlock.WithLease(0)}},
+		{redlatch.ErrInvalid, []rlock.Option{rlock.WithLease(-time.Second)}},
+		{redlatch.ErrInvalid, []rlock.Option{rlock.WithWatchdog(time.Microsecond)}},
+		{redlatch.ErrInvalid, []rlock.Option{rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)}},
 	} {
 		_, err := l.Lock(t.Context(), c.opts...)
 		requireOnly(t, err, "lock", name, c.want)
 	}
 	_, err := l.TryLock(t.Context(), rlock.WithWait(time.Second))
-	requireOnly(t, err, "trylock", name, redlatch.ErrBadWait)
+	requireOnly(t, err, "trylock", name, redlatch.ErrInvalid)
 	for _, bad := range []string{"", "not \xff UTF-8"} {
 		l := rlock.New(client, bad)
 		_, err := l.Lock(t.Context())
-		requireOnly(t, err, "lock", bad, redlatch.ErrBadName)
+		requireOnly(t, err, "lock", bad, redlatch.ErrInvalid)
 		_, err = l.IsLocked(t.Context())
-		requireOnly(t, err, "is-locked", bad, redlatch.ErrBadName)
+		requireOnly(t, err, "is-locked", bad, redlatch.ErrInvalid)
 	}
 	stats := s.CommandStats(t)
 	require.Zero(t, stats["eval"]+stats["evalsha"]+stats["exists"])

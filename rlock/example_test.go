@@ -179,7 +179,7 @@ func ExampleHold_HandOver() {
 		if err != nil {
 			return err
 		}
-		hold, err = orders.Resume(ctx, owner) // there, after codec.ParseOwner
+		hold, err = orders.Resume(ctx, owner) // there, after redlatch.ParseOwner
 		return err
 	}
 	fmt.Println(handOver())
@@ -187,27 +187,4 @@ func ExampleHold_HandOver() {
 	// Output:
 	// <nil>
 	// <nil>
-}
-
-func ExampleLock_Inspect() {
-	client, stop := demo()
-	defer stop()
-	ctx := context.Background()
-	orders := rlock.New(client, "orders:42")
-	hold, err := orders.Lock(ctx)
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer hold.Unlock() //nolint:errcheck // it ends the program
-
-	state, err := orders.Inspect(ctx) // holders, counts and lease, all of one moment
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	for _, h := range state.Holders {
-		fmt.Println(h.Owner == hold.Owner(), h.Count, state.TTL > 20*time.Second)
-	}
-	// Output: true 1 true
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -144,8 +143,8 @@ func TestU9NoQuestionIsAnsweredWhileRedisIsDown(t *testing.T) {
 		began := time.Now()
 		for name, ask := range map[string]func() error{
 			"IsLocked":    func() error { _, err := l.IsLocked(ctx); return err },
-			"IsHeldBy":    func() error { _, err := l.IsHeldBy(ctx, codec.Owner{}); return err },
-			"HoldCount":   func() error { _, err := l.HoldCount(ctx, codec.Owner{}); return err },
+			"IsHeldBy":    func() error { _, err := l.IsHeldBy(ctx, redlatch.Owner{}); return err },
+			"HoldCount":   func() error { _, err := l.HoldCount(ctx, redlatch.Owner{}); return err },
 			"TTL":         func() error { _, err := l.TTL(ctx); return err },
 			"ForceUnlock": func() error { _, err := l.ForceUnlock(ctx); return err },
 		} {

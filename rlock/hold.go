@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/hold"
 )
 
@@ -24,9 +23,9 @@ type Hold struct {
 func (h *Hold) Name() string { return h.Internal().Lock().Name }
 
 // Owner returns the owner under which the lock is held, as others see it on the
-// server. Once asked for, before Unlock, it is never used again; else a contended fair
-// lock may use it for a later hold.
-func (h *Hold) Owner() codec.Owner { return h.Internal().Owner() }
+// server. After Unlock, a contended fair lock may use it for a later hold of this client; one
+// that [Hold.HandOver] returned is not used again.
+func (h *Hold) Owner() redlatch.Owner { return h.Internal().ID() }
 
 // Err returns nil while the lock is held, and afterwards why not: ErrLost, as a
 // redlatch.Loss that tells the reason, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed.
@@ -94,7 +93,7 @@ func (h *Hold) Unlock() error {
 // and frees itself when its lease is over. A job that must run at most once per
 // period takes a lease of the period and ends with LetExpire; Unlock does
 // nothing then. It returns ErrNotHeld after Unlock, ErrLost when the hold was
-// lost before, and ErrEntered while the lock is entered more than once, since the
+// lost before, and ErrReentered while the lock is entered more than once, since the
 // other holds keep it. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", h.Internal().LetExpire()) }
 
@@ -105,11 +104,11 @@ func (h *Hold) LetExpire() error { return h.wrap("let-expire", h.Internal().LetE
 // ErrHandedOver, and Unlock does nothing then. The other side has the lease to
 // take over.
 //
-// When Redis does not answer, the hold goes on and the error says why. ErrEntered
+// When Redis does not answer, the hold goes on and the error says why. ErrReentered
 // says that the lock is entered more than once, ErrUncertain that an earlier unlock
 // of an inner hold had lost its reply: arriving late, it could take the lock from the
 // other side. It sends one EVALSHA, two if the lock was ever re-entered.
-func (h *Hold) HandOver() (codec.Owner, error) {
+func (h *Hold) HandOver() (redlatch.Owner, error) {
 	owner, err := h.Internal().HandOver()
 	return owner, h.wrap("hand-over", err)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -18,28 +18,28 @@ func TestInspectTellsWhoHoldsTheLockInOneRoundTrip(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
 		l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
-		inspect := func() *rlock.Inspection {
+		inspect := func() *admin.Inspection {
 			t.Helper()
-			in, err := l.Inspect(t.Context())
+			in, err := admin.Inspect(t.Context(), l)
 			require.NoError(t, err)
 			require.Equal(t, l.Name(), in.Name)
 			require.Equal(t, "plain", in.Kind)
 			return in
 		}
 		in := inspect()
-		require.False(t, in.Held())
+		require.Empty(t, in.Holders)
 		require.Zero(t, in.TTL)
 
 		hold := take(t, l)
 		inner, err := l.Lock(hold.Context(t.Context()))
 		require.NoError(t, err)
 		in = inspect()
-		require.True(t, in.Held())
-		require.Equal(t, []rlock.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 2, CountText: "2"}}, in.Holders)
+		require.NotEmpty(t, in.Holders)
+		require.Equal(t, []admin.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 2, CountText: "2"}}, in.Holders)
 		require.InDelta(t, 30, in.TTL.Seconds(), 8)
 
 		srv.Do(t, "PERSIST", l.Name())
-		require.Equal(t, codec.NoTTL, inspect().TTL)
+		require.Equal(t, redlatch.NoTTL, inspect().TTL)
 		require.NoError(t, inner.Unlock())
 		require.NoError(t, hold.Unlock())
 	})
@@ -49,10 +49,10 @@ func TestInspectCostsOneScript(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
-	_, err := l.Inspect(t.Context()) // the server knows the script
+	_, err := admin.Inspect(t.Context(), l) // the server knows the script
 	require.NoError(t, err)
 	srv.Do(t, "CONFIG", "RESETSTAT")
-	_, err = l.Inspect(t.Context())
+	_, err = admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
 	scripts, all := commands(t, srv)
 	require.EqualValues(t, 1, scripts)
@@ -64,16 +64,16 @@ func TestInspectShowsWhatOthersHold(t *testing.T) {
 	srv, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
 	srv.Do(t, "HSET", l.Name(), "mode", "11")
-	in, err := l.Inspect(t.Context())
+	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
-	require.Equal(t, []rlock.Holder{{Text: "mode", Count: 11, CountText: "11"}}, in.Holders)
+	require.Equal(t, []admin.Holder{{Text: "mode", Count: 11, CountText: "11"}}, in.Holders)
 	srv.Do(t, "HSET", l.Name(), "mode", "write")
-	in, err = l.Inspect(t.Context())
+	in, err = admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
-	require.Equal(t, []rlock.Holder{{Text: "mode", CountText: "write"}}, in.Holders)
+	require.Equal(t, []admin.Holder{{Text: "mode", CountText: "write"}}, in.Holders)
 	srv.Do(t, "DEL", l.Name())
 	srv.Do(t, "SET", l.Name(), "no lock")
-	_, err = l.Inspect(t.Context())
+	_, err = admin.Inspect(t.Context(), l)
 	requireOnly(t, err, "inspect", l.Name(), redlatch.ErrWrongType)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -276,7 +276,7 @@ func TestKindsAnswerQuestionsAlike(t *testing.T) {
 		_, err = s.other.Lock(t.Context(), rlock.WithWait(time.Second))
 		require.ErrorAs(t, err, &refusal)
 		require.Equal(t, hold.Owner(), refusal.Holder)
-		in, err := s.other.Inspect(t.Context())
+		in, err := admin.Inspect(t.Context(), s.other)
 		require.NoError(t, err)
 		require.Equal(t, hold.Owner(), in.Holders[0].Owner)
 		held, err := s.other.IsHeldBy(t.Context(), hold.Owner())
@@ -310,12 +310,12 @@ func TestKindsRefuseBadNamesAndOptions(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		_, err := s.l.TryLock(t.Context(), rlock.WithWait(time.Second))
-		require.ErrorIs(t, err, redlatch.ErrBadWait)
-		_, err = s.l.Lock(t.Context(), rlock.WithOwner(codec.Owner{}))
-		require.ErrorIs(t, err, redlatch.ErrBadOwner)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		_, err = s.l.Lock(t.Context(), rlock.WithOwner(redlatch.Owner{}))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		_, err = s.l.Lock(t.Context(), rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute))
-		require.ErrorIs(t, err, redlatch.ErrBadLease)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		_, err = rfairlock.New(s.client, "").Lock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrBadName)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	})
 }

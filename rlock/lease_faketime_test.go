@@ -99,7 +99,7 @@ func TestMarginThatLeavesNothingOfTheLeaseIsABadLease(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithLossMargin(3*time.Second))
 		for _, o := range []rlock.Option{rlock.WithLease(3 * time.Second), rlock.WithWatchdog(2 * time.Second)} {
 			_, err := rlock.New(client, "job").TryLock(t.Context(), o)
-			require.ErrorIs(t, err, redlatch.ErrBadLease)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
 			require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
 		}
 		require.False(t, locked(t, srv, "job"))

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -37,7 +38,7 @@ func (c *counter) sent() int64 { return c.starts.Load() + c.subscribes.Load() }
 
 type clusterCounter struct{ counter }
 
-func (*clusterCounter) Slot(key string) int { return codec.Slot(key) }
+func (*clusterCounter) Slot(key string) int { return hashslot.Of(key) }
 
 func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
@@ -55,24 +56,24 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 		"none":              {rlock.WithLease(0)},
 		"negative":          {rlock.WithLease(-time.Second)},
 		"microseconds":      {rlock.WithLease(999 * time.Microsecond)},
-		"centuries":         {rlock.WithLease(codec.MaxLease + time.Millisecond)},
+		"centuries":         {rlock.WithLease(limits.Max + time.Millisecond)},
 		"the longest":       {rlock.WithLease(1<<63 - 1)},
 		"no watchdog":       {rlock.WithWatchdog(0)},
 		"short watchdog":    {rlock.WithWatchdog(time.Microsecond)},
-		"eternal watchdog":  {rlock.WithWatchdog(codec.MaxLease + 1)},
+		"eternal watchdog":  {rlock.WithWatchdog(limits.Max + 1)},
 		"fixed and renewed": {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
 	} {
 		_, err := l.Lock(t.Context(), opts...)
-		require.ErrorIs(t, err, redlatch.ErrBadLease, name)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		_, err = l.TryLock(t.Context(), opts...)
-		require.ErrorIs(t, err, redlatch.ErrBadLease, name)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		var le *redlatch.LockError
 		require.ErrorAs(t, err, &le)
 		require.Equal(t, "trylock", le.Op)
 		require.Equal(t, "job", le.Name)
 		ran := false
 		err = l.Do(t.Context(), func(context.Context) error { ran = true; return nil }, opts...)
-		require.ErrorIs(t, err, redlatch.ErrBadLease, name)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		require.False(t, ran)
 	}
 	require.Zero(t, tr.sent())
@@ -83,7 +84,7 @@ func TestTryLockWithAWaitIsRefusedAndNothingIsSent(t *testing.T) {
 	tr := &counter{}
 	for _, wait := range []time.Duration{0, time.Second} {
 		_, err := rlock.New(over(t, tr), "job").TryLock(t.Context(), rlock.WithWait(wait))
-		require.ErrorIs(t, err, redlatch.ErrBadWait)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	}
 	require.Zero(t, tr.sent())
 }
@@ -95,7 +96,7 @@ func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
 	l := rlock.New(over(t, tr), "job")
 	for _, wait := range []time.Duration{10, 999 * time.Microsecond, -1, -time.Hour} {
 		_, err := l.Lock(t.Context(), rlock.WithWait(wait))
-		require.ErrorIs(t, err, redlatch.ErrBadWait, wait)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, wait)
 		require.ErrorContains(t, err, "write a unit", wait)
 	}
 	require.Zero(t, tr.sent())
@@ -124,16 +125,16 @@ func refused(t *testing.T, l *rlock.Lock, sent func() int64) {
 	keep(forced, err)
 	isLocked, err := l.IsLocked(ctx)
 	keep(isLocked, err)
-	isHeld, err := l.IsHeldBy(ctx, codec.Owner{})
+	isHeld, err := l.IsHeldBy(ctx, redlatch.Owner{})
 	keep(isHeld, err)
-	count, err := l.HoldCount(ctx, codec.Owner{})
+	count, err := l.HoldCount(ctx, redlatch.Owner{})
 	keep(count, err)
 	left, err := l.TTL(ctx)
 	keep(left, err)
 	keep(nil, l.Do(ctx, func(context.Context) error { return nil }))
 	require.Len(t, errs, 8)
 	for _, err := range errs {
-		require.ErrorIs(t, err, redlatch.ErrBadName)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		var le *redlatch.LockError
 		require.ErrorAs(t, err, &le)
 		require.Equal(t, l.Name(), le.Name)
@@ -188,10 +189,10 @@ func TestRefusalsLeaveNoTraceInTheServersStatistics(t *testing.T) {
 	srv.Do(t, "CONFIG", "RESETSTAT")
 	for _, name := range []string{"", "\xff"} {
 		_, err := rlock.New(client, name).Lock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrBadName)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	}
 	_, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithLease(-1))
-	require.ErrorIs(t, err, redlatch.ErrBadLease)
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 200 {

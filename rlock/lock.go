@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
@@ -29,7 +28,7 @@ type Lock struct{ lockHandle }
 type lockHandle = hold.LockHandle
 
 // New returns the lock called name. It sends nothing. A name that no lock can
-// have shows as ErrBadName in every call.
+// have shows as redlatch.ErrInvalid in every call.
 func New(client *redlatch.Client, name string) *Lock {
 	l := &Lock{}
 	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, makePlain)
@@ -73,7 +72,7 @@ func (l *Lock) Name() string { return l.Internal().Name }
 // ErrNotSent with ctx's error when ctx had ended before, or when Redis could not be
 // reached for one command timeout at the beginning; ErrUncertain when the reply to the
 // first attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed;
-// ErrWrongType; ErrBadName; ErrBadLease; ErrNotReplicated; or a *transport.ServerError.
+// ErrWrongType; ErrInvalid; ErrNotReplicated; or a *transport.ServerError.
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
@@ -82,7 +81,7 @@ func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 // this client wait for it already. It returns
 // ErrNotAcquired when another owner holds it, or, with the context of a hold, when
 // that has an inner hold already; WithWait makes no sense here and gives
-// ErrBadWait. Otherwise as [Lock.Lock].
+// ErrInvalid. Otherwise as [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
 }
@@ -96,18 +95,12 @@ func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 // got: they are inside one at a time, as [Lock.Lock] tells. Fn itself is not excluded
 // from what they do meanwhile, and waits for itself if it calls Lock with that context
 // while it has an inner hold.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	hold, err := l.Lock(ctx, opts...)
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
+	h, err := l.Lock(ctx, opts...)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		// Joined, not replaced: the caller's own error comes first.
-		if unlockErr := hold.Unlock(); unlockErr != nil {
-			err = errors.Join(err, unlockErr)
-		}
-	}()
-	return fn(hold.Context(ctx))
+	return hold.Do(ctx, h, fn)
 }
 
 // ForceUnlock removes the lock, whichever owner holds it, and wakes the waiters,
@@ -117,7 +110,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	kind, can := l.Internal().Kind.(hold.Forcible)
 	if !can {
-		return false, l.wrap("force-unlock", codec.Owner{}, errNotForcible)
+		return false, l.wrap("force-unlock", redlatch.Owner{}, errNotForcible)
 	}
 	answer, err := l.ask(ctx, "force-unlock", func(c *transport.Call) {
 		l.Internal().Prepare(ctx)
@@ -128,7 +121,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	forced, err := kind.Forced(answer)
-	return forced, l.wrap("force-unlock", codec.Owner{}, err)
+	return forced, l.wrap("force-unlock", redlatch.Owner{}, err)
 }
 
 // IsLocked reports whether the lock is held, as Redisson's isLocked, asked of
@@ -139,12 +132,12 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	locked, err := reply.Exists(answer)
-	return locked, l.wrap("is-locked", codec.Owner{}, err)
+	return locked, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 
 // IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread.
 // It sends HEXISTS.
-func (l *Lock) IsHeldBy(ctx context.Context, owner codec.Owner) (bool, error) {
+func (l *Lock) IsHeldBy(ctx context.Context, owner redlatch.Owner) (bool, error) {
 	answer, err := l.ask(ctx, "is-held-by", l.command("HEXISTS", owner.String()))
 	if err != nil {
 		return false, err
@@ -155,7 +148,7 @@ func (l *Lock) IsHeldBy(ctx context.Context, owner codec.Owner) (bool, error) {
 
 // HoldCount returns how often owner has entered the lock, 0 when it does not
 // hold it, as Redisson's getHoldCount. It sends HGET.
-func (l *Lock) HoldCount(ctx context.Context, owner codec.Owner) (int64, error) {
+func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
 	answer, err := l.ask(ctx, "hold-count", l.command("HGET", owner.String()))
 	if err != nil {
 		return 0, err
@@ -166,15 +159,17 @@ func (l *Lock) HoldCount(ctx context.Context, owner codec.Owner) (int64, error) 
 
 // TTL returns how long the holder's lease has left, as Redisson's
 // remainTimeToLive, asked of the master: 0 when the lock is free, and
-// codec.NoTTL, which is negative, when its key never expires. It sends PTTL.
+// redlatch.NoTTL, which is negative, when its key never expires. It sends PTTL.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	answer, err := l.ask(ctx, "ttl", l.command("PTTL"))
 	if err != nil {
 		return 0, err
 	}
 	ttl, err := reply.Millis(answer)
-	if ttl == codec.NoKey {
+	if ttl == reply.NoKey {
 		ttl = 0
 	}
-	return ttl, l.wrap("ttl", codec.Owner{}, err)
+	return ttl, l.wrap("ttl", redlatch.Owner{}, err)
 }
+
+var errNotForcible = errors.New("a lock of this kind cannot be taken from its holders")

@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -27,7 +26,7 @@ type machine struct {
 	srv     *redistest.MiniServer
 	clients []*redlatch.Client
 	ctxs    map[*mHold]context.Context // without the holds' ends
-	owners  []codec.Owner              // that were handed over
+	owners  []redlatch.Owner           // that were handed over
 }
 
 // TestStateMachine runs a few hundred sequences, or -rapid.checks of them.
@@ -308,7 +307,7 @@ func (m *machine) letGoOf(rt *rapid.T, h *mHold, end, err error) bool {
 	refused, want := m.letGo(h, end)
 	switch {
 	case refused:
-		require.ErrorIs(rt, err, redlatch.ErrEntered)
+		require.ErrorIs(rt, err, redlatch.ErrReentered)
 	case want != nil:
 		require.ErrorIs(rt, err, want)
 	default:
@@ -319,7 +318,7 @@ func (m *machine) letGoOf(rt *rapid.T, h *mHold, end, err error) bool {
 }
 
 // handedOver takes one of the owners that travel.
-func (m *machine) handedOver(rt *rapid.T) codec.Owner {
+func (m *machine) handedOver(rt *rapid.T) redlatch.Owner {
 	if len(m.owners) == 0 {
 		rt.Skip("nobody handed over")
 	}

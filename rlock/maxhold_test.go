@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -64,13 +64,13 @@ func TestContradictingLeaseOptionsAreRefused(t *testing.T) {
 			{rlock.WithMaxHold(0)},
 			{rlock.WithMaxHold(-time.Second)},
 			{rlock.WithMaxHold(time.Microsecond)},
-			{rlock.WithMaxHold(codec.MaxLease + 1)},
+			{rlock.WithMaxHold(limits.Max + 1)},
 		} {
 			_, err := l.TryLock(t.Context(), opts...)
-			require.ErrorIs(t, err, redlatch.ErrBadLease)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
 		}
-		_, err := l.TryLock(t.Context(), rlock.WithOwner(codec.Owner{}))
-		require.ErrorIs(t, err, redlatch.ErrBadOwner)
+		_, err := l.TryLock(t.Context(), rlock.WithOwner(redlatch.Owner{}))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	})
 }
 

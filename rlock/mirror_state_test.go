@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -148,7 +147,7 @@ func TestMirrorIsHeldByCurrentThreadOtherThread(t *testing.T) {
 	t.Parallel()
 	eachMirror(t, func(t *testing.T, m *mirror) {
 		t.Helper()
-		other := codec.NewOwner(m.client.ID(), -1)
+		other := redlatch.NewOwner(m.client.ID(), -1)
 		hold := take(t, m.old)
 		for range 2 {
 			held, err := m.again().IsHeldBy(t.Context(), other)

@@ -161,14 +161,14 @@ func TestObserverSeesTurnsPassedOn(t *testing.T) {
 		loadScripts(t, client)
 		w.since()
 		first := take(t, l)
-		require.False(t, next[redlatch.Acquired](t, w).HandedOver)
+		require.False(t, next[redlatch.Acquired](t, w).Transferred)
 		second := await(t.Context(), l)
 		time.Sleep(time.Second)
 		require.NoError(t, first.Unlock())
 		<-second.done
 		require.NoError(t, second.err)
 		passed := next[redlatch.Acquired](t, w)
-		require.True(t, passed.HandedOver)
+		require.True(t, passed.Transferred)
 		require.Equal(t, 1, passed.Attempts)
 		require.Equal(t, time.Second, passed.Wait)
 		require.NoError(t, second.hold.Unlock())
@@ -223,7 +223,7 @@ func TestObserverIsNotToldOfAHandOverThatWasNone(t *testing.T) {
 			require.NoError(t, leave(hold))
 			_ = hold.Unlock()
 			require.NoError(t, waiting.acquired(t, time.Minute).Unlock())
-			require.False(t, next[redlatch.Acquired](t, w).HandedOver)
+			require.False(t, next[redlatch.Acquired](t, w).Transferred)
 		}
 	})
 }

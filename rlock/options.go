@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 // Option sets something about one acquisition.
@@ -24,7 +25,7 @@ type settings struct {
 // the time runs out Lock returns ErrNotAcquired. The first attempt has half a second
 // for its answer, also when the wait is shorter. At least 1 ms; with 0 Lock makes one
 // attempt, however long the answer takes. Anything else, such as a number without a unit,
-// gives ErrBadWait, and nothing is sent: round a wait that is computed, as in
+// gives ErrInvalid, and nothing is sent: round a wait that is computed, as in
 // max(0, time.Until(end).Truncate(time.Millisecond)). Default: no bound. It is the first
 // argument of Redisson's tryLock(waitTime, leaseTime, unit).
 func WithWait(d time.Duration) Option {
@@ -52,7 +53,7 @@ func WithWatchdog(d time.Duration) Option {
 // WithMaxHold ends the hold d after it was acquired, however well it is renewed:
 // renewals stop, and its contexts end with ErrMaxHold. The lock is free when the
 // lease that is left then has run out, or when it is unlocked. At least 1 ms. It
-// is for renewed leases: with WithLease it gives ErrBadLease. Default: no
+// is for renewed leases: with WithLease it gives ErrInvalid. Default: no
 // maximum. Redisson has no counterpart.
 func WithMaxHold(d time.Duration) Option {
 	return func(s *settings) { s.Max, s.capped = d, true }
@@ -60,14 +61,14 @@ func WithMaxHold(d time.Duration) Option {
 
 // WithOwner acquires the lock for owner, instead of an owner of its own: every caller that
 // uses the same owner holds the lock, too, as two calls on one thread do in Redisson. It is
-// for owners that travel, with a job or a request; see codec.ParseOwner. It must not be the
+// for owners that travel, with a job or a request; see redlatch.ParseOwner. It must not be the
 // owner of a hold that lives and was not handed over: giving that up frees the lock
 // whatever the count. Holds of one client under one owner know of each other, and none
 // shortens another's lease; what other clients do with the owner they cannot know.
 // Acquiring counts one more, unlocking one less, as in Redisson. When the reply is lost,
 // ErrUncertain is returned and nothing is undone, because another caller may hold the
-// lock for the same owner. The zero Owner gives ErrBadOwner.
-func WithOwner(owner codec.Owner) Option {
+// lock for the same owner. The zero Owner gives ErrInvalid.
+func WithOwner(owner redlatch.Owner) Option {
 	return func(s *settings) { s.Owner, s.given = owner, true }
 }
 
@@ -89,27 +90,27 @@ func apply(l *hold.Lock, opts []Option) (settings, error) {
 		}
 	}
 	if s.wait < time.Millisecond && s.wait != 0 {
-		return s, fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", codec.ErrBadWait, s.wait)
+		return s, fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", redlatch.ErrInvalid, s.wait)
 	}
 	if s.Fixed && s.watchdog {
-		return s, fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", codec.ErrBadLease)
+		return s, fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", redlatch.ErrInvalid)
 	}
 	if err := s.checkOwner(l); err != nil {
 		return s, err
 	}
 	if s.capped && s.Fixed {
-		return s, fmt.Errorf("%w: WithMaxHold is for leases that are renewed, not for WithLease", codec.ErrBadLease)
+		return s, fmt.Errorf("%w: WithMaxHold is for leases that are renewed, not for WithLease", redlatch.ErrInvalid)
 	}
-	if s.capped && (s.Max < time.Millisecond || s.Max > codec.MaxLease) {
-		return s, fmt.Errorf("%w: a maximum of %v", codec.ErrBadLease, s.Max)
+	if s.capped && (s.Max < time.Millisecond || s.Max > limits.Max) {
+		return s, fmt.Errorf("%w: a maximum of %v", redlatch.ErrInvalid, s.Max)
 	}
-	ms, err := codec.LeaseMillis(s.TTL)
+	ms, err := limits.Lease(s.TTL)
 	if err != nil {
 		return s, err
 	}
 	s.TTL = time.Duration(ms) * time.Millisecond
 	if s.TTL <= e.Margin {
-		return s, fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", codec.ErrBadLease, e.Margin, s.TTL)
+		return s, fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", redlatch.ErrInvalid, e.Margin, s.TTL)
 	}
 	s.TTLArg = ms
 	if s.wait > 0 {
@@ -124,10 +125,10 @@ func (s *settings) checkOwner(l *hold.Lock) error {
 		return nil
 	}
 	if s.Owner.IsZero() {
-		return fmt.Errorf("%w: the zero Owner", codec.ErrBadOwner)
+		return fmt.Errorf("%w: the zero Owner", redlatch.ErrInvalid)
 	}
 	if _, can := l.Kind.(hold.Shareable); !can {
-		return fmt.Errorf("%w: owners of a %s lock cannot be given", codec.ErrBadOwner, l.Kind.Name())
+		return fmt.Errorf("%w: owners of a %s lock cannot be given", redlatch.ErrInvalid, l.Kind.Name())
 	}
 	return nil
 }

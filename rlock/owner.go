@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
@@ -14,13 +14,13 @@ import (
 // or from another process or language that holds it as owner: it sets the lease
 // anew, renews it from now on, and returns a hold whose Unlock lowers owner's
 // count by one. Options are those of Lock about the lease; WithWait gives
-// ErrBadWait. ErrNotHeld says that
+// ErrInvalid. ErrNotHeld says that
 // owner does not hold the lock. It sends one EVALSHA.
 //
 // The side that had the lock before should have let go with HandOver. Otherwise
 // both are one owner and both renew; its hold is lost within a renewal period
 // after the lock is freed here.
-func (l *Lock) Resume(ctx context.Context, owner codec.Owner, opts ...Option) (*Hold, error) {
+func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
 	began := time.Now()
 	err := l.wrap("resume", owner, engine.Explain(l.resume(ctx, h, append(slices.Clone(opts), WithOwner(owner)))))
@@ -39,7 +39,7 @@ func (l *Lock) resume(ctx context.Context, h *Hold, opts []Option) error {
 		return err
 	}
 	if set.bounded {
-		return fmt.Errorf("%w: Resume does not wait", codec.ErrBadWait)
+		return fmt.Errorf("%w: Resume does not wait", redlatch.ErrInvalid)
 	}
 	return h.Internal().Resume(ctx, l.Internal(), &set.Terms)
 }
@@ -59,7 +59,7 @@ func (l *Lock) check(ctx context.Context, opts []Option) (settings, error) {
 // does not hold the lock, ErrUncertain that the reply was lost or that ctx ended
 // before it came; the release goes on then, for one command timeout in all. It
 // sends one EVALSHA, and a DEL of the latch when that was answered.
-func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
+func (l *Lock) UnlockAs(ctx context.Context, owner redlatch.Owner) error {
 	_, err := l.check(ctx, []Option{WithOwner(owner)})
 	if err == nil {
 		err = l.Internal().UnlockAs(ctx, owner)

@@ -11,20 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
 // travels passes an owner as a job's payload does.
-func travels(t testing.TB, o codec.Owner) codec.Owner {
+func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
 	t.Helper()
-	back, err := codec.ParseOwner(o.String())
+	back, err := redlatch.ParseOwner(o.String())
 	require.NoError(t, err)
 	return back
 }
 
-func newOwner() codec.Owner { return codec.NewOwner(uuid.New(), 57) }
+func newOwner() redlatch.Owner { return redlatch.NewOwner(uuid.New(), 57) }
 
 func TestLockIsHandedOverAndFinishedElsewhere(t *testing.T) {
 	t.Parallel()
@@ -141,7 +140,7 @@ func TestResumeDoesNotWait(t *testing.T) {
 	_, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
 	_, err := l.Resume(t.Context(), newOwner(), rlock.WithWait(time.Second))
-	require.ErrorIs(t, err, redlatch.ErrBadWait)
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 }
 
 func TestTwoUsersOfOneOwnerAreOneOwner(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -219,7 +218,7 @@ func TestLockIsGivenBackWhenRedisIsAwayMeanwhile(t *testing.T) {
 func TestOwnerGivenIsForgottenOnceHoweverItsAcquireEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, replica := copied(t, time.Second)
-		traveller, err := codec.ParseOwner(foreignOwner)
+		traveller, err := redlatch.ParseOwner(foreignOwner)
 		require.NoError(t, err)
 		l := rlock.New(client, "job")
 		// A lease that another hold of the owner counts on is not shortened: the two

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -197,7 +196,7 @@ func TestWhoLeavesWhileReplicasAreWaitedForLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	master, _, link := replicated(t)
 	link.Blackhole()
-	traveller, err := codec.ParseOwner(foreignOwner)
+	traveller, err := redlatch.ParseOwner(foreignOwner)
 	require.NoError(t, err)
 	for what, leave := range map[string]struct {
 		opts []rlock.Option
@@ -235,7 +234,7 @@ func TestOwnerThatTravelsGivesBackOnlyWhatWasAcquiredInVain(t *testing.T) {
 	t.Parallel()
 	master, _, link := replicated(t)
 	client := connect(t, master.URL(), redlatch.WithReplicaSync(1, cutFor))
-	traveller, err := codec.ParseOwner(foreignOwner)
+	traveller, err := redlatch.ParseOwner(foreignOwner)
 	require.NoError(t, err)
 	for kind, lock := range kinds {
 		l := lock(client, kind)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -246,7 +245,7 @@ func TestNobodyKeepsWhatAReplyWithoutSenseMayHaveGiven(t *testing.T) {
 			p.Transport.Start(call, func(any, error) { done("what", nil) })
 		})
 		require.NoError(t, hold.Unlock())
-		require.ErrorIs(t, first.failed(t, promptly), codec.ErrBadReply)
+		require.ErrorIs(t, first.failed(t, promptly), transport.ErrBadReply)
 		next := second.acquired(t, promptly)
 		require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "lock"))
 		require.NoError(t, next.Unlock())

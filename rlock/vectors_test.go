@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -71,7 +70,7 @@ func TestLockAndUnlockLeaveWhatRedissonLeaves(t *testing.T) {
 		conn := ear(t, srv)
 		for _, n := range names {
 			client := connect(t, srv.URL(),
-				redlatch.WithClientID(clientID), redlatch.WithNameMapper(codec.PrefixMapper(n.prefix)))
+				redlatch.WithClientID(clientID), redlatch.WithNameMapper(redlatch.PrefixMapper(n.prefix)))
 			hold := take(t, rlock.New(client, n.name))
 			require.Equal(t, "hash", text(t, srv, "TYPE", n.key))
 			require.Equal(t, map[string]string{clientID.String() + ":1": "1"}, owners(t, srv, n.key))
@@ -91,7 +90,7 @@ func TestForceUnlockLeavesWhatRedissonLeaves(t *testing.T) {
 		t.Parallel()
 		conn := ear(t, srv)
 		for _, n := range names {
-			client := connect(t, srv.URL(), redlatch.WithNameMapper(codec.PrefixMapper(n.prefix)))
+			client := connect(t, srv.URL(), redlatch.WithNameMapper(redlatch.PrefixMapper(n.prefix)))
 			l := rlock.New(client, n.name)
 			forced, err := l.ForceUnlock(t.Context())
 			require.NoError(t, err)
@@ -109,8 +108,8 @@ func TestForceUnlockLeavesWhatRedissonLeaves(t *testing.T) {
 
 // A Java thread that has entered the lock twice.
 var (
-	javaThread = codec.NewOwner(uuid.MustParse("5d6a1c36-91b0-4a8e-8a43-0e5b8f2d7c90"), 57)
-	otherJava  = codec.NewOwner(javaThread.Client(), 58)
+	javaThread = redlatch.NewOwner(uuid.MustParse("5d6a1c36-91b0-4a8e-8a43-0e5b8f2d7c90"), 57)
+	otherJava  = redlatch.NewOwner(javaThread.Client(), 58)
 )
 
 func redissonLock(t *testing.T, srv redistest.Target, key string) {
@@ -139,7 +138,7 @@ func TestQuestionsAboutALockThatRedissonHolds(t *testing.T) {
 		srv.Do(t, "PERSIST", "job")
 		left, err = l.TTL(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, codec.NoTTL, left)
+		require.Equal(t, redlatch.NoTTL, left)
 
 		srv.Do(t, "DEL", "job")
 		requireAnswers(t, l, answers{})
@@ -162,7 +161,7 @@ func requireAnswers(t *testing.T, l *rlock.Lock, want answers) {
 	isLocked, err := l.IsLocked(ctx)
 	require.NoError(t, err)
 	require.Equal(t, want.locked, isLocked)
-	for owner, count := range map[codec.Owner]int64{javaThread: want.count, otherJava: 0} {
+	for owner, count := range map[redlatch.Owner]int64{javaThread: want.count, otherJava: 0} {
 		held, err := l.IsHeldBy(ctx, owner)
 		require.NoError(t, err)
 		require.Equal(t, count > 0, held)

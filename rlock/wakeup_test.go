@@ -125,8 +125,8 @@ func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var first, second rlock.Option // nil: one behind the other in the local queue
 		if i%2 == 1 {                  // with a listener each
-			first = rlock.WithOwner(codec.NewOwner(client.ID(), -2*i))
-			second = rlock.WithOwner(codec.NewOwner(client.ID(), -2*i-1))
+			first = rlock.WithOwner(redlatch.NewOwner(client.ID(), -2*i))
+			second = rlock.WithOwner(redlatch.NewOwner(client.ID(), -2*i-1))
 		}
 		leaver, stayer := await(ctx, l, first), await(t.Context(), l, second)
 		listening(t, srv, codec.LockChannel(name))

@@ -81,10 +81,10 @@ func (b *bundled) run(n int) {
 				close(b.events)
 				return
 			}
-			if had += 1 + e.Merged; had < n {
+			if had += 1 + e.Coalesced; had < n {
 				continue
 			}
-			e.Merged, had = had-1, 0
+			e.Coalesced, had = had-1, 0
 			select {
 			case b.events <- e:
 			default:

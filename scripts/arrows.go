@@ -36,12 +36,13 @@ var floors = [][]string{
 	{"cmd"},
 	{"internal/tool"},
 	{"adapter"},
+	{"admin"},
 	{"rfairlock", "rfencedlock"},
 	{"rlock"},
 	{"."},
 	{"internal"},
 	{"pubsub"},
-	{"embedded", "transport", "codec", "fence", "internal/backoff"},
+	{"embedded", "transport", "codec", "fence", "internal/backoff", "internal/limits", "internal/hashslot"},
 }
 
 // floor returns the number of a package's floor, 0 at the top.

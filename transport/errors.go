@@ -16,6 +16,10 @@ var (
 
 	// ErrClosed reports that the transport, or the client above it, was closed.
 	ErrClosed = errors.New("redlatch: client closed")
+
+	// ErrBadReply reports a reply of a type or value that the script or command
+	// never gives.
+	ErrBadReply = errors.New("redlatch: unexpected reply")
 )
 
 // ServerError is an error that the server sent as the reply to a call.

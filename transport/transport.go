@@ -3,6 +3,8 @@ package transport
 import (
 	"context"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/hashslot"
 )
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or
@@ -65,10 +67,10 @@ type Event struct {
 	// Payload is the message's text when Gap is false.
 	Payload string
 
-	// Merged is how many events were dropped since this one was sent. A transport
+	// Coalesced is how many events were dropped since this one was sent. A transport
 	// that does not count them leaves it 0: then a process may give way to others
 	// for longer than it would have to.
-	Merged int
+	Coalesced int
 }
 
 // Fencer is implemented by transports that can make sure a call whose outcome
@@ -116,6 +118,10 @@ type Caller interface {
 	// at once. What makes it false is followed by Interrupt.
 	Waits() bool
 }
+
+// HashSlot returns the hash slot, 0 to 16383, of a key or shard channel in a Redis Cluster:
+// the CRC16 of its hash tag, or of the whole key where it has none. It is for [Slotter].
+func HashSlot(key string) int { return hashslot.Of(key) }
 
 // Slotter is implemented by transports to a cluster.
 type Slotter interface {

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
@@ -93,7 +92,7 @@ func slotsMove(t *testing.T, c *redistest.Cluster) {
 	name, crowds := startCrowds(t, c)
 	for i := range 6 {
 		to := c.Nodes()[i%3]
-		c.MoveSlot(t, codec.Slot(name), to, func() { time.Sleep(50 * time.Millisecond) })
+		c.MoveSlot(t, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
 		progress(crowds)
 	}
 	for _, crowd := range crowds {

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // noScript is the digest of no script.
@@ -98,7 +98,7 @@ func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
 func keyIn(first, last int64) string {
 	for i := range 64 * slots {
 		key := strconv.Itoa(i)
-		if slot := int64(codec.Slot(key)); first <= slot && slot <= last {
+		if slot := int64(transport.HashSlot(key)); first <= slot && slot <= last {
 			return key
 		}
 	}

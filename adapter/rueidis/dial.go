@@ -24,7 +24,7 @@ const writeTimeout = 3 * time.Second
 // ClientNoEvict. The function is for redlatch.WithReplicaDialer and its like, and safe for
 // concurrent use. It sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
 // NO-EVICT, each if the options ask for it; an error of the server's is a redis.Error of
-// redigo. The replies are limited, see redlatch.LimitReplies.
+// redigo. The connection is one of redlatch.NewConn.
 func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := reach(ctx, &option, addr)
@@ -36,7 +36,7 @@ func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) 
 			_ = conn.Close() // unused
 			return nil, fmt.Errorf("rueidis: AuthCredentialsFn: %w", err)
 		}
-		c := redis.NewConn(redlatch.LimitReplies(conn), 0, writeTimeout)
+		c := redlatch.NewConn(conn, writeTimeout)
 		if err := greet(ctx, c, commands); err != nil {
 			_ = c.Close() // the first error tells more
 			return nil, fmt.Errorf("rueidis: connect to %q: %w", addr, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // knowing is a client that knows a node once it was sent to it.
@@ -40,7 +40,7 @@ func keyed(key string) func(context.Context, lib.Client, string) string {
 func TestAKeyIsFoundForAnySlots(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]int64{{0, 0}, {16383, 16383}, {5461, 10922}, {0, 16383}} {
-		slot := int64(codec.Slot(keyIn(c[0], c[1])))
+		slot := int64(transport.HashSlot(keyIn(c[0], c[1])))
 		assert.GreaterOrEqual(t, slot, c[0])
 		assert.LessOrEqual(t, slot, c[1])
 	}

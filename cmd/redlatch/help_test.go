@@ -67,7 +67,7 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 		}
 		got := program.Finish(t, program.NoServer(t), append([]string{path}, args...)...)
 		require.NotZero(t, got.Code, path)
-		require.Equal(t, "redlatch: bad lock name: the name is empty\n", got.Stderr, path)
+		require.Equal(t, "redlatch: invalid argument: the lock's name is empty\n", got.Stderr, path)
 	}
 	for text, want := range map[string]string{
 		"redlatch: lock lost":                             "lock lost",

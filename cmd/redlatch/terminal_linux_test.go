@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -77,7 +78,7 @@ const (
 // wideFixture makes locks with owners, leases, deadlines and labels that are long.
 func wideFixture(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	holder := codec.NewOwner(program.ClientID, 9223372036854775807)
+	holder := redlatch.NewOwner(program.ClientID, 9223372036854775807)
 	s.Do(t, "SET", label.Key(program.ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
 	held := wideName + ":held"
 	s.Do(t, "HSET", held, holder.String(), 99999)
@@ -88,7 +89,7 @@ func wideFixture(t *testing.T, s *redistest.Server) {
 	_, err := redis.ReceiveWithTimeout(c, program.Soon)
 	require.NoError(t, err)
 	for _, name := range []string{held, wideName + ":free"} {
-		for _, owner := range []string{wideOwner, strangeOwner, holder.String(), codec.NewOwner(uuid.New(), 1).String()} {
+		for _, owner := range []string{wideOwner, strangeOwner, holder.String(), redlatch.NewOwner(uuid.New(), 1).String()} {
 			program.Enqueue(t, s, name, owner, 999*time.Hour+59*time.Minute+59900*time.Millisecond)
 		}
 	}

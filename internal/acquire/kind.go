@@ -32,7 +32,7 @@ type Outcome struct {
 	Granted bool
 	// Token is the fencing token of a grant, 0 for kinds without.
 	Token int64
-	// TTL is how long the holder has left, [codec.NoTTL] when that is not known.
+	// TTL is how long the holder has left, [reply.NoTTL] when that is not known.
 	TTL time.Duration
 	// Holder is the owner that has the lock, the zero Owner when that is not known.
 	Holder codec.Owner

@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/reply"
 )
 
 func TestNapIsNeverForNothingNorLongerThanThePollCap(t *testing.T) {
 	t.Parallel()
 	const pollCap = 10 * time.Second
 	for ttl, want := range map[time.Duration]time.Duration{
-		codec.NoTTL:                    pollCap,
+		reply.NoTTL:                    pollCap,
 		time.Hour:                      pollCap,
 		pollCap:                        pollCap,
 		pollCap - 2*time.Millisecond:   pollCap - time.Millisecond,

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -186,27 +185,27 @@ func TestRepliesOfAnotherFormAreErrors(t *testing.T) {
 		reply   any
 		want    error
 	}{
-		{"HELLO", nil, codec.ErrBadReply},
-		{"HELLO", []any{"mode"}, codec.ErrBadReply},
-		{"HELLO", hello("sentinel", "master"), codec.ErrBadReply},
+		{"HELLO", nil, transport.ErrBadReply},
+		{"HELLO", []any{"mode"}, transport.ErrBadReply},
+		{"HELLO", hello("sentinel", "master"), transport.ErrBadReply},
 		{"HELLO", hello("cluster", "master"), errCluster},
-		{"ROLE", nil, codec.ErrBadReply},
-		{"ROLE", []any{}, codec.ErrBadReply},
-		{"ROLE", []any{"master"}, codec.ErrBadReply},
-		{"ROLE", []any{"master", int64(1), "none"}, codec.ErrBadReply},
+		{"ROLE", nil, transport.ErrBadReply},
+		{"ROLE", []any{}, transport.ErrBadReply},
+		{"ROLE", []any{"master"}, transport.ErrBadReply},
+		{"ROLE", []any{"master", int64(1), "none"}, transport.ErrBadReply},
 		{"ROLE", []any{"slave", "10.0.0.1", int64(1), "connected", int64(1)}, errNoMaster},
 		{"ROLE", []any{"sentinel", []any{}}, errNoMaster},
-		{"ROLE", role("replica"), codec.ErrBadReply},
-		{"ROLE", role([]any{"10.0.0.1"}), codec.ErrBadReply},
-		{"ROLE", role([]any{"", "1", "1"}), codec.ErrBadReply},
-		{"ROLE", role([]any{"10.0.0.1", "0", "1"}), codec.ErrBadReply},
-		{"ROLE", role([]any{"10.0.0.1", "65536", "1"}), codec.ErrBadReply},
+		{"ROLE", role("replica"), transport.ErrBadReply},
+		{"ROLE", role([]any{"10.0.0.1"}), transport.ErrBadReply},
+		{"ROLE", role([]any{"", "1", "1"}), transport.ErrBadReply},
+		{"ROLE", role([]any{"10.0.0.1", "0", "1"}), transport.ErrBadReply},
+		{"ROLE", role([]any{"10.0.0.1", "65536", "1"}), transport.ErrBadReply},
 		{"ROLE", roleOf("1", "2", "1"), errTwins},
-		{"PUBSUB", nil, codec.ErrBadReply},
-		{"PUBSUB", []any{}, codec.ErrBadReply},
-		{"PUBSUB", []any{"somebody", int64(1), "else", int64(1)}, codec.ErrBadReply},
-		{"PUBSUB", []any{"somebody", "1"}, codec.ErrBadReply},
-		{"PUBSUB", []any{"somebody", int64(-1)}, codec.ErrBadReply},
+		{"PUBSUB", nil, transport.ErrBadReply},
+		{"PUBSUB", []any{}, transport.ErrBadReply},
+		{"PUBSUB", []any{"somebody", int64(1), "else", int64(1)}, transport.ErrBadReply},
+		{"PUBSUB", []any{"somebody", "1"}, transport.ErrBadReply},
+		{"PUBSUB", []any{"somebody", int64(-1)}, transport.ErrBadReply},
 	} {
 		w := newWorld(t, "1", "2")
 		w.master.set(c.command, c.reply)

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Version 2 is that of the protocol which the connection has already.
@@ -40,7 +41,7 @@ func isAlone(hello any) error {
 	case "cluster":
 		return errCluster
 	default:
-		return fmt.Errorf("%w: mode %s", codec.ErrBadReply, codec.Quote(mode))
+		return fmt.Errorf("%w: mode %s", transport.ErrBadReply, limits.Quote(mode))
 	}
 }
 
@@ -57,17 +58,17 @@ func isReplica(hello any) error {
 func replicasOf(role any) ([]string, error) {
 	parts, ok := role.([]any)
 	if !ok || len(parts) == 0 {
-		return nil, codec.ErrBadReply
+		return nil, transport.ErrBadReply
 	}
 	if name := text(parts[0]); name != "master" {
-		return nil, fmt.Errorf("%w, but a %s", errNoMaster, codec.Quote(name))
+		return nil, fmt.Errorf("%w, but a %s", errNoMaster, limits.Quote(name))
 	}
 	if len(parts) != 3 {
-		return nil, codec.ErrBadReply
+		return nil, transport.ErrBadReply
 	}
 	replicas, ok := parts[2].([]any)
 	if !ok {
-		return nil, codec.ErrBadReply
+		return nil, transport.ErrBadReply
 	}
 	addrs := make([]string, 0, len(replicas))
 	for _, replica := range replicas {
@@ -86,11 +87,11 @@ func replicasOf(role any) ([]string, error) {
 func address(replica any) (string, error) {
 	parts, ok := replica.([]any)
 	if !ok || len(parts) < 2 {
-		return "", codec.ErrBadReply
+		return "", transport.ErrBadReply
 	}
 	host, port := text(parts[0]), text(parts[1])
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
-		return "", fmt.Errorf("%w: a replica at %s", codec.ErrBadReply, codec.Quote(net.JoinHostPort(host, port)))
+		return "", fmt.Errorf("%w: a replica at %s", transport.ErrBadReply, limits.Quote(net.JoinHostPort(host, port)))
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -100,12 +101,12 @@ func address(replica any) (string, error) {
 func numbers(reply any, n int) ([]int64, error) {
 	pairs, ok := reply.([]any)
 	if !ok || len(pairs) != 2*n {
-		return nil, codec.ErrBadReply
+		return nil, transport.ErrBadReply
 	}
 	counts := make([]int64, n)
 	for i := range counts {
 		if counts[i], ok = pairs[2*i+1].(int64); !ok || counts[i] < 0 {
-			return nil, codec.ErrBadReply
+			return nil, transport.ErrBadReply
 		}
 	}
 	return counts, nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -103,7 +103,7 @@ func (c *Cluster) Interrupt(call *transport.Call) {
 func (c *Cluster) PublishCommand() string { return c.cfg.Publish }
 
 // Slot is part of transport.Slotter.
-func (c *Cluster) Slot(key string) int { return codec.Slot(key) }
+func (c *Cluster) Slot(key string) int { return hashslot.Of(key) }
 
 // Reconnected is part of transport.Reconnecter: the channel is closed when a node was
 // connected to again, and when slots have another master.
@@ -159,7 +159,7 @@ func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
 	c.mu.Lock()
 	n := c.byTag[call.Conn()&^(1<<tagShift-1)]
 	if call.Conn() == 0 && call.NumKeys > 0 {
-		n = c.table[codec.Slot(call.Key(0))] // it knows why the connection is not known
+		n = c.table[hashslot.Of(call.Key(0))] // it knows why the connection is not known
 	}
 	c.mu.Unlock()
 	if n == nil {

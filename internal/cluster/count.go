@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/census"
+	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -65,7 +65,7 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 	byNode := map[*node]*group{}
 	var groups []*group
 	for i, channel := range channels {
-		n := c.table[codec.Slot(channel)]
+		n := c.table[hashslot.Of(channel)]
 		if n == nil {
 			return nil, unserved(c.err)
 		}
@@ -87,7 +87,7 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	c.mu.Lock()
 	known := true
 	for _, channel := range channels {
-		known = known && c.table[codec.Slot(channel)] != nil
+		known = known && c.table[hashslot.Of(channel)] != nil
 	}
 	surveyed := c.surveyed
 	if !known {

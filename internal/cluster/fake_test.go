@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -110,7 +110,7 @@ func (w *world) do(f func()) {
 }
 
 // move gives the slot of key to another node.
-func (w *world) move(key, to string) { w.do(func() { w.owner[codec.Slot(key)] = to }) }
+func (w *world) move(key, to string) { w.do(func() { w.owner[hashslot.Of(key)] = to }) }
 
 // kill ends a node, and its connections.
 func (w *world) kill(addr string) {
@@ -253,7 +253,7 @@ func span2text(first, last int, nodes []string) string {
 
 // redirect returns where the server redirects a call for key, "" nowhere.
 func (s *server) redirect(key string, asking bool) string {
-	slot := codec.Slot(key)
+	slot := hashslot.Of(key)
 	switch {
 	case s.lies != "":
 		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.lies)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -38,7 +38,7 @@ func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subs
 		return nil, err
 	}
 	s := &subscription{
-		c: c, channel: channel, slot: codec.Slot(channel),
+		c: c, channel: channel, slot: hashslot.Of(channel),
 		events: make(chan transport.Event, 1), ready: make(chan struct{}),
 	}
 	c.mu.Lock()
@@ -162,7 +162,7 @@ func (s *subscription) complete() {
 func (s *subscription) offer(e transport.Event) {
 	select {
 	case first := <-s.events:
-		first.Merged++
+		first.Coalesced++
 		e = first
 	default:
 	}

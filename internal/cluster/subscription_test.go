@@ -84,7 +84,7 @@ func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
 			w.publish(one, "NUMSUB", key, "third")
 			synctest.Wait()
 			e := <-sub.Events()
-			require.Equal(w.t, 2, e.Merged)
+			require.Equal(w.t, 2, e.Coalesced)
 		}
 		sub.Close()
 	})

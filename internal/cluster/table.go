@@ -5,7 +5,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // slots is how many a cluster has.
@@ -23,7 +23,7 @@ type span struct {
 func spansOf(reply any, from string) ([]span, error) {
 	all, ok := reply.([]any)
 	if !ok {
-		return nil, fmt.Errorf("%w to CLUSTER SLOTS", codec.ErrBadReply)
+		return nil, fmt.Errorf("%w to CLUSTER SLOTS", transport.ErrBadReply)
 	}
 	spans := make([]span, 0, len(all))
 	for _, one := range all {
@@ -41,18 +41,18 @@ func spansOf(reply any, from string) ([]span, error) {
 func spanOf(reply any, from string) (s span, err error) {
 	parts, _ := reply.([]any)
 	if len(parts) < 3 {
-		return s, fmt.Errorf("%w to CLUSTER SLOTS", codec.ErrBadReply)
+		return s, fmt.Errorf("%w to CLUSTER SLOTS", transport.ErrBadReply)
 	}
 	first, okFirst := parts[0].(int64)
 	last, okLast := parts[1].(int64)
 	if !okFirst || !okLast || first < 0 || last < first || last >= slots {
-		return s, fmt.Errorf("%w to CLUSTER SLOTS", codec.ErrBadReply)
+		return s, fmt.Errorf("%w to CLUSTER SLOTS", transport.ErrBadReply)
 	}
 	s.first, s.last = int(first), int(last)
 	for i, one := range parts[2:] {
 		node, _ := one.([]any)
 		if len(node) < 2 {
-			return s, fmt.Errorf("%w to CLUSTER SLOTS", codec.ErrBadReply)
+			return s, fmt.Errorf("%w to CLUSTER SLOTS", transport.ErrBadReply)
 		}
 		port, _ := node[1].(int64)
 		addr := address(text(node[0]), strconv.FormatInt(port, 10), from)

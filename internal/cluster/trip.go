@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -32,7 +32,7 @@ type trip struct {
 func (c *Cluster) newTrip(call *transport.Call, done transport.Done) *trip {
 	t := &trip{c: c, call: call, done: done, slot: -1}
 	if call.NumKeys > 0 {
-		t.slot = codec.Slot(call.Key(0))
+		t.slot = hashslot.Of(call.Key(0))
 	}
 	return t
 }

@@ -42,6 +42,7 @@ type Attempt struct {
 	result   chan outcome   // room for the outcome and an alarm
 	done     transport.Done // bound once: a method value costs an allocation
 	closes   bool           // it ends when the client closes
+	leads    atomic.Bool    // the runner is in Lead, which an alarm has to interrupt
 
 	// Of the engine's timeouts.
 	prev, next *Attempt
@@ -136,7 +137,9 @@ func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan stru
 // alarm ends the wait.
 func (a *Attempt) start(ctx context.Context, stop <-chan struct{}) {
 	if l := a.engine.leader; l != nil && stop == nil {
+		a.leads.Store(true)
 		l.Lead(ctx, &a.Call, a.done, a)
+		a.leads.Store(false)
 		return
 	}
 	a.engine.Transport.Start(&a.Call, a.done)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -33,7 +34,7 @@ type Config struct {
 	Label      string              // what people shall recognise the client by; "": nothing
 	Replicas   int                 // how many must have a lock before it is acquired; 0: none is waited for
 	SyncWait   time.Duration       // for how long they are waited for
-	Mapper     codec.NameMapper    // nil: names are keys
+	Mapper     Mapper              // nil: names are keys
 	Logger     *slog.Logger        // required
 }
 
@@ -112,19 +113,25 @@ func (e *Engine) LossMargin(lease time.Duration) time.Duration {
 	return min(lease/10, time.Second)
 }
 
+// Mapper makes keys of names.
+type Mapper interface {
+	// Map returns the key of the lock called name.
+	Map(name string) string
+}
+
 // Map returns the key that a lock's name stands for, or an error that wraps
-// codec.ErrBadName.
+// limits.ErrInvalid.
 func (e *Engine) Map(name string) (string, error) {
-	if err := codec.ValidateName(name); err != nil {
+	if err := limits.Name(name); err != nil {
 		return "", err
 	}
 	if e.Mapper != nil {
 		name = e.Mapper.Map(name)
 	}
 	if _, cluster := e.Transport.(transport.Slotter); cluster {
-		return name, codec.ValidateClusterName(name)
+		return name, limits.ClusterName(name)
 	}
-	return name, codec.ValidateName(name)
+	return name, limits.Name(name)
 }
 
 // Close ends every hold with ErrClosed, lets waiters leave, gives calls whose

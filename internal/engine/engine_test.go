@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
@@ -63,7 +64,7 @@ func TestNamesAreCheckedBeforeAndAfterTheyAreMapped(t *testing.T) {
 	require.Equal(t, "fleet:orders", key)
 	for _, bad := range []string{"", "\xff"} {
 		_, err = e.Map(bad)
-		require.ErrorIs(t, err, codec.ErrBadName)
+		require.ErrorIs(t, err, limits.ErrInvalid)
 	}
 }
 
@@ -101,7 +102,7 @@ func TestARenewalIsOneUrgentScriptForAllItsLocks(t *testing.T) {
 	for _, bad := range []any{nil, int64(1), []any{int64(1), int64(1)}, []any{int64(1), int64(1), "1"}} {
 		e.renew(leasesOf("a", "b", "c"), func(h []bool, e error) { held, err = h, e })
 		f.Last(t).Ends(bad, nil)
-		require.ErrorIs(t, err, codec.ErrBadReply)
+		require.ErrorIs(t, err, transport.ErrBadReply)
 		require.Nil(t, held)
 	}
 	e.renew(leasesOf("a"), func(h []bool, e error) { held, err = h, e })
@@ -143,7 +144,7 @@ func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 		require.Equal(t, map[string]int{"a": 3, "b": 2}, sizes)
 
 		_, err := e.Map("{}orders")
-		require.ErrorIs(t, err, codec.ErrBadName, "which has no slot that all clients agree on")
+		require.ErrorIs(t, err, limits.ErrInvalid, "which has no slot that all clients agree on")
 	})
 }
 

@@ -16,11 +16,11 @@ var (
 	ErrLost        = errors.New("redlatch: lock lost")
 	ErrMaxHold     = errors.New("redlatch: lock held for its maximum time")
 	ErrHandedOver  = errors.New("redlatch: lock handed over")
-	ErrEntered     = errors.New("redlatch: lock entered more than once")
+	ErrReentered   = errors.New("redlatch: lock entered more than once")
 	ErrWrongType   = errors.New("redlatch: key holds something that is no lock")
 	ErrNoQueue     = errors.New("redlatch: a lock of this kind has no queue on the server")
 	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
-	ErrAlive       = errors.New("redlatch: waiter is alive")
+	ErrWaiterAlive = errors.New("redlatch: waiter is alive")
 	ErrNotCounted  = errors.New("redlatch: cannot count subscribers")
 
 	ErrNotReplicated = errors.New("redlatch: too few replicas have the lock")
@@ -85,8 +85,8 @@ var ErrWaitOver = errors.New("the time to wait ran out")
 
 // ours are the errors that say something about a call or a hold.
 var ours = []error{
-	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrEntered,
-	ErrWrongType, ErrNoQueue, ErrNotQueued, ErrAlive, ErrNotCounted, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
+	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrReentered,
+	ErrWrongType, ErrNoQueue, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
 // EndOf returns why ctx ended: its error, with its cause where that is another.

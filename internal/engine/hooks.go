@@ -33,7 +33,7 @@ type Acquired struct {
 	Wait           time.Duration
 	Attempts       int
 	Reentry        bool
-	HandedOver     bool // the turn came with the lock, from a hold of this client
+	Transferred    bool // the turn came with the lock, from a hold of this client
 }
 
 // NotAcquired is a call that did not get it.
@@ -79,12 +79,12 @@ type Renewed struct {
 
 // Evicted is a dead waiter that was taken out of a queue.
 type Evicted struct {
-	Name   string // the lock's
-	Kind   string // the lock's
-	Owner  string
-	Absent time.Duration // for how long no connection had listened to its channel
-	Native bool          // it was one of a client of this library
-	Heard  bool          // a connection had listened before
+	Name          string // the lock's
+	Kind          string // the lock's
+	Owner         string
+	Absent        time.Duration // for how long no connection had listened to its channel
+	IsRedlatch    bool          // it was one of a client of this library
+	WasSubscribed bool          // a connection had listened before
 }
 
 // ObserveGap tells the observer that messages for a waiter may have been missed.

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
@@ -67,7 +66,7 @@ func TestReplicasAreAskedForAndCounted(t *testing.T) {
 		{reply: int64(1), have: 1, says: "1 of the 2 asked for within 1s"},
 		{reply: int64(1), have: 0, says: "0 of the 2 asked for within 1s"},
 		{reply: nil, have: 2, says: "the master that was asked does not have it any more"},
-		{reply: "1", have: 2, says: "unexpected reply", is: []error{codec.ErrBadReply}},
+		{reply: "1", have: 2, says: "unexpected reply", is: []error{transport.ErrBadReply}},
 		{err: refusal, says: "NOPERM WAIT", is: []error{refusal}},
 		{err: fmt.Errorf("%w: dial", ErrNotSent), says: "command not sent: dial", not: []error{ErrNotSent}},
 		{err: fmt.Errorf("%w: cut", ErrUncertain), says: "reply lost: cut", not: []error{ErrUncertain}},

@@ -128,7 +128,7 @@ func (t *timeouts) close() {
 func (a *Attempt) alarm() {
 	a.alarmed = true
 	a.result <- outcome{alarm: true}
-	if l := a.engine.leader; l != nil {
-		l.Interrupt(&a.Call)
+	if a.leads.Load() {
+		a.engine.leader.Interrupt(&a.Call)
 	}
 }

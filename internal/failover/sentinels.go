@@ -12,7 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -137,7 +137,7 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 	case err != nil:
 		w.err = err
 	case len(at) != 2 || at[0] == "" || at[1] == "":
-		w.err = fmt.Errorf("%w to SENTINEL GET-MASTER-ADDR-BY-NAME", codec.ErrBadReply)
+		w.err = fmt.Errorf("%w to SENTINEL GET-MASTER-ADDR-BY-NAME", transport.ErrBadReply)
 	default:
 		w.master = net.JoinHostPort(at[0], at[1])
 		w.others = othersOf(conn.Do("SENTINEL", "SENTINELS", s.name))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/reply"
@@ -94,7 +93,7 @@ func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	case err == nil && (counts[0] == 0 || e.Force):
 		return counts[0], nil
 	case err == nil:
-		return counts[0], fmt.Errorf("%w: a connection listens to its channel", engine.ErrAlive)
+		return counts[0], fmt.Errorf("%w: a connection listens to its channel", engine.ErrWaiterAlive)
 	case errors.Is(err, engine.ErrNotCounted) && e.Force:
 		err = nil // as was asked for
 	}
@@ -165,7 +164,7 @@ func (e *Eviction) report(ctx context.Context, before *reply.Inspection, i int, 
 	case holds(&after, e.Owner) && !holds(before, e.Owner):
 		return nil, engine.ErrNotQueued // it got the lock before it was taken out
 	}
-	done.Woken = done.Next != "" && before.Left == codec.NoKey && (after.Left == codec.NoKey || holds(&after, done.Next))
+	done.Woken = done.Next != "" && before.Left == reply.NoKey && (after.Left == reply.NoKey || holds(&after, done.Next))
 	return done, nil
 }
 

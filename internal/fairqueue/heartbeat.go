@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -258,9 +258,9 @@ func (b *heartbeater) evictSome(dead []liveness.Death) int {
 // evicted tells of one that was taken out.
 func (b *heartbeater) evicted(d liveness.Death) {
 	b.engine.Logger.Warn("redlatch: a dead waiter was taken out of the queue: nobody listens to its channel",
-		"lock", b.name, "owner", codec.Quote(d.Owner), "absent", d.Absent, "redlatch", d.Native, "heard_before", d.Heard)
+		"lock", b.name, "owner", limits.Quote(d.Owner), "absent", d.Absent, "redlatch", d.IsRedlatch, "was_subscribed", d.WasSubscribed)
 	if tell := b.engine.Hooks.Evicted; tell != nil {
-		tell(engine.Evicted{Name: b.name, Kind: b.id.kind, Owner: d.Owner, Absent: d.Absent, Native: d.Native, Heard: d.Heard})
+		tell(engine.Evicted{Name: b.name, Kind: b.id.kind, Owner: d.Owner, Absent: d.Absent, IsRedlatch: d.IsRedlatch, WasSubscribed: d.WasSubscribed})
 	}
 }
 

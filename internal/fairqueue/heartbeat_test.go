@@ -89,7 +89,7 @@ func TestDeadWaitersInFrontAreEvictedAndObserved(t *testing.T) {
 		require.Len(t, seen, 3)
 		require.Equal(t, "lock", seen[0].Name)
 		require.Equal(t, "fair", seen[0].Kind)
-		require.True(t, seen[0].Native)
+		require.True(t, seen[0].IsRedlatch)
 		require.GreaterOrEqual(t, seen[0].Absent, 10*time.Second)
 		require.Contains(t, s.log.String(), seen[2].Owner)
 		time.Sleep(time.Minute)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -201,9 +201,9 @@ func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	case o.Queued && o.Free:
 		return 0
 	case o.Queued && any(o.Head) != owner:
-		return codec.NoTTL // not known
+		return reply.NoTTL // not known
 	case o.TTL == 0 && !o.Free:
-		return codec.NoTTL // the script makes no difference for owners that are queued
+		return reply.NoTTL // the script makes no difference for owners that are queued
 	}
 	return o.TTL
 }

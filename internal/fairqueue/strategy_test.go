@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -89,7 +90,7 @@ func (c *call) claim() *fakeClaim {
 func queued(t *testing.T, qs *Queues, owner string) *call {
 	t.Helper()
 	c := newCall(qs, owner)
-	require.Equal(t, codec.NoTTL, c.Refused(c.a, acquire.Outcome{Queued: true, Head: "head", TTL: time.Hour}))
+	require.Equal(t, reply.NoTTL, c.Refused(c.a, acquire.Outcome{Queued: true, Head: "head", TTL: time.Hour}))
 	require.NoError(t, c.Listen(t.Context(), c.a))
 	return c
 }
@@ -100,13 +101,13 @@ func TestLeaseLeftIsTheHoldersAndNotWhatIsLeftOfAPlace(t *testing.T) {
 		want time.Duration
 	}{
 		"queued first":                   {acquire.Outcome{Queued: true, Head: "x", TTL: time.Minute}, time.Minute},
-		"queued behind another":          {acquire.Outcome{Queued: true, Head: "y", TTL: time.Minute}, codec.NoTTL},
+		"queued behind another":          {acquire.Outcome{Queued: true, Head: "y", TTL: time.Minute}, reply.NoTTL},
 		"queued before a free lock":      {acquire.Outcome{Queued: true, Free: true, Head: "y", TTL: time.Minute}, 0},
 		"waits, the holder has a lease":  {acquire.Outcome{Head: "y", TTL: time.Minute}, time.Minute},
-		"waits, no lease is known":       {acquire.Outcome{Head: "y"}, codec.NoTTL},
+		"waits, no lease is known":       {acquire.Outcome{Head: "y"}, reply.NoTTL},
 		"waits while the lock is free":   {acquire.Outcome{Free: true, Head: "y"}, 0},
-		"waits, the lease has no end":    {acquire.Outcome{TTL: codec.NoTTL}, codec.NoTTL},
-		"queued first, lease has no end": {acquire.Outcome{Queued: true, Head: "x", TTL: codec.NoTTL}, codec.NoTTL},
+		"waits, the lease has no end":    {acquire.Outcome{TTL: reply.NoTTL}, reply.NoTTL},
+		"queued first, lease has no end": {acquire.Outcome{Queued: true, Head: "x", TTL: reply.NoTTL}, reply.NoTTL},
 	} {
 		require.Equal(t, test.want, leaseLeft("x", test.out), name)
 	}

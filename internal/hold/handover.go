@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 // HandOver renews the lease once, ends the hold without freeing the lock, and returns the
@@ -16,7 +17,7 @@ import (
 func (h *Hold) HandOver() (codec.Owner, error) {
 	o := h.ownership
 	if _, can := o.lock.Kind.(Shareable); !can {
-		return codec.Owner{}, fmt.Errorf("%w: owners of a %s lock cannot be given to others", codec.ErrBadOwner, o.lock.Kind.Name())
+		return codec.Owner{}, fmt.Errorf("%w: owners of a %s lock cannot be given to others", limits.ErrInvalid, o.lock.Kind.Name())
 	}
 	err := h.leaveIt(endHandedOver, func() error {
 		if o.pendingReleases.Load() > 0 {

@@ -132,12 +132,6 @@ func (h *Hold) ID() codec.Owner { return h.ownership.owner }
 // grant, or of a re-entry after it.
 func (h *Hold) Token() int64 { return h.ownership.token.Load() }
 
-// Owner is ID for callers that may go on to use the owner: it is not used again then.
-func (h *Hold) Owner() codec.Owner {
-	h.ownership.notReusable.Store(true)
-	return h.ownership.owner
-}
-
 // Err returns nil while the lock is held, and afterwards why not: one of engine.Losses, ErrMaxHold,
 // ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It asks the clocks.
 func (h *Hold) Err() error { return h.errAt(time.Now()) }
@@ -182,7 +176,7 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 	}
 	defer o.endChange()
 	if o.others(h) {
-		return engine.ErrEntered
+		return engine.ErrReentered
 	}
 	if then != nil {
 		if err := then(); err != nil {

@@ -40,7 +40,7 @@ type contender struct {
 
 // met records another holder of the lock; the zero Owner is an unknown one.
 func (c *contenders) met(holder codec.Owner, now time.Time) {
-	if !holder.Native() {
+	if !holder.IsRedlatch() {
 		c.foreignAt = now
 		return
 	}

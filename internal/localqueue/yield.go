@@ -79,7 +79,7 @@ func newYielding(y Yield, others int) *yielding {
 
 // heard counts an event, and reports whether the others had their turns.
 func (y *yielding) heard(e transport.Event) (over bool, d time.Duration) {
-	y.had += 1 + e.Merged
+	y.had += 1 + e.Coalesced
 	took := time.Since(y.began)
 	over = y.had >= y.turns && took >= y.least || y.most > 0 && took >= y.most
 	return over, y.patience

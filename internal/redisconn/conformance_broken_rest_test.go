@@ -99,10 +99,10 @@ func (f *forwarded) count(times int, closed <-chan struct{}) {
 				close(f.events)
 				return
 			}
-			e.Merged *= times
+			e.Coalesced *= times
 			select {
 			case first := <-f.events:
-				first.Merged += times + e.Merged
+				first.Coalesced += times + e.Coalesced
 				e = first
 			default:
 			}

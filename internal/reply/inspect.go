@@ -33,7 +33,7 @@ type Queued struct {
 
 // Inspection is the reply of an inspection.
 type Inspection struct {
-	// Left is what the lease has left, [codec.NoTTL], or [codec.NoKey] when the lock is free.
+	// Left is what the lease has left, [NoTTL], or [NoKey] when the lock is free.
 	Left time.Duration
 	// Held are the lock's holders.
 	Held []Held
@@ -45,7 +45,7 @@ type Inspection struct {
 }
 
 // Inspected decodes the reply of an inspection. Other replies, such as one of a queue
-// that is shorter than its part, give an error that wraps [codec.ErrBadReply].
+// that is shorter than its part, give an error that wraps [transport.ErrBadReply].
 func Inspected(reply any) (Inspection, error) {
 	var in Inspection
 	parts, ok := reply.([]any)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestInspectedReadsEveryField(t *testing.T) {
@@ -19,7 +19,7 @@ func TestInspectedReadsEveryField(t *testing.T) {
 	}, in)
 	in, err = Inspected([]any{int64(-2), []any{}})
 	require.NoError(t, err)
-	require.Equal(t, codec.NoKey, in.Left)
+	require.Equal(t, NoKey, in.Left)
 	require.Empty(t, in.Held)
 }
 
@@ -58,6 +58,6 @@ func TestInspectedRefusesWhatIsNone(t *testing.T) {
 		free([]any{}, []any{}, []any{}, int64(-1)),
 	}, foreign...) {
 		_, err := Inspected(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%v", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%v", reply)
 	}
 }

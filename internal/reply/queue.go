@@ -46,7 +46,7 @@ func (b Beat) Free() bool { return b.Left == -2 }
 
 // DecodeBeat decodes the reply of a heartbeat. A reply of another form, a deadline
 // that is no number, and numbers that no server would give, such as a queue shorter
-// than its front, give an error that wraps [codec.ErrBadReply].
+// than its front, give an error that wraps [transport.ErrBadReply].
 func DecodeBeat(reply any) (Beat, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 4 {
@@ -87,10 +87,10 @@ func places(reply any) ([]Place, error) {
 }
 
 // DecodeEvicted decodes the reply of an eviction: the owners that were taken out of
-// the queue, in its order. Other replies give an error that wraps [codec.ErrBadReply].
+// the queue, in its order. Other replies give an error that wraps [transport.ErrBadReply].
 func DecodeEvicted(reply any) ([]string, error) { return texts("eviction", reply) }
 
 // Nudged decodes the reply of a nudge: true says that the owner was woken, false
 // that it is not the first in the queue or that the lock is held. Other replies give
-// an error that wraps [codec.ErrBadReply].
+// an error that wraps [transport.ErrBadReply].
 func Nudged(reply any) (bool, error) { return flag("nudge", reply) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestDecodeBeatReadsEveryField(t *testing.T) {
@@ -62,7 +62,7 @@ func TestDecodeBeatRefusesWhatIsNone(t *testing.T) {
 		[]any{int64(-2), []any{}, []any{}, int64(-1)},
 	}, foreign...) {
 		b, err := DecodeBeat(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%v", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%v", reply)
 		require.Zero(t, b, "%v", reply)
 	}
 }
@@ -80,10 +80,10 @@ func TestDecodeEvictedReadsOwners(t *testing.T) {
 		if list, ok := reply.([]any); ok && len(owners) == len(list) {
 			continue // an empty list, or a list of texts
 		}
-		require.ErrorIs(t, err, codec.ErrBadReply, "%v", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%v", reply)
 	}
 	_, err = DecodeEvicted([]any{"a:1", int64(1)})
-	require.ErrorIs(t, err, codec.ErrBadReply)
+	require.ErrorIs(t, err, transport.ErrBadReply)
 }
 
 func TestNudgedIsYesOrNo(t *testing.T) {
@@ -95,7 +95,7 @@ func TestNudgedIsYesOrNo(t *testing.T) {
 	}
 	for _, reply := range append([]any{nil, int64(2)}, foreign...) {
 		_, err := Nudged(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%v", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%v", reply)
 	}
 }
 
@@ -115,14 +115,14 @@ func FuzzQueueReplies(f *testing.F) {
 			[]any{left, item, item, item},
 		} {
 			b, err := DecodeBeat(reply)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			require.GreaterOrEqual(t, b.Left, int64(-2))
 			require.GreaterOrEqual(t, b.Length, int64(len(b.Front)))
 			owners, err := DecodeEvicted(reply)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			require.True(t, err == nil || owners == nil)
 			_, err = Nudged(reply)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 		}
 	})
 }

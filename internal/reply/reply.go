@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Acquired decodes the reply of an acquire: nil says that the lock was taken; a
 // number says that it was not, and gives the milliseconds to wait at most before
-// the next attempt. [codec.NoTTL] means that the holder's key never expires. Other
+// the next attempt. [NoTTL] means that the holder's key never expires. Other
 // negative numbers, which a fair lock gives when a predecessor is overdue, become
 // 0: ask again soon. The number may come in an array, before the holder, see
-// [Refused]. Other replies give an error that wraps [codec.ErrBadReply].
+// [Refused]. Other replies give an error that wraps [transport.ErrBadReply].
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -28,7 +30,7 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	case !ok:
 		return false, 0, badReply("acquire", reply)
 	case ms == -1:
-		return false, codec.NoTTL, nil
+		return false, NoTTL, nil
 	}
 	return false, fromMillis(max(ms, 0)), nil
 }
@@ -69,12 +71,12 @@ func Refused(reply any) Refusal {
 }
 
 // Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once
-// more now, nil that it does not. Other replies give an error that wraps [codec.ErrBadReply].
+// more now, nil that it does not. Other replies give an error that wraps [transport.ErrBadReply].
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
 // Token decodes the reply of a script that grants with a token: a number, or its text where
 // a number would lose digits. A refusal, which is nil or an array, gives false. Other
-// replies, such as a number below 1, give an error that wraps [codec.ErrBadReply].
+// replies, such as a number below 1, give an error that wraps [transport.ErrBadReply].
 func Token(reply any) (token int64, granted bool, err error) {
 	switch r := reply.(type) {
 	case nil, []any:
@@ -93,7 +95,7 @@ func Token(reply any) (token int64, granted bool, err error) {
 
 // Holds decodes the reply of the script that writes a lock once more for its replicas:
 // 1 says that the owner holds the lock, nil that it does not. Other replies give an
-// error that wraps [codec.ErrBadReply].
+// error that wraps [transport.ErrBadReply].
 func Holds(reply any) (bool, error) { return oneOrNil("replication", reply) }
 
 func oneOrNil(of string, reply any) (bool, error) {
@@ -135,7 +137,7 @@ func (o ReleaseOutcome) String() string {
 
 // Released decodes the reply of a release: nil is [NotHeld], 1 is [Free], 0 is
 // [StillHeld], and 2, with which a fair lock says that it was free, is
-// [NotHeld]. Other replies give an error that wraps [codec.ErrBadReply].
+// [NotHeld]. Other replies give an error that wraps [transport.ErrBadReply].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
 	case nil, int64(2):
@@ -149,11 +151,11 @@ func Released(reply any) (ReleaseOutcome, error) {
 }
 
 // Forced decodes the reply of a forced release: 1 says that there was a holder,
-// 0 that there was none. Other replies give an error that wraps [codec.ErrBadReply].
+// 0 that there was none. Other replies give an error that wraps [transport.ErrBadReply].
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
 // Exists decodes the reply of EXISTS for one key, or of HEXISTS: 1 or 0. Other
-// replies give an error that wraps [codec.ErrBadReply].
+// replies give an error that wraps [transport.ErrBadReply].
 func Exists(reply any) (bool, error) { return flag("exists", reply) }
 
 func flag(of string, reply any) (bool, error) {
@@ -169,7 +171,7 @@ func flag(of string, reply any) (bool, error) {
 // RenewedAt decodes the i-th of the n answers to a batched renewal, counted from
 // 0: true says that the lock was renewed, false that its owner does not hold it.
 // A reply that is not an array of n, an i outside it, and an answer that is
-// neither 1 nor 0 give an error that wraps [codec.ErrBadReply]. It does not allocate.
+// neither 1 nor 0 give an error that wraps [transport.ErrBadReply]. It does not allocate.
 func RenewedAt(reply any, i, n int) (bool, error) {
 	answers, ok := reply.([]any)
 	if !ok || len(answers) != n || i < 0 || i >= n {
@@ -180,7 +182,7 @@ func RenewedAt(reply any, i, n int) (bool, error) {
 
 // Count decodes the reply of HGET for an owner: how often it holds the lock, 0
 // when there is no such field. A text that is not a decimal number and other
-// types give an error that wraps [codec.ErrBadReply].
+// types give an error that wraps [transport.ErrBadReply].
 func Count(reply any) (int64, error) {
 	text, isText := bulk(reply)
 	if reply == nil {
@@ -192,17 +194,17 @@ func Count(reply any) (int64, error) {
 	return 0, badReply("count", reply)
 }
 
-// Millis decodes the reply of PTTL: the time left, [codec.NoTTL] or [codec.NoKey]. Other
-// types and numbers below −2 give an error that wraps [codec.ErrBadReply].
+// Millis decodes the reply of PTTL: the time left, [NoTTL] or [NoKey]. Other
+// types and numbers below −2 give an error that wraps [transport.ErrBadReply].
 func Millis(reply any) (time.Duration, error) {
 	ms, ok := reply.(int64)
 	switch {
 	case !ok || ms < -2:
 		return 0, badReply("time left", reply)
 	case ms == -1:
-		return codec.NoTTL, nil
+		return NoTTL, nil
 	case ms == -2:
-		return codec.NoKey, nil
+		return NoKey, nil
 	}
 	return fromMillis(ms), nil
 }
@@ -226,15 +228,15 @@ func badReply(of string, reply any) error {
 	case int64:
 		value = " " + strconv.FormatInt(r, 10)
 	case error:
-		value = " " + codec.Quote(r.Error())
+		value = " " + limits.Quote(r.Error())
 	case []any:
 		value = " of " + strconv.Itoa(len(r))
 	default:
 		if text, ok := bulk(reply); ok {
-			value = " " + codec.Quote(text)
+			value = " " + limits.Quote(text)
 		}
 	}
-	return fmt.Errorf("%w to %s: %T%s", codec.ErrBadReply, of, reply, value)
+	return fmt.Errorf("%w to %s: %T%s", transport.ErrBadReply, of, reply, value)
 }
 
 // fromMillis converts milliseconds that a server sent; what does not fit becomes
@@ -255,3 +257,12 @@ func parseDecimal(text string) (int64, bool) {
 	var spelt [20]byte
 	return n, string(strconv.AppendInt(spelt[:0], n, 10)) == text
 }
+
+const (
+	// NoTTL is the time left of a key that never expires. It is negative.
+	NoTTL time.Duration = -1
+
+	// NoKey is the time left of a key that does not exist. It is negative and less
+	// than [NoTTL].
+	NoKey time.Duration = -2
+)

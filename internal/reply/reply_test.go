@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // foreign are replies that no decoder accepts.
@@ -31,7 +32,7 @@ func TestAcquiredTellsHowLongToWait(t *testing.T) {
 		29_999:        29_999 * time.Millisecond,
 		1:             time.Millisecond,
 		0:             0,
-		-1:            codec.NoTTL,
+		-1:            NoTTL,
 		-2:            0,
 		-300_000:      0,
 		math.MinInt64: 0,
@@ -42,7 +43,7 @@ func TestAcquiredTellsHowLongToWait(t *testing.T) {
 		require.False(t, ok)
 		require.Equal(t, want, ttl, reply)
 	}
-	require.Negative(t, codec.NoTTL)
+	require.Negative(t, NoTTL)
 }
 
 func TestRefusalMayNameTheHolder(t *testing.T) {
@@ -112,7 +113,7 @@ func isOneOrNil(t *testing.T, decode func(any) (bool, error)) {
 	require.False(t, held)
 	for _, reply := range append([]any{int64(0), int64(2)}, foreign...) {
 		held, err = decode(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		require.False(t, held)
 	}
 }
@@ -127,7 +128,7 @@ func TestFlagsAreOneOrZero(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, no, name)
 		_, err = decode(nil)
-		require.ErrorIs(t, err, codec.ErrBadReply)
+		require.ErrorIs(t, err, transport.ErrBadReply)
 	}
 }
 
@@ -148,7 +149,7 @@ func TestRenewedAtAnswersForEachLock(t *testing.T) {
 		require.ErrorContains(t, err, "[]interface {} of 3")
 	}
 	_, err = RenewedAt(nil, 0, 1)
-	require.ErrorIs(t, err, codec.ErrBadReply)
+	require.ErrorIs(t, err, transport.ErrBadReply)
 }
 
 func TestCountAndMillis(t *testing.T) {
@@ -162,36 +163,36 @@ func TestCountAndMillis(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 	_, err := Count(int64(2))
-	require.ErrorIs(t, err, codec.ErrBadReply, "HGET never answers with an integer")
+	require.ErrorIs(t, err, transport.ErrBadReply, "HGET never answers with an integer")
 
 	for reply, want := range map[int64]time.Duration{
-		30_000: 30 * time.Second, 0: 0, -1: codec.NoTTL, -2: codec.NoKey, math.MaxInt64: math.MaxInt64,
+		30_000: 30 * time.Second, 0: 0, -1: NoTTL, -2: NoKey, math.MaxInt64: math.MaxInt64,
 	} {
 		got, err := Millis(reply)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	require.Less(t, codec.NoKey, codec.NoTTL)
+	require.Less(t, NoKey, NoTTL)
 }
 
 func TestForeignRepliesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, reply := range foreign {
 		_, err := Released(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		_, err = Forced(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		_, err = Exists(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		_, err = Count(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		_, err = Millis(reply)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		_, err = RenewedAt(reply, 0, 1)
-		require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+		require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		if _, number := reply.(int64); !number {
 			_, _, err = Acquired(reply)
-			require.ErrorIs(t, err, codec.ErrBadReply, "%T", reply)
+			require.ErrorIs(t, err, transport.ErrBadReply, "%T", reply)
 		}
 	}
 }
@@ -234,22 +235,22 @@ func FuzzReplies(f *testing.F) {
 		reply := one[int(kind)%len(one)]
 		for _, r := range []any{reply, []any{reply}, []any{reply, n}, []any{[]any{reply}}} {
 			ok, ttl, err := Acquired(r)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			require.True(t, !ok || ttl == 0 && err == nil)
-			require.True(t, ttl >= 0 || ttl == codec.NoTTL)
+			require.True(t, ttl >= 0 || ttl == NoTTL)
 			outcome, err := Released(r)
 			require.Equal(t, err != nil, outcome == 0)
 			_, err = Forced(r)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			_, err = Exists(r)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			_, err = Count(r)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			left, err := Millis(r)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
-			require.GreaterOrEqual(t, left, codec.NoKey)
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
+			require.GreaterOrEqual(t, left, NoKey)
 			_, err = RenewedAt(r, i, size)
-			require.True(t, err == nil || errors.Is(err, codec.ErrBadReply))
+			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			if err != nil {
 				require.Less(t, len(err.Error()), 96+4*64, "no error repeats a large reply")
 			}

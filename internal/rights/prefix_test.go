@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -35,7 +36,7 @@ func intrusions(ctx context.Context, l *rlock.Lock) map[string]func() error {
 		"TTL":         func() error { _, err := l.TTL(ctx); return err },
 		"IsHeldBy":    func() error { _, err := l.IsHeldBy(ctx, owner); return err },
 		"HoldCount":   func() error { _, err := l.HoldCount(ctx, owner); return err },
-		"Inspect":     func() error { _, err := l.Inspect(ctx); return err },
+		"Inspect":     func() error { _, err := admin.Inspect(ctx, l); return err },
 	}
 }
 
@@ -89,7 +90,7 @@ func TestUserOfOnePrefixCanDoNothingWithTheLocksOfAnother(t *testing.T) {
 			for what, try := range intrusions(t.Context(), fair) {
 				tries["fair "+what] = try
 			}
-			tries["fair Evict"] = func() error { _, err := fair.Evict(t.Context(), "second", rlock.EvenIfAlive()); return err }
+			tries["fair Evict"] = func() error { _, err := admin.ForceEvict(t.Context(), fair, "second"); return err }
 			for what, try := range tries {
 				err := try()
 				assert.True(t, transport.IsCode(err, "NOPERM"), "%s of %s: %v", what, name, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
@@ -206,7 +207,7 @@ func (x *trial) theClocks() error {
 }
 
 func (x *trial) whoListens() error {
-	_, err := rfairlock.New(x.client, x.names()[0]).Listeners(x.Context(), foreign)
+	_, err := admin.Listeners(x.Context(), rfairlock.New(x.client, x.names()[0]), foreign)
 	return err
 }
 
@@ -246,8 +247,8 @@ func (x *trial) inspects() error {
 	return x.each(func(name string) error {
 		x.heldByHand(name)
 		x.queuedByHand(name, nil, "somebody")
-		_, err1 := rlock.New(x.client, name).Inspect(x.Context())
-		_, err2 := rfairlock.New(x.client, name).Inspect(x.Context())
+		_, err1 := admin.Inspect(x.Context(), rlock.New(x.client, name))
+		_, err2 := admin.Inspect(x.Context(), rfairlock.New(x.client, name))
 		return errors.Join(err1, err2)
 	})
 }
@@ -285,7 +286,7 @@ func (x *trial) repairs() error {
 		x.queuedByHand(name, dead, "first", "second", "third", "late", "soon")
 		l := rfairlock.New(x.client, name)
 		for _, owner := range []string{"third", "second", "first"} {
-			if _, err := l.Evict(x.Context(), owner); err != nil {
+			if _, err := admin.Evict(x.Context(), l, owner); err != nil {
 				return err
 			}
 			if slices.Contains(x.queue(name), owner) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -124,7 +124,7 @@ func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {
 func serverTime(reply any) (time.Time, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 2 {
-		return time.Time{}, fmt.Errorf("%w to TIME", codec.ErrBadReply)
+		return time.Time{}, fmt.Errorf("%w to TIME", transport.ErrBadReply)
 	}
 	var n [2]int64
 	for i, part := range parts {
@@ -134,7 +134,7 @@ func serverTime(reply any) (time.Time, error) {
 		}
 		var err error
 		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil || !isText {
-			return time.Time{}, fmt.Errorf("%w to TIME", codec.ErrBadReply)
+			return time.Time{}, fmt.Errorf("%w to TIME", transport.ErrBadReply)
 		}
 	}
 	return time.Unix(n[0], n[1]*1000), nil

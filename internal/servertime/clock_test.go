@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
@@ -107,7 +106,7 @@ func TestAnswersToTimeThatAreNoneAreRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, _ := clockOver(t, &faketransport.Fake{Answer: answering(reply, nil)})
 				_, err := c.Compare(t.Context())
-				require.ErrorIs(t, err, codec.ErrBadReply)
+				require.ErrorIs(t, err, transport.ErrBadReply)
 				require.Zero(t, c.offset.load())
 			})
 		})

@@ -162,3 +162,15 @@ func TestADoubtCutsThePausesBetweenRenewalsThatFailShort(t *testing.T) {
 		require.Less(t, s.calls, 15)
 	})
 }
+
+// The answer that a lock is gone may be asked about before the loop's goroutine has run.
+func TestDoubtThatWasNotTakenInYetCounts(t *testing.T) {
+	t.Parallel()
+	d := &doubts{next: make(chan struct{})}
+	w := New(Config{Doubt: d.channel})
+	l := &Lease{TTL: time.Minute}
+	require.True(t, l.Hold(time.Now(), time.Second))
+	require.False(t, w.Doubted(l))
+	d.raise() // no lease was added, so no goroutine runs
+	require.True(t, w.Doubted(l))
+}

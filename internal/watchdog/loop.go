@@ -44,9 +44,8 @@ type Loop struct {
 	done sync.WaitGroup
 
 	// Of the goroutine.
-	last    time.Time       // when it ticked last
-	recheck time.Time       // when all leases are to be renewed at once; zero: never
-	doubt   <-chan struct{} // the next doubt; set by New, so that none is missed
+	last    time.Time // when it ticked last
+	recheck time.Time // when all leases are to be renewed at once; zero: never
 
 	// mu guards what follows. It is never held while a call is started or a
 	// holder is told.
@@ -62,6 +61,10 @@ type Loop struct {
 	cut     int       // leases that Close ended
 	doubted time.Time // what the server said to calls sent before is not relied on
 	doubtAt time.Time // when the last doubt came up
+
+	// doubt is the next doubt. Set by New, so that none is missed, and then by the goroutine,
+	// which alone reads it without mu.
+	doubt <-chan struct{}
 }
 
 // result is the outcome of one renewal script.
@@ -75,7 +78,7 @@ type result struct {
 // New returns a loop that has nothing to do yet.
 func New(cfg Config) *Loop {
 	w := &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
-	w.await()
+	w.doubt = w.await()
 	return w
 }
 
@@ -88,11 +91,12 @@ func (w *Loop) heed() {
 	}
 }
 
-// await waits for another doubt. What happens before that was another one.
-func (w *Loop) await() {
-	if w.cfg.Doubt != nil {
-		w.doubt = w.cfg.Doubt()
+// await returns what is closed at the next doubt.
+func (w *Loop) await() <-chan struct{} {
+	if w.cfg.Doubt == nil {
+		return nil
 	}
+	return w.cfg.Doubt()
 }
 
 // Add watches a lease whose [Lease.Hold] was called. It returns false when the
@@ -154,7 +158,15 @@ func (w *Loop) Tried(l *Lease) bool {
 func (w *Loop) Doubted(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return l.sent.Before(w.doubtAt)
+	if l.sent.Before(w.doubtAt) {
+		return true
+	}
+	select {
+	case <-w.doubt: // the goroutine has not taken it in yet
+		return true
+	default:
+		return false
+	}
 }
 
 // Cut returns how many leases Close has ended.

@@ -56,10 +56,10 @@ func (w *Loop) arm(now time.Time) {
 
 // suspect has all leases renewed soon, for a doubt that came up at now.
 func (w *Loop) suspect(now time.Time) {
-	w.await()
+	next := w.await()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.doubtAt = now
+	w.doubt, w.doubtAt = next, now
 	if !w.recheck.IsZero() {
 		return
 	}

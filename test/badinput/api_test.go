@@ -11,25 +11,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // packages are those that users import, and the one that decodes what servers send, by
 // their folders.
-var packages = []string{".", "rlock", "rfairlock", "codec", "pubsub", "transport", "embedded", "internal/reply"}
+var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
 
 // functions are the exported functions and methods that are tried here. Options are
 // tried with what they are options of.
 var functions = map[string]any{
 	"redlatch.New": redlatch.New, "redlatch.NewWithTransport": redlatch.NewWithTransport,
-	"redlatch.PoolDialer":   redlatch.PoolDialer,
+	"redlatch.PoolDialer": redlatch.PoolDialer, "redlatch.PrefixMapper": redlatch.PrefixMapper,
+	"redlatch.NewOwner": redlatch.NewOwner, "redlatch.ParseOwner": redlatch.ParseOwner,
 	"redlatch.WithClientID": redlatch.WithClientID, "redlatch.WithClientName": redlatch.WithClientName,
 	"redlatch.WithCommandTimeout": redlatch.WithCommandTimeout, "redlatch.WithCredentials": redlatch.WithCredentials,
 	"redlatch.WithDeadWaiterGrace": redlatch.WithDeadWaiterGrace, "redlatch.WithDialTimeout": redlatch.WithDialTimeout,
@@ -48,34 +51,39 @@ var functions = map[string]any{
 	"redlatch.Loss.Error": redlatch.Loss.Error, "redlatch.Loss.Unwrap": redlatch.Loss.Unwrap,
 
 	"rlock.New": rlock.New, "rfairlock.New": rfairlock.New,
-	"rlock.EvenIfAlive": rlock.EvenIfAlive, "rlock.WithLease": rlock.WithLease, "rlock.WithMaxHold": rlock.WithMaxHold,
-	"rlock.WithOwner": rlock.WithOwner, "rlock.WithPlaces": rlock.WithPlaces, "rlock.WithWait": rlock.WithWait,
-	"rlock.WithWatchdog": rlock.WithWatchdog,
-	"rlock.Lock.Do":      (*rlock.Lock).Do, "rlock.Lock.Evict": (*rlock.Lock).Evict,
+	"rlock.WithLease": rlock.WithLease, "rlock.WithMaxHold": rlock.WithMaxHold,
+	"rlock.WithOwner": rlock.WithOwner, "rlock.WithWait": rlock.WithWait,
+	"rlock.WithWatchdog":     rlock.WithWatchdog,
+	"rlock.Lock.Do":          (*rlock.Lock).Do,
 	"rlock.Lock.ForceUnlock": (*rlock.Lock).ForceUnlock, "rlock.Lock.HoldCount": (*rlock.Lock).HoldCount,
-	"rlock.Lock.Inspect": (*rlock.Lock).Inspect, "rlock.Lock.IsHeldBy": (*rlock.Lock).IsHeldBy,
-	"rlock.Lock.IsLocked": (*rlock.Lock).IsLocked, "rlock.Lock.Listeners": (*rlock.Lock).Listeners,
-	"rlock.Lock.Lock": (*rlock.Lock).Lock, "rlock.Lock.Name": (*rlock.Lock).Name,
+	"rlock.Lock.IsHeldBy": (*rlock.Lock).IsHeldBy,
+	"rlock.Lock.IsLocked": (*rlock.Lock).IsLocked,
+	"rlock.Lock.Lock":     (*rlock.Lock).Lock, "rlock.Lock.Name": (*rlock.Lock).Name,
 	"rlock.Lock.Resume": (*rlock.Lock).Resume, "rlock.Lock.TTL": (*rlock.Lock).TTL,
 	"rlock.Lock.TryLock": (*rlock.Lock).TryLock, "rlock.Lock.UnlockAs": (*rlock.Lock).UnlockAs,
 	"rlock.Hold.Context": (*rlock.Hold).Context, "rlock.Hold.Err": (*rlock.Hold).Err,
 	"rlock.Hold.HandOver": (*rlock.Hold).HandOver, "rlock.Hold.LetExpire": (*rlock.Hold).LetExpire,
 	"rlock.Hold.Name": (*rlock.Hold).Name, "rlock.Hold.Owner": (*rlock.Hold).Owner,
 	"rlock.Hold.Remaining": (*rlock.Hold).Remaining, "rlock.Hold.Unlock": (*rlock.Hold).Unlock,
-	"rlock.Inspection.Held": (*rlock.Inspection).Held, "rlock.Subscribed.String": rlock.Subscribed.String,
 
-	"codec.LatchKey": codec.LatchKey, "codec.LeaseMillis": codec.LeaseMillis,
+	"rfencedlock.New": rfencedlock.New, "rfencedlock.NewFair": rfencedlock.NewFair,
+	"rfencedlock.WithEpoch": rfencedlock.WithEpoch, "rfencedlock.Hold.Token": (*rfencedlock.Hold).Token,
+	"rfencedlock.Lock.BeginEpoch": (*rfencedlock.Lock).BeginEpoch, "rfencedlock.Lock.Do": (*rfencedlock.Lock).Do,
+	"rfencedlock.Lock.Lock": (*rfencedlock.Lock).Lock, "rfencedlock.Lock.Resume": (*rfencedlock.Lock).Resume,
+	"rfencedlock.Lock.Token": (*rfencedlock.Lock).Token, "rfencedlock.Lock.TryLock": (*rfencedlock.Lock).TryLock,
+
+	"admin.Evict": admin.Evict, "admin.ForceEvict": admin.ForceEvict, "admin.Inspect": admin.Inspect,
+	"admin.InspectPart": admin.InspectPart, "admin.Listeners": admin.Listeners,
+
+	"codec.LatchKey":    codec.LatchKey,
 	"codec.LockChannel": codec.LockChannel, "codec.NewOwner": codec.NewOwner,
-	"codec.Owner.AppendTo": codec.Owner.AppendTo, "codec.Owner.Client": codec.Owner.Client,
-	"codec.Owner.ClientStarted": codec.Owner.ClientStarted, "codec.Owner.IsZero": codec.Owner.IsZero,
+	"codec.Owner.Client":      codec.Owner.Client,
+	"codec.Owner.IsZero":      codec.Owner.IsZero,
 	"codec.Owner.MarshalText": codec.Owner.MarshalText, "codec.Owner.N": codec.Owner.N,
-	"codec.Owner.Native": codec.Owner.Native, "codec.Owner.String": codec.Owner.String,
+	"codec.Owner.IsRedlatch": codec.Owner.IsRedlatch, "codec.Owner.String": codec.Owner.String,
 	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText, "codec.OwnerChannel": codec.OwnerChannel,
-	"codec.ParseMessage": codec.ParseMessage, "codec.ParseOwner": codec.ParseOwner,
-	"codec.PrefixMapper": codec.PrefixMapper, "codec.QueueKey": codec.QueueKey, "codec.Quote": codec.Quote,
-	"codec.Slot": codec.Slot, "codec.TimeoutKey": codec.TimeoutKey, "codec.TokenKey": codec.TokenKey,
-	"codec.ValidateClusterName": codec.ValidateClusterName, "codec.ValidateName": codec.ValidateName,
-	"codec.WaitMillis": codec.WaitMillis,
+	"codec.ParseOwner": codec.ParseOwner,
+	"codec.QueueKey":   codec.QueueKey, "codec.TimeoutKey": codec.TimeoutKey, "codec.TokenKey": codec.TokenKey,
 
 	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
 	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists,
@@ -89,7 +97,7 @@ var functions = map[string]any{
 	"pubsub.Subscriber.Listen": (*pubsub.Subscriber).Listen, "pubsub.Subscriber.Reconnect": (*pubsub.Subscriber).Reconnect,
 	"pubsub.Subscriber.Stats": (*pubsub.Subscriber).Stats, "pubsub.Subscriber.Subscribe": (*pubsub.Subscriber).Subscribe,
 
-	"transport.IsCode": transport.IsCode, "transport.NewScript": transport.NewScript,
+	"transport.HashSlot": transport.HashSlot, "transport.IsCode": transport.IsCode, "transport.NewScript": transport.NewScript,
 	"transport.Call.Abandon": (*transport.Call).Abandon, "transport.Call.Abandoned": (*transport.Call).Abandoned,
 	"transport.Call.Claim": (*transport.Call).Claim, "transport.Call.Conn": (*transport.Call).Conn,
 	"transport.Call.Key": (*transport.Call).Key, "transport.Call.Name": (*transport.Call).Name,

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -24,10 +25,10 @@ const shortest = 6144
 // sentinels are the errors that can be tested for with errors.Is.
 var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrMaxHold, redlatch.ErrHandedOver,
-	redlatch.ErrEntered, redlatch.ErrClosed, redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
-	redlatch.ErrNoQueue, redlatch.ErrNotQueued, redlatch.ErrAlive, redlatch.ErrNotCounted, redlatch.ErrBadOwner,
-	redlatch.ErrBadName, redlatch.ErrBadLease, redlatch.ErrBadWait, redlatch.ErrNotReplicated,
-	codec.ErrBadReply, codec.ErrBadMessage, context.Canceled, context.DeadlineExceeded, errDial,
+	redlatch.ErrReentered, redlatch.ErrClosed, redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
+	admin.ErrNoQueue, admin.ErrNotQueued, admin.ErrWaiterAlive, admin.ErrNotCounted, redlatch.ErrInvalid,
+	redlatch.ErrNotReplicated, rfencedlock.ErrCounter, rfencedlock.ErrEpoch,
+	transport.ErrBadReply, context.Canceled, context.DeadlineExceeded, errDial,
 }
 
 // sane reports whether there is no error, and checks the one there is.

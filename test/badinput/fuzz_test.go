@@ -11,7 +11,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/transport"
@@ -76,7 +75,7 @@ func FuzzDecoders(f *testing.F) {
 		}
 		for name, decode := range decoders {
 			if err := decode(reply); err != nil {
-				require.ErrorIs(t, err, codec.ErrBadReply, name)
+				require.ErrorIs(t, err, transport.ErrBadReply, name)
 				require.Less(t, len(err.Error()), shortest, name)
 			}
 		}

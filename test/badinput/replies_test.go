@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -147,17 +148,17 @@ func asks(s *stage, l *rlock.Lock) []error {
 	_, held := l.IsHeldBy(ctx, sharedOwner)
 	_, count := l.HoldCount(ctx, sharedOwner)
 	_, ttl := l.TTL(ctx)
-	_, seen := l.Inspect(ctx)
+	_, seen := admin.Inspect(ctx, l)
 	return []error{forced, locked, held, count, ttl, seen}
 }
 
 func evicts(s *stage, l *rlock.Lock) []error {
-	_, err := l.Evict(s.bounded(), "first", rlock.EvenIfAlive())
+	_, err := admin.ForceEvict(s.bounded(), l, "first")
 	return []error{err}
 }
 
 func evictsSecond(s *stage, l *rlock.Lock) []error {
-	_, err := l.Evict(s.bounded(), "second", rlock.EvenIfAlive())
+	_, err := admin.ForceEvict(s.bounded(), l, "second")
 	return []error{err}
 }
 
@@ -216,7 +217,7 @@ func TestAnInvalidReplyIsAnError(t *testing.T) {
 				joined := errors.Join(p.perform(t, reply)...)
 				require.Error(t, joined, "%T", reply)
 				if p.target != "renew" || name != "renewal" {
-					require.ErrorIs(t, joined, codec.ErrBadReply, "%T", reply)
+					require.ErrorIs(t, joined, transport.ErrBadReply, "%T", reply)
 				} else {
 					require.ErrorIs(t, joined, redlatch.ErrLost, "%T", reply)
 				}
@@ -314,7 +315,7 @@ func TestReentryWhoseReplyMakesNoSenseIsUndone(t *testing.T) {
 		outer, err := l.TryLock(t.Context())
 		require.NoError(t, err)
 		_, err = l.TryLock(outer.Context(t.Context()))
-		require.ErrorIs(t, err, codec.ErrBadReply)
+		require.ErrorIs(t, err, transport.ErrBadReply)
 		synctest.Wait()
 		require.NoError(t, outer.Err(), "the outer hold goes on")
 		require.NoError(t, outer.Unlock())

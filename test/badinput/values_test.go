@@ -16,7 +16,9 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -59,7 +61,7 @@ var texts = []string{
 }
 
 var durations = []time.Duration{
-	5 * time.Second, 0, -1, 1, time.Millisecond - 1, time.Millisecond, -time.Hour, codec.MaxLease, codec.MaxLease + 1,
+	5 * time.Second, 0, -1, 1, time.Millisecond - 1, time.Millisecond, -time.Hour, limits.Max, limits.Max + 1,
 	math.MaxInt64, math.MinInt64,
 }
 
@@ -99,10 +101,10 @@ func many(n int) any {
 // mapper is a name mapper that returns the same for every name.
 type mapper string
 
-// Map is part of codec.NameMapper.
+// Map is part of redlatch.NameMapper.
 func (m mapper) Map(string) string { return string(m) }
 
-// Unmap is part of codec.NameMapper.
+// Unmap is part of redlatch.NameMapper.
 func (m mapper) Unmap(string) string { return string(m) }
 
 // panickingObserver is an observer that panics.
@@ -158,8 +160,8 @@ var values = map[reflect.Type][]value{
 		{what: "ended context", make: func(w *world) any { return w.ended() }},
 		mistake[context.Context]("nil context", "nil Context|nil parent"), // the second is the standard library's
 	},
-	typeOf[codec.NameMapper](): append(vals[codec.NameMapper](mapper("mapped"), mapper(""), mapper("\xff"),
-		mapper(strings.Repeat("m", mebibyte))), val(codec.NameMapper(nil))),
+	typeOf[redlatch.NameMapper](): append(vals[redlatch.NameMapper](mapper("mapped"), mapper(""), mapper("\xff"),
+		mapper(strings.Repeat("m", mebibyte))), val(redlatch.NameMapper(nil))),
 	typeOf[*slog.Logger]():         vals(slog.New(slog.DiscardHandler), nil, new(slog.Logger)),
 	typeOf[*tls.Config]():          vals(&tls.Config{}, nil),
 	typeOf[redlatch.Credentials](): vals[redlatch.Credentials](nil),
@@ -173,6 +175,10 @@ var values = map[reflect.Type][]value{
 	typeOf[func(context.Context) error](): {
 		val(func(context.Context) error { return nil }),
 		mistake[func(context.Context) error]("nil function", nilDeref),
+	},
+	typeOf[func(context.Context, *rfencedlock.Hold) error](): {
+		val(func(context.Context, *rfencedlock.Hold) error { return nil }),
+		mistake[func(context.Context, *rfencedlock.Hold) error]("nil function", nilDeref),
 	},
 	typeOf[func() error](): {
 		val(func() error { return nil }),

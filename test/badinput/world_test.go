@@ -9,12 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -83,8 +86,8 @@ func receivers() map[reflect.Type][]value {
 	}
 	for _, name := range texts {
 		locks = append(locks,
-			value{what: "lock " + codec.Quote(name), make: func(w *world) any { return rlock.New(w.client, name) }},
-			value{what: "fair lock " + codec.Quote(name), make: func(w *world) any { return rfairlock.New(w.client, name) }})
+			value{what: "lock " + limits.Quote(name), make: func(w *world) any { return rlock.New(w.client, name) }},
+			value{what: "fair lock " + limits.Quote(name), make: func(w *world) any { return rfairlock.New(w.client, name) }})
 	}
 	return map[reflect.Type][]value{
 		typeOf[*rlock.Lock](): locks,
@@ -106,8 +109,27 @@ func receivers() map[reflect.Type][]value {
 			}},
 			mistake[*rlock.Hold]("nil hold", nilDeref),
 		},
-		typeOf[*rlock.Inspection](): vals(&rlock.Inspection{}),
-		typeOf[rlock.Subscribed]():  vals[rlock.Subscribed](0, -1, 99),
+		typeOf[*rfencedlock.Lock](): {
+			{what: "fenced lock", make: func(w *world) any { return rfencedlock.New(w.client, w.name()) }},
+			{what: "fair fenced lock", make: func(w *world) any {
+				return rfencedlock.NewFair(w.client, w.name(), rfencedlock.WithEpoch(1))
+			}},
+			{what: "fenced lock of no epoch", make: func(w *world) any {
+				return rfencedlock.New(w.client, w.name(), rfencedlock.WithEpoch(-1))
+			}},
+			mistake[*rfencedlock.Lock]("nil fenced lock", nilDeref),
+		},
+		typeOf[*rfencedlock.Hold](): {
+			{what: "fenced hold", make: func(w *world) any {
+				h, err := rfencedlock.New(w.client, w.name()).TryLock(w.t.Context())
+				require.NoError(w.t, err)
+				w.t.Cleanup(func() { _ = h.Unlock() }) // it may have been given up, or left to its lease
+				return h
+			}},
+			mistake[*rfencedlock.Hold]("nil fenced hold", nilDeref),
+		},
+		// The unexported type of what package admin takes.
+		reflect.TypeOf(admin.Inspect).In(1): locks,
 		typeOf[*redlatch.LockError](): vals(
 			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
 			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
@@ -149,14 +171,16 @@ func (w *world) use(result any) {
 		}
 	case rlock.Option:
 		w.lockWith(r)
-	case rlock.EvictOption:
-		_, err := rfairlock.New(w.client, w.name()).Evict(w.bounded(), "nobody", r, nil)
-		w.sane(err)
-	case rlock.InspectOption:
-		for _, l := range []*rlock.Lock{rlock.New(w.client, w.name()), rfairlock.New(w.client, w.name())} {
-			in, err := l.Inspect(w.bounded(), nil, r)
-			require.True(w.t, w.sane(err))
-			require.False(w.t, in.Held())
+	case rfencedlock.Option:
+		w.use(rfencedlock.New(w.client, w.name(), r, nil))
+	case *rfencedlock.Hold:
+		if r != nil {
+			_ = r.Unlock() // the lease may be over by now
+		}
+	case *rfencedlock.Lock:
+		h, err := r.TryLock(w.bounded())
+		if w.sane(err) {
+			w.sane(h.Unlock())
 		}
 	case embedded.Option:
 		if s, err := embedded.Start(r, nil); w.sane(err) {
@@ -177,7 +201,7 @@ func (w *world) use(result any) {
 			r.Close()
 		}
 	case *rlock.Lock:
-		_, err := r.Inspect(w.bounded())
+		_, err := admin.Inspect(w.bounded(), r)
 		w.sane(err)
 	}
 }

@@ -218,7 +218,7 @@ func (c *compat) testNameMapper(t *testing.T) {
 	s := redistest.Start(t)
 	const prefix, name = "app:", "orders"
 	j := connect(t, c.peer, s, peer.Command{"prefix": prefix})
-	lock := rlock.New(open(t, s, redlatch.WithNameMapper(codec.PrefixMapper(prefix))), name)
+	lock := rlock.New(open(t, s, redlatch.WithNameMapper(redlatch.PrefixMapper(prefix))), name)
 
 	hold, err := lock.Lock(t.Context())
 	require.NoError(t, err)

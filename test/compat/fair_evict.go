@@ -6,10 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // testFairEvicted: only Java waits, and the first is a thread that was interrupted. The
@@ -26,8 +25,8 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	waiter := p.begin("tryLock", fair(peer.Command{"thread": p.name, "wait": time.Minute.Milliseconds(), "lease": 60000}))
 	o.attempted(t, p.name, 2)
 	dead := p.java.owner(t, p.name)
-	_, err = p.lock.Evict(t.Context(), dead)
-	require.ErrorIs(t, err, redlatch.ErrAlive)
+	_, err = admin.Evict(t.Context(), p.lock, dead)
+	require.ErrorIs(t, err, admin.ErrWaiterAlive)
 	next := p.begin("lock", fair(peer.Command{"thread": "t2"}))
 	awaitQueued(t, o.server, p.name, 2)
 	require.True(t, p.truth(t, "interrupt", peer.Command{"thread": p.name}))
@@ -36,14 +35,14 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	deadline := deadlineOf(t, o.server, p.name, dead)
 	require.NoError(t, hold.Unlock())
 
-	in, err := p.lock.Inspect(t.Context())
+	in, err := admin.Inspect(t.Context(), p.lock)
 	require.NoError(t, err)
-	require.False(t, in.Held())
+	require.Empty(t, in.Holders)
 	require.Equal(t, dead, in.Queue[0].Text)
-	require.False(t, in.Queue[0].Owner.Native())
-	var done *rlock.Eviction
+	require.False(t, in.Queue[0].Owner.IsRedlatch())
+	var done *admin.Eviction
 	require.Eventually(t, func() bool { // it unsubscribes in the background
-		done, err = p.lock.Evict(t.Context(), dead)
+		done, err = admin.Evict(t.Context(), p.lock, dead)
 		return err == nil
 	}, atMost, 10*time.Millisecond)
 	_, err = next.Wait(wakeBound)

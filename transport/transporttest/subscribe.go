@@ -63,8 +63,8 @@ func (f *fixture) hears(sub transport.Subscription, payload string) {
 func (f *fixture) hearsFirst(sub transport.Subscription, first transport.Event, dropped int) {
 	f.t.Helper()
 	e := f.event(sub)
-	if e.Merged != 0 {
-		first.Merged = dropped
+	if e.Coalesced != 0 {
+		first.Coalesced = dropped
 	}
 	assert.Equal(f.t, first, e)
 }

@@ -37,10 +37,10 @@ Rights are looked at need by need, as docs/operations.md lists them:
   plain      plain locks               labels     WithLabel
   braces     names with own braces     names      WithClientName
   fair       fair locks                owners     WithOwner, Resume, UnlockAs
-  clocks     clocks that are apart     inspect    Lock.Inspect, in a program
+  clocks     clocks that are apart     inspect    admin.Inspect, in a program
   listeners  dead waiters              onlooker   redlatch list, status, watch
   doubt      replies that were lost    operator   redlatch unlock, evict
-  replicas   WithReplicaSync           viewer     a user for Lock.Inspect alone
+  replicas   WithReplicaSync           viewer     a user for admin.Inspect only
 
 What plain locks lack is an error, and what others lack a warning. With --need
 nothing else is looked at, and what is missing is an error; needs of programs

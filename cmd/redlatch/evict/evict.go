@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -60,7 +60,7 @@ type nextInQueue struct {
 
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
-	var asJSON, anyway bool
+	var asJSON, force bool
 	cmd := &cobra.Command{
 		Use:   "evict NAME OWNER",
 		Short: "Evict a dead waiter from the queue of a fair lock",
@@ -69,11 +69,19 @@ func New(g *cli.Globals) *cobra.Command {
   redlatch evict billing-run 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var opts []rlock.EvictOption
-			if anyway {
-				opts = append(opts, rlock.EvenIfAlive())
+			evict := admin.Evict
+			if force {
+				evict = admin.ForceEvict
 			}
-			done, err := evict(cmd, g, args, opts)
+			var done *evicted
+			err := cli.WithClient(cmd.Context(), g, args[0], func(client *redlatch.Client) error {
+				e, err := evict(cmd.Context(), rfairlock.New(client, args[0]), args[1])
+				if err != nil {
+					return notEvicted(args[0], args[1], err)
+				}
+				done = evictedOf(args[0], e, time.Now())
+				return nil
+			})
 			if err != nil {
 				return err
 			}
@@ -84,37 +92,23 @@ func New(g *cli.Globals) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&anyway, "even-if-alive", false,
+	cmd.Flags().BoolVar(&force, "even-if-alive", false,
 		"evict it although its channel has a subscriber, or although that cannot be counted")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-func evict(cmd *cobra.Command, g *cli.Globals, args []string, opts []rlock.EvictOption) (*evicted, error) {
-	name, owner := args[0], args[1]
-	var done *evicted
-	err := cli.WithClient(cmd.Context(), g, name, func(client *redlatch.Client) error {
-		e, err := rfairlock.New(client, name).Evict(cmd.Context(), owner, opts...)
-		if err != nil {
-			return notEvicted(name, owner, err)
-		}
-		done = evictedOf(name, e, time.Now())
-		return nil
-	})
-	return done, err
 }
 
 // notEvicted returns an error with the reason and what to do.
 func notEvicted(name, owner string, err error) error {
 	shown := sanitize.Word(owner)
 	switch {
-	case errors.Is(err, redlatch.ErrAlive):
+	case errors.Is(err, admin.ErrWaiterAlive):
 		return cli.Errorf(1, "lock %q: the channel of %s has a subscriber, so the waiter is alive and stays in the "+
 			"queue. --even-if-alive evicts it all the same; it then queues anew, as the last", name, shown)
-	case errors.Is(err, redlatch.ErrNotCounted):
+	case errors.Is(err, admin.ErrNotCounted):
 		return cli.Errorf(1, "lock %q: whether %s is alive is unknown: %s. "+
 			"If you know that it is dead, use --even-if-alive", name, shown, inspect.NotCounted(err))
-	case errors.Is(err, redlatch.ErrNotQueued):
+	case errors.Is(err, admin.ErrNotQueued):
 		return cli.Errorf(1, "lock %q: %s is not in the queue. `redlatch status` shows the queue", name, shown)
 	}
 	var refusal *transport.ServerError
@@ -124,9 +118,9 @@ func notEvicted(name, owner string, err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-func evictedOf(name string, e *rlock.Eviction, now time.Time) *evicted {
+func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
 	out := &evicted{
-		Name: name, Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: e.Subscribed.String(),
+		Name: name, Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter),
 	}
 	if !e.Deadline.IsZero() {
 		left := e.Deadline.Sub(now).Milliseconds()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -38,7 +39,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 	}
 	for i := range n / 100 {
 		name := fmt.Sprintf("orders:%07d", i)
-		send("HSET", name, codec.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
+		send("HSET", name, redlatch.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
 		send("PEXPIRE", name, time.Hour.Milliseconds())
 		if i%4 == 0 {
 			send("RPUSH", codec.QueueKey(name), program.RedissonOwner, program.RedlatchOwner)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -120,7 +120,7 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 		{Name: "orders", Kind: listing.Plain, Holders: []listing.Holder{{Owner: program.SomeOwner, Count: "1"}}, TTL: time.Second},
 		{Name: long, Kind: listing.Fair, Holders: []listing.Holder{{
 			Owner: program.RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("word ", 40),
-		}}, TTL: codec.NoTTL, Queue: 99999},
+		}}, TTL: redlatch.NoTTL, Queue: 99999},
 		{Name: long, Kind: listing.Fair, Queue: 1, Next: program.RedissonOwner, NextLabel: strings.Repeat("word ", 39)},
 		{Name: "x", Kind: listing.ReadWrite, More: true, Holders: []listing.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
 		{Name: "x", Kind: listing.ReadWrite, Holders: make([]listing.Holder, 12), TTL: 9999 * time.Hour},

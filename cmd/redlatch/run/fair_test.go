@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -37,8 +38,8 @@ func fairTaken(t *testing.T, s redistest.Target) (*rlock.Lock, *rlock.Hold) {
 func awaitQueue(t *testing.T, lock *rlock.Lock, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		in, err := lock.Inspect(t.Context())
-		return err == nil && len(in.Queue) == n && (n == 0 || in.Queue[n-1].Subscribed == rlock.SubscribedYes)
+		in, err := admin.Inspect(t.Context(), lock)
+		return err == nil && len(in.Queue) == n && (n == 0 || in.Queue[n-1].Subscribed)
 	}, program.Soon, program.PollEvery)
 }
 

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -16,7 +15,7 @@ type locker interface {
 	Name() string
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
 	TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
-	Resume(ctx context.Context, owner codec.Owner, opts ...rlock.Option) (*rlock.Hold, error)
+	Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error)
 }
 
 // lock returns the lock of the kind that the flags say.
@@ -49,7 +48,7 @@ func (f fenced) TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold,
 }
 
 // Resume is part of locker.
-func (f fenced) Resume(ctx context.Context, owner codec.Owner, opts ...rlock.Option) (*rlock.Hold, error) {
+func (f fenced) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error) {
 	return inner(f.lock.Resume(ctx, owner, opts...))
 }
 

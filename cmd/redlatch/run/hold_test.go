@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -32,7 +32,7 @@ func TestTheCommandFindsItsLockAndOwnerInItsEnvironment(t *testing.T) {
 	p := program.StartWith(t, env, "run", name, "--", "sh", "-c", `echo "$REDLATCH_LOCK"; echo "$REDLATCH_OWNER"; read x`)
 	require.Equal(t, name, p.Line())
 	owner := p.Line()
-	_, err := codec.ParseOwner(owner)
+	_, err := redlatch.ParseOwner(owner)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, owner))
 	require.NoError(t, p.Stdin.Close())

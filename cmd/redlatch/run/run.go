@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/run/runner"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -113,8 +114,8 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 		return cli.Errorf(runner.CodeFailed, "--lease must be at least 1ms")
 	case o.watchdog < minRenewed:
 		return cli.Errorf(runner.CodeFailed, "--watchdog must be at least %v", minRenewed)
-	case max(o.lease, o.watchdog) > codec.MaxLease:
-		return cli.Errorf(runner.CodeFailed, "--lease and --watchdog must be at most %v", codec.MaxLease)
+	case max(o.lease, o.watchdog) > limits.Max:
+		return cli.Errorf(runner.CodeFailed, "--lease and --watchdog must be at most %v", limits.Max)
 	case o.wait != 0 && o.wait < time.Millisecond:
 		return cli.Errorf(runner.CodeFailed, "--wait must be 0 or at least 1ms")
 	case changed("max-hold") && o.maxHold < time.Millisecond:
@@ -247,7 +248,7 @@ func (o *runOptions) acquire(ctx context.Context, name string, signals <-chan os
 
 // open connects and takes the lock. Its errors have their exit codes.
 func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
-	if err := codec.ValidateName(name); err != nil {
+	if err := limits.Name(name); err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
 	srv, err := o.Server()

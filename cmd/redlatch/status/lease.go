@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // leaseWatch is what was seen of one hold.
@@ -19,7 +19,7 @@ type leaseWatch struct {
 // lease by that: it is watched from then on.
 func (w *leaseWatch) sees(now inspect.Snapshot) {
 	switch {
-	case !now.Inspection.Held() || now.Inspection.TTL < 0:
+	case !now.Held() || now.Inspection.TTL < 0:
 		*w = leaseWatch{}
 	case w.first.Inspection == nil || !sameHolds(w.first.Inspection, now.Inspection):
 		*w = leaseWatch{first: now, last: now}
@@ -30,7 +30,7 @@ func (w *leaseWatch) sees(now inspect.Snapshot) {
 }
 
 // sameHolds reports whether the same owners have entered as often.
-func sameHolds(a, b *rlock.Inspection) bool {
+func sameHolds(a, b *admin.Inspection) bool {
 	if len(a.Holders) != len(b.Holders) {
 		return false
 	}

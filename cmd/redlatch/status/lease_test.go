@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -21,8 +22,8 @@ func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
 	t.Parallel()
 	look := func(second int, owner, count string, left time.Duration) inspect.Snapshot {
 		at := time.Unix(int64(second), 0)
-		return inspect.Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), Inspection: &rlock.Inspection{
-			TTL: left, Holders: []rlock.Holder{{Text: owner, CountText: count}},
+		return inspect.Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), Inspection: &admin.Inspection{
+			TTL: left, Holders: []admin.Holder{{Text: owner, CountText: count}},
 		}}
 	}
 	const s = time.Second
@@ -38,9 +39,9 @@ func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
 		"set anew before":  {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, inspect.RenewedYes},
 		"entered again":    {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, inspect.RenewedUnknown},
 		"another's":        {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, inspect.RenewedUnknown},
-		"without a lease":  {[]inspect.Snapshot{look(0, "a", "1", codec.NoTTL)}, ""},
+		"without a lease":  {[]inspect.Snapshot{look(0, "a", "1", redlatch.NoTTL)}, ""},
 		"free meanwhile": {
-			[]inspect.Snapshot{look(0, "a", "1", 20*s), {Inspection: &rlock.Inspection{}}, look(2, "a", "1", 30*s)}, inspect.RenewedUnknown,
+			[]inspect.Snapshot{look(0, "a", "1", 20*s), {Inspection: &admin.Inspection{}}, look(2, "a", "1", 30*s)}, inspect.RenewedUnknown,
 		},
 	} {
 		var w leaseWatch
@@ -78,9 +79,9 @@ func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	const name = "billing-run"
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	program.Enqueue(t, s, name, codec.NewOwner(program.ClientID, 2).String(), time.Hour)
+	program.Enqueue(t, s, name, redlatch.NewOwner(program.ClientID, 2).String(), time.Hour)
 	s.Do(t, "SET", label.Key(program.ClientID), "a label that is so long that it does not fit on one line beside what else there is")
-	holder, err := codec.ParseOwner(program.SomeOwner)
+	holder, err := redlatch.ParseOwner(program.SomeOwner)
 	require.NoError(t, err)
 	s.Do(t, "SET", label.Key(holder.Client()), program.LabelText)
 	got := program.Finish(t, s.URL(), "status", name)

@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // queueStatus is the part of the JSON output about a queue.
@@ -110,11 +110,11 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 
 func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
 	t.Parallel()
-	in := &rlock.Inspection{Name: "x", Kind: "plain", Holders: []rlock.Holder{{Text: program.RedissonOwner, CountText: "1"}}}
+	in := &admin.Inspection{Name: "x", Kind: "plain", Holders: []admin.Holder{{Text: program.RedissonOwner, CountText: "1"}}}
 	shape := inspect.ShapeOfInspection(in)
 	s := statusOf(in, &shape, time.Now())
 	require.NotNil(t, s.TTLMillis, "held, and about to be free")
 	require.Zero(t, *s.TTLMillis)
-	in.TTL = codec.NoTTL
+	in.TTL = redlatch.NoTTL
 	require.Nil(t, statusOf(in, &shape, time.Now()).TTLMillis)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -85,9 +86,9 @@ func (s *status) show(n int) {
 func (m *more) add(rest []waiter) {
 	for i := range rest {
 		switch rest[i].Subscribed {
-		case rlock.SubscribedYes.String():
+		case inspect.SubscribedYes:
 			m.Subscribed++
-		case rlock.SubscribedNo.String():
+		case inspect.SubscribedNo:
 			m.NotSubscribed++
 		default:
 			m.Unknown++
@@ -109,8 +110,8 @@ func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
 	for i := range s.Queue {
 		seen = append(seen, s.Queue[i].Owner)
 	}
-	rest, err := readBehind(seen, func(first, n int) ([]rlock.Waiter, error) {
-		in, err := lock.Inspect(ctx, rlock.WithPlaces(first, n))
+	rest, err := readBehind(seen, func(first, n int) ([]admin.Waiter, error) {
+		in, err := admin.InspectPart(ctx, lock, first, n)
 		if err != nil {
 			return nil, err
 		}
@@ -139,8 +140,8 @@ func (s *status) countPart(ctx context.Context, lock *rlock.Lock, part []waiter)
 	for i := range part {
 		owners = append(owners, part[i].Owner)
 	}
-	counts, err := lock.Listeners(ctx, owners...)
-	if err != nil && !errors.Is(err, redlatch.ErrNotCounted) {
+	counts, err := admin.Listeners(ctx, lock, owners...)
+	if err != nil && !errors.Is(err, admin.ErrNotCounted) {
 		return err
 	}
 	s.record(part, counts, err)
@@ -162,12 +163,12 @@ func (s *status) unread(ctx context.Context, err error) error {
 // moves forward: owners leave it, and new ones are appended. So a part that begins with a
 // known owner has skipped none. Owners that stay queued are returned exactly once; those
 // that come or go meanwhile may be missing.
-func readBehind(seen []string, read func(first, n int) ([]rlock.Waiter, error)) ([]rlock.Waiter, error) {
+func readBehind(seen []string, read func(first, n int) ([]admin.Waiter, error)) ([]admin.Waiter, error) {
 	known := make(map[string]bool, len(seen))
 	for _, owner := range seen {
 		known[owner] = true
 	}
-	var behind []rlock.Waiter
+	var behind []admin.Waiter
 	next, back := len(seen), overlap
 	for {
 		from := max(0, next-back)

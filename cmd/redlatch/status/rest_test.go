@@ -10,11 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // listeningAll makes one connection listen as many waiters do.
@@ -94,14 +94,14 @@ type movingQueue struct {
 	move  func(s *movingQueue)
 }
 
-func (s *movingQueue) read(first, n int) ([]rlock.Waiter, error) {
+func (s *movingQueue) read(first, n int) ([]admin.Waiter, error) {
 	if s.reads++; s.reads > 1000 {
 		return nil, errors.New("it reads for ever")
 	}
 	from := min(first-1, len(s.queue))
-	var part []rlock.Waiter
+	var part []admin.Waiter
 	for _, owner := range s.queue[from:min(from+n, len(s.queue))] {
-		part = append(part, rlock.Waiter{Text: owner})
+		part = append(part, admin.Waiter{Text: owner})
 	}
 	s.move(s)
 	return part, nil

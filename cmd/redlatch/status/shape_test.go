@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -53,8 +53,8 @@ func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	s := redistest.Start(t)
 	for i := range 1000 {
 		s.Do(t, "HSET", "big-map", fmt.Sprint("field", i), 1)
-		s.Do(t, "HSET", "owners", codec.NewOwner(program.ClientID, int64(i)).String(), 1)
-		s.Do(t, "HSET", "readers", codec.NewOwner(program.ClientID, int64(i)).String(), 1)
+		s.Do(t, "HSET", "owners", redlatch.NewOwner(program.ClientID, int64(i)).String(), 1)
+		s.Do(t, "HSET", "readers", redlatch.NewOwner(program.ClientID, int64(i)).String(), 1)
 	}
 	s.Do(t, "HSET", "readers", "mode", "read")
 	s.Do(t, "CONFIG", "RESETSTAT")

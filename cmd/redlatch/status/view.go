@@ -5,11 +5,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // status is what there is to show of a lock.
@@ -63,8 +63,8 @@ type waiter struct {
 }
 
 // statusOf makes a status of what was seen just now.
-func statusOf(in *rlock.Inspection, shape *listing.Shape, now time.Time) *status {
-	s := &status{Name: in.Name, Kind: string(shape.Kind), Held: in.Held(), Mode: shape.Mode, Holders: []inspect.Holder{}}
+func statusOf(in *admin.Inspection, shape *listing.Shape, now time.Time) *status {
+	s := &status{Name: in.Name, Kind: string(shape.Kind), Held: len(in.Holders) > 0, Mode: shape.Mode, Holders: []inspect.Holder{}}
 	for _, h := range shape.Holders {
 		s.Holders = append(s.Holders, inspect.HolderOf(h, shape.Kind))
 	}
@@ -85,8 +85,8 @@ func statusOf(in *rlock.Inspection, shape *listing.Shape, now time.Time) *status
 	return s
 }
 
-func waiterOf(q *rlock.Waiter, place int, now time.Time) waiter {
-	w := waiter{Position: place, Owner: q.Text, Subscribed: q.Subscribed.String(), Client: inspect.ClientOf(q.Text)}
+func waiterOf(q *admin.Waiter, place int, now time.Time) waiter {
+	w := waiter{Position: place, Owner: q.Text, Subscribed: inspect.Subscribed(q), Client: inspect.ClientOf(q.Text)}
 	if !q.Deadline.IsZero() {
 		left := q.Deadline.Sub(now).Milliseconds()
 		w.DeadlineMillis = &left

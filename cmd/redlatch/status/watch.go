@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // The reasons for which a free lock is not taken, as far as is known.
@@ -119,11 +118,11 @@ func (s *status) record(part []waiter, counts []int64, err error) {
 		q := &part[i]
 		switch {
 		case i < len(counts) && counts[i] > 0:
-			q.Subscribed = rlock.SubscribedYes.String()
+			q.Subscribed = inspect.SubscribedYes
 		case i < len(counts):
-			q.Subscribed = rlock.SubscribedNo.String()
-		case q.Subscribed == rlock.SubscribedNo.String():
-			q.Subscribed = rlock.SubscribedUnknown.String()
+			q.Subscribed = inspect.SubscribedNo
+		case q.Subscribed == inspect.SubscribedNo:
+			q.Subscribed = inspect.SubscribedUnknown
 		}
 	}
 }
@@ -142,7 +141,7 @@ func (v *absence) observe(first *waiter, asked, answered time.Time) {
 		*v = absence{owner: first.Owner, since: asked}
 	}
 	switch {
-	case first.Subscribed != rlock.SubscribedNo.String():
+	case first.Subscribed != inspect.SubscribedNo:
 		v.absent = time.Time{}
 	case v.absent.IsZero():
 		v.absent = answered
@@ -162,7 +161,7 @@ func (s *status) explain(head *absence, now time.Time) {
 		w.Reason = whyOverdue
 	case w.AbsentMillis != nil:
 		w.Reason = whyAbsent
-	case first.Subscribed == rlock.SubscribedYes.String():
+	case first.Subscribed == inspect.SubscribedYes:
 		w.Reason = whySubscribed
 	default:
 		w.Reason = whyUnknown
@@ -201,7 +200,7 @@ func (s *status) explanation(w *why) string {
 // evictAdvice names what evicts a dead waiter.
 func (s *status) evictAdvice() string {
 	for i := range s.Queue {
-		if q := &s.Queue[i]; q.Kind == "redlatch" && q.Subscribed == rlock.SubscribedYes.String() {
+		if q := &s.Queue[i]; q.Kind == "redlatch" && q.Subscribed == inspect.SubscribedYes {
 			return fmt.Sprintf(", unless a waiting Redlatch client, as at place %d, evicts it", q.Position)
 		}
 	}

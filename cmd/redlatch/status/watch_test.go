@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-var errNotCountable = fmt.Errorf("%w: %w", redlatch.ErrNotCounted, errors.New("not\ncountable"))
+var errNotCountable = fmt.Errorf("%w: %w", admin.ErrNotCounted, errors.New("not\ncountable"))
 
 // age is a time in the text output.
 const age = `\d+(\.\d)?m?s`
@@ -58,7 +59,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
 			program.Enqueue(t, s, name, c.owner, c.deadline)
-			second := codec.NewOwner(program.ClientID, 2).String()
+			second := redlatch.NewOwner(program.ClientID, 2).String()
 			program.Enqueue(t, s, name, second, time.Hour)
 			if c.listens {
 				program.Listen(t, s, name, c.owner)

@@ -89,7 +89,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 			return err
 		}
 		f := forcedOf(&first)
-		if first.Inspection.Held() && !o.evenIfAlive && f.kind() == "" {
+		if first.Held() && !o.evenIfAlive && f.kind() == "" {
 			f, first, err = o.examine(ctx, client, first)
 			if err != nil {
 				return err
@@ -119,7 +119,7 @@ func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, fi
 		return nil, first, err
 	}
 	f := forcedOf(&last)
-	if f.Renewed = renewed; last.Inspection.Held() && !first.SameHolders(&last) {
+	if f.Renewed = renewed; last.Held() && !first.SameHolders(&last) {
 		f.changed = true
 	}
 	return f, last, nil
@@ -165,7 +165,7 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 		return err
 	}
 	switch {
-	case !now.Inspection.Held(), o.evenIfAlive && !o.shown: // the taking finds out
+	case !now.Held(), o.evenIfAlive && !o.shown: // the taking finds out
 	case !seen.SameHolders(&now):
 		return f.refuse(codeRefused, refusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
 	case !o.evenIfAlive && seen.RenewedBy(&now):

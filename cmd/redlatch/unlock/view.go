@@ -86,7 +86,7 @@ func forcedOf(s *inspect.Snapshot) *forced {
 	for _, h := range f.shape.Holders {
 		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, Client: inspect.ClientOf(h.Owner), Count: inspect.Count(h.Count)})
 	}
-	if s.Inspection.Held() && s.Inspection.TTL >= 0 {
+	if s.Held() && s.Inspection.TTL >= 0 {
 		left := s.Inspection.TTL.Milliseconds()
 		f.TTLMillis = &left
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 const (
@@ -217,7 +217,7 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 }
 
 // stateOf is a lock as it was just seen.
-func stateOf(in *rlock.Inspection, shape *listing.Shape) follow.State {
+func stateOf(in *admin.Inspection, shape *listing.Shape) follow.State {
 	s := follow.State{At: time.Now(), Lease: in.TTL, Waiting: in.Waiting}
 	if len(shape.Holders) > 0 { // of several readers it is the first
 		s.Owner, s.Count = shape.Holders[0].Owner, shape.Holders[0].Count

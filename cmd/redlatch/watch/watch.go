@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
@@ -51,7 +52,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if w.length <= 0 && cmd.Flags().Changed("for") {
 				return cli.Errorf(1, "--for must be more than 0s")
 			}
-			if err := codec.ValidateName(w.pattern); err != nil {
+			if err := limits.Name(w.pattern); err != nil {
 				return err
 			}
 			if w.srv, err = g.Server(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/reply"
 )
 
@@ -20,7 +21,7 @@ const (
 	// again is the least time between two nudges.
 	again = 2 * time.Second
 	// maxWait is the longest wait that a waiter can have, in milliseconds.
-	maxWait = float64(codec.MaxLease / time.Millisecond)
+	maxWait = float64(limits.Max / time.Millisecond)
 )
 
 // DefaultGrace is the grace of clients of this library unless another one is set.
@@ -80,10 +81,10 @@ type Death struct {
 	reply.Place
 	// Absent is for how long its channel has had no subscriber.
 	Absent time.Duration
-	// Native is true for a client of this library.
-	Native bool
-	// Heard is true when it had been subscribed before.
-	Heard bool
+	// IsRedlatch is true for a client of this library.
+	IsRedlatch bool
+	// WasSubscribed is true when it had been subscribed before.
+	WasSubscribed bool
 }
 
 // New returns a keeper that knows nothing yet.
@@ -232,15 +233,15 @@ func (d *Detector) Evict() []Death {
 	var dead []Death
 	for _, p := range d.front {
 		m := d.members[p.Owner]
-		native := Native(p.Owner)
+		redlatch := IsRedlatch(p.Owner)
 		if !d.known || d.cfg.Grace <= 0 || d.ours(p.Owner) || m.absent.IsZero() {
 			break
 		}
 		absent := d.looked.Sub(m.absent)
-		if absent < d.grace(native) {
+		if absent < d.grace(redlatch) {
 			break
 		}
-		dead = append(dead, Death{Place: p, Absent: absent, Native: native, Heard: m.heard})
+		dead = append(dead, Death{Place: p, Absent: absent, IsRedlatch: redlatch, WasSubscribed: m.heard})
 	}
 	return dead
 }
@@ -276,15 +277,15 @@ func (d *Detector) Next(now time.Time) time.Duration {
 		if m.absent.IsZero() || d.cfg.Grace <= 0 {
 			break
 		}
-		if due := m.absent.Add(d.grace(Native(p.Owner))).Sub(now); due > 0 {
+		if due := m.absent.Add(d.grace(IsRedlatch(p.Owner))).Sub(now); due > 0 {
 			next = min(next, due)
 		}
 	}
 	return max(next, free/10)
 }
 
-// Native reports whether an owner is one of a client of this library.
-func Native(owner string) bool {
+// IsRedlatch reports whether an owner is one of a client of this library.
+func IsRedlatch(owner string) bool {
 	o, err := codec.ParseOwner(owner)
-	return err == nil && o.Native()
+	return err == nil && o.IsRedlatch()
 }

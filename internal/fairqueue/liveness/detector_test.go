@@ -295,9 +295,9 @@ func TestTheNextLookComesWhenSomebodyIsDead(t *testing.T) {
 
 func TestNativeOwnersAreToldByTheirUUID(t *testing.T) {
 	t.Parallel()
-	require.True(t, liveness.Native(native(t)))
+	require.True(t, liveness.IsRedlatch(native(t)))
 	for _, owner := range []string{foreign(), "", "x", fmt.Sprint(uuid.Nil, ":1")} {
-		require.False(t, liveness.Native(owner), owner)
+		require.False(t, liveness.IsRedlatch(owner), owner)
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/reply"
 )
 
 // The graces of others are several times the one that is set.
 func TestGraceThatNobodySeesTheEndOfIsNoneThatIsOver(t *testing.T) {
 	t.Parallel()
-	for _, long := range []time.Duration{codec.MaxLease / 3, codec.MaxLease / 2, codec.MaxLease} {
+	for _, long := range []time.Duration{limits.Max / 3, limits.Max / 2, limits.Max} {
 		for _, owner := range []string{foreign(), native(t)} {
 			s := newScene(t, owner)
 			s.Detector = liveness.New(liveness.Config{Grace: long, Period: period})
@@ -40,7 +40,7 @@ func TestDeadlinesWithoutAnEndAreWaitsThatCanBeSent(t *testing.T) {
 		require.Len(t, others, 3)
 		for _, o := range others {
 			require.GreaterOrEqual(t, o.Wait, int64(0), deadline)
-			require.LessOrEqual(t, o.Wait, codec.MaxLease.Milliseconds(), deadline)
+			require.LessOrEqual(t, o.Wait, limits.Max.Milliseconds(), deadline)
 		}
 	}
 }

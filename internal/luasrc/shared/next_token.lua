@@ -1,9 +1,9 @@
 -- Counts a grant, and returns its token: as a text where a number would lose digits.
 -- A counter below the least, as one that was lost and began again, is an error, and so
--- is one that holds no number or cannot be raised: nothing else may have been done yet.
+-- is one that holds no number, which INCR says, or cannot be raised: nothing else may
+-- have been done yet.
 local function next_token(counter, least)
     local at = tonumber(least) > 0 and (redis.call('GET', counter) or '0')
-    -- What is no number is left to INCR, which says so.
     if at and string.find(at, '^%-?%d+$') and tonumber(at) < tonumber(least) then
         error('FENCE_EPOCH', 0)
     end

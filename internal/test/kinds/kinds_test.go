@@ -16,7 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/test/kinds/sharedlock"
 	"github.com/redlatch/redlatch/internal/test/kinds/tokenlock"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -37,7 +39,7 @@ var kinds = map[string]func(c *redlatch.Client, name string) locker{
 type locker interface {
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
 	TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
-	Inspect(ctx context.Context, opts ...rlock.InspectOption) (*rlock.Inspection, error)
+	Internal() *hold.Lock
 }
 
 // tokens is a token lock as a locker.
@@ -51,9 +53,7 @@ func (t tokens) TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold,
 	return inner(t.lock.TryLock(ctx, opts...))
 }
 
-func (t tokens) Inspect(ctx context.Context, opts ...rlock.InspectOption) (*rlock.Inspection, error) {
-	return t.lock.Inspect(ctx, opts...)
-}
+func (t tokens) Internal() *hold.Lock { return t.lock.Internal() }
 
 func inner(h *tokenlock.Hold, err error) (*rlock.Hold, error) {
 	if err != nil {
@@ -216,12 +216,12 @@ func TestALockIsInspected(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, newLock func(*redlatch.Client, string) locker) {
 		t.Helper()
 		l := newLock(open(t, s.URL()), redistest.Key(t))
-		in, err := l.Inspect(t.Context())
+		in, err := admin.Inspect(t.Context(), l)
 		require.NoError(t, err)
-		require.False(t, in.Held())
+		require.Empty(t, in.Holders)
 		hold, err := l.Lock(t.Context())
 		require.NoError(t, err)
-		in, err = l.Inspect(t.Context())
+		in, err = admin.Inspect(t.Context(), l)
 		require.NoError(t, err)
 		require.Len(t, in.Holders, 1)
 		require.Equal(t, hold.Internal().Request().Owner, in.Holders[0].Text)
@@ -294,7 +294,7 @@ func TestReadersAreTogetherAndAWriterIsAlone(t *testing.T) {
 	require.NoError(t, err)
 	two, err := sharedlock.Reader(c, name).Lock(t.Context(), rlock.WithWatchdog(2*time.Second))
 	require.NoError(t, err)
-	in, err := sharedlock.Writer(c, name).Inspect(t.Context())
+	in, err := admin.Inspect(t.Context(), sharedlock.Writer(c, name))
 	require.NoError(t, err)
 	require.Len(t, in.Holders, 2)
 	_, err = sharedlock.Writer(c, name).TryLock(one.Context(t.Context()))
@@ -319,13 +319,13 @@ func TestAnOwnerOfAnotherKindIsRefused(t *testing.T) {
 	c := open(t, s.URL())
 	owner := codec.NewOwner(uuid.New(), 1)
 	_, err := sharedlock.Reader(c, redistest.Key(t)).Lock(t.Context(), rlock.WithOwner(owner))
-	require.ErrorIs(t, err, codec.ErrBadOwner)
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 	_, err = sharedlock.Reader(c, redistest.Key(t)).ForceUnlock(t.Context())
 	require.Error(t, err)
 	hold, err := sharedlock.Reader(c, redistest.Key(t)).Lock(t.Context())
 	require.NoError(t, err)
 	_, err = hold.HandOver()
-	require.ErrorIs(t, err, codec.ErrBadOwner)
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
 	require.NoError(t, hold.Err(), "it goes on")
 	require.NoError(t, hold.Unlock())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -65,7 +66,7 @@ func everyQuestion(t *testing.T, s suite) {
 	left, err := other.TTL(ctx)
 	require.NoError(t, err)
 	assert.Greater(t, left, 10*time.Second)
-	seen, err := other.Inspect(ctx)
+	seen, err := admin.Inspect(ctx, other)
 	require.NoError(t, err)
 	require.Len(t, seen.Holders, 1)
 	assert.Equal(t, hold.Owner(), seen.Holders[0].Owner)
@@ -118,7 +119,7 @@ func wokenByPeers(t *testing.T, s suite) {
 		s.listening(t, l, 1)
 		channel := codec.LockChannel(l.Name())
 		if s.kind.Queues {
-			seen, err := l.Inspect(within(t))
+			seen, err := admin.Inspect(within(t), l)
 			require.NoError(t, err)
 			channel += ":" + seen.Queue[0].Text
 		}

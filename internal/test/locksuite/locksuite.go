@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -188,8 +189,8 @@ func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	is := func() bool { return s.listenersOf(t, l.Name()) >= int64(n) }
 	if s.kind.Queues {
 		is = func() bool {
-			seen, err := l.Inspect(within(t))
-			return err == nil && len(seen.Queue) >= n && seen.Queue[n-1].Subscribed == rlock.SubscribedYes
+			seen, err := admin.Inspect(within(t), l)
+			return err == nil && len(seen.Queue) >= n && seen.Queue[n-1].Subscribed
 		}
 	}
 	require.Eventually(t, is, soon, 5*time.Millisecond, "they do not listen")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -48,7 +48,7 @@ func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 	if to == c.Owner(tb, name) {
 		to = c.Nodes()[1]
 	}
-	c.MoveSlot(tb, codec.Slot(name), to, func() { time.Sleep(50 * time.Millisecond) })
+	c.MoveSlot(tb, hashslot.Of(name), to, func() { time.Sleep(50 * time.Millisecond) })
 }
 
 // WaitsForReplicas holds what redlatch.WithReplicaSync promises. It freezes the

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 )
 
 const (
@@ -189,7 +189,7 @@ func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	tb.Helper()
 	votes, best := map[string]int{}, ""
 	for _, s := range c.nodes {
-		addr, err := s.ownerOf(codec.Slot(key))
+		addr, err := s.ownerOf(hashslot.Of(key))
 		if err != nil {
 			continue // it is down
 		}
@@ -247,7 +247,7 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 			return reply
 		}
 		c.mu.Lock()
-		delete(c.guesses, codec.Slot(key))
+		delete(c.guesses, hashslot.Of(key))
 		c.mu.Unlock()
 		var refusal redis.Error
 		if errors.As(err, &refusal) && !strings.HasPrefix(string(refusal), "TRYAGAIN") {
@@ -261,7 +261,7 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 // guess returns the node that serves key's slot, or did.
 func (c *Cluster) guess(tb testing.TB, key string) *Server {
 	tb.Helper()
-	slot := codec.Slot(key)
+	slot := hashslot.Of(key)
 	c.mu.Lock()
 	s := c.guesses[slot]
 	c.mu.Unlock()

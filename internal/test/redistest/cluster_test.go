@@ -7,7 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 )
 
 // eachKind runs body for each kind of server that clusters are made of.
@@ -32,7 +32,7 @@ func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
 
 		// A slot moves with its keys.
 		other := c.Owner(t, otherSlot(t, c, key))
-		c.MoveSlot(t, codec.Slot(key), other, func() {
+		c.MoveSlot(t, hashslot.Of(key), other, func() {
 			require.Equal(t, []byte("v"), c.Do(t, "GET", key), "still where it was")
 			_, err := first.try("GET", "{"+key+"}:none")
 			word, addr := redirection(err)

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
@@ -18,7 +18,7 @@ func WithClient(ctx context.Context, g *Globals, name string, do func(*redlatch.
 
 // WithServer is WithClient for questions that need the server besides.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
-	if err := codec.ValidateName(name); err != nil {
+	if err := limits.Name(name); err != nil {
 		return err
 	}
 	srv, err := g.Server()

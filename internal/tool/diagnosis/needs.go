@@ -43,7 +43,7 @@ var questions = []question{
 	},
 	{
 		id: rights.Inspect, check: "inspect rights", use: "inspections by programs",
-		advice: "Grant it where Lock.Inspect is used:",
+		advice: "Grant it where admin.Inspect is used:",
 	},
 	{
 		id: rights.Owners, check: "owners rights", use: "owners that travel",

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rfairlock"
 )
@@ -123,11 +123,11 @@ func (e *examination) sharded() Finding {
 
 // counting checks that listeners can be counted, which is how dead waiters are detected.
 func (e *examination) counting() Finding {
-	_, err := rfairlock.New(e.client, e.name).Listeners(e.ctx, "redlatch-doctor:1")
+	_, err := admin.Listeners(e.ctx, rfairlock.New(e.client, e.name), "redlatch-doctor:1")
 	switch {
-	case errors.Is(err, redlatch.ErrNotCounted):
+	case errors.Is(err, admin.ErrNotCounted):
 		why := strings.ReplaceAll(err.Error(), "\n", "; ")
-		if _, after, ok := strings.Cut(why, redlatch.ErrNotCounted.Error()+": "); ok {
+		if _, after, ok := strings.Cut(why, admin.ErrNotCounted.Error()+": "); ok {
 			why = after
 		}
 		why = strings.NewReplacer("redlatch: ", "", "redis: ", "").Replace(why)

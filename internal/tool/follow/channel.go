@@ -3,6 +3,7 @@ package follow
 import (
 	"strings"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
@@ -35,7 +36,7 @@ func Parse(channel string) (name, owner string) {
 	rest := strings.TrimPrefix(channel, channelPrefix)
 	if i := strings.LastIndexByte(rest, ':'); i > 0 {
 		if i = strings.LastIndexByte(rest[:i], ':'); i > 0 {
-			if _, err := codec.ParseOwner(rest[i+1:]); err == nil {
+			if _, err := redlatch.ParseOwner(rest[i+1:]); err == nil {
 				rest, owner = rest[:i], rest[i+1:]
 			}
 		}

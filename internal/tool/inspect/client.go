@@ -3,7 +3,7 @@ package inspect
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -22,12 +22,13 @@ type Client struct {
 // ClientOf reads an owner as it stands in Redis, also that of a write lock.
 func ClientOf(text string) Client {
 	bare, _ := listing.Bare(text)
-	owner, err := codec.ParseOwner(bare)
+	owner, err := redlatch.ParseOwner(bare)
 	switch {
 	case err != nil:
 		return Client{Kind: "unknown"}
-	case owner.Native():
-		started := owner.ClientStarted().UTC()
+	case owner.IsRedlatch():
+		// A UUID of version 7 begins with the time.
+		started := time.Unix(owner.Client().Time().UnixTime()).UTC()
 		return Client{Kind: "redlatch", Started: &started}
 	case owner.Client().Version() == redissonVersion:
 		return Client{Kind: "redisson"}

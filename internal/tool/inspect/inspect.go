@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -18,11 +19,11 @@ const KindFair = "fair"
 // Lock reads a lock: it asks for a fair lock and the first places of its queue. A plain
 // lock is one with an empty queue. For a user that may not read queues it returns the lock
 // alone.
-func Lock(ctx context.Context, client *redlatch.Client, name string, places int) (*rlock.Inspection, error) {
-	in, err := rfairlock.New(client, name).Inspect(ctx, rlock.WithPlaces(1, places))
+func Lock(ctx context.Context, client *redlatch.Client, name string, places int) (*admin.Inspection, error) {
+	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, places)
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) {
-		return rlock.New(client, name).Inspect(ctx)
+		return admin.Inspect(ctx, rlock.New(client, name))
 	}
 	return in, err
 }
@@ -45,5 +46,5 @@ func NotCounted(err error) string {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), redlatch.ErrNotCounted.Error()+": "), "\n", "; ")
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), admin.ErrNotCounted.Error()+": "), "\n", "; ")
 }

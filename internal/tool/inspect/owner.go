@@ -3,7 +3,7 @@ package inspect
 import (
 	"fmt"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -21,7 +21,7 @@ func ShortOwner(text string) string {
 // were made in one moment, and its number.
 func OwnerNumber(text string) string {
 	bare, writes := listing.Bare(text)
-	owner, err := codec.ParseOwner(bare)
+	owner, err := redlatch.ParseOwner(bare)
 	if err != nil {
 		return sanitize.Word(sanitize.Truncate(text, 24))
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/admin"
 )
 
 // What is known of whether a lease is renewed.
@@ -42,7 +42,7 @@ func RenewalDue(left time.Duration) time.Duration { return left/3 + renewalSlack
 // Snapshot is a lock as it was found between two moments.
 type Snapshot struct {
 	// Inspection is what was found.
-	Inspection *rlock.Inspection
+	Inspection *admin.Inspection
 	// Asked and Answered are the two moments.
 	Asked, Answered time.Time
 }
@@ -54,6 +54,9 @@ func TakeSnapshot(ctx context.Context, client *redlatch.Client, name string) (Sn
 	s.Inspection, s.Answered = in, time.Now()
 	return s, err
 }
+
+// Held reports whether the lock was held.
+func (s *Snapshot) Held() bool { return len(s.Inspection.Holders) > 0 }
 
 // ReadQueue reports whether the queue was read, too: the user may have no
 // right to that.
@@ -68,7 +71,7 @@ func (s *Snapshot) RenewedBy(later *Snapshot) bool {
 
 // SameHolders reports whether the lock still has the same holders.
 func (s *Snapshot) SameHolders(later *Snapshot) bool {
-	return slices.EqualFunc(s.Inspection.Holders, later.Inspection.Holders, func(a, b rlock.Holder) bool { return a.Text == b.Text })
+	return slices.EqualFunc(s.Inspection.Holders, later.Inspection.Holders, func(a, b admin.Holder) bool { return a.Text == b.Text })
 }
 
 // WatchRenewal looks whether the lease is renewed, until that is known, the lock has

@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
 	t.Parallel()
 	at := func(sent, answered, left time.Duration) *Snapshot {
 		zero := time.Unix(0, 0)
-		return &Snapshot{Inspection: &rlock.Inspection{TTL: left}, Asked: zero.Add(sent), Answered: zero.Add(answered)}
+		return &Snapshot{Inspection: &admin.Inspection{TTL: left}, Asked: zero.Add(sent), Answered: zero.Add(answered)}
 	}
 	first := at(0, 100*time.Millisecond, 10*time.Second)
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
 		{at(4*time.Second, 4*time.Second, 8*time.Second), true}, // renewed between the looks
 		{at(time.Second, time.Second, 30*time.Second), true},
 		{at(time.Second, 9*time.Second, 5*time.Second), false},
-		{at(20*time.Second, 20*time.Second, codec.NoTTL), false},
+		{at(20*time.Second, 20*time.Second, redlatch.NoTTL), false},
 	} {
 		require.Equal(t, c.rose, first.RenewedBy(c.later), "%v", c.later.Inspection.TTL)
 	}

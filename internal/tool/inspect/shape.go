@@ -9,10 +9,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // NotLock says that a name is that of something else, to people as an error.
@@ -93,8 +93,8 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 }
 
 // ShapeOfInspection says what the lock's hash looks like; the zero Shape when it is free.
-func ShapeOfInspection(in *rlock.Inspection) listing.Shape {
-	if !in.Held() {
+func ShapeOfInspection(in *admin.Inspection) listing.Shape {
+	if len(in.Holders) == 0 {
 		return listing.Shape{}
 	}
 	fields := make([][2]string, len(in.Holders))

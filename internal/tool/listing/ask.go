@@ -6,7 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/label"
 )
 
@@ -76,7 +76,7 @@ func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	var calls []call
 	for _, text := range owners {
 		bare, _ := Bare(text)
-		owner, err := codec.ParseOwner(bare)
+		owner, err := redlatch.ParseOwner(bare)
 		if err != nil {
 			continue
 		}

@@ -37,7 +37,7 @@ type Lock struct {
 	Holders []Holder
 	// More is true when there are holders that are not shown.
 	More bool
-	// TTL is what the lease has left, codec.NoTTL when it has none, 0 when the lock is
+	// TTL is what the lease has left, redlatch.NoTTL when it has none, 0 when the lock is
 	// free.
 	TTL time.Duration
 	// Queue is the length of a fair lock's queue, Next the first owner in it.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 )
 
 // glance is how many fields of a hash are asked for. Small hashes answer with all of
@@ -105,7 +105,7 @@ func (l *Lock) take(replies []any) bool {
 	case left == -2: // it is gone
 		l.Holders, l.More, l.TTL = nil, false, 0
 	default:
-		l.TTL = codec.NoTTL
+		l.TTL = redlatch.NoTTL
 	}
 	switch {
 	case l.Queue > 0 && l.Kind != ReadWrite:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 )
 
 const (
@@ -29,7 +29,7 @@ func readKey(name, owner string, n int64) string {
 // ReadersLeft returns what readers have left of their leases, by owner: a read/write lock
 // has one lease for all of them, and for each hold a key that lasts as long as the hold's
 // own lease. It is 0 for a reader whose holds are all over, which does not block the lock
-// any more when the other readers have left, and codec.NoTTL for one without a lease. Left
+// any more when the other readers have left, and redlatch.NoTTL for one without a lease. Left
 // out are writers, readers that have very many holds or come after 1,024 others, and
 // readers whose keys the user may not read. It sends one PTTL for each hold, all at once.
 // An error means that the connection is broken.
@@ -64,8 +64,8 @@ func ReadersLeft(c redis.Conn, name string, holders []Holder) (map[string]time.D
 // longer returns the longer of what was left so far and what a reply to PTTL says.
 func longer(left time.Duration, ms int64) time.Duration {
 	switch {
-	case left == codec.NoTTL || ms == -1:
-		return codec.NoTTL
+	case left == redlatch.NoTTL || ms == -1:
+		return redlatch.NoTTL
 	case ms < 0: // it is over
 		return left
 	}

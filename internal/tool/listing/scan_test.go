@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -48,9 +49,9 @@ func addLocks(t *testing.T, s redistest.Target) {
 	s.Do(t, "RPUSH", codec.QueueKey("{both}"), java2)
 	s.Do(t, "HSET", "rw", "mode", "read", java, 1, java2, 1)
 	for i := range 600 {
-		s.Do(t, "HSET", "many-readers", codec.NewOwner(uuid.Max, int64(i)).String(), 1)
+		s.Do(t, "HSET", "many-readers", redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
 		s.Do(t, "HSET", "big-map", fmt.Sprint("field", i), 1)
-		s.Do(t, "HSET", "many-owners", codec.NewOwner(uuid.Max, int64(i)).String(), 1)
+		s.Do(t, "HSET", "many-owners", redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
 		s.Do(t, "SET", fmt.Sprint("key", i), 1)
 	}
 	s.Do(t, "HSET", "many-readers", "mode", "read")
@@ -74,9 +75,9 @@ func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
 		require.InDelta(t, time.Hour, plain.TTL, float64(time.Minute))
 		require.Equal(t, &Lock{Name: "plain", Kind: Plain, Holders: []Holder{{Owner: java, Count: "2"}}, TTL: plain.TTL}, plain)
 		labelled := []Holder{{Owner: ours, Count: "1", Label: "billing@host-3"}}
-		require.Equal(t, &Lock{Name: "{eu}for-ever", Kind: Plain, Holders: labelled, TTL: codec.NoTTL}, locks["{eu}for-ever"])
+		require.Equal(t, &Lock{Name: "{eu}for-ever", Kind: Plain, Holders: labelled, TTL: redlatch.NoTTL}, locks["{eu}for-ever"])
 		require.Equal(t, &Lock{
-			Name: "fair", Kind: Fair, Holders: []Holder{{Owner: java, Count: "1"}}, TTL: codec.NoTTL,
+			Name: "fair", Kind: Fair, Holders: []Holder{{Owner: java, Count: "1"}}, TTL: redlatch.NoTTL,
 			Queue: 2, Next: ours, NextLabel: "billing@host-3",
 		}, locks["fair"])
 		require.Equal(t, &Lock{Name: "stuck", Kind: Fair, Queue: 1, Next: ours, NextLabel: "billing@host-3"}, locks["stuck"])

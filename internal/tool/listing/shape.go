@@ -6,7 +6,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 const (
@@ -77,8 +78,8 @@ func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], groupSuffix) {
 		return "it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here"
 	}
-	if _, err := codec.ParseOwner(owner); err != nil {
-		return "its field " + codec.Quote(field[0]) + " is no owner"
+	if _, err := redlatch.ParseOwner(owner); err != nil {
+		return "its field " + limits.Quote(field[0]) + " is no owner"
 	}
 	if n, err := strconv.ParseInt(field[1], 10, 64); err != nil || n <= 0 {
 		return "what it has for " + field[0] + " is no count"

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -44,7 +44,7 @@ func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
 		addLocks(t, s)
 		s.Do(t, "HSET", "odd-mode", "mode", "dark")
 		for i := range 600 {
-			s.Do(t, "HSET", "odd-mode", codec.NewOwner(uuid.Max, int64(i)).String(), 1)
+			s.Do(t, "HSET", "odd-mode", redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
 		}
 		c := s.Dial(t)
 		for name, want := range map[string]string{
@@ -88,7 +88,7 @@ func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
 					s.Do(t, "PEXPIRE", fmt.Sprintf("%s:%s:rwlock_timeout:%d", prefix, owner, n), left.Milliseconds())
 				}
 			}
-			forEver := codec.NewOwner(uuid.Max, 1).String()
+			forEver := redlatch.NewOwner(uuid.Max, 1).String()
 			hold(java, 1, time.Minute)
 			hold(java, 2, time.Hour)
 			hold(java, 3, time.Minute)
@@ -102,7 +102,7 @@ func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
 			require.NoError(t, err)
 			require.InDelta(t, time.Hour, left[java], float64(time.Minute))
 			delete(left, java)
-			require.Equal(t, map[string]time.Duration{java2: 0, forEver: codec.NoTTL}, left)
+			require.Equal(t, map[string]time.Duration{java2: 0, forEver: redlatch.NoTTL}, left)
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
 )
 
 const (
@@ -57,7 +57,7 @@ func Millis(ms int64) string {
 // Lease shows what a lease has left in seven columns.
 func Lease(left time.Duration) string {
 	switch {
-	case left == codec.NoTTL:
+	case left == redlatch.NoTTL:
 		return "none"
 	case left < time.Minute:
 		return left.Round(100 * time.Millisecond).String()

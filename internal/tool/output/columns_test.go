@@ -6,14 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 func TestLeasesFitTheirColumn(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]string{
-		codec.NoTTL: "none", 0: "0s", 29840 * time.Millisecond: "29.8s", 59*time.Minute + 59*time.Second: "59m59s",
-		99*time.Hour + 59*time.Minute: "99h59m", 100 * time.Hour: "4d", codec.MaxLease: "36500d",
+		redlatch.NoTTL: "none", 0: "0s", 29840 * time.Millisecond: "29.8s", 59*time.Minute + 59*time.Second: "59m59s",
+		99*time.Hour + 59*time.Minute: "99h59m", 100 * time.Hour: "4d", limits.Max: "36500d",
 	} {
 		require.Equal(t, want, Lease(left))
 		require.LessOrEqual(t, len(want), 7)

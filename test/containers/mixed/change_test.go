@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
@@ -115,7 +115,7 @@ func (p *place) move(t *testing.T, name string, between func()) {
 	if p.cluster.Owner(t, name) == to {
 		to = p.cluster.Nodes()[1]
 	}
-	p.cluster.MoveSlot(t, codec.Slot(name), to, between)
+	p.cluster.MoveSlot(t, hashslot.Of(name), to, between)
 }
 
 // workers makes workers of four clients, two of each library, for two locks of each kind

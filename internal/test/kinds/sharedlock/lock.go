@@ -120,14 +120,14 @@ func (k *kind) Inspect(c *transport.Call, _, _ int64) {
 func (k *kind) Inspected(answer any) (reply.Inspection, error) {
 	parts, ok := answer.([]any)
 	if !ok || len(parts) < 1 {
-		return reply.Inspection{}, codec.ErrBadReply
+		return reply.Inspection{}, transport.ErrBadReply
 	}
 	left, err := reply.Millis(parts[0])
 	in := reply.Inspection{Left: left}
 	for _, part := range parts[1:] {
 		id, isText := part.([]byte)
 		if !isText || !strings.Contains(string(id), ":") {
-			return in, codec.ErrBadReply
+			return in, transport.ErrBadReply
 		}
 		in.Held = append(in.Held, reply.Held{Owner: string(id), Count: 1, Text: "1"})
 	}

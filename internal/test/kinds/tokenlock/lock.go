@@ -119,7 +119,7 @@ func (k *kind) Decode(answer any) (acquire.Outcome, error) {
 	}
 	token, ok := grant[0].(int64)
 	if !ok {
-		return acquire.Outcome{}, fmt.Errorf("%w: a token of type %T", codec.ErrBadReply, grant[0])
+		return acquire.Outcome{}, fmt.Errorf("%w: a token of type %T", transport.ErrBadReply, grant[0])
 	}
 	return acquire.Outcome{Granted: true, Token: token}, nil
 }

@@ -125,7 +125,7 @@ func class(err error) string {
 		{redlatch.ErrUncertain, "uncertain"},
 		{redlatch.ErrNotAcquired, "not-acquired"},
 		{redlatch.ErrNotSent, "not-sent"},
-		{redlatch.ErrEntered, "entered"},
+		{redlatch.ErrReentered, "entered"},
 		{redlatch.ErrNotHeld, "not-held"},
 	} {
 		if errors.Is(err, c.err) {

@@ -1,18 +1,19 @@
-package codec
+// Package hashslot computes the hash slots of a Redis Cluster.
+package hashslot
 
 import "strings"
 
 // slots is the number of hash slots of a Redis Cluster.
 const slots = 16384
 
-// Slot returns the hash slot, 0 to 16383, of a key or shard channel in a Redis
+// Of returns the hash slot, 0 to 16383, of a key or shard channel in a Redis
 // Cluster: the CRC16 of its hash tag, or of the whole key where it has none.
-func Slot(key string) int { return int(crc16(hashTag(key))) % slots }
+func Of(key string) int { return int(crc16(Tag(key))) % slots }
 
-// hashTag returns the part of key that Redis hashes: what stands between the
+// Tag returns the part of key that Redis hashes: what stands between the
 // first '{' and the first '}' after it, or the whole key if there is no such
 // pair or nothing inside.
-func hashTag(key string) string {
+func Tag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {
 		return key

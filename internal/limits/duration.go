@@ -1,0 +1,25 @@
+package limits
+
+import (
+	"fmt"
+	"time"
+)
+
+// Max is the longest lease, and the longest wait of a fair lock: 100 years
+// of 365 days. A fair lock adds them up over its queue, in milliseconds since
+// 1970; with this bound the sums of some three hundred waiters stay within 15
+// digits, and so below 2^53: every server computes and prints them exactly.
+const Max = 100 * 365 * 24 * time.Hour
+
+// Lease returns a lease as whole milliseconds, the rest cut off as Java's toMillis does.
+// What would be sent as zero or less, which Redis takes as a request to delete the lock,
+// and what is above [Max] gives an error.
+func Lease(d time.Duration) (int64, error) {
+	switch {
+	case d < time.Millisecond:
+		return 0, fmt.Errorf("%w: a lease of %v is less than a millisecond", ErrInvalid, d)
+	case d > Max:
+		return 0, fmt.Errorf("%w: a lease of %v is more than 100 years", ErrInvalid, d)
+	}
+	return d.Milliseconds(), nil
+}
