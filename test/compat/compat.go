@@ -25,7 +25,7 @@ const defaultReleases = "3.17.7 3.52.0 4.3.1"
 
 // supportedReleases are those whose behaviour is recorded. The Makefile has them,
 // too.
-const supportedReleases = "3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1"
+const supportedReleases = "3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1 4.7.0"
 
 // atMost bounds what a live Redisson is waited for. It is no claim about speed.
 const atMost = 30 * time.Second

@@ -36,6 +36,20 @@ var plainMutants = []mutant{
 	{"renewal does nothing", luasrc.Renew, "redis.call('PEXPIRE', KEYS[i], lease)", ""},
 }
 
+// fencedMutants are as plainMutants.
+var fencedMutants = []mutant{
+	{"a grant is counted twice", luasrc.FencedAcquire, "redis.call('INCR', counter)", "redis.call('INCRBY', counter, 2)"},
+	{"a grant answers the token before", luasrc.FencedAcquire, "return token\nend\nreturn", "return token - 1\nend\nreturn"},
+	{"a large token loses digits", luasrc.FencedAcquire, "token >= 9007199254740992", "false"},
+	{"a grant gives the counter a time to live", luasrc.FencedAcquire, "redis.call('PEXPIRE', lock, lease)",
+		"redis.call('PEXPIRE', lock, lease) redis.call('PEXPIRE', counter, lease)"},
+	{"a refusal is counted", luasrc.FencedAcquire, "return {redis.call('PTTL', lock)", "redis.call('INCR', counter) return {redis.call('PTTL', lock)"},
+	{"a re-entry is not counted", luasrc.FencedReenter, "redis.call('INCR', counter)", "tonumber(redis.call('GET', counter) or 1)"},
+	{"a re-entry of a lock that is gone is counted", luasrc.FencedReenter, "return nil\nend\nlocal token",
+		"redis.call('INCR', counter) return nil\nend\nlocal token"},
+	{"a re-entry counts no hold", luasrc.FencedReenter, "reenter(lock, owner, lease, target)\nreturn", "return"},
+}
+
 // plainUnmeant do without a difference that is meant. Only the vectors notice.
 var plainUnmeant = []mutant{
 	{"re-entry makes the time to live shorter", luasrc.Reenter, "left < tonumber(lease)", "true"},

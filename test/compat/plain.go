@@ -11,15 +11,23 @@ import (
 	"github.com/redlatch/redlatch/internal/test/oracle"
 )
 
-// plainPlayer plays the plain lock.
+// plainPlayer plays the plain lock, and the one with tokens.
 type plainPlayer struct {
 	*player
 	last  *oracle.Step // the release before, for as long as its latch is there
 	taken *oracle.Step // the acquire before, whose owner probably holds its lock
 	n     int
+	ops   []*oracle.Operation // those that acquire
 }
 
-func playPlain(p *player) error { return (&plainPlayer{player: p}).play() }
+func playPlain(p *player) error {
+	return (&plainPlayer{player: p, ops: []*oracle.Operation{oracle.Acquire}}).play()
+}
+
+// playFenced plays the plain lock with tokens: all but the grants is the same.
+func playFenced(p *player) error {
+	return (&plainPlayer{player: p, ops: []*oracle.Operation{oracle.AcquireToken, oracle.AcquireCounted}}).play()
+}
 
 var (
 	playNames  = []string{"plain", "{tag}x", "a{b", "замок"}
@@ -89,7 +97,8 @@ func (p *plainPlayer) reenter() error {
 }
 
 func (p *plainPlayer) newAcquire() (oracle.Step, error) {
-	s := oracle.Step{Op: oracle.Acquire, Names: []string{p.name()}, Owner: p.owner(), Lease: p.lease()}
+	op := rapid.SampledFrom(p.ops).Draw(p.rt, "op")
+	s := oracle.Step{Op: op, Names: []string{p.name()}, Owner: p.owner(), Lease: p.lease()}
 	switch rapid.IntRange(0, 9).Draw(p.rt, "how") {
 	case 0:
 		s.Lease = 0 // deletes the key again
@@ -199,6 +208,11 @@ func (p *plainPlayer) disturb() error {
 		{"RPUSH", name, "no lock"},
 		{"HSET", name, p.owner(), rapid.IntRange(1, 11).Draw(p.rt, "count")},
 		{"DEL", name},
+	}
+	if p.ops[0] == oracle.AcquireToken {
+		counter := codec.TokenKey(name)
+		commands = append(commands, []any{"DEL", counter}, []any{"SET", counter, "no number"},
+			[]any{"SET", counter, "9007199254740991"}, []any{"SET", counter, "9223372036854775806"})
 	}
 	c := rapid.SampledFrom(commands).Draw(p.rt, "command")
 	command, _ := c[0].(string)

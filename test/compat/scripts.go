@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -154,7 +155,11 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 	k.renewal()
 	k.name = redistest.Key(t)
 	fairCaptor{k}.renewal()
-	for _, kind := range oracle.Kinds {
+	if c.release.HasFenced() {
+		k.name = redistest.Key(t)
+		k.tokens()
+	}
+	for _, kind := range oracle.KindsOf(c.release) {
 		require.Empty(t, theirs.Missing(kind))
 	}
 	return theirs
@@ -248,6 +253,41 @@ func (k *captor) renewal() {
 	require.NoError(k.t, err)
 	k.check(call, oracle.Renew, k.j.owner(k.t, "t1"), watchdogMS)
 	k.does("unlock", peer.Command{"thread": "t1"})
+}
+
+// tokens: a thread enters a fenced lock twice and is renewed; with a lease of its own it takes
+// another, leaves it, and has it forced. All but the grants is done by the scripts of the plain
+// lock.
+func (k *captor) tokens() {
+	k.t.Helper()
+	t1 := fenced(peer.Command{"thread": "t1"})
+	owner := k.j.owner(k.t, "t1")
+	for range 2 {
+		k.does("lockAndGetToken", t1)
+		// On a slow machine a renewal may have come before.
+		sent := k.o.scripts(k.t, k.name)
+		k.check(sent[slices.IndexFunc(sent, notRenewal(k.theirs.Release, owner, k.name))], oracle.AcquireToken, owner, watchdogMS)
+	}
+	call, err := k.o.watch.Until(k.name)
+	require.NoError(k.t, err)
+	k.check(call, oracle.Renew, owner, watchdogMS)
+	k.does("forceUnlock", t1)
+
+	k.name += " leased"
+	for range 2 {
+		k.does("lock", t1.With(peer.Command{"lease": 5000}))
+		k.learn(oracle.AcquireCounted, owner, 5000)
+		k.does("unlock", t1)
+		k.learn(oracle.Free, owner, 5000)
+	}
+	k.does("forceUnlock", t1)
+	k.learn(oracle.Force, "", 0)
+}
+
+// notRenewal tells the calls that do not renew the owner's hold.
+func notRenewal(r oracle.Release, owner, name string) func(monitor.Call) bool {
+	renew := oracle.Step{Op: oracle.Renew, Names: []string{name}, Owner: owner, Lease: watchdogMS}
+	return func(call monitor.Call) bool { return oracle.Identify(r, call, renew) != nil }
 }
 
 // testQuestions holds that questions are the same commands on both sides.

@@ -26,6 +26,13 @@ type game struct {
 var games = []game{
 	{&oracle.Plain, playPlain, plainMutants, plainUnmeant},
 	{&oracle.Fair, playFair, fairMutants, fairUnmeant},
+	{&oracle.Fenced, playFenced, fencedMutants, nil},
+}
+
+// gamesOf are those of the kinds that a release has.
+func gamesOf(r oracle.Release) []game {
+	has := oracle.KindsOf(r)
+	return slices.DeleteFunc(slices.Clone(games), func(g game) bool { return !slices.Contains(has, g.kind) })
 }
 
 // player plays one random sequence.
@@ -54,7 +61,7 @@ func (s scripts) play(rt *rapid.T, g game, referee *oracle.Referee, ours oracle.
 
 // testSteps plays random steps on both sides, in each of our ways.
 func (s scripts) testSteps(t *testing.T) {
-	for _, g := range games {
+	for _, g := range gamesOf(s.release) {
 		for _, way := range oracle.Ways {
 			t.Run(g.kind.Name+", "+way.Name, func(t *testing.T) {
 				referee := oracle.NewReferee(s.release, way.Ours, g.kind)
@@ -113,7 +120,7 @@ func (m mutant) ours(t *testing.T) oracle.Ours {
 }
 
 func (s scripts) testMutants(t *testing.T) {
-	for _, g := range games {
+	for _, g := range gamesOf(s.release) {
 		for _, m := range g.mutants {
 			ours := m.ours(t)
 			if ours.Shared && !s.release.HasLatch() {

@@ -57,12 +57,13 @@ func (r *Referee) JudgeAs(o *Outcome, meant []string) error {
 // explain returns the divergences that explain the differences.
 func (r *Referee) explain(o *Outcome) (names []string, err error) {
 	r.steps[o.Step.Op]++
+	all := slices.Concat(r.kind.Diverges, r.kind.Also)
 	for _, diff := range o.Diffs {
-		i := slices.IndexFunc(r.kind.Diverges, func(d Divergence) bool { return r.Expects(d) && d.Explains(o, diff) })
+		i := slices.IndexFunc(all, func(d Divergence) bool { return r.Expects(d) && d.Explains(o, diff) })
 		if i < 0 {
 			return names, fmt.Errorf("against Redisson %s, %s: %s", r.release, o.Step, diff)
 		}
-		name := r.kind.Diverges[i].Name
+		name := all[i].Name
 		names = append(names, name)
 		r.seen[name]++
 	}

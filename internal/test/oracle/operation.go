@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/redlatch/redlatch/transport"
@@ -11,16 +12,26 @@ import (
 type Kind struct {
 	// Name begins the names of its recorded files.
 	Name string
+	// Has tells which releases have the kind; nil for all.
+	Has func(Release) bool
 	// Operations are in the order of the tables that tests print.
 	Operations []*Operation
 	// Diverges has every difference that is meant, each with its reason.
 	Diverges []Divergence
+	// Also has those of operations of another kind that are played along: they explain
+	// differences, and need not occur.
+	Also []Divergence
 	// Cases are what is recorded.
 	Cases []Case
 }
 
 // Kinds lists the kinds of locks that are compared.
-var Kinds = []*Kind{&Plain, &Fair}
+var Kinds = []*Kind{&Plain, &Fair, &Fenced}
+
+// KindsOf returns the kinds of locks that a release has.
+func KindsOf(r Release) []*Kind {
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return k.Has != nil && !k.Has(r) })
+}
 
 // Operation is one thing that both sides do by a script. The package comment
 // tells how to add one.
