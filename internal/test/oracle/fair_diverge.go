@@ -9,7 +9,7 @@ import (
 // plain lock.
 const (
 	fairRefusal  = "acquire: what a refusal says"
-	fairWasFree  = "release: nobody holds the lock"
+	fairWasFree  = "release: the lock is free"
 	fairGoneFree = "give up: the lock is free"
 	oldHead      = "a first waiter without a deadline, before 3.31"
 	oldQueued    = "acquire: already queued, before 3.32"
@@ -26,37 +26,37 @@ func beforeLastless(r Release, _ Ours) bool { return !r.BearsLastless() }
 var fairDiverges = slices.Concat([]Divergence{
 	{
 		Name:     oldHead,
-		Reason:   "the scripts of these releases fail; later ones let such a waiter stand, and so do we",
+		Reason:   "later releases do the same",
 		Applies:  beforeHeadless,
 		Explains: isOldHead,
 	},
 	{
 		Name:     oldLast,
-		Reason:   "the script of these releases fails; in later ones the deadline then counts from the lease, and so does ours",
+		Reason:   "later releases do the same",
 		Applies:  beforeLastless,
 		Explains: isOldLast,
 	},
 	{
 		Name:     oldQueued,
-		Reason:   "with the deadline of the one before it a waiter sleeps past the end of a dead holder's lease",
+		Reason:   "otherwise a waiter sleeps past the end of a dead holder's lease",
 		Applies:  beforeLeft,
 		Explains: isOldQueued,
 	},
 	{
 		Name:     fairRefusal,
-		Reason:   "one waiter asks for all of its process, and tells the one whose turn it is; a waiter that was removed notices",
+		Reason:   "one waiter asks for all of its process and wakes the next; a removed waiter notices",
 		Applies:  always,
 		Explains: isFairRefusal,
 	},
 	{
 		Name:     fairWasFree,
-		Reason:   "a hold that was lost is not reported as released",
+		Reason:   "a lost hold is not reported as released",
 		Applies:  always,
 		Explains: isAnswerForFreeLock,
 	},
 	{
 		Name:     fairGoneFree,
-		Reason:   "who gives up may have been told that the lock is free, and nobody else was: the others would sleep to their poll",
+		Reason:   "the leaving waiter may be the only one that was told; the others would sleep to their poll",
 		Applies:  always,
 		Explains: isPassedOn,
 	},

@@ -32,31 +32,31 @@ func sharedNoLatch(r Release, o Ours) bool { return o.Shared && !r.HasLatch() }
 var plainDiverges = []Divergence{
 	{
 		Name:     anyHolder,
-		Reason:   "whoever is refused learns who holds the lock, without another request",
+		Reason:   "a refused caller learns the holder without another request",
 		Applies:  always,
 		Explains: isNamed,
 	},
 	{
 		Name:     ownLatch,
-		Reason:   "a lost reply is settled by asking the server, and each pair of lock and unlock saves the calls that keep the latch",
+		Reason:   "a lost reply is resolved by asking the server, which saves the calls that keep the latch",
 		Applies:  ownAndLatch,
 		Explains: isLatch,
 	},
 	{
 		Name:     ownCount,
-		Reason:   "sent twice, or late, it cannot free a hold that is still meant to be held",
+		Reason:   "sent twice or late, it cannot free a hold that is still in use",
 		Applies:  ownOwner,
 		Explains: isTarget,
 	},
 	{
 		Name:     newLatch,
-		Reason:   "Redisson has a latch since 3.24; what is sent again is harmless whatever release the others are",
+		Reason:   "sent again, it is harmless beside every Redisson",
 		Applies:  sharedNoLatch,
 		Explains: isNewLatch,
 	},
 	{
 		Name:     ownReply,
-		Reason:   "nil is the same for every script of such an owner: not held",
+		Reason:   "nil means not held, as in the other scripts",
 		Applies:  always,
 		Explains: isReentryReply,
 	},
@@ -80,7 +80,7 @@ var plainDiverges = []Divergence{
 	},
 	{
 		Name:     anyLonger,
-		Reason:   "one that the network delivers late must not cut a longer lease that another hold of the owner counts on",
+		Reason:   "a late renewal must not cut a longer lease of another hold",
 		Applies:  always,
 		Explains: isLonger,
 	},
