@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -23,31 +25,51 @@ type crash struct {
 	observed
 	victim, living begin
 	name           string
+	fenced         bool
 }
 
 // testCrashes ends processes of both languages at the moments that matter.
-func (c *compat) testCrashes(t *testing.T) {
-	java, gopher := c.startJava(nil), begin(func(t *testing.T, url, name string) member { t.Helper(); return startGo(t, url, name) })
+func (c *compat) testCrashes(t *testing.T) { c.crashes(t, false) }
+
+// crashes has them share a plain lock, or one with tokens.
+func (c *compat) crashes(t *testing.T, withTokens bool) {
+	gopher := begin(func(t *testing.T, url, name string) member { t.Helper(); return startGo(t, url, name) })
+	java, row := peer.Command{}, ""
+	if withTokens {
+		row = "with tokens: "
+		gopher = func(t *testing.T, url, name string) member {
+			t.Helper()
+			return startGo(t, url, name, memberFenced+"=yes")
+		}
+		java = fenced(java)
+	}
 	for _, side := range []struct {
 		dies           string
 		victim, living begin
 	}{
-		{"Java halts", java, gopher},
-		{"a Go process is killed", gopher, c.startJava(c.peer)},
+		{"Java halts", c.startJava(nil, java), gopher},
+		{"a Go process is killed", gopher, c.startJava(c.peer, java)},
 	} {
 		for _, moment := range []struct {
-			when string
-			test func(crash, *testing.T)
+			when   string
+			grants int64
+			test   func(crash, *testing.T)
 		}{
-			{"while it holds", crash.whileItHolds},
-			{"while it waits", crash.whileItWaits},
-			{"just before its wake-up", crash.beforeItsWakeUp},
-			{"just after its wake-up", crash.afterItsWakeUp},
+			{"while it holds", 2, crash.whileItHolds},
+			{"while it waits", 2, crash.whileItWaits},
+			{"just before its wake-up", 2, crash.beforeItsWakeUp},
+			{"just after its wake-up", 3, crash.afterItsWakeUp},
 		} {
-			t.Run(side.dies+" "+moment.when, func(t *testing.T) {
+			t.Run(row+side.dies+" "+moment.when, func(t *testing.T) {
 				c.ownLine(t)
 				t.Parallel()
-				moment.test(crash{observe(t), side.victim, side.living, redistest.Key(t)}, t)
+				k := crash{observe(t), side.victim, side.living, redistest.Key(t), withTokens}
+				moment.test(k, t)
+				if withTokens {
+					last, err := redis.Int64(k.server.Do(t, "GET", codec.TokenKey(k.name)), nil)
+					require.NoError(t, err)
+					require.Equal(t, moment.grants, last, "one token for each grant")
+				}
 			})
 		}
 	}
@@ -57,7 +79,13 @@ func (c *compat) testCrashes(t *testing.T) {
 // by its end.
 func (k crash) holder(t *testing.T) *rlock.Hold {
 	t.Helper()
-	hold, err := rlock.New(open(t, k.server), k.name).Lock(t.Context(), rlock.WithLease(10*time.Minute))
+	long := rlock.WithLease(10 * time.Minute)
+	if k.fenced {
+		hold, err := rfencedlock.New(open(t, k.server), k.name).Lock(t.Context(), long)
+		require.NoError(t, err)
+		return hold.Hold
+	}
+	hold, err := rlock.New(open(t, k.server), k.name).Lock(t.Context(), long)
 	require.NoError(t, err)
 	return hold
 }

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -177,12 +179,22 @@ func startFairGo(t *testing.T, url, name string, _ bool) member {
 	return startGo(t, url, name, memberFair+"=yes")
 }
 
-// newMemberLock returns the lock of a Go process.
-func newMemberLock(client *redlatch.Client) *rlock.Lock {
-	if os.Getenv(memberFair) != "" {
-		return rfairlock.New(client, os.Getenv(memberLock))
+// newMemberLock returns how a Go process takes its lock.
+func newMemberLock(client *redlatch.Client) func(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error) {
+	name := os.Getenv(memberLock)
+	switch {
+	case os.Getenv(memberFair) != "":
+		return rfairlock.New(client, name).Lock
+	case os.Getenv(memberFenced) != "":
+		return func(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error) {
+			hold, err := rfencedlock.New(client, name).Lock(ctx, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return hold.Hold, nil
+		}
 	}
-	return rlock.New(client, os.Getenv(memberLock))
+	return rlock.New(client, name).Lock
 }
 
 // fairJavaMember takes a fair lock for as long as it lives, or waits for it in a way in
@@ -193,7 +205,7 @@ type fairJavaMember struct {
 }
 
 func (c *compat) startFairJava(shared *peer.Peer) beginFair {
-	start := c.startJava(shared)
+	start := c.startJava(shared, nil)
 	return func(t *testing.T, url, name string, holds bool) member {
 		t.Helper()
 		m, _ := start(t, url, name).(*javaMember) // it is one

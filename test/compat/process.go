@@ -21,10 +21,11 @@ import (
 
 // The environment of a test binary that is to be a Go process of a mixed fleet.
 const (
-	memberURL   = "REDLATCH_TEST_MEMBER_URL"
-	memberLock  = "REDLATCH_TEST_MEMBER_LOCK"
-	memberFair  = "REDLATCH_TEST_MEMBER_FAIR"  // set: the lock is a fair one
-	memberTurns = "REDLATCH_TEST_MEMBER_TURNS" // set: so many wait for it at once
+	memberURL    = "REDLATCH_TEST_MEMBER_URL"
+	memberLock   = "REDLATCH_TEST_MEMBER_LOCK"
+	memberFair   = "REDLATCH_TEST_MEMBER_FAIR"   // set: the lock is a fair one
+	memberFenced = "REDLATCH_TEST_MEMBER_FENCED" // set: the lock is one with tokens
+	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"  // set: so many wait for it at once
 )
 
 // member is a process of a mixed fleet, in either language, that takes one lock.
@@ -87,7 +88,7 @@ func memberLoop(url string) error {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var err error
 		if in.Text() == "lock" {
-			hold, err = lock.Lock(ctx)
+			hold, err = lock(ctx)
 		} else {
 			err = hold.Unlock()
 		}
@@ -165,25 +166,27 @@ func (m *goMember) kill(t *testing.T) {
 // javaMember is a Redisson client, in a process of its own if it is to die.
 type javaMember struct {
 	java *java
+	kind peer.Command // what its commands say of the lock's kind
 	name string
 	call *peer.Call
 }
 
-// startJava returns how to start clients of a process, or of a new one each.
-func (c *compat) startJava(shared *peer.Peer) begin {
+// startJava returns how to start clients of a process, or of a new one each, that take locks of
+// a kind.
+func (c *compat) startJava(shared *peer.Peer, kind peer.Command) begin {
 	return func(t *testing.T, url, name string) member {
 		t.Helper()
 		p := shared
 		if p == nil {
 			p = peertest.Start(t, c.program)
 		}
-		return &javaMember{java: connectTo(t, p, url, peer.Command{"watchdog": watchdogMS}), name: name}
+		return &javaMember{java: connectTo(t, p, url, peer.Command{"watchdog": watchdogMS}), kind: kind, name: name}
 	}
 }
 
 func (m *javaMember) lock(t *testing.T) {
 	t.Helper()
-	m.call = m.java.begin(peer.Command{"op": "lock", "name": m.name})
+	m.call = m.java.begin(peer.Command{"op": "lock", "name": m.name}.With(m.kind))
 }
 
 func (m *javaMember) locked(t *testing.T, by time.Duration) time.Time {
@@ -195,7 +198,7 @@ func (m *javaMember) locked(t *testing.T, by time.Duration) time.Time {
 
 func (m *javaMember) unlock(t *testing.T) {
 	t.Helper()
-	m.java.do(t, peer.Command{"op": "unlock", "name": m.name})
+	m.java.do(t, peer.Command{"op": "unlock", "name": m.name}.With(m.kind))
 }
 
 func (m *javaMember) kill(t *testing.T) {
