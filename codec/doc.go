@@ -43,6 +43,5 @@
 //	latch                   unlock latch: getUnlockLatchName(requestId)
 //	request id              the id generated for each unlock call
 //	"0" message             UNLOCK_MESSAGE
-//	"1" message             READ_UNLOCK_MESSAGE
 //	count                   getHoldCount()
 package codec

@@ -1,10 +1,4 @@
 package codec
 
-const (
-	// MessageUnlock is the message that a lock has become free.
-	MessageUnlock = "0"
-
-	// MessageReadUnlock is the message with which a write lock lets all waiting
-	// readers in.
-	MessageReadUnlock = "1"
-)
+// MessageUnlock is the message that a lock has become free.
+const MessageUnlock = "0"
