@@ -28,13 +28,14 @@ const (
 	forgetful = 15 * time.Second
 )
 
-// locks makes so many plain and so many fair locks, with these leases in turn.
+// locks makes so many plain and so many fair locks, with these leases in turn. Every third of
+// them has tokens.
 func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 	for i := range plain {
-		keys = append(keys, worker.Key{Name: fmt.Sprintf("plain-%d", i), Lease: leases[i%len(leases)]})
+		keys = append(keys, worker.Key{Name: fmt.Sprintf("plain-%d", i), Fenced: i%3 == 2, Lease: leases[i%len(leases)]})
 	}
 	for i := range fair {
-		keys = append(keys, worker.Key{Name: fmt.Sprintf("fair-%d", i), Fair: true, Lease: leases[i%len(leases)]})
+		keys = append(keys, worker.Key{Name: fmt.Sprintf("fair-%d", i), Fair: true, Fenced: i%3 == 2, Lease: leases[i%len(leases)]})
 	}
 	return keys
 }

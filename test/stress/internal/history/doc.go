@@ -32,6 +32,8 @@
 //     followed by such a look need no clock: between the first and the last of one
 //     owner there may be none of another. Marks without it prove nothing, since the
 //     command may have arrived late.
+//   - Tokens: a hold whose call began after another hold was granted has a higher token,
+//     unless the server was made to forget in between.
 //   - Audits: what the server has, asked past all faults, after a sample. The hold
 //     must end at least its loss margin before the key can expire, and the owner's
 //     count must be how often it is inside. After an unlock that succeeded the owner

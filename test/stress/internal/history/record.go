@@ -39,7 +39,7 @@ const (
 	// Return ends the call ID with Err, empty for success.
 	Return Kind = "return"
 	// Grant is a hold: ID is the call, Outer the hold whose proof was used, Lease and
-	// Margin are its own, Renewed is true when it is renewed.
+	// Margin are its own, Renewed is true when it is renewed, Token is its token.
 	Grant Kind = "grant"
 	// Valid is a sample: T is before Err was nil, Until is T and what remained.
 	Valid Kind = "valid"
@@ -93,6 +93,8 @@ type Record struct {
 	Lease   Time `json:"lease,omitempty"`
 	Margin  Time `json:"margin,omitempty"`
 	Renewed bool `json:"renewed,omitempty"`
+	// Token is a hold's, 0 for locks without.
+	Token int64 `json:"token,omitempty"`
 	// TTL and Count are what an audit found, Depth what its client expects, and Exact
 	// whether that is all there may be.
 	TTL   Time  `json:"ttl,omitempty"`

@@ -16,6 +16,8 @@ type Hold struct {
 	// Lease and Margin are those of its Grant, and Renewed whether it is renewed.
 	Lease, Margin Time
 	Renewed       bool
+	// Token is that of its Grant, 0 for locks without.
+	Token int64
 	// Cause is why it ended by itself, empty if it was given up or never seen to end.
 	Cause string
 	// Early is how long before its deadline it was seen to have ended, 0 if it was not.
@@ -128,7 +130,7 @@ func (s *Story) takeOther(r Record) {
 func (s *Story) grant(r Record) {
 	h := &Hold{
 		ID: r.Hold, P: r.P, Key: r.Key, Owner: r.Owner, Outer: r.Outer,
-		Called: r.T, From: r.T, Lease: r.Lease, Margin: r.Margin, Renewed: r.Renewed,
+		Called: r.T, From: r.T, Lease: r.Lease, Margin: r.Margin, Renewed: r.Renewed, Token: r.Token,
 		lastValid: r.T, deadline: r.T,
 	}
 	if c := s.Calls[r.ID]; c != nil {

@@ -17,7 +17,7 @@ type Limits struct {
 func (s *Story) Judge(l Limits) []Finding {
 	var all []Finding
 	for _, check := range []func() []Finding{
-		s.checkOverlaps, s.checkMarks, s.checkAudits, s.checkEarly, s.checkReentries, s.checkCalls, s.checkMutex,
+		s.checkOverlaps, s.checkMarks, s.checkTokens, s.checkAudits, s.checkEarly, s.checkReentries, s.checkCalls, s.checkMutex,
 	} {
 		all = append(all, check()...)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -36,10 +37,12 @@ type Config struct {
 
 // Key is a lock.
 type Key struct {
-	// Name is its name, Fair whether it is a fair one, Lease what it is taken for.
-	Name  string        `json:"name"`
-	Fair  bool          `json:"fair"`
-	Lease time.Duration `json:"lease"`
+	// Name is its name, Fair and Fenced are whether it is a fair one and one with tokens,
+	// Lease is what it is taken for.
+	Name   string        `json:"name"`
+	Fair   bool          `json:"fair"`
+	Fenced bool          `json:"fenced"`
+	Lease  time.Duration `json:"lease"`
 }
 
 // Habits are shares of sessions, from 0 to 1, that are not as the plainest is: a
@@ -103,10 +106,20 @@ func (c *Config) shortest() time.Duration {
 }
 
 func (k Key) lock(client *redlatch.Client) *rlock.Lock {
-	if k.Fair {
+	var l *rfencedlock.Lock
+	switch {
+	case k.Fair && k.Fenced:
+		l = rfencedlock.NewFair(client, k.Name)
+	case k.Fenced:
+		l = rfencedlock.New(client, k.Name)
+	case k.Fair:
 		return rfairlock.New(client, k.Name)
+	default:
+		return rlock.New(client, k.Name)
 	}
-	return rlock.New(client, k.Name)
+	plain := &rlock.Lock{} // whose holds have the tokens of l
+	*plain.Internal() = *l.Internal()
+	return plain
 }
 
 // class is what an error is called in a history; empty for none.

@@ -117,10 +117,13 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 		s.unsure = s.unsure || errors.Is(err, redlatch.ErrUncertain) || outer != nil
 		return nil
 	}
+	// A history tells holders apart by their owners: none of them may come again.
+	hold.Internal().Fail()
 	h := &sampledHold{id: id, hold: hold, lease: max(lease, -lease)}
 	g := history.Record{
 		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: hold.Owner().String(),
 		Lease: h.lease, Margin: min(h.lease/10, time.Second), Renewed: lease > 0,
+		Token: hold.Internal().Token(),
 	}
 	if outer != nil {
 		g.Outer = outer.id
