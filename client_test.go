@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestOpenFailsWhenNobodyAnswers(t *testing.T) {
+func TestOpenFailsWhenNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -191,7 +191,7 @@ func TestEveryClientHasAnIDOfItsOwn(t *testing.T) {
 	require.Len(t, seen, 20)
 }
 
-func TestLoggerHearsOfALoss(t *testing.T) {
+func TestLossIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		var log bytes.Buffer

@@ -201,7 +201,7 @@ func TestAddressesOfDeploymentsThatMakeNoSenseAreRefusedWithoutDialling(t *testi
 	}
 }
 
-func TestWhyADeploymentCannotBeReachedIsToldWithoutThePassword(t *testing.T) {
+func TestWhyADeploymentCannotBeReachedIsReportedWithoutThePassword(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	for address, want := range map[string]string{

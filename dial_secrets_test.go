@@ -104,7 +104,7 @@ func TestSecretsAreKeptWhenNoConnectionCanBeMade(t *testing.T) {
 	c.requireKept(t, "WRONGPASS", "x509", "refused", "not a URL", "the scheme must be", "redlatch: cannot connect")
 }
 
-func TestSecretsAreKeptByAllThatIsTold(t *testing.T) {
+func TestNoOutputShowsSecrets(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Do(t, "ACL", "SETUSER", "app", "on", ">"+secret, "~app:*", "&*", "+@all", "-role")

@@ -62,7 +62,7 @@ func TestLockErrorIsReadWithIsAndAs(t *testing.T) {
 }
 
 // One thing that went wrong must not pass for another.
-func TestOutcomesAreToldApart(t *testing.T) {
+func TestOutcomesAreDistinguished(t *testing.T) {
 	t.Parallel()
 	all := []error{
 		redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrClosed,

@@ -68,7 +68,7 @@ func TestLazyClientsOfAllKindsConnectToNothing(t *testing.T) {
 }
 
 // How messages are published cannot be guessed.
-func TestLazyClientOfAClusterMustBeToldHowMessagesArePublished(t *testing.T) {
+func TestLazyClientOfAClusterNeedsThePublishCommand(t *testing.T) {
 	t.Parallel()
 	const url = "redis-cluster://user:secret@127.0.0.1:1"
 	_, err := redlatch.Open(t.Context(), url, redlatch.WithLazyConnect())

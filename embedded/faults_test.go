@@ -52,7 +52,7 @@ func TestLoseRepliesOverTCP(t *testing.T) {
 	require.EqualValues(t, 2, do(t, dial(t, s), "INCR", "k"))
 }
 
-func TestLoseRepliesSparesErrorsAndSubscribers(t *testing.T) {
+func TestLoseRepliesKeepsErrorsAndSubscribers(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	sub, c := dial(t, s), dial(t, s)
@@ -66,7 +66,7 @@ func TestLoseRepliesSparesErrorsAndSubscribers(t *testing.T) {
 	require.Equal(t, "PONG", do(t, dial(t, s), "PING"))
 }
 
-func TestDropSubscribersSparesTheOthers(t *testing.T) {
+func TestDropSubscribersKeepsOtherConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	sub, psub, c := dial(t, s), dial(t, s), dial(t, s)

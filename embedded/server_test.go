@@ -118,7 +118,7 @@ func TestRoleIsThatOfAMasterWithoutReplicas(t *testing.T) {
 	require.Equal(t, []any{[]byte("master"), int64(0), []any{}}, do(t, dial(t, start(t)), "ROLE"))
 }
 
-func TestClientThatDoesNotReadHoldsUpNobodyAndIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadDelaysNoOtherAndIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, WithInProcess())
 	require.Equal(t, 32<<20, s.limit)

@@ -21,7 +21,7 @@ type nopConn struct{ net.Conn }
 
 func (nopConn) Close() error { return nil }
 
-func TestAnUnsubscribeOfTheServersOwnIsUndoneAndTold(t *testing.T) {
+func TestAnUnsubscribeOfTheServersOwnIsUndoneAndReported(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"unsubscribe", "sunsubscribe"} {
 		onFakeTime(t, func(f *fakeServer, s *Subscriber) {
@@ -40,7 +40,7 @@ func TestAnUnsubscribeOfTheServersOwnIsUndoneAndTold(t *testing.T) {
 	}
 }
 
-func TestAnAnswerToAnOlderCommandEstablishesNobody(t *testing.T) {
+func TestAnAnswerToAnOlderCommandEstablishesNoSubscription(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		t := f.t
@@ -243,7 +243,7 @@ func TestAServerTooBusyToSubscribeIsTriedAgain(t *testing.T) {
 
 // Valkey refuses an unsubscription on a connection from which it has taken all
 // subscriptions itself. That refusal answers no later command.
-func TestARefusalToUnsubscribeWhatIsGoneHarmsNobodyElse(t *testing.T) {
+func TestARefusalToUnsubscribeWhatIsGoneHarmsNoOtherSubscription(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		t := f.t

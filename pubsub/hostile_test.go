@@ -26,7 +26,7 @@ func TestPayloadsOfAnyKindAreNoMoreThanAWakeUp(t *testing.T) {
 	})
 }
 
-func TestFloodForNobodyDoesNoHarm(t *testing.T) {
+func TestFloodOfMessagesWithoutSubscriberDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		t := f.t
@@ -70,7 +70,7 @@ func TestServerThatTakesSubscriptionsBackIsAskedOnceForEach(t *testing.T) {
 }
 
 // What is no reply costs the connection, which is made anew.
-func TestNoiseCostsTheConnectionAndIsToldAsAGap(t *testing.T) {
+func TestNoiseCostsTheConnectionAndIsReportedAsAGap(t *testing.T) {
 	t.Parallel()
 	for _, noise := range []string{
 		"HTTP/1.1 400 Bad Request\r\n\r\n", "\r\n", "$x\r\n", "%1\r\n", "$99999999999999999999\r\n", "*99999999999999999999\r\n",

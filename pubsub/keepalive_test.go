@@ -39,7 +39,7 @@ func TestASilentConnectionIsPingedAtEveryInterval(t *testing.T) {
 	})
 }
 
-func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsTold(t *testing.T) {
+func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsReported(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		t := f.t

@@ -58,7 +58,7 @@ func (n *notes) are(t *testing.T, want ...string) {
 	}
 }
 
-func TestASinkIsToldWhatASubscriptionIs(t *testing.T) {
+func TestASinkIsNotifiedAsASubscriptionIs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := New(configFor(server.Addr()))

@@ -92,7 +92,7 @@ func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
 	})
 }
 
-func TestAFailedDialFailsThoseWhoWaitAndSparesTheEstablished(t *testing.T) {
+func TestAFailedDialFailsWaitingSubscriptionsAndKeepsTheEstablished(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		t := f.t
@@ -147,7 +147,7 @@ func TestAConnectionWithoutReadTimeoutsIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestThreeMuteConnectionsFailThoseWhoWait(t *testing.T) {
+func TestThreeMuteConnectionsFailWaitingSubscriptions(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		t := f.t

@@ -108,7 +108,7 @@ func TestU19OneWaitersTimeoutDoesNotSilenceTheOthers(t *testing.T) {
 	requireIdle(t, server, s)
 }
 
-func TestU27AStuckListenerCostsNobodyAWakeUp(t *testing.T) {
+func TestU27AStuckListenerCostsNoOtherSubscriptionAWakeUp(t *testing.T) {
 	t.Parallel()
 	const messages = 10_000
 	server := redistest.Start(t)
@@ -149,7 +149,7 @@ func TestU27AStuckListenerCostsNobodyAWakeUp(t *testing.T) {
 	require.EqualValues(t, 1, s.Stats().Dials, "the connection kept up")
 }
 
-func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
+func TestAnEventCountsTheEventsMergedIntoIt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := subscriberTo(t, configFor(server.Addr()))
@@ -167,7 +167,7 @@ func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
 	}
 }
 
-func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsTold(t *testing.T) {
+func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsReported(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := subscriberTo(t, configFor(server.Addr()))

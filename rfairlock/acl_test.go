@@ -185,7 +185,7 @@ func lookAfterQueue(t *testing.T, s *redistest.Server, commands []string, keys [
 }
 
 // No right too few, and none too many.
-func TestU42LookingAfterAQueueNeedsTheDocumentedRights(t *testing.T) {
+func TestU42QueueHeartbeatsNeedTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	commands, keys := rightsFor(t, "fair: heartbeat, eviction, nudge")

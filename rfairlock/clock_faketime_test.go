@@ -105,7 +105,7 @@ func waitersByHand(t *testing.T, srv *redistest.MiniServer, e *elsewhen) map[str
 
 // The first of many to use the client come at once, and the server is slow to tell
 // its time: none of them may reckon by this machine's.
-func TestU23HostWhoseClockIsOffEvictsNobodyWithServerTime(t *testing.T) {
+func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			e := &elsewhen{ahead: ahead, slow: time.Second}
@@ -135,7 +135,7 @@ func TestU23HostWhoseClockIsOffEvictsNobodyWithServerTime(t *testing.T) {
 }
 
 // Clients that do not acquire tell the server the time, too.
-func TestU23ReleasesOfOtherOwnersEvictNobodyWithServerTime(t *testing.T) {
+func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
 	owner, err := redlatch.ParseOwner(foreignOwner)
 	require.NoError(t, err)
 	for name, act := range map[string]func(ctx context.Context, l *rlock.Lock) error{
@@ -165,7 +165,7 @@ func TestU23ReleasesOfOtherOwnersEvictNobodyWithServerTime(t *testing.T) {
 }
 
 // A comparison that failed because Redis was away is made up for.
-func TestU23ServerTimeIsAskedForAgainWhenItCouldNotBeTold(t *testing.T) {
+func TestU23ServerTimeIsRequestedAgainAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &elsewhen{ahead: -10 * time.Minute}
 		srv, client := farAway(t, e, redlatch.WithServerTime())

@@ -16,7 +16,7 @@ import (
 
 // A queued caller that cannot subscribe would block the others: it asks without
 // being woken.
-func TestU24QueuedCallerThatCannotListenAsksAllTheSame(t *testing.T) {
+func TestU24QueuedCallerThatCannotSubscribePolls(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.NewProxy(t, srv.Addr())
@@ -56,7 +56,7 @@ func crowd(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lo
 	return all
 }
 
-func TestCloseTakesACrowdOutOfTheQueue(t *testing.T) {
+func TestCloseDequeuesManyWaiters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -79,7 +79,7 @@ func TestCloseTakesACrowdOutOfTheQueue(t *testing.T) {
 	}
 }
 
-func TestCrowdThatLeavesCostsTheClientNoOtherHold(t *testing.T) {
+func TestManyLeavingWaitersCostTheClientNoOtherHold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -101,7 +101,7 @@ func TestCrowdThatLeavesCostsTheClientNoOtherHold(t *testing.T) {
 
 // What failed while Redis was away is tried again for many at once: each call walks
 // the whole queue.
-func TestCrowdThatLeavesWhileRedisIsAwayIsGoneSoonAfterwards(t *testing.T) {
+func TestManyWaitersThatLeaveWhileRedisIsAwayAreDequeuedSoonAfterwards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -152,7 +152,7 @@ func TestCrowdThatLeavesWhileRedisIsAwayIsGoneSoonAfterwards(t *testing.T) {
 
 // TryLock enters no queue, so it has nothing to give up: the place in the
 // queue belongs to another user of the owner.
-func TestTryLockForAGivenOwnerLeavesThePlaceOfOthersAlone(t *testing.T) {
+func TestTryLockForAGivenOwnerLeavesOtherQueueEntriesAlone(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p, client := through(t, srv)
@@ -179,7 +179,7 @@ func TestTryLockForAGivenOwnerLeavesThePlaceOfOthersAlone(t *testing.T) {
 
 // The callers of one owner have one place, which is left with the wait that it was
 // taken with.
-func TestPlaceOfSeveralCallersIsLeftWithTheWaitItHas(t *testing.T) {
+func TestSharedQueueEntryIsLeftWithItsWait(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL())

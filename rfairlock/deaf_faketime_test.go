@@ -33,7 +33,7 @@ func (u *hardOfHearing) Subscribe(ctx context.Context, _ string) (transport.Subs
 
 // A waiter in the queue tries to listen for a while only. What ended that is not
 // what ended its wait.
-func TestErrorOfAWaiterTellsTheEndOfItsContextAndNoOther(t *testing.T) {
+func TestErrorOfAWaiterNamesTheEndOfItsContextAndNoOther(t *testing.T) {
 	errBoss := errors.New("the boss called")
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)
@@ -54,7 +54,7 @@ func TestErrorOfAWaiterTellsTheEndOfItsContextAndNoOther(t *testing.T) {
 
 // The same, when the time to wait is over in the moment in which the attempt to
 // listen is.
-func TestErrorOfAWaiterWhoseTimeIsOverAsItFailsToListenTellsNoDeadline(t *testing.T) {
+func TestErrorOfAWaiterWhoseTimeIsOverAsItFailsToSubscribeNamesNoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)
 		const wait = 3100 * time.Millisecond
@@ -86,7 +86,7 @@ func (f *forgetful) Start(call *transport.Call, done transport.Done) {
 }
 
 // It has no place any more, and no subscription either.
-func TestWaiterThatCannotListenAndLosesAReplyGoesOn(t *testing.T) {
+func TestWaiterThatCannotSubscribeAndLosesAReplyGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)
 		tr := &forgetful{hardOfHearing: hardOfHearing{calls, func() {}}}

@@ -48,7 +48,7 @@ func TestEvictTakesTheDeadHeadOfAFreeLockOutAndWakesTheNext(t *testing.T) {
 	})
 }
 
-func TestEvictWhileTheLockIsHeldWakesNobody(t *testing.T) {
+func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	l := evictor(t, s, redistest.Key(t))
@@ -114,7 +114,7 @@ func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) 
 	require.InDelta(t, now.Add(30*time.Second).UnixMilli(), deadlinesOf(t, s, l.Name())["lives"], 10_000)
 }
 
-func TestEvictLeavesAWaiterThatSomebodyListensFor(t *testing.T) {
+func TestEvictLeavesAWaiterWhoseChannelHasASubscriber(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	l := rfairlock.New(connect(t, s.URL(), noPoll()), redistest.Key(t))
@@ -138,7 +138,7 @@ func TestEvictLeavesAWaiterThatSomebodyListensFor(t *testing.T) {
 	require.ErrorIs(t, w.failed(t, soon), context.Canceled)
 }
 
-func TestEvictLeavesAWaiterOfWhichNobodyKnowsWhetherItLives(t *testing.T) {
+func TestEvictLeavesAWaiterWhoseLivenessIsUnknown(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "+zrem", "-pubsub")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
@@ -244,7 +244,7 @@ func TestEvictOfAWaiterThatGetsTheLockMeanwhileSaysThatItIsNotQueued(t *testing.
 	require.Contains(t, owners(t, s, name), foreignOwner, "it keeps the lock")
 }
 
-func TestListenersAreToldInTheOrderOfTheOwners(t *testing.T) {
+func TestSubscribersAreReportedInTheOrderOfTheOwners(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()

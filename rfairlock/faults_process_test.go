@@ -116,7 +116,7 @@ func (o *ordeal) unchanged(t *testing.T, after string) {
 
 // A process that stands still, whose connections are cut, or whose server is away
 // for a while, is alive.
-func TestU25TheLivingKeepTheirPlacesWhateverBefallsThem(t *testing.T) {
+func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes most of a minute")
 	}

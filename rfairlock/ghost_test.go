@@ -44,7 +44,7 @@ func fenced(t *testing.T, body func(t *testing.T, s *redistest.Server, p *redist
 }
 
 // The acquire has queued the caller, and the reply is lost.
-func TestU26LostReplyOfTheFirstAcquireLeavesNoPlace(t *testing.T) {
+func TestU26LostReplyOfTheFirstAcquireLeavesNoQueueEntry(t *testing.T) {
 	t.Parallel()
 	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
 		t.Helper()
@@ -66,7 +66,7 @@ func TestU26LostReplyOfTheFirstAcquireLeavesNoPlace(t *testing.T) {
 
 // The same when it is the attempt after the subscription: the waiter goes on,
 // with a new owner, behind the waiters that came meanwhile.
-func TestU26LostReplyOfALaterAcquireCostsThePlaceAndLeavesNone(t *testing.T) {
+func TestU26LostReplyOfALaterAcquireCostsTheQueueEntryAndLeavesNone(t *testing.T) {
 	t.Parallel()
 	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
 		t.Helper()
@@ -90,7 +90,7 @@ func TestU26LostReplyOfALaterAcquireCostsThePlaceAndLeavesNone(t *testing.T) {
 }
 
 // The network holds the acquire back. The caller leaves, and then it comes.
-func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoPlace(t *testing.T) {
+func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoQueueEntry(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	p, client := through(t, s)
@@ -122,7 +122,7 @@ func requireNobodyQueues(t *testing.T, s *redistest.Server, name string) {
 
 // The network holds the acquire back and delivers it when its connection was given
 // up long ago: after whatever was asked on the next one.
-func TestU26GhostAcquireLeavesNoPlace(t *testing.T) {
+func TestU26InDoubtAcquireLeavesNoQueueEntry(t *testing.T) {
 	t.Parallel()
 	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
 		t.Helper()
@@ -166,7 +166,7 @@ func TestU26LateGrantGoesToTheNextInTheQueue(t *testing.T) {
 }
 
 // A frozen server does not keep callers from leaving, and loses them when it wakes.
-func TestU26WaitersWhoLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
+func TestU26WaitersThatLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := connect(t, s.URL(), redlatch.WithCommandTimeout(500*time.Millisecond))

@@ -251,7 +251,7 @@ func TestTryLockNeverQueues(t *testing.T) {
 
 // The reply to a queued caller gives the deadline of the waiter before it, which
 // is not the holder's lease.
-func TestErrorOfAWaiterNeverTellsTheDeadlineOfAnotherAsTheLease(t *testing.T) {
+func TestErrorOfAWaiterNeverReportsTheDeadlineOfAnotherAsTheLease(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	p, client := through(t, srv, noPoll())

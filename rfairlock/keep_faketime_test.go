@@ -113,7 +113,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 
 // The first is a stranger whose deadline would come soon, the last one could be
 // hours late.
-func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEverybodysPlace(t *testing.T) {
+func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			ev := &evictions{}
@@ -182,7 +182,7 @@ func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
 
 // As where turns are short: a worker that comes to a free lock has never heard the dead one
 // before it. This is how long that stands still.
-func TestU13DeadWaiterOfRedissonThatWasNeverHeardIsEvictedIn30Seconds(t *testing.T) {
+func TestU13DeadWaiterOfRedissonThatWasNeverSubscribedIsEvictedIn30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ev := &evictions{}
 		srv := redistest.Mini(t, embedded.WithInProcess())

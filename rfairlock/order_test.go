@@ -184,7 +184,7 @@ func TestOneProcessQueuesInTheOrderOfArrival(t *testing.T) {
 }
 
 // Callers that do not queue do not overtake queued waiters.
-func TestNobodyOvertakesTheQueue(t *testing.T) {
+func TestNoCallerOvertakesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)

@@ -141,7 +141,7 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 }
 
 // The dead one's time is over: those behind it come in, one after the other.
-func TestU24DeadHeadIsPassedOverWithinAPauseWhenItsTimeIsUp(t *testing.T) {
+func TestU24DeadHeadIsSkippedWithinAPauseWhenItsTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		const left = 20 * time.Second // less than its grace, after which it would be evicted
@@ -182,7 +182,7 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 
 // The waiter that polls for its process leaves, again and again. The next one
 // polls in its place, at the time that was due anyway.
-func TestU29PollGoesOnWhenTheOneWhoAsksLeaves(t *testing.T) {
+func TestU29PollGoesOnWhenThePollingWaiterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
@@ -236,7 +236,7 @@ func TestU21QueueOfALockThatWasDeletedMovesOnWithinAPollInOrder(t *testing.T) {
 
 // The first of the process in its own reckoning is not the first in the queue. It
 // asks for all, and tells the one whose turn has come.
-func TestTheOneWhoAsksTellsAnotherWhoseTurnHasCome(t *testing.T) {
+func TestThePollingWaiterNotifiesAnotherWhoseTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)

@@ -219,7 +219,7 @@ func TestSubscriptionsEndSoonAfterTheLastWait(t *testing.T) {
 }
 
 // A place without a waiter, but with a subscriber, would block the waiters behind it.
-func TestWhoGivesUpIsNotListenedForAnyMore(t *testing.T) {
+func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -240,7 +240,7 @@ func TestWhoGivesUpIsNotListenedForAnyMore(t *testing.T) {
 	})
 }
 
-func TestClosedClientListensToNothing(t *testing.T) {
+func TestClosedClientHasNoSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -294,7 +294,7 @@ func (o slowObserver) Observe(event redlatch.Event) {
 }
 
 // An observer sees the holds of one owner one after the other.
-func TestOwnerIsNotUsedAgainBeforeItsReleaseWasTold(t *testing.T) {
+func TestOwnerIsNotUsedAgainBeforeItsReleaseWasReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := slowObserver{make(chan struct{})}
 		srv, client, _ := inBubble(t, redlatch.WithObserver(o))
@@ -314,7 +314,7 @@ func TestOwnerIsNotUsedAgainBeforeItsReleaseWasTold(t *testing.T) {
 
 // The context of a released hold proves nothing, even if another hold has its owner
 // now.
-func TestProofOfTheFormerHoldIsNoneOfTheNext(t *testing.T) {
+func TestProofOfTheFormerHoldDoesNotProveTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -338,7 +338,7 @@ func TestProofOfTheFormerHoldIsNoneOfTheNext(t *testing.T) {
 
 // The keeper of another process has seen the owner with the deadline of its former
 // wait.
-func TestEvictionOfTheOwnersFormerPlaceLeavesTheNextOne(t *testing.T) {
+func TestEvictionOfTheOwnersFormerEntryLeavesTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")
@@ -363,7 +363,7 @@ func TestEvictionOfTheOwnersFormerPlaceLeavesTheNextOne(t *testing.T) {
 }
 
 // A caller that cannot subscribe first is queued all the same, and soon.
-func TestContendedLockQueuesThoseWhoCannotListen(t *testing.T) {
+func TestContendedLockQueuesCallersThatCannotSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)
 		client, err := redlatch.NewWithTransport(&hardOfHearing{calls, func() {}})

@@ -65,7 +65,7 @@ func (m *messages) heard(t *testing.T) []string {
 }
 
 // However many wait, a release tells one, and one asks.
-func TestReleaseWakesTheFirstInTheQueueAndNobodyElse(t *testing.T) {
+func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	name := redistest.Key(t)
@@ -106,7 +106,7 @@ func TestReleaseWakesTheFirstInTheQueueAndNobodyElse(t *testing.T) {
 }
 
 // Its message may come before it leaves, while it leaves, or after that.
-func TestWokenWaiterThatLeavesPassesTheWakeUpOn(t *testing.T) {
+func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	holder, one, other := connect(t, srv.URL()), connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())
@@ -149,7 +149,7 @@ func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
 	p.Heal()
 }
 
-func TestU16ReleaseThatNobodyHeardCostsAGapAndNoPoll(t *testing.T) {
+func TestU16ReleaseWithoutSubscriberCostsAGapAndNoPoll(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	holder := connect(t, srv.URL())
@@ -207,7 +207,7 @@ func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
 
 // A dead waiter of another process is first in the queue. It is passed over as
 // soon as its deadline has come.
-func TestU13DeadHeadIsPassedOverWhenItsTimeIsUp(t *testing.T) {
+func TestU13DeadHeadIsSkippedWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	const lease = 2 * time.Second

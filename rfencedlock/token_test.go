@@ -180,7 +180,7 @@ func TestTokensGrowInTheOrderOfTheHolds(t *testing.T) {
 	}
 }
 
-func TestAFairLockOfTheSameNameStandsInTheSameQueue(t *testing.T) {
+func TestAFairLockOfTheSameNameUsesTheSameQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)

@@ -14,7 +14,7 @@ import (
 
 // Where many want a lock, a wait mostly ends while an attempt is under way.
 // That is contention all the same, and no trouble with Redis.
-func TestU33WaitThatEndsDuringAnAttemptIsToldFromTroubleWithRedis(t *testing.T) {
+func TestU33WaitThatEndsDuringAnAttemptIsDistinguishedFromTroubleWithRedis(t *testing.T) {
 	const latency = 200 * time.Millisecond
 	for wait := 6 * latency; wait < 5*time.Second; wait += 70 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {

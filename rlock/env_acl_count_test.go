@@ -22,7 +22,7 @@ func listens(t *testing.T, s *redistest.Server, channel string) {
 
 // What the manual calls the rights to count is enough for it, and each of them is
 // needed, on the master and on its replicas.
-func TestU42WhoListensIsCountedWithTheRightsOfTheManual(t *testing.T) {
+func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{"SETUSER", "locks", "+pubsub|numsub", "+role"}, redistest.Rights(t, "Who listens"))
 	for _, c := range []struct {

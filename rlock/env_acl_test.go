@@ -152,7 +152,7 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 }
 
 // Without the right to kill connections a lost reply is settled by asking.
-func TestU42LostRepliesAreSettledWithoutTheRightToKill(t *testing.T) {
+func TestU42LostRepliesAreResolvedWithoutTheRightToKill(t *testing.T) {
 	t.Parallel()
 	for _, rights := range [][]any{{}, {"+client|id"}, {"+client|id", "+client|kill"}} {
 		s, url := leastPrivileged(t, rights...)
@@ -171,7 +171,7 @@ func TestU42LostRepliesAreSettledWithoutTheRightToKill(t *testing.T) {
 
 // A script that is refused half-way leaves no lock behind, least of all one
 // without a lease.
-func TestU42AcquireThatIsRefusedHalfWayLeavesNoOrphan(t *testing.T) {
+func TestU42AcquireThatIsRefusedHalfWayLeavesNoUnreleasedHold(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "-pexpire")
 	client := connect(t, url)
@@ -184,7 +184,7 @@ func TestU42AcquireThatIsRefusedHalfWayLeavesNoOrphan(t *testing.T) {
 	until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, name) })
 }
 
-func TestU42WaiterWhoMayNotListenIsTold(t *testing.T) {
+func TestU42WaiterWithoutTheRightToSubscribeGetsAnError(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "-subscribe")
 	client := connect(t, url)

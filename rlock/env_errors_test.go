@@ -40,7 +40,7 @@ func requireOnly(t *testing.T, err error, op, name string, want ...error) *redla
 	return details
 }
 
-func TestU33ContentionIsToldFromGivingUp(t *testing.T) {
+func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 	t.Parallel()
 	s, client := onShared(t)
 	name := redistest.Key(t)
@@ -81,7 +81,7 @@ func TestU33ContentionIsToldFromGivingUp(t *testing.T) {
 	requireOnly(t, err, "is-locked", name, redlatch.ErrNotSent, context.Canceled)
 }
 
-func TestU33InfrastructureIsToldFromContention(t *testing.T) {
+func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, client := through(t, s, redlatch.WithCommandTimeout(200*time.Millisecond))
@@ -110,7 +110,7 @@ func TestU33InfrastructureIsToldFromContention(t *testing.T) {
 	require.True(t, transport.IsCode(err, "NOPERM"), err)
 }
 
-func TestU31LossIsToldFromUnlockingTwice(t *testing.T) {
+func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 	t.Parallel()
 	s, client := onShared(t)
 	lost := func(t *testing.T, hold *rlock.Hold) {
@@ -204,7 +204,7 @@ func TestU31MistakesAreNamedBeforeAnythingIsSent(t *testing.T) {
 	require.Zero(t, stats["eval"]+stats["evalsha"]+stats["exists"])
 }
 
-func TestU31ClosedIsToldFromTheRest(t *testing.T) {
+func TestU31ClosedIsDistinguishedFromTheRest(t *testing.T) {
 	t.Parallel()
 	_, client := onShared(t)
 	name := redistest.Key(t)

@@ -93,7 +93,7 @@ func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
 }
 
 // A waiter whose lock turns into something else is told so, too.
-func TestU43WaiterIsToldThatTheKeyIsNoLockAnyMore(t *testing.T) {
+func TestU43WaiterGetsAnErrorWhenTheKeyIsNoLockAnyMore(t *testing.T) {
 	t.Parallel()
 	s, client := onShared(t, redlatch.WithPollCap(100*time.Millisecond))
 	l := rlock.New(client, redistest.Key(t))

@@ -52,7 +52,7 @@ var howLocks = []howLock{
 	{"TryLock", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) { return l.TryLock(ctx) }},
 }
 
-func TestU5CancelledAcquireLeavesNoOrphan(t *testing.T) {
+func TestU5CancelledAcquireLeavesNoUnreleasedHold(t *testing.T) {
 	t.Parallel()
 	for _, reply := range slowReplies {
 		t.Run(reply.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestU5CancelledAcquireLeavesNoOrphan(t *testing.T) {
 	}
 }
 
-func TestU5CancelAndDeadlineOfManyCallersAtOnceLeaveNoOrphan(t *testing.T) {
+func TestU5CancelAndDeadlineOfManyCallersAtOnceLeaveNoUnreleasedHold(t *testing.T) {
 	t.Parallel()
 	const callers = 200
 	s := redistest.Start(t)
@@ -123,7 +123,7 @@ func TestU5CancelAndDeadlineOfManyCallersAtOnceLeaveNoOrphan(t *testing.T) {
 }
 
 // A waiter's second attempt may be the one whose reply comes too late.
-func TestU5WaiterCancelledDuringALaterAttemptLeavesNoOrphan(t *testing.T) {
+func TestU5WaiterCancelledDuringALaterAttemptLeavesNoUnreleasedHold(t *testing.T) {
 	t.Parallel()
 	s, key := redistest.Start(t), redistest.Key(t)
 	p, client := through(t, s)

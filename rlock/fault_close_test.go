@@ -157,7 +157,7 @@ func TestCloseWithOpenDoubtsIsBounded(t *testing.T) {
 }
 
 // What the server grants while the client closes is given back.
-func TestCloseLeavesNoOrphan(t *testing.T) {
+func TestCloseLeavesNoUnreleasedHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	p, client := through(t, s, redlatch.WithCommandTimeout(2*closeTimeout))

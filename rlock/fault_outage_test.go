@@ -151,7 +151,7 @@ func TestU7RealServerAwayForLessThanTheLeaseCostsNothing(t *testing.T) {
 
 // The bytes of an acquire may lie in a frozen server for longer than a lease,
 // and run when it wakes.
-func TestU5AcquireThatRunsAfterALongFreezeLeavesNoOrphan(t *testing.T) {
+func TestU5AcquireThatRunsAfterALongFreezeLeavesNoUnreleasedHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(500*time.Millisecond))

@@ -139,7 +139,7 @@ func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
 }
 
 // A release that the network delayed runs when another owner holds the lock.
-func TestU10GhostReleaseDoesNotTouchTheNextHolder(t *testing.T) {
+func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s, p := ghostNet(t)
 	s.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id") // else the in-doubt call is fenced before it runs

@@ -30,7 +30,7 @@ func (o *outOfReach) Start(call *transport.Call, done transport.Done) {
 
 // What settles an inner unlock arrives at the count that there is, without the holds
 // that were given up meanwhile. Those find their work done, which is no loss.
-func TestUnlockThatTheSettlingOfAnInnerOneForestalledIsNoLoss(t *testing.T) {
+func TestUnlockThatTheResolverOfAnInnerOneForestalledIsNoLoss(t *testing.T) {
 	for name, enter := range map[string]func(t *testing.T, l *rlock.Lock) *rlock.Hold{
 		"freed": func(t *testing.T, l *rlock.Lock) *rlock.Hold {
 			t.Helper()

@@ -31,7 +31,7 @@ func inLine() int {
 }
 
 // Not parallel: the heap is that of the whole process.
-func TestWhoStandsInLineTakesTwoKilobytesAtMost(t *testing.T) {
+func TestAWaiterTakesTwoKilobytesAtMost(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes memory, too")
 	}

@@ -75,7 +75,7 @@ var giveUps = []struct {
 // The shortest reply limit: a connection that owes a reply is given up after it.
 func shortReplyLimit() redlatch.Option { return redlatch.WithCommandTimeout(250 * time.Millisecond) }
 
-func TestU5GhostAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
+func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 	t.Parallel()
 	for _, how := range giveUps {
 		t.Run(how.name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestU5GhostAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 	}
 }
 
-func TestU5GhostAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing.T) {
+func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing.T) {
 	t.Parallel()
 	for _, how := range giveUps {
 		t.Run(how.name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestU5GhostAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing
 
 // The ghost of an acquire meets its own caller, whose next attempt has another
 // owner: one of them is in the other's way.
-func TestU5GhostAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
+func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 	t.Parallel()
 	for name, ghostFirst := range map[string]bool{"the ghost is first": true, "the caller is first": false} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestInspectTellsWhoHoldsTheLockInOneRoundTrip(t *testing.T) {
+func TestInspectReportsTheOwnerInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()

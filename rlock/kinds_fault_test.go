@@ -68,7 +68,7 @@ func TestKindsFreeTheLockOnceWhenTheReplyToUnlockIsLost(t *testing.T) {
 	})
 }
 
-func TestKindsLeaveNoGhostCountWhenTheReplyToAReentryIsLost(t *testing.T) {
+func TestKindsLeaveNoExtraCountWhenTheReplyToAReentryIsLost(t *testing.T) {
 	t.Parallel()
 	onNet(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, l *rlock.Lock) {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestKindsLeaveNoGhostCountWhenTheReplyToAReentryIsLost(t *testing.T) {
 	})
 }
 
-func TestKindsLeaveNoOrphanWhenTheReplyToAnAcquireIsLost(t *testing.T) {
+func TestKindsLeaveNoUnreleasedHoldWhenTheReplyToAnAcquireIsLost(t *testing.T) {
 	t.Parallel()
 	onNet(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy, l *rlock.Lock) {
 		t.Helper()

@@ -125,7 +125,7 @@ func sample(t *testing.T, all []*exposedHold, within time.Duration) {
 // The server's own account says when another could acquire: the last expiry that it
 // has written down, be it frozen or dead by now. Replies are slower here than the loss
 // margin is long, so that it matters from where the lease is counted.
-func TestU1U2HoldersAreToldBeforeAnybodyElseCanAcquire(t *testing.T) {
+func TestU1U2HoldersAreNotifiedBeforeAnotherOwnerCanAcquire(t *testing.T) {
 	t.Parallel()
 	const clients, each = 4, 5
 	// starved is a time without a look after which the moment of the loss is not

@@ -153,7 +153,7 @@ func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 	ended(redlatch.ErrClosed)
 }
 
-func TestObserverSeesTurnsPassedOn(t *testing.T) {
+func TestObserverSeesTransferredTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		_, client := inBubble(t, redlatch.WithObserver(w))
@@ -201,7 +201,7 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 }
 
 // The turn is passed on when a hold is handed over, too, but not the lock.
-func TestObserverIsNotToldOfAHandOverThatWasNone(t *testing.T) {
+func TestObserverIsNotNotifiedOfAHandOverThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		srv, client := inBubble(t, redlatch.WithObserver(w))

@@ -140,7 +140,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	})
 }
 
-func TestWaiterThatLeavesPassesItsTurnOn(t *testing.T) {
+func TestWaiterThatLeavesGivesItsTurnToTheNext(t *testing.T) {
 	t.Parallel()
 	_, client := onShared(t, noPoll())
 	for range 200 {
@@ -202,7 +202,7 @@ func TestForgottenHoldDoesNotBlockItsOwnProcess(t *testing.T) {
 // A caller that leaves with an attempt in flight may get the lock after all. The
 // next caller in the local queue asks once that lock has been released, and so is
 // not refused in vain.
-func TestNextInLineComesAfterTheGhost(t *testing.T) {
+func TestNextWaiterGoesOnAfterTheInDoubtCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond
 		_, client := wired(t, latency)

@@ -216,7 +216,7 @@ func TestProofOfAClosedClientIsRefused(t *testing.T) {
 
 // U4: the reply to a re-entry is lost. It is not sent again blindly, the count
 // comes right, and one unlock of the outer hold frees the lock.
-func TestU4LostReplyOfAReentryLeavesNoGhostCount(t *testing.T) {
+func TestU4LostReplyOfAReentryLeavesNoExtraCount(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))

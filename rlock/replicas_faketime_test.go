@@ -110,7 +110,7 @@ func TestHoldIsRenewedWhileItsReplicasAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestHoldThatIsOverBeforeItsReplicasHaveItIsNobodys(t *testing.T) {
+func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
 	for kind, lock := range kinds {
 		for what, opt := range map[string]rlock.Option{
 			"lease": rlock.WithLease(2 * time.Second), "maximum": rlock.WithMaxHold(2 * time.Second), "taken": rlock.WithWatchdog(3 * time.Second),
@@ -154,7 +154,7 @@ func endings(w *witness) (told []redlatch.Event) {
 	return told
 }
 
-func TestObserverIsToldOnlyOfWhatItsReplicasHave(t *testing.T) {
+func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
 		_, client, replica := copied(t, time.Second, redlatch.WithObserver(w))

@@ -171,7 +171,7 @@ func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 }
 
 // What others ask meanwhile does not wait for replicas.
-func TestNobodyElseWaitsForReplicas(t *testing.T) {
+func TestOtherCallsDoNotWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	master, _, link := replicated(t)
 	client := connect(t, master.URL(), redlatch.WithReplicaSync(1, 5*time.Second))
@@ -192,7 +192,7 @@ func TestNobodyElseWaitsForReplicas(t *testing.T) {
 }
 
 // A caller that leaves during the wait for replicas releases the lock.
-func TestWhoLeavesWhileReplicasAreWaitedForLeavesNoLock(t *testing.T) {
+func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	master, _, link := replicated(t)
 	link.Blackhole()
@@ -262,7 +262,7 @@ func TestMasterWithoutReplicasGrantsNothingWithReplicaSync(t *testing.T) {
 	}
 }
 
-func TestUserWithoutTheRightToWaitHearsOfIt(t *testing.T) {
+func TestUserWithoutTheRightToWaitGetsAnError(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Do(t, "ACL", "SETUSER", "default", "-wait")

@@ -83,7 +83,7 @@ func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
 
 // The outcome of an attempt for an owner that others use, too, cannot be found
 // out, so it must not be reported as a lock that was not acquired.
-func TestGivenOwnerThatLeavesWithAnAttemptInFlightIsToldSo(t *testing.T) {
+func TestGivenOwnerThatLeavesWithAnAttemptInFlightGetsThatError(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p, client := through(t, srv)
@@ -135,7 +135,7 @@ func TestReleaseOfAGivenOwnerGoesOnInTheBackground(t *testing.T) {
 
 // A release that the network still has may arrive when another caller holds the
 // lock under the same owner.
-func TestHoldWithAStrayReleaseIsNotHandedOver(t *testing.T) {
+func TestHoldWithAPendingReleaseIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	// Without the right to kill connections nothing ends the doubt.
@@ -176,7 +176,7 @@ func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
 }
 
 // A re-entry waits for a command timeout until an inner unlock is resolved.
-func TestReentryBehindAnUnlockThatIsNotSettledIsBounded(t *testing.T) {
+func TestReentryBehindAnUnresolvedUnlockIsBounded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
@@ -199,7 +199,7 @@ func TestReentryBehindAnUnlockThatIsNotSettledIsBounded(t *testing.T) {
 }
 
 // An attempt in doubt counts as an inner hold until it is resolved.
-func TestReentryBehindOneThatIsNotSettledIsRefusedOrWaits(t *testing.T) {
+func TestReentryBehindAnUnresolvedOneIsRefusedOrWaits(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
@@ -219,7 +219,7 @@ func TestReentryBehindOneThatIsNotSettledIsRefusedOrWaits(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-func TestReentryBehindOneThatIsNotSettledEndsWithTheLoss(t *testing.T) {
+func TestReentryBehindAnUnresolvedOneEndsWithTheLoss(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
@@ -249,7 +249,7 @@ func TestFailedPeekReturnsNoHold(t *testing.T) {
 	_ = hold.Unlock() // lost or not, as the renewals had it
 }
 
-func TestMaxWaitersKeepsThoseWhoWaitAlready(t *testing.T) {
+func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithMaxWaiters(1))
 		l := rlock.New(client, "lock")

@@ -102,7 +102,7 @@ func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.
 	return nil
 }
 
-func TestLockIsPassedOnWithoutBeingFreed(t *testing.T) {
+func TestLockIsTransferredWithoutBeingFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -120,7 +120,7 @@ func TestLockIsPassedOnWithoutBeingFreed(t *testing.T) {
 	})
 }
 
-func TestWholeLockIsPassedOnHoweverOftenItWasEntered(t *testing.T) {
+func TestWholeLockIsTransferredHoweverOftenItWasEntered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -155,7 +155,7 @@ func robbed(t *testing.T, srv *redistest.MiniServer, p *passes, l *rlock.Lock) *
 	return w
 }
 
-func TestWhoPassesOnWhatWasLostIsToldSo(t *testing.T) {
+func TestTransferOfALostHoldIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
 		l := rlock.New(client, "lock")
@@ -177,7 +177,7 @@ func TestWhoPassesOnWhatWasLostIsToldSo(t *testing.T) {
 
 // Whatever becomes of the call that passes the lock on, its holder has given it up,
 // and the next in the local queue gets it, once.
-func TestLockIsPassedOnWhateverBecomesOfTheCall(t *testing.T) {
+func TestLockIsTransferredWhateverTheOutcomeOfTheCall(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		on    func(p *passes) func(*transport.Call, transport.Done)
@@ -232,7 +232,7 @@ func TestLockIsPassedOnWhateverBecomesOfTheCall(t *testing.T) {
 	}
 }
 
-func TestNobodyKeepsWhatAReplyWithoutSenseMayHaveGiven(t *testing.T) {
+func TestALockThatAMalformedReplyMayHaveGivenIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t, noPoll())
 		l := rlock.New(client, "lock")
@@ -254,7 +254,7 @@ func TestNobodyKeepsWhatAReplyWithoutSenseMayHaveGiven(t *testing.T) {
 
 // The next in the local queue waits for its reply as long as for any other. The
 // holder waits no longer than it would for a release.
-func TestUnlockThatPassesOnIsBoundAsAnyOther(t *testing.T) {
+func TestUnlockThatTransfersIsBoundAsAnyOther(t *testing.T) {
 	for lease, bound := range map[time.Duration]time.Duration{time.Minute: 3 * time.Second, time.Second: time.Second} {
 		t.Run(fmt.Sprint(lease), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 	})
 }
 
-func TestWaiterThatLeavesPassesALockOnThatWasGivenToIt(t *testing.T) {
+func TestWaiterThatLeavesTransfersALockThatWasGivenToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t, noPoll())
 		l := rlock.New(client, "lock")
@@ -341,7 +341,7 @@ func TestWaiterThatLeavesPassesALockOnThatWasGivenToIt(t *testing.T) {
 }
 
 // Processes of one kind count each other's bursts, and need one request for a turn.
-func TestProcessesPassTheLockOnInBursts(t *testing.T) {
+func TestProcessesTransferTheLockInBursts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	counts := turnsOf(t, s, 16, 16, 16, 16)

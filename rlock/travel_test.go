@@ -33,7 +33,7 @@ func TestHandOverLeavesACountOfOne(t *testing.T) {
 
 // The unlock of an inner hold has no known outcome. What settles that must not
 // free a lock that was handed over, or left to its lease, meanwhile.
-func TestSettlingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
+func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*rlock.Hold) error{
 		"handed over": func(h *rlock.Hold) error { _, err := h.HandOver(); return err },
@@ -62,7 +62,7 @@ func TestSettlingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 
 // The server forgot the lock, and the outer hold is given up while the re-entry is
 // on its way. The turn must not stay with either.
-func TestTurnIsPassedOnByAReentryThatCameTooLate(t *testing.T) {
+func TestTurnGoesToTheNextWaiterAfterAReentryThatCameTooLate(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, client := through(t, s)
@@ -84,7 +84,7 @@ func TestTurnIsPassedOnByAReentryThatCameTooLate(t *testing.T) {
 }
 
 // The reply is NOSCRIPT, and the caller has left: the call never runs.
-func TestTurnIsPassedOnWhenTheServerDidNotKnowTheScript(t *testing.T) {
+func TestTurnGoesToTheNextWaiterWhenTheServerDidNotKnowTheScript(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := connect(t, s.URL())

@@ -67,7 +67,7 @@ func (d deaf) Subscribe(ctx context.Context, channel string) (transport.Subscrip
 
 func (silence) Events() <-chan transport.Event { return nil }
 
-func TestWaiterThatHearsNothingStillGetsTheLockByPolling(t *testing.T) {
+func TestWaiterWithoutMessagesStillGetsTheLockByPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		other, err := redlatch.NewWithTransport(deaf{redigoTransport(srv)})
@@ -119,7 +119,7 @@ func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
 
 // A waiter whose attempts take their time reads few of the messages that flood
 // its channel. Other listeners on the same connection do not wait for it.
-func TestU27FloodedWaiterHoldsUpNobody(t *testing.T) {
+func TestU27FloodedWaiterDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond
 		w, client := wired(t, latency)

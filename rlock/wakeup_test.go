@@ -155,7 +155,7 @@ func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
 	}
 }
 
-func TestU27FloodOfMessagesCostsNobodyAWakeUp(t *testing.T) {
+func TestU27FloodOfMessagesCostsNoWaiterAWakeUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())

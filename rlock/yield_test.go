@@ -192,7 +192,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 
 // Another client that has not been met yet may free the lock once for many turns: it
 // gets as much time as was taken here, not as many messages.
-func TestCourtesyToThoseNotMetYetIsBoundByTime(t *testing.T) {
+func TestYieldToUnseenRemoteContendersIsBoundByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		ctx, cancel := context.WithTimeout(t.Context(), 480*time.Millisecond+time.Microsecond)

@@ -22,7 +22,7 @@ var badInput = map[string]func(t *testing.T){
 	"goredis.New": badClients,
 }
 
-func TestExportedFunctionsStandBadInput(t *testing.T) {
+func TestExportedFunctionsSurviveBadInput(t *testing.T) {
 	t.Parallel()
 	for name, try := range badInput {
 		t.Run(name, func(t *testing.T) { t.Parallel(); try(t) })

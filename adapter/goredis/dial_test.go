@@ -11,7 +11,7 @@ import (
 )
 
 // go-redis panics when it is given neither a connection nor an error.
-func TestADialThatNobodyWaitsForIsAnError(t *testing.T) {
+func TestADialWithoutAWaiterIsAnError(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
 	defer func() { assert.NoError(t, far.Close()) }()

@@ -50,7 +50,7 @@ func TestOverAUnixSocket(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
+func TestWhyThereIsNoConnectionIsReported(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword("secret"))
 	no := errors.New("not today")

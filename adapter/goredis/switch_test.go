@@ -144,7 +144,7 @@ func TestASwitchBeforeTheFirstWordIsNoticedWithIt(t *testing.T) {
 	p.movesTo(t, 1, 2*time.Second)
 }
 
-func TestOldWordsMoveNobody(t *testing.T) {
+func TestStaleMessagesMoveNoConnection(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.begun(t, 7)
@@ -205,7 +205,7 @@ func TestSentinelsThatAreSilentAreAsked(t *testing.T) {
 	p.movesTo(t, 1, failover.Silence+failover.AskEvery+2*time.Second)
 }
 
-func TestSentinelsThatCannotBeHeardAreAsked(t *testing.T) {
+func TestSentinelsThatCannotBeSubscribedToAreAsked(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	for _, s := range p.servers {

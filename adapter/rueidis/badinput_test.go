@@ -24,7 +24,7 @@ var badInput = map[string]func(t *testing.T){
 	"rueidis.Dialer":      badServers,
 }
 
-func TestExportedFunctionsStandBadInput(t *testing.T) {
+func TestExportedFunctionsSurviveBadInput(t *testing.T) {
 	t.Parallel()
 	for name, try := range badInput {
 		t.Run(name, func(t *testing.T) { t.Parallel(); try(t) })

@@ -94,7 +94,7 @@ func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {
 	return r
 }
 
-func TestANodeThatStandsStillDoesNotHoldUpTheSearchForAnother(t *testing.T) {
+func TestAFrozenNodeDoesNotDelayTheSearchForAnother(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	_, err := nodeOf(t.Context(), &standing{}, "new:1", keyed("06S"))

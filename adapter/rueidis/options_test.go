@@ -132,8 +132,8 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// TestAClientOfSentinelsIsToldWhatToGive has one that cannot be used.
-func TestAClientOfSentinelsIsToldWhatToGive(t *testing.T) {
+// TestAClientOfSentinelsIsRefusedWithWhatToGive has one that cannot be used.
+func TestAClientOfSentinelsIsRefusedWithWhatToGive(t *testing.T) {
 	t.Parallel()
 	_, err := rueidis.New(t.Context(), ofSentinels{clientOf(t, plainly(redistest.Shared(t).Addr()))})
 	require.ErrorContains(t, err, "NewSentinel")
@@ -168,9 +168,9 @@ func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
 	assert.Equal(t, int64(2), o.reply)
 }
 
-// TestARefusedChannelIsToldFromOthers asks for many channels at once, of which the
+// TestARefusedChannelIsDistinguishedFromOtherErrors asks for many channels at once, of which the
 // user may hear every other one.
-func TestARefusedChannelIsToldFromOthers(t *testing.T) {
+func TestARefusedChannelIsDistinguishedFromOtherErrors(t *testing.T) {
 	t.Parallel()
 	const channels = 60
 	server := redistest.Start(t)

@@ -64,7 +64,7 @@ func TestCronJobThatFailsIsLeftToAnotherMachine(t *testing.T) {
 	require.True(t, did)
 }
 
-func TestCronProgramSaysThatSomebodyElseWasFirst(t *testing.T) {
+func TestCronProgramReportsThatAnotherProcessWasFirst(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	require.NoError(t, run(t.Context(), s.URL()))

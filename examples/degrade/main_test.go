@@ -24,7 +24,7 @@ func lockOf(t *testing.T, s *redistest.Server, key string) *rlock.Lock {
 	return rlock.New(client, key)
 }
 
-func TestBothPoliciesRefuseALockThatSomebodyElseHolds(t *testing.T) {
+func TestBothPoliciesRefuseALockThatAnotherOwnerHolds(t *testing.T) {
 	t.Parallel()
 	s, key := redistest.Shared(t), redistest.Key(t)
 	hold, err := lockOf(t, s, key).Lock(t.Context())

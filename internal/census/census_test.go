@@ -135,7 +135,7 @@ func TestARefusalIsRememberedAsLongAsASurveyAndSilenceIsNot(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForTheSurveyOfACallerThatLeftMakesItAnew(t *testing.T) {
+func TestAWaiterForTheSurveyOfACallerThatLeftMakesItAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -226,7 +226,7 @@ func TestReplicasNeedADialer(t *testing.T) {
 	requireCount(t, w, 1)
 }
 
-func TestAfterCloseNobodyIsCounted(t *testing.T) {
+func TestAfterCloseNoSubscriberIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "1")
 	requireCount(t, w, 2)
@@ -237,7 +237,7 @@ func TestAfterCloseNobodyIsCounted(t *testing.T) {
 	require.True(t, errors.Is(err, transport.ErrClosed) && errors.Is(err, transport.ErrNotSent), err)
 }
 
-func TestReplicasAreThoseThatAreToldWhereROLEIsNotAsked(t *testing.T) {
+func TestReplicasAreTheConfiguredOnesWhereROLEIsNotSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "1")
 	told, err := []string{at("1")}, error(nil)

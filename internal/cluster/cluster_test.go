@@ -139,7 +139,7 @@ func TestCallsThatWaitForASurveyEndWithIt(t *testing.T) {
 	})
 }
 
-func TestASlotThatNobodyServesIsNotSent(t *testing.T) {
+func TestACallForAnUnservedSlotIsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		w.move(key, "")

@@ -11,7 +11,7 @@ import (
 )
 
 // A lock may be gone with the connection over which it was taken, and with the master.
-func TestLostConnectionsAndMastersAreTold(t *testing.T) {
+func TestLostConnectionsAndMastersAreReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		w.requireIncr(key, 1)

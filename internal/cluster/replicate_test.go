@@ -135,7 +135,7 @@ func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
 	})
 }
 
-func TestReplicasOfADeadNodeAreNobodysAndThoseOfTheNextOneCount(t *testing.T) {
+func TestReplicasOfADeadNodeDoNotCountAndThoseOfTheNextOneDo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 1 })

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestBothKindsOfMessagesAreHeardWhereTheSlotIs(t *testing.T) {
+func TestBothKindsOfMessagesAreReceivedWhereTheSlotIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		w.cfg.Seeds = []string{one} // nothing has been asked yet
@@ -75,7 +75,7 @@ func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
 	})
 }
 
-func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
+func TestAnEventCountsTheEventsMergedIntoIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
 		for range 2 {
@@ -90,7 +90,7 @@ func TestAnEventCountsThoseThatItStandsFor(t *testing.T) {
 	})
 }
 
-func TestAGapIsToldWhenBothLegsAreThereAgain(t *testing.T) {
+func TestAGapIsReportedWhenBothSubscriptionsAreThereAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		sub := w.subscribe(key)
@@ -144,7 +144,7 @@ func TestAChannelThatIsRefusedTheWayThatIsPublishedFails(t *testing.T) {
 	})
 }
 
-func TestASubscriptionIsNotMadeWhereNobodyAnswersButAnEstablishedOneWaits(t *testing.T) {
+func TestASubscriptionIsNotMadeWhereNoNodeAnswersButAnEstablishedOneWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		sub := w.subscribe(key)

@@ -58,7 +58,7 @@ func (r *running) ended(t *testing.T) *running {
 	return r
 }
 
-func TestRunPassesTheOutcomeOn(t *testing.T) {
+func TestRunReturnsTheOutcome(t *testing.T) {
 	for _, c := range []struct {
 		reply   any
 		err     error
@@ -108,7 +108,7 @@ var lateOutcomes = []struct {
 	{"never ran", nil, errNotSent, told{late: 1, err: errNotSent}},
 }
 
-func TestResolverIsToldExactlyOnceOfACallThatWasLeft(t *testing.T) {
+func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 	for _, w := range waitEnds {
 		for _, o := range lateOutcomes {
 			t.Run(w.name+", "+o.name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
 	}
 }
 
-func TestACallThatWasNotSentIsWithdrawnAndItsResolverIsToldNothing(t *testing.T) {
+func TestACallThatWasNotSentIsWithdrawnAndItsResolverIsNotNotified(t *testing.T) {
 	for _, w := range waitEnds {
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

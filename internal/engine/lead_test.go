@@ -148,7 +148,7 @@ func (w *wrapped) Start(call *transport.Call, done transport.Done) {
 	w.leading.Start(call, done)
 }
 
-func TestStartOfATransportThatEmbedsALeaderIsNotPassedBy(t *testing.T) {
+func TestStartOfATransportThatEmbedsALeaderIsNotBypassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wrapped{leading: newLeading()}
 		e, _ := engineOver(t, w)

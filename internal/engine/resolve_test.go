@@ -114,7 +114,7 @@ func TestInDoubtEndsWhenTheCallIsUndone(t *testing.T) {
 	})
 }
 
-func TestACallWhoseConnectionWasKilledIsAskedAboutOnce(t *testing.T) {
+func TestACallWhoseConnectionWasKilledIsCheckedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
 		f.Kill = func(context.Context) error {
@@ -343,7 +343,7 @@ func TestInDoubtWithNothingToUndoIsNotOverWhereNoConnectionCanBeKilled(t *testin
 	})
 }
 
-func TestDoneIsToldOnceWhetherTheCallCanRunNoMore(t *testing.T) {
+func TestDoneReportsOnceWhetherTheCallCanRunNoMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		call    bool // there is one
 		outcome error

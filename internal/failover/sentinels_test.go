@@ -83,7 +83,7 @@ func newWatch(says map[string]func() (any, error), knows ...string) (*watch, *Se
 	return w, NewSentinels("m", []string{"a:1", "b:1", "c:1"}, w.dial)
 }
 
-func TestTheSentinelThatHasHeardOfTheLatestSwitchCounts(t *testing.T) {
+func TestTheSentinelThatKnowsTheLatestSwitchCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := func() (any, error) { // twice
@@ -129,7 +129,7 @@ func TestSentinelsNameOthersThatAreAskedWhenTheyAreGone(t *testing.T) {
 	require.Len(t, s.known(), 5, "each once")
 }
 
-func TestWhyNoSentinelNamesTheMasterIsTold(t *testing.T) {
+func TestWhyNoSentinelNamesTheMasterIsReported(t *testing.T) {
 	t.Parallel()
 	no := redis.Error("ERR No such master with that name")
 	_, s := newWatch(map[string]func() (any, error){

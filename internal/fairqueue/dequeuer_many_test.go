@@ -203,7 +203,7 @@ func TestManyOwnersThatLeaveWhileRedisIsAwayAreTriedAgainTogether(t *testing.T) 
 	})
 }
 
-func TestCloseEndsDeparturesThatFail(t *testing.T) {
+func TestCloseEndsDequeuesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
 		qs, _ := queuesOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})

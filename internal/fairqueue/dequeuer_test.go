@@ -35,7 +35,7 @@ func leave(qs *Queues) *ending {
 	return end
 }
 
-func TestDepartureIsOneCallThatNothingWaitsFor(t *testing.T) {
+func TestDequeueIsOneCallThatNothingWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		qs, log := queuesOver(t, f)
@@ -62,7 +62,7 @@ func TestLeaveTakesTheOwnerOfARequestOut(t *testing.T) {
 	})
 }
 
-func TestDepartureThatFailsIsTriedAgain(t *testing.T) {
+func TestDequeueThatFailsIsTriedAgain(t *testing.T) {
 	for name, err := range map[string]error{"not sent": errNotSent, "reply lost": errBroken, "loading": errLoading} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestDepartureThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestCloseWaitsForDepartures(t *testing.T) {
+func TestCloseWaitsForDequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		qs, _ := queuesOver(t, f)
@@ -101,7 +101,7 @@ func TestCloseWaitsForDepartures(t *testing.T) {
 	})
 }
 
-func TestDepartureOfAClosedClientEnds(t *testing.T) {
+func TestDequeueOfAClosedClientEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, log := queuesOver(t, &faketransport.Fake{})
 		require.NoError(t, qs.engine.Close())
@@ -112,7 +112,7 @@ func TestDepartureOfAClosedClientEnds(t *testing.T) {
 
 // One that fails for ever is given up when the place does not last any longer, and Close waits
 // for it no longer than for others.
-func TestDepartureThatFailsForAsLongAsAPlaceLastsIsGivenUp(t *testing.T) {
+func TestDequeueThatFailsForAsLongAsAnEntryLastsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, log := queuesOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
 		qs.engine.FairWait = 5 * testLease
@@ -142,7 +142,7 @@ func refusing(err error, until time.Duration) *faketransport.Fake {
 	}}
 }
 
-func TestDepartureThatTheServerRefusesIsTriedOnceMoreAndReported(t *testing.T) {
+func TestDequeueThatTheServerRefusesIsTriedOnceMoreAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := refusing(errRefused, time.Hour)
 		qs, log := queuesOver(t, f)
@@ -157,7 +157,7 @@ func TestDepartureThatTheServerRefusesIsTriedOnceMoreAndReported(t *testing.T) {
 	})
 }
 
-func TestDepartureThatTheServerRefusedOnceIsSettled(t *testing.T) {
+func TestDequeueThatTheServerRefusedOnceIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := refusing(nil, 0)
 		qs, log := queuesOver(t, f)
@@ -172,7 +172,7 @@ func TestDepartureThatTheServerRefusedOnceIsSettled(t *testing.T) {
 }
 
 // A place in a queue outlasts the lease: it would stand in the way of others.
-func TestDepartureThatTheServerRefusedOnceOutlastsAnOutageLongerThanTheLease(t *testing.T) {
+func TestDequeueThatTheServerRefusedOnceOutlastsAnOutageLongerThanTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const away = 3 * testLease
 		f := refusing(errNotSent, away)

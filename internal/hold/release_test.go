@@ -14,7 +14,7 @@ import (
 
 // Between leaving and the release that frees the lock, what settles an earlier
 // re-entry may ask. It must not free the lock: the Unlock would find that it was lost.
-func TestWhatSettlesAReentryLeavesTheFreeingToUnlock(t *testing.T) {
+func TestTheResolverOfAReentryLeavesTheReleaseToUnlock(t *testing.T) {
 	t.Parallel()
 	srv, err := embedded.Start(embedded.WithInProcess())
 	require.NoError(t, err)

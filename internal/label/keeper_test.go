@@ -116,7 +116,7 @@ func TestALabelIsKeptFromTheFirstKeepUntilStop(t *testing.T) {
 	})
 }
 
-func TestALabelThatCannotBeWrittenIsToldOnceAndTriedAgain(t *testing.T) {
+func TestALabelThatCannotBeWrittenIsLoggedOnceAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice()
 		k := o.keeper()
@@ -137,7 +137,7 @@ func TestALabelThatCannotBeWrittenIsToldOnceAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAKeeperThatWasNeverAskedLeavesNothingToDo(t *testing.T) {
+func TestAPublisherThatWasNeverStartedLeavesNothingToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var none *Keeper
 		none.Keep()

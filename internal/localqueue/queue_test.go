@@ -61,7 +61,7 @@ func TestTurnGoesRoundInOrder(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestLinesAreByKindAndKey(t *testing.T) {
+func TestQueuesAreByKindAndKey(t *testing.T) {
 	qs := newQueues()
 	a, b, c := qs.Join("plain", "a"), qs.Join("plain", "b"), qs.Join("fair", "a")
 	for _, l := range []*Queue{a, b, c} {
@@ -73,7 +73,7 @@ func TestLinesAreByKindAndKey(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestQuitLeavesTheLineFromAnyPlace(t *testing.T) {
+func TestQuitLeavesTheQueueFromAnyPosition(t *testing.T) {
 	for quits := range 3 {
 		qs := newQueues()
 		l, _ := enter(qs)
@@ -95,7 +95,7 @@ func TestQuitLeavesTheLineFromAnyPlace(t *testing.T) {
 	}
 }
 
-func TestQuitWithTheTurnPassesItOn(t *testing.T) {
+func TestQuitWithTheTurnGivesItToTheNextWaiter(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	_, leaver := enter(qs)
@@ -121,7 +121,7 @@ var somebody = codec.NewOwner(uuid.UUID{1}, 7)
 func granted(l *Queue)    { l.Granted(somebody) }
 func turnedAway(l *Queue) { l.Refused(somebody, 30*time.Second) }
 
-func TestPassToNobodyForgetsTheLine(t *testing.T) {
+func TestPassWithoutAWaiterForgetsTheQueue(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	granted(l)
@@ -260,7 +260,7 @@ type idle struct {
 
 func (s *idle) Close() { s.closed++ }
 
-func TestSubscriptionStaysWhileThereIsALine(t *testing.T) {
+func TestSubscriptionStaysWhileThereIsAQueue(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	_, next := enter(qs)

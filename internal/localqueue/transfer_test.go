@@ -21,7 +21,7 @@ func native(t *testing.T) codec.Owner {
 	return codec.NewOwner(id, 1)
 }
 
-func TestLockIsPassedOnOnlyToTheNextInLine(t *testing.T) {
+func TestLockIsTransferredOnlyToTheNextWaiter(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	l.Others(0, true)
@@ -44,7 +44,7 @@ func TestLockIsPassedOnOnlyToTheNextInLine(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestLockIsNotPassedOnBeforeOthersWereCounted(t *testing.T) {
+func TestLockIsNotTransferredBeforeRemoteContendersWereCounted(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	_, p := enter(qs)
@@ -102,7 +102,7 @@ func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 	})
 }
 
-func TestPatienceIsForBurstsAmongThoseWhoPassOn(t *testing.T) {
+func TestPatienceIsForBurstsAmongContendersThatTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for pause, patience := range map[time.Duration]time.Duration{
 			0:                      burstMin,
@@ -122,7 +122,7 @@ func TestPatienceIsForBurstsAmongThoseWhoPassOn(t *testing.T) {
 	})
 }
 
-func TestCourtesyIsBoundByTimeUntilStrangersAreMet(t *testing.T) {
+func TestYieldIsBoundByTimeUntilRemoteContendersAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs := newQueues()
 		l, _ := enter(qs)
@@ -165,7 +165,7 @@ func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestWaitForABatonIsBound(t *testing.T) {
+func TestWaitForATransferIsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs := newQueues()
 		b := qs.Transfer("owner")
@@ -188,7 +188,7 @@ func TestWaitForABatonIsBound(t *testing.T) {
 	})
 }
 
-func TestCrowdIsAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
+func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 	now := time.Now()
 	one, two := native(t), native(t)
 	var c contenders
@@ -220,7 +220,7 @@ func TestCrowdIsAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 	require.False(t, allRedlatch(1, seenFor))
 }
 
-func TestWhoIsRefusedByItsOwnClientHasSeenNobody(t *testing.T) {
+func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
 	self := native(t)
 	qs := NewQueues(self.Client())
 	l, _ := enter(qs)
@@ -239,7 +239,7 @@ func TestWhoIsRefusedByItsOwnClientHasSeenNobody(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestWhoAsksDoesNotTakeTheLockOver(t *testing.T) {
+func TestThePollingWaiterDoesNotTakeTheLockOver(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	l.Others(0, true)
@@ -254,7 +254,7 @@ func TestWhoAsksDoesNotTakeTheLockOver(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-func TestCrowdForgetsThoseWhoHaveGone(t *testing.T) {
+func TestRemoteContendersThatHaveGoneAreForgotten(t *testing.T) {
 	var c contenders
 	now := time.Now()
 	for i := range 1000 {

@@ -109,7 +109,7 @@ func (c *crowd) evict(dead int) func(call *transport.Call) {
 
 // The bound is what no load of the machine that runs the tests may bring about. Where
 // nothing else runs the medians are a tenth of it, or less.
-func TestKeepingAQueueOfAThousandTakesLittleTimeOfTheServer(t *testing.T) {
+func TestHeartbeatOfAThousandWaitersTakesLittleTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 1000)
 	c.do("HSET", c.keys[0], ownerA9, "1")

@@ -28,7 +28,7 @@ func long(tell func(f *telling, n int64)) func(f *telling) {
 	}
 }
 
-func TestScriptsKeepQueuesOfTenThousand(t *testing.T) {
+func TestHeartbeatScriptsTakeQueuesOfTenThousand(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()

@@ -55,7 +55,7 @@ func loadAll(t *testing.T, target redistest.Target) {
 	}
 }
 
-func TestRenewPassesOnErrorsThatAreNotOfOneKeyAlone(t *testing.T) {
+func TestRenewReturnsErrorsThatAreNotOfOneKeyAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	l := redistest.Key(t)

@@ -60,7 +60,7 @@ func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
 	})
 }
 
-func TestLateReplyRunsDoneWhereItHoldsUpNobody(t *testing.T) {
+func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := (&peer{}).answer(map[string]string{"SLOW": silence})
@@ -213,7 +213,7 @@ func TestMuxThatWasNeverUsedDoesNotDial(t *testing.T) {
 	})
 }
 
-func TestReconnectIsToldAfterEachConnectionButTheFirst(t *testing.T) {
+func TestReconnectIsReportedAfterEachConnectionButTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var again atomic.Int32
@@ -243,7 +243,7 @@ func TestReconnectIsToldAfterEachConnectionButTheFirst(t *testing.T) {
 	})
 }
 
-func TestALostConnectionIsToldAtOnceAndByItself(t *testing.T) {
+func TestALostConnectionIsReportedAtOnceAndByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32

@@ -59,7 +59,7 @@ func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
 	}
 }
 
-func TestReplicaThatStaysOneIsAskedAfterPausesAndToldOfOnce(t *testing.T) {
+func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := (&peer{}).answer(map[string]string{"WRITE": readOnly})

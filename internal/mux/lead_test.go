@@ -171,7 +171,7 @@ func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
 }
 
 // What Started starts goes to the server behind the call, and does not wait for its reply.
-func TestCallerIsToldWhenItsCallIsWritten(t *testing.T) {
+func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := slow()

@@ -131,7 +131,7 @@ func TestListenersOnEveryNodeAreCounted(t *testing.T) {
 	require.Contains(t, clients, " name=counting ")
 }
 
-func TestReplicaThatStandsStillIsAnErrorUntilItGoesOn(t *testing.T) {
+func TestFrozenReplicaIsAnErrorUntilItGoesOn(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	one, two := redistest.StartReplica(t, master), redistest.StartReplica(t, master)
@@ -181,7 +181,7 @@ func TestReplicaThatIsGoneIsAnErrorUntilTheMasterNoLongerShowsIt(t *testing.T) {
 	requireCounts(t, r, []int64{1}, "somebody")
 }
 
-func TestWhoIsRefusedTheCountHearsWhereAndWhy(t *testing.T) {
+func TestADeniedCountSaysWhereAndWhy(t *testing.T) {
 	t.Parallel()
 	for _, right := range []string{"pubsub", "role"} {
 		master := redistest.Start(t)

@@ -125,7 +125,7 @@ func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
 	})
 }
 
-func TestConnectionThatBrokeWhileNobodyLookedCostsNothing(t *testing.T) {
+func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()

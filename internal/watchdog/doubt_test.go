@@ -102,7 +102,7 @@ func TestDoubtsCostOneRenewalASecond(t *testing.T) {
 }
 
 // The server that answers may not be the one that is there by now.
-func TestWhatWasAskedBeforeADoubtIsAskedAgain(t *testing.T) {
+func TestRenewalsSentBeforeADoubtAreSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := &server{latency: 500 * time.Millisecond, answer: func(n int, _ *Lease) (bool, error) { return n < 2, nil }}

@@ -130,7 +130,7 @@ var elsewhere = map[string]string{
 	"embedded.WithAddr":     "TestAddressesThatCannotBeListenedOnAreErrors",
 }
 
-func TestExportedFunctionsStandBadInput(t *testing.T) {
+func TestExportedFunctionsSurviveBadInput(t *testing.T) {
 	t.Parallel()
 	also := receivers()
 	for name, f := range functions {

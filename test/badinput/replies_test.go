@@ -187,7 +187,7 @@ func (p play) perform(t *testing.T, reply any) (errs []error) {
 	return errs
 }
 
-func TestEveryCallStandsEveryReply(t *testing.T) {
+func TestEveryCallSurvivesEveryReply(t *testing.T) {
 	t.Parallel()
 	for name, p := range plays {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestLockHeldForLongerThanTheClockCountsIsPolledAtTheCap(t *testing.T) {
 var queued = []any{int64(5000), codec.NewOwner(uuid.UUID{7}, 9).String(), "first", int64(1)}
 
 // The heartbeat of a queue runs while it has waiters: it is answered with everything, too.
-func TestTheHeartbeatStandsEveryReply(t *testing.T) {
+func TestTheHeartbeatSurvivesEveryReply(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"fair_heartbeat", "fair_evict", "fair_nudge", "fair_give_up"} {
 		t.Run(target, func(t *testing.T) {

@@ -96,7 +96,7 @@ func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // A reader knows at once whether a page is meant for them.
-func TestEachPageSaysWhomItIsFor(t *testing.T) {
+func TestEachPageNamesItsReaders(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for path, text := range sources(t, ".md") {

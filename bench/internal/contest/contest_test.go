@@ -180,7 +180,7 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 
 // What a contestant sends must be known, and nothing of it may be called by its
 // scripts: otherwise its requests are counted wrongly.
-func TestRequestsAreToldFromWhatScriptsCall(t *testing.T) {
+func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
 	t.Parallel()
 	for _, c := range inProcess() {
 		t.Run(c.Name, func(t *testing.T) {

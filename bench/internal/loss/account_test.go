@@ -53,7 +53,7 @@ func TestTrialIsAccountedForByWhatTheServerAndTheRivalSay(t *testing.T) {
 	}
 }
 
-func TestSamplerLooksUntilAllHaveToldOrItsTimeIsUp(t *testing.T) {
+func TestSamplerLooksUntilAllHaveReportedOrItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	s := NewSampler()
 	defer s.Close()

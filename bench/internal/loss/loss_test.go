@@ -88,7 +88,7 @@ func (l lateTeller) take(ctx context.Context, name string) ([]signal, error) {
 	}}, nil
 }
 
-func TestHolderThatIsToldTooLateIsCounted(t *testing.T) {
+func TestHolderThatIsNotifiedTooLateIsCounted(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	late := Clients()[0]

@@ -103,7 +103,7 @@ func TestRunIsWrittenAsTablesFiguresAndPlots(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(folder, "x-free.svg"))
 }
 
-func TestWhatTheHostDidIsTold(t *testing.T) {
+func TestHostActivityIsReported(t *testing.T) {
 	t.Parallel()
 	all := samples()[:4]
 	all[0].Stolen, all[1].Stolen = 0.01, 0.07

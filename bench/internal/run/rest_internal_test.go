@@ -31,7 +31,7 @@ func resting(t *testing.T, command ...string) (*Runner, *strings.Builder, party)
 }
 
 // One that compiles while others measure takes their processors.
-func TestWhoIsKeptRestsWhileOthersMeasure(t *testing.T) {
+func TestAKeptClientRestsWhileOthersMeasure(t *testing.T) {
 	t.Parallel()
 	r, log, p := resting(t, "cat")
 	r.part([]party{p}, nil)
@@ -53,7 +53,7 @@ func TestWhoIsKeptRestsWhileOthersMeasure(t *testing.T) {
 }
 
 // What it compiles is what its next turn is measured with.
-func TestWhoIsKeptIsNotStoppedAtWork(t *testing.T) {
+func TestAKeptClientIsNotStoppedAtWork(t *testing.T) {
 	t.Parallel()
 	r, _, p := resting(t, "sh", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; exec cat")
 	r.part([]party{p}, nil)
@@ -63,7 +63,7 @@ func TestWhoIsKeptIsNotStoppedAtWork(t *testing.T) {
 	p.close()
 }
 
-func TestWhoIsAlwaysBusyIsNotWaitedForForEver(t *testing.T) {
+func TestAClientThatIsAlwaysBusyIsNotAwaitedForEver(t *testing.T) {
 	t.Parallel()
 	_, _, p := resting(t, "sh", "-c", "while :; do :; done")
 	assert.False(t, calm([]party{p}, 2*restLook))
@@ -71,7 +71,7 @@ func TestWhoIsAlwaysBusyIsNotWaitedForForEver(t *testing.T) {
 	p.close()
 }
 
-func TestWhoFailedBeforeItWasWarmIsNotWarm(t *testing.T) {
+func TestAClientThatFailedBeforeItWasWarmIsNotWarm(t *testing.T) {
 	t.Parallel()
 	r, _, p := resting(t, "cat")
 	r.part([]party{p}, errWork)
@@ -80,7 +80,7 @@ func TestWhoFailedBeforeItWasWarmIsNotWarm(t *testing.T) {
 	p.close()
 }
 
-func TestWhoCannotBeStoppedOrWokenIsKeptNoLonger(t *testing.T) {
+func TestAClientThatCannotBeStoppedOrWokenIsKeptNoLonger(t *testing.T) {
 	t.Parallel()
 	r, log, p := resting(t, "cat")
 	require.NoError(t, p.cmd.Process.Kill())

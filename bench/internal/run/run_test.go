@@ -99,7 +99,7 @@ func TestProcessesAreAddedUp(t *testing.T) {
 	assert.InDelta(t, 100, v[run.Ours], 1e-9)
 }
 
-func TestWhoFailsIsToldAndTheOthersGoOn(t *testing.T) {
+func TestAFailingClientIsReportedAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	dead := entrant(t, "raw-one")
@@ -166,7 +166,7 @@ func TestMixedCaseNeedsAMate(t *testing.T) {
 	assert.InDelta(t, 50, samples[0].Values[run.Ours], 49)
 }
 
-func TestEveryCaseHasFiguresAndSomebodyWhoFits(t *testing.T) {
+func TestEveryCaseHasFiguresAndAClientThatFits(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, c := range run.Cases() {

@@ -193,7 +193,7 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 	}
 }
 
-func TestEverySignalThatComesIsPassedOn(t *testing.T) {
+func TestEverySignalIsForwarded(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",

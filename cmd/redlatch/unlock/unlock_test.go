@@ -83,7 +83,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	require.Equal(t, program.Outcome{Code: 3, Stdout: "lock \"" + name + "\" is free\n", Stderr: ""}, got)
 }
 
-func TestUnlockEvenIfAliveTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
+func TestUnlockWithForceTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for _, fair := range []string{"--fair=false", "--fair"} {

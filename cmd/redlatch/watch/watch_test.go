@@ -78,7 +78,7 @@ func TestWatchShowsTheHolderOfAReadWriteLock(t *testing.T) {
 
 // A waiter that is called and does not come has not got the lock, and nor has its holder
 // once more.
-func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotCome(t *testing.T) {
+func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()

@@ -111,7 +111,7 @@ func TestGraceOfRedissonsWaitersIsLongerThanTheyNeedAndAtMost30Seconds(t *testin
 	require.Equal(t, time.Minute, liveness.RedissonGrace(20*time.Second))
 }
 
-func TestWhoIsHeardAgainIsAlive(t *testing.T) {
+func TestAnOwnerThatIsSubscribedAgainIsAlive(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.listeners[s.queue[0]] = 0
@@ -164,7 +164,7 @@ func TestAskWithoutAProofIsEmpty(t *testing.T) {
 	require.Empty(t, s.Evict())
 }
 
-func TestNobodyIsCountedWhereAllAreOurs(t *testing.T) {
+func TestNoOwnerIsCountedWhereAllAreOurs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.queue = []string{s.ours}
@@ -224,7 +224,7 @@ func TestQueuedAnewIsAbsentAnew(t *testing.T) {
 	require.Empty(t, s.look())
 }
 
-func TestWithoutAGraceNobodyIsDead(t *testing.T) {
+func TestWithoutAGraceNoOwnerIsDead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.Detector = liveness.New(liveness.Config{Period: period})
@@ -235,7 +235,7 @@ func TestWithoutAGraceNobodyIsDead(t *testing.T) {
 	}
 }
 
-func TestTheAbsentDoNotHideThoseBehind(t *testing.T) {
+func TestAbsentOwnersDoNotHideTheOwnersBehind(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	require.Equal(t, liveness.Front, s.Window())
@@ -281,7 +281,7 @@ func TestLooksAreMoreFrequentWhileTheLockIsFree(t *testing.T) {
 	require.Equal(t, period, s.Next(s.now), "nobody waits")
 }
 
-func TestTheNextLookComesWhenSomebodyIsDead(t *testing.T) {
+func TestTheNextLookComesWhenAWaiterIsDead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
 	s.listeners[s.queue[0]] = 0
@@ -293,7 +293,7 @@ func TestTheNextLookComesWhenSomebodyIsDead(t *testing.T) {
 	require.Len(t, s.look(), 1)
 }
 
-func TestNativeOwnersAreToldByTheirUUID(t *testing.T) {
+func TestRedlatchOwnersAreRecognizedByTheirUUID(t *testing.T) {
 	t.Parallel()
 	require.True(t, liveness.IsRedlatch(native(t)))
 	for _, owner := range []string{foreign(), "", "x", fmt.Sprint(uuid.Nil, ":1")} {

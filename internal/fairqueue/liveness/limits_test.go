@@ -12,7 +12,7 @@ import (
 )
 
 // The graces of others are several times the one that is set.
-func TestGraceThatNobodySeesTheEndOfIsNoneThatIsOver(t *testing.T) {
+func TestGraceWithoutAnObservedEndIsNotOver(t *testing.T) {
 	t.Parallel()
 	for _, long := range []time.Duration{limits.Max / 3, limits.Max / 2, limits.Max} {
 		for _, owner := range []string{foreign(), native(t)} {

@@ -32,7 +32,7 @@ func TestAClusterThatNamesOtherAddressesIsRefused(t *testing.T) {
 }
 
 //nolint:tparallel // the subtest is over before what follows
-func TestAClusterEndsWithWhoeverStartedIt(t *testing.T) {
+func TestAClusterEndsWithTheProcessThatStartedIt(t *testing.T) {
 	t.Parallel()
 	var addrs []string
 	t.Run("it is started", func(t *testing.T) { addrs = here(t).startCluster(t) })
