@@ -53,13 +53,13 @@ func (c *Cluster) evictLocked(err error) {
 	}
 }
 
-// deaf notes that the connection on which a kind is listened to at n is lost, or could
+// unsubscribed notes that the connection on which a kind is listened to at n is lost, or could
 // not be made.
-func (c *Cluster) deaf(n *node, k kind) {
+func (c *Cluster) unsubscribed(n *node, k kind) {
 	c.mu.Lock()
 	for s := range c.subs {
 		if s.at == n {
-			s.deaf(k)
+			s.unsubscribed(k)
 		}
 	}
 	c.mu.Unlock()

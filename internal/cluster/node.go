@@ -98,7 +98,7 @@ func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
 		n.subs[k] = pubsub.New(pubsub.Config{
 			Dial:    c.dialTo(n.addr),
 			Sharded: k == sharded, DialTimeout: c.cfg.Conn.DialTimeout, Logger: c.cfg.Conn.LoggerWith("node", n.addr),
-			OnLost: func(error) { c.deaf(n, k) }, OnReconnect: c.cfg.Conn.OnReconnect("subscriptions"),
+			OnLost: func(error) { c.unsubscribed(n, k) }, OnReconnect: c.cfg.Conn.OnReconnect("subscriptions"),
 		})
 	}
 	return n.subs[k]

@@ -169,8 +169,8 @@ func (s *subscription) offer(e transport.Event) {
 	s.events <- e
 }
 
-// deaf notes that a leg's connection is lost.
-func (s *subscription) deaf(k kind) {
+// unsubscribed notes that a leg's connection is lost.
+func (s *subscription) unsubscribed(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.legs[k]; l != nil && l.acked {

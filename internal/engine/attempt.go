@@ -32,7 +32,7 @@ type Follower interface {
 type Attempt struct {
 	// Call is what Run sends.
 	Call transport.Call
-	// Sent, if not nil, is told as soon as the call was started, before its reply
+	// Sent, if not nil, is notified as soon as the call was started, before its reply
 	// is waited for: calls started then go to the server after this one.
 	Sent Follower
 

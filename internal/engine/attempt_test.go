@@ -78,7 +78,7 @@ func TestRunReturnsTheOutcome(t *testing.T) {
 			r.ended(t)
 			require.Equal(t, c.reply, r.reply)
 			require.Equal(t, c.err, r.err)
-			require.Equal(t, told{inDoubt: c.inDoubt}, resolver.seen())
+			require.Equal(t, noted{inDoubt: c.inDoubt}, resolver.seen())
 		})
 	}
 }
@@ -94,18 +94,18 @@ var waitEnds = []struct {
 	{"close", func(e *Engine, _ context.CancelCauseFunc) { e.beginClosing() }, ErrClosed},
 }
 
-// outcomes that come after the caller left, and what the resolver is told of them.
+// outcomes that come after the caller left, and of which the resolver is notified.
 var lateOutcomes = []struct {
 	name  string
 	reply any
 	err   error
-	told  told
+	noted noted
 }{
-	{"a reply", int64(1), nil, told{late: 1, reply: int64(1)}},
-	{"acquired", nil, nil, told{late: 1}},
-	{"an error", nil, errRefused, told{late: 1, err: errRefused}},
-	{"lost", nil, errBroken, told{inDoubt: 1}},
-	{"never ran", nil, errNotSent, told{late: 1, err: errNotSent}},
+	{"a reply", int64(1), nil, noted{late: 1, reply: int64(1)}},
+	{"acquired", nil, nil, noted{late: 1}},
+	{"an error", nil, errRefused, noted{late: 1, err: errRefused}},
+	{"lost", nil, errBroken, noted{inDoubt: 1}},
+	{"never ran", nil, errNotSent, noted{late: 1, err: errNotSent}},
 }
 
 func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
@@ -136,8 +136,8 @@ func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 
 					f.Last(t).Ends(o.reply, o.err)
 					synctest.Wait()
-					require.Equal(t, o.told, resolver.seen())
-					if o.told.inDoubt > 0 {
+					require.Equal(t, o.noted, resolver.seen())
+					if o.noted.inDoubt > 0 {
 						require.Equal(t, int64(5), conn, "the call is still there to be fenced")
 					}
 					require.Zero(t, e.open.n.Load())
@@ -147,7 +147,7 @@ func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 	}
 }
 
-// The caller may have been told to stop for a reason that sounds like ours, such
+// The caller may have been stopped for a reason that sounds like ours, such
 // as the loss of another lock.
 func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
 	for _, own := range ours {
@@ -256,7 +256,7 @@ func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 		} else {
 			require.ErrorIs(t, err, ErrUncertain)
 			require.ErrorIs(t, err, context.Canceled)
-			require.Equal(t, told{late: 1, reply: int64(i)}, resolver.seen())
+			require.Equal(t, noted{late: 1, reply: int64(i)}, resolver.seen())
 		}
 	}
 	require.Zero(t, e.open.n.Load())
@@ -284,7 +284,7 @@ func TestCallThatIsNotSentInHalfOfItsTimeIsWithdrawn(t *testing.T) {
 		require.Equal(t, testCommand, r.took)
 		require.ErrorIs(t, r.err, ErrUncertain)
 		f.Last(t).Ends(nil, nil)
-		require.Equal(t, told{late: 1}, resolver.seen())
+		require.Equal(t, noted{late: 1}, resolver.seen())
 	})
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	Grace      time.Duration       // how long a fair waiter must be absent to be dead; 0: for ever
 	Hooks      Hooks               // called for what happens
 	Losses     Losses              // with which holds end that are lost; required where there are holds
-	ServerTime bool                // scripts are told the server's time, not this machine's
+	ServerTime bool                // scripts are given the server's time, not this machine's
 	Label      string              // what people shall recognise the client by; "": nothing
 	Replicas   int                 // how many must have a lock before it is acquired; 0: none is waited for
 	SyncWait   time.Duration       // for how long they are waited for
@@ -60,7 +60,7 @@ type Engine struct {
 	leader   transport.Leader // nil: the transport leaves callers' goroutines alone
 	attempts sync.Pool        // of *Attempt
 	timeouts timeouts         // of attempts
-	label    *label.Keeper    // nil: there is no label
+	label    *label.Writer    // nil: there is no label
 
 	closer sync.Once
 	err    error
@@ -85,7 +85,7 @@ func New(cfg Config) *Engine {
 		Doubt:  e.doubted,
 		Logger: cfg.Logger,
 	})
-	e.label = newLabelKeeper(e)
+	e.label = newLabelWriter(e)
 	return e
 }
 

@@ -90,7 +90,7 @@ var ours = []error{
 }
 
 // EndOf returns why ctx ended: its error, with its cause where that is another.
-// A cause that is one of ours, such as the loss of another lock, is told in words
+// A cause that is one of ours, such as the loss of another lock, is named in words
 // only: it says nothing about the call at hand.
 func EndOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

@@ -38,12 +38,12 @@ func engineOver(t *testing.T, tr transport.Transport) (*Engine, *faketransport.L
 type recorder struct {
 	resolves func() *InDoubt // what InDoubt returns; nil: nothing
 
-	mu sync.Mutex // guards told
-	told
+	mu sync.Mutex // guards noted
+	noted
 }
 
-// told is what a resolver was told.
-type told struct {
+// noted is what a resolver was notified of.
+type noted struct {
 	late, inDoubt int // how many times
 	reply         any // of Late
 	err           error
@@ -68,9 +68,9 @@ func (r *recorder) InDoubt() *InDoubt {
 	return r.resolves()
 }
 
-// seen returns what the resolver was told so far.
-func (r *recorder) seen() told {
+// seen returns of what the resolver was notified so far.
+func (r *recorder) seen() noted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.told
+	return r.noted
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// Hooks are what an observer is told through. Each may be nil. They run on the
+// Hooks are what notifies an observer. Each may be nil. They run on the
 // goroutine on which the event happened, without a lock held.
 type Hooks struct {
 	// Acquired gets each call of Lock, TryLock or Resume that got the lock, NotAcquired each that

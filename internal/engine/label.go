@@ -10,10 +10,10 @@ import (
 // Announce sees to it that the client's label is on the server, if it has one, from
 // now until the client is closed. It does not block, and costs one look at a flag
 // once the label is kept.
-func (e *Engine) Announce() { e.label.Keep() }
+func (e *Engine) Announce() { e.label.Start() }
 
-// newLabelKeeper returns what keeps the client's label, nil when there is none.
-func newLabelKeeper(e *Engine) *label.Keeper {
+// newLabelWriter returns what keeps the client's label, nil when there is none.
+func newLabelWriter(e *Engine) *label.Writer {
 	if e.Label == "" {
 		return nil
 	}

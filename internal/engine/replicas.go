@@ -68,7 +68,7 @@ func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) er
 }
 
 // inWords keeps of an error what it says about the acquisition: what became of the
-// question alone is told in words only.
+// question alone is named in words only.
 func inWords(err error) error {
 	switch {
 	case errors.Is(err, ErrClosed):

@@ -290,11 +290,11 @@ func TestUndoThatAlwaysFailsIsGivenUpALeaseAfterItLasts(t *testing.T) {
 	})
 }
 
-// overs records what Done is told.
+// overs records what Done is given.
 func overs(d *InDoubt) *[]bool {
-	told := &[]bool{}
-	d.Done = func(over bool) { *told = append(*told, over) }
-	return told
+	noted := &[]bool{}
+	d.Done = func(over bool) { *noted = append(*noted, over) }
+	return noted
 }
 
 func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *testing.T) {
@@ -320,10 +320,10 @@ func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *t
 				}
 				a := lostCall(e, c.conn)
 				d := &InDoubt{attempt: a}
-				told := overs(d)
+				noted := overs(d)
 				e.Resolve(d)
 				e.work.Wait()
-				require.Equal(t, []bool{c.over}, *told)
+				require.Equal(t, []bool{c.over}, *noted)
 				require.Len(t, f.Times(), c.fences)
 				require.Empty(t, f.Sent(), "there is nothing to ask")
 				requireFreedOnce(t, e, a)
@@ -336,10 +336,10 @@ func TestInDoubtWithNothingToUndoIsNotOverWhereNoConnectionCanBeKilled(t *testin
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
 		d := &InDoubt{attempt: lostCall(e, 7)}
-		told := overs(d)
+		noted := overs(d)
 		e.Resolve(d)
 		e.work.Wait()
-		require.Equal(t, []bool{false}, *told)
+		require.Equal(t, []bool{false}, *noted)
 	})
 }
 
@@ -372,10 +372,10 @@ func TestDoneReportsOnceWhetherTheCallCanRunNoMore(t *testing.T) {
 				if c.call {
 					d.attempt = lostCall(e, 7)
 				}
-				told := overs(d)
+				noted := overs(d)
 				e.Resolve(d)
 				e.work.Wait()
-				require.Equal(t, []bool{c.over}, *told)
+				require.Equal(t, []bool{c.over}, *noted)
 				require.Zero(t, e.open.n.Load())
 			})
 		})

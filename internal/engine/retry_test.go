@@ -109,7 +109,7 @@ func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
 	}
 }
 
-// A caller that could not send anything is told why.
+// A caller that could not send anything gets the reason.
 func TestRetryTellsTheReasonAndNotThatThereWasNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})

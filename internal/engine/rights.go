@@ -6,23 +6,23 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// rights are those that the server was found to refuse. Each is told of once.
+// rights are those that the server was found to refuse. Each is logged once.
 type rights struct {
-	mu   sync.Mutex // guards told
-	told map[string]bool
+	mu    sync.Mutex // guards noted
+	noted map[string]bool
 }
 
-// news reports whether nothing was told of the right before.
+// news reports whether the right was not noted before.
 func (r *rights) news(right string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told[right] {
+	if r.noted[right] {
 		return false
 	}
-	if r.told == nil {
-		r.told = map[string]bool{}
+	if r.noted == nil {
+		r.noted = map[string]bool{}
 	}
-	r.told[right] = true
+	r.noted[right] = true
 	return true
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// hearing is a transport on which one can listen, and that counts as it is told.
+// hearing is a transport on which one can listen, and that counts as configured.
 type hearing struct {
 	*faketransport.Fake
 	counts []int64
@@ -85,8 +85,8 @@ func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, tr.open)
 
-	deaf, _ := engineOver(t, &faketransport.Fake{})
-	_, err = deaf.ProvenListeners(t.Context(), "ours", "a")
+	unsubscribed, _ := engineOver(t, &faketransport.Fake{})
+	_, err = unsubscribed.ProvenListeners(t.Context(), "ours", "a")
 	require.ErrorIs(t, err, ErrNotCounted, "the transport cannot listen")
 }
 

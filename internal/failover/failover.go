@@ -146,20 +146,20 @@ func (f *Failover) begin() { f.wg.Go(f.watch) }
 
 // watch runs until Close.
 func (f *Failover) watch() {
-	e := newEar()
-	stop := f.Listen(sentinel.Channel, e)
+	l := newHelloListener()
+	stop := f.Listen(sentinel.Channel, l)
 	defer func() { stop() }()
 	quiet := time.NewTimer(Silence)
 	defer quiet.Stop()
 	for {
 		select {
-		case <-e.wake:
-			n := e.take()
+		case <-l.wake:
+			n := l.take()
 			if n.failed != nil {
-				f.deaf(n.failed)
-				stop = f.Listen(sentinel.Channel, e)
+				f.unsubscribed(n.failed)
+				stop = f.Listen(sentinel.Channel, l)
 			}
-			if n.heard {
+			if n.received {
 				quiet.Reset(Silence)
 			}
 			f.heed(n)
@@ -184,12 +184,12 @@ func (f *Failover) heed(n news) {
 	}
 }
 
-// deaf asks, for want of a subscription, once, after a pause.
-func (f *Failover) deaf(err error) {
+// unsubscribed asks, for want of a subscription, once, after a pause.
+func (f *Failover) unsubscribed(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
 		f.refused.Do(func() {
-			f.cfg.Conn.Logger.Warn("redlatch: the Sentinels' messages cannot be heard: they are asked every second who is master",
+			f.cfg.Conn.Logger.Warn("redlatch: cannot subscribe to the Sentinels' messages: they are asked for the master every second",
 				"channel", sentinel.Channel, "error", err)
 		})
 	}

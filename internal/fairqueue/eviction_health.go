@@ -11,11 +11,11 @@ import (
 // before that is no matter of a connection that is being made anew.
 const missedCounts = 3
 
-// evictionHealth is whether dead waiters can be told from live ones.
+// evictionHealth is whether dead waiters can be distinguished from live ones.
 type evictionHealth struct {
-	mu     sync.Mutex // guards what follows
-	missed int        // counts in a row that prove nothing
-	told   bool       // that it does not work
+	mu       sync.Mutex // guards what follows
+	missed   int        // counts in a row that prove nothing
+	reported bool       // that it does not work
 }
 
 // report takes the outcome of a count in, and logs when counting ceases to work,
@@ -26,14 +26,14 @@ func (h *evictionHealth) report(e *engine.Engine, err error, proves bool) {
 		return
 	case proves:
 		if h.works() {
-			e.Logger.Info("redlatch: dead waiters of fair locks can be told from live ones again")
+			e.Logger.Info("redlatch: dead waiters of fair locks can be distinguished from live ones again")
 		}
 		return
 	case err == nil:
 		err = engine.ErrOwnNotCounted
 	}
 	if h.fails(!engine.Retryable(err) && !errors.Is(err, engine.ErrOwnNotCounted)) {
-		e.Logger.Warn("redlatch: dead waiters of fair locks cannot be told from live ones, and are not evicted", "error", err)
+		e.Logger.Warn("redlatch: dead waiters of fair locks cannot be distinguished from live ones, and are not evicted", "error", err)
 	}
 }
 
@@ -41,8 +41,8 @@ func (h *evictionHealth) report(e *engine.Engine, err error, proves bool) {
 func (h *evictionHealth) works() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	news := h.told
-	h.missed, h.told = 0, false
+	news := h.reported
+	h.missed, h.reported = 0, false
 	return news
 }
 
@@ -51,7 +51,7 @@ func (h *evictionHealth) fails(forGood bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.missed++
-	news := !h.told && (forGood || h.missed >= missedCounts)
-	h.told = h.told || news
+	news := !h.reported && (forGood || h.missed >= missedCounts)
+	h.reported = h.reported || news
 	return news
 }

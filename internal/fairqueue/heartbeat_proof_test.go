@@ -33,7 +33,7 @@ func TestProofIsTheWaiterThatStaysLongest(t *testing.T) {
 		defer s.place.Leave()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, count(s.Fake, "EVICT"))
-		require.Zero(t, s.log.Count("cannot be told from live ones"))
+		require.Zero(t, s.log.Count("cannot be distinguished from live ones"))
 	})
 }
 

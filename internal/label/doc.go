@@ -6,14 +6,14 @@
 // and never by a lock's script, because it lives in another slot of a cluster, and
 // because no lock may fail for it. No decision depends on it.
 //
-//	          Keep                 Stop
+//	          Start                Stop
 //	silent ─────────▶ kept ─────────────────▶ gone: the key is deleted
 //	                  │  ▲
 //	                  └──┘ every Period, and after each reconnect: written anew
 //
-// [Keeper] has one goroutine, which begins with the first Keep, the first time that
+// [Writer] has one goroutine, which begins with the first Start, the first time that
 // the client asks for a lock. It ends with Stop, whose last act is to delete the
 // key. A process that dies leaves the key for Life at most; one whose server forgot
 // it writes it again within Period. A write that fails is tried again after a pause
-// that grows up to Period, and told to the log once.
+// that grows up to Period, and logged once.
 package label

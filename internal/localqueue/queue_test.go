@@ -116,16 +116,16 @@ func TestQuitWithTheTurnGivesItToTheNextWaiter(t *testing.T) {
 	l.Pass(false)
 }
 
-var somebody = codec.NewOwner(uuid.UUID{1}, 7)
+var otherOwner = codec.NewOwner(uuid.UUID{1}, 7)
 
-func granted(l *Queue)    { l.Granted(somebody) }
-func turnedAway(l *Queue) { l.Refused(somebody, 30*time.Second) }
+func granted(l *Queue)    { l.Granted(otherOwner) }
+func turnedAway(l *Queue) { l.Refused(otherOwner, 30*time.Second) }
 
 func TestPassWithoutAWaiterForgetsTheQueue(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	granted(l)
-	require.Equal(t, State{Known: true, Held: true, Holder: somebody}, l.State())
+	require.Equal(t, State{Known: true, Held: true, Holder: otherOwner}, l.State())
 	l.Pass(true)
 	requireNoQueue(t, qs)
 	l, p := enter(qs)
@@ -145,7 +145,7 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 		{"first attempt under way", func(*Queue) {}, false, false},
 		{"first attempt under way, others wait", func(*Queue) {}, true, false},
 		{"held, nobody waits: Redis may know better", granted, false, false},
-		{"held, somebody waits", granted, true, true},
+		{"held, otherOwner waits", granted, true, true},
 		{"who has the turn waits for another process", turnedAway, false, true},
 		{"Redis is away", func(l *Queue) { turnedAway(l); l.Away(away) }, true, false},
 		{"Redis is back", func(l *Queue) { l.Away(away); turnedAway(l) }, false, true},

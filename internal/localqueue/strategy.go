@@ -80,7 +80,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 		c.queue = q
 		return false, nil
 	}
-	if granted, err := c.stand(ctx, a, q, place); granted || err != nil {
+	if granted, err := c.awaitTurn(ctx, a, q, place); granted || err != nil {
 		return granted, err
 	}
 	c.queue, a.Passed = q, place.Passed

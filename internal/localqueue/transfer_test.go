@@ -128,7 +128,7 @@ func TestYieldIsBoundByTimeUntilRemoteContendersAreSeen(t *testing.T) {
 		l, _ := enter(qs)
 		asked, _ := turns(l, qs, 5, burstTime/4, true)
 		require.Equal(t, burstTime, asked[0].Most)
-		l.Refused(somebody, 30*time.Second)
+		l.Refused(otherOwner, 30*time.Second)
 		asked, _ = turns(l, qs, 6, burstTime/4, true)
 		require.Zero(t, asked[0].Most, "Redisson's turns are what it is to have")
 		l.Pass(true)
@@ -210,8 +210,8 @@ func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 	require.False(t, allRedlatch(2, seenFor), "one was seen too long ago")
 	c.met(one, now.Add(seenFor))
 	require.True(t, allRedlatch(2, seenFor))
-	for _, stranger := range []codec.Owner{somebody, {}} {
-		c.met(stranger, now.Add(seenFor))
+	for _, foreign := range []codec.Owner{otherOwner, {}} {
+		c.met(foreign, now.Add(seenFor))
 		require.False(t, allRedlatch(0, seenFor+foreignFor-1), "there is one of another kind")
 		require.True(t, allRedlatch(0, seenFor+foreignFor))
 	}

@@ -20,9 +20,9 @@ var fairEvictions = []fairStory{
 	{"ours: who has no deadline can be taken out", evictWithoutDeadline},
 	{"ours: when the lock is free the new first is told", evictFree},
 	{"ours: and so are the overdue up to the first that is not", evictFreeBeforeTheOverdue},
-	{"ours: who took nobody out tells nobody", evictNobody},
+	{"ours: who took nobody out tells nobody", evictNone},
 	{"ours: of several places each is taken out by itself", evictSeveralPlaces},
-	{"ours: deadlines without a place fall, too, as when the lock is taken", evictMovesOrphans},
+	{"ours: deadlines without a place fall, too, as when the lock is taken", evictMovesDeadlinesWithoutEntry},
 	{"ours: fractions of deadlines survive an eviction", evictKeepsFractions},
 }
 
@@ -34,12 +34,12 @@ func gone(owners ...any) []any { return append([]any{}, owners...) }
 
 func evictHeld(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 515000}, seat{ownerA2, t0 + 600000}, seat{ownerA3, t0 + 700000})
-	f.evict(t0, seat{ownerA1, t0 + 515000}).costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE ZADD").gives(gone(ownerA1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 200000}))
+	f.enqueue(entry{ownerA1, t0 + 515000}, entry{ownerA2, t0 + 600000}, entry{ownerA3, t0 + 700000})
+	f.evict(t0, entry{ownerA1, t0 + 515000}).costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE ZADD").gives(gone(ownerA1))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 100000}, entry{ownerA3, t0 + 200000}))
 	// Sent again, it finds another in front.
-	f.evict(t0, seat{ownerA1, t0 + 515000}).costs("PTTL LINDEX").gives(gone())
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 200000}))
+	f.evict(t0, entry{ownerA1, t0 + 515000}).costs("PTTL LINDEX").gives(gone())
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 100000}, entry{ownerA3, t0 + 200000}))
 }
 
 // evictBeforeTheLeaseEnds: the lease has a little less left each time one looks, so
@@ -48,13 +48,13 @@ func evictBeforeTheLeaseEnds(f *telling) {
 	const lease = 1000000
 	f.command("HSET", f.l, ownerA9, "1")
 	f.command("PEXPIRE", f.l, lease)
-	f.sit(seat{ownerA1, t0 + 2015000}, seat{ownerA2, t0 + 5000000}, seat{ownerA3, t0 + 5000007})
-	f.evict(t0, seat{ownerA1, t0 + 2015000}).gives(gone(ownerA1))
+	f.enqueue(entry{ownerA1, t0 + 2015000}, entry{ownerA2, t0 + 5000000}, entry{ownerA3, t0 + 5000007})
+	f.evict(t0, entry{ownerA1, t0 + 2015000}).gives(gone(ownerA1))
 	second := f.deadlineOf(ownerA2)
 	if left := second - t0 - 3000000; !about(lease).covers(left) {
 		f.err = errors.Join(f.err, fmt.Errorf("counted with %d ms left of a lease of %d", left, lease))
 	}
-	f.leaves(lock(f.l, lease, ownerA9, "1"), f.seats(seat{ownerA2, second}, seat{ownerA3, second + 7}))
+	f.leaves(lock(f.l, lease, ownerA9, "1"), f.entries(entry{ownerA2, second}, entry{ownerA3, second + 7}))
 }
 
 // deadlineOf reads a deadline in the middle of a step.
@@ -70,35 +70,35 @@ func (f *telling) deadlineOf(owner string) int64 {
 func evictTakesNothing(f *telling) {
 	held := f.hold()
 	for _, late := range []int64{-5, 0, 14999, 15000} {
-		f.sit(seat{ownerA1, t0 + late}, seat{ownerA2, t0 + 700000})
-		f.evict(t0, seat{ownerA1, t0 + late}).costs("PTTL LINDEX ZSCORE ZREM LPOP").gives(gone(ownerA1))
-		f.leaves(held, f.seats(seat{ownerA2, t0 + 700000}))
+		f.enqueue(entry{ownerA1, t0 + late}, entry{ownerA2, t0 + 700000})
+		f.evict(t0, entry{ownerA1, t0 + late}).costs("PTTL LINDEX ZSCORE ZREM LPOP").gives(gone(ownerA1))
+		f.leaves(held, f.entries(entry{ownerA2, t0 + 700000}))
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 	}
-	f.sit(seat{ownerA1, t0 + 15001}, seat{ownerA2, t0 + 700000})
-	f.evict(t0, seat{ownerA1, t0 + 15001}).gives(gone(ownerA1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 699999}))
+	f.enqueue(entry{ownerA1, t0 + 15001}, entry{ownerA2, t0 + 700000})
+	f.evict(t0, entry{ownerA1, t0 + 15001}).gives(gone(ownerA1))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 699999}))
 }
 
 func evictSeveral(f *telling) {
 	held := f.hold()
-	all := []seat{{ownerA1, t0 + 115000}, {ownerA2, t0 + 50000}, {ownerA3, t0 + 315000}, {ownerA4, t0 + 600000}, {ownerA5, t0 + 600100}}
-	f.sit(all...)
+	all := []entry{{ownerA1, t0 + 115000}, {ownerA2, t0 + 50000}, {ownerA3, t0 + 315000}, {ownerA4, t0 + 600000}, {ownerA5, t0 + 600100}}
+	f.enqueue(all...)
 	f.evict(t0, all[:3]...).gives(gone(ownerA1, ownerA2, ownerA3))
-	f.leaves(held, f.seats(seat{ownerA4, t0 + 300000}, seat{ownerA5, t0 + 300100}))
-	f.evict(t0, seat{ownerA4, t0 + 300000}, seat{ownerA5, t0 + 300100}).
+	f.leaves(held, f.entries(entry{ownerA4, t0 + 300000}, entry{ownerA5, t0 + 300100}))
+	f.evict(t0, entry{ownerA4, t0 + 300000}, entry{ownerA5, t0 + 300100}).
 		costs("PTTL LINDEX ZSCORE ZREM LPOP LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE").gives(gone(ownerA4, ownerA5))
 	f.leaves(held)
 	// One that is less late than those before it gives nothing back.
-	f.sit(all...)
+	f.enqueue(all...)
 	f.evict(t0, all[:2]...).gives(gone(ownerA1, ownerA2))
-	f.leaves(held, f.seats(seat{ownerA3, t0 + 215000}, seat{ownerA4, t0 + 500000}, seat{ownerA5, t0 + 500100}))
+	f.leaves(held, f.entries(entry{ownerA3, t0 + 215000}, entry{ownerA4, t0 + 500000}, entry{ownerA5, t0 + 500100}))
 }
 
 func evictStops(f *telling) {
 	held := f.hold()
-	all := []seat{{ownerA1, t0 + 10}, {ownerA2, t0 + 20}, {ownerA3, t0 + 30}}
-	f.sit(all...)
+	all := []entry{{ownerA1, t0 + 10}, {ownerA2, t0 + 20}, {ownerA3, t0 + 30}}
+	f.enqueue(all...)
 	for _, pairs := range [][]string{
 		{},
 		{ownerA2, "1795224888791"},
@@ -109,12 +109,12 @@ func evictStops(f *telling) {
 		{ownerA1, ""},
 	} {
 		f.evictAs(t0, pairs...).gives(gone())
-		f.leaves(held, f.seats(all...))
+		f.leaves(held, f.entries(all...))
 	}
-	f.evict(t0, all[0], seat{ownerA2, t0 + 21}, all[1], all[2]).gives(gone(ownerA1))
-	f.leaves(held, f.seats(all[1], all[2]))
+	f.evict(t0, all[0], entry{ownerA2, t0 + 21}, all[1], all[2]).gives(gone(ownerA1))
+	f.leaves(held, f.entries(all[1], all[2]))
 	f.evict(t0, all[1], all[0], all[2]).gives(gone(ownerA2))
-	f.leaves(held, f.seats(all[2]))
+	f.leaves(held, f.entries(all[2]))
 	f.evict(t0, all[2], all[2]).gives(gone(ownerA3))
 	f.leaves(held)
 	f.evict(t0, all[2]).costs("PTTL LINDEX").gives(gone())
@@ -124,30 +124,30 @@ func evictStops(f *telling) {
 func evictWithoutDeadline(f *telling) {
 	held := f.hold()
 	f.command("RPUSH", codec.QueueKey(f.l), "dead")
-	f.sit(seat{ownerA1, t0 + 515000}, seat{ownerA2, t0 + 600000})
+	f.enqueue(entry{ownerA1, t0 + 515000}, entry{ownerA2, t0 + 600000})
 	f.evictAs(t0, "dead", "0").gives(gone())
 	f.leaves(held, f.queue("dead", ownerA1, ownerA2), f.timeouts(timeouts{ownerA1: float64(t0 + 515000), ownerA2: float64(t0 + 600000)}))
-	f.evict(t0, seat{"dead", none}, seat{ownerA1, t0 + 515000}).gives(gone("dead", ownerA1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 100000}))
+	f.evict(t0, entry{"dead", none}, entry{ownerA1, t0 + 515000}).gives(gone("dead", ownerA1))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 100000}))
 }
 
 func evictFree(f *telling) {
-	f.sit(seat{ownerA1, t0 + 115000}, seat{ownerA2, t0 + 200000}, seat{ownerA3, t0 + 300000})
-	f.evict(t0, seat{ownerA1, t0 + 115000}).
+	f.enqueue(entry{ownerA1, t0 + 115000}, entry{ownerA2, t0 + 200000}, entry{ownerA3, t0 + 300000})
+	f.evict(t0, entry{ownerA1, t0 + 115000}).
 		costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE ZADD LINDEX PUBLISH ZSCORE").gives(gone(ownerA1))
 	f.tells(ownerA2)
-	f.leaves(f.seats(seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 200000}))
-	f.evict(t0, seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 200000}).gives(gone(ownerA2, ownerA3))
+	f.leaves(f.entries(entry{ownerA2, t0 + 100000}, entry{ownerA3, t0 + 200000}))
+	f.evict(t0, entry{ownerA2, t0 + 100000}, entry{ownerA3, t0 + 200000}).gives(gone(ownerA2, ownerA3))
 	f.leaves()
 }
 
 func evictFreeBeforeTheOverdue(f *telling) {
-	f.sit(seat{ownerA1, t0 + 5000}, seat{ownerA2, t0 - 10}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1})
-	f.evict(t0, seat{ownerA1, t0 + 5000}).gives(gone(ownerA1))
+	f.enqueue(entry{ownerA1, t0 + 5000}, entry{ownerA2, t0 - 10}, entry{ownerA3, t0}, entry{ownerA4, t0 + 1})
+	f.evict(t0, entry{ownerA1, t0 + 5000}).gives(gone(ownerA1))
 	f.tells(ownerA2, ownerA3, ownerA4)
-	f.leaves(f.seats(seat{ownerA2, t0 - 10}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}))
+	f.leaves(f.entries(entry{ownerA2, t0 - 10}, entry{ownerA3, t0}, entry{ownerA4, t0 + 1}))
 	f.command("ZREM", codec.TimeoutKey(f.l), ownerA3)
-	f.evict(t0, seat{ownerA2, t0 - 10}).gives(gone(ownerA2))
+	f.evict(t0, entry{ownerA2, t0 - 10}).gives(gone(ownerA2))
 	f.tells(ownerA3)
 	f.leaves(f.queue(ownerA3, ownerA4), f.timeouts(timeouts{ownerA4: float64(t0 + 1)}))
 }
@@ -155,43 +155,43 @@ func evictFreeBeforeTheOverdue(f *telling) {
 // evictLeavesTheSoonest: a dead first can be due later than those behind it.
 func evictLeavesTheSoonest(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 515000}, seat{ownerA2, t0 + 100000}, seat{ownerA3, t0 + 300000})
-	f.evict(t0, seat{ownerA1, t0 + 515000}).gives(gone(ownerA1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 15000}, seat{ownerA3, t0 + 215000}))
+	f.enqueue(entry{ownerA1, t0 + 515000}, entry{ownerA2, t0 + 100000}, entry{ownerA3, t0 + 300000})
+	f.evict(t0, entry{ownerA1, t0 + 515000}).gives(gone(ownerA1))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 15000}, entry{ownerA3, t0 + 215000}))
 	f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
-	f.sit(seat{ownerA1, t0 + 515000}, seat{ownerA2, t0 - 10}, seat{ownerA3, t0 + 300000}, seat{ownerA4, t0 + 100000})
-	f.evict(t0, seat{ownerA1, t0 + 515000}).gives(gone(ownerA1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 - 85010}, seat{ownerA3, t0 + 215000}, seat{ownerA4, t0 + 15000}))
+	f.enqueue(entry{ownerA1, t0 + 515000}, entry{ownerA2, t0 - 10}, entry{ownerA3, t0 + 300000}, entry{ownerA4, t0 + 100000})
+	f.evict(t0, entry{ownerA1, t0 + 515000}).gives(gone(ownerA1))
+	f.leaves(held, f.entries(entry{ownerA2, t0 - 85010}, entry{ownerA3, t0 + 215000}, entry{ownerA4, t0 + 15000}))
 	f.command("ZADD", codec.TimeoutKey(f.l), t0+7, ownerA4)
 	f.command("LPUSH", codec.QueueKey(f.l), ownerA1)
 	f.command("ZADD", codec.TimeoutKey(f.l), t0+515000, ownerA1)
-	f.evict(t0, seat{ownerA1, t0 + 515000}).gives(gone(ownerA1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 - 85010}, seat{ownerA3, t0 + 215000}, seat{ownerA4, t0 + 7}))
+	f.evict(t0, entry{ownerA1, t0 + 515000}).gives(gone(ownerA1))
+	f.leaves(held, f.entries(entry{ownerA2, t0 - 85010}, entry{ownerA3, t0 + 215000}, entry{ownerA4, t0 + 7}))
 }
 
-func evictNobody(f *telling) {
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
-	f.evict(t0, seat{ownerA1, t0 + 11}).costs("PTTL LINDEX ZSCORE").gives(gone())
-	f.leaves(f.seats(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}))
+func evictNone(f *telling) {
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20})
+	f.evict(t0, entry{ownerA1, t0 + 11}).costs("PTTL LINDEX ZSCORE").gives(gone())
+	f.leaves(f.entries(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20}))
 }
 
 func evictSeveralPlaces(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 10})
+	f.enqueue(entry{ownerA1, t0 + 10})
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA1)
-	f.sit(seat{ownerA2, t0 + 20})
-	f.evict(t0, seat{ownerA1, t0 + 10}, seat{ownerA1, t0 + 10}).gives(gone(ownerA1))
+	f.enqueue(entry{ownerA2, t0 + 20})
+	f.evict(t0, entry{ownerA1, t0 + 10}, entry{ownerA1, t0 + 10}).gives(gone(ownerA1))
 	f.leaves(held, f.queue(ownerA1, ownerA2), f.timeouts(timeouts{ownerA2: float64(t0 + 20)}))
-	f.evict(t0, seat{ownerA1, none}).gives(gone(ownerA1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 20}))
+	f.evict(t0, entry{ownerA1, none}).gives(gone(ownerA1))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 20}))
 }
 
-func evictMovesOrphans(f *telling) {
+func evictMovesDeadlinesWithoutEntry(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 115000})
+	f.enqueue(entry{ownerA1, t0 + 115000})
 	f.command("RPUSH", codec.QueueKey(f.l), "no deadline")
 	f.command("ZADD", codec.TimeoutKey(f.l), 5, ownerA5)
-	f.evict(t0, seat{ownerA1, t0 + 115000}).gives(gone(ownerA1))
+	f.evict(t0, entry{ownerA1, t0 + 115000}).gives(gone(ownerA1))
 	f.leaves(held, f.queue("no deadline"), f.timeouts(timeouts{ownerA5: -99995}))
 }
 
@@ -207,8 +207,8 @@ func evictKeepsFractions(f *telling) {
 func nudgeFree(f *telling) {
 	f.nudge(ownerA1).costs("EXISTS LINDEX").gives(int64(0))
 	f.leaves()
-	f.sit(seat{ownerA1, t0 - 10}, seat{ownerA2, t0 + 20})
-	both := f.seats(seat{ownerA1, t0 - 10}, seat{ownerA2, t0 + 20})
+	f.enqueue(entry{ownerA1, t0 - 10}, entry{ownerA2, t0 + 20})
+	both := f.entries(entry{ownerA1, t0 - 10}, entry{ownerA2, t0 + 20})
 	f.nudge(ownerA1).costs("EXISTS LINDEX PUBLISH").gives(int64(1))
 	f.tells(ownerA1)
 	f.leaves(both)

@@ -32,18 +32,18 @@ func (f *telling) hold() map[string]any {
 
 func leaveTheMiddle(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 500}, seat{ownerA3, t0 + 600}, seat{ownerA4, t0 + 700})
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 500}, entry{ownerA3, t0 + 600}, entry{ownerA4, t0 + 700})
 	f.giveUp(ownerA2, t0, 490).costs("LRANGE ZRANGE ZADD ZREM LREM EXISTS").gives(nil)
-	f.leaves(held, f.seats(seat{ownerA1, t0 + 10}, seat{ownerA3, t0 + 110}, seat{ownerA4, t0 + 210}))
+	f.leaves(held, f.entries(entry{ownerA1, t0 + 10}, entry{ownerA3, t0 + 110}, entry{ownerA4, t0 + 210}))
 	f.giveUp(ownerA2, t0, 490).gives(nil)
-	f.leaves(held, f.seats(seat{ownerA1, t0 + 10}, seat{ownerA3, t0 + 110}, seat{ownerA4, t0 + 210}))
+	f.leaves(held, f.entries(entry{ownerA1, t0 + 10}, entry{ownerA3, t0 + 110}, entry{ownerA4, t0 + 210}))
 	// No clock has a say: the dead stay.
 	f.giveUp(ownerA3, t0+1000, 100).gives(nil)
-	f.leaves(held, f.seats(seat{ownerA1, t0 + 10}, seat{ownerA4, t0 + 110}))
+	f.leaves(held, f.entries(entry{ownerA1, t0 + 10}, entry{ownerA4, t0 + 110}))
 }
 
 func leaveLast(f *telling) {
-	f.sit(seat{ownerA1, t0 + 10})
+	f.enqueue(entry{ownerA1, t0 + 10})
 	f.giveUp(ownerA1, t0, 10).gives(nil)
 	f.leaves()
 	f.giveUp(ownerA1, t0, 10).gives(nil)
@@ -52,7 +52,7 @@ func leaveLast(f *telling) {
 
 func leaveSeveralPlaces(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30})
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20}, entry{ownerA3, t0 + 30})
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA1, ownerA4)
 	f.giveUp(ownerA1, t0, 5).gives(nil)
 	f.leaves(held, f.queue(ownerA2, ownerA3, ownerA4),
@@ -61,7 +61,7 @@ func leaveSeveralPlaces(f *telling) {
 
 func leaveBeforeATwin(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA2, t0 + 20}, seat{ownerA1, t0 + 30}, seat{ownerA3, t0 + 40}, seat{ownerA4, t0 + 50})
+	f.enqueue(entry{ownerA2, t0 + 20}, entry{ownerA1, t0 + 30}, entry{ownerA3, t0 + 40}, entry{ownerA4, t0 + 50})
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA3, ownerA2)
 	f.giveUp(ownerA1, t0, 5).gives(nil)
 	f.leaves(held, f.queue(ownerA2, ownerA3, ownerA4, ownerA3, ownerA2),
@@ -82,9 +82,9 @@ func leaveBeforeNoDeadline(f *telling) {
 
 func leaveBeforeTheEarly(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA2, t0 + 90}, seat{ownerA1, t0 + 80}, seat{ownerA3, t0 + 10}, seat{ownerA4, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 90}, entry{ownerA1, t0 + 80}, entry{ownerA3, t0 + 10}, entry{ownerA4, t0 + 20})
 	f.giveUp(ownerA1, t0, 5).gives(nil)
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 90}, seat{ownerA3, t0 + 5}, seat{ownerA4, t0 + 15}))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 90}, entry{ownerA3, t0 + 5}, entry{ownerA4, t0 + 15}))
 }
 
 func leaveKeepsFractions(f *telling) {
@@ -104,38 +104,38 @@ func leaveKeepsFractions(f *telling) {
 
 func leaveWithoutPlace(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA2, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 20})
 	f.command("ZADD", codec.TimeoutKey(f.l), t0+10, ownerA1)
 	f.giveUp(ownerA1, t0, 5).gives(nil)
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 20}))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 20}))
 }
 
 func leaveHeld(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20})
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20})
 	f.giveUp(ownerA1, t0, 5).gives(nil)
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 15}))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 15}))
 }
 
 func leaveFree(f *telling) {
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30}, seat{ownerA4, t0 + 40})
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20}, entry{ownerA3, t0 + 30}, entry{ownerA4, t0 + 40})
 	f.giveUp(ownerA1, t0, 5).gives(nil)
 	f.tells(ownerA2)
-	f.leaves(f.seats(seat{ownerA2, t0 + 15}, seat{ownerA3, t0 + 25}, seat{ownerA4, t0 + 35}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 15}, entry{ownerA3, t0 + 25}, entry{ownerA4, t0 + 35}))
 	// From further back: the one in front may not have been woken.
 	f.giveUp(ownerA3, t0, 5).gives(nil)
 	f.tells(ownerA2)
-	f.leaves(f.seats(seat{ownerA2, t0 + 15}, seat{ownerA4, t0 + 30}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 15}, entry{ownerA4, t0 + 30}))
 }
 
 func leaveFreeBeforeTheDead(f *telling) {
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 - 20}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}, seat{ownerA5, t0 + 2})
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 - 20}, entry{ownerA3, t0}, entry{ownerA4, t0 + 1}, entry{ownerA5, t0 + 2})
 	f.giveUp(ownerA1, t0, 0).gives(nil)
 	f.tells(ownerA2, ownerA3, ownerA4)
-	f.leaves(f.seats(seat{ownerA2, t0 - 20}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}, seat{ownerA5, t0 + 2}))
+	f.leaves(f.entries(entry{ownerA2, t0 - 20}, entry{ownerA3, t0}, entry{ownerA4, t0 + 1}, entry{ownerA5, t0 + 2}))
 	f.giveUp(ownerA5, t0+1, 0).gives(nil)
 	f.tells(ownerA2, ownerA3, ownerA4)
-	f.leaves(f.seats(seat{ownerA2, t0 - 20}, seat{ownerA3, t0}, seat{ownerA4, t0 + 1}))
+	f.leaves(f.entries(entry{ownerA2, t0 - 20}, entry{ownerA3, t0}, entry{ownerA4, t0 + 1}))
 	f.command("ZREM", codec.TimeoutKey(f.l), ownerA2)
 	f.giveUp(ownerA4, t0, 0).gives(nil)
 	f.tells(ownerA2)
@@ -143,35 +143,35 @@ func leaveFreeBeforeTheDead(f *telling) {
 }
 
 func leaveFreeWithoutPlace(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20})
 	f.giveUp(ownerA1, t0, 5).gives(nil)
 	f.tells(ownerA2)
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20}))
 }
 
 func leaveFreeAndOverdue(f *telling) {
-	f.sit(seat{ownerA1, t0 + 300}, seat{ownerA2, t0 + 310}, seat{ownerA3, t0 + 700})
+	f.enqueue(entry{ownerA1, t0 + 300}, entry{ownerA2, t0 + 310}, entry{ownerA3, t0 + 700})
 	f.giveUp(ownerA1, t0+20, 300).gives(nil)
 	f.tells(ownerA2, ownerA3)
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 400}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 400}))
 }
 
 func leaveTogether(f *telling) {
 	held := f.hold()
-	all := []seat{{ownerA1, t0 + 1000}, {ownerA2, t0 + 2000}, {ownerA3, t0 + 3000}, {ownerA4, t0 + 4000}, {ownerA5, t0 + 5000}}
-	f.sit(all...)
+	all := []entry{{ownerA1, t0 + 1000}, {ownerA2, t0 + 2000}, {ownerA3, t0 + 3000}, {ownerA4, t0 + 4000}, {ownerA5, t0 + 5000}}
+	f.enqueue(all...)
 	f.giveUp(ownerA2, t0, 10, leaver{ownerA4, 300}).costs("LRANGE ZRANGE ZADD ZREM LREM ZREM LREM EXISTS").gives(nil)
-	f.leaves(held, f.seats(seat{ownerA1, t0 + 1000}, seat{ownerA3, t0 + 2990}, seat{ownerA5, t0 + 4690}))
+	f.leaves(held, f.entries(entry{ownerA1, t0 + 1000}, entry{ownerA3, t0 + 2990}, entry{ownerA5, t0 + 4690}))
 	f.giveUp(ownerA1, t0, 1, leaver{ownerA3, 2}, leaver{ownerA5, 3}).gives(nil)
 	f.leaves(held)
 }
 
 func leaveTogetherInDisorder(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 1000}, seat{ownerA2, t0 + 2000}, seat{ownerA3, t0 + 3000}, seat{ownerA4, t0 + 4000})
+	f.enqueue(entry{ownerA1, t0 + 1000}, entry{ownerA2, t0 + 2000}, entry{ownerA3, t0 + 3000}, entry{ownerA4, t0 + 4000})
 	// The second time there is nothing left to give up, whatever the wait.
 	f.giveUp(ownerA3, t0, 10, leaver{ownerA9, 5000}, leaver{ownerA1, 0}, leaver{ownerA3, 700}).gives(nil)
-	f.leaves(held, f.seats(seat{ownerA2, t0 + 2000}, seat{ownerA4, t0 + 3990}))
+	f.leaves(held, f.entries(entry{ownerA2, t0 + 2000}, entry{ownerA4, t0 + 3990}))
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA2, ownerA5, ownerA4)
 	f.giveUp(ownerA4, t0, 100, leaver{ownerA2, 20}).gives(nil)
 	f.leaves(held, f.queue(ownerA5), f.timeouts(timeouts{ownerA5: -120}))
@@ -179,21 +179,21 @@ func leaveTogetherInDisorder(f *telling) {
 
 func leaveTogetherAtTheEnd(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 1000}, seat{ownerA2, t0 + 2000}, seat{ownerA3, t0 + 3000})
+	f.enqueue(entry{ownerA1, t0 + 1000}, entry{ownerA2, t0 + 2000}, entry{ownerA3, t0 + 3000})
 	f.giveUp(ownerA2, t0, 10, leaver{ownerA3, 10}).costs("LRANGE ZREM LREM ZREM LREM EXISTS").gives(nil)
-	f.leaves(held, f.seats(seat{ownerA1, t0 + 1000}))
+	f.leaves(held, f.entries(entry{ownerA1, t0 + 1000}))
 }
 
 func leaveTogetherFree(f *telling) {
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30}, seat{ownerA4, t0 + 40}, seat{ownerA5, t0 + 50})
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20}, entry{ownerA3, t0 + 30}, entry{ownerA4, t0 + 40}, entry{ownerA5, t0 + 50})
 	f.giveUp(ownerA1, t0, 15, leaver{ownerA2, 15}, leaver{ownerA4, 1}).gives(nil)
 	f.tells(ownerA3, ownerA5)
-	f.leaves(f.seats(seat{ownerA3, t0}, seat{ownerA5, t0 + 19}))
+	f.leaves(f.entries(entry{ownerA3, t0}, entry{ownerA5, t0 + 19}))
 }
 
 func leaveTogetherBeforeNoDeadline(f *telling) {
 	held := f.hold()
-	f.sit(seat{ownerA1, t0 + 10}, seat{ownerA2, t0 + 20}, seat{ownerA3, t0 + 30})
+	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20}, entry{ownerA3, t0 + 30})
 	f.command("ZREM", codec.TimeoutKey(f.l), ownerA2)
 	f.command("RPUSH", codec.QueueKey(f.l), "orphan", ownerA3)
 	f.giveUp(ownerA1, t0, 5, leaver{ownerA2, 6}).gives(nil)

@@ -14,16 +14,16 @@ var fairLong = []fairStory{
 }
 
 // line is n waiters whose deadlines are a millisecond apart.
-func line(n, first int64) []seat {
-	all := make([]seat, n)
+func entriesFrom(n, first int64) []entry {
+	all := make([]entry, n)
 	for i := range all {
-		all[i] = seat{fmt.Sprintf("waiter %d", i), first + int64(i)}
+		all[i] = entry{fmt.Sprintf("waiter %d", i), first + int64(i)}
 	}
 	return all
 }
 
-// sitAll is sit in one step.
-func (f *telling) sitAll(all []seat) {
+// enqueueAll is enqueue in one step.
+func (f *telling) enqueueAll(all []entry) {
 	push, add := []any{codec.QueueKey(f.l)}, []any{codec.TimeoutKey(f.l)}
 	for _, s := range all {
 		push, add = append(push, s.owner), append(add, s.deadline, s.owner)
@@ -37,9 +37,9 @@ func (f *telling) sitAll(all []seat) {
 func takeMovesMany(f *telling) {
 	for _, take := range []func(owner string, now, wait int64) *telling{f.try, f.acquire} {
 		for _, n := range []int64{3, 4, 5, 999, 1000, 1001, 9000} {
-			f.sitAll(append([]seat{{ownerA1, t0 + 5}}, line(n, t0+10)...))
+			f.enqueueAll(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...))
 			take(ownerA1, t0, fairWait).gives(nil)
-			f.leaves(f.heldBy(ownerA1, "1"), f.seats(line(n, t0+10-fairWait)...))
+			f.leaves(f.heldBy(ownerA1, "1"), f.entries(entriesFrom(n, t0+10-fairWait)...))
 			f.command("DEL", f.l, codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 		}
 	}
@@ -48,9 +48,9 @@ func takeMovesMany(f *telling) {
 func leaveBeforeMany(f *telling) {
 	held := f.hold()
 	for _, n := range []int64{499, 500, 501, 1000, 4500} {
-		f.sitAll(append([]seat{{ownerA1, t0 + 5}}, line(n, t0+10)...))
+		f.enqueueAll(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...))
 		f.giveUp(ownerA1, t0, fairWait).gives(nil)
-		f.leaves(held, f.seats(line(n, t0+10-fairWait)...))
+		f.leaves(held, f.entries(entriesFrom(n, t0+10-fairWait)...))
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 	}
 }
@@ -59,18 +59,18 @@ func leaveBeforeMany(f *telling) {
 func leaveAmongMany(f *telling) {
 	held := f.hold()
 	for _, n := range []int64{999, 1000, 1001, 2100} {
-		all := line(2*n, t0+1_000_000)
-		f.sitAll(all)
-		var rest []seat
+		all := entriesFrom(2*n, t0+1_000_000)
+		f.enqueueAll(all)
+		var rest []entry
 		var more []leaver
 		fall := int64(0)
 		for i := 0; i < len(all); i += 2 {
 			fall += int64(i%7 + 1)
 			more = append(more, leaver{all[i].owner, int64(i%7 + 1)})
-			rest = append(rest, seat{all[i+1].owner, all[i+1].deadline - fall})
+			rest = append(rest, entry{all[i+1].owner, all[i+1].deadline - fall})
 		}
 		f.giveUp(more[0].owner, t0, more[0].wait, more[1:]...).gives(nil)
-		f.leaves(held, f.seats(rest...))
+		f.leaves(held, f.entries(rest...))
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 	}
 }

@@ -26,7 +26,7 @@ type fairOp struct {
 	Wait, Lease   int64
 	Target, Latch int64
 	More          []int // owners that give up in the same call
-	keepOp
+	queueOp
 }
 
 // Owners and times that depend on what has happened.
@@ -63,15 +63,15 @@ var (
 func fairOps(of []string) *rapid.Generator[fairOp] {
 	return rapid.Custom(func(t *rapid.T) fairOp {
 		return fairOp{
-			Does:   rapid.SampledFrom(of).Draw(t, "does"),
-			Who:    rapid.IntRange(0, theHead).Draw(t, "who"),
-			When:   rapid.SampledFrom([]int{ownClock, ownClock, ownClock, beforeHead, atHead, afterHead}).Draw(t, "when"),
-			Wait:   rapid.SampledFrom([]int64{1, 10, 5000, 77777, 300000}).Draw(t, "wait"),
-			Lease:  rapid.SampledFrom([]int64{100000, 1000000, 10000000}).Draw(t, "lease"),
-			Target: rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 3, 10}).Draw(t, "target"),
-			Latch:  rapid.Int64Range(0, 1).Draw(t, "latch"),
-			More:   rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 4).Draw(t, "more"),
-			keepOp: keepOps.Draw(t, "keep"),
+			Does:    rapid.SampledFrom(of).Draw(t, "does"),
+			Who:     rapid.IntRange(0, theHead).Draw(t, "who"),
+			When:    rapid.SampledFrom([]int{ownClock, ownClock, ownClock, beforeHead, atHead, afterHead}).Draw(t, "when"),
+			Wait:    rapid.SampledFrom([]int64{1, 10, 5000, 77777, 300000}).Draw(t, "wait"),
+			Lease:   rapid.SampledFrom([]int64{100000, 1000000, 10000000}).Draw(t, "lease"),
+			Target:  rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 3, 10}).Draw(t, "target"),
+			Latch:   rapid.Int64Range(0, 1).Draw(t, "latch"),
+			More:    rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 4).Draw(t, "more"),
+			queueOp: queueOps.Draw(t, "keep"),
 		}
 	})
 }
@@ -123,11 +123,11 @@ var fairCalls = map[string]struct {
 }{
 	"try": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
 		l.Try(call, c.Now, c.Owner, c.Wait, c.Lease)
-		untold(call)
+		withoutDetails(call)
 	}, (*fairmodel.Lock).Try},
 	"acquire": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
 		l.Acquire(call, c.Now, c.Owner, c.Wait, c.Lease)
-		untold(call)
+		withoutDetails(call)
 	}, (*fairmodel.Lock).Acquire},
 	"reenter": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
 		l.Reenter(call, c.Now, c.Owner, c.Lease, c.Target)
@@ -266,10 +266,10 @@ func (p *fairPlayer) do(command string, args ...any) {
 // check compares what the last step has sent and left.
 func (p *fairPlayer) check(replies error) error {
 	var due []string
-	for _, owner := range p.Told {
+	for _, owner := range p.Notified {
 		due = append(due, codec.OwnerChannel(p.l, owner)+" 0")
 	}
-	p.Told = nil
+	p.Notified = nil
 	return errors.Join(replies,
 		differs("messages", due, p.messagesSince()),
 		p.stateDiffers(p.l, fairState(p.Lock, p.l)),

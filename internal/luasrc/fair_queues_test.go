@@ -19,17 +19,17 @@ func eachBehindTheOther(f *telling) {
 	f.leaves(f.heldBy(ownerA9, "1"))
 	left := f.acquire(ownerA1, t0, 400).costs("LINDEX EXISTS HEXISTS PTTL ZSCORE LINDEX ZADD RPUSH").gives(about(fairLease))
 	first := t0 + left + 400
-	f.leaves(f.heldBy(ownerA9, "1"), f.seats(seat{ownerA1, first}))
+	f.leaves(f.heldBy(ownerA9, "1"), f.entries(entry{ownerA1, first}))
 	f.acquire(ownerA2, t0+70, 20).gives(first - t0 - 70)
-	f.leaves(f.heldBy(ownerA9, "1"), f.seats(seat{ownerA1, first}, seat{ownerA2, first + 20}))
+	f.leaves(f.heldBy(ownerA9, "1"), f.entries(entry{ownerA1, first}, entry{ownerA2, first + 20}))
 	f.acquire(ownerA3, t0-70, 1).gives(first + 20 - t0 + 70)
-	f.leaves(f.heldBy(ownerA9, "1"), f.seats(seat{ownerA1, first}, seat{ownerA2, first + 20}, seat{ownerA3, first + 21}))
+	f.leaves(f.heldBy(ownerA9, "1"), f.entries(entry{ownerA1, first}, entry{ownerA2, first + 20}, entry{ownerA3, first + 21}))
 }
 
 func deadlineIsProofEnough(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20})
 	f.acquire(ownerA3, t0, 500).gives(int64(0))
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20}))
 	f.command("ZADD", codec.TimeoutKey(f.l), t0+5, ownerA4)
 	f.acquire(ownerA4, t0, 500).gives(int64(0))
 	f.leaves(f.queue(ownerA2, ownerA3),
@@ -42,7 +42,7 @@ func deadlineIsProofEnough(f *telling) {
 }
 
 func placeWithoutDeadline(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10})
+	f.enqueue(entry{ownerA2, t0 + 10})
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA3)
 	// It is itself the last, so only the lock counts, which is free.
 	f.acquire(ownerA3, t0, 500).gives(int64(-2))
@@ -55,7 +55,7 @@ func placeWithoutDeadline(f *telling) {
 func behindNoDeadline(f *telling) {
 	f.command("HSET", f.l, ownerA9, "1")
 	f.command("PEXPIRE", f.l, fairLease)
-	f.sit(seat{ownerA2, t0 + 10})
+	f.enqueue(entry{ownerA2, t0 + 10})
 	f.command("RPUSH", codec.QueueKey(f.l), "dead")
 	left := f.acquire(ownerA3, t0, 500).gives(about(fairLease))
 	f.leaves(f.heldBy(ownerA9, "1"), f.queue(ownerA2, "dead", ownerA3),
@@ -63,23 +63,23 @@ func behindNoDeadline(f *telling) {
 }
 
 func behindOverdue(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 - 7})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 - 7})
 	f.acquire(ownerA4, t0, 500).gives(int64(-7))
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 - 7}, seat{ownerA4, t0 + 493}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 - 7}, entry{ownerA4, t0 + 493}))
 }
 
 func comesAfterTheDead(f *telling) {
 	f.command("HSET", f.l, ownerA9, "1")
 	f.command("PEXPIRE", f.l, fairLease)
-	f.sit(seat{ownerA2, t0 - 1}, seat{ownerA3, t0})
+	f.enqueue(entry{ownerA2, t0 - 1}, entry{ownerA3, t0})
 	left := f.acquire(ownerA4, t0, 500).gives(about(fairLease))
-	f.leaves(f.heldBy(ownerA9, "1"), f.seats(seat{ownerA4, t0 + left + 500}))
+	f.leaves(f.heldBy(ownerA9, "1"), f.entries(entry{ownerA4, t0 + left + 500}))
 }
 
 func queuesAnew(f *telling) {
-	f.sit(seat{ownerA2, t0}, seat{ownerA3, t0 + 10})
+	f.enqueue(entry{ownerA2, t0}, entry{ownerA3, t0 + 10})
 	f.acquire(ownerA2, t0, 500).gives(int64(10))
-	f.leaves(f.seats(seat{ownerA3, t0 + 10}, seat{ownerA2, t0 + 510}))
+	f.leaves(f.entries(entry{ownerA3, t0 + 10}, entry{ownerA2, t0 + 510}))
 	// Alone, it takes the lock: it is dead only until it asks.
 	f.acquire(ownerA2, t0+510, 500).gives(nil)
 	f.leaves(f.heldBy(ownerA2, "1"))
@@ -88,12 +88,12 @@ func queuesAnew(f *telling) {
 // clocksApart: the server's clock is at no time that these callers know.
 func clocksApart(f *telling) {
 	const ahead = 365 * 24 * 3600 * 1000
-	f.sit(seat{ownerA2, t0 + ahead}, seat{ownerA3, 20})
+	f.enqueue(entry{ownerA2, t0 + ahead}, entry{ownerA3, 20})
 	f.try(ownerA4, t0+ahead-1, 5).gives(int64(1))
-	f.leaves(f.seats(seat{ownerA2, t0 + ahead}, seat{ownerA3, 20}))
+	f.leaves(f.entries(entry{ownerA2, t0 + ahead}, entry{ownerA3, 20}))
 	f.try(ownerA4, t0+ahead, 5).gives(nil)
 	f.leaves(f.heldBy(ownerA4, "1"))
-	f.sit(seat{ownerA2, 20})
+	f.enqueue(entry{ownerA2, 20})
 	f.acquire(ownerA3, 19, 5).gives(int64(1))
-	f.leaves(f.heldBy(ownerA4, "1"), f.seats(seat{ownerA2, 20}, seat{ownerA3, 25}))
+	f.leaves(f.heldBy(ownerA4, "1"), f.entries(entry{ownerA2, 20}, entry{ownerA3, 25}))
 }

@@ -4,9 +4,9 @@ import "github.com/redlatch/redlatch/codec"
 
 // fairReleases are the stories of giving the lock back.
 var fairReleases = []fairStory{
-	{"5.5 the head is told, on its own channel, and stays in the queue", releaseTellsTheHead},
-	{"5.5 nobody waits, nobody is told", releaseTellsNobody},
-	{"5.5 who is told is whom the dead have left in front", releaseTellsTheLiving},
+	{"5.5 the head is told, on its own channel, and stays in the queue", releaseNotifiesTheHead},
+	{"5.5 nobody waits, nobody is told", releaseNotifiesNone},
+	{"5.5 who is told is whom the dead have left in front", releaseNotifiesTheLiving},
 	{"5.5 the whole lock goes, whatever else is in it", releaseDeletes},
 	{"ours: a release goes by target, late or repeated", releaseByTarget},
 	{"ours: a release of an absent lock tells the head and says so", releaseOfNothing},
@@ -15,16 +15,16 @@ var fairReleases = []fairStory{
 	{"5.6 force frees and tells the head", forceFair},
 }
 
-func releaseTellsTheHead(f *telling) {
+func releaseNotifiesTheHead(f *telling) {
 	f.acquire(ownerA1, t0, fairWait).gives(nil)
 	f.leaves(f.heldBy(ownerA1, "1"))
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20})
 	f.release(ownerA1, t0, 0).costs("LINDEX ZSCORE HGET DEL PUBLISH").gives(int64(1))
 	f.tells(ownerA2)
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20}))
 }
 
-func releaseTellsNobody(f *telling) {
+func releaseNotifiesNone(f *telling) {
 	f.acquire(ownerA1, t0, fairWait).gives(nil)
 	f.leaves(f.heldBy(ownerA1, "1"))
 	f.release(ownerA1, t0, 0).costs("LINDEX HGET DEL").gives(int64(1))
@@ -40,19 +40,19 @@ func releaseTellsNobody(f *telling) {
 	f.leaves()
 }
 
-func releaseTellsTheLiving(f *telling) {
+func releaseNotifiesTheLiving(f *telling) {
 	f.acquire(ownerA1, t0, fairWait).gives(nil)
 	f.leaves(f.heldBy(ownerA1, "1"))
-	f.sit(seat{ownerA2, t0}, seat{ownerA3, t0 + 20})
+	f.enqueue(entry{ownerA2, t0}, entry{ownerA3, t0 + 20})
 	f.release(ownerA1, t0, 0).gives(int64(1))
 	f.tells(ownerA3)
-	f.leaves(f.seats(seat{ownerA3, t0 + 20}))
+	f.leaves(f.entries(entry{ownerA3, t0 + 20}))
 	f.release(ownerA1, t0+20, 0).gives(int64(2))
 	f.leaves()
-	f.sit(seat{ownerA2, t0}, seat{ownerA3, t0 + 20})
+	f.enqueue(entry{ownerA2, t0}, entry{ownerA3, t0 + 20})
 	f.releaseShared(ownerA1, t0).gives(int64(2))
 	f.tells(ownerA3)
-	f.leaves(f.latch("2"), f.seats(seat{ownerA3, t0 + 20}))
+	f.leaves(f.latch("2"), f.entries(entry{ownerA3, t0 + 20}))
 }
 
 func releaseDeletes(f *telling) {
@@ -66,8 +66,8 @@ func releaseDeletes(f *telling) {
 
 func releaseByTarget(f *telling) {
 	f.command("HSET", f.l, ownerA1, "10")
-	f.sit(seat{ownerA2, t0 + 10})
-	next := f.seats(seat{ownerA2, t0 + 10})
+	f.enqueue(entry{ownerA2, t0 + 10})
+	next := f.entries(entry{ownerA2, t0 + 10})
 	f.release(ownerA1, t0, 11).gives(int64(0))
 	f.leaves(lock(f.l, -1, ownerA1, "10"), next)
 	// Ten is more than nine as a number, not as a text.
@@ -88,18 +88,18 @@ func releaseByTarget(f *telling) {
 func releaseOfNothing(f *telling) {
 	f.release(ownerA1, t0, 0).gives(int64(2))
 	f.leaves()
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20})
 	for _, target := range []int64{0, 3} {
 		f.release(ownerA1, t0, target).gives(int64(2))
 		f.tells(ownerA2)
-		f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20}))
+		f.leaves(f.entries(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20}))
 	}
 }
 
 func sharedFairRelease(f *telling) {
 	f.command("HSET", f.l, ownerA1, "2")
-	f.sit(seat{ownerA2, t0 + 10})
-	next := f.seats(seat{ownerA2, t0 + 10})
+	f.enqueue(entry{ownerA2, t0 + 10})
+	next := f.entries(entry{ownerA2, t0 + 10})
 	for range 2 {
 		f.releaseShared(ownerA1, t0).gives(int64(0))
 		f.leaves(f.heldBy(ownerA1, "1"), f.latch("0"), next)
@@ -118,22 +118,22 @@ func sharedFairRelease(f *telling) {
 }
 
 func sharedReleaseOfNothing(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10})
+	f.enqueue(entry{ownerA2, t0 + 10})
 	f.releaseShared(ownerA1, t0).gives(int64(2))
 	f.tells(ownerA2)
-	f.leaves(f.latch("2"), f.seats(seat{ownerA2, t0 + 10}))
+	f.leaves(f.latch("2"), f.entries(entry{ownerA2, t0 + 10}))
 	f.releaseShared(ownerA1, t0).gives(int64(2))
-	f.leaves(f.latch("2"), f.seats(seat{ownerA2, t0 + 10}))
+	f.leaves(f.latch("2"), f.entries(entry{ownerA2, t0 + 10}))
 }
 
 func forceFair(f *telling) {
-	f.sit(seat{ownerA2, t0}, seat{ownerA3, t0 + 20}, seat{ownerA4, t0 + 30})
+	f.enqueue(entry{ownerA2, t0}, entry{ownerA3, t0 + 20}, entry{ownerA4, t0 + 30})
 	f.force(t0).gives(int64(0))
-	f.leaves(f.seats(seat{ownerA3, t0 + 20}, seat{ownerA4, t0 + 30}))
+	f.leaves(f.entries(entry{ownerA3, t0 + 20}, entry{ownerA4, t0 + 30}))
 	f.command("HSET", f.l, ownerA1, "5")
 	f.force(t0 + 20).gives(int64(1))
 	f.tells(ownerA4)
-	f.leaves(f.seats(seat{ownerA4, t0 + 30}))
+	f.leaves(f.entries(entry{ownerA4, t0 + 30}))
 }
 
 // latch is a state of the latch of all shared releases here.

@@ -116,14 +116,14 @@ func (f *telling) command(name string, args ...any) {
 	}
 }
 
-// seat is a waiter and its deadline.
-type seat struct {
+// entry is a waiter and its deadline.
+type entry struct {
 	owner    string
 	deadline int64
 }
 
-// seats is a state of queue and timeouts that agree.
-func (f *telling) seats(all ...seat) map[string]any {
+// entries is a state of queue and timeouts that agree.
+func (f *telling) entries(all ...entry) map[string]any {
 	var q queue
 	t := timeouts{}
 	for _, s := range all {
@@ -146,8 +146,8 @@ func (f *telling) timeouts(t timeouts) map[string]any {
 	return map[string]any{codec.TimeoutKey(f.l): t}
 }
 
-// sit fills queue and timeouts, as if these waiters had come.
-func (f *telling) sit(all ...seat) {
+// enqueue fills queue and timeouts, as if these waiters had come.
+func (f *telling) enqueue(all ...entry) {
 	for _, s := range all {
 		f.command("RPUSH", codec.QueueKey(f.l), s.owner)
 		f.command("ZADD", codec.TimeoutKey(f.l), s.deadline, s.owner)
@@ -173,15 +173,15 @@ func (f *telling) fair(does string, fill func(l *Fair, c *transport.Call)) *tell
 	return f.step(filled(does, func(c *transport.Call) { fill(fairLock(f.l, f.publish), c) }))
 }
 
-// untold makes the refusal of a call say no more than a number.
-func untold(c *transport.Call) { c.Args = c.Args[:len(c.Args)-1] }
+// withoutDetails makes the refusal of a call say no more than a number.
+func withoutDetails(c *transport.Call) { c.Args = c.Args[:len(c.Args)-1] }
 
 func (f *telling) try(owner string, now, wait int64) *telling {
-	return f.fair("try by "+owner, func(l *Fair, c *transport.Call) { l.Try(c, now, owner, wait, fairLease); untold(c) })
+	return f.fair("try by "+owner, func(l *Fair, c *transport.Call) { l.Try(c, now, owner, wait, fairLease); withoutDetails(c) })
 }
 
 func (f *telling) acquire(owner string, now, wait int64) *telling {
-	return f.fair("acquire by "+owner, func(l *Fair, c *transport.Call) { l.Acquire(c, now, owner, wait, fairLease); untold(c) })
+	return f.fair("acquire by "+owner, func(l *Fair, c *transport.Call) { l.Acquire(c, now, owner, wait, fairLease); withoutDetails(c) })
 }
 
 func (f *telling) reenter(owner string, now, lease, target int64) *telling {
@@ -241,22 +241,26 @@ func TestStoriesThatAreWrongAreNoticed(t *testing.T) {
 		"lease":   func(f *telling) { f.try(o, 1, 1).gives(nil); f.leaves(lock(f.l, 60000, o, "1")) },
 		"cost":    func(f *telling) { f.try(o, 1, 1).costs("EXISTS"); f.leaves(f.heldBy(o, "1")) },
 		"unheard": func(f *telling) { f.try(o, 1, 1).gives(nil); f.tells(o); f.leaves(f.heldBy(o, "1")) },
-		"unsaid":  func(f *telling) { f.sit(seat{o, 5}); f.release(o, 1, 0).gives(int64(2)); f.leaves(f.seats(seat{o, 5})) },
+		"unsaid": func(f *telling) {
+			f.enqueue(entry{o, 5})
+			f.release(o, 1, 0).gives(int64(2))
+			f.leaves(f.entries(entry{o, 5}))
+		},
 		"order": func(f *telling) {
-			f.sit(seat{o, 5}, seat{ownerB, 5})
+			f.enqueue(entry{o, 5}, entry{ownerB, 5})
 			f.try(ownerC, 1, 1)
-			f.leaves(f.seats(seat{ownerB, 5}, seat{o, 5}))
+			f.leaves(f.entries(entry{ownerB, 5}, entry{o, 5}))
 		},
 		"deadline": func(f *telling) {
-			f.sit(seat{o, 5})
+			f.enqueue(entry{o, 5})
 			f.try(ownerB, 1, 1).gives(int64(1))
-			f.leaves(f.seats(seat{o, 6}))
+			f.leaves(f.entries(entry{o, 6}))
 		},
 		"expiry": func(f *telling) {
-			f.sit(seat{o, 5})
+			f.enqueue(entry{o, 5})
 			f.command("PEXPIRE", codec.QueueKey(f.l), 9999)
 			f.try(ownerB, 1, 1)
-			f.leaves(f.seats(seat{o, 5}))
+			f.leaves(f.entries(entry{o, 5}))
 		},
 		"half a step": func(f *telling) { f.try(o, 1, 1).gives(nil) },
 	} {

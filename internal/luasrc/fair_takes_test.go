@@ -25,9 +25,9 @@ var fairTakes = []fairStory{
 }
 
 func deadlineIsNow(f *telling) {
-	f.sit(seat{ownerA2, t0})
+	f.enqueue(entry{ownerA2, t0})
 	f.try(ownerA1, t0-1, fairWait).gives(int64(1))
-	f.leaves(f.seats(seat{ownerA2, t0}))
+	f.leaves(f.entries(entry{ownerA2, t0}))
 	f.try(ownerA1, t0, fairWait).gives(nil)
 	f.leaves(f.heldBy(ownerA1, "1"))
 }
@@ -48,18 +48,18 @@ func (f *telling) removals() []func(now int64) {
 func deadInARow(f *telling) {
 	held := f.hold()
 	// The second place of one that is removed stays, without a deadline.
-	sit := func() {
-		f.sit(seat{ownerA1, t0 - 9}, seat{ownerA2, t0 - 5}, seat{ownerA3, t0 + 1}, seat{ownerA4, t0 - 7})
+	enqueue := func() {
+		f.enqueue(entry{ownerA1, t0 - 9}, entry{ownerA2, t0 - 5}, entry{ownerA3, t0 + 1}, entry{ownerA4, t0 - 7})
 		f.command("RPUSH", codec.QueueKey(f.l), ownerA2)
 	}
 	rest := also(f.queue(ownerA3, ownerA4, ownerA2), f.timeouts(timeouts{ownerA3: float64(t0 + 1), ownerA4: float64(t0 - 7)}))
 	for _, run := range f.removals() {
-		sit()
+		enqueue()
 		run(t0)
 		f.leaves(held, rest)
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 	}
-	sit()
+	enqueue()
 	f.force(t0).gives(int64(1))
 	f.tells(ownerA3)
 	f.leaves(rest)
@@ -70,7 +70,7 @@ func deadInARow(f *telling) {
 func deadBehindNoDeadline(f *telling) {
 	held := f.hold()
 	f.command("RPUSH", codec.QueueKey(f.l), "dead")
-	f.sit(seat{ownerA4, t0 - 5})
+	f.enqueue(entry{ownerA4, t0 - 5})
 	queued := also(f.queue("dead", ownerA4), f.timeouts(timeouts{ownerA4: float64(t0 - 5)}))
 	for _, run := range f.removals() {
 		run(t0)
@@ -87,24 +87,24 @@ func tryTakes(f *telling) {
 	f.try(ownerA1, t0, fairWait).costs("LINDEX EXISTS LPOP ZREM ZRANGE HSET PEXPIRE")
 	f.leaves(f.heldBy(ownerA1, "1"))
 	f.command("DEL", f.l)
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20}, seat{ownerA4, t0 + 30})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20}, entry{ownerA4, t0 + 30})
 	f.try(ownerA3, t0, fairWait).gives(int64(1))
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20}, seat{ownerA4, t0 + 30}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20}, entry{ownerA4, t0 + 30}))
 	f.try(ownerA2, t0, 15).gives(nil)
-	f.leaves(f.heldBy(ownerA2, "1"), f.seats(seat{ownerA3, t0 + 5}, seat{ownerA4, t0 + 15}))
+	f.leaves(f.heldBy(ownerA2, "1"), f.entries(entry{ownerA3, t0 + 5}, entry{ownerA4, t0 + 15}))
 }
 
 func tryNeverQueues(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10})
+	f.enqueue(entry{ownerA2, t0 + 10})
 	f.try(ownerA1, t0, fairWait).gives(int64(1))
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}))
 	f.command("HSET", f.l, ownerA9, "1")
 	f.try(ownerA1, t0+10, fairWait).gives(int64(1))
 	f.leaves(lock(f.l, -1, ownerA9, "1"))
 }
 
 func takeLeavesOnePlace(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 20})
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA2)
 	f.acquire(ownerA2, t0, 5).gives(nil)
 	f.leaves(f.heldBy(ownerA2, "1"), f.queue(ownerA3, ownerA2), f.timeouts(timeouts{ownerA3: float64(t0 + 15)}))
@@ -120,7 +120,7 @@ func takeWithoutPlace(f *telling) {
 }
 
 func takeMovesAll(f *telling) {
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA3, t0 + 4000})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA3, t0 + 4000})
 	f.command("ZADD", codec.TimeoutKey(f.l), 7, "no place", -100, "long past")
 	f.command("RPUSH", codec.QueueKey(f.l), "no deadline")
 	f.acquire(ownerA2, t0, 5000).gives(nil)
@@ -149,13 +149,13 @@ func takeKeepsFractions(f *telling) {
 func enterAgain(f *telling) {
 	f.try(ownerA1, t0, fairWait).gives(nil)
 	f.leaves(f.heldBy(ownerA1, "1"))
-	f.sit(seat{ownerA2, t0 + 10}, seat{ownerA1, t0 + 20})
+	f.enqueue(entry{ownerA2, t0 + 10}, entry{ownerA1, t0 + 20})
 	f.command("PEXPIRE", f.l, 90000)
 	f.try(ownerA1, t0, 5).gives(nil)
-	f.leaves(f.heldBy(ownerA1, "2"), f.seats(seat{ownerA2, t0 + 10}, seat{ownerA1, t0 + 20}))
+	f.leaves(f.heldBy(ownerA1, "2"), f.entries(entry{ownerA2, t0 + 10}, entry{ownerA1, t0 + 20}))
 	f.command("PEXPIRE", f.l, 9000)
 	f.acquire(ownerA1, t0, 5).costs("LINDEX ZSCORE EXISTS HEXISTS HINCRBY PEXPIRE")
-	f.leaves(f.heldBy(ownerA1, "3"), f.seats(seat{ownerA2, t0 + 10}, seat{ownerA1, t0 + 20}))
+	f.leaves(f.heldBy(ownerA1, "3"), f.entries(entry{ownerA2, t0 + 10}, entry{ownerA1, t0 + 20}))
 }
 
 func leaseOfNothing(f *telling) {
@@ -188,9 +188,9 @@ func reenterFair(f *telling) {
 }
 
 func reenterFairRefused(f *telling) {
-	f.sit(seat{ownerA2, t0}, seat{ownerA1, t0 + 10})
+	f.enqueue(entry{ownerA2, t0}, entry{ownerA1, t0 + 10})
 	f.reenter(ownerA1, t0, 30000, 2).gives(nil)
-	f.leaves(f.seats(seat{ownerA1, t0 + 10}))
+	f.leaves(f.entries(entry{ownerA1, t0 + 10}))
 	f.acquire(ownerA1, t0, 10).gives(nil)
 	f.leaves(f.heldBy(ownerA1, "1"))
 	f.reenter(ownerA2, t0, 30000, 2).gives(nil)
@@ -225,10 +225,10 @@ func fairBraces(f *telling) {
 		f.l = name
 		f.acquire(ownerA1, t0, fairWait).gives(nil)
 		f.leaves(f.heldBy(ownerA1, "1"))
-		f.sit(seat{ownerA2, t0 + 10})
+		f.enqueue(entry{ownerA2, t0 + 10})
 		f.release(ownerA1, t0, 0).gives(int64(1))
 		f.tells(ownerA2)
-		f.leaves(f.seats(seat{ownerA2, t0 + 10}))
+		f.leaves(f.entries(entry{ownerA2, t0 + 10}))
 		f.giveUp(ownerA2, t0, fairWait).gives(nil)
 		f.leaves()
 	}

@@ -43,7 +43,7 @@ var fairShardStories = []fairStory{{"6.5 publish on a shard channel", fairShardP
 
 func fairShardPublish(f *telling) {
 	f.publish = "SPUBLISH"
-	f.sit(seat{ownerA2, t0 + 10})
+	f.enqueue(entry{ownerA2, t0 + 10})
 	for _, free := range []func() *telling{
 		func() *telling { return f.release(ownerA9, t0, 0).costs("LINDEX ZSCORE HGET DEL SPUBLISH") },
 		func() *telling { return f.force(t0).costs("LINDEX ZSCORE DEL SPUBLISH") },
@@ -54,16 +54,16 @@ func fairShardPublish(f *telling) {
 	} {
 		f.hold()
 		free()
-		f.leaves(f.seats(seat{ownerA2, t0 + 10}))
+		f.leaves(f.entries(entry{ownerA2, t0 + 10}))
 	}
 	f.nudge(ownerA2).costs("EXISTS LINDEX SPUBLISH")
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}))
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}))
 	f.command("LPUSH", codec.QueueKey(f.l), "dead")
-	f.evict(t0, seat{"dead", none}).costs("PTTL LINDEX ZSCORE ZREM LPOP LINDEX SPUBLISH ZSCORE")
-	f.leaves(f.seats(seat{ownerA2, t0 + 10}))
+	f.evict(t0, entry{"dead", none}).costs("PTTL LINDEX ZSCORE ZREM LPOP LINDEX SPUBLISH ZSCORE")
+	f.leaves(f.entries(entry{ownerA2, t0 + 10}))
 	f.hold()
 	f.releaseShared(ownerA9, t0).costs("GET LINDEX ZSCORE EXISTS HEXISTS HINCRBY DEL SET SPUBLISH")
-	f.leaves(f.latch("1"), f.seats(seat{ownerA2, t0 + 10}))
+	f.leaves(f.latch("1"), f.entries(entry{ownerA2, t0 + 10}))
 }
 
 func fairRows(f *telling) {
@@ -71,32 +71,32 @@ func fairRows(f *telling) {
 	f.leaves(f.heldBy(ownerA1, "1"))
 	left := f.acquire(ownerA2, t0, fairWait).gives(about(fairLease))
 	second := t0 + left + fairWait // 1795225218771, less what has passed since
-	f.leaves(f.heldBy(ownerA1, "1"), f.seats(seat{ownerA2, second}))
+	f.leaves(f.heldBy(ownerA1, "1"), f.entries(entry{ownerA2, second}))
 	f.acquire(ownerA3, t0, 5000).gives(second - t0)
-	f.leaves(f.heldBy(ownerA1, "1"), f.seats(seat{ownerA2, second}, seat{ownerA3, second + 5000}))
+	f.leaves(f.heldBy(ownerA1, "1"), f.entries(entry{ownerA2, second}, entry{ownerA3, second + 5000}))
 	f.acquire(ownerA2, t0, fairWait).gives(about(fairLease))
-	f.leaves(f.heldBy(ownerA1, "1"), f.seats(seat{ownerA2, second}, seat{ownerA3, second + 5000}))
+	f.leaves(f.heldBy(ownerA1, "1"), f.entries(entry{ownerA2, second}, entry{ownerA3, second + 5000}))
 	f.try(ownerA4, t0, fairWait).gives(int64(1))
-	f.leaves(f.heldBy(ownerA1, "1"), f.seats(seat{ownerA2, second}, seat{ownerA3, second + 5000}))
+	f.leaves(f.heldBy(ownerA1, "1"), f.entries(entry{ownerA2, second}, entry{ownerA3, second + 5000}))
 	f.giveUp(ownerA2, t0, 5000).gives(nil)
 	third := second
-	f.leaves(f.heldBy(ownerA1, "1"), f.seats(seat{ownerA3, third}))
+	f.leaves(f.heldBy(ownerA1, "1"), f.entries(entry{ownerA3, third}))
 	f.releaseShared(ownerA9, t0).gives(nil)
-	f.leaves(f.heldBy(ownerA1, "1"), f.seats(seat{ownerA3, third}))
+	f.leaves(f.heldBy(ownerA1, "1"), f.entries(entry{ownerA3, third}))
 	f.release(ownerA9, t0, 0).gives(nil)
-	f.leaves(f.heldBy(ownerA1, "1"), f.seats(seat{ownerA3, third}))
+	f.leaves(f.heldBy(ownerA1, "1"), f.entries(entry{ownerA3, third}))
 	latch := latched(codec.LatchKey(f.l, requestID), "1")
 	f.releaseShared(ownerA1, t0).gives(int64(1))
 	f.tells(ownerA3)
-	f.leaves(latch, f.seats(seat{ownerA3, third}))
+	f.leaves(latch, f.entries(entry{ownerA3, third}))
 	f.acquire(ownerA5, t0+3, fairWait).gives(third - t0 - 3)
-	f.leaves(latch, f.seats(seat{ownerA3, third}, seat{ownerA5, third + fairWait}))
+	f.leaves(latch, f.entries(entry{ownerA3, third}, entry{ownerA5, third + fairWait}))
 	f.acquire(ownerA5, t0+3, fairWait).gives(int64(0))
-	f.leaves(latch, f.seats(seat{ownerA3, third}, seat{ownerA5, third + fairWait}))
+	f.leaves(latch, f.entries(entry{ownerA3, third}, entry{ownerA5, third + fairWait}))
 	f.acquire(ownerA3, t0+3, 5000).gives(nil)
-	f.leaves(latch, f.heldBy(ownerA3, "1"), f.seats(seat{ownerA5, third + fairWait - 5000}))
+	f.leaves(latch, f.heldBy(ownerA3, "1"), f.entries(entry{ownerA5, third + fairWait - 5000}))
 	f.acquire(ownerA3, t0+3, 5000).gives(nil)
-	f.leaves(latch, f.heldBy(ownerA3, "2"), f.seats(seat{ownerA5, third + fairWait - 5000}))
+	f.leaves(latch, f.heldBy(ownerA3, "2"), f.entries(entry{ownerA5, third + fairWait - 5000}))
 }
 
 func fairDeadHead(f *telling) {
@@ -111,7 +111,7 @@ func fairPersisted(f *telling) {
 	held := lock(f.l, -1, ownerA1, "1")
 	f.command("HSET", f.l, ownerA1, "1")
 	f.acquire(ownerA2, t0, fairWait).gives(int64(-1))
-	f.leaves(held, f.seats(seat{ownerA2, t0 - 1 + fairWait}))
+	f.leaves(held, f.entries(entry{ownerA2, t0 - 1 + fairWait}))
 	f.acquire(ownerA2, t0, fairWait).gives(int64(0))
-	f.leaves(held, f.seats(seat{ownerA2, t0 - 1 + fairWait}))
+	f.leaves(held, f.entries(entry{ownerA2, t0 - 1 + fairWait}))
 }

@@ -59,17 +59,17 @@ func (s *stage) readKeys(names []string) map[string]any {
 	for _, name := range names {
 		ask = append(ask, []any{"TYPE", name}, []any{"PTTL", name})
 	}
-	told := s.pipeline(ask)
+	replies := s.pipeline(ask)
 	for i, name := range names {
-		kind, known := kinds[fmt.Sprint(told[2*i])]
-		require.True(s.t, known, "%s is a %v", name, told[2*i])
+		kind, known := kinds[fmt.Sprint(replies[2*i])]
+		require.True(s.t, known, "%s is a %v", name, replies[2*i])
 		read = append(read, append([]any{kind.read[0], name}, kind.read[1:]...))
 	}
 	states := map[string]any{}
 	for i, reply := range s.pipeline(read) {
-		value, err := kinds[fmt.Sprint(told[2*i])].decode(reply)
+		value, err := kinds[fmt.Sprint(replies[2*i])].decode(reply)
 		require.NoError(s.t, err)
-		pttl, err := redis.Int64(told[2*i+1], nil)
+		pttl, err := redis.Int64(replies[2*i+1], nil)
 		require.NoError(s.t, err)
 		states[names[i]] = expiring(value, pttl)
 	}

@@ -34,7 +34,7 @@ func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) 
 func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	const name = "crowd"
+	const name = "contended"
 	program.LongQueue(t, s, name, program.RedissonOwner, 1500)
 	listeningAll(t, s, name, 0, 70)
 	listeningAll(t, s, name, 900, 1495)

@@ -108,7 +108,7 @@ func (m *Lock) GiveUp(c Call) any {
 // tellFront wakes the waiters that the next attempt can find in front.
 func (m *Lock) tellFront(now int64) {
 	for _, owner := range m.Queue {
-		m.tell(owner)
+		m.notify(owner)
 		if deadline, has := m.Deadlines[owner]; !has || deadline > float64(now) {
 			return
 		}

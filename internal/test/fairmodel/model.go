@@ -18,8 +18,8 @@ type Lock struct {
 	// Latches is what was done, by request: id -> outcome.
 	Latches map[string]string
 
-	// Told are the waiters that the calls have woken, in order, until it is emptied.
-	Told []string
+	// Notified are the waiters that the calls have woken, in order, until it is emptied.
+	Notified []string
 	// Pruned are the waiters that the calls have removed from the front of the queue
 	// because their deadlines had come, in order, until it is emptied.
 	Pruned []string
@@ -91,11 +91,11 @@ func (m *Lock) prune(now int64) {
 	}
 }
 
-func (m *Lock) tell(owner string) { m.Told = append(m.Told, owner) }
+func (m *Lock) notify(owner string) { m.Notified = append(m.Notified, owner) }
 
 func (m *Lock) tellHead() {
 	if head, ok := m.head(); ok {
-		m.tell(head)
+		m.notify(head)
 	}
 }
 

@@ -13,7 +13,7 @@
 //	server.go     the server: the model, leases, listeners, messages
 //	process.go    a process: its connection, its clock, and its troubles
 //	redisson.go   threads of Java, with the oddities that they have
-//	redlatch.go   waiters of this library; keeper.go: its heartbeat
+//	redlatch.go   waiters of this library; heartbeat.go: its heartbeat
 //	judge.go      what must be so, and what is counted
 //
 // The judge knows what no process knows: which processes are alive. It counts live waiters

@@ -153,10 +153,10 @@ func (j *judge) checkWoken(w *waiter) {
 	v := j.sim.server
 	from := max(v.freeSince, j.headSince, w.of.troubled, w.heard)
 	for _, q := range j.sim.processes {
-		if q.keeping == nil || !q.calm() {
+		if q.heartbeat == nil || !q.calm() {
 			continue
 		}
-		slept := j.sim.now - max(from, q.keeping.calmSince)
+		slept := j.sim.now - max(from, q.heartbeat.calmSince)
 		if slept > period.Milliseconds()+5000 {
 			j.fault("%s slept for %d ms while it could have the lock", w.owner, slept)
 			return
@@ -257,7 +257,7 @@ func (j *judge) checkPromise(p *place, how string) {
 	from := max(p.diedAt, v.freeSince, j.headSince)
 	j.LongestBlock = max(j.LongestBlock, j.sim.now-from)
 	for _, q := range j.sim.processes {
-		k := q.keeping
+		k := q.heartbeat
 		if k == nil || !q.calm() {
 			continue
 		}

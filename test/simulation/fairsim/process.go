@@ -26,9 +26,9 @@ type process struct {
 	waiters      []*waiter // those that wait or hold
 	blindUntil   int64     // redlatch: listeners cannot be counted until then
 
-	threads []*thread       // redisson
-	keeping *keeping        // redlatch: of the queue, while it has waiters there
-	room    []*queuedWaiter // redlatch: its waiters that are queued, the first one first
+	threads   []*thread       // redisson
+	heartbeat *heartbeat      // redlatch: of the queue, while it has waiters there
+	group     []*queuedWaiter // redlatch: its waiters that are queued, the first one first
 }
 
 // owner returns an owner that was never used.
@@ -203,7 +203,7 @@ func (p *process) kill() {
 	for _, w := range p.waiters {
 		p.sim.judge.ends(w)
 	}
-	p.waiters, p.keeping = nil, nil
+	p.waiters, p.heartbeat = nil, nil
 }
 
 // renew renews a hold until it ends.

@@ -6,14 +6,15 @@ import (
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
-// queuedWaiter is a waiter of a process of Redlatch's that the server has queued. A process's seats
-// are in the order of the queue, and only the first one asks without a message.
+// queuedWaiter is a waiter of a process of Redlatch's that the server has queued. The
+// waiters of a process are in the order of the queue, and only the first one asks without
+// a message.
 type queuedWaiter struct {
 	p *process
 	*waiter
 	until int64 // when its own wait is over; 0: never
 
-	seated    bool
+	inQueue   bool
 	listening bool // the subscription was acknowledged
 	busy      bool // an attempt is under way
 	again     bool // another one is due after that
@@ -108,7 +109,7 @@ func (s *queuedWaiter) attempt() {
 // refused takes in that the waiter is queued.
 func (s *queuedWaiter) refused(r *refusal) {
 	switch {
-	case !s.seated:
+	case !s.inQueue:
 		s.p.addWaiter(s)
 		s.onMessage = s.handle
 		s.p.reach(func() {
@@ -127,7 +128,7 @@ func (s *queuedWaiter) refused(r *refusal) {
 	switch {
 	case s.again:
 		s.attempt()
-	case s.p.room[0] == s:
+	case s.p.group[0] == s:
 		s.plan()
 	}
 }
@@ -153,7 +154,7 @@ func (s *queuedWaiter) plan() {
 	case s.left == 0:
 		s.pause = min(max(2*s.pause, 20), 1000)
 		if s.pause == 1000 {
-			s.p.keeping.idle()
+			s.p.heartbeat.idle()
 		}
 		nap = s.p.sim.between(s.pause*3/4, s.pause*5/4)
 	default:
@@ -165,8 +166,8 @@ func (s *queuedWaiter) plan() {
 
 // handle is what a message does, and the answer to a subscription.
 func (s *queuedWaiter) handle(works bool) {
-	if works && s.listening && s.seated {
-		s.p.room[0].attempt() // there was a gap: what was missed shows in the answer
+	if works && s.listening && s.inQueue {
+		s.p.group[0].attempt() // there was a gap: what was missed shows in the answer
 		return
 	}
 	s.listening = s.listening || works
@@ -237,34 +238,34 @@ func (p *process) hold(w *waiter) {
 
 // addWaiter adds a waiter behind the others, and begins the heartbeat.
 func (p *process) addWaiter(s *queuedWaiter) {
-	s.seated = true
-	p.room = append(p.room, s)
-	if len(p.room) == 1 {
-		p.keep()
+	s.inQueue = true
+	p.group = append(p.group, s)
+	if len(p.group) == 1 {
+		p.beginHeartbeat()
 	}
 }
 
 // leave removes a waiter. The next one polls in its place.
 func (p *process) leave(s *queuedWaiter) {
-	if !s.seated {
+	if !s.inQueue {
 		return
 	}
-	s.seated = false
+	s.inQueue = false
 	s.poll.stop()
-	led := p.room[0] == s
-	p.room = slices.DeleteFunc(p.room, func(o *queuedWaiter) bool { return o == s })
+	led := p.group[0] == s
+	p.group = slices.DeleteFunc(p.group, func(o *queuedWaiter) bool { return o == s })
 	switch {
-	case len(p.room) == 0:
-		p.rest()
+	case len(p.group) == 0:
+		p.endHeartbeat()
 	case led:
-		p.room[0].left = s.left
-		p.room[0].plan()
+		p.group[0].left = s.left
+		p.group[0].plan()
 	}
 }
 
 // ask makes another waiter of this process ask, if it has one of that name.
 func (p *process) ask(from *queuedWaiter, owner string) {
-	for _, s := range p.room {
+	for _, s := range p.group {
 		if s.owner == owner && s != from {
 			s.attempt()
 		}

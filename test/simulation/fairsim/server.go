@@ -34,11 +34,11 @@ func (v *server) run(script func(m *fairmodel.Lock)) {
 	for _, owner := range m.Pruned {
 		v.sim.judge.removed(owner, pruned)
 	}
-	for _, owner := range m.Told {
+	for _, owner := range m.Notified {
 		v.publish(owner)
 	}
 	v.sim.judge.front()
-	m.Pruned, m.Told = m.Pruned[:0], m.Told[:0]
+	m.Pruned, m.Notified = m.Pruned[:0], m.Notified[:0]
 }
 
 // expire frees a lock whose lease is over, as of when it was.

@@ -118,7 +118,7 @@ func (s *Sim) waitTime() int64 {
 // out which waiters are alive: two heartbeats, and a count with each.
 func (s *Sim) kept() bool {
 	for _, p := range s.processes {
-		if p.keeping != nil && s.now >= p.blindUntil && s.now > max(p.keeping.began, p.blindUntil)+2*period.Milliseconds()+1000 {
+		if p.heartbeat != nil && s.now >= p.blindUntil && s.now > max(p.heartbeat.began, p.blindUntil)+2*period.Milliseconds()+1000 {
 			return true
 		}
 	}

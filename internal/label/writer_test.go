@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAway = errors.New("the server is away")
 
-// office is all that a keeper needs, on fake time.
+// office is all that a writer needs, on fake time.
 type office struct {
 	began time.Time
 	log   bytes.Buffer
@@ -35,7 +35,7 @@ type office struct {
 
 func newOffice() *office { return &office{began: time.Now(), again: make(chan struct{})} }
 
-func (o *office) keeper() *Keeper {
+func (o *office) writer() *Writer {
 	return New(Config{
 		Key:  "key",
 		Text: "text",
@@ -90,26 +90,26 @@ func (o *office) took() []string {
 	return sent
 }
 
-func TestALabelIsKeptFromTheFirstKeepUntilStop(t *testing.T) {
+func TestALabelIsWrittenFromTheFirstStartUntilStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice()
-		k := o.keeper()
+		w := o.writer()
 		time.Sleep(time.Hour)
-		require.Empty(t, o.took(), "nobody has asked for a lock yet")
+		require.Empty(t, o.took(), "no lock was requested yet")
 		o.began = time.Now()
 		for range 3 {
-			k.Keep()
+			w.Start()
 		}
 		require.Equal(t, []string{"0s SET"}, o.took())
 		time.Sleep(2*Period + time.Second)
 		require.Equal(t, []string{"1m0s SET", "2m0s SET"}, o.took())
 		o.reconnects()
 		require.Equal(t, []string{"2m1s SET"}, o.took(), "the server may be another, and empty")
-		k.Stop()
-		k.Stop()
+		w.Stop()
+		w.Stop()
 		require.Equal(t, []string{"2m1s DEL"}, o.took())
 		require.Zero(t, o.open, "the farewell was counted in, and out again")
-		k.Keep()
+		w.Start()
 		time.Sleep(time.Hour)
 		require.Empty(t, o.took())
 		require.Empty(t, o.log.String())
@@ -119,9 +119,9 @@ func TestALabelIsKeptFromTheFirstKeepUntilStop(t *testing.T) {
 func TestALabelThatCannotBeWrittenIsLoggedOnceAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice()
-		k := o.keeper()
+		w := o.writer()
 		o.fails(errAway)
-		k.Keep()
+		w.Start()
 		time.Sleep(4 * time.Minute)
 		require.Equal(t, []string{
 			"0s SET", "1s SET", "3s SET", "7s SET", "15s SET", "31s SET", "1m3s SET", "2m3s SET", "3m3s SET",
@@ -132,20 +132,20 @@ func TestALabelThatCannotBeWrittenIsLoggedOnceAndTriedAgain(t *testing.T) {
 		require.Equal(t, []string{"4m3s SET", "5m3s SET", "6m3s SET"}, o.took())
 		require.Equal(t, 1, strings.Count(o.log.String(), "again"))
 		o.fails(errAway)
-		k.Stop()
+		w.Stop()
 		require.Equal(t, []string{"7m0s DEL"}, o.took(), "one farewell, whatever becomes of it")
 	})
 }
 
-func TestAPublisherThatWasNeverStartedLeavesNothingToDo(t *testing.T) {
+func TestAWriterThatWasNeverStartedLeavesNothingToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var none *Keeper
-		none.Keep()
+		var none *Writer
+		none.Start()
 		none.Stop()
 		o := newOffice()
-		k := o.keeper()
-		k.Stop()
-		k.Keep()
+		w := o.writer()
+		w.Stop()
+		w.Start()
 		require.Empty(t, o.took())
 		require.Zero(t, o.open)
 	})
@@ -154,14 +154,14 @@ func TestAPublisherThatWasNeverStartedLeavesNothingToDo(t *testing.T) {
 func TestTheCallsAreThoseThatAreDocumented(t *testing.T) {
 	t.Parallel()
 	client := uuid.MustParse("0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a11")
-	k := New(Config{Key: Key(client), Text: "billing"})
+	w := New(Config{Key: Key(client), Text: "billing"})
 	var c transport.Call
-	k.write(&c)
+	w.write(&c)
 	require.Equal(t, "SET", c.Command)
 	require.Equal(t, []any{"redlatch:label:0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a11", "billing", "PX", int64(600_000)}, c.Args)
 	require.Equal(t, "redlatch:label:"+client.String(), c.Key(0))
 	c.Reset()
-	k.remove(&c)
+	w.remove(&c)
 	require.Equal(t, "DEL", c.Command)
 	require.Equal(t, []any{Key(client)}, c.Args)
 }

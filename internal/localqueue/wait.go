@@ -9,10 +9,10 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// stand waits for the turn, which has come when it returns neither true nor an error. The
+// awaitTurn waits for the turn, which has come when it returns neither true nor an error. The
 // next caller in the queue asks Redis now and then, in case the hold that it waits for is
 // one that Redis has forgotten.
-func (c *caller) stand(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
+func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
 	a.Answered = q.State().Known
 	if err := a.BeginWait(); err != nil {
 		q.Quit(place)

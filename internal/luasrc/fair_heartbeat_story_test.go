@@ -55,12 +55,12 @@ func fillBeat(l *Fair, c *transport.Call, now int64, b Beat, mine []own, others 
 
 // finds checks the reply of a heartbeat: what the lock has left, which owners are
 // in front, and how many are queued; and that none of its owners is missing.
-func (f *telling) finds(left any, length int, front ...seat) {
+func (f *telling) finds(left any, length int, front ...entry) {
 	f.misses(left, length, []any{}, front...)
 }
 
 // misses is finds with the owners that are missing.
-func (f *telling) misses(left any, length int, missing []any, front ...seat) {
+func (f *telling) misses(left any, length int, missing []any, front ...entry) {
 	places := []any{}
 	for _, s := range front {
 		text := ""
@@ -72,11 +72,11 @@ func (f *telling) misses(left any, length int, missing []any, front ...seat) {
 	f.gives([]any{left, places, missing, int64(length)})
 }
 
-// none is the deadline of a seat without one.
+// none is the deadline of an entry without one.
 const none = int64(0)
 
 // evict is an eviction of these, with the deadlines that they had.
-func (f *telling) evict(now int64, dead ...seat) *telling {
+func (f *telling) evict(now int64, dead ...entry) *telling {
 	var pairs []string
 	for _, s := range dead {
 		text := ""

@@ -13,9 +13,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// keepOp is what a random step that looks after a queue draws besides. Owners are
+// queueOp is what a random step that looks after a queue draws besides. Owners are
 // those of two processes, the even ones and the odd.
-type keepOp struct {
+type queueOp struct {
 	Mine       []int // owners of the caller's process, and perhaps others
 	Known      []int // places of others that something is known of
 	Living     int   // bits: which of them live
@@ -35,8 +35,8 @@ const (
 	noDeadline
 )
 
-var keepOps = rapid.Custom(func(t *rapid.T) keepOp {
-	return keepOp{
+var queueOps = rapid.Custom(func(t *rapid.T) queueOp {
+	return queueOp{
 		Mine:      rapid.SliceOfN(rapid.IntRange(0, fairOwners-1), 0, 5).Draw(t, "mine"),
 		Known:     rapid.SliceOfN(rapid.IntRange(0, 4), 0, 3).Draw(t, "known"),
 		Living:    rapid.SampledFrom([]int{0, 1, 2, 3, 7, 7}).Draw(t, "living"),
@@ -52,27 +52,27 @@ var keepOps = rapid.Custom(func(t *rapid.T) keepOp {
 
 // keepCalls are the steps that look after a queue, and what the model does for each.
 var keepCalls = map[string]struct {
-	fill  func(l *Fair, call *transport.Call, c keepCall)
-	model func(m *fairmodel.Lock, c keepCall) any
+	fill  func(l *Fair, call *transport.Call, c queueCall)
+	model func(m *fairmodel.Lock, c queueCall) any
 }{
-	"heartbeat": {func(l *Fair, call *transport.Call, c keepCall) {
+	"heartbeat": {func(l *Fair, call *transport.Call, c queueCall) {
 		fillBeat(l, call, c.Now, Beat{Keep: c.keep, FairWait: c.fair, Window: c.window}, c.mine, c.others)
 	}, modelHeartbeat},
-	"evict": {func(l *Fair, call *transport.Call, c keepCall) {
+	"evict": {func(l *Fair, call *transport.Call, c queueCall) {
 		var dead []reply.Place
 		for _, d := range c.dead {
 			dead = append(dead, reply.Place{Owner: d.owner, Deadline: d.text})
 		}
 		l.Evict(call, c.Now, c.keep, dead)
 	}, modelEvict},
-	"nudge": {func(l *Fair, call *transport.Call, c keepCall) {
+	"nudge": {func(l *Fair, call *transport.Call, c queueCall) {
 		l.Nudge(call, c.Owner)
 	}, modelNudge},
 }
 
 // stepKeep plays such a step on both and returns how the replies differ.
 func (p *fairPlayer) stepKeep(op fairOp) error {
-	c := p.resolveKeep(op)
+	c := p.resolveQueueOp(op)
 	does := keepCalls[op.Does]
 	reply, err := p.run(filled(op.Does, func(call *transport.Call) { does.fill(fairLock(p.l, "PUBLISH"), call, c) }))
 	if err != nil {
@@ -83,9 +83,9 @@ func (p *fairPlayer) stepKeep(op fairOp) error {
 	return differs("reply", want, replyOf(reply, nil, want))
 }
 
-// resolveKeep finds the owner and the time.
-func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
-	c := keepCall{Call: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.sightings(op.keepOp)}
+// resolveQueueOp finds the owner and the time.
+func (p *fairPlayer) resolveQueueOp(op fairOp) queueCall {
+	c := queueCall{Call: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.seenEntries(op.queueOp)}
 	for _, n := range op.Mine {
 		if n%2 == op.Who%2 {
 			c.mine = append(c.mine, own{fairOwner(n), op.Wait + int64(n)})
@@ -101,12 +101,12 @@ func (p *fairPlayer) resolveKeep(op fairOp) keepCall {
 	return c
 }
 
-// sightings are the first in the queue with their deadlines, as the server writes
+// seenEntries are the first in the queue with their deadlines, as the server writes
 // them, but for the one that is to be wrong.
-func (p *fairPlayer) sightings(op keepOp) []sighting {
-	var dead []sighting
+func (p *fairPlayer) seenEntries(op queueOp) []seenEntry {
+	var dead []seenEntry
 	for i, owner := range p.Queue[:min(op.Dead, len(p.Queue))] {
-		s := sighting{owner: owner}
+		s := seenEntry{owner: owner}
 		s.deadline, s.has = p.Deadlines[owner]
 		for _, before := range dead {
 			if before.owner == owner {
@@ -124,7 +124,7 @@ func (p *fairPlayer) sightings(op keepOp) []sighting {
 	return dead
 }
 
-func (s sighting) spoilt(how int) sighting {
+func (s seenEntry) spoilt(how int) seenEntry {
 	switch {
 	case how == anotherOwner:
 		s.owner += "0"
@@ -146,13 +146,13 @@ func (p *fairPlayer) written(owner string) string {
 }
 
 // anyDeadline is one that is on the server now.
-func (p *fairPlayer) anyDeadline() *sighting {
+func (p *fairPlayer) anyDeadline() *seenEntry {
 	first, err := redis.Values(p.conn.Do("ZRANGE", codec.TimeoutKey(p.l), 0, 0, "WITHSCORES"))
 	require.NoError(p.t, err)
 	if len(first) == 0 {
 		return nil
 	}
-	var s sighting
+	var s seenEntry
 	_, err = redis.Scan(first, &s.owner, &s.deadline)
 	require.NoError(p.t, err)
 	return &s

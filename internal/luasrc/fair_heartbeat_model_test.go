@@ -5,22 +5,22 @@ import (
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
-// keepCall is what a call that looks after a queue is given, and what only the
+// queueCall is what a call that looks after a queue is given, and what only the
 // server can tell of it.
-type keepCall struct {
+type queueCall struct {
 	fairmodel.Call
 	keep, fair int64
 	window     int
 	mine       []own
 	others     []other
-	dead       []sighting
+	dead       []seenEntry
 	// remains is the deadline that a queued owner still has after an
 	// eviction, to find out what the lock had left.
-	remains *sighting
+	remains *seenEntry
 }
 
-// sighting is an owner and the deadline that it was seen with.
-type sighting struct {
+// seenEntry is an owner and the deadline that it was seen with.
+type seenEntry struct {
 	owner    string
 	deadline float64
 	has      bool   // it has a deadline
@@ -28,7 +28,7 @@ type sighting struct {
 }
 
 // modelHeartbeat is a heartbeat on the model, in the form of the script's reply.
-func modelHeartbeat(m *fairmodel.Lock, c keepCall) any {
+func modelHeartbeat(m *fairmodel.Lock, c queueCall) any {
 	b := fairmodel.Beat{Now: c.Now, Keep: c.keep, Fair: c.fair, Window: c.window}
 	for _, o := range c.others {
 		b.Others = append(b.Others, reply.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
@@ -53,7 +53,7 @@ func modelHeartbeat(m *fairmodel.Lock, c keepCall) any {
 
 // modelEvict is an eviction on the model, in the form of the script's reply. What it
 // takes off depends on what the lock had left: one that can be is taken for it.
-func modelEvict(m *fairmodel.Lock, c keepCall) any {
+func modelEvict(m *fairmodel.Lock, c queueCall) any {
 	e := fairmodel.Eviction{Now: c.Now, Keep: c.keep}
 	for _, d := range c.dead {
 		e.Dead = append(e.Dead, reply.Place{Owner: d.owner, Deadline: d.text})
@@ -75,7 +75,7 @@ func modelEvict(m *fairmodel.Lock, c keepCall) any {
 	return evicted
 }
 
-func modelNudge(m *fairmodel.Lock, c keepCall) any {
+func modelNudge(m *fairmodel.Lock, c queueCall) any {
 	if m.Nudge(c.Owner) {
 		return int64(1)
 	}

@@ -183,6 +183,6 @@ func (m *Lock) Nudge(owner string) bool {
 	if head, ok := m.head(); !ok || head != owner || !m.IsFree() {
 		return false
 	}
-	m.tell(owner)
+	m.notify(owner)
 	return true
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
-// keeping is what a process of Redlatch's does for the queue while it has waiters
+// heartbeat is what a process of Redlatch's does for the queue while it has waiters
 // there: the product's decisions, driven as its engine drives them.
-type keeping struct {
+type heartbeat struct {
 	p         *process
-	keeper    *liveness.Detector
+	detector  *liveness.Detector
 	began     int64
 	calmSince int64 // since when nothing has hindered it
 	begun     bool  // there was a round
@@ -21,32 +21,32 @@ type keeping struct {
 	next      *timer
 }
 
-// keep begins. The first heartbeat comes after one period.
-func (p *process) keep() {
-	k := &keeping{p: p, keeper: liveness.New(liveness.Config{Grace: grace, Period: period})}
+// beginHeartbeat begins it. The first heartbeat comes after one period.
+func (p *process) beginHeartbeat() {
+	k := &heartbeat{p: p, detector: liveness.New(liveness.Config{Grace: grace, Period: period})}
 	k.began = p.sim.now
 	k.calmSince = p.sim.now + period.Milliseconds()
-	p.keeping = k
+	p.heartbeat = k
 	k.next = p.timer(period.Milliseconds(), k.beat)
 }
 
 // idle lets it begin sooner, for a lock that has been free for a second.
-func (k *keeping) idle() {
+func (k *heartbeat) idle() {
 	if !k.begun {
 		k.beat()
 	}
 }
 
-// rest ends it: no waiter of this process is queued.
-func (p *process) rest() {
-	p.keeping.next.stop()
-	p.keeping = nil
+// endHeartbeat ends it: no waiter of this process is queued.
+func (p *process) endHeartbeat() {
+	p.heartbeat.next.stop()
+	p.heartbeat = nil
 }
 
 // restless notes that something hinders the process.
 func (p *process) restless() {
-	if p.keeping != nil {
-		p.keeping.calmSince = max(p.keeping.calmSince, p.sim.now)
+	if p.heartbeat != nil {
+		p.heartbeat.calmSince = max(p.heartbeat.calmSince, p.sim.now)
 	}
 }
 
@@ -57,8 +57,8 @@ func (p *process) calm() bool {
 
 // reconnected begins the clocks of absence anew, and looks at once.
 func (p *process) reconnected() {
-	if k := p.keeping; k != nil {
-		k.keeper.Gap()
+	if k := p.heartbeat; k != nil {
+		k.detector.Gap()
 		k.beat()
 	}
 }
@@ -66,10 +66,10 @@ func (p *process) reconnected() {
 // local is the process's own time, which no server corrects.
 func (p *process) local() time.Time { return time.UnixMilli(p.sim.now + p.ahead) }
 
-func (k *keeping) over() bool { return k.p.keeping != k }
+func (k *heartbeat) over() bool { return k.p.heartbeat != k }
 
 // beat is a heartbeat, and what follows from it.
-func (k *keeping) beat() {
+func (k *heartbeat) beat() {
 	if k.busy {
 		k.soon = true
 		return
@@ -79,9 +79,9 @@ func (k *keeping) beat() {
 	p := k.p
 	b := fairmodel.Beat{
 		Now: p.wall(), Keep: keep.Milliseconds(), Fair: fairWait,
-		Window: k.keeper.Window(), Others: k.keeper.Others(),
+		Window: k.detector.Window(), Others: k.detector.Others(),
 	}
-	for _, s := range p.room {
+	for _, s := range p.group {
 		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: s.owner, Wait: s.wait})
 	}
 	v := p.sim.server
@@ -102,23 +102,23 @@ func (k *keeping) beat() {
 
 // look handles the answer: lost waiters are queued anew, and one that may take the lock
 // does.
-func (k *keeping) look(answer reply.Beat) {
+func (k *heartbeat) look(answer reply.Beat) {
 	p := k.p
 	proof := ""
-	for _, s := range p.room {
+	for _, s := range p.group {
 		if s.listening && p.connected {
 			proof = s.owner
 			break
 		}
 	}
-	k.keeper.Look(p.local(), answer, p.isOurs, proof)
+	k.detector.Look(p.local(), answer, p.isOurs, proof)
 	for _, owner := range answer.Missing {
 		p.ask(nil, owner)
 	}
 	if answer.Left == -2 && len(answer.Front) > 0 {
 		p.ask(nil, answer.Front[0].Owner)
 	}
-	asked := k.keeper.Ask()
+	asked := k.detector.Ask()
 	if len(asked) == 0 {
 		k.act()
 		return
@@ -131,13 +131,13 @@ func (k *keeping) look(answer reply.Beat) {
 		case !ok:
 			counts = nil
 		}
-		k.keeper.Counted(p.local(), counts)
+		k.detector.Counted(p.local(), counts)
 		k.act()
 	})
 }
 
 func (p *process) isOurs(owner string) bool {
-	for _, s := range p.room {
+	for _, s := range p.group {
 		if s.owner == owner {
 			return true
 		}
@@ -147,7 +147,7 @@ func (p *process) isOurs(owner string) bool {
 
 // count counts listeners. Where it does not work, either it is known not to, or all
 // counts are 0, as a proxy may answer.
-func (k *keeping) count(asked []string) []int64 {
+func (k *heartbeat) count(asked []string) []int64 {
 	p := k.p
 	if p.sim.now < p.blindUntil {
 		if p.blindUntil%2 == 0 {
@@ -165,11 +165,11 @@ func (k *keeping) count(asked []string) []int64 {
 	return counts
 }
 
-// act does what the keeper says, and plans the next heartbeat.
-func (k *keeping) act() {
+// act does what the detector says, and plans the next heartbeat.
+func (k *heartbeat) act() {
 	p, v := k.p, k.p.sim.server
 	e := fairmodel.Eviction{Now: p.wall(), Keep: keep.Milliseconds()}
-	for _, d := range k.keeper.Evict() {
+	for _, d := range k.detector.Evict() {
 		e.Dead = append(e.Dead, d.Place)
 	}
 	if len(e.Dead) > 0 {
@@ -181,18 +181,18 @@ func (k *keeping) act() {
 			})
 		}, func(bool) {})
 	}
-	if owner := k.keeper.Nudge(p.local()); owner != "" {
+	if owner := k.detector.Nudge(p.local()); owner != "" {
 		p.call(func() { v.run(func(m *fairmodel.Lock) { m.Nudge(owner) }) }, func(bool) {})
 	}
 	k.finish()
 }
 
 // finish ends a round.
-func (k *keeping) finish() {
+func (k *heartbeat) finish() {
 	k.busy = false
 	if k.soon {
 		k.beat()
 		return
 	}
-	k.next = k.p.timer(k.keeper.Next(k.p.local()).Milliseconds(), k.beat)
+	k.next = k.p.timer(k.detector.Next(k.p.local()).Milliseconds(), k.beat)
 }

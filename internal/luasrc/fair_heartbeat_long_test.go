@@ -43,41 +43,41 @@ func TestHeartbeatScriptsTakeQueuesOfTenThousand(t *testing.T) {
 
 func beatMovesMany(f *telling, n int64) {
 	held := f.hold()
-	f.sitAll(append([]seat{{ownerA1, t0 + 9}}, line(n, t0+10)...))
-	after := append([]seat{{ownerA1, t0 + 15000}}, line(n, t0+15001)...)
+	f.enqueueAll(append([]entry{{ownerA1, t0 + 9}}, entriesFrom(n, t0+10)...))
+	after := append([]entry{{ownerA1, t0 + 15000}}, entriesFrom(n, t0+15001)...)
 	f.beat(t0, own{ownerA1, 5}).finds(int64(-1), int(n)+1, after[:64]...)
-	f.leaves(held, f.seats(after...))
+	f.leaves(held, f.entries(after...))
 }
 
 func beatKeepsMany(f *telling, n int64) {
 	held := f.hold()
-	all := line(n, t0+10)
-	f.sitAll(all)
+	all := entriesFrom(n, t0+10)
+	f.enqueueAll(all)
 	var mine []own
 	for i := range all {
 		all[i].deadline = t0 + 15000 + int64(i)*7
 		mine = append(mine, own{all[i].owner, 7})
 	}
 	f.beat(t0, mine...).finds(int64(-1), int(n), all[:64]...)
-	f.leaves(held, f.seats(all...))
+	f.leaves(held, f.entries(all...))
 }
 
 func evictBeforeMany(f *telling, n int64) {
 	held := f.hold()
-	f.sitAll(append([]seat{{ownerA1, t0 + 315000}}, line(n, t0+400000)...))
-	f.evict(t0, seat{ownerA1, t0 + 315000}).gives(gone(ownerA1))
-	f.leaves(held, f.seats(line(n, t0+100000)...))
+	f.enqueueAll(append([]entry{{ownerA1, t0 + 315000}}, entriesFrom(n, t0+400000)...))
+	f.evict(t0, entry{ownerA1, t0 + 315000}).gives(gone(ownerA1))
+	f.leaves(held, f.entries(entriesFrom(n, t0+100000)...))
 }
 
 func evictMany(f *telling, n int64) {
 	held := f.hold()
-	dead := line(n, t0+115000)
-	f.sitAll(append(line(n, t0+115000), seat{ownerA1, t0 + 400000}))
+	dead := entriesFrom(n, t0+115000)
+	f.enqueueAll(append(entriesFrom(n, t0+115000), entry{ownerA1, t0 + 400000}))
 	evicted := gone()
 	for _, s := range dead {
 		evicted = append(evicted, s.owner)
 	}
 	f.evict(t0, dead...).gives(evicted)
 	// The first takes 100 s off, each further one the millisecond that it is later.
-	f.leaves(held, f.seats(seat{ownerA1, t0 + 400000 - 100000 - (n - 1)}))
+	f.leaves(held, f.entries(entry{ownerA1, t0 + 400000 - 100000 - (n - 1)}))
 }

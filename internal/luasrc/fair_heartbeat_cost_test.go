@@ -16,27 +16,27 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// crowd is a queue of a thousand on a server that notes how long each script took.
-type crowd struct {
+// timedQueue is a queue of a thousand on a server that notes how long each script took.
+type timedQueue struct {
 	t    *testing.T
 	conn redis.Conn
 	keys []any // lock, queue, timeouts
 	lock *Fair
-	all  []seat
+	all  []entry
 	now  int64
 }
 
-func newCrowd(t *testing.T, queued int64) *crowd {
+func newTimedQueue(t *testing.T, queued int64) *timedQueue {
 	t.Helper()
 	server := redistest.Start(t, redistest.WithArgs("--slowlog-log-slower-than", "0", "--slowlog-max-len", "1"))
-	c := &crowd{t: t, conn: server.Dial(t), all: line(queued, t0+20000), now: t0}
+	c := &timedQueue{t: t, conn: server.Dial(t), all: entriesFrom(queued, t0+20000), now: t0}
 	c.keys, c.lock = []any{"orders", codec.QueueKey("orders"), codec.TimeoutKey("orders")}, fairLock("orders", "PUBLISH")
 	c.fill()
 	return c
 }
 
 // fill queues all owners again, each with the deadline that it had at first.
-func (c *crowd) fill() {
+func (c *timedQueue) fill() {
 	push, add := []any{c.keys[1]}, []any{c.keys[2]}
 	for _, s := range c.all {
 		push, add = append(push, s.owner), append(add, s.deadline, s.owner)
@@ -46,7 +46,7 @@ func (c *crowd) fill() {
 	c.do("ZADD", add...)
 }
 
-func (c *crowd) do(command string, args ...any) any {
+func (c *timedQueue) do(command string, args ...any) any {
 	c.t.Helper()
 	reply, err := c.conn.Do(command, args...)
 	require.NoError(c.t, err)
@@ -55,7 +55,7 @@ func (c *crowd) do(command string, args ...any) any {
 
 // times are what the server takes for the script, by its own clock: at least, and in
 // the median. Where many programs want the processor the median has their turns in it.
-func (c *crowd) times(script *transport.Script, fill func(call *transport.Call)) (least, median time.Duration) {
+func (c *timedQueue) times(script *transport.Script, fill func(call *transport.Call)) (least, median time.Duration) {
 	c.t.Helper()
 	c.do("SCRIPT", "LOAD", script.Text())
 	var spent []time.Duration
@@ -74,7 +74,7 @@ func (c *crowd) times(script *transport.Script, fill func(call *transport.Call))
 	return spent[0], spent[len(spent)/2]
 }
 
-func (c *crowd) beat(mine []seat, step int64) func(call *transport.Call) {
+func (c *timedQueue) beat(mine []entry, step int64) func(call *transport.Call) {
 	return func(call *transport.Call) {
 		c.now += step
 		var owners []own
@@ -86,7 +86,7 @@ func (c *crowd) beat(mine []seat, step int64) func(call *transport.Call) {
 }
 
 // others are the first owners, of which all is known.
-func (c *crowd) others() []other {
+func (c *timedQueue) others() []other {
 	var all []other
 	for _, s := range c.all[:min(64, len(c.all))] {
 		all = append(all, other{s.owner, 1, true})
@@ -96,7 +96,7 @@ func (c *crowd) others() []other {
 
 // evict is an eviction of the first dead owners, which are there, and late,
 // each time.
-func (c *crowd) evict(dead int) func(call *transport.Call) {
+func (c *timedQueue) evict(dead int) func(call *transport.Call) {
 	return func(call *transport.Call) {
 		c.fill()
 		var places []reply.Place
@@ -111,7 +111,7 @@ func (c *crowd) evict(dead int) func(call *transport.Call) {
 // nothing else runs the medians are a tenth of it, or less.
 func TestHeartbeatOfAThousandWaitersTakesLittleTimeOfTheServer(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, 1000)
+	c := newTimedQueue(t, 1000)
 	c.do("HSET", c.keys[0], ownerA9, "1")
 	for _, step := range []struct {
 		does   string
