@@ -153,13 +153,13 @@ func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
 	wait := set.WatchSwitch(t)
 	set.Sentinels()[0].Kill()
 	former.Kill()
-	told := wait()
+	reported := wait()
 	now := set.AwaitMaster(t, former)
 	require.Eventually(t, func() bool {
 		_, err := lock.IsLocked(t.Context())
 		return err == nil && now.Clients(t) > 0
 	}, 20*time.Second, 5*time.Millisecond, "it asks the Sentinels that it has heard of")
-	t.Logf("there %v after the first +switch-master", time.Since(told.At).Round(time.Millisecond))
+	t.Logf("there %v after the first +switch-master", time.Since(reported.At).Round(time.Millisecond))
 	_ = hold.Unlock() // whether it survived is a matter of luck
 	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
 }
@@ -275,9 +275,9 @@ func TestNewSentinelFollowsTheMasterOverADialFunction(t *testing.T) {
 	require.True(t, named(t, former, "follower"))
 	wait := set.WatchSwitch(t)
 	set.Failover(t)
-	told := wait()
+	reported := wait()
 	require.Eventually(t, func() bool { return !named(t, former, "follower") }, 10*time.Second, 5*time.Millisecond)
-	require.Less(t, time.Since(told.At), 2*time.Second, "the connections to the former master are closed at once")
+	require.Less(t, time.Since(reported.At), 2*time.Second, "the connections to the former master are closed at once")
 	now := set.AwaitMaster(t, former)
 	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
 	require.True(t, named(t, now, "follower"))

@@ -24,8 +24,8 @@ const secret = "hunter2-hunter2"
 // confidant keeps all that is told.
 type confidant struct {
 	*redistest.Journal
-	options []redlatch.Option
-	told    []string
+	options  []redlatch.Option
+	reported []string
 }
 
 func newConfidant(opts ...redlatch.Option) *confidant {
@@ -44,7 +44,7 @@ func (c *confidant) Observe(event redlatch.Event) {
 // tell adds anything, with all that is wrapped in it.
 func (c *confidant) tell(values ...any) {
 	for _, v := range values {
-		c.told = append(c.told, dump(v))
+		c.reported = append(c.reported, dump(v))
 		switch err := v.(type) {
 		case interface{ Unwrap() error }:
 			c.tell(err.Unwrap())
@@ -61,14 +61,14 @@ func dump(v any) string { return fmt.Sprintf("%v\n%+v\n%#v\n%q\n", v, v, v, v) }
 // requireKept holds that much was told, and not the secret.
 func (c *confidant) requireKept(t *testing.T, among ...string) {
 	t.Helper()
-	told := append(c.told, c.Lines()...)
+	reported := append(c.reported, c.Lines()...)
 	for _, text := range among {
-		heard := slices.ContainsFunc(told, func(line string) bool { return strings.Contains(line, text) })
+		heard := slices.ContainsFunc(reported, func(line string) bool { return strings.Contains(line, text) })
 		require.True(t, heard, "the test itself hears too little: %s", text)
 	}
-	for _, line := range told {
+	for _, line := range reported {
 		if before, after, found := strings.Cut(line, secret); found {
-			require.FailNow(t, "the secret is told", "%s[…]%.40s", before[max(0, len(before)-200):], after)
+			require.FailNow(t, "the secret is shown", "%s[…]%.40s", before[max(0, len(before)-200):], after)
 		}
 	}
 }

@@ -89,14 +89,14 @@ func TestTLSSettingsWithoutTLSAreRefused(t *testing.T) {
 // Whatever does not fit: one error that says what it is, and at once.
 func TestTLSThatDoesNotFitIsOneClearError(t *testing.T) {
 	t.Parallel()
-	a, stranger := newAuthority(t), newAuthority(t)
+	a, foreign := newAuthority(t), newAuthority(t)
 	for name, c := range map[string]struct {
 		server []string
 		cert   func(c *x509.Certificate)
 		client *tls.Config
 		want   string
 	}{
-		"an authority that only the server knows": {nil, nil, stranger.trusting(), "x509: certificate signed by unknown authority"},
+		"an authority that only the server knows": {nil, nil, foreign.trusting(), "x509: certificate signed by unknown authority"},
 		"the system's authorities":                {nil, nil, nil, "x509: certificate signed by unknown authority"},
 		"another address": {nil, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} },
 			a.trusting(), "x509: certificate is valid for 127.0.0.2, not 127.0.0.1"},
@@ -105,8 +105,8 @@ func TestTLSThatDoesNotFitIsOneClearError(t *testing.T) {
 		"a certificate that has expired": {nil, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) },
 			a.trusting(), "x509: certificate has expired or is not yet valid"},
 		"no certificate of the client's": {[]string{"--tls-auth-clients", "yes"}, nil, a.trusting(), "certificate required"},
-		"a client's certificate by a stranger": {[]string{"--tls-auth-clients", "yes"}, nil,
-			a.trusting(stranger.pair(t)...), "unknown certificate authority"},
+		"a client's certificate by an unknown authority": {[]string{"--tls-auth-clients", "yes"}, nil,
+			a.trusting(foreign.pair(t)...), "unknown certificate authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

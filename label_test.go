@@ -128,10 +128,10 @@ func TestLockGoesOnWhereTheLabelMayNotBeWritten(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock())
 	}
-	const told = "the client's label cannot be written"
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), told) }, soon, 10*time.Millisecond)
+	const reported = "the client's label cannot be written"
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), reported) }, soon, 10*time.Millisecond)
 	require.NoError(t, c.Close())
-	require.Equal(t, 1, strings.Count(log.String(), told))
+	require.Equal(t, 1, strings.Count(log.String(), reported))
 	require.Contains(t, log.String(), "NOPERM")
 }
 

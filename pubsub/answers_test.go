@@ -27,13 +27,13 @@ func TestAnUnsubscribeOfTheServersOwnIsUndoneAndReported(t *testing.T) {
 		onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 			t := f.t
 			l := mustSubscribe(t, s, "c")
-			bystander := mustSubscribe(t, s, "d")
+			otherSub := mustSubscribe(t, s, "d")
 			start := time.Now()
 			f.push(array(word, "c") + ":0\r\n")
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 			require.Zero(t, time.Since(start))
 			require.Equal(t, []string{"PING", "SUBSCRIBE c", "SUBSCRIBE d", "SUBSCRIBE c"}, f.commands())
-			requireNoEvent(t, bystander)
+			requireNoEvent(t, otherSub)
 			f.push(array(word, "stranger") + ":0\r\n")
 			require.Len(t, f.commands(), 4)
 		})

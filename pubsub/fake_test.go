@@ -26,10 +26,10 @@ import (
 type fakeServer struct {
 	t *testing.T
 
-	mute   atomic.Bool                 // take commands and answer none
-	deaf   chan struct{}               // until it is closed, commands are not even taken; see goDeaf
-	away   atomic.Pointer[error]       // dials fail with this
-	refuse func(command string) string // an error to answer with, or ""; set while no command is under way
+	mute    atomic.Bool                 // take commands and answer none
+	stalled chan struct{}               // until it is closed, commands are not even taken; see goDeaf
+	away    atomic.Pointer[error]       // dials fail with this
+	refuse  func(command string) string // an error to answer with, or ""; set while no command is under way
 
 	mu    sync.Mutex
 	peer  *peer // the newest connection
@@ -59,7 +59,7 @@ func (f *fakeServer) dial(context.Context) (redis.Conn, error) {
 
 func (f *fakeServer) serve(p *peer) {
 	defer func() { _ = p.conn.Close() }()
-	in := bufio.NewReader(ear{f, p.conn})
+	in := bufio.NewReader(stalledReader{f, p.conn})
 	for {
 		args, err := readCommand(in)
 		if err != nil {
@@ -74,16 +74,16 @@ func (f *fakeServer) serve(p *peer) {
 	}
 }
 
-// ear reads from a connection while the server is not deaf.
-type ear struct {
+// stalledReader reads from a connection while the server is not deaf.
+type stalledReader struct {
 	f    *fakeServer
 	conn net.Conn
 }
 
-func (e ear) Read(b []byte) (int, error) {
+func (e stalledReader) Read(b []byte) (int, error) {
 	n, err := e.conn.Read(b)
 	for errors.Is(err, os.ErrDeadlineExceeded) {
-		<-e.f.deaf
+		<-e.f.stalled
 		if err = e.conn.SetReadDeadline(time.Time{}); err == nil {
 			n, err = e.conn.Read(b)
 		}
@@ -91,13 +91,13 @@ func (e ear) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// goDeaf makes the newest connection take no bytes until the returned function
+// stopReading makes the newest connection take no bytes until the returned function
 // is called. The pipe has no buffer, so the client's next write hangs.
-func (f *fakeServer) goDeaf() (hear func()) {
-	f.deaf = make(chan struct{})
+func (f *fakeServer) stopReading() (hear func()) {
+	f.stalled = make(chan struct{})
 	require.NoError(f.t, f.newest().conn.SetReadDeadline(time.Now()))
 	synctest.Wait()
-	return sync.OnceFunc(func() { close(f.deaf) })
+	return sync.OnceFunc(func() { close(f.stalled) })
 }
 
 // readCommand reads one RESP array of bulk strings, none of which holds a line

@@ -62,7 +62,7 @@ func TestAServerThatTakesNoBytesIsGivenUp(t *testing.T) {
 		t := f.t
 		start := time.Now()
 		l := mustSubscribe(t, s, "c")
-		hear := f.goDeaf()
+		hear := f.stopReading()
 		defer hear()
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 		require.Less(t, time.Since(start), pingInterval+2*deadAfter+time.Second)
@@ -96,7 +96,7 @@ func TestCloseDoesNotWaitForAWriteThatHangs(t *testing.T) {
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
-		hear := f.goDeaf()
+		hear := f.stopReading()
 		defer hear()
 		time.Sleep(pingInterval + time.Second)
 		start := time.Now()

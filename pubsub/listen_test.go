@@ -13,16 +13,16 @@ import (
 
 // notes is a sink that writes down what it is told.
 type notes struct {
-	mu   sync.Mutex
-	told []string
-	came chan struct{}
+	mu       sync.Mutex
+	notified []string
+	came     chan struct{}
 }
 
 func newNotes() *notes { return &notes{came: make(chan struct{}, 100)} }
 
 func (n *notes) note(text string) {
 	n.mu.Lock()
-	n.told = append(n.told, text)
+	n.notified = append(n.notified, text)
 	n.mu.Unlock()
 	n.came <- struct{}{}
 }
@@ -44,16 +44,16 @@ func (n *notes) are(t *testing.T, want ...string) {
 	t.Helper()
 	for limit := time.After(waitLimit); ; {
 		n.mu.Lock()
-		told := append([]string(nil), n.told...)
+		notified := append([]string(nil), n.notified...)
 		n.mu.Unlock()
-		if len(told) >= len(want) {
-			require.Equal(t, want, told)
+		if len(notified) >= len(want) {
+			require.Equal(t, want, notified)
 			return
 		}
 		select {
 		case <-n.came:
 		case <-limit:
-			t.Fatalf("told %q, not %q", told, want)
+			t.Fatalf("reported %q, not %q", notified, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestCallersOfAContendedFairLockSubscribeFirstAndAskOnce(t *testing.T) {
 	client := connect(t, srv.URL(), noPoll())
 	loadScripts(t, client)
 	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	ctx, cancel := context.WithCancel(t.Context())
 	all := queueUp(ctx, t, srv, l, 1)
 	srv.Do(t, "CONFIG", "RESETSTAT")

@@ -30,7 +30,7 @@ func (ev *evictions) Observe(event redlatch.Event) {
 	}
 }
 
-func (ev *evictions) told() []redlatch.Evicted {
+func (ev *evictions) reported() []redlatch.Evicted {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	return append([]redlatch.Evicted(nil), ev.all...)
@@ -61,12 +61,12 @@ func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
 	awaitQueue(t, s, l.Name(), 51)
 	require.NoError(t, hold.Unlock())
 	w.acquired(t, 17*time.Second)
-	until(t, soon, "all are told of", func() bool { return len(ev.told()) == len(dead) }) // the lock may come first
-	var told []string
-	for _, e := range ev.told() {
+	until(t, soon, "all are reported", func() bool { return len(ev.reported()) == len(dead) }) // the lock may come first
+	var reported []string
+	for _, e := range ev.reported() {
 		require.Equal(t, l.Name(), e.Name)
 		require.True(t, e.IsRedlatch, fmt.Sprint(e))
-		told = append(told, e.Owner)
+		reported = append(reported, e.Owner)
 	}
-	require.Equal(t, dead, told)
+	require.Equal(t, dead, reported)
 }

@@ -125,10 +125,10 @@ func TestEvictLeavesAWaiterWhoseChannelHasASubscriber(t *testing.T) {
 	ours := evictor(t, s, l.Name())
 	_, err := admin.Evict(t.Context(), ours, owner)
 	require.ErrorIs(t, err, admin.ErrWaiterAlive)
-	var told *redlatch.LockError
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, "evict", told.Op)
-	require.Equal(t, owner, told.Owner.String())
+	var reported *redlatch.LockError
+	require.ErrorAs(t, err, &reported)
+	require.Equal(t, "evict", reported.Op)
+	require.Equal(t, owner, reported.Owner.String())
 	require.Equal(t, []string{owner}, queueOf(t, s, l.Name()))
 
 	done, err := admin.ForceEvict(t.Context(), ours, owner)
@@ -145,7 +145,7 @@ func TestEvictLeavesAWaiterWhoseLivenessIsUnknown(t *testing.T) {
 	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
 	_, err := admin.Evict(t.Context(), l, foreignHead)
 	require.ErrorIs(t, err, admin.ErrNotCounted)
-	require.ErrorContains(t, err, "NOPERM", "the reason is told")
+	require.ErrorContains(t, err, "NOPERM", "the reason is reported")
 	require.Equal(t, []string{foreignHead}, queueOf(t, s, l.Name()))
 
 	done, err := admin.ForceEvict(t.Context(), l, foreignHead)

@@ -40,10 +40,10 @@ func newOrdeal(t *testing.T) *ordeal {
 		o.sets = append(o.sets, heldBy(t, o.srv, holder, each))
 	}
 	for _, p := range o.proxies[1:] {
-		o.processes = append(o.processes, stander(t, p.URL()))
+		o.processes = append(o.processes, startWaiter(t, p.URL()))
 	}
 	own := connect(t, o.proxies[0].URL(), redlatch.WithObserver(o.seen),
-		redlatch.WithFairWaitTimeout(standerWait), redlatch.WithPollCap(standerPoll))
+		redlatch.WithFairWaitTimeout(shortWait), redlatch.WithPollCap(shortPoll))
 	for turn := range parties {
 		for i, q := range o.sets {
 			if party := (i + turn) % parties; party > 0 {
@@ -101,7 +101,7 @@ func (o *ordeal) settled(t *testing.T) {
 // stays the same. The polls of one client may all be on their way at once.
 func (o *ordeal) unchanged(t *testing.T, after string) {
 	t.Helper()
-	require.Empty(t, o.seen.told(), after)
+	require.Empty(t, o.seen.reported(), after)
 	doubts := 0
 	for name, before := range o.before {
 		queue := queueOf(t, o.srv, name)
@@ -150,7 +150,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 		o.settled(t)
 		o.unchanged(t, fault.what)
 	}
-	require.Greater(t, time.Since(began), 2*standerWait, "no place could have been lost")
+	require.Greater(t, time.Since(began), 2*shortWait, "no place could have been lost")
 	for _, p := range o.processes {
 		p.kill(t)
 		said, err := io.ReadAll(p.said)

@@ -14,16 +14,16 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// stranger waits as a client of Redisson's does, in several queues at once. When it
+// foreignWaiter waits as a client of Redisson's does, in several queues at once. When it
 // is told that a lock is free, and it is the first, it takes it and frees it in one
 // go.
-type stranger struct {
+type foreignWaiter struct {
 	owner string
 	names map[string]string // by channel
 	conn  redis.Conn        // nil: not subscribed
 
-	mu   sync.Mutex // guards what follows
-	told map[string]time.Time
+	mu       sync.Mutex // guards what follows
+	reported map[string]time.Time
 }
 
 // passOn is what it does with a lock.
@@ -38,11 +38,11 @@ if head then
 end
 return 1`
 
-// stranger makes one join some of the queues, with a deadline that is far away and
+// foreignWaiter makes one join some of the queues, with a deadline that is far away and
 // behind those of all others, as Redisson's script would.
-func (q *queues) stranger(t *testing.T, names []string, listens bool) *stranger {
+func (q *queues) foreignWaiter(t *testing.T, names []string, listens bool) *foreignWaiter {
 	t.Helper()
-	s := &stranger{owner: redlatch.NewOwner(uuid.New(), 42).String(), names: map[string]string{}, told: map[string]time.Time{}}
+	s := &foreignWaiter{owner: redlatch.NewOwner(uuid.New(), 42).String(), names: map[string]string{}, reported: map[string]time.Time{}}
 	channels := redis.Args{}
 	for _, name := range names {
 		deadline := time.Now().Add(2 * time.Hour)
@@ -66,13 +66,13 @@ func (q *queues) stranger(t *testing.T, names []string, listens bool) *stranger 
 	require.NoError(t, redis.PubSubConn{Conn: s.conn}.Subscribe(channels...))
 	go func() { defer close(done); s.listen(acts) }()
 	for _, name := range names {
-		until(t, soon, "the stranger listens", func() bool { return listeners(t, q.srv, name, s.owner) == 1 })
+		until(t, soon, "the foreign waiter listens", func() bool { return listeners(t, q.srv, name, s.owner) == 1 })
 	}
 	return s
 }
 
 // listen goes on until the connection is closed.
-func (s *stranger) listen(acts redis.Conn) {
+func (s *foreignWaiter) listen(acts redis.Conn) {
 	for script := redis.NewScript(4, passOn); ; {
 		switch m := (redis.PubSubConn{Conn: s.conn}).Receive().(type) {
 		case error:
@@ -80,8 +80,8 @@ func (s *stranger) listen(acts redis.Conn) {
 		case redis.Message:
 			name := s.names[m.Channel]
 			s.mu.Lock()
-			if s.told[name].IsZero() {
-				s.told[name] = time.Now()
+			if s.reported[name].IsZero() {
+				s.reported[name] = time.Now()
 			}
 			s.mu.Unlock()
 			// That it failed shows in the queue.
@@ -91,19 +91,19 @@ func (s *stranger) listen(acts redis.Conn) {
 }
 
 // leaves ends its connection, as the end of its process does.
-func (s *stranger) leaves(t *testing.T) {
+func (s *foreignWaiter) leaves(t *testing.T) {
 	t.Helper()
 	require.NoError(t, s.conn.Close())
 }
 
-// toldAt returns when it was told first that a lock is free.
-func (s *stranger) toldAt(t *testing.T, name string, within time.Duration) time.Time {
+// notifiedAt returns when it was told first that a lock is free.
+func (s *foreignWaiter) notifiedAt(t *testing.T, name string, within time.Duration) time.Time {
 	t.Helper()
 	var at time.Time
-	until(t, within, "the stranger is told", func() bool {
+	until(t, within, "the foreign waiter is notified", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		at = s.told[name]
+		at = s.reported[name]
 		return !at.IsZero()
 	})
 	return at
@@ -114,8 +114,8 @@ func (s *stranger) toldAt(t *testing.T, name string, within time.Duration) time.
 type mixed struct {
 	*queues
 	seen        *evictions
-	dead        []*stranger
-	first, last *stranger // before, and behind, ours
+	dead        []*foreignWaiter
+	first, last *foreignWaiter // before, and behind, ours
 	ours        []*waiter
 }
 
@@ -125,10 +125,10 @@ func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
 	t.Helper()
 	m := &mixed{queues: newQueues(t, srv, runs), seen: &evictions{}}
 	for range 2 {
-		m.dead = append(m.dead, m.stranger(t, m.names, listen))
+		m.dead = append(m.dead, m.foreignWaiter(t, m.names, listen))
 	}
 	half := m.names[:runs/2]
-	m.first = m.stranger(t, half, true)
+	m.first = m.foreignWaiter(t, half, true)
 	m.ours = m.begin(t, connect(t, srv.URL(), redlatch.WithObserver(m.seen)))
 	for i, name := range m.names {
 		ahead := 2
@@ -137,7 +137,7 @@ func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
 		}
 		awaitAsleep(t, srv, name, ahead+1)
 	}
-	m.last = m.stranger(t, m.names[runs/2:], true)
+	m.last = m.foreignWaiter(t, m.names[runs/2:], true)
 	return m
 }
 
@@ -148,17 +148,17 @@ func (m *mixed) passed(t *testing.T, since time.Time, bound time.Duration, heard
 	t.Helper()
 	takenWithin(t, m.ours, since, bound)
 	for _, name := range m.names[:runs/2] {
-		require.LessOrEqual(t, m.first.toldAt(t, name, promptly).Sub(since), bound)
+		require.LessOrEqual(t, m.first.notifiedAt(t, name, promptly).Sub(since), bound)
 	}
 	for _, name := range m.names[runs/2:] {
-		m.last.toldAt(t, name, promptly)
+		m.last.notifiedAt(t, name, promptly)
 	}
 	for _, name := range m.names {
 		until(t, promptly, "all have had their turn", func() bool { return len(queueOf(t, m.srv, name)) == 0 })
 	}
-	until(t, soon, "all are told of", func() bool { return len(m.seen.told()) >= len(m.dead)*len(m.names) })
+	until(t, soon, "all are reported", func() bool { return len(m.seen.reported()) >= len(m.dead)*len(m.names) })
 	gone := map[string][]string{}
-	for _, e := range m.seen.told() {
+	for _, e := range m.seen.reported() {
 		require.Equal(t, heard, e.WasSubscribed)
 		require.False(t, e.IsRedlatch)
 		gone[e.Name] = append(gone[e.Name], e.Owner)

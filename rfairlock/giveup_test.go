@@ -30,9 +30,9 @@ type between struct {
 	deadlines map[string]int64
 }
 
-// standBetween makes one owner hold the lock and another wait for it, and puts a
+// queueBetween makes one owner hold the lock and another wait for it, and puts a
 // third behind the caller once that is in the queue.
-func standBetween(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
+func queueBetween(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
 	t.Helper()
 	b := beBehind(ctx, t, srv, l, opts...)
 	until(t, soon, "the listener", func() bool { return listeners(t, srv, l.Name(), b.owner) > 0 })
@@ -42,8 +42,8 @@ func standBetween(ctx context.Context, t *testing.T, srv *redistest.Server, l *r
 // beBehind is standBetween for a caller that may never listen.
 func beBehind(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
 	t.Helper()
-	holdByHand(t, srv, l.Name(), unheard)
-	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(unheard))
+	holdByHand(t, srv, l.Name(), forever)
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(forever))
 	b := &between{srv: srv, l: l, w: await(ctx, l, opts...)}
 	b.owner = awaitQueue(t, srv, l.Name(), 2)[1]
 	b.followed(t)
@@ -55,7 +55,7 @@ func (b *between) followed(t *testing.T) {
 	t.Helper()
 	own := deadlinesOf(t, b.srv, b.l.Name())[b.owner]
 	require.Positive(t, own)
-	queueByHand(t, b.srv, b.l.Name(), foreignTail, time.UnixMilli(own).Add(unheard))
+	queueByHand(t, b.srv, b.l.Name(), foreignTail, time.UnixMilli(own).Add(forever))
 	b.deadlines = deadlinesOf(t, b.srv, b.l.Name())
 }
 
@@ -79,7 +79,7 @@ func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 	left := deadlinesOf(t, b.srv, b.l.Name())
 	require.Equal(t, b.deadlines[foreignHead], left[foreignHead])
 	require.Equal(t, b.deadlines[foreignTail]-wait.Milliseconds(), left[foreignTail])
-	until(t, gone, "nobody listens", func() bool { return listeners(t, b.srv, b.l.Name(), b.owner) == 0 })
+	until(t, gone, "no subscriber", func() bool { return listeners(t, b.srv, b.l.Name(), b.owner) == 0 })
 }
 
 // fairWait is the wait of callers that give none.
@@ -89,7 +89,7 @@ func TestU26WaiterWhoseContextEndsLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	b := standBetween(ctx, t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t)))
+	b := queueBetween(ctx, t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t)))
 	cancel()
 	err := b.w.failed(t, promptly)
 	require.ErrorIs(t, err, context.Canceled)
@@ -111,7 +111,7 @@ func TestU26WaiterWhoseContextEndsBeforeItListensLeavesTheQueue(t *testing.T) {
 	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
 	b.requireGone(t, fairWait)
 	held.Release()
-	until(t, gone, "nobody listens", func() bool { return listeners(t, srv, l.Name(), b.owner) == 0 })
+	until(t, gone, "no subscriber", func() bool { return listeners(t, srv, l.Name(), b.owner) == 0 })
 }
 
 // A wait that is no wait is a mistake of units, but for 0, which Redisson's callers use.
@@ -142,7 +142,7 @@ func TestU26WaiterWhoseTimeIsOverLeavesTheQueue(t *testing.T) {
 	srv := redistest.Shared(t)
 	const wait = 3*time.Second + 1500*time.Microsecond
 	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	b := standBetween(t.Context(), t, srv, l, rlock.WithWait(wait))
+	b := queueBetween(t.Context(), t, srv, l, rlock.WithWait(wait))
 	require.Equal(t, b.deadlines[foreignHead]+3002, b.deadlines[b.owner], "in whole milliseconds, not too few")
 	checkHeld(t, b.w.failed(t, wait+promptly))
 	require.GreaterOrEqual(t, b.w.took, wait)
@@ -159,13 +159,13 @@ func TestU26WaiterWhoseClientClosesLeavesTheQueue(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Shared(t)
 			client := connect(t, srv.URL(), noPoll())
-			b := standBetween(t.Context(), t, srv, rfairlock.New(client, redistest.Key(t)), rlock.WithWait(unheard))
+			b := queueBetween(t.Context(), t, srv, rfairlock.New(client, redistest.Key(t)), rlock.WithWait(forever))
 			began := time.Now()
 			require.NoError(t, end(client))
 			require.Less(t, time.Since(began), promptly)
 			require.NotContains(t, queueOf(t, srv, b.l.Name()), b.owner, "Close waits for that")
 			require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrClosed)
-			b.requireGone(t, unheard)
+			b.requireGone(t, forever)
 		})
 	}
 }
@@ -176,7 +176,7 @@ func TestU26WaiterThatIsOneTooManyLeavesTheQueue(t *testing.T) {
 	client := connect(t, srv.URL(), noPoll(), redlatch.WithMaxWaiters(1))
 	l := rfairlock.New(client, redistest.Key(t))
 	ctx, cancel := context.WithCancel(t.Context())
-	b := standBetween(ctx, t, srv, l)
+	b := queueBetween(ctx, t, srv, l)
 	_, err := l.Lock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.ErrorContains(t, err, "WithMaxWaiters")
@@ -192,7 +192,7 @@ func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	b := standBetween(t.Context(), t, srv, l)
+	b := queueBetween(t.Context(), t, srv, l)
 	srv.Do(t, "SET", l.Name(), "something else")
 	srv.Do(t, "PUBLISH", codec.OwnerChannel(l.Name(), b.owner), codec.MessageUnlock)
 	require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrWrongType)
@@ -205,8 +205,8 @@ func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv, url := leastPrivileged(t, "-subscribe")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
-	holdByHand(t, srv, l.Name(), unheard)
-	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(unheard))
+	holdByHand(t, srv, l.Name(), forever)
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(forever))
 	before := deadlinesOf(t, srv, l.Name())
 	_, err := l.Lock(t.Context())
 	require.True(t, transport.IsCode(err, "NOPERM"), err)
@@ -220,7 +220,7 @@ func TestU26AcquireThatIsRefusedHalfWayLeavesNoPlace(t *testing.T) {
 	t.Parallel()
 	srv, url := leastPrivileged(t, "-rpush")
 	l := rfairlock.New(connect(t, url), aclNames(t)[0])
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	_, err := l.Lock(t.Context())
 	require.Error(t, err)
 	require.ErrorContains(t, err, "can't run this command")
@@ -232,7 +232,7 @@ func TestTryLockNeverQueues(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	for range 20 {
 		_, err := l.TryLock(t.Context())
 		checkHeld(t, err)
@@ -241,10 +241,10 @@ func TestTryLockNeverQueues(t *testing.T) {
 	}
 	require.Empty(t, queueOf(t, srv, l.Name()))
 	require.Empty(t, deadlinesOf(t, srv, l.Name()))
-	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(unheard))
+	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(forever))
 	srv.Do(t, "DEL", l.Name())
 	_, err := l.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "somebody waits for it")
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "there is a waiter")
 	srv.Do(t, "DEL", codec.QueueKey(l.Name()), codec.TimeoutKey(l.Name()))
 	require.NoError(t, take(t, l).Unlock())
 }
@@ -256,7 +256,7 @@ func TestErrorOfAWaiterNeverReportsTheDeadlineOfAnotherAsTheLease(t *testing.T) 
 	srv := redistest.Shared(t)
 	p, client := through(t, srv, noPoll())
 	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(time.Hour))
 	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), "")) // there is no second attempt
 	_, err := l.Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
@@ -264,6 +264,6 @@ func TestErrorOfAWaiterNeverReportsTheDeadlineOfAnotherAsTheLease(t *testing.T) 
 	var refusal *redlatch.LockError
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, foreignOwner, refusal.Holder.String())
-	require.LessOrEqual(t, refusal.TTL, unheard)
+	require.LessOrEqual(t, refusal.TTL, forever)
 	held.Release()
 }

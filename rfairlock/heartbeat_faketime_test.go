@@ -106,7 +106,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 				require.Equal(t, before[i], w.hold.Owner().String())
 				require.NoError(t, w.hold.Unlock())
 			}
-			require.Empty(t, ev.told())
+			require.Empty(t, ev.reported())
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T
 					require.Less(t, left, time.Hour+7*300*time.Second, owner)
 				}
 			}
-			require.Empty(t, ev.told())
+			require.Empty(t, ev.reported())
 			cancel()
 			for _, w := range all {
 				<-w.done
@@ -194,6 +194,6 @@ func TestU13DeadWaiterOfRedissonThatWasNeverSubscribedIsEvictedIn30Seconds(t *te
 		require.GreaterOrEqual(t, took, grace)
 		require.LessOrEqual(t, took, grace+2*time.Second)
 		require.NoError(t, hold.Unlock())
-		require.Len(t, ev.told(), 1)
+		require.Len(t, ev.reported(), 1)
 	})
 }

@@ -26,9 +26,9 @@ const (
 	// promptly is what a wake-up may take on a busy machine. A waiter that sleeps
 	// until its poll takes thirty seconds.
 	promptly = 3 * time.Second
-	// unheard is longer than any test runs: a lease or a timeout that must not be
+	// forever is longer than any test runs: a lease or a timeout that must not be
 	// what ends a wait.
-	unheard = time.Minute
+	forever = time.Minute
 )
 
 // noPoll makes a missed wake-up last: neither the poll cap nor a holder's lease

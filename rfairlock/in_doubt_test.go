@@ -18,9 +18,9 @@ import (
 // their ids.
 var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
 
-// ghostNet is a server behind a network that holds back what it is told to, also
+// delayingNet is a server behind a network that holds back what it is told to, also
 // when the client has given the connection up.
-func ghostNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
+func delayingNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
 	t.Helper()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
@@ -34,7 +34,7 @@ func fenced(t *testing.T, body func(t *testing.T, s *redistest.Server, p *redist
 	for name, rights := range map[string][]any{"fence": nil, "no fence": noFence} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, p := ghostNet(t)
+			s, p := delayingNet(t)
 			if rights != nil {
 				s.Do(t, "ACL", append([]any{"SETUSER", "default"}, rights...)...)
 			}
@@ -51,16 +51,16 @@ func TestU26LostReplyOfTheFirstAcquireLeavesNoQueueEntry(t *testing.T) {
 		client := connect(t, p.URL(), noPoll())
 		loadScripts(t, client)
 		l := rfairlock.New(client, redistest.Key(t))
-		holdByHand(t, s, l.Name(), unheard)
-		queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(unheard))
+		holdByHand(t, s, l.Name(), forever)
+		queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(forever))
 		p.Blackhole(redistest.ToClient)
-		b := &between{srv: s, l: l, w: await(t.Context(), l, rlock.WithWait(unheard))}
+		b := &between{srv: s, l: l, w: await(t.Context(), l, rlock.WithWait(forever))}
 		b.owner = awaitQueue(t, s, l.Name(), 2)[1]
 		b.followed(t)
 		p.Reset()
 		p.Heal()
 		require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrUncertain)
-		b.requireGone(t, unheard)
+		b.requireGone(t, forever)
 	})
 }
 
@@ -73,12 +73,12 @@ func TestU26LostReplyOfALaterAcquireCostsTheQueueEntryAndLeavesNone(t *testing.T
 		client := connect(t, p.URL(), noPoll())
 		loadScripts(t, client)
 		ctx, cancel := context.WithCancel(t.Context())
-		b := standBetween(ctx, t, s, rfairlock.New(client, redistest.Key(t)), rlock.WithWait(unheard))
+		b := queueBetween(ctx, t, s, rfairlock.New(client, redistest.Key(t)), rlock.WithWait(forever))
 		held := p.HoldMatching(redistest.ToClient, "*4\r\n") // a refusal
 		s.Do(t, "PUBLISH", codec.OwnerChannel(b.l.Name(), b.owner), codec.MessageUnlock)
 		awaitClosed(t, held.Seen(), "the reply")
 		p.Reset()
-		b.requireGoneBut(t, unheard)
+		b.requireGoneBut(t, forever)
 		queue := awaitAsleep(t, s, b.l.Name(), 3)
 		require.Equal(t, []string{foreignHead, foreignTail}, queue[:2])
 		b.w.stillWaits(t)
@@ -95,7 +95,7 @@ func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoQueueEntry(t *testing.T) {
 	s := redistest.Shared(t)
 	p, client := through(t, s)
 	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, s, l.Name(), unheard)
+	holdByHand(t, s, l.Name(), forever)
 	held := p.HoldMatching(redistest.ToServer, l.Name())
 	ctx, cancel := context.WithCancel(t.Context())
 	w := await(ctx, l)
@@ -106,11 +106,11 @@ func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoQueueEntry(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrUncertain)
 	held.Release()
 	until(t, soon, "the acquire came", func() bool { return p.Holding(redistest.ToServer) == 0 })
-	requireNobodyQueues(t, s, l.Name())
+	requireNoneQueued(t, s, l.Name())
 }
 
-// requireNobodyQueues checks that no place is left, and that none comes.
-func requireNobodyQueues(t *testing.T, s *redistest.Server, name string) {
+// requireNoneQueued checks that no place is left, and that none comes.
+func requireNoneQueued(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	empty := func() bool { return len(queueOf(t, s, name))+len(deadlinesOf(t, s, name)) == 0 }
 	until(t, gone, "no place is left", empty)
@@ -129,7 +129,7 @@ func TestU26InDoubtAcquireLeavesNoQueueEntry(t *testing.T) {
 		client := connect(t, p.URL())
 		loadScripts(t, client)
 		l := rfairlock.New(client, redistest.Key(t))
-		holdByHand(t, s, l.Name(), unheard)
+		holdByHand(t, s, l.Name(), forever)
 		held := p.HoldMatching(redistest.ToServer, l.Name())
 		w := await(t.Context(), l)
 		awaitClosed(t, held.Seen(), "the acquire")
@@ -139,7 +139,7 @@ func TestU26InDoubtAcquireLeavesNoQueueEntry(t *testing.T) {
 		until(t, soon, "it was asked about", func() bool { return s.CommandStats(t)["lrem"] > before })
 		held.Release()
 		until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
-		requireNobodyQueues(t, s, l.Name())
+		requireNoneQueued(t, s, l.Name())
 		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s, l.Name()))
 	})
 }
@@ -150,7 +150,7 @@ func TestU26LateGrantGoesToTheNextInTheQueue(t *testing.T) {
 	s := redistest.Shared(t)
 	p, client := through(t, s, noPoll())
 	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, s, l.Name(), unheard)
+	holdByHand(t, s, l.Name(), forever)
 	ctx, cancel := context.WithCancel(t.Context())
 	leaver := queueUp(ctx, t, s, l, 1)[0]
 	stayer := queueUp(t.Context(), t, s, rfairlock.New(connect(t, s.URL(), noPoll()), l.Name()), 1)[0]
@@ -172,7 +172,7 @@ func TestU26WaitersThatLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
 	client := connect(t, s.URL(), redlatch.WithCommandTimeout(500*time.Millisecond))
 	loadScripts(t, client)
 	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, s, l.Name(), unheard)
+	holdByHand(t, s, l.Name(), forever)
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := queueUp(ctx, t, s, l, 5)
 	s.Pause()
@@ -185,7 +185,7 @@ func TestU26WaitersThatLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
 	}
 	<-time.After(2 * time.Second) // longer than any command may take
 	s.Resume()
-	requireNobodyQueues(t, s, l.Name())
+	requireNoneQueued(t, s, l.Name())
 	freeByHand(t, s, l.Name())
 	requireNoTrace(t, s, l.Name())
 }
@@ -196,7 +196,7 @@ func TestU26GiveUpThatIsLostIsSentAgain(t *testing.T) {
 	s := redistest.Start(t)
 	p, client := through(t, s, noPoll())
 	ctx, cancel := context.WithCancel(t.Context())
-	b := standBetween(ctx, t, s, rfairlock.New(client, redistest.Key(t)))
+	b := queueBetween(ctx, t, s, rfairlock.New(client, redistest.Key(t)))
 	p.Blackhole(redistest.ToServer)
 	cancel()
 	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)

@@ -80,9 +80,9 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 				in, err := admin.InspectPart(t.Context(), l, c.first, c.n)
 				require.NoError(t, err)
 				require.Equal(t, 6, in.Waiting)
-				told := ""
+				reported := ""
 				for i, w := range in.Queue {
-					told += w.Text
+					reported += w.Text
 					require.Equal(t, max(c.first, 1)+i, w.Position)
 					switch w.Text {
 					case "e":
@@ -93,7 +93,7 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 						require.Equal(t, due.Add(time.Duration(w.Text[0]-'a')*time.Millisecond), w.Deadline)
 					}
 				}
-				require.Equal(t, c.want, told)
+				require.Equal(t, c.want, reported)
 			}
 			in, err := admin.Inspect(t.Context(), l)
 			require.NoError(t, err)

@@ -37,8 +37,8 @@ func TestU24QueuedCallerThatCannotSubscribePolls(t *testing.T) {
 	p.Refuse(false)
 }
 
-// crowd makes n callers of one client queue.
-func crowd(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, n int) []*waiter {
+// queueMany makes n callers of one client queue.
+func queueMany(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, n int) []*waiter {
 	t.Helper()
 	all := make([]*waiter, n)
 	for i := range all {
@@ -65,7 +65,7 @@ func TestCloseDequeuesManyWaiters(t *testing.T) {
 	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
-	all := crowd(t.Context(), t, srv, l, 5000)
+	all := queueMany(t.Context(), t, srv, l, 5000)
 	until(t, time.Minute, "all listen", func() bool { return len(srv.Channels(t)) == len(all) })
 	before := srv.CommandStats(t)["lrange"]
 	began := time.Now()
@@ -89,13 +89,13 @@ func TestManyLeavingWaitersCostTheClientNoOtherHold(t *testing.T) {
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
-	all := crowd(ctx, t, srv, l, 4000)
+	all := queueMany(ctx, t, srv, l, 4000)
 	kept := take(t, rlock.New(client, redistest.Key(t)), rlock.WithWatchdog(3*time.Second))
 	cancel()
 	for _, w := range all {
 		require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
 	}
-	until(t, time.Minute, "nobody is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
+	until(t, time.Minute, "none is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
 	require.NoError(t, kept.Unlock())
 }
 
@@ -123,11 +123,11 @@ func TestManyWaitersThatLeaveWhileRedisIsAwayAreDequeuedSoonAfterwards(t *testin
 			l := rfairlock.New(client, redistest.Key(t))
 			holdByHand(t, srv, l.Name(), time.Hour)
 			ctx, cancel := context.WithCancel(t.Context())
-			all := crowd(ctx, t, srv, l, 5000)
+			all := queueMany(ctx, t, srv, l, 5000)
 			// An attempt during which the connection breaks is in doubt, and its entry is
 			// removed by itself. Some callers ask twice, once queued and once they listen.
 			asked := int64(-1)
-			until(t, time.Minute, "all have asked, and nobody asks any more", func() bool {
+			until(t, time.Minute, "all have asked, and none asks any more", func() bool {
 				before := asked
 				<-time.After(200 * time.Millisecond)
 				asked = srv.CommandStats(t)["evalsha"]
@@ -142,7 +142,7 @@ func TestManyWaitersThatLeaveWhileRedisIsAwayAreDequeuedSoonAfterwards(t *testin
 			<-time.After(time.Second) // for which it is away
 			back()
 			returned := time.Now()
-			until(t, soon, "nobody is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
+			until(t, soon, "none is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
 			walks := srv.CommandStats(t)["lrange"] - before
 			t.Logf("gone %v after it was back, by %d scripts", time.Since(returned), walks)
 			require.Less(t, int(walks), len(all)/10, "many left by one script")

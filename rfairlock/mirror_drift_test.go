@@ -184,7 +184,7 @@ func TestMirrorLeaseTimeout(t *testing.T) {
 func TestMirrorMultipleLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, _ := inBubble(t)
-		var r room
+		var r criticalSection
 		var wg sync.WaitGroup
 		began := time.Now()
 		for range 500 {

@@ -22,15 +22,15 @@ import (
 // a fair lock shares with a plain one are in package rlock, for both. Where
 // Redisson has threads, here are goroutines; where it throws, here is an error.
 
-// room counts the callers inside. The plain counter is guarded by nothing but the
+// criticalSection counts the callers inside. The plain counter is guarded by nothing but the
 // lock under test, so the race detector watches, too.
-type room struct {
+type criticalSection struct {
 	inside  int
 	entered int
 }
 
 // visitLocked takes the lock n times, and goes in each time.
-func (r *room) visitLocked(ctx context.Context, t testing.TB, l *rlock.Lock, n int, stay time.Duration) {
+func (r *criticalSection) visitLocked(ctx context.Context, t testing.TB, l *rlock.Lock, n int, stay time.Duration) {
 	t.Helper()
 	for range n {
 		hold, err := l.Lock(ctx)
@@ -52,7 +52,7 @@ func TestMirrorConcurrency_SingleInstance(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	client, name := connect(t, srv.URL(), noPoll()), redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range 15 {
 		wg.Go(func() { r.visitLocked(t.Context(), t, rfairlock.New(client, name), 1, 0) })
@@ -66,7 +66,7 @@ func TestMirrorConcurrencyLoop_MultiInstance(t *testing.T) {
 	const clients, iterations = 16, 20 // Redisson: 100 iterations
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range clients {
 		l := rfairlock.New(connect(t, srv.URL(), noPoll()), name)
@@ -80,7 +80,7 @@ func TestMirrorConcurrency_MultiInstance(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range 100 {
 		l := rfairlock.New(connect(t, srv.URL(), noPoll()), name)

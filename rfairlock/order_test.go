@@ -141,7 +141,7 @@ func TestManyWaitersOfOneProcessAllAcquireInTheOrderOfTheQueue(t *testing.T) {
 			srv := redistest.Start(t)
 			client := connect(t, srv.URL(), noPoll())
 			l := rfairlock.New(client, redistest.Key(t))
-			holdByHand(t, srv, l.Name(), unheard)
+			holdByHand(t, srv, l.Name(), forever)
 			var got []string // the lock guards it
 			var wg sync.WaitGroup
 			for range n {
@@ -208,7 +208,7 @@ func TestNoCallerOvertakesTheQueue(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 	for _, w := range all {
 		h := w.acquired(t, promptly)
-		require.Empty(t, tried, "somebody has got in between")
+		require.Empty(t, tried, "another owner got in between")
 		if w == last {
 			cancel()
 		}

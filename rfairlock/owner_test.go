@@ -28,7 +28,7 @@ func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
 	require.Equal(t, map[string]string{hold.Owner().String(): "2"}, owners(t, srv, l.Name()))
 	require.NoError(t, inner.Unlock())
 	ctx := hold.Context(t.Context())
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	_, err = l.Lock(ctx)
 	require.ErrorIs(t, err, redlatch.ErrLost)
 	require.Empty(t, queueOf(t, srv, l.Name()))

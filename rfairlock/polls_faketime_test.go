@@ -273,7 +273,7 @@ func TestWaiterThatWasRemovedQueuesAnew(t *testing.T) {
 		srv.Do(t, "DEL", "job")
 		before := calls.n.Load()
 		hold := all[1].acquired(t, time.Minute)
-		require.Equal(t, before+1, calls.n.Load(), "the foremost is the one who asks")
+		require.Equal(t, before+1, calls.n.Load(), "the foremost polls")
 		require.NoError(t, hold.Unlock())
 		for _, i := range []int{2, 0} {
 			require.NoError(t, all[i].acquired(t, time.Second).Unlock())

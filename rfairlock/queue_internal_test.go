@@ -69,9 +69,9 @@ func (q queueCalls) evict(dead ...reply.Place) []string {
 
 func (q queueCalls) nudge(owner string) bool {
 	q.t.Helper()
-	told, err := reply.Nudged(q.send(func(c *transport.Call) { q.fair.Nudge(c, owner) }))
+	reported, err := reply.Nudged(q.send(func(c *transport.Call) { q.fair.Nudge(c, owner) }))
 	require.NoError(q.t, err)
-	return told
+	return reported
 }
 
 func (q queueCalls) sit(owner string, deadline time.Time) {

@@ -135,7 +135,7 @@ func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
 				l := rfairlock.New(client, "job")
 				h, owner := waitedFor(t, srv, l, e.opts...)
 				e.end(t, srv, l, h)
-				require.Empty(t, channelsOf(t, srv), "and nobody listens to its channel")
+				require.Empty(t, channelsOf(t, srv), "and its channel has no subscriber")
 				h, again := waitedFor(t, srv, l)
 				require.NotEqual(t, owner, again)
 				require.NoError(t, h.Unlock())
@@ -366,7 +366,7 @@ func TestEvictionOfTheOwnersFormerEntryLeavesTheNextOne(t *testing.T) {
 func TestContendedLockQueuesCallersThatCannotSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)
-		client, err := redlatch.NewWithTransport(&hardOfHearing{calls, func() {}})
+		client, err := redlatch.NewWithTransport(&slowSubscriber{calls, func() {}})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, client.Close()) }()
 		l := rfairlock.New(client, "job")

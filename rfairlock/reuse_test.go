@@ -17,8 +17,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// scrum is many workers of some clients that take one lock in all sorts of ways.
-type scrum struct {
+// workload is many workers of some clients that take one lock in all sorts of ways.
+type workload struct {
 	t       *testing.T
 	srv     *redistest.Server
 	inside  atomic.Int64
@@ -27,7 +27,7 @@ type scrum struct {
 }
 
 // work takes the lock again and again until ctx ends.
-func (s *scrum) work(ctx context.Context, l *rlock.Lock) {
+func (s *workload) work(ctx context.Context, l *rlock.Lock) {
 	for ctx.Err() == nil {
 		hold, err := s.lock(ctx, l)
 		if err != nil {
@@ -43,7 +43,7 @@ func (s *scrum) work(ctx context.Context, l *rlock.Lock) {
 }
 
 // lock waits for as long as it takes, for a moment, or until its caller leaves.
-func (s *scrum) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
+func (s *workload) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 	moment := time.Duration(rand.Int64N(int64(5 * time.Millisecond)))
 	switch rand.IntN(8) {
 	case 0:
@@ -59,7 +59,7 @@ func (s *scrum) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 }
 
 // hold is alone, and counted once, whatever came before.
-func (s *scrum) hold(ctx context.Context, l *rlock.Lock, hold *rlock.Hold) {
+func (s *workload) hold(ctx context.Context, l *rlock.Lock, hold *rlock.Hold) {
 	assert.EqualValues(s.t, 1, s.inside.Add(1))
 	s.holds.Add(1)
 	fields := owners(s.t, s.srv, l.Name())
@@ -88,7 +88,7 @@ func (s *scrum) hold(ctx context.Context, l *rlock.Lock, hold *rlock.Hold) {
 func TestOwnersThatComeAgainExcludeEachOtherWhileConnectionsBreak(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	s := &scrum{t: t, srv: srv}
+	s := &workload{t: t, srv: srv}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	name := redistest.Key(t)

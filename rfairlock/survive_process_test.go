@@ -17,9 +17,9 @@ import (
 const (
 	// What it may take until a dead waiter is passed over: the grace of its kind, one
 	// period of the heartbeat, and what a busy machine may need.
-	nativeBound  = 10*time.Second + 5*time.Second + 2*time.Second
-	heardBound   = 30*time.Second + 5*time.Second + 2*time.Second
-	unheardBound = 60*time.Second + 5*time.Second + 2*time.Second
+	nativeBound       = 10*time.Second + 5*time.Second + 2*time.Second
+	subscribedBound   = 30*time.Second + 5*time.Second + 2*time.Second
+	unsubscribedBound = 60*time.Second + 5*time.Second + 2*time.Second
 )
 
 // stop makes the process stand still, and returns when it does.
@@ -60,10 +60,10 @@ func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
 	}
 	t.Parallel()
 	plays := []play{
-		{"strangers that were heard", heardOnce}, // whose second stage must not wait
-		{"strangers that were never heard", neverHeard},
-		{"strangers that died long ago", deadForLong},
-		{"a crowd at rest", idleCrowd},
+		{"foreign waiters that were subscribed", subscribedOnce}, // whose second stage must not wait
+		{"foreign waiters that were never subscribed", neverSubscribed},
+		{"foreign waiters that died long ago", deadForLong},
+		{"many idle waiters", idleWaiters},
 		{"fifty of one process", fiftyInFront},
 	}
 	plays = append(plays, headDeaths(redistest.Start(t))...)
@@ -84,19 +84,19 @@ func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
 	}
 }
 
-func neverHeard(t *testing.T) stage {
+func neverSubscribed(t *testing.T) stage {
 	t.Helper()
 	m := newMixed(t, redistest.Start(t), false)
 	released := time.Now()
 	m.release(t)
 	return func(t *testing.T) stage {
 		t.Helper()
-		m.passed(t, released, unheardBound, false)
+		m.passed(t, released, unsubscribedBound, false)
 		return nil
 	}
 }
 
-func heardOnce(t *testing.T) stage {
+func subscribedOnce(t *testing.T) stage {
 	t.Helper()
 	srv := redistest.Start(t)
 	m := newMixed(t, srv, true)
@@ -111,7 +111,7 @@ func heardOnce(t *testing.T) stage {
 		m.release(t)
 		return func(t *testing.T) stage {
 			t.Helper()
-			m.passed(t, released, heardBound, true)
+			m.passed(t, released, subscribedBound, true)
 			return nil
 		}
 	}
@@ -127,7 +127,7 @@ func deadForLong(t *testing.T) stage {
 		return func(t *testing.T) stage {
 			t.Helper()
 			for _, name := range m.names {
-				until(t, time.Until(began)+unheardBound+soon, "the dead are gone", func() bool { return len(queueOf(t, m.srv, name)) == 2 })
+				until(t, time.Until(began)+unsubscribedBound+soon, "the dead are gone", func() bool { return len(queueOf(t, m.srv, name)) == 2 })
 			}
 			released := time.Now()
 			m.release(t)
@@ -152,7 +152,7 @@ func counts(t *testing.T, srv *redistest.Server) int64 {
 func fiftyInFront(t *testing.T) stage {
 	t.Helper()
 	q := newQueues(t, redistest.Start(t), runs)
-	dies := stander(t, q.srv.URL())
+	dies := startWaiter(t, q.srv.URL())
 	q.enter(t, dies, 50)
 	lives := q.join(t, connect(t, q.srv.URL()))
 	dies.kill(t)
@@ -182,7 +182,7 @@ var deaths = map[string]func(*testing.T, *queues, *process){
 		q.vanish(t)
 		head.kill(t)
 	},
-	"the first dies while it is being told": func(t *testing.T, q *queues, head *process) {
+	"the first dies while it is being notified": func(t *testing.T, q *queues, head *process) {
 		t.Helper()
 		head.stop(t)
 		q.release(t)
@@ -202,7 +202,7 @@ func headDies(dies func(*testing.T, *queues, *process), srv redistest.Target) st
 	return func(t *testing.T) stage {
 		t.Helper()
 		q := newQueues(t, srv, runs)
-		head := stander(t, srv.URL())
+		head := startWaiter(t, srv.URL())
 		q.enter(t, head, 1)
 		lives := q.join(t, connect(t, srv.URL()))
 		died := time.Now()
@@ -215,14 +215,14 @@ func headDies(dies func(*testing.T, *queues, *process), srv redistest.Target) st
 	}
 }
 
-// idleCrowd: a thousand of one process cost two connections, a heartbeat and a count
+// idleWaiters: a thousand of one process cost two connections, a heartbeat and a count
 // each five seconds, and a poll each ten.
-func idleCrowd(t *testing.T) stage {
+func idleWaiters(t *testing.T) stage {
 	t.Helper()
 	const many = 1000
 	q := newQueues(t, redistest.Start(t), 1)
 	srv, name := q.srv.(*redistest.Server), q.names[0]
-	q.stranger(t, q.names, true)
+	q.foreignWaiter(t, q.names, true)
 	connections := srv.Clients(t)
 	client := connect(t, srv.URL())
 	for range many {

@@ -18,14 +18,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// hardOfHearing is a transport that subscribes to nothing before the caller loses its
+// slowSubscriber is a transport that subscribes to nothing before the caller loses its
 // patience. Then it calls outOfTime.
-type hardOfHearing struct {
+type slowSubscriber struct {
 	*counting
 	outOfTime func()
 }
 
-func (u *hardOfHearing) Subscribe(ctx context.Context, _ string) (transport.Subscription, error) {
+func (u *slowSubscriber) Subscribe(ctx context.Context, _ string) (transport.Subscription, error) {
 	<-ctx.Done()
 	u.outOfTime()
 	return nil, fmt.Errorf("%w: %w", redlatch.ErrNotSent, ctx.Err())
@@ -38,7 +38,7 @@ func TestErrorOfAWaiterNamesTheEndOfItsContextAndNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		client, err := redlatch.NewWithTransport(&hardOfHearing{calls, func() { cancel(errBoss) }})
+		client, err := redlatch.NewWithTransport(&slowSubscriber{calls, func() { cancel(errBoss) }})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, client.Close()) }()
 		holdByHand(t, srv, "job", time.Hour)
@@ -59,7 +59,7 @@ func TestErrorOfAWaiterWhoseTimeIsOverAsItFailsToSubscribeNamesNoDeadline(t *tes
 		srv, _, calls := inBubble(t)
 		const wait = 3100 * time.Millisecond
 		began := time.Now()
-		client, err := redlatch.NewWithTransport(&hardOfHearing{calls, func() { time.Sleep(time.Until(began.Add(wait + 1))) }})
+		client, err := redlatch.NewWithTransport(&slowSubscriber{calls, func() { time.Sleep(time.Until(began.Add(wait + 1))) }})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, client.Close()) }()
 		holdByHand(t, srv, "job", time.Hour)
@@ -71,25 +71,25 @@ func TestErrorOfAWaiterWhoseTimeIsOverAsItFailsToSubscribeNamesNoDeadline(t *tes
 	})
 }
 
-// forgetful is one that also loses the reply to an attempt.
-type forgetful struct {
-	hardOfHearing
+// losingSubscriber is one that also loses the reply to an attempt.
+type losingSubscriber struct {
+	slowSubscriber
 	attempts atomic.Int64
 }
 
-func (f *forgetful) Start(call *transport.Call, done transport.Done) {
+func (f *losingSubscriber) Start(call *transport.Call, done transport.Done) {
 	if call.Script == luasrc.FairAcquire && f.attempts.Add(1) == 2 {
 		done(nil, fmt.Errorf("%w: cut", redlatch.ErrUncertain))
 		return
 	}
-	f.hardOfHearing.Start(call, done)
+	f.slowSubscriber.Start(call, done)
 }
 
 // It has no place any more, and no subscription either.
 func TestWaiterThatCannotSubscribeAndLosesAReplyGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, calls := inBubble(t)
-		tr := &forgetful{hardOfHearing: hardOfHearing{calls, func() {}}}
+		tr := &losingSubscriber{slowSubscriber: slowSubscriber{calls, func() {}}}
 		client, err := redlatch.NewWithTransport(tr)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, client.Close()) }()

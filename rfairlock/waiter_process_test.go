@@ -23,26 +23,26 @@ const runs = 20
 
 // A stander's waits are short, so that a place that is not kept is lost soon.
 const (
-	standerWait = 15 * time.Second
-	standerPoll = 5 * time.Second
+	shortWait = 15 * time.Second
+	shortPoll = 5 * time.Second
 )
 
-// standerURL makes the test binary stand in queues, as another process.
-const standerURL = "RFAIRLOCK_TEST_STANDER_URL"
+// waiterURL makes the test binary stand in queues, as another process.
+const waiterURL = "RFAIRLOCK_TEST_WAITER_URL"
 
 func init() {
-	roles[standerURL] = func(url string) {
-		fmt.Println(stand(url))
+	roles[waiterURL] = func(url string) {
+		fmt.Println(runWaiter(url))
 		os.Exit(1)
 	}
 }
 
-// stand waits for locks until the process is killed, or its parent is gone. A line
+// runWaiter waits for locks until the process is killed, or its parent is gone. A line
 // says how many are to wait for each lock, and for which. It prints the waiters
 // that it evicts.
-func stand(url string) error {
-	client, err := redlatch.Open(context.Background(), url, redlatch.WithObserver(crier{}),
-		redlatch.WithFairWaitTimeout(standerWait), redlatch.WithPollCap(standerPoll))
+func runWaiter(url string) error {
+	client, err := redlatch.Open(context.Background(), url, redlatch.WithObserver(evictionPrinter{}),
+		redlatch.WithFairWaitTimeout(shortWait), redlatch.WithPollCap(shortPoll))
 	if err != nil {
 		return err
 	}
@@ -65,20 +65,20 @@ func stand(url string) error {
 	}
 }
 
-// crier prints the waiters that the process evicts.
-type crier struct{}
+// evictionPrinter prints the waiters that the process evicts.
+type evictionPrinter struct{}
 
 // Observe is part of redlatch.Observer.
-func (crier) Observe(event redlatch.Event) {
+func (evictionPrinter) Observe(event redlatch.Event) {
 	if e, ok := event.(redlatch.Evicted); ok {
 		fmt.Println("evicted", e.Name, e.Owner)
 	}
 }
 
-// stander starts a process that stands in queues when it is told to.
-func stander(t *testing.T, url string) *process {
+// startWaiter starts a process that stands in queues when it is told to.
+func startWaiter(t *testing.T, url string) *process {
 	t.Helper()
-	return start(t, standerURL+"="+url)
+	return start(t, waiterURL+"="+url)
 }
 
 // enter makes so many of a process stand in each queue, and returns when they do,

@@ -21,7 +21,7 @@ func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	srv := redistest.Shared(t)
 	p, client := through(t, srv, noPoll())
 	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), ""))
 	w := await(t.Context(), l)
 	awaitQueue(t, srv, l.Name(), 1)
@@ -69,7 +69,7 @@ func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	name := redistest.Key(t)
-	lease := rlock.WithLease(unheard)
+	lease := rlock.WithLease(forever)
 	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", srv.Addr()) }
 	var clients [3]*redlatch.Client
 	var calls [3]*counting
@@ -87,7 +87,7 @@ func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 		all = append(all, queueUp(t.Context(), t, srv, b, 1, lease)...)
 	}
 	asked := int64(-1)
-	until(t, soon, "nobody asks any more", func() bool {
+	until(t, soon, "no waiter asks any more", func() bool {
 		before := asked
 		asked = asks()
 		return asked == before
@@ -102,7 +102,7 @@ func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 		require.Equal(t, asked+2*int64(i+1), asks(), "a release and an acquire")
 	}
 	require.NoError(t, hold.Unlock())
-	require.Empty(t, heard.heard(t), "nobody is there to be told")
+	require.Empty(t, heard.heard(t), "no waiter is left to be notified")
 }
 
 // Its message may come before it leaves, while it leaves, or after that.
@@ -136,7 +136,7 @@ func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
 	srv := redistest.Shared(t)
 	p, client := through(t, srv, noPoll())
 	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	ctx, cancel := context.WithCancel(t.Context())
 	leaver := queueUp(ctx, t, srv, l, 1)[0]
 	stayer := queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), l.Name()), 1)[0]
@@ -171,7 +171,7 @@ func TestForceUnlockWakesTheFirstInTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	all := queueUp(t.Context(), t, srv, l, 3)
 	for i, w := range all {
 		forced, err := l.ForceUnlock(t.Context())

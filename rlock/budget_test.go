@@ -37,7 +37,7 @@ func TestThousandPairsCostTwoScriptsOfThreeCommandsEach(t *testing.T) {
 	scripts, all := commands(t, srv)
 	require.EqualValues(t, 2*pairs, scripts)
 	require.LessOrEqual(t, all, int64(2*(1+3)*pairs))
-	require.Empty(t, srv.Channels(t), "nobody listens for a lock that is free")
+	require.Empty(t, srv.Channels(t), "a free lock has no subscribers")
 	require.Equal(t, 1, srv.Clients(t))
 }
 

@@ -14,16 +14,16 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// room counts the callers inside a critical section. The plain counter is
+// criticalSection counts the callers inside a critical section. The plain counter is
 // guarded by nothing but the lock under test, so the race detector watches,
 // too.
-type room struct {
+type criticalSection struct {
 	inside  atomic.Int64
 	entered int
 }
 
 // visit goes in, stays for a while and leaves.
-func (r *room) visit(t testing.TB, stay time.Duration) {
+func (r *criticalSection) visit(t testing.TB, stay time.Duration) {
 	t.Helper()
 	assert.EqualValues(t, 1, r.inside.Add(1), "one at a time")
 	r.entered++
@@ -34,7 +34,7 @@ func (r *room) visit(t testing.TB, stay time.Duration) {
 }
 
 // visitLocked takes the lock n times, and goes in each time.
-func (r *room) visitLocked(t testing.TB, l *rlock.Lock, n int, stay time.Duration) {
+func (r *criticalSection) visitLocked(t testing.TB, l *rlock.Lock, n int, stay time.Duration) {
 	t.Helper()
 	for range n {
 		hold, err := l.Lock(t.Context())
@@ -50,7 +50,7 @@ func TestU11OneLockValueSharedByAHundredGoroutinesLetsOneInAtATime(t *testing.T)
 	t.Parallel()
 	_, client := onShared(t, noPoll())
 	shared := rlock.New(client, redistest.Key(t))
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() { r.visitLocked(t, shared, 5, 0) })
@@ -63,7 +63,7 @@ func TestU11ManyLockValuesOfOneNameLetOneInAtATime(t *testing.T) {
 	t.Parallel()
 	_, client := onShared(t, noPoll())
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() { r.visitLocked(t, rlock.New(client, name), 5, 0) })
@@ -91,7 +91,7 @@ func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range 8 {
 		l := rlock.New(connect(t, srv.URL(), noPoll()), name)
@@ -109,7 +109,7 @@ func TestU11TryLockAndLockTogetherLetOneInAtATime(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var tried, waited atomic.Int64
 	var wg sync.WaitGroup
 	for range 4 {

@@ -189,7 +189,7 @@ func TestCloseEndsHoldsAndLeavesTheirLocks(t *testing.T) {
 	hold := take(t, l)
 	rival := await(t.Context(), l)
 	other := redistest.Key(t)
-	holdByHand(t, srv, other, unheard)
+	holdByHand(t, srv, other, forever)
 	listener := await(t.Context(), rlock.New(client, other))
 	listening(t, srv, "redisson_lock__channel:{"+other+"}")
 	require.NoError(t, client.Close())

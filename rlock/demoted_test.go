@@ -28,8 +28,8 @@ func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 	const heldByHand = "held"
 
 	replica.Lead(t)
-	holdByHand(t, replica, heldByHand, unheard)
-	holdByHand(t, master, heldByHand, unheard)
+	holdByHand(t, replica, heldByHand, forever)
+	holdByHand(t, master, heldByHand, forever)
 	lost := take(t, rlock.New(client, "lost"))
 	waiting := await(t.Context(), rlock.New(client, heldByHand))
 	awaitWaiters(t, master, heldByHand)
@@ -41,7 +41,7 @@ func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 	hold := take(t, rlock.New(client, "new"))
 	require.NoError(t, hold.Err())
 	require.True(t, locked(t, replica, "new"))
-	until(t, soon, "nobody is left behind", func() bool {
+	until(t, soon, "none is left behind", func() bool {
 		return len(master.Channels(t)) == 0 && listeners(t, replica, heldByHand) == 1
 	})
 	require.Equal(t, before, address.Connections(), "one for one")

@@ -39,7 +39,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	require.NoError(t, hold.Unlock())
 	require.NoError(t, w.acquired(t, soon).Unlock())
 	between()
-	holdByHand(t, s, name, unheard)
+	holdByHand(t, s, name, forever)
 	w = await(t.Context(), l) // and one that listens
 	awaitWaiters(t, s, name)
 	between()
@@ -189,7 +189,7 @@ func TestU42WaiterWithoutTheRightToSubscribeGetsAnError(t *testing.T) {
 	s, url := leastPrivileged(t, "-subscribe")
 	client := connect(t, url)
 	name := aclNames(t)[0]
-	holdByHand(t, s, name, unheard)
+	holdByHand(t, s, name, forever)
 	_, err := rlock.New(client, name).Lock(t.Context())
 	requireOnly(t, err, "lock", name)
 	require.True(t, transport.IsCode(err, "NOPERM"), err)

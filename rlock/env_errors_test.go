@@ -45,11 +45,11 @@ func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 	s, client := onShared(t)
 	name := redistest.Key(t)
 	l := rlock.New(client, name)
-	holdByHand(t, s, name, unheard)
+	holdByHand(t, s, name, forever)
 
 	_, err := l.TryLock(t.Context())
 	details := requireOnly(t, err, "trylock", name, redlatch.ErrNotAcquired)
-	require.Greater(t, details.TTL, unheard/2)
+	require.Greater(t, details.TTL, forever/2)
 	require.Equal(t, client.ID().String(), details.Owner.String()[:36])
 	require.ErrorContains(t, err, "left")
 
@@ -128,7 +128,7 @@ func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, forced)
 		},
-		"held by another": func(t *testing.T, l *rlock.Lock) { t.Helper(); holdByHand(t, s, l.Name(), unheard) },
+		"held by another": func(t *testing.T, l *rlock.Lock) { t.Helper(); holdByHand(t, s, l.Name(), forever) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

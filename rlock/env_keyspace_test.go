@@ -97,7 +97,7 @@ func TestU43WaiterGetsAnErrorWhenTheKeyIsNoLockAnyMore(t *testing.T) {
 	t.Parallel()
 	s, client := onShared(t, redlatch.WithPollCap(100*time.Millisecond))
 	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, s, l.Name(), unheard)
+	holdByHand(t, s, l.Name(), forever)
 	w := await(t.Context(), l)
 	awaitWaiters(t, s, l.Name())
 	s.Do(t, "SET", l.Name(), "a cache's")

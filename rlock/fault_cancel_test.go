@@ -47,7 +47,7 @@ type howLock struct {
 var howLocks = []howLock{
 	{"Lock", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) { return l.Lock(ctx) }},
 	{"Lock with lease", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
-		return l.Lock(ctx, rlock.WithLease(unheard))
+		return l.Lock(ctx, rlock.WithLease(forever))
 	}},
 	{"TryLock", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) { return l.TryLock(ctx) }},
 }
@@ -127,7 +127,7 @@ func TestU5WaiterCancelledDuringALaterAttemptLeavesNoUnreleasedHold(t *testing.T
 	t.Parallel()
 	s, key := redistest.Start(t), redistest.Key(t)
 	p, client := through(t, s)
-	holdByHand(t, s, key, unheard)
+	holdByHand(t, s, key, forever)
 	before := s.CommandStats(t)["evalsha"]
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -152,7 +152,7 @@ func TestU5WaiterCancelledDuringALaterAttemptLeavesNoUnreleasedHold(t *testing.T
 func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(unheard))
+	p, client := through(t, s, redlatch.WithCommandTimeout(forever))
 	p.Latency(redistest.ToClient, lateBy)
 	const wait = 100 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -167,7 +167,7 @@ func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
 		require.Less(t, w.took, wait+atOnce)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "nobody said that it is held")
+		require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
 		until(t, lateBy+time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
 	}
 	err := rlock.New(client, redistest.Key(t)).Do(ctx, func(context.Context) error {
@@ -181,7 +181,7 @@ func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
 	require.Less(t, time.Since(began), wait+atOnce)
 	require.Nil(t, hold)
 	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "nobody said that it is held")
+	require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
 }
 
 func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {

@@ -52,10 +52,10 @@ func TestCloseEndsWaitersAtOnce(t *testing.T) {
 	s := redistest.Start(t)
 	client := connect(t, s.URL(), redlatch.WithCommandTimeout(closeTimeout))
 	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, s, l.Name(), unheard)
+	holdByHand(t, s, l.Name(), forever)
 	var waiters []*waiter
 	for range 20 {
-		waiters = append(waiters, await(t.Context(), l), await(t.Context(), l, rlock.WithWait(unheard)))
+		waiters = append(waiters, await(t.Context(), l), await(t.Context(), l, rlock.WithWait(forever)))
 	}
 	awaitWaiters(t, s, l.Name())
 	began := time.Now()
@@ -75,7 +75,7 @@ func TestCloseEndsHoldsAndLeavesTheirLeases(t *testing.T) {
 	s := redistest.Start(t)
 	client := connect(t, s.URL(), redlatch.WithCommandTimeout(closeTimeout))
 	renewed := take(t, rlock.New(client, redistest.Key(t)))
-	fixed := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(unheard))
+	fixed := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(forever))
 	began := time.Now()
 	closes(t, client)()
 	require.Less(t, time.Since(began), closeTimeout, "nothing was open")
@@ -100,7 +100,7 @@ func TestCloseWithCallsInFlightAgainstAFrozenServerIsBounded(t *testing.T) {
 	l := rlock.New(client, redistest.Key(t))
 	hold := take(t, rlock.New(client, redistest.Key(t)))
 	waiting := rlock.New(client, redistest.Key(t))
-	holdByHand(t, s, waiting.Name(), unheard)
+	holdByHand(t, s, waiting.Name(), forever)
 	waiters := []*waiter{await(t.Context(), waiting)}
 	awaitWaiters(t, s, waiting.Name())
 	s.Pause()

@@ -69,7 +69,7 @@ func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
 			s := redistest.Start(t)
 			p := redistest.NewProxy(t, s.Addr())
 			key := redistest.Key(t)
-			holdByHand(t, s, key, unheard)
+			holdByHand(t, s, key, forever)
 			var inside atomic.Int32
 			var waiters []*waiter
 			for range clients {
@@ -132,7 +132,7 @@ func TestHoldOutlivesBothItsConnections(t *testing.T) {
 	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease))
 	hold := take(t, rlock.New(client, redistest.Key(t)))
 	other := redistest.Key(t) // for the subscription
-	holdByHand(t, s, other, unheard)
+	holdByHand(t, s, other, forever)
 	waiter := await(t.Context(), rlock.New(client, other))
 	awaitWaiters(t, s, other)
 	for range 3 {

@@ -20,7 +20,7 @@ var downs = []struct {
 	name   string
 	client func(t *testing.T, opts ...redlatch.Option) *redlatch.Client
 }{
-	{"nobody listens", func(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
+	{"no subscriber", func(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
 		t.Helper()
 		p := redistest.NewProxy(t, "127.0.0.1:1")
 		p.Refuse(true)
@@ -124,8 +124,8 @@ func TestU9NothingIsAcquiredWhileRedisIsDown(t *testing.T) {
 		waiters = append(waiters,
 			inBackground(func() (*rlock.Hold, error) { return l.TryLock(ctx) }),
 			await(ctx, l),
-			await(ctx, l, rlock.WithLease(unheard)),
-			await(ctx, l, rlock.WithWatchdog(unheard)),
+			await(ctx, l, rlock.WithLease(forever)),
+			await(ctx, l, rlock.WithWatchdog(forever)),
 		)
 	}
 	for _, w := range waiters {
@@ -191,7 +191,7 @@ func TestU35AWaiterSaysThatRedisWentAway(t *testing.T) {
 	s := redistest.Start(t)
 	p, client := through(t, s, redlatch.WithPollCap(100*time.Millisecond))
 	key := redistest.Key(t)
-	holdByHand(t, s, key, unheard)
+	holdByHand(t, s, key, forever)
 	w := await(t.Context(), rlock.New(client, key), rlock.WithWait(2*time.Second))
 	awaitWaiters(t, s, key)
 	p.Refuse(true)

@@ -17,7 +17,7 @@ func swapped(t *testing.T, opts ...rlock.Option) (*redistest.Server, *rlock.Hold
 	t.Helper()
 	s, client := onShared(t)
 	hold := take(t, rlock.New(client, redistest.Key(t)), opts...)
-	holdByHand(t, s, hold.Name(), unheard)
+	holdByHand(t, s, hold.Name(), forever)
 	return s, hold
 }
 
@@ -26,8 +26,8 @@ func requireUntouched(t *testing.T, s *redistest.Server, key string, since time.
 	t.Helper()
 	require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s, key))
 	left := ttl(t, s, key)
-	require.LessOrEqual(t, left, unheard-time.Since(since)+slack)
-	require.Greater(t, left, unheard-time.Since(since)-slack)
+	require.LessOrEqual(t, left, forever-time.Since(since)+slack)
+	require.Greater(t, left, forever-time.Since(since)-slack)
 }
 
 func TestU10UnlockOfALostLockLeavesTheNextHolderAlone(t *testing.T) {
@@ -54,7 +54,7 @@ func TestU10HolderWhoseLeaseEndedLeavesTheNextHolderAlone(t *testing.T) {
 	l := rlock.New(client, redistest.Key(t))
 	first := take(t, l, rlock.WithLease(shortLease))
 	lost, ctx := watchLoss(t, first), first.Context(t.Context())
-	second := await(t.Context(), rlock.New(connect(t, s.URL()), l.Name()), rlock.WithLease(unheard)).
+	second := await(t.Context(), rlock.New(connect(t, s.URL()), l.Name()), rlock.WithLease(forever)).
 		acquired(t, shortLease+slack)
 	granted := time.Now()
 	// The contexts have ended, if not yet all that waits for them been told.
@@ -66,7 +66,7 @@ func TestU10HolderWhoseLeaseEndedLeavesTheNextHolderAlone(t *testing.T) {
 	}
 	requireLostBy(t, first, lost, granted.Add(slack))
 	require.Equal(t, map[string]string{second.Owner().String(): "1"}, owners(t, s, l.Name()))
-	require.Greater(t, ttl(t, s, l.Name()), unheard-time.Since(granted)-slack)
+	require.Greater(t, ttl(t, s, l.Name()), forever-time.Since(granted)-slack)
 	require.NoError(t, second.Err())
 	require.NoError(t, second.Unlock())
 }
@@ -76,18 +76,18 @@ func TestU10HolderWhoseLeaseEndedLeavesTheNextHolderAlone(t *testing.T) {
 func TestU10RenewalThatAFrozenServerRunsLateLeavesTheNextHolderAlone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	holder := connect(t, s.URL(), redlatch.WithWatchdogTimeout(unheard)) // keeps its connection
-	rival := connect(t, s.URL(), redlatch.WithCommandTimeout(unheard), redlatch.WithWatchdogTimeout(2*unheard))
+	holder := connect(t, s.URL(), redlatch.WithWatchdogTimeout(forever)) // keeps its connection
+	rival := connect(t, s.URL(), redlatch.WithCommandTimeout(forever), redlatch.WithWatchdogTimeout(2*forever))
 	loadScripts(t, rival)
 	l := rlock.New(holder, redistest.Key(t))
-	hold := take(t, l, rlock.WithWatchdog(toldLease))
+	hold := take(t, l, rlock.WithWatchdog(reportedLease))
 	lost := watchLoss(t, hold)
 	s.Pause()
 	frozen := time.Now()
-	next := await(t.Context(), rlock.New(rival, l.Name()), rlock.WithLease(unheard))
-	requireLostBy(t, hold, lost, frozen.Add(toldLease))
+	next := await(t.Context(), rlock.New(rival, l.Name()), rlock.WithLease(forever))
+	requireLostBy(t, hold, lost, frozen.Add(reportedLease))
 	next.stillWaits(t)
-	<-time.After(time.Until(frozen.Add(toldLease)))
+	<-time.After(time.Until(frozen.Add(reportedLease)))
 	s.Resume()
 	second := next.acquired(t, slack)
 	require.Equal(t, map[string]string{second.Owner().String(): "1"}, owners(t, s, l.Name()))

@@ -21,9 +21,9 @@ const (
 	atOnce = time.Second
 	// slack is what a busy machine may add to a bound that the library keeps.
 	slack = time.Second
-	// unheard is longer than any test runs: a lease or a timeout that must
+	// forever is longer than any test runs: a lease or a timeout that must
 	// not be what ends a wait.
-	unheard = time.Minute
+	forever = time.Minute
 )
 
 // through opens a client behind a proxy, with its scripts loaded: a script that

@@ -14,9 +14,9 @@ import (
 
 const shortLease = 3 * time.Second
 
-// toldLease is one whose loss is told a whole second before it ends: a machine with too
+// reportedLease is one whose loss is told a whole second before it ends: a machine with too
 // much to do, on which these tests run, may be late by less.
-const toldLease = 12 * time.Second
+const reportedLease = 12 * time.Second
 
 // loss is how a hold's context ended.
 type loss struct {
@@ -54,28 +54,28 @@ func requireLostBy(t *testing.T, hold *rlock.Hold, ended <-chan loss, limit time
 func TestU1HolderOfAFrozenServerLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]rlock.Option{
-		"renewed": rlock.WithWatchdog(toldLease),
-		"fixed":   rlock.WithLease(toldLease),
+		"renewed": rlock.WithWatchdog(reportedLease),
+		"fixed":   rlock.WithLease(reportedLease),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(toldLease))
+			client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(reportedLease))
 			hold := take(t, rlock.New(client, redistest.Key(t)), opt)
 			ended := watchLoss(t, hold)
 			// Counted by the server, from no earlier than the question.
 			asked := time.Now()
 			leaseEnds := asked.Add(ttl(t, s, hold.Name()))
 			s.Pause()
-			if frozen := time.Now(); frozen.Sub(asked) > toldLease/4 {
-				leaseEnds = frozen.Add(toldLease) // it may have been renewed in between
+			if frozen := time.Now(); frozen.Sub(asked) > reportedLease/4 {
+				leaseEnds = frozen.Add(reportedLease) // it may have been renewed in between
 			}
 			requireLostBy(t, hold, ended, leaseEnds)
 
 			// The holder's clean-up does not block other callers.
 			s.Resume()
 			next := await(t.Context(), rlock.New(client, hold.Name()))
-			require.NoError(t, next.acquired(t, toldLease+slack).Unlock())
+			require.NoError(t, next.acquired(t, reportedLease+slack).Unlock())
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestU2HolderBehindABlackHoleLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Shared(t)
-			p, client := through(t, s, redlatch.WithWatchdogTimeout(toldLease))
+			p, client := through(t, s, redlatch.WithWatchdogTimeout(reportedLease))
 			hold := take(t, rlock.New(client, redistest.Key(t)))
 			ended := watchLoss(t, hold)
 			t.Cleanup(func() { p.Heal() }) // so that closing has nothing to wait for
@@ -99,13 +99,13 @@ func TestU2HolderBehindABlackHoleLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T)
 			if name == "to the client" {
 				// Renewals arrive, but their replies do not: the holder must
 				// not rely on them.
-				requireLostBy(t, hold, ended, cut.Add(toldLease))
+				requireLostBy(t, hold, ended, cut.Add(reportedLease))
 				return
 			}
 			<-hold.Context(t.Context()).Done()
 			// Asked after the loss, the server still has the lock.
 			require.Positive(t, ttl(t, s, hold.Name()), "the loss came after the lease had ended")
-			requireLostBy(t, hold, ended, cut.Add(toldLease))
+			requireLostBy(t, hold, ended, cut.Add(reportedLease))
 		})
 	}
 }

@@ -141,7 +141,7 @@ func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
 // A release that the network delayed runs when another owner holds the lock.
 func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
 	t.Parallel()
-	s, p := ghostNet(t)
+	s, p := delayingNet(t)
 	s.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id") // else the in-doubt call is fenced before it runs
 	client := connect(t, p.URL())
 	loadScripts(t, client)
@@ -159,7 +159,7 @@ func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
 	next := take(t, rlock.New(client, key))
 	ran := s.CommandStats(t)["evalsha"]
 	held.Release()
-	until(t, soon, "the ghost", func() bool { return s.CommandStats(t)["evalsha"] > ran })
+	until(t, soon, "the in-doubt call", func() bool { return s.CommandStats(t)["evalsha"] > ran })
 	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, s, key))
 	require.Equal(t, 1, messages())
 	require.NoError(t, next.Unlock())

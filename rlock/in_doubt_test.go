@@ -24,9 +24,9 @@ const settled = "open outcome settled"
 // their ids.
 var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
 
-// ghostNet is a server behind a network that holds back what it is told to, also
+// delayingNet is a server behind a network that holds back what it is told to, also
 // when the client has given the connection up.
-func ghostNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
+func delayingNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
 	t.Helper()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
@@ -80,7 +80,7 @@ func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 	for _, how := range giveUps {
 		t.Run(how.name, func(t *testing.T) {
 			t.Parallel()
-			s, p := ghostNet(t)
+			s, p := delayingNet(t)
 			logged, log := newJournal()
 			client := connect(t, p.URL(), log, shortReplyLimit())
 			loadScripts(t, client)
@@ -104,7 +104,7 @@ func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 			until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
 			loadScripts(t, connect(t, p.URL())) // the server has had its turn
 			require.False(t, locked(t, s, key))
-			require.Equal(t, before+1, grants(t, s), "the ghost ran")
+			require.Equal(t, before+1, grants(t, s), "the in-doubt call ran")
 		})
 	}
 }
@@ -114,7 +114,7 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 	for _, how := range giveUps {
 		t.Run(how.name, func(t *testing.T) {
 			t.Parallel()
-			s, p := ghostNet(t)
+			s, p := delayingNet(t)
 			s.Do(t, "ACL", append([]any{"SETUSER", "weak"}, noFence...)...)
 			logged, log := newJournal()
 			client := connect(t, "redis://weak:any@"+p.Addr(), log, shortReplyLimit())
@@ -141,7 +141,7 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 
 			held.Release()
 			logged.await(t, 1, settled, key, "was_held=true")
-			require.Equal(t, before+1, grants(t, s), "the ghost did not run: the test shows nothing")
+			require.Equal(t, before+1, grants(t, s), "the in-doubt call did not run: the test shows nothing")
 			require.False(t, locked(t, s, key))
 			require.Equal(t, 1, messages(), "waiters learn that it is free")
 		})
@@ -152,22 +152,22 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 // owner: one of them is in the other's way.
 func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 	t.Parallel()
-	for name, ghostFirst := range map[string]bool{"the ghost is first": true, "the caller is first": false} {
+	for name, inDoubtFirst := range map[string]bool{"the in-doubt call is first": true, "the caller is first": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			meetGhost(t, ghostFirst)
+			meetInDoubtCall(t, inDoubtFirst)
 		})
 	}
 }
 
-func meetGhost(t *testing.T, ghostFirst bool) {
+func meetInDoubtCall(t *testing.T, inDoubtFirst bool) {
 	t.Helper()
-	s, p := ghostNet(t)
+	s, p := delayingNet(t)
 	s.Do(t, "ACL", append([]any{"SETUSER", "weak"}, noFence...)...)
 	client := connect(t, "redis://weak:any@"+p.Addr(), shortReplyLimit(), noPoll())
 	loadScripts(t, client)
 	key := redistest.Key(t)
-	holdByHand(t, s, key, unheard)
+	holdByHand(t, s, key, forever)
 	w := await(t.Context(), rlock.New(client, key))
 	awaitWaiters(t, s, key)
 
@@ -178,14 +178,14 @@ func meetGhost(t *testing.T, ghostFirst bool) {
 	asked := s.CommandStats(t)["pttl"]
 	until(t, soon, "another attempt", func() bool { return s.CommandStats(t)["pttl"] > asked })
 	s.Do(t, "DEL", key) // and no message wakes the waiter
-	if !ghostFirst {
+	if !inDoubtFirst {
 		s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
 		w.ended(t, soon)
 	}
 	held.Release()
 
 	hold := w.acquired(t, soon)
-	if !ghostFirst {
+	if !inDoubtFirst {
 		// Refused, and asked about for as long as it may come.
 		asked := s.CommandStats(t)["hget"]
 		until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })

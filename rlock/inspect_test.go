@@ -85,7 +85,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 	theirs := rlock.New(connect(t, srv.URL()), redistest.Key(t))
 	ours := rlock.New(connect(t, srv.URL()), theirs.Name())
 	hold := take(t, theirs)
-	told := func(err error) {
+	reported := func(err error) {
 		t.Helper()
 		var details *redlatch.LockError
 		require.ErrorAs(t, err, &details)
@@ -96,29 +96,29 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 	}
 	srv.Do(t, "CONFIG", "RESETSTAT")
 	_, err := ours.TryLock(t.Context())
-	told(err)
+	reported(err)
 	scripts, all := commands(t, srv)
 	require.EqualValues(t, 1, scripts)
 	require.EqualValues(t, 5, all, "with what the script runs")
 	_, err = ours.Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
-	told(err)
+	reported(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err = ours.Lock(ctx)
-	told(err)
+	reported(err)
 	// And from the local queue of its process, without asking.
 	until(t, soon, "those before have gone", func() bool { return listeners(t, srv, ours.Name()) == 0 })
 	first := await(t.Context(), ours, rlock.WithWait(2*time.Second))
 	awaitWaiters(t, srv, ours.Name())
 	_, err = ours.TryLock(t.Context())
-	told(err)
+	reported(err)
 	_, err = ours.Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
-	told(err)
+	reported(err)
 	<-first.done
-	told(first.err)
+	reported(first.err)
 	require.NoError(t, hold.Unlock())
 	_, err = ours.TryLock(t.Context(), rlock.WithLease(0))
 	var details *redlatch.LockError
 	require.ErrorAs(t, err, &details)
-	require.Zero(t, details.Holder, "nobody was asked")
+	require.Zero(t, details.Holder, "no server was asked")
 }

@@ -108,7 +108,7 @@ func TestKindsShutDownInPeace(t *testing.T) {
 			hold := take(t, l, rlock.WithWatchdog(shortLease))
 			w := await(t.Context(), make(connect(t, s.URL(), noPoll()), "lock"))
 			leaves := await(t.Context(), l)
-			until(t, soon, "somebody listens", func() bool { return len(s.Channels(t)) > 0 })
+			until(t, soon, "there is a subscriber", func() bool { return len(s.Channels(t)) > 0 })
 			done := shutsDown(t.Context(), client)
 			require.ErrorIs(t, leaves.failed(t, atOnce), redlatch.ErrClosed)
 			requireClosedFor(t, l)

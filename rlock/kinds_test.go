@@ -174,7 +174,7 @@ func TestKindsLearnOfALossAndTouchNothingOfTheNextHolder(t *testing.T) {
 
 		fixed := take(t, s.l, rlock.WithLease(10*time.Second))
 		holdByHand(t, s.srv, "lock", time.Hour)
-		require.ErrorIs(t, fixed.Unlock(), redlatch.ErrLost, "nobody had told it")
+		require.ErrorIs(t, fixed.Unlock(), redlatch.ErrLost, "it was not notified")
 		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s.srv, "lock"))
 		s.srv.Do(t, "DEL", "lock")
 

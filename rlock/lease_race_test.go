@@ -44,7 +44,7 @@ func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
 	before, _ := commands(t, srv)
 	<-time.After(watchdog) // nothing can be waited for: three renewals would have come
 	after, _ := commands(t, srv)
-	require.Equal(t, before, after, "renewals of a lock that nobody holds")
+	require.Equal(t, before, after, "renewals of a lock without a holder")
 	require.EqualValues(t, 0, redisInt(t, srv, "DBSIZE"))
 }
 

@@ -52,9 +52,9 @@ type exposed struct {
 // exposedHold is a hold, when it was last found held, and when it was found over.
 type exposedHold struct {
 	*rlock.Hold
-	client      *redlatch.Client
-	way         string
-	valid, told time.Time
+	client          *redlatch.Client
+	way             string
+	valid, reported time.Time
 }
 
 // expose starts a server behind a slow network, and clients that shall hold locks.
@@ -111,7 +111,7 @@ func sample(t *testing.T, all []*exposedHold, within time.Duration) {
 		for _, e := range all {
 			at := time.Now()
 			if e.Err() != nil {
-				e.told = time.Now()
+				e.reported = time.Now()
 				continue
 			}
 			e.valid = at
@@ -157,9 +157,9 @@ func TestU1U2HoldersAreNotifiedBeforeAnotherOwnerCanAcquire(t *testing.T) {
 			expiry, known := expiries[hold.Name()]
 			require.True(t, known, "%s: the server never let it expire", e.way)
 			require.True(t, hold.valid.Before(expiry), "%s: held %v after another could acquire", e.way, hold.valid.Sub(expiry))
-			if hold.told.Sub(hold.valid) < starved {
+			if hold.reported.Sub(hold.valid) < starved {
 				seen++
-				require.True(t, hold.told.Before(expiry), "%s: told %v too late", e.way, hold.told.Sub(expiry))
+				require.True(t, hold.reported.Before(expiry), "%s: notified %v too late", e.way, hold.reported.Sub(expiry))
 			}
 		}
 	}

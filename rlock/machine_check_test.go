@@ -56,7 +56,7 @@ func (m *machine) checkServer(rt *rapid.T) {
 	require.Positive(rt, left)
 	require.LessOrEqual(rt, left, m.server.longest)
 	for _, h := range m.holds {
-		if h.end == nil && m.onServer(h.tenure) {
+		if h.end == nil && m.onServer(h.ownership) {
 			require.GreaterOrEqual(rt, left, h.real.Remaining(), "a hold counts on more than the server gives")
 		}
 	}
@@ -65,7 +65,7 @@ func (m *machine) checkServer(rt *rapid.T) {
 
 // checkRest holds that an unlock leaves exactly what the holds that remain are
 // owed.
-func (m *machine) checkRest(rt *rapid.T, t *mTenure, before int64) {
+func (m *machine) checkRest(rt *rapid.T, t *mOwnership, before int64) {
 	if !m.onServer(t) || m.server.count == before || t.shared {
 		return
 	}

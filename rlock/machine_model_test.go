@@ -15,12 +15,12 @@ import (
 
 // mHold is one hold.
 type mHold struct {
-	real   *rlock.Hold
-	client int
-	tenure *mTenure
-	parent *mHold // whose proof it was acquired with
-	outer  *mHold // whose inner hold it is
-	inner  *mHold
+	real      *rlock.Hold
+	client    int
+	ownership *mOwnership
+	parent    *mHold // whose proof it was acquired with
+	outer     *mHold // whose inner hold it is
+	inner     *mHold
 
 	lease  time.Duration
 	fixed  bool
@@ -33,8 +33,8 @@ type mHold struct {
 	result   error // of the first Unlock
 }
 
-// mTenure is an owner's time with the lock in one client.
-type mTenure struct {
+// mOwnership is an owner's time with the lock in one client.
+type mOwnership struct {
 	owner  string
 	shared bool
 	holds  []*mHold // those that the count counts
@@ -63,24 +63,24 @@ func (m *model) free() { m.server = mServer{} }
 
 // grant makes owner the holder, or counts one more.
 func (m *model) grant(h *mHold) {
-	h.tenure.holds = append(h.tenure.holds, h)
+	h.ownership.holds = append(h.ownership.holds, h)
 	m.holds = append(m.holds, h)
-	m.server.owner = h.tenure.owner
+	m.server.owner = h.ownership.owner
 	m.server.longest = max(m.server.longest, h.lease)
 }
 
-func (m *model) onServer(t *mTenure) bool { return m.server.owner == t.owner }
+func (m *model) onServer(t *mOwnership) bool { return m.server.owner == t.owner }
 
 // renewed reports whether a hold renews the lock.
 func (m *model) renewed() bool {
 	return slices.ContainsFunc(m.holds, func(h *mHold) bool {
-		return h.end == nil && !h.fixed && m.onServer(h.tenure)
+		return h.end == nil && !h.fixed && m.onServer(h.ownership)
 	})
 }
 
 // live reports whether the server's owner has a live hold.
 func (m *model) live() bool {
-	return slices.ContainsFunc(m.holds, func(h *mHold) bool { return h.end == nil && m.onServer(h.tenure) })
+	return slices.ContainsFunc(m.holds, func(h *mHold) bool { return h.end == nil && m.onServer(h.ownership) })
 }
 
 // lost ends a live hold. The last of an owner that is ours alone frees the lock.
@@ -89,14 +89,14 @@ func (m *model) lost(h *mHold) {
 		return
 	}
 	h.end = redlatch.ErrLost
-	if m.leave(h) == 0 && !h.tenure.shared && m.onServer(h.tenure) {
+	if m.leave(h) == 0 && !h.ownership.shared && m.onServer(h.ownership) {
 		m.free()
 	}
 }
 
 // uncount takes a lost hold of a shared owner out of the count, which the other
 // holds keep.
-func (m *model) uncount(t *mTenure) {
+func (m *model) uncount(t *mOwnership) {
 	if t.shared && len(t.holds) > 0 && m.onServer(t) {
 		m.server.count--
 	}
@@ -133,13 +133,13 @@ func (h *mHold) mayQuit(now time.Time) (may, must bool) {
 // leave takes a hold out of its tenure and returns how many remain.
 func (m *model) leave(h *mHold) int {
 	h.quits()
-	t := h.tenure
+	t := h.ownership
 	t.holds = slices.DeleteFunc(t.holds, func(o *mHold) bool { return o == h })
 	return len(t.holds)
 }
 
 // lostAll ends every live hold of a tenure: the server does not have it.
-func (m *model) lostAll(t *mTenure) {
+func (m *model) lostAll(t *mOwnership) {
 	for _, h := range slices.Clone(t.holds) {
 		m.lost(h)
 	}
@@ -147,20 +147,20 @@ func (m *model) lostAll(t *mTenure) {
 
 // shared returns a client's tenure of an owner that travels: all its holds of that
 // owner are one.
-func (m *model) shared(client int, owner string) *mTenure {
+func (m *model) shared(client int, owner string) *mOwnership {
 	for _, h := range m.holds {
-		if t := h.tenure; h.client == client && t.shared && t.owner == owner && len(t.holds) > 0 {
+		if t := h.ownership; h.client == client && t.shared && t.owner == owner && len(t.holds) > 0 {
 			return t
 		}
 	}
-	return &mTenure{owner: owner, shared: true}
+	return &mOwnership{owner: owner, shared: true}
 }
 
 // forget is the key's end by other hands, or by its time to live. Renewed holds
 // learn of it with their next renewal.
 func (m *model) forget() {
 	for _, h := range m.holds {
-		if h.end == nil && m.onServer(h.tenure) && h.doomed.IsZero() {
+		if h.end == nil && m.onServer(h.ownership) && h.doomed.IsZero() {
 			h.doomed = m.now.Add(h.lease)
 			if !h.fixed {
 				h.doomed = m.now.Add(h.lease/3 + time.Millisecond)
@@ -180,7 +180,7 @@ func (m *model) advance(now time.Time) {
 		case h.end != nil:
 		case h.fixed && !now.Before(h.lossAt):
 			m.lost(h)
-			m.uncount(h.tenure)
+			m.uncount(h.ownership)
 		case !h.doomed.IsZero():
 			// It may have learnt of it, or not: resolve asks it.
 		case !h.maxAt.IsZero() && !now.Before(h.maxAt):
@@ -235,7 +235,7 @@ func (h *mHold) prove() (*mHold, error) {
 
 // reenter is the rule for a re-entry into a live hold's tenure. It returns
 // whether that succeeds.
-func (m *model) reenter(t *mTenure) bool {
+func (m *model) reenter(t *mOwnership) bool {
 	switch {
 	case !m.onServer(t):
 		m.lostAll(t)
@@ -258,14 +258,14 @@ func (m *model) unlock(h *mHold) error {
 	if ended != nil {
 		h.end = ended
 	}
-	err := m.lower(h.tenure, m.leave(h))
+	err := m.lower(h.ownership, m.leave(h))
 	if ended != nil {
 		return ended
 	}
 	return err
 }
 
-func (m *model) lower(t *mTenure, left int) error {
+func (m *model) lower(t *mOwnership, left int) error {
 	switch {
 	case !m.onServer(t):
 		if left > 0 && !t.shared {
@@ -290,13 +290,13 @@ func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
 	switch {
 	case h.end != nil:
 		return false, h.end
-	case len(h.tenure.holds) > 1:
+	case len(h.ownership.holds) > 1:
 		return true, nil
-	case end == redlatch.ErrHandedOver && !m.onServer(h.tenure): //nolint:errorlint // exactly this
-		m.lostAll(h.tenure)
+	case end == redlatch.ErrHandedOver && !m.onServer(h.ownership): //nolint:errorlint // exactly this
+		m.lostAll(h.ownership)
 		return false, redlatch.ErrLost
 	}
-	if end == redlatch.ErrHandedOver && !h.tenure.shared { //nolint:errorlint // exactly this
+	if end == redlatch.ErrHandedOver && !h.ownership.shared { //nolint:errorlint // exactly this
 		m.server.count = 1 // what lost inner holds left is not handed over
 	}
 	h.end, h.unlocked, h.result = end, true, nil

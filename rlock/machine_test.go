@@ -135,7 +135,7 @@ func (m *machine) granted(h *mHold, real *rlock.Hold, parent *mHold) {
 // fresh takes in a hold of an owner of its own.
 func (m *machine) fresh(h *mHold, real *rlock.Hold, parent *mHold) {
 	m.server = mServer{count: 1}
-	h.tenure = &mTenure{owner: real.Owner().String()}
+	h.ownership = &mOwnership{owner: real.Owner().String()}
 	m.granted(h, real, parent)
 }
 
@@ -214,7 +214,7 @@ func (m *machine) reenterFrom(rt *rapid.T) {
 	}
 	h, opts := m.drawHold(rt, from.client)
 	outer, end := from.prove()
-	if outer != nil && outer.tenure.shared && !m.onServer(outer.tenure) {
+	if outer != nil && outer.ownership.shared && !m.onServer(outer.ownership) {
 		rt.Skip("an owner that others may use takes a free lock")
 	}
 	real, err := m.lock(from.client).TryLock(m.ctxs[from], opts...)
@@ -224,10 +224,10 @@ func (m *machine) reenterFrom(rt *rapid.T) {
 	case outer != nil && m.excluded(rt, outer, err):
 	case outer == nil:
 		m.tried(rt, h, real, err, from)
-	case m.reenter(outer.tenure):
+	case m.reenter(outer.ownership):
 		require.NoError(rt, err)
-		require.Equal(rt, outer.tenure.owner, real.Owner().String())
-		h.tenure = outer.tenure
+		require.Equal(rt, outer.ownership.owner, real.Owner().String())
+		h.ownership = outer.ownership
 		m.granted(h, real, from)
 		h.enters(outer)
 	default:
@@ -260,7 +260,7 @@ func (m *machine) unlockOne(rt *rapid.T) {
 	if !h.unlocked {
 		before := m.server.count
 		h.unlocked, h.result = true, m.unlock(h)
-		m.checkRest(rt, h.tenure, before)
+		m.checkRest(rt, h.ownership, before)
 	}
 	if h.result == nil {
 		require.NoError(rt, err)
@@ -295,7 +295,7 @@ func (m *machine) handOver(rt *rapid.T) {
 	h := m.anyHold(rt)
 	owner, err := h.real.HandOver()
 	if m.letGoOf(rt, h, redlatch.ErrHandedOver, err) {
-		require.Equal(rt, h.tenure.owner, owner.String())
+		require.Equal(rt, h.ownership.owner, owner.String())
 		m.owners = append(m.owners, owner)
 		require.GreaterOrEqual(rt, ttl(m.t, m.srv, "lock"), h.lease)
 		return
@@ -320,7 +320,7 @@ func (m *machine) letGoOf(rt *rapid.T, h *mHold, end, err error) bool {
 // handedOver takes one of the owners that travel.
 func (m *machine) handedOver(rt *rapid.T) redlatch.Owner {
 	if len(m.owners) == 0 {
-		rt.Skip("nobody handed over")
+		rt.Skip("none was handed over")
 	}
 	i := rapid.IntRange(0, len(m.owners)-1).Draw(rt, "owner")
 	owner := m.owners[i]
@@ -337,7 +337,7 @@ func (m *machine) resume(rt *rapid.T) {
 		return
 	}
 	require.NoError(rt, err)
-	h.tenure = m.shared(client, owner.String())
+	h.ownership = m.shared(client, owner.String())
 	m.granted(h, real, nil)
 }
 

@@ -127,7 +127,7 @@ func (w *waiter) ended(t testing.TB, d time.Duration) {
 // waiters have come as far as that.
 func listening(t *testing.T, srv *redistest.Server, channels ...string) {
 	t.Helper()
-	until(t, soon, "nobody listens", func() bool {
+	until(t, soon, "no subscriber", func() bool {
 		have := map[string]bool{}
 		for _, c := range srv.Channels(t) {
 			have[c] = true

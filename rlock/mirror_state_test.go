@@ -233,7 +233,7 @@ func TestMirrorLockListener(t *testing.T) {
 func event(t *testing.T, conn redis.Conn) string {
 	t.Helper()
 	for {
-		got := hear(t, conn)
+		got := receive(t, conn)
 		if name := got[2][len("__keyevent@0__:"):]; name != "expire" {
 			require.Equal(t, "job", got[3])
 			return name

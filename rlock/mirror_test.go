@@ -25,7 +25,7 @@ func TestMirrorConcurrency_SingleInstance(t *testing.T) {
 	t.Parallel()
 	_, client := onShared(t, noPoll())
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range 15 {
 		wg.Go(func() { r.visitLocked(t, rlock.New(client, name), 1, 0) })
@@ -39,7 +39,7 @@ func TestMirrorConcurrencyLoop_MultiInstance(t *testing.T) {
 	const clients, iterations = 16, 20 // Redisson: 100 iterations
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range clients {
 		l := rlock.New(connect(t, srv.URL(), noPoll()), name)
@@ -53,7 +53,7 @@ func TestMirrorConcurrency_MultiInstance(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
-	var r room
+	var r criticalSection
 	var wg sync.WaitGroup
 	for range 100 {
 		l := rlock.New(connect(t, srv.URL(), noPoll()), name)
@@ -150,7 +150,7 @@ func TestMirrorLockIsNotRenewedAfterInterruptedTryLock(t *testing.T) {
 		if w.err == nil {
 			require.NoError(t, w.hold.Unlock())
 		}
-		until(t, promptly, "the lock is held by nobody", func() bool { return !locked(t, srv, name) })
+		until(t, promptly, "the lock is not held", func() bool { return !locked(t, srv, name) })
 	}
 }
 

@@ -181,7 +181,7 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), redlatch.WithObserver(w), noPoll())
 	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	waiting := await(t.Context(), l)
 	awaitWaiters(t, srv, l.Name())
 	srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")

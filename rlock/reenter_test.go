@@ -195,9 +195,9 @@ func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	require.False(t, locked(t, srv, l.Name()), "a re-entry never takes a free lock")
 	require.Equal(t, before, grants(t, srv), "not even for a moment")
 
-	stranger := take(t, rlock.New(connect(t, srv.URL()), l.Name()))
-	require.EqualValues(t, 1, countOf(t, l, stranger))
-	require.NoError(t, stranger.Unlock())
+	foreign := take(t, rlock.New(connect(t, srv.URL()), l.Name()))
+	require.EqualValues(t, 1, countOf(t, l, foreign))
+	require.NoError(t, foreign.Unlock())
 }
 
 func TestProofOfAClosedClientIsRefused(t *testing.T) {

@@ -131,10 +131,10 @@ func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
 					}
 					err := tried.failed(t, time.Minute)
 					require.ErrorIs(t, err, redlatch.ErrNotReplicated)
-					require.NotErrorIs(t, err, redlatch.ErrLost, "nobody had it")
+					require.NotErrorIs(t, err, redlatch.ErrLost, "no caller had it")
 					synctest.Wait()
 					require.Empty(t, keysLike(t, srv, "*"))
-					require.Empty(t, endings(w), "nobody was told that it began")
+					require.Empty(t, endings(w), "its beginning was not reported")
 					replica.answers(0, 1)
 					require.NoError(t, take(t, lock(client, "job")).Unlock())
 				})
@@ -144,14 +144,14 @@ func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
 }
 
 // endings returns what an observer was told of holds.
-func endings(w *witness) (told []redlatch.Event) {
+func endings(w *witness) (reported []redlatch.Event) {
 	for _, e := range w.since() {
 		switch e.(type) {
 		case redlatch.Ended, redlatch.Released, redlatch.Acquired:
-			told = append(told, e)
+			reported = append(reported, e)
 		}
 	}
-	return told
+	return reported
 }
 
 func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
@@ -188,7 +188,7 @@ func TestTurnGoesOnWhenReplicasDoNotHaveALock(t *testing.T) {
 				for _, w := range all {
 					require.ErrorIs(t, w.failed(t, time.Minute), redlatch.ErrNotReplicated)
 				}
-				require.Less(t, time.Since(began), 6*time.Second, "one after the other, and nobody slept")
+				require.Less(t, time.Since(began), 6*time.Second, "one after the other, and none slept")
 				synctest.Wait()
 				require.Empty(t, keysLike(t, srv, "*"))
 			})

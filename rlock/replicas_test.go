@@ -31,7 +31,7 @@ func replicated(t *testing.T) (master, replica *redistest.Server, link *redistes
 // awaitWait returns when a caller waits for replicas.
 func awaitWait(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	until(t, soon, "nobody waits for replicas", func() bool {
+	until(t, soon, "no call waits for replicas", func() bool {
 		for line := range strings.Lines(text(t, s, "CLIENT", "LIST")) {
 			if strings.Contains(line, " flags=b ") && strings.Contains(line, " cmd=wait ") {
 				return true
@@ -72,7 +72,7 @@ func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t 
 		require.NoError(t, take(t, lock(lax, name)).Unlock())
 	}
 	granted := take(t, rlock.New(lax, "job"))
-	require.NoError(t, kept.Err(), "those who have it keep it")
+	require.NoError(t, kept.Err(), "its holders keep it")
 
 	replica.Lead(t)
 	promoted := connect(t, replica.URL())
@@ -210,7 +210,7 @@ func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 		"close": {nil, []error{redlatch.ErrClosed}, func(_ context.CancelFunc, c *redlatch.Client) { _ = c.Close() }},
 	} {
 		for kind, lock := range kinds {
-			client, err := redlatch.Open(t.Context(), master.URL(), redlatch.WithReplicaSync(1, unheard))
+			client, err := redlatch.Open(t.Context(), master.URL(), redlatch.WithReplicaSync(1, forever))
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
 			name := what + kind

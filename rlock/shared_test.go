@@ -88,7 +88,7 @@ func TestGivenOwnerThatLeavesWithAnAttemptInFlightGetsThatError(t *testing.T) {
 	srv := redistest.Start(t)
 	p, client := through(t, srv)
 	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), unheard)
+	holdByHand(t, srv, l.Name(), forever)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w := await(ctx, l, rlock.WithOwner(newOwner()))

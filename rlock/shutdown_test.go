@@ -49,7 +49,7 @@ func TestCloseEndsAThousandWaitersAndAHundredHolds(t *testing.T) {
 			held = append(held, take(t, l))
 		} else {
 			held = append(held, take(t, rlock.New(client, l.Name()+"-other")))
-			holdByHand(t, s, l.Name(), unheard)
+			holdByHand(t, s, l.Name(), forever)
 		}
 		for range waitersEach {
 			waiters = append(waiters, await(t.Context(), l))
@@ -76,7 +76,7 @@ func TestU38ShutdownWaitsForTheHoldsAndForNothingElse(t *testing.T) {
 	s := redistest.Start(t)
 	client := connect(t, s.URL())
 	a, b := take(t, rlock.New(client, "a"), rlock.WithWatchdog(shortLease)), take(t, rlock.New(client, "b"))
-	holdByHand(t, s, "foreign", unheard)
+	holdByHand(t, s, "foreign", forever)
 	local, remote := await(t.Context(), rlock.New(client, "a")), await(t.Context(), rlock.New(client, "foreign"))
 	awaitWaiters(t, s, "foreign")
 

@@ -246,14 +246,14 @@ func TestSiblingsUnderATransferredLockExcludeEachOther(t *testing.T) {
 		require.NoError(t, first.Unlock())
 		outer := w.acquired(t, time.Second)
 		inner := again(t, l, outer)
-		sibling, stranger := waitInner(l, outer), await(t.Context(), l)
+		sibling, foreign := waitInner(l, outer), await(t.Context(), l)
 		synctest.Wait()
 		require.NoError(t, inner.Unlock())
 		synctest.Wait()
-		stranger.stillWaits(t)
+		foreign.stillWaits(t)
 		require.NoError(t, sibling.acquired(t, time.Second).Unlock())
 		require.NoError(t, outer.Unlock())
-		require.NoError(t, stranger.acquired(t, time.Second).Unlock())
+		require.NoError(t, foreign.acquired(t, time.Second).Unlock())
 	})
 }
 

@@ -114,7 +114,7 @@ func TestLockIsTransferredWithoutBeingFreed(t *testing.T) {
 		require.Equal(t, acquired, p.count("acquire"))
 		require.Equal(t, passed+10, p.count("pass"))
 		hold = handOn(t, l, hold, 10*burst)
-		require.Greater(t, p.count("release")-released, 10, "others may wait: they are told now and then")
+		require.Greater(t, p.count("release")-released, 10, "others may wait: they are notified now and then")
 		require.NoError(t, hold.Unlock())
 		require.False(t, locked(t, srv, "lock"))
 	})

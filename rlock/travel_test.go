@@ -109,7 +109,7 @@ func TestCauseOfAContextSaysNothingAboutTheCall(t *testing.T) {
 	} {
 		cause = fmt.Errorf("a sibling: %w", cause)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		holdByHand(t, s, l.Name(), unheard)
+		holdByHand(t, s, l.Name(), forever)
 		until(t, soon, "those before have gone", func() bool { return listeners(t, s, l.Name()) == 0 })
 		w := await(ctx, l)
 		awaitWaiters(t, s, l.Name())

@@ -33,9 +33,9 @@ var names = []struct{ name, prefix, key, channel string }{
 // clientID is a client's identity that stands in the vectors.
 var clientID = uuid.MustParse("71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11")
 
-// ear returns a connection that receives every message that the server
+// subscribeAll returns a connection that receives every message that the server
 // publishes.
-func ear(t *testing.T, srv redistest.Target) redis.Conn {
+func subscribeAll(t *testing.T, srv redistest.Target) redis.Conn {
 	t.Helper()
 	conn := srv.Dial(t)
 	require.NoError(t, conn.Send("PSUBSCRIBE", "*"))
@@ -50,12 +50,12 @@ func requireMessages(t *testing.T, srv redistest.Target, conn redis.Conn, channe
 	t.Helper()
 	srv.Do(t, "PUBLISH", "the end", "") // comes after all others
 	for _, payload := range payloads {
-		require.Equal(t, []string{"pmessage", "*", channel, payload}, hear(t, conn))
+		require.Equal(t, []string{"pmessage", "*", channel, payload}, receive(t, conn))
 	}
-	require.Equal(t, []string{"pmessage", "*", "the end", ""}, hear(t, conn))
+	require.Equal(t, []string{"pmessage", "*", "the end", ""}, receive(t, conn))
 }
 
-func hear(t *testing.T, conn redis.Conn) []string {
+func receive(t *testing.T, conn redis.Conn) []string {
 	t.Helper()
 	got, err := redis.Strings(redis.ReceiveWithTimeout(conn, soon))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestLockAndUnlockLeaveWhatRedissonLeaves(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		conn := ear(t, srv)
+		conn := subscribeAll(t, srv)
 		for _, n := range names {
 			client := connect(t, srv.URL(),
 				redlatch.WithClientID(clientID), redlatch.WithNameMapper(redlatch.PrefixMapper(n.prefix)))
@@ -88,7 +88,7 @@ func TestForceUnlockLeavesWhatRedissonLeaves(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		conn := ear(t, srv)
+		conn := subscribeAll(t, srv)
 		for _, n := range names {
 			client := connect(t, srv.URL(), redlatch.WithNameMapper(redlatch.PrefixMapper(n.prefix)))
 			l := rlock.New(client, n.name)

@@ -54,13 +54,13 @@ func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
 	}
 }
 
-// deaf is a transport whose subscriptions are acknowledged and never say
+// silentSubscriber is a transport whose subscriptions are acknowledged and never say
 // anything.
-type deaf struct{ transport.Transport }
+type silentSubscriber struct{ transport.Transport }
 
 type silence struct{ transport.Subscription }
 
-func (d deaf) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+func (d silentSubscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	sub, err := d.Transport.Subscribe(ctx, channel)
 	return silence{sub}, err
 }
@@ -70,7 +70,7 @@ func (silence) Events() <-chan transport.Event { return nil }
 func TestWaiterWithoutMessagesStillGetsTheLockByPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
-		other, err := redlatch.NewWithTransport(deaf{redigoTransport(srv)})
+		other, err := redlatch.NewWithTransport(silentSubscriber{redigoTransport(srv)})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, other.Close()) }()
 		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(time.Hour))
@@ -123,8 +123,8 @@ func TestU27FloodedWaiterDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond
 		w, client := wired(t, latency)
-		holdByHand(t, w.srv, "flooded", unheard)
-		holdByHand(t, w.srv, "quiet", unheard)
+		holdByHand(t, w.srv, "flooded", forever)
+		holdByHand(t, w.srv, "quiet", forever)
 		busy, calm := await(t.Context(), rlock.New(client, "flooded")), await(t.Context(), rlock.New(client, "quiet"))
 		time.Sleep(2 * time.Second)
 		for range 100 {

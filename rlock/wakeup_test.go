@@ -96,7 +96,7 @@ func TestU16WaitersThatLostTheirSubscriptionsStillGetTheLock(t *testing.T) {
 func firstOf(t *testing.T, queue []*waiter) *rlock.Hold {
 	t.Helper()
 	var next *waiter
-	until(t, promptly, "nobody got the lock", func() bool {
+	until(t, promptly, "no waiter got the lock", func() bool {
 		for i, w := range queue {
 			if w == nil {
 				continue
@@ -221,7 +221,7 @@ func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 	clients := []*redlatch.Client{connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())}
 	for _, client := range clients { // both connections and the watchdog are there
 		warm := rlock.New(client, "warm-up")
-		holdByHand(t, srv, "warm-up", unheard)
+		holdByHand(t, srv, "warm-up", forever)
 		w := await(t.Context(), warm)
 		listening(t, srv, codec.LockChannel("warm-up"))
 		freeByHand(t, srv, "warm-up")

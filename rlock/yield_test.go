@@ -151,7 +151,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 	}{
 		{"one other", 1, 320, 320, 1, 310, 500},
 		{"four others", 4, 320, 320, 1, 75, 160},
-		{"four others whose turns are told together", 4, 320, 4 * 320, 4, 310, 500},
+		{"four others whose turns are reported together", 4, 320, 4 * 320, 4, 310, 500},
 		{"one other that does not come in", 1, 40, 0, 1, 600, 1000},
 		{"four others that do not come in", 4, 40, 0, 1, 600, 1000},
 	} {
@@ -184,7 +184,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 				wg.Wait()
 				require.GreaterOrEqual(t, n.Load(), c.least)
 				require.LessOrEqual(t, n.Load(), c.most)
-				require.Zero(t, late.Load(), "who leaves while others go first asks for nothing any more")
+				require.Zero(t, late.Load(), "a caller that leaves while others go first asks for nothing any more")
 			})
 		})
 	}

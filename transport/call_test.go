@@ -62,7 +62,7 @@ func TestAbandonAndClaimNeverBothWin(t *testing.T) {
 			_ = c.Abandoned() // readers run beside it
 		})
 		wg.Wait()
-		assert.Equal(t, left[0], left[1], "both who abandon are told the same")
+		assert.Equal(t, left[0], left[1], "both callers that abandon get the same answer")
 		assert.NotEqual(t, claimed, left[0], "the call was both withdrawn and sent, or neither")
 		assert.Equal(t, claimed, c.Abandoned())
 		if claimed {

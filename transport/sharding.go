@@ -41,7 +41,7 @@ func (s Sharding) PublishCommand(ask func() error) (string, error) {
 	case errors.As(err, &refusal):
 		return "PUBLISH", nil
 	}
-	return "", fmt.Errorf("redlatch: whether to publish with PUBLISH or SPUBLISH cannot be told: %w", err)
+	return "", fmt.Errorf("redlatch: cannot find out whether to publish with PUBLISH or SPUBLISH: %w", err)
 }
 
 // String returns Redisson's word for it: AUTO, ON or OFF.

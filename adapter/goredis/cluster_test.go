@@ -68,35 +68,35 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 	})
 }
 
-// startCrowds makes a crowd for each kind of lock, on names of one slot, which is
+// startContenders makes a crowd for each kind of lock, on names of one slot, which is
 // name's.
-func startCrowds(t *testing.T, c *redistest.Cluster) (name string, crowds []*locksuite.Contenders) {
+func startContenders(t *testing.T, c *redistest.Cluster) (name string, contenders []*locksuite.Contenders) {
 	t.Helper()
 	name = redistest.Key(t)
 	for _, kind := range locksuite.Kinds {
-		crowds = append(crowds, clustered(c, nil).StartContenders(t, kind, 4, "{"+name+"}"+kind.Name))
+		contenders = append(contenders, clustered(c, nil).StartContenders(t, kind, 4, "{"+name+"}"+kind.Name))
 	}
-	progress(crowds)
-	return name, crowds
+	progress(contenders)
+	return name, contenders
 }
 
-func progress(crowds []*locksuite.Contenders) {
-	for _, crowd := range crowds {
-		crowd.AwaitProgress(10)
+func progress(contenders []*locksuite.Contenders) {
+	for _, group := range contenders {
+		group.AwaitProgress(10)
 	}
 }
 
 // slotsMove moves the slot while workers hold and want the locks in it, there and back.
 func slotsMove(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
-	name, crowds := startCrowds(t, c)
+	name, contenders := startContenders(t, c)
 	for i := range 6 {
 		to := c.Nodes()[i%3]
 		c.MoveSlot(t, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
-		progress(crowds)
+		progress(contenders)
 	}
-	for _, crowd := range crowds {
-		assert.Zero(t, crowd.Exclusive().Lost)
+	for _, group := range contenders {
+		assert.Zero(t, group.Exclusive().Lost)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
 	_, err := New(t.Context(), unreachable)
 	require.ErrorIs(t, err, transport.ErrNotSent)
 	tr, err := newTransport(t.Context(), unreachable, redlatch.WithShardedPubSub(transport.ShardingOff))
-	require.NoError(t, err, "nobody has to be asked")
+	require.NoError(t, err, "no server has to be asked")
 	require.Equal(t, "PUBLISH", tr.PublishCommand())
 	require.NoError(t, tr.Close())
 }

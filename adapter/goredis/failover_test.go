@@ -78,8 +78,8 @@ func TestASwitchOfMastersIsActedOnAlthoughTheOldOneWorks(t *testing.T) {
 			wait := set.WatchSwitch(t)
 			set.Failover(t)
 			last := writeUntilMoved(t, tr, key, former)
-			told := wait()
-			late := last.Sub(told.At)
+			reported := wait()
+			late := last.Sub(reported.At)
 			t.Logf("the last write to the former master came %v after the first +switch-master", late.Round(time.Millisecond))
 			require.Less(t, late, actedWithin)
 			select {

@@ -58,9 +58,9 @@ func TestWhyThereIsNoConnectionIsReported(t *testing.T) {
 		opt  redis.Options
 		want string
 	}{
-		"nobody there":   {redis.Options{Addr: "127.0.0.1:1"}, "connection refused"},
-		"wrong password": {redis.Options{Addr: server.Addr(), Password: "wrong"}, "WRONGPASS"},
-		"no such db":     {redis.Options{Addr: server.Addr(), Password: "secret", DB: 9999}, "out of range"},
+		"no server there": {redis.Options{Addr: "127.0.0.1:1"}, "connection refused"},
+		"wrong password":  {redis.Options{Addr: server.Addr(), Password: "wrong"}, "WRONGPASS"},
+		"no such db":      {redis.Options{Addr: server.Addr(), Password: "secret", DB: 9999}, "out of range"},
 		"OnConnect refuses": {redis.Options{
 			Addr: server.Addr(), Password: "secret",
 			OnConnect: func(context.Context, *redis.Conn) error { return no },

@@ -130,7 +130,7 @@ func TestTheWordOfOneSentinelIsEnough(t *testing.T) {
 	p.heard(t, 1, 1, 2)
 	require.EqualValues(t, 1, p.says(t, 1, 0, 3))
 	time.Sleep(100 * time.Millisecond)
-	require.Equal(t, 1, p.at(t), "nobody that it asks has named another")
+	require.Equal(t, 1, p.at(t), "no Sentinel that it asks has named another")
 	p.named.Store(0)
 	p.movesTo(t, 0, 2*time.Second)
 }
@@ -155,7 +155,7 @@ func TestStaleMessagesMoveNoConnection(t *testing.T) {
 		p.servers[0].Do(t, "PUBLISH", sentinel.Channel, "no,such,message")
 	}
 	require.Equal(t, 0, p.at(t))
-	require.Equal(t, dials, p.dials.Load(), "nobody was asked")
+	require.Equal(t, dials, p.dials.Load(), "no server was asked")
 }
 
 func TestAServerThatIsReadOnlyIsLeft(t *testing.T) {

@@ -208,13 +208,13 @@ func locksWhileSlotsMove(t *testing.T, cluster *redistest.Cluster, client lib.Cl
 	t.Helper()
 	for _, kind := range locksuite.Kinds {
 		name := redistest.Key(t)
-		crowd := locksIn(cluster, client).StartContenders(t, kind, 4, name)
-		crowd.AwaitProgress(10)
+		group := locksIn(cluster, client).StartContenders(t, kind, 4, name)
+		group.AwaitProgress(10)
 		for range 2 {
 			locksuite.MoveAway(t, cluster, name)
-			crowd.AwaitProgress(10)
+			group.AwaitProgress(10)
 		}
-		v := crowd.Exclusive()
+		v := group.Exclusive()
 		assert.Zero(t, v.Lost, kind.Name)
 	}
 }

@@ -54,11 +54,11 @@ func switched(t *testing.T, set *redistest.Sentinels, tr transport.Transport, wi
 	t.Helper()
 	sub := subscribe(t, tr, "channel")
 	w := writeOn(tr)
-	told := set.WatchSwitch(t)
+	reported := set.WatchSwitch(t)
 	// The Sentinels must have been heard once, which they are every two seconds.
 	<-time.After(2500 * time.Millisecond)
 	set.Failover(t)
-	sw := told()
+	sw := reported()
 	require.True(t, event(t, sub).Gap)
 	heard := time.Since(sw.At)
 	require.Eventually(t, func() bool {

@@ -165,16 +165,16 @@ func (q *deadHead) dies(t *testing.T) {
 // named checks that status names the dead waiters.
 func named(t *testing.T, what string, queues [evictTries]*deadHead) {
 	t.Helper()
-	var told [evictTries]*program.Process
+	var reported [evictTries]*program.Process
 	for i, q := range queues {
 		args := []string{"status", q.name}
 		if i > 0 {
 			args = append(args, "--json")
 		}
-		told[i] = program.Start(t, q.server.URL(), args...)
+		reported[i] = program.Start(t, q.server.URL(), args...)
 	}
 	for i, q := range queues {
-		text := told[i].Outcome(2 * program.Soon).Stdout
+		text := reported[i].Outcome(2 * program.Soon).Stdout
 		if i == 0 {
 			require.Contains(t, program.Words(text), "note the first in the queue, "+q.owner+" (Redisson), has had no subscriber for ")
 			q.checkOutput(t, "status-"+what, text)

@@ -74,9 +74,9 @@ func (f *fixture) testWatch(t *testing.T) {
 	f.java.lock(t, "plain", name, time.Hour)
 	people := program.Start(t, f.server.URL(), "watch", name)
 	programs := program.Start(t, f.server.URL(), "watch", "--json", "night*")
-	var told, lines []string
+	var reported, lines []string
 	next := func() {
-		told = append(told, people.Line())
+		reported = append(reported, people.Line())
 		lines = append(lines, programs.Line())
 	}
 	next() // held
@@ -101,7 +101,7 @@ func (f *fixture) testWatch(t *testing.T) {
 	f.java.lock(t, "plain", name, 3*time.Second)
 	next() // taken
 	next() // expired
-	f.checkOutput(t, "watch", strings.Join(told, "\n")+"\n")
+	f.checkOutput(t, "watch", strings.Join(reported, "\n")+"\n")
 	f.checkOutput(t, "watch.json", strings.Join(lines, "\n")+"\n")
 	require.NoError(t, people.Cmd.Process.Signal(program.Interrupt))
 	require.Equal(t, program.Outcome{Code: program.CodeInterrupted, Stdout: "", Stderr: ""}, people.Outcome(program.Soon))
@@ -114,22 +114,22 @@ func (f *fixture) testWatchFair(t *testing.T) {
 	f.java.lock(t, "fair", name, 30*time.Minute)
 	people := program.Start(t, f.server.URL(), "watch", "--for", "60s", "bill*")
 	programs := program.Start(t, f.server.URL(), "watch", "--for", "60s", "--json", "bill*")
-	told, lines := []string{people.Line()}, []string{programs.Line()} // held
+	reported, lines := []string{people.Line()}, []string{programs.Line()} // held
 	waiter := f.java.begin(peer.Command{"op": "lock", "kind": "fair", "name": name, "thread": "second", "lease": time.Hour.Milliseconds()})
-	told = append(told, program.ToEvent(people, "queued")...)
+	reported = append(reported, program.ToEvent(people, "queued")...)
 	lines = append(lines, program.ToEvent(programs, "queued")...)
 	f.java.unlock(t, "fair", name)
 	_, err := waiter.Wait(program.Soon)
 	require.NoError(t, err)
-	number := numberOf(t, told[len(told)-1])
+	number := numberOf(t, reported[len(reported)-1])
 	waiting := fmt.Sprintf("Redisson %s:%s", f.java.id[28:], number)
-	told, lines = append(told, people.Line()), append(lines, programs.Line()) // woken
-	require.Contains(t, told[len(told)-1], "woken     "+waiting)
+	reported, lines = append(reported, people.Line()), append(lines, programs.Line()) // woken
+	require.Contains(t, reported[len(reported)-1], "woken     "+waiting)
 	require.Contains(t, program.AwaitPassed(people), waiting)
 	require.Contains(t, program.AwaitPassed(programs), f.java.id+":"+number)
 	f.java.do(t, peer.Command{"op": "unlock", "kind": "fair", "name": name, "thread": "second"})
-	told, lines = append(told, people.Line()), append(lines, programs.Line())
-	f.checkOutput(t, "watch-fair", strings.Join(told, "\n")+"\n")
+	reported, lines = append(reported, people.Line()), append(lines, programs.Line())
+	f.checkOutput(t, "watch-fair", strings.Join(reported, "\n")+"\n")
 	f.checkOutput(t, "watch-fair.json", strings.Join(lines, "\n")+"\n")
 }
 

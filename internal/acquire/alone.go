@@ -32,8 +32,8 @@ func (w *lone) Signals() (<-chan transport.Event, <-chan struct{}) {
 	return w.sub.Events(), nil
 }
 
-// Heard is part of Waiter.
-func (*lone) Heard(a *Acquisition, e transport.Event) (ask bool, d time.Duration) {
+// OnEvent is part of Waiter.
+func (*lone) OnEvent(a *Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
 	return true, 0
 }

@@ -67,7 +67,7 @@ func (a *Acquisition) Sleep(ctx context.Context, timer *time.Timer, d time.Durat
 			if !works {
 				return a.waiter.Broken()
 			}
-			ask, again = a.waiter.Heard(a, event)
+			ask, again = a.waiter.OnEvent(a, event)
 		case <-wake:
 			ask, again = a.waiter.Woken()
 		case <-timer.C:

@@ -240,12 +240,12 @@ func TestAfterCloseNoSubscriberIsCounted(t *testing.T) {
 func TestReplicasAreTheConfiguredOnesWhereROLEIsNotSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "1")
-	told, err := []string{at("1")}, error(nil)
-	w.cfg.Replicas = func(context.Context) ([]string, error) { return told, err }
+	reported, err := []string{at("1")}, error(nil)
+	w.cfg.Replicas = func(context.Context) ([]string, error) { return reported, err }
 	requireCount(t, w, 2)
 	require.Zero(t, w.master.asked("ROLE"))
 	require.Zero(t, w.master.asked("HELLO"), "it may be in a cluster")
-	told, err = nil, errGone
+	reported, err = nil, errGone
 	w.master.reconnect()
 	require.ErrorIs(t, requireUnknown(t, w), transport.ErrNotSent)
 }

@@ -37,7 +37,7 @@ func (c *Census) enlist(s *survey) ([]*member, error) {
 		return nil, errClosed
 	}
 	if c.cfg.Replica == nil && len(s.replicas) > 0 {
-		return nil, fmt.Errorf("redlatch: who listens on replica %s cannot be counted: %w", s.replicas[0], errNoDialer)
+		return nil, fmt.Errorf("redlatch: subscribers on replica %s cannot be counted: %w", s.replicas[0], errNoDialer)
 	}
 	for _, addr := range s.replicas {
 		if c.members[addr] == nil {

@@ -38,7 +38,7 @@ func (r *round) blame(i int, err error) error {
 		return nil
 	}
 	a := r.asked[i]
-	return fmt.Errorf("redlatch: who listens on %s cannot be counted: %s: %w", a.where, a.Name(), err)
+	return fmt.Errorf("redlatch: subscribers on %s cannot be counted: %s: %w", a.where, a.Name(), err)
 }
 
 // abandon leaves the calls that no caller waits for any more.

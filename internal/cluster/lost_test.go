@@ -42,7 +42,7 @@ func requireOpen(t *testing.T, c <-chan struct{}, why string) {
 	t.Helper()
 	select {
 	case <-c:
-		require.Fail(t, "it was told", why)
+		require.Fail(t, "it was reported", why)
 	default:
 	}
 }

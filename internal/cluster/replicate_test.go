@@ -55,7 +55,7 @@ func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
 		w.requireIncr(key, 1)
 		w.requireIncr("{foo}", 1)
 		_, before := w.asked(one)
-		require.Equal(t, 1, before, "one connection, while nobody asks for more")
+		require.Equal(t, 1, before, "one connection, while no call needs more")
 		require.Equal(t, copied{int64(2), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
 		require.Equal(t, copied{int64(3), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
 		asked, conns := w.asked(one)

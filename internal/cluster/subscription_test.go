@@ -32,7 +32,7 @@ func TestBothKindsOfMessagesAreReceivedWhereTheSlotIs(t *testing.T) {
 		synctest.Wait()
 		assert.Zero(t, w.listeners(one, "NUMSUB", key))
 		assert.Zero(t, w.listeners(one, "SHARDNUMSUB", key))
-		w.do(func() { assert.Empty(t, w.servers[two].conns, "nobody listens to anything there") })
+		w.do(func() { assert.Empty(t, w.servers[two].conns, "there are no subscriptions there") })
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 var (
 	errTooMany   = errors.New("as many callers wait as WithMaxWaiters allows")
-	errNoCounter = errors.New("redlatch: the transport cannot tell who listens")
+	errNoCounter = errors.New("redlatch: the transport cannot count subscribers")
 
 	// ErrOwnNotCounted says that a count of listeners proves nothing.
 	ErrOwnNotCounted = errors.New("the server does not count this client's own listeners")

@@ -32,7 +32,7 @@ func (w *watch) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	says, there := w.says[addr]
 	switch {
 	case !there:
-		return nil, errors.New("nobody is there")
+		return nil, errors.New("connection refused")
 	case says == nil:
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
@@ -140,7 +140,7 @@ func TestWhyNoSentinelNamesTheMasterIsReported(t *testing.T) {
 	require.ErrorIs(t, err, no)
 	require.ErrorContains(t, err, "sentinel a:1: ERR No such master")
 	require.ErrorContains(t, err, "sentinel b:1: ")
-	require.ErrorContains(t, err, "sentinel c:1: nobody is there")
+	require.ErrorContains(t, err, "sentinel c:1: connection refused")
 }
 
 func TestTheQuestionEndsWithItsContext(t *testing.T) {

@@ -37,8 +37,8 @@ type Place struct {
 	waiter     Waiter
 	number     int64 // higher for waiters that were queued later
 	called     bool  // it is the waiter's turn to ask Redis
-	twin       bool  // there is, or was, another place of this owner
-	hears      bool  // its waiter listens to its channel
+	shared     bool  // there is, or was, another place of this owner
+	subscribed bool  // its waiter listens to its channel
 	prev, next *Place
 }
 
@@ -57,7 +57,7 @@ func (qs *Queues) Join(k Kind, name string, w Waiter) *Place {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if other := g.byOwner[w.Owner]; other != nil {
-		other.twin, p.twin = true, true
+		other.shared, p.shared = true, true
 	}
 	g.byOwner[w.Owner] = p
 	g.push(p)
@@ -94,11 +94,11 @@ func (g *Group) remove(p *Place) {
 	}
 }
 
-// Hears says whether the waiter listens to its channel, acknowledged.
-func (p *Place) Hears(yes bool) {
+// SetSubscribed says whether the waiter listens to its channel, acknowledged.
+func (p *Place) SetSubscribed(yes bool) {
 	p.group.mu.Lock()
 	defer p.group.mu.Unlock()
-	p.hears = yes
+	p.subscribed = yes
 }
 
 // Gap says that messages for the waiter may have been missed: for the others of the group, too.
@@ -129,18 +129,18 @@ func (p *Place) Leave() {
 	}
 	g.endHeartbeats()
 	g.mu.Unlock()
-	p.CallTwins()
+	p.WakeSameOwner()
 	g.queues.pool.waiting(g.id, -1)
 	g.queues.groups.Leave(g.id)
 }
 
-// CallTwins makes others of the same owner ask. They have one place on the server with this
+// WakeSameOwner makes others of the same owner ask. They have one place on the server with this
 // one, which is gone when this one has given it up, or holds the lock.
-func (p *Place) CallTwins() {
+func (p *Place) WakeSameOwner() {
 	g := p.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !p.twin {
+	if !p.shared {
 		return
 	}
 	for other := g.first; other != nil; other = other.next {

@@ -60,7 +60,7 @@ func (g *Group) endHeartbeats() {
 // does, and whether messages may have been missed since the last time. In an empty group it
 // ends the heartbeats. The one that listens is the last: the first may have its turn, and
 // listen no longer, before the listeners are counted.
-func (g *Group) waiting() (waiters []Waiter, hears string, gap bool) {
+func (g *Group) waiting() (waiters []Waiter, subscribed string, gap bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waiters = make([]Waiter, 0, len(g.byOwner))
@@ -69,13 +69,13 @@ func (g *Group) waiting() (waiters []Waiter, hears string, gap bool) {
 			continue // its twin stands for both
 		}
 		waiters = append(waiters, p.waiter)
-		if p.hears {
-			hears = p.waiter.Owner
+		if p.subscribed {
+			subscribed = p.waiter.Owner
 		}
 	}
 	gap, g.gap = g.gap, false
 	g.beating = g.first != nil
-	return waiters, hears, gap
+	return waiters, subscribed, gap
 }
 
 // call makes some of the group ask Redis at once.
@@ -155,7 +155,7 @@ func (b *heartbeater) pause(timer *time.Timer, next time.Duration, reconnected <
 // beat is one heartbeat and what follows from it. It returns when the next is due, and false
 // when there is no waiter left.
 func (b *heartbeater) beat() (time.Duration, bool) {
-	waiters, hears, gap := b.waiting()
+	waiters, subscribed, gap := b.waiting()
 	if len(waiters) == 0 {
 		return 0, false
 	}
@@ -175,7 +175,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 	if beat.Free() && len(beat.Front) > 0 {
 		b.call(beat.Front[0].Owner) // if it is one of ours
 	}
-	b.detector.Look(time.Now(), beat, func(owner string) bool { return ours[owner] }, hears)
+	b.detector.Look(time.Now(), beat, func(owner string) bool { return ours[owner] }, subscribed)
 	b.count()
 	b.evict()
 	if owner := b.detector.Nudge(time.Now()); owner != "" {
@@ -257,7 +257,7 @@ func (b *heartbeater) evictSome(dead []liveness.Death) int {
 
 // evicted tells of one that was taken out.
 func (b *heartbeater) evicted(d liveness.Death) {
-	b.engine.Logger.Warn("redlatch: a dead waiter was taken out of the queue: nobody listens to its channel",
+	b.engine.Logger.Warn("redlatch: a dead waiter was evicted from the queue: its channel has no subscriber",
 		"lock", b.name, "owner", limits.Quote(d.Owner), "absent", d.Absent, "redlatch", d.IsRedlatch, "was_subscribed", d.WasSubscribed)
 	if tell := b.engine.Hooks.Evicted; tell != nil {
 		tell(engine.Evicted{Name: b.name, Kind: b.id.kind, Owner: d.Owner, Absent: d.Absent, IsRedlatch: d.IsRedlatch, WasSubscribed: d.WasSubscribed})

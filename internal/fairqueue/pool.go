@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// linger is how long a subscription outlives the wait that it was made for, and
+	// keepOpen is how long a subscription outlives the wait that it was made for, and
 	// how long a lock counts as contended after the last wait.
-	linger = time.Second
+	keepOpen = time.Second
 	// sweeping is the time between two looks for subscriptions that are to end, so
 	// that many end together.
-	sweeping = linger / 2
+	sweeping = keepOpen / 2
 )
 
 // Subscription is an owner and the subscription to its channel, of an acquisition that had to
@@ -121,7 +121,7 @@ func (p *pool) add(id lockID, s *Subscription, waited bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if waited {
-		s.until = now.Add(linger)
+		s.until = now.Add(keepOpen)
 	}
 	if p.closed || !now.Before(s.until) {
 		return false
@@ -181,7 +181,7 @@ func (p *pool) waiting(id lockID, n int) {
 	defer p.mu.Unlock()
 	l := p.of(id)
 	l.waiters += n
-	l.contended = time.Now().Add(linger)
+	l.contended = time.Now().Add(keepOpen)
 	p.arm()
 }
 

@@ -52,7 +52,7 @@ func beating(t *testing.T, grace time.Duration) *fakeServer {
 	s.queues, s.log = queuesOver(t, s)
 	s.queues.engine.Grace = grace
 	s.place = join(s.queues, theLock, "mine")
-	s.place.Hears(true)
+	s.place.SetSubscribed(true)
 	return s
 }
 

@@ -115,7 +115,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	}
 	c.sub, c.channel = sub, channel
 	if c.place != nil {
-		c.place.Hears(true)
+		c.place.SetSubscribed(true)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (c *caller) unsubscribe() {
 	}
 	c.sub, c.pooled = nil, nil
 	if c.place != nil {
-		c.place.Hears(false)
+		c.place.SetSubscribed(false)
 	}
 }
 
@@ -142,9 +142,9 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, wake
 }
 
-// Heard is part of acquire.Waiter. After a gap the first of the group asks, for all: what was
+// OnEvent is part of acquire.Waiter. After a gap the first of the group asks, for all: what was
 // missed shows in the answer.
-func (c *caller) Heard(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
+func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
 	if !e.Gap || c.place == nil {
 		return true, 0
@@ -184,7 +184,7 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 		r := claim.Place()
 		owner, _ := r.Owner.(string) // always one
 		c.place = c.queues.Join(c.kind, a.Lock, Waiter{Owner: owner, Wait: r.Wait})
-		c.place.Hears(c.sub != nil)
+		c.place.SetSubscribed(c.sub != nil)
 	case o.Queued:
 		c.place.Back() // its place on the server was lost
 	}
@@ -277,6 +277,6 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 	c.leaveGroup()
 	c.queues.dequeuer.leave(&departure{
 		kind: c.kind, name: a.Lock, request: a.Claim().Place(), place: place.number,
-		done: place.CallTwins, // it was their place, too
+		done: place.WakeSameOwner, // it was their place, too
 	})
 }

@@ -191,7 +191,7 @@ func TestGapMakesTheFirstOfTheGroupAskForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
 		first, second := queued(t, qs, "a"), queued(t, qs, "b")
-		ask, d := second.Heard(second.a, transport.Event{Gap: true})
+		ask, d := second.OnEvent(second.a, transport.Event{Gap: true})
 		require.False(t, ask)
 		require.Zero(t, d)
 		require.True(t, first.place.group.gap)
@@ -201,9 +201,9 @@ func TestGapMakesTheFirstOfTheGroupAskForAll(t *testing.T) {
 		ask, _ = second.Woken()
 		require.False(t, ask)
 
-		ask, _ = first.Heard(first.a, transport.Event{Gap: true})
+		ask, _ = first.OnEvent(first.a, transport.Event{Gap: true})
 		require.True(t, ask)
-		ask, _ = second.Heard(second.a, transport.Event{Payload: "0"})
+		ask, _ = second.OnEvent(second.a, transport.Event{Payload: "0"})
 		require.True(t, ask, "the message is its own")
 		second.Leave(second.a)
 		first.Leave(first.a)
@@ -272,7 +272,7 @@ func TestGrantedCallerKeepsItsSubscriptionForTheNext(t *testing.T) {
 		require.Zero(t, count(tr.Fake, "GIVEUP"), "the server has taken it out")
 		kept := c.claim().kept
 		require.NotNil(t, kept)
-		time.Sleep(linger / 2)
+		time.Sleep(keepOpen / 2)
 		kept.Put()
 
 		next := newCall(qs, "b")
@@ -284,7 +284,7 @@ func TestGrantedCallerKeepsItsSubscriptionForTheNext(t *testing.T) {
 		require.Equal(t, []string{"a"}, tr.channels, "it listens already")
 		next.Granted(next.a)
 		require.Same(t, kept, next.claim().kept)
-		time.Sleep(2 * linger)
+		time.Sleep(2 * keepOpen)
 		synctest.Wait()
 		require.Equal(t, "1", closes(tr.subs))
 	})

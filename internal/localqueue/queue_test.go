@@ -40,7 +40,7 @@ func requireNoQueue(t *testing.T, qs *Queues) {
 func TestTurnGoesRoundInOrder(t *testing.T) {
 	qs := newQueues()
 	first, place := enter(qs)
-	require.Nil(t, place, "nobody has the turn")
+	require.Nil(t, place, "no caller has the turn")
 	var places []*Waiter
 	var queues []*Queue
 	for range 5 {
@@ -144,9 +144,9 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	}{
 		{"first attempt under way", func(*Queue) {}, false, false},
 		{"first attempt under way, others wait", func(*Queue) {}, true, false},
-		{"held, nobody waits: Redis may know better", granted, false, false},
-		{"held, otherOwner waits", granted, true, true},
-		{"who has the turn waits for another process", turnedAway, false, true},
+		{"held, no waiter: Redis may know better", granted, false, false},
+		{"held, with a waiter", granted, true, true},
+		{"the caller with the turn waits for another process", turnedAway, false, true},
 		{"Redis is away", func(l *Queue) { turnedAway(l); l.Away(away) }, true, false},
 		{"Redis is back", func(l *Queue) { l.Away(away); turnedAway(l) }, false, true},
 	} {

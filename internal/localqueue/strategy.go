@@ -140,10 +140,10 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, wake
 }
 
-// Heard is part of acquire.Waiter.
-func (c *caller) Heard(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
+// OnEvent is part of acquire.Waiter.
+func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	if c.yield != nil {
-		return c.yield.heard(e)
+		return c.yield.onEvent(e)
 	}
 	a.ObserveGap(e)
 	return true, 0

@@ -26,7 +26,7 @@ func TestLockIsTransferredOnlyToTheNextWaiter(t *testing.T) {
 	l, _ := enter(qs)
 	l.Others(0, true)
 	b := qs.Transfer("owner")
-	require.False(t, l.PassLock(b), "nobody is next")
+	require.False(t, l.PassLock(b), "there is no next waiter")
 	_, p := enter(qs)
 	_, last := enter(qs)
 	granted(l)
@@ -196,7 +196,7 @@ func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 		c.counted = now.Add(after)
 		return c.allRedlatch(n, now.Add(after))
 	}
-	require.False(t, c.allRedlatch(0, now), "nobody has counted them")
+	require.False(t, c.allRedlatch(0, now), "they were not counted")
 	require.True(t, allRedlatch(0, 0))
 	require.True(t, c.allRedlatch(0, now.Add(countedFor-1)))
 	require.False(t, c.allRedlatch(0, now.Add(countedFor)), "that was too long ago")

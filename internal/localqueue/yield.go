@@ -45,7 +45,7 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 	counts, err := a.Engine.Listeners(ctx, c.kind.Channel(nil))
 	switch {
 	case err != nil:
-		a.Engine.Lacks("+pubsub|numsub +role", "who waits in other processes cannot be counted: others are let go first on suspicion", err)
+		a.Engine.Lacks("+pubsub|numsub +role", "waiters of other processes cannot be counted: this process yields to them on suspicion", err)
 		return manyOthers, false
 	case c.queue.Subscription() != nil:
 		return max(int(counts[0])-1, 0), true
@@ -77,8 +77,8 @@ func newYielding(y Yield, others int) *yielding {
 	}
 }
 
-// heard counts an event, and reports whether the others had their turns.
-func (y *yielding) heard(e transport.Event) (over bool, d time.Duration) {
+// onEvent counts an event, and reports whether the others had their turns.
+func (y *yielding) onEvent(e transport.Event) (over bool, d time.Duration) {
 	y.had += 1 + e.Coalesced
 	took := time.Since(y.began)
 	over = y.had >= y.turns && took >= y.least || y.most > 0 && took >= y.most

@@ -118,8 +118,8 @@ func TestHeartbeatOfAThousandWaitersTakesLittleTimeOfTheServer(t *testing.T) {
 		script *transport.Script
 		fill   func(call *transport.Call)
 	}{
-		{"a heartbeat of one that moves nobody", FairHeartbeat, c.beat(c.all[:1], 0)},
-		{"a heartbeat of a thousand that moves nobody", FairHeartbeat, c.beat(c.all, 0)},
+		{"a heartbeat of one that moves none", FairHeartbeat, c.beat(c.all[:1], 0)},
+		{"a heartbeat of a thousand that moves none", FairHeartbeat, c.beat(c.all, 0)},
 		{"a heartbeat of one that moves all", FairHeartbeat, c.beat(c.all[:1], 30000)},
 		{"a heartbeat of a thousand that moves all", FairHeartbeat, c.beat(c.all, 30000)},
 		{"an eviction of one that moves all", FairEvict, c.evict(1)},

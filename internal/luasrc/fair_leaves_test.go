@@ -7,21 +7,21 @@ var fairLeaves = []fairStory{
 	{"5.4 those behind the leaver move up, those before it do not", leaveTheMiddle},
 	{"5.4 the last to leave leaves nothing", leaveLast},
 	{"5.4 the first of several places counts, and all are given up", leaveSeveralPlaces},
-	{"5.4 who stands there twice moves twice", leaveBeforeATwin},
-	{"5.4 who has no deadline gets one that is long past", leaveBeforeNoDeadline},
+	{"5.4 an owner that is queued twice moves twice", leaveBeforeASecondPlace},
+	{"5.4 a waiter without a deadline gets one that is long past", leaveBeforeNoDeadline},
 	{"5.4 the deadlines of those behind fall by the wait in whatever order they are", leaveBeforeTheEarly},
 	{"5.4 fractions of deadlines survive", leaveKeepsFractions},
-	{"5.4 who has only a deadline loses it", leaveWithoutPlace},
-	{"5.4 while the lock is held nobody is told", leaveHeld},
+	{"5.4 an owner with only a deadline loses it", leaveWithoutPlace},
+	{"5.4 while the lock is held none is notified", leaveHeld},
 	{"ours: leaving a free lock tells the new head", leaveFree},
 	{"ours: leaving a free lock tells the dead in front and the first that is not", leaveFreeBeforeTheDead},
 	{"ours: leaving a free lock tells the head also when the leaver had no place", leaveFreeWithoutPlace},
-	{"ours: who moved up into the past is told, and so is the next", leaveFreeAndOverdue},
+	{"ours: a waiter that moved up into the past is notified, and so is the next", leaveFreeAndOverdue},
 	{"ours: several leave by one script as they would one by one", leaveTogether},
-	{"ours: those who leave together need no order, and leave once", leaveTogetherInDisorder},
-	{"ours: those who leave together at the end move nobody", leaveTogetherAtTheEnd},
-	{"ours: of those who leave together nobody is told", leaveTogetherFree},
-	{"ours: who has no deadline falls by all the waits in front", leaveTogetherBeforeNoDeadline},
+	{"ours: owners that leave together need no order, and leave once", leaveTogetherInDisorder},
+	{"ours: owners that leave together at the end move none", leaveTogetherAtTheEnd},
+	{"ours: of owners that leave together none is notified", leaveTogetherFree},
+	{"ours: a waiter without a deadline falls by all the waits in front", leaveTogetherBeforeNoDeadline},
 }
 
 // hold gives the lock to another owner, without a lease.
@@ -59,7 +59,7 @@ func leaveSeveralPlaces(f *telling) {
 		f.timeouts(timeouts{ownerA2: float64(t0 + 15), ownerA3: float64(t0 + 25), ownerA4: -5}))
 }
 
-func leaveBeforeATwin(f *telling) {
+func leaveBeforeASecondPlace(f *telling) {
 	held := f.hold()
 	f.enqueue(entry{ownerA2, t0 + 20}, entry{ownerA1, t0 + 30}, entry{ownerA3, t0 + 40}, entry{ownerA4, t0 + 50})
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA3, ownerA2)

@@ -61,7 +61,7 @@ func TestDeadlinesOfManyMoveAtOnce(t *testing.T) {
 				left, ok := server.Do(t, "PTTL", timeouts).(int64)
 				require.True(t, ok)
 				if lacks == "" {
-					require.InDelta(t, 970_000, left, 30_000, "nobody sees to it but who had it expire")
+					require.InDelta(t, 970_000, left, 30_000, "only the client that let it expire resolves it")
 				} else {
 					require.Equal(t, int64(-1), left)
 				}

@@ -5,11 +5,11 @@ import "github.com/redlatch/redlatch/codec"
 // fairQueues are the stories of standing in line.
 var fairQueues = []fairStory{
 	{"5.3 each is given the deadline of the one before it and its own wait", eachBehindTheOther},
-	{"5.3 who has a deadline is not queued again, wherever it stands", deadlineIsProofEnough},
-	{"5.3 who has a place without a deadline gets a second place", placeWithoutDeadline},
+	{"5.3 an owner with a deadline is not queued again, wherever it stands", deadlineIsProofEnough},
+	{"5.3 an owner queued without a deadline is queued a second time", placeWithoutDeadline},
 	{"5.3 behind one without a deadline only the lock counts", behindNoDeadline},
 	{"5.3 behind one that is overdue the reply is negative", behindOverdue},
-	{"5.3 the dead make way for who comes", comesAfterTheDead},
+	{"5.3 the dead make way for a new waiter", comesAfterTheDead},
 	{"5.3 a waiter that was taken for dead queues at the end", queuesAnew},
 	{"5.9 each compares with its own clock", clocksApart},
 }

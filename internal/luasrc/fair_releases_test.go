@@ -4,9 +4,9 @@ import "github.com/redlatch/redlatch/codec"
 
 // fairReleases are the stories of giving the lock back.
 var fairReleases = []fairStory{
-	{"5.5 the head is told, on its own channel, and stays in the queue", releaseNotifiesTheHead},
-	{"5.5 nobody waits, nobody is told", releaseNotifiesNone},
-	{"5.5 who is told is whom the dead have left in front", releaseNotifiesTheLiving},
+	{"5.5 the head is notified, on its own channel, and stays in the queue", releaseNotifiesTheHead},
+	{"5.5 no waiter, no notification", releaseNotifiesNone},
+	{"5.5 the first living waiter behind the dead is notified", releaseNotifiesTheLiving},
 	{"5.5 the whole lock goes, whatever else is in it", releaseDeletes},
 	{"ours: a release goes by target, late or repeated", releaseByTarget},
 	{"ours: a release of an absent lock tells the head and says so", releaseOfNothing},

@@ -12,7 +12,7 @@ var fairTakes = []fairStory{
 	{"5.1 a head without a deadline protects the dead behind it", deadBehindNoDeadline},
 	{"5.2 a try takes what is free for it", tryTakes},
 	{"5.2 a try never queues", tryNeverQueues},
-	{"5.2 who takes the lock leaves one place and its deadline", takeLeavesOnePlace},
+	{"5.2 an owner that takes the lock leaves one place and its deadline", takeLeavesOnePlace},
 	{"5.2 an owner with a deadline but no place takes a lock without a queue", takeWithoutPlace},
 	{"5.2 the deadlines of all fall by the wait, whoever they are", takeMovesAll},
 	{"5.2 fractions of deadlines survive", takeKeepsFractions},

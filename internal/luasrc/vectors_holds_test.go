@@ -83,7 +83,7 @@ func passedOn(l string) []vector {
 }
 
 func refusalWithHolder(l string) []vector {
-	tell := func(owner string) vector { return acquireTold(l, owner, 30000) }
+	tell := func(owner string) vector { return acquireDetailed(l, owner, 30000) }
 	return []vector{
 		tell(ownerA).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 		tell(ownerA).gives(nil, enters, lock(l, 30000, ownerA, "2")),

@@ -191,13 +191,13 @@ func shardPublish(l string) []vector {
 }
 
 func acquire(l, owner string, lease int64) vector {
-	v := acquireTold(l, owner, lease)
+	v := acquireDetailed(l, owner, lease)
 	v.args = v.args[:len(v.args)-1]
 	return v
 }
 
-// acquireTold is acquire whose refusal names the holder.
-func acquireTold(l, owner string, lease int64) vector {
+// acquireDetailed is acquire whose refusal names the holder.
+func acquireDetailed(l, owner string, lease int64) vector {
 	return plainCall("acquire by "+owner, l, func(p *Plain, c *transport.Call) { p.Acquire(c, owner, lease) })
 }
 

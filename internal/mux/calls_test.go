@@ -246,25 +246,25 @@ func TestReconnectIsReportedAfterEachConnectionButTheFirst(t *testing.T) {
 func TestALostConnectionIsReportedAtOnceAndByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var told atomic.Int32
+		var notified atomic.Int32
 		p := (&peer{}).answer(map[string]string{"BREAK": hangUp})
 		cfg := p.config()
-		cfg.OnLost = func() { told.Add(1) }
+		cfg.OnLost = func() { notified.Add(1) }
 		m := open(t, cfg)
 		for i := range int32(3) {
 			require.NoError(t, roundtrip.Ping(t.Context(), m))
 			lost := m.Lost()
 			synctest.Wait()
-			require.Equal(t, i, told.Load())
+			require.Equal(t, i, notified.Load())
 			require.Error(t, do(t, m, command("BREAK")).err)
 			<-lost // there is no reconnect
 			synctest.Wait()
-			require.Equal(t, i+1, told.Load())
+			require.Equal(t, i+1, notified.Load())
 		}
 		lost := m.Lost()
 		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		require.NoError(t, m.Close())
 		<-lost
-		require.EqualValues(t, 3, told.Load(), "its end is no loss")
+		require.EqualValues(t, 3, notified.Load(), "its end is no loss")
 	})
 }

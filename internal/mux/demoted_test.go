@@ -47,7 +47,7 @@ func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
 			require.LessOrEqual(t, time.Since(began), 20*time.Millisecond)
 			synctest.Wait()
 			require.EqualValues(t, 1, again.Load())
-			require.EqualValues(t, 1, moved.Load(), "told when there is a new connection")
+			require.EqualValues(t, 1, moved.Load(), "reported when there is a new connection")
 
 			p.say(2, hangUp)
 			synctest.Wait()

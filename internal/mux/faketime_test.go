@@ -83,7 +83,7 @@ func TestReplyLimitCoversWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &peer{stop: make(chan struct{})}
-		p.answer(map[string]string{"STALL": deaf})
+		p.answer(map[string]string{"STALL": silent})
 		m := open(t, p.config())
 		defer close(p.stop)
 		stalled := start(m, command("STALL"))

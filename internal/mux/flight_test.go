@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// crowd is more calls than may be in flight.
-const crowd = 3000
+// manyCalls is more calls than may be in flight.
+const manyCalls = 3000
 
 // stuck returns a Mux with so many calls, whose replies do not come, the first of
 // them, and how many have been sent.
@@ -22,7 +22,7 @@ func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-c
 	p = (&peer{}).answer(map[string]string{"SLOW": silence})
 	m = open(t, p.config())
 	require.NoError(t, roundtrip.Ping(t.Context(), m))
-	for range crowd {
+	for range manyCalls {
 		c := command("SLOW")
 		all = append(all, c)
 		came = append(came, start(m, c))
@@ -71,12 +71,12 @@ func TestCallThatIsQueuedBehindAFullFlightIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, p, all, came := stuck(t)
-		require.True(t, all[crowd-1].Abandon())
+		require.True(t, all[manyCalls-1].Abandon())
 		require.False(t, all[0].Abandon())
-		answers(p, crowd-1)
-		require.NoError(t, await(t, came[crowd-2]).err)
-		assert.Equal(t, transport.ErrNotSent, await(t, came[crowd-1]).err)
-		assert.Equal(t, crowd-1, sent(all))
+		answers(p, manyCalls-1)
+		require.NoError(t, await(t, came[manyCalls-2]).err)
+		assert.Equal(t, transport.ErrNotSent, await(t, came[manyCalls-1]).err)
+		assert.Equal(t, manyCalls-1, sent(all))
 	})
 }
 
@@ -89,12 +89,12 @@ func TestUrgentCallIsSentThoughTheFlightIsFull(t *testing.T) {
 		overtaker := start(m, urgent)
 		synctest.Wait()
 		require.NotZero(t, urgent.Conn())
-		require.Equal(t, 1024, sent(all), "and nobody else")
+		require.Equal(t, 1024, sent(all), "and no other")
 		for range 1025 {
 			p.say(1, ok)
 		}
 		require.NoError(t, await(t, overtaker).err)
-		none(t, came[crowd-1])
+		none(t, came[manyCalls-1])
 	})
 }
 
@@ -104,7 +104,7 @@ func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, p, _, _ := stuck(t)
 		var all []*transport.Call
-		for range crowd {
+		for range manyCalls {
 			c := command("SLOW")
 			c.Urgent = true
 			all = append(all, c)
@@ -141,7 +141,7 @@ func TestFlightIsFilledAgainWhenAQuarterOfItHasLanded(t *testing.T) {
 		p.say(1, ok)
 		synctest.Wait()
 		require.Equal(t, 1024+256, sent(all))
-		answers(p, crowd-256)
+		answers(p, manyCalls-256)
 		for _, c := range came {
 			require.NoError(t, await(t, c).err)
 		}

@@ -40,7 +40,7 @@ func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 		c := command("ECHO", "x")
 		require.NoError(t, do(t, m, c).err)
 		assert.Zero(t, c.Conn())
-		assert.Error(t, m.Fence(t.Context(), c), "nobody knows what to kill")
+		assert.Error(t, m.Fence(t.Context(), c), "it is unknown what to kill")
 	})
 }
 

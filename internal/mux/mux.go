@@ -27,10 +27,10 @@ type Mux struct {
 	wg     sync.WaitGroup // every goroutine of the Mux
 
 	// Owned by the run goroutine.
-	backoff backoff.Backoff
-	moved   bool // the last connection's server had become a replica
-	told    bool // of that
-	writer  writer
+	backoff  backoff.Backoff
+	moved    bool // the last connection's server had become a replica
+	notified bool // of that
+	writer   writer
 }
 
 // New returns a Mux. It does no I/O and starts nothing: the first call makes it

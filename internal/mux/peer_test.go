@@ -20,7 +20,7 @@ const (
 	ok      = "+OK\r\n"
 	silence = ""      // no reply
 	hangUp  = "\x00"  // close the connection, after what stands before it
-	deaf    = "\x00d" // answer nothing and read nothing any more, until stop
+	silent  = "\x00d" // answer nothing and read nothing any more, until stop
 )
 
 // peer is a scripted server at the other end of net.Pipe, for fake time. It
@@ -114,7 +114,7 @@ func (p *peer) serve(conn int, c net.Conn) {
 			return
 		}
 		reply := p.reply(conn, args)
-		if reply == deaf {
+		if reply == silent {
 			<-p.stop
 			return
 		}

@@ -56,7 +56,7 @@ func TestARedirectedCallWhoseServerCannotBeReachedEndsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &peer{}
-		p.refuse(errors.New("nobody there"))
+		p.refuse(errors.New("no server there"))
 		m := open(t, p.config())
 		assert.ErrorIs(t, await(t, redirect(m, command("GET"), true)).err, transport.ErrNotSent)
 		require.NoError(t, m.Close())

@@ -110,9 +110,9 @@ const demotedAgain = 10 * time.Second
 func (m *Mux) demoted(l *link) {
 	m.moved = true
 	log := m.cfg.Logger.Warn
-	if m.told && l.age() < demotedAgain {
+	if m.notified && l.age() < demotedAgain {
 		log = m.cfg.Logger.Debug
 	}
-	m.told = true
+	m.notified = true
 	log("redlatch: the server has become a replica: connecting anew, until the address leads to a master", "conn", l.who.id)
 }

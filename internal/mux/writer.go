@@ -11,10 +11,10 @@ const (
 	// call overtakes all but these.
 	batchMax = 64
 
-	// crowd is the number of calls in flight above which it pays to let other
+	// manyCalls is the number of calls in flight above which it pays to let other
 	// goroutines add to the batch before it is flushed: with fewer, the yield
 	// costs more than the packet it saves.
-	crowd = 8
+	manyCalls = 8
 
 	// flushEvery bounds how many calls are written without a flush while the
 	// queue never runs empty.
@@ -71,7 +71,7 @@ func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:
 		return m.queue.wait(l.full, &l.flight)
-	case !w.yielded && w.unflushed < flushEvery && l.flight.len() > crowd:
+	case !w.yielded && w.unflushed < flushEvery && l.flight.len() > manyCalls:
 		w.yielded = true
 		runtime.Gosched()
 		return true

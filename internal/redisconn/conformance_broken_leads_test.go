@@ -55,8 +55,8 @@ func uninterrupted(r *redisconn.Redigo) transport.Transport {
 	}}
 }
 
-// untold does not say that calls were started.
-func untold(r *redisconn.Redigo) transport.Transport {
+// leadWithoutStart does not say that calls were started.
+func leadWithoutStart(r *redisconn.Redigo) transport.Transport {
 	return &leads{r, func(_ context.Context, call *transport.Call, done transport.Done, _ transport.Caller) {
 		r.Start(call, done)
 	}}

@@ -78,13 +78,13 @@ func replicaOf(cfg *Config, name *naming) func(addr string) census.Replica {
 
 // naming is what connections are called on the server.
 type naming struct {
-	name   string // "": nothing
-	logger *slog.Logger
-	told   sync.Once // of a server that refuses
+	name          string // "": nothing
+	logger        *slog.Logger
+	refusalLogged sync.Once // of a server that refuses
 }
 
 // named makes dial name its connections. A server that refuses is tolerated, and
-// told of once: the name is for people who read CLIENT LIST.
+// refusalLogged of once: the name is for people who read CLIENT LIST.
 func (n *naming) named(dial func(context.Context) (redis.Conn, error)) func(context.Context) (redis.Conn, error) {
 	if n.name == "" {
 		return dial
@@ -119,7 +119,7 @@ func (n *naming) refused(err error) {
 	if strings.HasPrefix(err.Error(), "NOPERM ") {
 		why = append(why, "right", "+client|setname")
 	}
-	n.told.Do(func() { n.logger.Warn("redlatch: the server does not name this client's connections", why...) })
+	n.refusalLogged.Do(func() { n.logger.Warn("redlatch: the server does not name this client's connections", why...) })
 }
 
 // Leads is part of transport.Leader. Calls are led on connections that Open and

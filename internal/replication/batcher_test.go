@@ -22,7 +22,7 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		b := opened(t, p.dial)
-		require.Empty(t, p.dialled(), "nothing is dialled before somebody asks")
+		require.Empty(t, p.dialled(), "nothing is dialled before the first call")
 		require.Equal(t, "OK", has(t, b, set("a"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("b"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("c"), time.Second, 1))
@@ -265,7 +265,7 @@ func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
 		p.cut()
 		require.ErrorIs(t, await(t, left).err, transport.ErrUncertain)
 		synctest.Wait()
-		require.Equal(t, []string{"SET left v", "WAIT 1 1000"}, p.commands(), "it was sent once, and nobody waits for it any more")
+		require.Equal(t, []string{"SET left v", "WAIT 1 1000"}, p.commands(), "it was sent once, and no caller waits for it any more")
 	})
 }
 

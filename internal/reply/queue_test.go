@@ -89,9 +89,9 @@ func TestDecodeEvictedReadsOwners(t *testing.T) {
 func TestNudgedIsYesOrNo(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[int64]bool{0: false, 1: true} {
-		told, err := Nudged(reply)
+		reported, err := Nudged(reply)
 		require.NoError(t, err)
-		require.Equal(t, want, told)
+		require.Equal(t, want, reported)
 	}
 	for _, reply := range append([]any{nil, int64(2)}, foreign...) {
 		_, err := Nudged(reply)

@@ -75,7 +75,7 @@ func TestU42EachRightOfTheManualIsNeededAndNoOther(t *testing.T) {
 				for i, word := range own {
 					fewer := slices.Concat(below, own[:i], own[i+1:])
 					wrong := try(t, s, fewer, n.use, n.opts...)
-					assert.Error(t, wrong, "nobody misses %s", word)
+					assert.Error(t, wrong, "%s is not needed", word)
 					if testing.Verbose() && wrong != nil {
 						t.Logf("without %s: %s", word, firstLine(wrong))
 					}
@@ -96,7 +96,7 @@ func TestEveryLineOfTheManualIsTried(t *testing.T) {
 	_, lines, found := strings.Cut(redistest.Manual(t), "\n## Rights\n")
 	require.True(t, found)
 	lines, _, _ = strings.Cut(lines, "\n## ")
-	require.Equal(t, len(needs), strings.Count(lines, "\nACL SETUSER "), "lines that nobody tries")
+	require.Equal(t, len(needs), strings.Count(lines, "\nACL SETUSER "), "lines that are not tried")
 	for _, n := range needs {
 		require.Contains(t, lines, fmt.Sprintf("\n### %s\n", n.title))
 	}

@@ -32,10 +32,10 @@ func TestU42RightThatIsMissedIsNamedInOneLine(t *testing.T) {
 		{"+client|id", "calls in doubt cannot be fenced", `right=+client|id`, (*trial).callsInDoubt, nil},
 		{"+client|info", "connections are killed by their id alone", `right=+client|info`, (*trial).callsInDoubt, nil},
 		{"+client|kill", "calls in doubt cannot be fenced", `right=+client|kill`, (*trial).callsInDoubt, nil},
-		{"+pubsub|numsub", "who waits in other processes cannot be counted", "PUBSUB", (*trial).takesTurns, nil},
-		{"+role", "who waits in other processes cannot be counted", "ROLE", (*trial).takesTurns, nil},
-		{"+pubsub|numsub", "dead waiters of fair locks cannot be told", "PUBSUB", (*trial).waitsForLong, nil},
-		{"+role", "dead waiters of fair locks cannot be told", "ROLE", (*trial).waitsForLong, nil},
+		{"+pubsub|numsub", "waiters of other processes cannot be counted", "PUBSUB", (*trial).takesTurns, nil},
+		{"+role", "waiters of other processes cannot be counted", "ROLE", (*trial).takesTurns, nil},
+		{"+pubsub|numsub", "dead waiters of fair locks cannot be distinguished", "PUBSUB", (*trial).waitsForLong, nil},
+		{"+role", "dead waiters of fair locks cannot be distinguished", "ROLE", (*trial).waitsForLong, nil},
 	} {
 		t.Run(fmt.Sprintf("%s %s", c.missing, c.line), func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ var plainMutants = []mutant{
 	{"release sends no message", luasrc.Release, "redis.call(publish, channel, message)", ""},
 	{"release sends another message", luasrc.Release, "channel, message)", "channel, '1')"},
 	{"release keeps the time to live", luasrc.Release, "redis.call('PEXPIRE', lock, lease)", ""},
-	{"release answers 1 to a stranger", luasrc.Release, "return nil", "return 1"},
+	{"release answers 1 to a foreign owner", luasrc.Release, "return nil", "return 1"},
 	{"re-entry takes a free lock", luasrc.Reenter, "return nil", "redis.call('HSET', lock, owner, target) return 1"},
 	{"re-entry counts one up", luasrc.Reenter, "redis.call('HSET', lock, owner, target)", "redis.call('HINCRBY', lock, owner, 2)"},
 	{"re-entry counts nothing", luasrc.Reenter, "redis.call('HSET', lock, owner, target)", ""},
@@ -32,7 +32,7 @@ var plainMutants = []mutant{
 	{"shared release sends no message", luasrc.ReleaseShared, "redis.call(publish, channel, message)", ""},
 	{"force release publishes nothing", luasrc.ForceRelease, "redis.call(publish, channel, message)", ""},
 	{"force release answers 1 for a free lock", luasrc.ForceRelease, "return 0", "return 1"},
-	{"renewal makes strangers' locks longer", luasrc.Renew, "held == 1", "redis.call('EXISTS', KEYS[i]) == 1"},
+	{"renewal makes foreign locks longer", luasrc.Renew, "held == 1", "redis.call('EXISTS', KEYS[i]) == 1"},
 	{"renewal does nothing", luasrc.Renew, "redis.call('PEXPIRE', KEYS[i], lease)", ""},
 }
 

@@ -162,7 +162,7 @@ func (c *compat) testWeUnlockJavas(t *testing.T) {
 	t.Parallel()
 	p := c.pair(t)
 	owner, job := p.job(t)
-	stranger := codec.NewOwner(owner.Client(), owner.N()+1)
+	foreign := codec.NewOwner(owner.Client(), owner.N()+1)
 	for name, unlock := range map[string]func(*testing.T) error{
 		"UnlockAs": func(t *testing.T) error { t.Helper(); return p.lock.UnlockAs(t.Context(), owner) },
 		"Resume": func(t *testing.T) error {
@@ -173,8 +173,8 @@ func (c *compat) testWeUnlockJavas(t *testing.T) {
 		},
 	} {
 		p.does(t, "lockAsync", job.With(peer.Command{"lease": 60000}))
-		require.ErrorIs(t, p.lock.UnlockAs(t.Context(), stranger), redlatch.ErrNotHeld)
-		_, err := p.lock.Resume(t.Context(), stranger)
+		require.ErrorIs(t, p.lock.UnlockAs(t.Context(), foreign), redlatch.ErrNotHeld)
+		_, err := p.lock.Resume(t.Context(), foreign)
 		require.ErrorIs(t, err, redlatch.ErrNotHeld)
 		p.requireCount(t, 1, owner)
 

@@ -20,7 +20,7 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 		"Redisson": fmt.Sprint(liveness.RedissonGrace(liveness.DefaultGrace).Seconds()),
 	}
 	claim := regexp.MustCompile(`(Redlatch|Redisson)(?:'s (?:dead |waiters )?(?:out |are taken out )?after| 的在) ([0-9 to到]+)(?: seconds| 秒)`)
-	told := map[string]int{}
+	reported := map[string]int{}
 	texts := sources(t, ".md")
 	for path, text := range sources(t, "doc.go") {
 		texts[path] = strings.ReplaceAll(text, "\n//", "\n")
@@ -28,7 +28,7 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 	for path, text := range texts {
 		path = filepath.ToSlash(path)
 		for _, m := range claim.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
-			told[path]++
+			reported[path]++
 			require.Equal(t, seconds[m[1]], strings.TrimSpace(m[2]), "%s: %s", path, m[0])
 		}
 	}
@@ -36,6 +36,6 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 		"README.md", "README.zh-CN.md", "CHANGELOG.md", "docs/fair-lock.md", "docs/migration.md",
 		"docs/operations.md", "docs/quickstart.md", "rfairlock/doc.go",
 	} {
-		require.GreaterOrEqual(t, told[path], 2, "%s must say it of both kinds, as in \"Redisson's after 30 seconds\"", path)
+		require.GreaterOrEqual(t, reported[path], 2, "%s must say it of both kinds, as in \"Redisson's after 30 seconds\"", path)
 	}
 }

@@ -57,7 +57,7 @@ func withdrawn(f *fixture) {
 	f.recovers(tr)
 	for i, p := range calls {
 		ran := f.h.Do(f.t, "HEXISTS", key, fmt.Sprint(i)) == any(int64(1))
-		assert.Equal(f.t, p != nil, ran, "call %d ran: what its done was told, and what is", i)
+		assert.Equal(f.t, p != nil, ran, "call %d ran: what its done was given, and what is", i)
 	}
 }
 

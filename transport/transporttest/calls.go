@@ -150,13 +150,13 @@ func urgentCalls(f *fixture) {
 }
 
 func urgentOvertakes(f *fixture) {
-	const crowd = 2000
+	const many = 2000
 	f.need("UrgentFirst", f.h.UrgentFirst)
 	f.need("Freeze", f.h.Freeze != nil)
 	thaw := f.freeze()
 	tr, key := f.open(), f.name()
 	var calls []*pending
-	for range crowd {
+	for range many {
 		calls = append(calls, f.start(tr, command("INCR", 1, key)))
 	}
 	call := command("INCR", 1, key)
@@ -167,7 +167,7 @@ func urgentOvertakes(f *fixture) {
 	require.NoError(f.t, o.err)
 	place, isNumber := o.reply.(int64)
 	require.True(f.t, isNumber, "%v", o.reply)
-	assert.Less(f.t, place, int64(crowd/2), "the urgent call's place among %d others", crowd)
+	assert.Less(f.t, place, int64(many/2), "the urgent call's place among %d others", many)
 	for _, p := range calls {
 		require.NoError(f.t, f.await(p).err)
 	}

@@ -15,7 +15,7 @@ var faultCases = []testCase{
 	{"Start does not block while the server is frozen", startWhileFrozen},
 	{"a call in flight when its connection is cut is uncertain", cutInFlight},
 	{"a call that ran and lost its reply is uncertain, and is not repeated", replyLost},
-	{"a call that has not reached the server when its connection is cut is uncertain, and may still run", ghost},
+	{"a call that has not reached the server when its connection is cut is uncertain, and may still run", lateCall},
 	{"calls of a server that is down end as not sent", serverDown},
 	{"calls work again after a server was down", backAgain},
 	{"calls work again after each of many cuts", manyCuts},
@@ -92,9 +92,9 @@ func replyLost(f *fixture) {
 	}
 }
 
-// ghost shows that "uncertain" can come true late. The repeated call is the
+// lateCall shows that "uncertain" can come true late. The repeated call is the
 // transport's mistake, the late one is the network's.
-func ghost(f *fixture) {
+func lateCall(f *fixture) {
 	f.need("HoldRequest", f.h.HoldRequest != nil)
 	f.need("CutConnections", f.h.CutConnections != nil)
 	tr := f.opened()

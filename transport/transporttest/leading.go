@@ -16,7 +16,7 @@ import (
 var leadCases = []testCase{
 	{"Leads: a transport that wraps this one is not passed by", leadsItselfOnly},
 	{"Lead: every call ends once, with its own reply", leadReplies},
-	{"Lead: the caller is told of the start, once", leadStarted},
+	{"Lead: the caller is notified of the start, once", leadStarted},
 	{"Lead: an ended context ends it, and the call goes on", leadContext},
 	{"Lead: Interrupt ends it, and the call goes on", leadInterrupted},
 	{"Lead: Close ends it", leadClosed},

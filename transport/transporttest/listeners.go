@@ -39,7 +39,7 @@ func listenersCounted(f *fixture) {
 	assert.Equal(f.t, []int64{2, 2}, f.listeners(c, two, two), "a channel asked for twice")
 	assert.Empty(f.t, f.listeners(c), "no channel")
 	f.subscribe(tr, two)
-	assert.Equal(f.t, []int64{2}, f.listeners(c, two), "connections are counted, not those who share one")
+	assert.Equal(f.t, []int64{2}, f.listeners(c, two), "connections are counted, not the subscriptions that share one")
 	again.Close()
 	assert.Equal(f.t, []int64{2}, f.listeners(c, two))
 }

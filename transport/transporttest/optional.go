@@ -14,11 +14,11 @@ import (
 var optionalCases = []testCase{
 	{"Fence: a call whose connection was cut never runs any more", fenceAfterCut},
 	{"Fence: a call that was abandoned on a working connection is over", fenceWhileConnected},
-	{"Fence: a call that was never sent, or by somebody else, cannot be fenced", fenceUnknown},
+	{"Fence: a call that was never sent, or by another client, cannot be fenced", fenceUnknown},
 	{"Fence: while the server is down nothing is certain", fenceWhileDown},
 	{"Fence: an ended context ends it", fenceEndedContext},
 	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected},
-	{"Listeners: each channel has its number, in the order asked, and 0 where nobody listens", listenersCounted},
+	{"Listeners: each channel has its number, in the order asked, and 0 where there is no subscriber", listenersCounted},
 	{"Listeners: many channels are counted in one go", listenersMany},
 	{"Listeners: what cannot be found out is an error and not a zero", listenersUnknown},
 	{"Listeners: a server that refuses to count is an error, and not a zero", listenersForbidden},

@@ -15,7 +15,7 @@ import (
 var replicaCases = []testCase{
 	{"Replicate: a replica counts when it has the write, and not before", replicaCounted},
 	{"Replicate: its time ends the wait, and the call has run", replicaTime},
-	{"Replicate: nobody else waits for replicas", replicaHoldsUpNobody},
+	{"Replicate: other calls do not wait for replicas", replicaDelaysNoOther},
 	{"Replicate: many calls share the time of one", replicaMany},
 	{"Replicate: a script that the server has forgotten runs", replicaForgotten},
 	{"Replicate: what the server refuses is an error", replicaRefused},
@@ -95,13 +95,13 @@ func replicaCounted(f *fixture) {
 
 func replicaTime(f *fixture) {
 	_, r := f.replicator()
-	assert.Less(f.t, f.replicas(r, unmet, time.Millisecond), int64(unmet), "nobody has so many")
+	assert.Less(f.t, f.replicas(r, unmet, time.Millisecond), int64(unmet), "no server has so many")
 	began := time.Now()
 	assert.Less(f.t, f.replicas(r, unmet, brief), int64(unmet))
 	assert.Less(f.t, time.Since(began), atOnce)
 }
 
-func replicaHoldsUpNobody(f *fixture) {
+func replicaDelaysNoOther(f *fixture) {
 	tr, r := f.replicator()
 	f.recovers(tr)
 	p := f.replicate(r, eval(write, 1, f.name(), "v"), f.h.Patience)
@@ -148,7 +148,7 @@ func replicaRefused(f *fixture) {
 	f.need("Forbid", f.h.Forbid != nil)
 	f.h.Forbid(f.t, "WAIT")
 	o = f.await(f.replicate(r, command("SET", 1, key, "v"), brief).pending)
-	require.Error(f.t, o.err, "nobody knows who has it")
+	require.Error(f.t, o.err, "it is unknown which have it")
 	assert.True(f.t, transport.IsCode(o.err, "NOPERM"), "%v", o.err)
 	f.inContract(o.err)
 }

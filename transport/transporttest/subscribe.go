@@ -21,7 +21,7 @@ var subscribeCases = []testCase{
 	{"messages of other channels do not arrive", otherChannels},
 	{"subscriptions to one channel are independent", independent},
 	{"a subscription holds one event, and drops those after it", coalescing},
-	{"a listener that does not read holds up nobody", stuckListener},
+	{"a listener that does not read delays no other", stuckListener},
 	{"a script publishes to a subscription", publishedByScript},
 	{"closed subscriptions end on the server", endsOnServer},
 	{"Subscribe with an ended context returns its error and leaves nothing", endedContext},

@@ -15,19 +15,19 @@ func TestTrialIsAccountedForByWhatTheServerAndTheRivalSay(t *testing.T) {
 	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
 	const expiry, patience = 1000, 5000
 	tests := map[string]struct {
-		told, valid int // 0: never
-		free        int // 0: no rival
-		forgets     bool
-		want        Outcome
+		notified, valid int // 0: never
+		free            int // 0: no rival
+		forgets         bool
+		want            Outcome
 	}{
-		"in time":     {told: 800, valid: 799, want: Outcome{Before: []float64{200_000}, Gap: []float64{1000}}},
-		"late":        {told: 1100, valid: 1098, want: Outcome{Before: []float64{-100_000}, Gap: []float64{2000}}},
+		"in time":     {notified: 800, valid: 799, want: Outcome{Before: []float64{200_000}, Gap: []float64{1000}}},
+		"late":        {notified: 1100, valid: 1098, want: Outcome{Before: []float64{-100_000}, Gap: []float64{2000}}},
 		"never":       {valid: 4999, want: Outcome{Before: []float64{-4_000_000}, Gap: []float64{0}, Never: 1}},
-		"at first":    {told: 800, want: Outcome{Before: []float64{200_000}, Gap: []float64{0}}},
-		"seen":        {told: 800, valid: 799, free: 1004, want: Outcome{Before: []float64{200_000}, Gap: []float64{1000}, Rival: []float64{4000}}},
-		"given back":  {told: 800, valid: 799, free: 801, want: Outcome{Before: []float64{200_000}, Gap: []float64{1000}, GivenBack: 1}},
-		"taken early": {told: 800, valid: 799, free: 700, want: Outcome{Before: []float64{-100_000}, Gap: []float64{1000}}},
-		"forgotten":   {told: 300, valid: 299, forgets: true, want: Outcome{Before: []float64{-300_000}, Gap: []float64{1000}}},
+		"at first":    {notified: 800, want: Outcome{Before: []float64{200_000}, Gap: []float64{0}}},
+		"seen":        {notified: 800, valid: 799, free: 1004, want: Outcome{Before: []float64{200_000}, Gap: []float64{1000}, Rival: []float64{4000}}},
+		"given back":  {notified: 800, valid: 799, free: 801, want: Outcome{Before: []float64{200_000}, Gap: []float64{1000}, GivenBack: 1}},
+		"taken early": {notified: 800, valid: 799, free: 700, want: Outcome{Before: []float64{-100_000}, Gap: []float64{1000}}},
+		"forgotten":   {notified: 300, valid: 299, forgets: true, want: Outcome{Before: []float64{-300_000}, Gap: []float64{1000}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestTrialIsAccountedForByWhatTheServerAndTheRivalSay(t *testing.T) {
 				a.free["k"] = at(test.free)
 			}
 			s := &sight{}
-			if test.told > 0 {
-				s.told = at(test.told)
+			if test.notified > 0 {
+				s.notified = at(test.notified)
 			}
 			if test.valid > 0 {
 				s.valid = at(test.valid)
@@ -58,11 +58,11 @@ func TestSamplerLooksUntilAllHaveReportedOrItsTimeIsUp(t *testing.T) {
 	s := NewSampler()
 	defer s.Close()
 	var over atomic.Bool
-	told, silent := &sight{signal: over.Load}, &sight{signal: func() bool { return false }}
-	first := s.watch([]*sight{told}, time.Now().Add(time.Hour))
+	notified, silent := &sight{signal: over.Load}, &sight{signal: func() bool { return false }}
+	first := s.watch([]*sight{notified}, time.Now().Add(time.Hour))
 	second := s.watch([]*sight{silent}, time.Now().Add(50*time.Millisecond))
 	<-second
-	assert.True(t, silent.told.IsZero())
+	assert.True(t, silent.notified.IsZero())
 	assert.False(t, silent.valid.IsZero())
 	select {
 	case <-first:
@@ -72,8 +72,8 @@ func TestSamplerLooksUntilAllHaveReportedOrItsTimeIsUp(t *testing.T) {
 	struck := time.Now()
 	over.Store(true)
 	<-first
-	assert.True(t, told.told.After(struck))
-	assert.Positive(t, told.gap())
+	assert.True(t, notified.notified.After(struck))
+	assert.Positive(t, notified.gap())
 }
 
 func TestSamplerThatIsClosedEndsItsWatches(t *testing.T) {

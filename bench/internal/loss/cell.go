@@ -190,12 +190,12 @@ func (a account) add(o *Outcome, key string, expiry time.Time, s *sight) {
 	case seen:
 		o.Rival = append(o.Rival, micros(free.Sub(expiry)))
 	}
-	told := s.told
-	if told.IsZero() {
+	notified := s.notified
+	if notified.IsZero() {
 		o.Never++
-		told = a.until
+		notified = a.until
 	}
-	o.Before = append(o.Before, micros(available.Sub(told)))
+	o.Before = append(o.Before, micros(available.Sub(notified)))
 	o.Gap = append(o.Gap, micros(s.gap()))
 }
 

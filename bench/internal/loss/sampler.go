@@ -13,18 +13,18 @@ type signal func() bool
 // watch is over.
 type sight struct {
 	signal signal
-	// told is when the first look was back that found the hold over, zero if none did.
-	told time.Time
+	// notified is when the first look was back that found the hold over, zero if none did.
+	notified time.Time
 	// valid is when the last look began that found it held, zero if none did.
 	valid time.Time
 }
 
 // gap is how long before told the hold may have been over without being looked at.
 func (s *sight) gap() time.Duration {
-	if s.told.IsZero() || s.valid.IsZero() {
+	if s.notified.IsZero() || s.valid.IsZero() {
 		return 0
 	}
-	return s.told.Sub(s.valid)
+	return s.notified.Sub(s.valid)
 }
 
 // Sampler looks at signals, all of them in turn, without a pause as long as there are
@@ -124,7 +124,7 @@ func look(sights []*sight) []*sight {
 	for _, s := range sights {
 		at := time.Now()
 		if s.signal() {
-			s.told = time.Now()
+			s.notified = time.Now()
 			continue
 		}
 		s.valid = at

@@ -104,11 +104,11 @@ func TestAFailingClientIsReportedAndTheOthersGoOn(t *testing.T) {
 	needsServer(t)
 	dead := entrant(t, "raw-one")
 	dead.Label, dead.Command = "dead", []string{"false"}
-	stranger := entrant(t, "raw-one")
-	stranger.Label, stranger.Contestant.Name = "stranger", "nobody"
+	foreign := entrant(t, "raw-one")
+	foreign.Label, foreign.Contestant.Name = "stranger", "nobody"
 	var log strings.Builder
 	r := &run.Runner{
-		Entrants: []run.Entrant{dead, stranger, entrant(t, "redlatch")},
+		Entrants: []run.Entrant{dead, foreign, entrant(t, "redlatch")},
 		Rounds:   1, Scale: 0.1, Log: &log,
 	}
 	samples, err := r.Run(chosen(t, "a", 1))
@@ -133,7 +133,7 @@ func TestWhatTheHostDisturbsIsMeasuredAgainWhilePatienceLasts(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, samples, 1)
 		assert.Equal(t, again, samples[0].Again)
-		assert.True(t, samples[0].Disturbed, "it is told")
+		assert.True(t, samples[0].Disturbed, "it is reported")
 		assert.NotEmpty(t, samples[0].Values)
 	}
 	r := &run.Runner{

@@ -42,7 +42,7 @@ func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 	got := program.Finish(t, s.URL(), "bench", "--duration", "2s", "--json", "--prefix", "app:")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Less(t, time.Since(began), 12*time.Second)
-	var told struct {
+	var reported struct {
 		Server    string
 		Seconds   float64
 		Pairs1    float64 `json:"pairs_by_1"`
@@ -57,17 +57,17 @@ func TestBenchMeasuresAndLeavesNothingBehind(t *testing.T) {
 			P50 float64 `json:"p50_us"`
 		} `json:"round_trip"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told))
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
 	benchGolden(t, "bench.json", got.Stdout)
-	require.Equal(t, "redis://"+s.Addr(), told.Server)
-	require.InDelta(t, 2, told.Seconds, 0)
-	require.Positive(t, told.RoundTrip.P50)
-	require.Positive(t, told.Pairs1)
-	require.Positive(t, told.Pairs64)
-	require.Positive(t, told.HandOvers)
-	require.Positive(t, told.WakeUp.Count)
-	require.Positive(t, told.WakeUp.P50)
-	require.GreaterOrEqual(t, told.WakeUp.P99, told.WakeUp.P50)
+	require.Equal(t, "redis://"+s.Addr(), reported.Server)
+	require.InDelta(t, 2, reported.Seconds, 0)
+	require.Positive(t, reported.RoundTrip.P50)
+	require.Positive(t, reported.Pairs1)
+	require.Positive(t, reported.Pairs64)
+	require.Positive(t, reported.HandOvers)
+	require.Positive(t, reported.WakeUp.Count)
+	require.Positive(t, reported.WakeUp.P50)
+	require.GreaterOrEqual(t, reported.WakeUp.P99, reported.WakeUp.P50)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
 	stats := s.CommandStats(t)
 	require.Zero(t, stats["keys"]+stats["flushall"]+stats["flushdb"])

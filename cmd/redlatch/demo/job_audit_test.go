@@ -20,8 +20,8 @@ func auditOfTwo() *jobAudit {
 
 // visits records visits by these owners in this order, 10 ms after each other, and the
 // queue behind each: "p:1 < q:1 p:2".
-func (a *jobAudit) visits(told ...string) *jobAudit {
-	for i, text := range told {
+func (a *jobAudit) visits(texts ...string) *jobAudit {
+	for i, text := range texts {
 		owner, rest, _ := strings.Cut(text, " < ")
 		id := map[byte]int{'p': 1, 'q': 2}[owner[0]]
 		a.apply(id, &event{Kind: waiting, At: at(10 * i)})

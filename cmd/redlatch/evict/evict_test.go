@@ -53,21 +53,21 @@ func TestEvictPrintsJSON(t *testing.T) {
 	name := redistest.Key(t)
 	program.Enqueue(t, s, name, program.RedlatchOwner, 0)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	evict := func(owner string) (told map[string]any) {
+	evict := func(owner string) (reported map[string]any) {
 		t.Helper()
 		got := program.Finish(t, s.URL(), "evict", "--json", name, owner)
-		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told), got.Stderr)
-		return told
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported), got.Stderr)
+		return reported
 	}
 	require.Equal(t, map[string]any{
 		"name": name, "owner": program.RedlatchOwner, "client": "redlatch", "client_started": "2024-12-21T01:06:31.296Z",
 		"position": 1.0, "deadline_in_ms": nil, "subscribed": "no",
 		"next": map[string]any{"owner": program.RedissonOwner, "client": "redisson", "woken": true},
 	}, evict(program.RedlatchOwner))
-	told := evict(program.RedissonOwner)
-	require.Nil(t, told["next"])
-	require.Contains(t, told, "next")
-	require.InDelta(t, time.Hour.Milliseconds(), told["deadline_in_ms"], 30_000)
+	reported := evict(program.RedissonOwner)
+	require.Nil(t, reported["next"])
+	require.Contains(t, reported, "next")
+	require.InDelta(t, time.Hour.Milliseconds(), reported["deadline_in_ms"], 30_000)
 }
 
 func TestEvictLeavesLiveWaiters(t *testing.T) {

@@ -24,11 +24,11 @@ type queueStatus struct {
 	Note      string
 }
 
-func asJSON(t *testing.T, s redistest.Target, name string) (told queueStatus) {
+func asJSON(t *testing.T, s redistest.Target, name string) (reported queueStatus) {
 	t.Helper()
 	got := program.Finish(t, s.URL(), "status", "--json", name)
-	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told), got.Stderr)
-	return told
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported), got.Stderr)
+	return reported
 }
 
 func TestStatusShowsTheQueue(t *testing.T) {

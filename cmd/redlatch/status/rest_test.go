@@ -134,16 +134,16 @@ func TestAnOwnerThatStaysQueuedIsReturnedOnce(t *testing.T) {
 		}
 		rest, err := readBehind(seen, at.read)
 		require.NoError(t, err, seed)
-		var told []string
+		var reported []string
 		for _, w := range rest {
-			told = append(told, w.Text)
+			reported = append(reported, w.Text)
 		}
-		told = append(seen, told...)
+		reported = append(seen, reported...)
 		stayed := slices.DeleteFunc(slices.Clone(begun), func(owner string) bool { return !slices.Contains(at.queue, owner) })
-		once := slices.DeleteFunc(slices.Clone(told), func(owner string) bool { return !slices.Contains(stayed, owner) })
+		once := slices.DeleteFunc(slices.Clone(reported), func(owner string) bool { return !slices.Contains(stayed, owner) })
 		require.Equal(t, stayed, once, "seed %d: each once, in the order of the queue", seed)
-		unique := slices.Compact(slices.Sorted(slices.Values(told)))
-		require.Len(t, told, len(unique), "seed %d: a waiter twice", seed)
+		unique := slices.Compact(slices.Sorted(slices.Values(reported)))
+		require.Len(t, reported, len(unique), "seed %d: a waiter twice", seed)
 	}
 }
 

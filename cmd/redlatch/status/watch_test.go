@@ -140,7 +140,7 @@ func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 	queue := func() *status {
 		return &status{Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
 	}
-	told := func(s *status) (all []string) {
+	reported := func(s *status) (all []string) {
 		for _, q := range s.Queue {
 			all = append(all, q.Subscribed)
 		}
@@ -148,10 +148,10 @@ func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 	}
 	s := queue()
 	s.record(s.Queue, nil, errNotCountable)
-	require.Equal(t, []string{"yes", "unknown", "unknown"}, told(s))
+	require.Equal(t, []string{"yes", "unknown", "unknown"}, reported(s))
 	require.Equal(t, "not; countable", s.Uncounted)
 	s = queue()
 	s.record(s.Queue, []int64{0, 2}, nil)
-	require.Equal(t, []string{"no", "yes", "unknown"}, told(s))
+	require.Equal(t, []string{"no", "yes", "unknown"}, reported(s))
 	require.Empty(t, s.Uncounted)
 }

@@ -53,10 +53,10 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
 	got := program.Finish(t, url, "unlock", "--force", "--even-if-alive", "--json", "app:job")
 	require.Equal(t, 0, got.Code, got.Stderr)
-	var told map[string]any
-	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &told))
-	require.Equal(t, "first_in_queue", told["notified"])
-	require.InDelta(t, 1, told["waiting"], 0)
+	var reported map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.Equal(t, "first_in_queue", reported["notified"])
+	require.InDelta(t, 1, reported["waiting"], 0)
 	got = program.Finish(t, url, "evict", "app:job", program.RedissonOwner)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, strings.TrimSpace(got.Stderr))

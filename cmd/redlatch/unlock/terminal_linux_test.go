@@ -46,6 +46,6 @@ func TestUnlockAsksOnATerminalUnlessYesIsGiven(t *testing.T) {
 		}
 		require.Contains(t, said.String(), "Take lock \""+name+"\" away from this holder? [y/N] ")
 		require.Contains(t, said.String(), program.RedissonOwner)
-		require.NotContains(t, out.String(), program.RedissonOwner, "it is told twice")
+		require.NotContains(t, out.String(), program.RedissonOwner, "it is reported twice")
 	}
 }

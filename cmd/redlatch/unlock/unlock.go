@@ -172,16 +172,16 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 		f.Renewed = inspect.RenewedYes
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
 	}
-	newLock, told := rlock.New, notifiedAll
+	newLock, notified := rlock.New, notifiedAll
 	switch {
 	case !now.ReadQueue():
-		told = notifiedPlain
+		notified = notifiedPlain
 	case now.Inspection.Waiting > 0:
-		newLock, told = rfairlock.New, notifiedFirst
+		newLock, notified = rfairlock.New, notifiedFirst
 	}
 	held, err := newLock(client, f.Name).ForceUnlock(ctx)
 	if f.Taken = held && err == nil; f.Taken {
-		f.Notified = told
+		f.Notified = notified
 	}
 	return o.record(f, log, err)
 }

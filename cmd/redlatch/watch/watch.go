@@ -117,12 +117,12 @@ func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan f
 		posts := follow.NewChannelSubscriber(t)
 		return posts.Messages, posts, nil
 	}
-	ears, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.pattern, w.matches())
+	subscriber, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.pattern, w.matches())
 	if err != nil {
 		return nil, nil, w.srv.Problem(err)
 	}
-	helpers.Go(func() { ears.Run(ctx) })
-	return ears.Messages, nil, nil
+	helpers.Go(func() { subscriber.Run(ctx) })
+	return subscriber.Messages, nil, nil
 }
 
 // matches returns what says whether a name is meant. Two names may have one channel.

@@ -97,8 +97,8 @@ func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
 		calling()
 		// The release of a plain lock wakes all of its waiters.
 		publishing(t, s, codec.LockChannel(name))
-		told := program.Events(p, "passed")
-		e := told[len(told)-1]
+		reported := program.Events(p, "passed")
+		e := reported[len(reported)-1]
 		require.Equal(t, program.SomeOwner, e["owner"])
 		require.Equal(t, program.SomeOwner, e["from"])
 	})
@@ -135,10 +135,10 @@ func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
 	p := program.Start(t, s.URL(), "watch", "--json", "job")
 	require.InDelta(t, 1000, program.Events(p, "held")[0]["queue_length"], 0)
 	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // those behind come forward
-	told := program.Events(p, "quit")
-	require.Len(t, told, 1)
-	require.Equal(t, program.LongOwner(100), told[0]["owner"])
-	require.InDelta(t, 999, told[0]["queue_length"], 0)
+	reported := program.Events(p, "quit")
+	require.Len(t, reported, 1)
+	require.Equal(t, program.LongOwner(100), reported[0]["owner"])
+	require.InDelta(t, 999, reported[0]["queue_length"], 0)
 	s.Do(t, "DEL", codec.QueueKey("job"))
 	s.Do(t, "RPUSH", codec.QueueKey("job"), program.RedissonOwner)
 	program.Events(p, "quit")

@@ -265,7 +265,7 @@ func TestAHeadThatSleepsOnAFreeLockIsNudged(t *testing.T) {
 	s.listeners[head] = 0
 	s.now = s.now.Add(2 * time.Second)
 	s.look()
-	require.Empty(t, s.Nudge(s.now), "nobody listens")
+	require.Empty(t, s.Nudge(s.now), "no subscriber")
 }
 
 func TestLooksAreMoreFrequentWhileTheLockIsFree(t *testing.T) {
@@ -278,7 +278,7 @@ func TestLooksAreMoreFrequentWhileTheLockIsFree(t *testing.T) {
 	require.Equal(t, time.Second, s.Next(s.now))
 	s.queue = nil
 	s.look()
-	require.Equal(t, period, s.Next(s.now), "nobody waits")
+	require.Equal(t, period, s.Next(s.now), "no waiter")
 }
 
 func TestTheNextLookComesWhenAWaiterIsDead(t *testing.T) {

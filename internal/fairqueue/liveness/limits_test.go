@@ -21,7 +21,7 @@ func TestGraceWithoutAnObservedEndIsNotOver(t *testing.T) {
 			s.listeners[owner] = 0
 			s.queue = append(s.queue, s.ours)
 			for range 100 {
-				require.Empty(t, s.look(), "nobody is dead after minutes")
+				require.Empty(t, s.look(), "no owner is dead after minutes")
 				s.now = s.now.Add(period)
 			}
 			require.Positive(t, s.Next(s.now))

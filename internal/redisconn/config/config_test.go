@@ -28,8 +28,8 @@ func TestWithoutHooksAndLoggerThereIsSilence(t *testing.T) {
 	var cfg config.Config
 	require.Nil(t, cfg.OnReconnect("commands"))
 	require.Nil(t, cfg.LoggerWith("node", "a:1"))
-	var told []string
-	cfg.Reconnected = func(connection string) { told = append(told, connection) }
+	var reported []string
+	cfg.Reconnected = func(connection string) { reported = append(reported, connection) }
 	cfg.OnReconnect("subscriptions")()
-	require.Equal(t, []string{"subscriptions"}, told)
+	require.Equal(t, []string{"subscriptions"}, reported)
 }

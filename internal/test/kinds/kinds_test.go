@@ -183,7 +183,7 @@ func TestAHoldThatTheServerForgotIsLost(t *testing.T) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(soon):
-			require.FailNow(t, "the loss was not told")
+			require.FailNow(t, "the loss was not reported")
 		}
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)

@@ -162,7 +162,7 @@ func forgotten(t *testing.T, s suite) {
 	case <-hold.Context(t.Context()).Done():
 		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 	case <-time.After(soon):
-		t.Fatal("the holder is not told")
+		t.Fatal("the holder is not notified")
 	}
 	s.free(t, l.Name())
 }

@@ -172,6 +172,6 @@ func (c *Contenders) Exclusive() Verdict {
 	c.tb.Helper()
 	v := c.Stop()
 	assert.Zero(c.tb, v.Twice, "two had a lock at once")
-	c.tb.Logf("%d taken, %d lost, longest pause %v, told %v", v.Taken, v.Lost, v.Longest.Round(time.Millisecond), v.Errors)
+	c.tb.Logf("%d taken, %d lost, longest pause %v, reported %v", v.Taken, v.Lost, v.Longest.Round(time.Millisecond), v.Errors)
 	return v
 }

@@ -113,7 +113,7 @@ type testCase struct {
 
 // queueCases are those of kinds with a queue on the server.
 var queueCases = []testCase{
-	{"those who wait are served in their order", inOrder},
+	{"waiters are served in their order", inOrder},
 	{"a dead waiter is taken out", deadWaiter},
 }
 

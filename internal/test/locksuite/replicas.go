@@ -183,7 +183,7 @@ func (d Deployment) refuse(t *testing.T, r Replicas) {
 	for _, s := range r.Servers {
 		s.Resume()
 	}
-	require.NoError(t, kept.Unlock(), "who has it keeps it")
+	require.NoError(t, kept.Unlock(), "its holder keeps it")
 	for _, kind := range Kinds {
 		take(t, kind, patient, name)
 	}

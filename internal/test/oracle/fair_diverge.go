@@ -201,12 +201,12 @@ func (o *Outcome) isAsFairReleased() bool {
 	count, isLock := o.count()
 	_, before := o.Prior[o.name()]
 	_, after := o.Ours.After[o.name()]
-	told := slices.Equal(o.Ours.Messages, o.wakeUps())
+	reported := slices.Equal(o.Ours.Messages, o.wakeUps())
 	switch {
 	case !isLock || o.isSpoilt():
 		return reply == wrongType && o.unchanged()
 	case !before:
-		return reply == int64(2) && !after && told
+		return reply == int64(2) && !after && reported
 	case count == 0:
 		return reply == nil && o.unchanged()
 	case s.Target >= count:
@@ -214,7 +214,7 @@ func (o *Outcome) isAsFairReleased() bool {
 	case s.Target > 0:
 		return reply == int64(0) && o.hasOnly(s.Target) && len(o.Ours.Messages) == 0
 	}
-	return reply == int64(1) && !after && told
+	return reply == int64(1) && !after && reported
 }
 
 // isFairRefusedReentry: the owner has no hold that ours could enter again. Redisson

@@ -120,7 +120,7 @@ func ourselves(t *testing.T, acquire string) *Theirs {
 	return theirs
 }
 
-func TestAPairedRunSeesEveryKindOfDifference(t *testing.T) {
+func TestATwinSeesEveryKindOfDifference(t *testing.T) {
 	t.Parallel()
 	dial := func(s *redistest.Server) func() (redis.Conn, error) {
 		return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }

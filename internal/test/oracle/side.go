@@ -29,11 +29,11 @@ func newSide(dial func() (redis.Conn, error)) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	ears, err := dial()
+	subscriptions, err := dial()
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	s := &side{conn: conn, listener: redis.PubSubConn{Conn: ears}}
+	s := &side{conn: conn, listener: redis.PubSubConn{Conn: subscriptions}}
 	if err := s.listener.PSubscribe("*"); err != nil {
 		return nil, errors.Join(err, s.close())
 	}

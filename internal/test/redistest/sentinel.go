@@ -203,7 +203,7 @@ func (set *Sentinels) WatchSwitch(tb testing.TB) func() Switch {
 		case sw := <-heard:
 			return sw
 		case <-time.After(sentinelWait):
-			tb.Fatalf("redistest: no Sentinel told of another master within %v", sentinelWait)
+			tb.Fatalf("redistest: no Sentinel reported another master within %v", sentinelWait)
 			return Switch{}
 		}
 	}

@@ -53,8 +53,8 @@ func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 	t.Helper()
 	for i := range questions {
 		q := &questions[i]
-		f, told := all[q.check]
-		if assert.Equal(t, !q.named, told, q.check); !told {
+		f, reported := all[q.check]
+		if assert.Equal(t, !q.named, reported, q.check); !reported {
 			continue
 		}
 		lacks := slices.DeleteFunc(rights.Of(q.id).Words("app:"), func(word string) bool {
@@ -110,7 +110,7 @@ func TestTheLinesGiveAUserWithoutRightsAllThatItNeeds(t *testing.T) {
 	url := userWith(t, s)
 	found := examined(t, url, "app:")
 	for i := range questions {
-		if f, told := found[questions[i].check]; told {
+		if f, reported := found[questions[i].check]; reported {
 			send(t, s, f.Command)
 		}
 	}

@@ -89,7 +89,7 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 		many[i] = string(rune('A' + i))
 	}
 	s.Follow(t.Context(), "jobs", many)
-	require.Len(t, b.channels(), 1+firstWaiters, "those who left are not listened for, nor those far behind")
+	require.Len(t, b.channels(), 1+firstWaiters, "owners that left have no subscription, nor those far behind")
 	s.Follow(t.Context(), "other", nil)
 	s.Forget("jobs")
 	require.ElementsMatch(t, []string{codec.LockChannel("other")}, b.channels())

@@ -199,7 +199,7 @@ func entering(before, now *State, heard *received) string {
 // the lock and released it again between two looks: Quit is reported only when there was
 // neither a message nor a new owner. In a long queue only the first places are seen: an
 // owner that comes into sight then has not just been queued.
-func (l *Lock) queueEvents(before, now *State, told bool) (events []Event) {
+func (l *Lock) queueEvents(before, now *State, notified bool) (events []Event) {
 	for i, owner := range now.Queue {
 		if !before.cut() && !slices.Contains(before.Queue, owner) {
 			e := l.event(Queued, owner)
@@ -207,7 +207,7 @@ func (l *Lock) queueEvents(before, now *State, told bool) (events []Event) {
 			events = append(events, e)
 		}
 	}
-	if told || now.Owner != before.Owner {
+	if notified || now.Owner != before.Owner {
 		return events
 	}
 	for _, owner := range before.Queue {

@@ -96,8 +96,8 @@ func javaWorker(j *javaParty, l target) worker {
 	return w
 }
 
-// crowd are workers that take locks until they are stopped.
-type crowd struct {
+// contenders are workers that take locks until they are stopped.
+type contenders struct {
 	t      *testing.T
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -113,10 +113,10 @@ type crowd struct {
 }
 
 // start lets workers work until they are stopped, or the test is over.
-func start(t *testing.T, workers []worker) *crowd {
+func start(t *testing.T, workers []worker) *contenders {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &crowd{
+	c := &contenders{
 		t: t, cancel: cancel, turns: map[string][]turn{}, count: map[string]int{},
 		last: map[string]time.Time{}, pauses: map[string]time.Duration{}, errs: map[string]int{},
 		calls: map[string]time.Time{}, asleep: map[string]bool{},
@@ -132,7 +132,7 @@ func start(t *testing.T, workers []worker) *crowd {
 	return c
 }
 
-func (c *crowd) work(ctx context.Context, w worker) {
+func (c *contenders) work(ctx context.Context, w worker) {
 	for ctx.Err() == nil {
 		had, err := w.once(ctx)
 		c.note(w, had, err)
@@ -143,7 +143,7 @@ func (c *crowd) work(ctx context.Context, w worker) {
 	}
 }
 
-func (c *crowd) note(w worker, had turn, err error) {
+func (c *contenders) note(w worker, had turn, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.theirs {
@@ -178,7 +178,7 @@ func class(err error) string {
 // progress waits until each worker has had its lock once more, and returns how long that
 // took. A call of Redisson that does not return, as happens now and then after a slot has
 // moved, is logged and tolerated while others of its calls do return.
-func (c *crowd) progress() time.Duration {
+func (c *contenders) progress() time.Duration {
 	c.t.Helper()
 	began := time.Now()
 	c.mu.Lock()
@@ -202,7 +202,7 @@ func (c *crowd) progress() time.Duration {
 }
 
 // sleeps reports whether a worker has been in its call for too long, and tells so once.
-func (c *crowd) sleeps(who string, since time.Time) bool {
+func (c *contenders) sleeps(who string, since time.Time) bool {
 	if time.Since(since) < hung {
 		return false
 	}
@@ -214,7 +214,7 @@ func (c *crowd) sleeps(who string, since time.Time) bool {
 }
 
 // stop ends the work and returns how often two workers had a lock at once.
-func (c *crowd) stop(what string) int {
+func (c *contenders) stop(what string) int {
 	c.t.Helper()
 	c.cancel()
 	done := make(chan struct{})

@@ -138,11 +138,11 @@ func knows(tb testing.TB, s *Server, command string) bool {
 // shard is a range of slots and its nodes.
 type shard struct {
 	first, last int
-	nodes       []told // the master first
+	nodes       []reported // the master first
 }
 
-// told is a node as others describe it.
-type told struct{ addr, id string }
+// reported is a node as others describe it.
+type reported struct{ addr, id string }
 
 // shards reads the answer to CLUSTER SLOTS.
 func shards(reply any) (all []shard, err error) {
@@ -161,7 +161,7 @@ func shards(reply any) (all []shard, err error) {
 				_, e = redis.Scan(fields, &host, &port, &id)
 			}
 			err = errors.Join(err, e)
-			s.nodes = append(s.nodes, told{net.JoinHostPort(host, strconv.Itoa(port)), id})
+			s.nodes = append(s.nodes, reported{net.JoinHostPort(host, strconv.Itoa(port)), id})
 		}
 		if err != nil || len(s.nodes) == 0 {
 			return nil, fmt.Errorf("%v: %w", r, err)
@@ -175,14 +175,14 @@ func shards(reply any) (all []shard, err error) {
 // node leads there.
 func (c *Cluster) learn(tb testing.TB, node *Server, s shard) error {
 	tb.Helper()
-	for i, told := range s.nodes {
-		there := c.node(told.addr)
+	for i, reported := range s.nodes {
+		there := c.node(reported.addr)
 		if there == nil {
-			return fmt.Errorf("%s sends clients to %s, which is none of %v", node.Addr, told.addr, c.Addrs())
+			return fmt.Errorf("%s sends clients to %s, which is none of %v", node.Addr, reported.addr, c.Addrs())
 		}
 		id, err := redis.String(there.Do(tb, "CLUSTER", "MYID"), nil)
-		if err != nil || id != told.id {
-			return fmt.Errorf("%s sends clients of %s to %s, where %s answers: %w", node.Addr, told.id, told.addr, id, err)
+		if err != nil || id != reported.id {
+			return fmt.Errorf("%s sends clients of %s to %s, where %s answers: %w", node.Addr, reported.id, reported.addr, id, err)
 		}
 		if i > 0 {
 			continue

@@ -148,5 +148,5 @@ func listened(tb testing.TB, p deployment, channels []string) {
 	require.Eventually(tb, func() bool {
 		heard := " " + strings.Join(master.Channels(tb), " ") + " "
 		return !slices.ContainsFunc(channels, func(c string) bool { return !strings.Contains(heard, " "+c+" ") })
-	}, soon, 20*time.Millisecond, "those who wait do not listen")
+	}, soon, 20*time.Millisecond, "the waiters are not subscribed")
 }

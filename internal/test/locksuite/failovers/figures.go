@@ -15,8 +15,8 @@ type Figures struct {
 	Locks, Kept int
 	// Lost is how many locks no replica had that took over, Told how many of their holders
 	// got ErrLost, and ToldAfter how long after the failure the last one did.
-	Lost, Told int
-	ToldAfter  time.Duration
+	Lost, Notified int
+	NotifiedAfter  time.Duration
 	// Twice is how many locks had two holders at once, those of the workers included, and
 	// Overlap is for how long, at most, a holder did not know that another owner had its
 	// lock.
@@ -36,7 +36,7 @@ func (tr *trial) figures() Figures {
 		v := c.Stop()
 		f.Pauses = append(f.Pauses, v.Longest)
 		f.Twice += v.Twice
-		tr.t.Logf("crowd: %d taken, %d lost, %d twice, longest pause %v, told %v", v.Taken, v.Lost, v.Twice, round(v.Longest), v.Errors)
+		tr.t.Logf("contenders: %d taken, %d lost, %d twice, longest pause %v, reported %v", v.Taken, v.Lost, v.Twice, round(v.Longest), v.Errors)
 	}
 	unlocked, taken := tr.kept, tr.lost
 	if tr.loses {
@@ -89,12 +89,12 @@ func (f *Figures) served(p *pair, free time.Time) {
 func (f *Figures) countLoss(p *pair, struck time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.told.IsZero() {
+	if p.notified.IsZero() {
 		return
 	}
-	f.Told++
-	f.ToldAfter = max(f.ToldAfter, p.told.Sub(struck))
-	if both := p.told.Sub(p.got); !p.got.IsZero() && both > 0 {
+	f.Notified++
+	f.NotifiedAfter = max(f.NotifiedAfter, p.notified.Sub(struck))
+	if both := p.notified.Sub(p.got); !p.got.IsZero() && both > 0 {
 		f.Twice++
 		f.Overlap = max(f.Overlap, both)
 	}
@@ -106,9 +106,9 @@ const columns = "| the master | servers | with | nobody acquired for: plain, fai
 
 // row is a line of it.
 func (f Figures) row(what, servers, adapter string) string {
-	told, after, overlap := "none was lost", "–", "–"
+	notified, after, overlap := "none was lost", "–", "–"
 	if f.Lost > 0 {
-		told, after = fmt.Sprintf("%d of %d", f.Told, f.Lost), seconds(f.ToldAfter)
+		notified, after = fmt.Sprintf("%d of %d", f.Notified, f.Lost), seconds(f.NotifiedAfter)
 	}
 	if f.Overlap > 0 {
 		overlap = seconds(f.Overlap)
@@ -118,7 +118,7 @@ func (f Figures) row(what, servers, adapter string) string {
 		pauses[i] = seconds(p)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %d of %d | %s | %s | %d | %s | %d of %d | %s |",
-		what, servers, adapter, strings.Join(pauses, ", "), f.Kept, f.Locks, told, after, f.Twice, overlap, f.Served, f.Waiters, seconds(f.Slowest))
+		what, servers, adapter, strings.Join(pauses, ", "), f.Kept, f.Locks, notified, after, f.Twice, overlap, f.Served, f.Waiters, seconds(f.Slowest))
 }
 
 func seconds(d time.Duration) string {

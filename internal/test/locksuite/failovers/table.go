@@ -95,13 +95,13 @@ func (a Adapter) start(t *testing.T, deployment, servers string) deployment {
 }
 
 // check checks what must be so whatever has failed, with holders informed within a time.
-func (f Figures) check(t *testing.T, told time.Duration) {
+func (f Figures) check(t *testing.T, notified time.Duration) {
 	t.Helper()
 	assert.Equal(t, f.Locks, f.Kept, "a lock that replicas had was lost")
-	assert.Equal(t, f.Lost, f.Told, "the holder of a lock that was lost has not been told")
+	assert.Equal(t, f.Lost, f.Notified, "the holder of a lock that was lost was not notified")
 	assert.Equal(t, f.Waiters, f.Served, "a waiter still waits")
 	assert.Less(t, slices.Max(f.Pauses), pauseBound)
-	assert.Less(t, f.ToldAfter, told)
+	assert.Less(t, f.NotifiedAfter, notified)
 	assert.Less(t, f.Slowest, servedBound)
 	if f.Lost == 0 {
 		assert.Zero(t, f.Twice, "two had a lock at once though none was lost")

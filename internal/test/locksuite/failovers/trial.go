@@ -52,11 +52,11 @@ type pair struct {
 	hold *rlock.Hold
 	free time.Time // when the holder began to unlock; zero: it was taken away
 
-	mu     sync.Mutex // guards what follows
-	told   time.Time  // when the holder learned of its loss
-	got    time.Time  // when the other one had it
-	waiter *rlock.Hold
-	err    error
+	mu       sync.Mutex // guards what follows
+	notified time.Time  // when the holder learned of its loss
+	got      time.Time  // when the other one had it
+	waiter   *rlock.Hold
+	err      error
 }
 
 // trial is one failure, tried once.
@@ -130,7 +130,7 @@ func (p *pair) watch(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if errors.Is(p.hold.Err(), redlatch.ErrLost) {
-		p.told = time.Now()
+		p.notified = time.Now()
 	}
 }
 
@@ -168,7 +168,7 @@ func (p *pair) wait(ctx context.Context, l *rlock.Lock) {
 func has(pairs []*pair) bool {
 	for _, p := range pairs {
 		p.mu.Lock()
-		done := !p.got.IsZero() && (!p.free.IsZero() || !p.told.IsZero())
+		done := !p.got.IsZero() && (!p.free.IsZero() || !p.notified.IsZero())
 		p.mu.Unlock()
 		if !done {
 			return false
@@ -181,7 +181,7 @@ func has(pairs []*pair) bool {
 func (tr *trial) recover() {
 	tr.t.Helper()
 	if tr.loses {
-		assert.Eventually(tr.t, func() bool { return has(tr.lost) }, soon, 5*time.Millisecond, "somebody waits for a lock that was lost, or believes to have it")
+		assert.Eventually(tr.t, func() bool { return has(tr.lost) }, soon, 5*time.Millisecond, "a caller waits for a lock that was lost, or believes to have it")
 	}
 	tr.progress(10)
 	free := tr.kept

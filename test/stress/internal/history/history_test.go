@@ -205,10 +205,10 @@ func TestALockThatLiesFreeInCalmTimesWithWaitersIsFound(t *testing.T) {
 	fault := Record{T: 5 * s, Until: 6 * s, Kind: Fault, Op: "x"}
 	assert.Empty(t, checks(history(deeds, append(waits, fault)...)), "the calm parts are shorter")
 	waits[1].T = 4 * s
-	assert.Empty(t, checks(history(deeds, waits...)), "who waited has left")
+	assert.Empty(t, checks(history(deeds, waits...)), "the waiter has left")
 	waits[0].P = "q"
 	killed := []Record{waits[0], {T: 4 * s, P: "q", Kind: Kill}}
-	assert.Empty(t, checks(history(deeds, killed...)), "who waited was killed")
+	assert.Empty(t, checks(history(deeds, killed...)), "the waiter was killed")
 	killed[1].T = 9 * s
 	assert.Equal(t, []string{"idle"}, checks(history(deeds, killed...)), "only then")
 }
