@@ -74,7 +74,7 @@ func (f *fakeServer) serve(p *peer) {
 	}
 }
 
-// stalledReader reads from a connection while the server is not deaf.
+// stalledReader reads from a connection while the server reads.
 type stalledReader struct {
 	f    *fakeServer
 	conn net.Conn

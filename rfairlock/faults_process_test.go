@@ -28,7 +28,7 @@ type ordeal struct {
 const parties = 4
 
 // Each client is the first in a quarter of the queues, the second in another, and
-// so on. The last in each is a stranger, so that no waiter can queue anew
+// so on. The last in each is a foreign waiter, so that no waiter can queue anew
 // unnoticed.
 func newOrdeal(t *testing.T) *ordeal {
 	t.Helper()

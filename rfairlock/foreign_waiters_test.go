@@ -109,7 +109,7 @@ func (s *foreignWaiter) notifiedAt(t *testing.T, name string, within time.Durati
 	return at
 }
 
-// mixed are queues in which two dead strangers stand before a living one and one of
+// mixed are queues in which two dead foreign waiters stand before a living one and one of
 // this library, of which either comes first in half of them.
 type mixed struct {
 	*queues
@@ -119,7 +119,7 @@ type mixed struct {
 	ours        []*waiter
 }
 
-// newMixed returns queues in which every client has a waiter. The strangers that
+// newMixed returns queues in which every client has a waiter. The foreign ones that
 // will be dead listen for now, or never have.
 func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
 	t.Helper()

@@ -111,7 +111,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// The first is a stranger whose deadline would come soon, the last one could be
+// The first is a foreign waiter whose deadline would come soon, the last one could be
 // hours late.
 func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {

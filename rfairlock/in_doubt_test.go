@@ -18,7 +18,7 @@ import (
 // their ids.
 var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
 
-// delayingNet is a server behind a network that holds back what it is told to, also
+// delayingNet is a server behind a network that holds back what the test says, also
 // when the client has given the connection up.
 func delayingNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
 	t.Helper()

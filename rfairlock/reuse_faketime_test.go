@@ -336,7 +336,7 @@ func TestProofOfTheFormerHoldDoesNotProveTheNext(t *testing.T) {
 	})
 }
 
-// The keeper of another process has seen the owner with the deadline of its former
+// The detector of another process has seen the owner with the deadline of its former
 // wait.
 func TestEvictionOfTheOwnersFormerEntryLeavesTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,13 +21,13 @@ import (
 // runs is how many locks are tried side by side.
 const runs = 20
 
-// A stander's waits are short, so that a place that is not kept is lost soon.
+// The process's waits are short, so that a place that is not kept is lost soon.
 const (
 	shortWait = 15 * time.Second
 	shortPoll = 5 * time.Second
 )
 
-// waiterURL makes the test binary stand in queues, as another process.
+// waiterURL makes the test binary wait in queues, as another process.
 const waiterURL = "RFAIRLOCK_TEST_WAITER_URL"
 
 func init() {

@@ -14,7 +14,7 @@ import (
 
 const shortLease = 3 * time.Second
 
-// reportedLease is one whose loss is told a whole second before it ends: a machine with too
+// reportedLease is one whose loss is reported a whole second before it ends: a machine with too
 // much to do, on which these tests run, may be late by less.
 const reportedLease = 12 * time.Second
 

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// A ghost is a command that the network holds back and delivers after its
+// An in-doubt call is a command that the network holds back and delivers after its
 // connection was given up: later than any question asked on the next one.
 
 // settled is the log line that ends a doubt.
@@ -24,7 +24,7 @@ const settled = "open outcome settled"
 // their ids.
 var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
 
-// delayingNet is a server behind a network that holds back what it is told to, also
+// delayingNet is a server behind a network that holds back what the test says, also
 // when the client has given the connection up.
 func delayingNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
 	t.Helper()
@@ -148,7 +148,7 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 	}
 }
 
-// The ghost of an acquire meets its own caller, whose next attempt has another
+// An acquire in doubt meets its own caller, whose next attempt has another
 // owner: one of them is in the other's way.
 func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 	t.Parallel()

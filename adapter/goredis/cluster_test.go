@@ -68,7 +68,7 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 	})
 }
 
-// startContenders makes a crowd for each kind of lock, on names of one slot, which is
+// startContenders makes contenders for each kind of lock, on names of one slot, which is
 // name's.
 func startContenders(t *testing.T, c *redistest.Cluster) (name string, contenders []*locksuite.Contenders) {
 	t.Helper()

@@ -57,9 +57,9 @@ type Config struct {
 // Census counts. All methods are safe for concurrent use.
 type Census struct {
 	cfg    Config
-	ctx    context.Context //nolint:containedctx // ends with Close: keepers
+	ctx    context.Context //nolint:containedctx // ends with Close: the goroutines
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // keepers
+	wg     sync.WaitGroup // the replicas' goroutines
 
 	mu      sync.Mutex // guards what follows; not held during a call
 	closed  bool

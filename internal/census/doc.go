@@ -35,8 +35,8 @@
 //
 // # Who owns what
 //
-// Each replica has a goroutine, its keeper, which closes the connection when it was
-// not used for a minute, or with the Census. Close waits for the keepers. There are
+// Each replica has a goroutine, which closes the connection when it was
+// not used for a minute, or with the Census. Close waits for these goroutines. There are
 // no other goroutines: the answers come on those of the connections. No mutex is
 // held across I/O.
 package census

@@ -19,26 +19,26 @@ type Cluster struct {
 	cfg    Config
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // surveyor, mover, and nodes that are being closed
-	due    chan struct{}  // a survey is
+	wg     sync.WaitGroup // refresher, resubscriber, and nodes that are being closed
+	due    chan struct{}  // a refresh is
 
-	moves moves
+	resubscriber resubscriber
 
-	mu       sync.Mutex // guards what follows; not held across I/O or while a done runs
-	closed   bool
-	running  bool                // surveyor and mover have been started
-	table    [slots]*node        // nil: the master is not known
-	replicas map[string][]string // of each master, by address
-	surveyed chan struct{}       // closed when the next survey has ended
-	err      error               // why the last survey failed
-	waiting  []*trip             // for a survey
-	subs     map[*subscription]struct{}
-	nodes    map[string]*node // by address
-	byTag    map[int64]*node
-	tags     int64
-	news     chan struct{} // closed when a connection, or the owner of a slot, is replaced
-	lost     chan struct{} // closed when a connection to a master is lost, or a master is none any more
-	lacks    [kinds]bool   // the servers do not know this way to listen
+	mu        sync.Mutex // guards what follows; not held across I/O or while a done runs
+	closed    bool
+	running   bool                // refresher and resubscriber have been started
+	table     [slots]*node        // nil: the master is not known
+	replicas  map[string][]string // of each master, by address
+	refreshed chan struct{}       // closed when the next refresh has ended
+	err       error               // why the last refresh failed
+	waiting   []*routedCall       // for a refresh
+	subs      map[*subscription]struct{}
+	nodes     map[string]*node // by address
+	byTag     map[int64]*node
+	tags      int64
+	changed   chan struct{} // closed when a connection, or the owner of a slot, is replaced
+	lost      chan struct{} // closed when a connection to a master is lost, or a master is none any more
+	lacks     [kinds]bool   // the servers do not know this way to listen
 }
 
 var (
@@ -55,16 +55,16 @@ var (
 // something that is required.
 func New(cfg Config) *Cluster {
 	c := &Cluster{
-		cfg:      cfg.withDefaults(),
-		due:      make(chan struct{}, 1),
-		surveyed: make(chan struct{}),
-		subs:     map[*subscription]struct{}{},
-		nodes:    map[string]*node{},
-		byTag:    map[int64]*node{},
-		news:     make(chan struct{}),
-		lost:     make(chan struct{}),
+		cfg:       cfg.withDefaults(),
+		due:       make(chan struct{}, 1),
+		refreshed: make(chan struct{}),
+		subs:      map[*subscription]struct{}{},
+		nodes:     map[string]*node{},
+		byTag:     map[int64]*node{},
+		changed:   make(chan struct{}),
+		lost:      make(chan struct{}),
 	}
-	c.moves.wake = make(chan struct{}, 1)
+	c.resubscriber.wake = make(chan struct{}, 1)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -72,7 +72,7 @@ func New(cfg Config) *Cluster {
 // Start is part of transport.Transport. The call goes to the master of its first key's
 // slot, or to any master when it has no keys.
 func (c *Cluster) Start(call *transport.Call, done transport.Done) {
-	c.newTrip(call, done).depart()
+	c.newRoutedCall(call, done).depart()
 }
 
 // Leads is part of transport.Leader.
@@ -83,7 +83,7 @@ func (c *Cluster) Leads(outermost transport.Transport) bool {
 // Lead is part of transport.Leader. It waits for the reply of the first node that the call
 // goes to: one that is sent on to another node is awaited elsewhere.
 func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
-	t := c.newTrip(call, done)
+	t := c.newRoutedCall(call, done)
 	t.ctx, t.caller = ctx, caller
 	if !t.depart() {
 		caller.Started()
@@ -110,7 +110,7 @@ func (c *Cluster) Slot(key string) int { return hashslot.Of(key) }
 func (c *Cluster) Reconnected() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.news
+	return c.changed
 }
 
 // reconnected closes the channel of Reconnected, if n is a master: no caller waits
@@ -128,8 +128,8 @@ func (c *Cluster) reconnected(n *node) {
 }
 
 func (c *Cluster) announceLocked() {
-	close(c.news)
-	c.news = make(chan struct{})
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // Lost returns a channel that is closed when a connection to a master was lost, or a
@@ -174,12 +174,12 @@ func (c *Cluster) begin() {
 		return
 	}
 	c.running = true
-	c.wg.Go(c.runSurveys)
-	c.wg.Go(c.runMoves)
+	c.wg.Go(c.runRefreshes)
+	c.wg.Go(c.runResubscriber)
 }
 
-// survey sees to it that there is a survey soon. It does not wait.
-func (c *Cluster) survey() {
+// refresh sees to it that there is a refresh soon. It does not wait.
+func (c *Cluster) refresh() {
 	select {
 	case c.due <- struct{}{}:
 	default:

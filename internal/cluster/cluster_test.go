@@ -122,7 +122,7 @@ func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
 	})
 }
 
-func TestCallsThatWaitForASurveyEndWithIt(t *testing.T) {
+func TestCallsThatWaitForARefreshEndWithIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		w.kill(one)
@@ -153,7 +153,7 @@ func TestACallForAnUnservedSlotIsNotSent(t *testing.T) {
 	})
 }
 
-func TestANodeThatIsSilentHoldsUpASurveyForAMoment(t *testing.T) {
+func TestASilentNodeDelaysARefreshForAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for range 10 { // the first node that it asks is a matter of chance
@@ -210,9 +210,9 @@ func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 3, open())
 		time.Sleep(formerTime)
-		w.survey()
+		w.refresh()
 		time.Sleep(time.Second)
-		w.survey() // the first one notes, and has just asked it
+		w.refresh() // the first one notes, and has just asked it
 		synctest.Wait()
 		require.Zero(t, open())
 		w.requireIncr(key, 3)

@@ -82,14 +82,14 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 	return groups, nil
 }
 
-// await waits for a survey if one is needed.
+// await waits for a refresh if one is needed.
 func (c *Cluster) await(ctx context.Context, channels []string) error {
 	c.mu.Lock()
 	known := true
 	for _, channel := range channels {
 		known = known && c.table[hashslot.Of(channel)] != nil
 	}
-	surveyed := c.surveyed
+	refreshed := c.refreshed
 	if !known {
 		c.begin()
 	}
@@ -97,9 +97,9 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	if known {
 		return nil
 	}
-	c.survey()
+	c.refresh()
 	select {
-	case <-surveyed:
+	case <-refreshed:
 		return nil
 	case <-c.ctx.Done():
 		return errClosedNotSent

@@ -8,7 +8,7 @@
 //	Start ─▶ who serves the slot? ──known──▶ the node's mux ─▶ reply ─▶ done
 //	             │ not known                   ▲          │
 //	             ▼                             │          ├─ MOVED, ASK: to the node
-//	          waits for a survey ──────────────┤          │  that is named, at most
+//	          waits for a refresh ─────────────┤          │  that is named, at most
 //	             │                             └──────────┘  [maxHops] times
 //	             └─ no node answers: ends not sent
 //
@@ -22,9 +22,9 @@
 // replication) in place of its mux. When another node serves the slot by the time that
 // replicas have answered, none of them counts: they are a former master's.
 //
-// # Surveys
+// # Refreshes of the topology
 //
-// A survey asks the nodes (CLUSTER SLOTS), one after the other in short order, until
+// A refresh asks the nodes (CLUSTER SLOTS), one after the other in short order, until
 // one answers. There is one when a call, a subscription or a connection shows that
 // what is known is not so any more, or a master owes replies for a sixth of the reply
 // limit, and at most one in a tenth of a second; there is none on a timer. The
@@ -36,28 +36,29 @@
 // # The life of a subscription
 //
 // A channel is listened to with SUBSCRIBE and with SSUBSCRIBE, both on the master of
-// its slot, since peers may publish either way. The two are its legs.
+// its slot, since peers may publish either way. The two are its channel subscriptions.
 //
-//	homeless ──survey──▶ attached ──both legs acknowledged──▶ established
+//	homeless ─refresh─▶ attached ────both are acknowledged───▶ established
 //	    ▲                   │  ▲                                 │
-//	    │   cannot connect  │  └── the slot has moved ────────────┤ a gap follows
+//	    │   cannot connect  │  └── the slot has moved ───────────┤ a gap follows
 //	    └───────────────────┘                                    │
 //	                                   failed: the server refuses the channel, or Close
 //
-// A leg of the kind that is not published with may be refused (a server before version
-// 7 knows no SSUBSCRIBE, a user may lack the right): then the other is enough. Before
+// A channel subscription of the kind that is not published with may be refused (a
+// server before version 7 knows no SSUBSCRIBE, a user may lack the right): then the
+// other is enough. Before
 // it is established a subscription fails when its node cannot be reached; after that
 // it waits for a node that can.
 //
 // # Who owns what
 //
-//   - The surveyor, a goroutine, makes the surveys. Each node that it asks has one, which
+//   - The refresher, a goroutine, makes the refreshes. Each node that it asks has one, which
 //     ends with the answer.
-//   - The mover, a goroutine, moves subscriptions: it attaches and detaches legs, which
-//     must not happen in a callback of a subscriber.
+//   - The resubscriber, a goroutine, moves subscriptions: it attaches and detaches
+//     channel subscriptions, which must not happen in a callback of a subscriber.
 //   - Each master has a mux, at most two subscribers and, once subscribers were
 //     counted, two censuses, and one Batcher once replicas were waited for. They end
-//     with the first survey a minute after the node has ceased to be a master, if
+//     with the first refresh a minute after the node has ceased to be a master, if
 //     nothing is under way there, or with the cluster.
 //
 // Cluster.mu guards the table of slots, the nodes and the set of subscriptions; each

@@ -27,7 +27,7 @@ func TestLostConnectionsAndMastersAreReported(t *testing.T) {
 				w.owner[slot] = two
 			}
 		})
-		w.survey()
+		w.refresh()
 		<-lost // a master has none of its slots any more
 		lost = w.Lost()
 		w.kill(one)

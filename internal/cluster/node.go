@@ -38,19 +38,19 @@ func published(command string) kind {
 	return classic
 }
 
-// node is a server that is or was a master, or that was asked for a survey.
+// node is a server that is or was a master, or that was asked for a refresh.
 type node struct {
 	addr string
 	tag  int64
 	mux  *mux.Mux
 
 	// Guarded by Cluster.mu.
-	pending int       // calls under way
-	legs    int       // subscriptions' legs on it
-	left    time.Time // when it ceased to be a master; zero: it is one
-	subs    [kinds]*pubsub.Subscriber
-	counts  [kinds]*census.Census
-	copies  *replication.Batcher // nil: replicas were never waited for
+	pending     int       // calls under way
+	channelSubs int       // subscriptions' channel subscriptions on it
+	left        time.Time // when it ceased to be a master; zero: it is one
+	subs        [kinds]*pubsub.Subscriber
+	counts      [kinds]*census.Census
+	copies      *replication.Batcher // nil: replicas were never waited for
 }
 
 // node returns the node at addr, mu held.
@@ -87,7 +87,7 @@ func (c *Cluster) replaced(n *node) bool {
 	former := !n.left.IsZero()
 	c.mu.Unlock()
 	if !former {
-		c.survey()
+		c.refresh()
 	}
 	return former
 }
@@ -124,7 +124,7 @@ func (n *node) close() {
 // under way on them, mu held.
 func (c *Cluster) retire(now time.Time) {
 	for addr, n := range c.nodes {
-		if n.left.IsZero() || now.Sub(n.left) < formerTime || n.pending > 0 || n.legs > 0 {
+		if n.left.IsZero() || now.Sub(n.left) < formerTime || n.pending > 0 || n.channelSubs > 0 {
 			continue
 		}
 		delete(c.nodes, addr)

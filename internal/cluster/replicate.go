@@ -19,7 +19,7 @@ type syncing struct {
 // and closed after a minute without any. Calls to one node share a WAIT.
 func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	s := &syncing{replicas: replicas, until: time.Now().Add(timeout)}
-	t := c.newTrip(call, func(reply any, err error) {
+	t := c.newRoutedCall(call, func(reply any, err error) {
 		if err != nil {
 			s.have = 0
 		}
@@ -40,7 +40,7 @@ func (c *Cluster) copiesOn(n *node) {
 }
 
 // send hands the call to the node that it has boarded.
-func (s *syncing) send(t *trip) {
+func (s *syncing) send(t *routedCall) {
 	copies, left := t.node.copies, time.Until(s.until)
 	if t.hops > 0 {
 		copies.Redirect(t.call, s.replicas, left, t.replicated, t.asking)
@@ -51,7 +51,7 @@ func (s *syncing) send(t *trip) {
 
 // replicated is the call's outcome at a node whose replicas were waited for. When
 // another node serves the slot by now, they are not the ones that matter.
-func (t *trip) replicated(reply any, have int64, err error) {
+func (t *routedCall) replicated(reply any, have int64, err error) {
 	c := t.c
 	c.mu.Lock()
 	if t.slot >= 0 && !t.asking && c.table[t.slot] != t.node {

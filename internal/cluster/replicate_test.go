@@ -150,7 +150,7 @@ func TestReplicasOfADeadNodeDoNotCountAndThoseOfTheNextOneDo(t *testing.T) {
 				w.owner[slot] = two
 			}
 		})
-		w.survey()
+		w.refresh()
 		time.Sleep(time.Second)
 		require.Equal(t, copied{int64(2), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
 	})
@@ -190,13 +190,13 @@ func TestTheConnectionThatWaitsForReplicasEndsWithItsNode(t *testing.T) {
 		w.requireIncr(key, 2)
 		for range 3 {
 			time.Sleep(formerTime)
-			w.survey()
+			w.refresh()
 		}
 		require.Empty(t, came, "it is waited for still")
 		close(hold)
 		require.Zero(t, w.awaitCopied(came).have)
 		time.Sleep(formerTime)
-		w.survey()
+		w.refresh()
 		synctest.Wait()
 		_, conns := w.asked(one)
 		require.Zero(t, conns)

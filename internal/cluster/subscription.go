@@ -18,15 +18,15 @@ type subscription struct {
 
 	at *node // where it listens; guarded by Cluster.mu, written under moving too
 
-	// moving is held while legs are attached and detached, which is done under no
+	// moving is held while channel subscriptions are attached and detached, which is done under no
 	// other mutex, and never in a callback of a subscriber.
 	moving sync.Mutex
 
-	mu          sync.Mutex  // guards what follows; below Cluster.mu
-	legs        [kinds]*leg // nil: none of the kind
+	mu          sync.Mutex         // guards what follows; below Cluster.mu
+	channelSubs [kinds]*channelSub // nil: none of the kind
 	established bool
-	gap         bool // messages may have been missed: to be told when all legs are there
-	broken      bool // a leg has failed: it is to be attached anew
+	gap         bool // messages may have been missed: to be reported when all channel subscriptions are there
+	broken      bool // a channel subscription has failed: it is to be attached anew
 	over        bool
 	err         error
 }
@@ -53,7 +53,7 @@ func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subs
 	if known {
 		s.settle()
 	} else {
-		c.survey()
+		c.refresh()
 	}
 	select {
 	case <-s.ready:
@@ -103,11 +103,11 @@ func (s *subscription) settle() {
 		n = nil
 		delete(c.subs, s)
 	}
-	old, legs := s.replace(n)
+	old, channelSubs := s.replace(n)
 	c.mu.Unlock()
-	for k, l := range legs {
+	for k, l := range channelSubs {
 		if l != nil {
-			l.stop = l.on.Listen(s.channel, legs[k])
+			l.stop = l.on.Listen(s.channel, channelSubs[k])
 		}
 	}
 	for _, l := range old {
@@ -117,31 +117,31 @@ func (s *subscription) settle() {
 	}
 }
 
-// replace gives s new legs on n, nil is nowhere, and returns those that it had and has;
+// replace gives s new channel subscriptions on n, nil is nowhere, and returns those that it had and has;
 // Cluster.mu is held.
-func (s *subscription) replace(n *node) (old, legs [kinds]*leg) {
+func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	c := s.c
 	if s.at != nil {
-		s.at.legs--
+		s.at.channelSubs--
 	}
 	if s.at = n; n != nil {
-		n.legs++
+		n.channelSubs++
 		for k := range kinds {
 			if !c.lacks[k] || k == published(c.cfg.Publish) {
-				legs[k] = &leg{s: s, kind: k, addr: n.addr, on: c.subscriber(n, k)}
+				channelSubs[k] = &channelSub{s: s, kind: k, addr: n.addr, on: c.subscriber(n, k)}
 			}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old = s.legs
-	s.legs, s.broken, s.gap = legs, false, s.established
-	return old, legs
+	old = s.channelSubs
+	s.channelSubs, s.broken, s.gap = channelSubs, false, s.established
+	return old, channelSubs
 }
 
-// complete tells the listener when all legs are there, mu held.
+// complete tells the listener when all channel subscriptions are there, mu held.
 func (s *subscription) complete() {
-	for _, l := range s.legs {
+	for _, l := range s.channelSubs {
 		if l != nil && !l.acked && !l.refused {
 			return
 		}
@@ -169,11 +169,11 @@ func (s *subscription) offer(e transport.Event) {
 	s.events <- e
 }
 
-// unsubscribed notes that a leg's connection is lost.
+// unsubscribed notes that a channel subscription's connection is lost.
 func (s *subscription) unsubscribed(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.legs[k]; l != nil && l.acked {
+	if l := s.channelSubs[k]; l != nil && l.acked {
 		l.acked, s.gap = false, s.established
 	}
 }

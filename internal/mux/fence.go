@@ -53,7 +53,7 @@ func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	if name == 0 {
 		return m.nameless()
 	}
-	who, live, ok := m.roster.find(name)
+	who, live, ok := m.history.find(name)
 	if !ok {
 		return errNoFence
 	}
@@ -71,7 +71,7 @@ func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 // nameless returns why it is not known what a connection of ours is called on the
 // server.
 func (m *Mux) nameless() error {
-	refusal := m.roster.latest().noID
+	refusal := m.history.latest().noID
 	if refusal == "" {
 		return errNoFence
 	}

@@ -35,7 +35,7 @@ func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Don
 
 // Interrupt makes the Lead of call return, if it waits.
 func (m *Mux) Interrupt(call *transport.Call) {
-	if l := m.roster.present(); l != nil {
+	if l := m.history.present(); l != nil {
 		l.flight.interrupt(call)
 	}
 }

@@ -15,12 +15,12 @@ var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrC
 // Mux runs calls over one connection at a time. All methods are safe for
 // concurrent use.
 type Mux struct {
-	cfg    Config
-	queue  queue
-	roster roster
-	late   lateRunner
-	denied denial
-	noAddr sync.Once // tells that connections are killed by their id alone
+	cfg     Config
+	queue   queue
+	history history
+	late    lateRunner
+	denied  denial
+	noAddr  sync.Once // tells that connections are killed by their id alone
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -39,7 +39,7 @@ func New(cfg Config) *Mux {
 	m := &Mux{cfg: cfg.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.queue.init()
-	m.roster.init()
+	m.history.init()
 	m.late.wg = &m.wg
 	m.backoff = backoff.Backoff{Min: m.cfg.BackoffMin, Max: m.cfg.BackoffMax}
 	return m
@@ -67,11 +67,11 @@ func (m *Mux) Start(call *transport.Call, done transport.Done) {
 // Reconnected returns a channel that is closed when the next connection after
 // the first one has been made. Ask again for the one after. Close does not close
 // it.
-func (m *Mux) Reconnected() <-chan struct{} { return m.roster.next() }
+func (m *Mux) Reconnected() <-chan struct{} { return m.history.next() }
 
 // Lost returns a channel that is closed when a connection has ended, for whatever
 // reason. Ask again for the one after. The Mux makes another with the next call.
-func (m *Mux) Lost() <-chan struct{} { return m.roster.nextLost() }
+func (m *Mux) Lost() <-chan struct{} { return m.history.nextLost() }
 
 // Close ends the connection and waits until nothing of the Mux runs any more.
 // Calls in flight end with transport.ErrUncertain, queued ones with

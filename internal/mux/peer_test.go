@@ -26,7 +26,7 @@ const (
 // peer is a scripted server at the other end of net.Pipe, for fake time. It
 // answers PING and CLIENT ID by itself unless a handler says otherwise.
 type peer struct {
-	stop chan struct{} // closed by tests that use deaf
+	stop chan struct{} // closed by tests that use silent
 	led  bool          // callers can read its connections
 
 	mu      sync.Mutex // guards what follows

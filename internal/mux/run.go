@@ -47,7 +47,7 @@ func (m *Mux) dialFailed(err error) {
 func (m *Mux) serve(l *link) {
 	m.wg.Go(func() { m.read(l) })
 	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit, m.cfg.Gone) })
-	if m.roster.enter(l) {
+	if m.history.enter(l) {
 		m.late.do(m.cfg.OnReconnect)
 	}
 	if m.moved {
@@ -70,7 +70,7 @@ func (m *Mux) serve(l *link) {
 	// Without a cause of its own the writer stopped because of Close.
 	l.fail(transport.ErrClosed)
 	<-l.readerDone
-	m.roster.leave()
+	m.history.leave()
 	m.over(l)
 	if m.ctx.Err() == nil {
 		m.late.do(m.cfg.OnLost)

@@ -26,7 +26,7 @@ const (
 // buffers.
 type writer struct {
 	batch     [batchMax]entry
-	args      scratch
+	args      encodeBuffer
 	unflushed int
 	yielded   bool // since the last flush
 }

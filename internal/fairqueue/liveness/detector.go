@@ -87,7 +87,7 @@ type Death struct {
 	WasSubscribed bool
 }
 
-// New returns a keeper that knows nothing yet.
+// New returns a detector that knows nothing yet.
 func New(cfg Config) *Detector {
 	// A very long grace must not overflow into none at all.
 	cfg.Grace = min(cfg.Grace, math.MaxInt64/redissonFactor)

@@ -18,7 +18,7 @@ const (
 	grace  = 10 * time.Second
 )
 
-// scene is a keeper and the queue that it is shown.
+// scene is a detector and the queue that it is shown.
 type scene struct {
 	*liveness.Detector
 	t         *testing.T

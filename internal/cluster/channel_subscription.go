@@ -7,9 +7,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// leg is one of the ways in which a subscription listens, on one node. Its methods are
-// called by the subscriber.
-type leg struct {
+// channelSub is one of the ways in which a subscription listens, on one node. Its
+// methods are called by the subscriber.
+type channelSub struct {
 	s    *subscription
 	kind kind
 	addr string // the node's
@@ -19,13 +19,13 @@ type leg struct {
 	acked, refused bool // guarded by subscription.mu
 }
 
-var _ pubsub.Sink = (*leg)(nil)
+var _ pubsub.Sink = (*channelSub)(nil)
 
-// current reports whether l is a leg that still counts, the subscription's mu held.
-func (l *leg) current() bool { return !l.s.over && l.s.legs[l.kind] == l }
+// current reports whether l is a channel subscription that still counts, the subscription's mu held.
+func (l *channelSub) current() bool { return !l.s.over && l.s.channelSubs[l.kind] == l }
 
 // Acked is part of pubsub.Sink.
-func (l *leg) Acked(again bool) {
+func (l *channelSub) Acked(again bool) {
 	s := l.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (l *leg) Acked(again bool) {
 }
 
 // Message is part of pubsub.Sink.
-func (l *leg) Message(payload string) {
+func (l *channelSub) Message(payload string) {
 	s := l.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *leg) Message(payload string) {
 }
 
 // Failed is part of pubsub.Sink.
-func (l *leg) Failed(err error) {
+func (l *channelSub) Failed(err error) {
 	s := l.s
 	c := s.c
 	r, moved := redirected(err, l.addr)
@@ -69,12 +69,12 @@ func (l *leg) Failed(err error) {
 		s.failLocked(err)
 	}
 	s.mu.Unlock()
-	c.legFailed(l, err, r, moved)
+	c.channelSubFailed(l, err, r, moved)
 }
 
-// legFailed does what a leg that has failed must leave to others. The subscriber's lock
-// is held, and no other.
-func (c *Cluster) legFailed(l *leg, err error, r redirection, moved bool) {
+// channelSubFailed does what a channel subscription that has failed must leave to
+// others. The subscriber's lock is held, and no other.
+func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, moved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -87,8 +87,8 @@ func (c *Cluster) legFailed(l *leg, err error, r redirection, moved bool) {
 		c.lacks[l.kind] = true
 		c.cfg.Conn.Logger.Info("redlatch: the cluster's servers know one way to listen only", "error", err)
 	}
-	c.moves.add(l.s)
+	c.resubscriber.add(l.s)
 	if outdated(err) || moved {
-		c.survey()
+		c.refresh()
 	}
 }

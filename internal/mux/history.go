@@ -12,12 +12,12 @@ type identity struct {
 	noID, noAddr string
 }
 
-// rosterSize is how many connections are remembered. A call that stays in doubt
+// historySize is how many connections are remembered. A call that stays in doubt
 // longer than so many reconnects cannot be fenced any more.
-const rosterSize = 64
+const historySize = 64
 
-// roster remembers the connections: the present one and those before it.
-type roster struct {
+// history remembers the connections: the present one and those before it.
+type history struct {
 	mu          sync.Mutex // guards what follows; held for a few instructions only
 	current     *link      // nil when disconnected
 	made        int        // connections so far
@@ -26,15 +26,15 @@ type roster struct {
 	lost        chan struct{}
 }
 
-func (r *roster) init() { r.reconnected, r.lost = make(chan struct{}), make(chan struct{}) }
+func (r *history) init() { r.reconnected, r.lost = make(chan struct{}), make(chan struct{}) }
 
 // enter makes l the present connection and reports whether there were others
 // before it.
-func (r *roster) enter(l *link) (again bool) {
+func (r *history) enter(l *link) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = l
-	if len(r.past) == rosterSize {
+	if len(r.past) == historySize {
 		r.past = append(r.past[:0], r.past[1:]...)
 	}
 	r.past = append(r.past, l.who)
@@ -47,7 +47,7 @@ func (r *roster) enter(l *link) (again bool) {
 }
 
 // leave says that there is no connection any more.
-func (r *roster) leave() {
+func (r *history) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = nil
@@ -56,27 +56,27 @@ func (r *roster) leave() {
 }
 
 // present returns the present connection, nil if there is none.
-func (r *roster) present() *link {
+func (r *history) present() *link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current
 }
 
 // nextLost returns a channel that is closed when a connection is lost.
-func (r *roster) nextLost() <-chan struct{} {
+func (r *history) nextLost() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lost
 }
 
-func (r *roster) next() <-chan struct{} {
+func (r *history) next() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reconnected
 }
 
 // latest returns the connection that was made last, the zero identity if none was.
-func (r *roster) latest() identity {
+func (r *history) latest() identity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.past) == 0 {
@@ -86,7 +86,7 @@ func (r *roster) latest() identity {
 }
 
 // find returns the latest connection of this name, and whether it still works.
-func (r *roster) find(name int64) (who identity, live, ok bool) {
+func (r *history) find(name int64) (who identity, live, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.current; c != nil && c.who.name == name && !c.failed() {

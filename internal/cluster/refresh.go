@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// between is the least time from one survey to the next.
+	// between is the least time from one refresh to the next.
 	between = 100 * time.Millisecond
 	// hurry is how long one node is waited for until another is asked, too.
 	hurry = 250 * time.Millisecond
@@ -21,8 +21,8 @@ const (
 // never is when a node that is a master has left.
 var never time.Time
 
-// runSurveys is the surveyor.
-func (c *Cluster) runSurveys() {
+// runRefreshes makes the refreshes until Close.
+func (c *Cluster) runRefreshes() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -140,7 +140,7 @@ func shuffle(nodes []*node) {
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
-// finish stores the outcome of a survey, and resumes what waits for one.
+// finish stores the outcome of a refresh, and resumes what waits for one.
 func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Lock()
 	if c.closed {
@@ -154,8 +154,8 @@ func (c *Cluster) finish(spans []span, err error) {
 	}
 	failed := c.release()
 	c.evictLocked(err)
-	close(c.surveyed)
-	c.surveyed = make(chan struct{})
+	close(c.refreshed)
+	c.refreshed = make(chan struct{})
 	c.mu.Unlock()
 	for _, t := range failed {
 		t.done(nil, unserved(err))
@@ -163,7 +163,7 @@ func (c *Cluster) finish(spans []span, err error) {
 }
 
 // unserved is the error of calls and subscriptions whose slot has no known master
-// after a survey that ended with err.
+// after a refresh that ended with err.
 func unserved(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: no node of the cluster serves the slot", transport.ErrNotSent)
@@ -213,14 +213,14 @@ func (c *Cluster) install(spans []span) {
 		c.cfg.Conn.Logger.Info("redlatch: slots of the cluster have moved")
 	}
 	for s := range c.subs {
-		c.moves.add(s) // those that are at home stay there
+		c.resubscriber.add(s) // those that are at home stay there
 	}
 }
 
 // release sends the calls that waited where their slots are served, in their order, and
 // returns those whose slot has no known master, mu held. No mux is closed while mu is
 // held and the cluster is not, so no done runs here.
-func (c *Cluster) release() (failed []*trip) {
+func (c *Cluster) release() (failed []*routedCall) {
 	waiting := c.waiting
 	c.waiting = nil
 	for _, t := range waiting {

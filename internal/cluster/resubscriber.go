@@ -2,8 +2,8 @@ package cluster
 
 import "sync"
 
-// moves are the subscriptions that the mover is to look at.
-type moves struct {
+// resubscriber holds the subscriptions that may have to move to another node.
+type resubscriber struct {
 	wake chan struct{}
 
 	mu    sync.Mutex // guards queue
@@ -11,7 +11,7 @@ type moves struct {
 }
 
 // add never blocks.
-func (m *moves) add(s *subscription) {
+func (m *resubscriber) add(s *subscription) {
 	m.mu.Lock()
 	m.queue = append(m.queue, s)
 	m.mu.Unlock()
@@ -21,7 +21,7 @@ func (m *moves) add(s *subscription) {
 	}
 }
 
-func (m *moves) take() []*subscription {
+func (m *resubscriber) take() []*subscription {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.queue
@@ -29,21 +29,21 @@ func (m *moves) take() []*subscription {
 	return all
 }
 
-// runMoves is the mover.
-func (c *Cluster) runMoves() {
+// runResubscriber attaches and detaches channel subscriptions until Close.
+func (c *Cluster) runResubscriber() {
 	for {
 		select {
-		case <-c.moves.wake:
+		case <-c.resubscriber.wake:
 		case <-c.ctx.Done():
 			return
 		}
-		for _, s := range c.moves.take() {
+		for _, s := range c.resubscriber.take() {
 			s.settle()
 		}
 	}
 }
 
-// evictLocked ends the subscriptions that were waiting for a survey to find them a
+// evictLocked ends the subscriptions that were waiting for a refresh to find them a
 // node, as far as it did not, mu held.
 func (c *Cluster) evictLocked(err error) {
 	for s := range c.subs {
@@ -63,5 +63,5 @@ func (c *Cluster) unsubscribed(n *node, k kind) {
 		}
 	}
 	c.mu.Unlock()
-	c.survey()
+	c.refresh()
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// scratch makes the arguments of EVALSHA and EVAL without allocating: it uses one
+// encodeBuffer makes the arguments of EVALSHA and EVAL without allocating: it uses one
 // slice again and again and boxes each script's digest once.
-type scratch struct {
+type encodeBuffer struct {
 	args []any
 	shas map[*transport.Script]any
 }
@@ -16,7 +16,7 @@ type scratch struct {
 // shasMax bounds the digests kept, for callers that make scripts on the fly.
 const shasMax = 256
 
-func (s *scratch) send(conn redis.Conn, e entry) error {
+func (s *encodeBuffer) send(conn redis.Conn, e entry) error {
 	c := e.call
 	if c.Script == nil {
 		return conn.Send(c.Command, c.Args...)
@@ -31,7 +31,7 @@ func (s *scratch) send(conn redis.Conn, e entry) error {
 	return err
 }
 
-func (s *scratch) sha(script *transport.Script) any {
+func (s *encodeBuffer) sha(script *transport.Script) any {
 	if sha, ok := s.shas[script]; ok {
 		return sha
 	}

@@ -11,8 +11,8 @@ import (
 // maxHops is how often a call follows MOVED and ASK.
 const maxHops = 5
 
-// trip is a call on its way.
-type trip struct {
+// routedCall is a call on its way.
+type routedCall struct {
 	c    *Cluster
 	call *transport.Call
 	done transport.Done
@@ -28,18 +28,18 @@ type trip struct {
 	caller transport.Caller
 }
 
-// newTrip prepares a call for its way.
-func (c *Cluster) newTrip(call *transport.Call, done transport.Done) *trip {
-	t := &trip{c: c, call: call, done: done, slot: -1}
+// newRoutedCall prepares a call for its way.
+func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *routedCall {
+	t := &routedCall{c: c, call: call, done: done, slot: -1}
 	if call.NumKeys > 0 {
 		t.slot = hashslot.Of(call.Key(0))
 	}
 	return t
 }
 
-// depart sends the call where its slot is served, or has it wait for a survey. It returns
+// depart sends the call where its slot is served, or has it wait for a refresh. It returns
 // false when the call was not sent.
-func (t *trip) depart() bool {
+func (t *routedCall) depart() bool {
 	c := t.c
 	c.mu.Lock()
 	if c.closed {
@@ -53,7 +53,7 @@ func (t *trip) depart() bool {
 		c.begin()
 		c.waiting = append(c.waiting, t)
 		c.mu.Unlock()
-		c.survey()
+		c.refresh()
 		return false
 	}
 	t.board(n)
@@ -63,7 +63,7 @@ func (t *trip) depart() bool {
 }
 
 // board counts the call in at n, mu held.
-func (t *trip) board(n *node) {
+func (t *routedCall) board(n *node) {
 	n.pending++
 	t.node = n
 	if t.sync != nil {
@@ -72,7 +72,7 @@ func (t *trip) board(n *node) {
 }
 
 // send hands the call to the node that it has boarded.
-func (t *trip) send() {
+func (t *routedCall) send() {
 	switch {
 	case t.sync != nil:
 		t.sync.send(t)
@@ -100,7 +100,7 @@ func (c *Cluster) master(slot int) *node {
 }
 
 // arrived is the call's done at a node.
-func (t *trip) arrived(reply any, err error) {
+func (t *routedCall) arrived(reply any, err error) {
 	c, from := t.c, t.node
 	c.mu.Lock()
 	from.pending--
@@ -115,16 +115,16 @@ func (t *trip) arrived(reply any, err error) {
 		return
 	}
 	if outdated(err) {
-		c.survey()
+		c.refresh()
 	}
 	t.done(nil, err)
 }
 
 // redirect sends the call where a node has sent it, which has not run it.
-func (t *trip) redirect(r redirection, why error) {
+func (t *routedCall) redirect(r redirection, why error) {
 	c := t.c
 	if t.hops++; t.hops > maxHops {
-		c.survey()
+		c.refresh()
 		t.done(nil, fmt.Errorf("%w: sent from node to node %d times: %w", transport.ErrNotSent, maxHops, why))
 		return
 	}
@@ -142,7 +142,7 @@ func (t *trip) redirect(r redirection, why error) {
 	t.board(n)
 	c.mu.Unlock()
 	if !r.asking {
-		c.survey() // where one slot has gone, others may have
+		c.refresh() // where one slot has gone, others may have
 	}
 	t.send()
 }
@@ -156,7 +156,7 @@ func (c *Cluster) settle(slot int, n *node) {
 	c.table[slot] = n
 	for s := range c.subs {
 		if s.slot == slot {
-			c.moves.add(s)
+			c.resubscriber.add(s)
 		}
 	}
 	c.announceLocked()
