@@ -36,7 +36,7 @@ func requireShared(t *testing.T, one, other *redlatch.Client) {
 	}
 }
 
-// reconnects counts the connections that an observer is told of.
+// reconnects counts the connections that are reported to an observer.
 type reconnects struct{ commands atomic.Int64 }
 
 func (r *reconnects) Observe(event redlatch.Event) {

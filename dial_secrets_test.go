@@ -18,10 +18,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// secret is a password that must not be told.
+// secret is a password that must not be shown.
 const secret = "hunter2-hunter2"
 
-// confidant keeps all that is told.
+// confidant records all output.
 type confidant struct {
 	*redistest.Journal
 	options  []redlatch.Option
@@ -58,7 +58,7 @@ func (c *confidant) tell(values ...any) {
 
 func dump(v any) string { return fmt.Sprintf("%v\n%+v\n%#v\n%q\n", v, v, v, v) }
 
-// requireKept holds that much was told, and not the secret.
+// requireKept holds that there was output, and the secret was not in it.
 func (c *confidant) requireKept(t *testing.T, among ...string) {
 	t.Helper()
 	reported := append(c.reported, c.Lines()...)

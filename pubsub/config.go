@@ -46,7 +46,7 @@ type Config struct {
 	// made, with the reason, on the goroutine that makes them. It must return at once.
 	OnLost func(err error)
 
-	// Logger is told of lost connections, of dials that fail and of commands
+	// Logger gets lost connections, dials that fail and commands
 	// that the server refuses.
 	// Default: silence.
 	Logger *slog.Logger

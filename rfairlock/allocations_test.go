@@ -10,7 +10,7 @@ import (
 )
 
 // What an uncontended pair of a fair lock allocates: the hold, its owner's text and that
-// boxed, and the time that each of its two scripts is told.
+// boxed, and the time that each of its two scripts is given.
 const allocationsOfAPair = 5
 
 // Not parallel: it counts allocations.

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// evictions are those that a client was told of.
+// evictions are those that were reported to a client.
 type evictions struct {
 	mu  sync.Mutex // guards all
 	all []redlatch.Evicted

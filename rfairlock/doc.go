@@ -26,7 +26,7 @@
 //	    of its process in the queue ────────────┘
 //	        │ context, WithWait, error, client closed
 //	        ▼
-//	    give up: taken out of the queue; if the lock is free, the next is told
+//	    give up: taken out of the queue; if the lock is free, the next is notified
 //
 // A release wakes only the first waiter in the queue. The first of the waiters of
 // one process asks now and then, in case a message was lost, when the holder's

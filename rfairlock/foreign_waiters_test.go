@@ -15,7 +15,7 @@ import (
 )
 
 // foreignWaiter waits as a client of Redisson's does, in several queues at once. When it
-// is told that a lock is free, and it is the first, it takes it and frees it in one
+// is notified that a lock is free, and it is the first, it takes it and frees it in one
 // go.
 type foreignWaiter struct {
 	owner string
@@ -96,7 +96,7 @@ func (s *foreignWaiter) leaves(t *testing.T) {
 	require.NoError(t, s.conn.Close())
 }
 
-// notifiedAt returns when it was told first that a lock is free.
+// notifiedAt returns when it was first notified that a lock is free.
 func (s *foreignWaiter) notifiedAt(t *testing.T, name string, within time.Duration) time.Time {
 	t.Helper()
 	var at time.Time
@@ -141,7 +141,7 @@ func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
 	return m
 }
 
-// passed checks that all live waiters had the lock, or were told of it when they
+// passed checks that all live waiters had the lock, or were notified of it when they
 // came first, within bound after since, and that the dead ones were evicted, and
 // no other.
 func (m *mixed) passed(t *testing.T, since time.Time, bound time.Duration, heard bool) {

@@ -283,7 +283,7 @@ func TestMessageForTheOwnersFormerWaitCostsOneAttempt(t *testing.T) {
 	})
 }
 
-// slowObserver takes its time with each release that it is told of.
+// slowObserver takes its time with each release that is reported to it.
 type slowObserver struct{ goOn chan struct{} }
 
 // Observe is part of redlatch.Observer.

@@ -75,7 +75,7 @@ func (evictionPrinter) Observe(event redlatch.Event) {
 	}
 }
 
-// startWaiter starts a process that stands in queues when it is told to.
+// startWaiter starts a process that waits in queues on command.
 func startWaiter(t *testing.T, url string) *process {
 	t.Helper()
 	return start(t, waiterURL+"="+url)

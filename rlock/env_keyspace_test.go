@@ -92,7 +92,7 @@ func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
 	})
 }
 
-// A waiter whose lock turns into something else is told so, too.
+// A waiter whose lock turns into something else gets an error, too.
 func TestU43WaiterGetsAnErrorWhenTheKeyIsNoLockAnyMore(t *testing.T) {
 	t.Parallel()
 	s, client := onShared(t, redlatch.WithPollCap(100*time.Millisecond))

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// witness collects what an observer is told.
+// witness collects what is reported to an observer.
 type witness struct {
 	mu   sync.Mutex
 	seen []redlatch.Event

@@ -133,7 +133,7 @@ func (s *settings) checkOwner(l *hold.Lock) error {
 	return nil
 }
 
-// wholeMillis is the wait that a queue on the server is told: in whole milliseconds, rounded
+// wholeMillis is the wait that a queue on the server gets: in whole milliseconds, rounded
 // up.
 func wholeMillis(wait time.Duration) int64 {
 	ms := wait.Milliseconds()

@@ -143,7 +143,7 @@ func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
 	}
 }
 
-// endings returns what an observer was told of holds.
+// endings returns what was reported to an observer of holds.
 func endings(w *witness) (reported []redlatch.Event) {
 	for _, e := range w.since() {
 		switch e.(type) {

@@ -43,7 +43,7 @@ func awaitWait(t *testing.T, s *redistest.Server) {
 
 // A replica that is cut off is what makes two holders after a failover. Without the
 // option the lock is granted, and granted again by the replica that is promoted; with it
-// no caller is told that it holds the lock.
+// no caller gets the lock.
 func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t *testing.T) {
 	t.Parallel()
 	master, replica, link := replicated(t)

@@ -17,7 +17,7 @@ import (
 // reachFunc makes a network connection, TLS included, as redis.Options.Dialer does.
 type reachFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// errReady is how go-redis is told that a connection is Redlatch's from here on.
+// errReady tells go-redis that a connection is Redlatch's from here on.
 var errReady = errors.New("goredis: the connection is ready")
 
 // errNoConn is for a Dialer of the user's that does not do what it is there for.

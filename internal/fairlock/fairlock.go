@@ -113,7 +113,7 @@ func (f *Kind) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, 
 // Lasts is part of hold.Queueing.
 func (f *Kind) Lasts() time.Duration { return f.Queues.Lasts() }
 
-// Prepare is part of hold.Preparing: the scripts are told the time.
+// Prepare is part of hold.Preparing: the scripts are given the time.
 func (f *Kind) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
 
 // keep is for how long a heartbeat keeps a place, in milliseconds: three heartbeats,

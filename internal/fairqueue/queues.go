@@ -81,7 +81,7 @@ func NewQueues(e *engine.Engine) *Queues {
 // group.
 func (qs *Queues) Strategy(k Kind) acquire.Strategy { return &strategy{queues: qs, kind: k} }
 
-// NowMillis returns the time that scripts are told, in milliseconds since 1970.
+// NowMillis returns the time that scripts are given, in milliseconds since 1970.
 func (qs *Queues) NowMillis() int64 { return qs.clock.NowMillis() }
 
 // Prepare sees to it that the time is known.

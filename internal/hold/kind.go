@@ -103,7 +103,7 @@ type Identifying interface {
 	NewID() string
 }
 
-// Preparing is a kind whose scripts are told something that must be known first.
+// Preparing is a kind whose scripts need something that must be known first.
 type Preparing interface {
 	// Prepare finds it out. It returns when it is known, or ctx ends, or it takes too long.
 	Prepare(ctx context.Context)

@@ -64,7 +64,7 @@ type Handle struct{ hold Hold }
 // Internal returns the hold.
 func (h *Handle) Internal() *Hold { return &h.hold }
 
-// Prepare finds out what the kind's scripts are to be told.
+// Prepare finds out what the kind's scripts need.
 func (l *Lock) Prepare(ctx context.Context) {
 	if p, ok := l.Kind.(Preparing); ok {
 		p.Prepare(ctx)

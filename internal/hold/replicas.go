@@ -11,7 +11,7 @@ import (
 
 // Whether the caller of a hold knows of it, while replicas are waited for.
 const (
-	known      uint32 = iota // enough replicas have it, or none is waited for: its end is told
+	known      uint32 = iota // enough replicas have it, or none is waited for: its end is reported
 	unknown                  // not yet
 	overBefore               // it was over before
 )

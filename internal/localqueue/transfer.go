@@ -37,7 +37,7 @@ func (qs *Queues) Transfer(owner any) *Transfer {
 // open.
 func (t *Transfer) Settle(outcome error) { t.settled <- outcome }
 
-// Wait returns what Settle was told, within bound. After that the outcome is not known, and
+// Wait returns what Settle was given, within bound. After that the outcome is not known, and
 // the error wraps ErrUncertain.
 func (t *Transfer) Wait(bound time.Duration) error {
 	t.timer.Reset(bound)

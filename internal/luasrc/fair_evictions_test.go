@@ -43,7 +43,7 @@ func evictHeld(f *telling) {
 }
 
 // evictBeforeTheLeaseEnds: the lease has a little less left each time one looks, so
-// what falls is told from where one stands now.
+// what falls shows in the present positions.
 func evictBeforeTheLeaseEnds(f *telling) {
 	const lease = 1000000
 	f.command("HSET", f.l, ownerA9, "1")

@@ -26,7 +26,7 @@ var (
 	FairNudge = load("fair_nudge")
 )
 
-// Beat is what a heartbeat is told besides the time and the owners.
+// Beat is what a heartbeat is given besides the time and the owners.
 type Beat struct {
 	// Keep is how long the waiters shall not be dead, FairWait the wait of an owner
 	// that sets none, both milliseconds as int64.

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fairStory is a story about fair locks, told call by call, since what a call
+// fairStory is a story about fair locks, call by call, since what a call
 // must do depends on what those before it have answered.
 type fairStory struct {
 	name string

@@ -140,7 +140,7 @@ func takeKeepsFractions(f *telling) {
 		f.leaves(f.heldBy(ownerA1, "1"), f.timeouts(moved))
 	}
 	f.command("RPUSH", codec.QueueKey(f.l), ownerA2)
-	// What the last one has left, 8999000.7 ms, is told without its fraction.
+	// What the last one has left, 8999000.7 ms, is returned without its fraction.
 	f.acquire(ownerA9, t0-9000000, 250).gives(int64(8999000))
 	moved[ownerA9] = late - 1000 - earlier + 250 + earlier
 	f.leaves(f.heldBy(ownerA1, "1"), f.queue(ownerA2, ownerA9), f.timeouts(moved))

@@ -24,7 +24,7 @@ const (
 	fairWait = int64(300000)
 )
 
-// fairStories are told on every server. Those whose names begin with a section
+// fairStories are played on every server. Those whose names begin with a section
 // hold what Redisson does; those with an "ours", a difference on purpose.
 func fairStories() []fairStory {
 	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairLong,

@@ -39,7 +39,7 @@ type Config struct {
 	// half is left out. Defaults 20 ms and 1 s.
 	BackoffMin, BackoffMax time.Duration
 
-	// Logger is told of lost and restored connections. Default: silence.
+	// Logger gets lost and restored connections. Default: silence.
 	Logger *slog.Logger
 
 	// OnReconnect, when not nil, runs after each connection made after the

@@ -80,7 +80,7 @@ func (m *Mux) nameless() error {
 	return err
 }
 
-// deny takes in that calls in doubt cannot be fenced, which is told of once. The
+// deny takes in that calls in doubt cannot be fenced, which is logged once. The
 // right is the one that the user lacks, "" if the server lacks the command.
 func (m *Mux) deny(right string, err error) {
 	if !m.denied.set(err) {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// What a user may not do is told when it would have been of use, once, and which
+// What a user may not do is logged when it would have been of use, once, and which
 // right it is.
 func TestRightThatAFenceMissesIsNamedOnce(t *testing.T) {
 	t.Parallel()

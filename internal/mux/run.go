@@ -32,7 +32,7 @@ func (m *Mux) dialFailed(err error) {
 	}
 	log := m.cfg.Logger.Warn
 	if m.backoff.Failures() > 0 {
-		log = m.cfg.Logger.Debug // the first failure of a row has been told
+		log = m.cfg.Logger.Debug // the first failure of a row has been logged
 	}
 	m.backoff.Failed()
 	calls := m.queue.drain()

@@ -43,7 +43,7 @@ type readToken struct {
 	// Of the caller that has it.
 	call        *transport.Call
 	ctxDone     <-chan struct{} // closed when its context ends; nil until it waits
-	interrupted bool            // it was told to give the token back
+	interrupted bool            // it was asked to give the token back
 
 	idle  *time.Timer // nil until it is first used
 	armed bool

@@ -115,7 +115,7 @@ const (
 	// NotHeld means that the owner did not hold the lock; nothing was changed.
 	NotHeld ReleaseOutcome = iota + 1
 
-	// Free means that the lock is free now and that waiters were told.
+	// Free means that the lock is free now and that waiters were notified.
 	Free
 
 	// StillHeld means that the owner holds the lock still, fewer times.

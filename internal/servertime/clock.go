@@ -18,7 +18,7 @@ const (
 	clockApart = time.Second
 )
 
-// Clock is the time that scripts are told. All methods are safe for concurrent use.
+// Clock is the time that scripts are given. All methods are safe for concurrent use.
 type Clock struct {
 	engine *engine.Engine
 	offset offset
@@ -81,7 +81,7 @@ func (o *offset) store(ahead, accuracy time.Duration) (news bool) {
 	return news
 }
 
-// NowMillis returns the time that scripts are told, in milliseconds since 1970: this
+// NowMillis returns the time that scripts are given, in milliseconds since 1970: this
 // machine's, as Redisson's is its own machine's, or the server's as far as it is
 // known, when that was asked for.
 func (c *Clock) NowMillis() int64 {
@@ -141,7 +141,7 @@ func serverTime(reply any) (time.Time, error) {
 }
 
 // Keep sees to it that the clocks are compared once a minute, in the
-// background. As long as scripts are to be told the server's time and it is not
+// background. As long as scripts are to be given the server's time and it is not
 // known, it waits for the comparison that is under way.
 func (c *Clock) Keep(ctx context.Context) {
 	due, known, over := c.offset.begin(time.Now())

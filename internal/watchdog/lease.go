@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Holder is told when its lease is over.
+// Holder is notified when its lease is over.
 type Holder interface {
 	// LeaseLost is called once, on the loop's goroutine, when the lease is over
 	// or the loop closes. It must not block and may call the loop.

@@ -202,7 +202,7 @@ func (w *Loop) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends the loop: every lease still watched is told EndClosed. It
+// Close ends the loop: every lease still watched ends with EndClosed. It
 // waits for the goroutine and may be called more than once.
 func (w *Loop) Close() {
 	w.mu.Lock()

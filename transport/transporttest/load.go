@@ -124,7 +124,7 @@ func (l *load) one(c *loadCall) *pending {
 	return p
 }
 
-// check compares what the callers were told with what the server did.
+// check compares what the callers were given with what the server did.
 func (l *load) check() map[class]int {
 	tally, faults := map[class]int{}, map[string]int{}
 	ran := l.runs()

@@ -59,7 +59,7 @@ func inner(h *rfencedlock.Hold, err error) (*rlock.Hold, error) {
 	return h.Hold, nil
 }
 
-// environment is what the command is told of the hold: REDLATCH_TOKEN only where there is one.
+// environment is what the command gets to know of the hold: REDLATCH_TOKEN only where there is one.
 func (h *held) environment() []string {
 	env := []string{"REDLATCH_LOCK=" + h.lock.Name(), "REDLATCH_OWNER=" + h.hold.Owner().String()}
 	if token := h.hold.Internal().Token(); token > 0 {

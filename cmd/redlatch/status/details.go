@@ -34,7 +34,7 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	for i := range s.Queue {
 		s.Queue[i].Label = labels[s.Queue[i].Owner]
 	}
-	s.Token, _ = listing.Token(c, s.Name) // 0 when it cannot be told
+	s.Token, _ = listing.Token(c, s.Name) // 0 when it is unknown
 	s.Kind = string(listing.Kind(s.Kind).WithToken(s.Token))
 	s.lookAtReaders(c)
 	if len(s.Queue) == 0 {

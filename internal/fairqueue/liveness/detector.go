@@ -255,7 +255,7 @@ func (d *Detector) grace(native bool) time.Duration {
 
 // Nudge returns the first in the queue when it is there, and has let a free lock
 // lie for so long that it cannot know; else "". It is one of another process: those
-// of this one are told directly.
+// of this one are notified directly.
 func (d *Detector) Nudge(now time.Time) string {
 	if d.head == "" || !d.headListens() || now.Sub(d.since) < free*9/10 || now.Sub(d.nudged) < again {
 		return ""

@@ -20,7 +20,7 @@
 //	   └── any other count, ──┘
 //	       queued anew, a gap of our own, or counts too far apart
 //
-// The grace is the configured one for clients of this library, which are told by the
+// The grace is the configured one for clients of this library, which are recognized by the
 // version of their UUID, and three times that for others. Whether one has been heard before
 // makes no difference: a waiter of this process may be too new to have heard it.
 //
