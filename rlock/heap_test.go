@@ -24,10 +24,10 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// inLine returns how many callers of this process are in its local queue.
-func inLine() int {
+// inLocalQueue returns how many callers of this process are in its local queue.
+func inLocalQueue() int {
 	stacks := make([]byte, 16<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "localqueue.(*caller).stand(")
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "localqueue.(*caller).awaitTurn(")
 }
 
 // Not parallel: the heap is that of the whole process.
@@ -49,7 +49,7 @@ func TestAWaiterTakesTwoKilobytesAtMost(t *testing.T) {
 			assert.ErrorIs(t, err, context.Canceled)
 		})
 	}
-	until(t, soon, "all but one stand in line", func() bool { return inLine() == callers-1 })
+	until(t, soon, "all but one wait in the local queue", func() bool { return inLocalQueue() == callers-1 })
 	each := (heapInUse() - before) / callers
 	t.Logf("%d bytes each", each)
 	require.LessOrEqual(t, each, int64(most))
