@@ -33,6 +33,7 @@ func (c *compat) testCrashes(t *testing.T) { c.crashes(t, false) }
 
 // crashes has them share a plain lock, or one with tokens.
 func (c *compat) crashes(t *testing.T, withTokens bool) {
+	t.Helper()
 	gopher := begin(func(t *testing.T, url, name string) member { t.Helper(); return startGo(t, url, name) })
 	java, row := peer.Command{}, ""
 	if withTokens {
