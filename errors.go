@@ -44,7 +44,7 @@ var (
 
 	// ErrUncertain says that a command was sent and its reply lost, so that it
 	// may have taken effect. What it may have left is cleared up in the
-	// background.
+	// background, but for owners that were given with WithOwner.
 	ErrUncertain = engine.ErrUncertain
 
 	// ErrNotSent says that a command certainly had no effect, because Redis

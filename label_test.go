@@ -138,8 +138,8 @@ func TestLockGoesOnWhereTheLabelMayNotBeWritten(t *testing.T) {
 func TestLabelThatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		strings.Repeat("x", 201): "redlatch: a label of 201 bytes",
-		"two\nlines":             `redlatch: the label "two\nlines" has characters`,
+		strings.Repeat("x", 201): "redlatch: invalid argument: a label of 201 bytes",
+		"two\nlines":             `redlatch: invalid argument: the label "two\nlines" has characters`,
 	} {
 		_, err := redlatch.NewWithTransport(&closing{}, redlatch.WithLabel(text))
 		require.ErrorContains(t, err, says)

@@ -35,7 +35,7 @@ type Acquired struct {
 	Op string
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain" or "fair".
+	// Kind is the lock's kind, such as "plain" or "fair".
 	Kind string
 	// Owner is the hold's. That of a fair lock may come again, with a later hold.
 	Owner Owner
@@ -57,7 +57,7 @@ type NotAcquired struct {
 	Op string
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain" or "fair".
+	// Kind is the lock's kind, such as "plain" or "fair".
 	Kind string
 	// Wait is how long the call took.
 	Wait time.Duration
@@ -72,7 +72,7 @@ type NotAcquired struct {
 type Ended struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain" or "fair".
+	// Kind is the lock's kind, such as "plain" or "fair".
 	Kind string
 	// Owner is the hold's.
 	Owner Owner
@@ -89,7 +89,7 @@ type Ended struct {
 type Released struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain" or "fair".
+	// Kind is the lock's kind, such as "plain" or "fair".
 	Kind string
 	// Owner is the hold's.
 	Owner Owner
@@ -116,7 +116,7 @@ type Renewed struct {
 type Gap struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
-	// Kind is the lock's kind: "plain" or "fair".
+	// Kind is the lock's kind, such as "plain" or "fair".
 	Kind string
 }
 

@@ -236,7 +236,7 @@ func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.
 // many replicas have it, too, for timeout at most: so a failover to one of those keeps
 // it. When they have it not, the lock is given back, its waiters are woken, and the error
 // is [ErrNotReplicated]. Default 0: no replica is waited for, and nothing is sent for it.
-// It is for plain and fair locks. Redisson's checkLockSyncedSlaves and slavesSyncTimeout,
+// It is for all kinds of locks. Redisson's checkLockSyncedSlaves and slavesSyncTimeout,
 // which wait for all replicas and are content with one, in its modes with replicas.
 //
 // It makes failovers safer and not safe: one replica of several may have the lock, and
@@ -271,30 +271,30 @@ func (s *settings) check() error {
 		{"dead waiters' grace", s.grace, 0},
 	} {
 		if d.value < d.least || d.value > limits.Max {
-			return fmt.Errorf("redlatch: %s of %v is outside %v … %v", d.what, d.value, d.least, limits.Max)
+			return fmt.Errorf("%w: %s of %v is outside %v … %v", ErrInvalid, d.what, d.value, d.least, limits.Max)
 		}
 	}
 	if s.margin > 0 && s.margin < time.Millisecond {
-		return fmt.Errorf("redlatch: loss margin of %v is neither 0 nor at least %v", s.margin, time.Millisecond)
+		return fmt.Errorf("%w: loss margin of %v is neither 0 nor at least %v", ErrInvalid, s.margin, time.Millisecond)
 	}
 	if s.grace > 0 && s.grace < leastGrace {
-		return fmt.Errorf("redlatch: WithDeadWaiterGrace(%v): minimum is %v", s.grace, leastGrace)
+		return fmt.Errorf("%w: WithDeadWaiterGrace(%v): minimum is %v", ErrInvalid, s.grace, leastGrace)
 	}
 	if err := label.Check(s.label); err != nil {
-		return fmt.Errorf("redlatch: %w", err)
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if s.maxWaiters < 0 {
-		return fmt.Errorf("redlatch: WithMaxWaiters(%d): must not be negative", s.maxWaiters)
+		return fmt.Errorf("%w: WithMaxWaiters(%d): must not be negative", ErrInvalid, s.maxWaiters)
 	}
 	if s.sharding > transport.ShardingOff {
-		return fmt.Errorf("redlatch: WithShardedPubSub(%d): there is no such mode", s.sharding)
+		return fmt.Errorf("%w: WithShardedPubSub(%d): there is no such mode", ErrInvalid, s.sharding)
 	}
 	if s.replicas < 0 {
-		return fmt.Errorf("redlatch: a sync with %d replicas", s.replicas)
+		return fmt.Errorf("%w: a sync with %d replicas", ErrInvalid, s.replicas)
 	}
 	if s.replicas > 0 && (s.syncWait < time.Millisecond || s.syncWait > limits.Max) {
-		return fmt.Errorf("redlatch: a sync with replicas within %v, which is outside %v … %v",
-			s.syncWait, time.Millisecond, limits.Max)
+		return fmt.Errorf("%w: a sync with replicas within %v, which is outside %v … %v",
+			ErrInvalid, s.syncWait, time.Millisecond, limits.Max)
 	}
 	if s.margin >= s.watchdog {
 		return fmt.Errorf("%w: a loss margin of %v leaves nothing of the watchdog timeout of %v",

@@ -40,7 +40,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		tr := &closing{}
 		_, err := redlatch.NewWithTransport(tr, opt)
 		require.ErrorContains(t, err, name)
-		require.True(t, strings.HasPrefix(err.Error(), "redlatch: "))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		_, err = redlatch.New(func(context.Context) (redis.Conn, error) { panic("dialled") }, opt)
 		require.ErrorContains(t, err, name)
 		_, err = redlatch.Open(t.Context(), "redis://127.0.0.1:1", opt)

@@ -44,7 +44,10 @@ var (
 	ErrNotCounted = engine.ErrNotCounted
 )
 
-// lock is a lock of any kind of this module.
+// Lock is a lock of any kind of this module, such as a *rlock.Lock or a *rfencedlock.Lock. No
+// other type is one.
+type Lock interface{ lock }
+
 type lock interface{ Internal() *hold.Lock }
 
 // wrap makes an error say what was done to which lock. Nil stays nil.

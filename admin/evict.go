@@ -42,19 +42,23 @@ type Eviction struct {
 // again), ErrNotSent, ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError.
 // It sends an EVALSHA to look, what [Listeners] sends, an EVALSHA to evict, and
 // one to look at what came of it.
-func Evict(ctx context.Context, of lock, owner string) (*Eviction, error) {
+func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, of.Internal(), owner, false)
 }
 
 // ForceEvict is [Evict] also for a waiter to whose channel a connection is subscribed, or of
 // which that cannot be found out: it does not return [ErrWaiterAlive] or [ErrNotCounted]. A
 // live waiter queues anew, behind all others, with its next attempt.
-func ForceEvict(ctx context.Context, of lock, owner string) (*Eviction, error) {
+func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, of.Internal(), owner, true)
 }
 
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
 	kind, queues := l.Kind.(fairqueue.Inspected)
+	engine.NeedContext(ctx)
+	if err := l.Check(ctx); err != nil {
+		return nil, wrap(l, "evict", owner, err)
+	}
 	if !queues {
 		return nil, wrap(l, "evict", owner, ErrNoQueue)
 	}
@@ -81,7 +85,7 @@ func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Evicti
 // of its replicas, together with why; [ErrNoQueue] that the lock is not fair. It sends
 // SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and, at
 // most once in ten seconds, ROLE.
-func Listeners(ctx context.Context, of lock, owners ...string) ([]int64, error) {
+func Listeners(ctx context.Context, of Lock, owners ...string) ([]int64, error) {
 	engine.NeedContext(ctx)
 	l := of.Internal()
 	counts, err := listeners(ctx, l, owners)

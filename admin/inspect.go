@@ -73,7 +73,7 @@ type Waiter struct {
 //
 // Errors: ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid of package
 // redlatch, or a *transport.ServerError.
-func Inspect(ctx context.Context, of lock) (*Inspection, error) {
+func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 	return inspect(ctx, of.Internal(), 0, -1)
 }
 
@@ -83,7 +83,7 @@ func Inspect(ctx context.Context, of lock) (*Inspection, error) {
 // of moments of their own: places come forward between them. Numbers below 1 count as 1. A
 // user without the rights to LLEN and ZSCORE costs the server more where the queue is
 // longer.
-func InspectPart(ctx context.Context, of lock, first, n int) (*Inspection, error) {
+func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, of.Internal(), from, from+int64(min(max(n, 1), maxPlace))-1)
 }

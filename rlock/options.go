@@ -63,7 +63,8 @@ func WithMaxHold(d time.Duration) Option {
 // uses the same owner holds the lock, too, as two calls on one thread do in Redisson. It is
 // for owners that travel, with a job or a request; see redlatch.ParseOwner. It must not be the
 // owner of a hold that lives and was not handed over: giving that up frees the lock
-// whatever the count. Holds of one client under one owner know of each other, and none
+// whatever the count. What [Hold.Owner] returned may become the owner of another hold; what
+// [Hold.HandOver] returned, and an owner of redlatch.NewOwner, does not. Holds of one client under one owner know of each other, and none
 // shortens another's lease; what other clients do with the owner they cannot know.
 // Acquiring counts one more, unlocking one less, as in Redisson. When the reply is lost,
 // ErrUncertain is returned and nothing is undone, because another caller may hold the

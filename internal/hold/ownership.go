@@ -34,7 +34,7 @@ type ownership struct {
 	// resent is how often the count there is was sent in the background.
 	resent atomic.Int64
 	// notReusable says that the owner must not be used again when the ownership is over:
-	// something about it may be left open, or it was handed over.
+	// something about it may be left open.
 	notReusable atomic.Bool
 	// token is the newest fencing token, 0 for kinds without.
 	token atomic.Int64

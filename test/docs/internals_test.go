@@ -13,7 +13,7 @@ import (
 )
 
 // publicPackages are what users import.
-var publicPackages = []string{".", "rlock", "rfairlock", "rfencedlock", "fence", "codec", "transport", "pubsub", "embedded"}
+var publicPackages = []string{".", "rlock", "rfairlock", "rfencedlock", "admin", "fence", "codec", "transport", "pubsub", "embedded"}
 
 // What users see in the documentation of a public package they can name.
 func TestNoInternalTypeIsInAPublicDeclaration(t *testing.T) {

@@ -57,7 +57,7 @@
 //
 // # Why "two inside" is exact
 //
-// The marker holds the owner of the acquisition, which no other acquisition ever has. A
+// The marker holds the owner and a number, which no other acquisition ever has. A
 // worker that finds a marker on entering, or not its own on leaving, reports the owner in
 // it. That is a violation, unless the marker is that of the very acquisition whose worker
 // was killed, or of one that reported the loss of its lock. This is judged after all events

@@ -12,8 +12,8 @@ import (
 // lock was held.
 type claim struct {
 	number int64
-	job    int64 // 0 when none was left
-	owner  string
+	job    int64    // 0 when none was left
+	owner  string   // as in queue
 	queue  []string // the owners queued then, the next one first
 }
 
@@ -71,7 +71,7 @@ func (a *jobAudit) apply(id int, e *event) {
 	case acquired:
 		a.entered(c, e)
 	case released:
-		a.claims = append(a.claims, claim{e.Visit, e.Job, e.Owner, e.Queue})
+		a.claims = append(a.claims, claim{e.Visit, e.Job, queuedAs(e.Owner), e.Queue})
 		if e.Job > 0 {
 			c.rounds++
 		}

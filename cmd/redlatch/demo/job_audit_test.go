@@ -118,6 +118,22 @@ func TestTwoInsideAreWrongUnlessOneWasKilledThere(t *testing.T) {
 	require.Equal(t, []string{"two were inside, seen 1 times"}, a.check(all(1)))
 }
 
+// An owner of a fair lock may come again: its visits are told apart by their numbers.
+func TestAKillExcusesOneVisitOfAnOwner(t *testing.T) {
+	t.Parallel()
+	a := auditOfTwo().visits("p:1")
+	a.apply(2, &event{Kind: found, Owner: "q:1#1", Found: "p:2#7"})
+	a.killed(1, "p:2#8", at(60))
+	require.Equal(t, []string{"two were inside, seen 1 times"}, a.check(all(1)))
+	a = auditOfTwo().visits("p:1 < q:1 p:1", "q:1 < p:1", "p:1")
+	inverted, judged := a.inversions()
+	require.Zero(t, inverted)
+	require.Equal(t, 2, judged)
+	a = auditOfTwo()
+	a.apply(1, &event{Kind: released, Owner: "p:2#8", Visit: 1, Job: 1})
+	require.Equal(t, "p:2", a.claims[0].owner)
+}
+
 // killStory is an audit in which process p died with two places in the queue.
 func killStory() *jobAudit {
 	a := auditOfTwo().visits("p:1 < q:1", "q:1")

@@ -30,7 +30,7 @@ func (a *jobAudit) sorted() []claim {
 // Owners that never acquire later, because they died or gave up, are passed over.
 func (a *jobAudit) inversions() (inverted, judged int) {
 	claims := a.sorted()
-	turn := make(map[string]int64, len(claims)) // of each owner; an owner comes once
+	turn := make(map[string]int64, len(claims)) // the last of each owner: one that is queued has yet to come
 	for i := range claims {
 		turn[claims[i].owner] = claims[i].number
 	}

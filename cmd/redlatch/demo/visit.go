@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -12,7 +14,7 @@ import (
 
 // visit is one stay in the critical section.
 type visit struct {
-	owner string          // unique to this acquisition
+	owner string          // the hold's, a # and a number: an owner of a fair lock may come again
 	held  context.Context // ends when the lock is lost
 	leave func() error    // returns an error when the lock was lost
 }
@@ -23,13 +25,14 @@ func (v *visit) isLost() bool { return v.held.Err() != nil }
 
 // withLock enters as one should.
 func withLock(lock *rlock.Lock) func(context.Context) (*visit, error) {
+	var n atomic.Int64
 	return func(ctx context.Context) (*visit, error) {
 		hold, err := lock.Lock(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return &visit{
-			owner: hold.Owner().String(),
+			owner: fmt.Sprintf("%s#%d", hold.Owner(), n.Add(1)),
 			held:  hold.Context(context.Background()), // a round that began is finished
 			leave: hold.Unlock,
 		}, nil
@@ -47,6 +50,12 @@ func withoutLock(id string) func(context.Context) (*visit, error) {
 			leave: func() error { return nil },
 		}, nil
 	}
+}
+
+// queuedAs returns the owner of a visit as it stands in the queue of the lock.
+func queuedAs(owner string) string {
+	owner, _, _ = strings.Cut(owner, "#")
+	return owner
 }
 
 // marker is a key on the server with the owner inside. It is for one goroutine.
