@@ -38,7 +38,7 @@ func countRounds(ctx context.Context, w *worker) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // all holds have been given up
-	cw.acquire = withLock(rlock.New(client, cw.state.keys.lock))
+	cw.acquire = withLock(rlock.New(client, cw.state.keys.lock), &w.visits)
 	if w.cfg.Broken {
 		cw.acquire = withoutLock(strconv.Itoa(w.cfg.ID))
 	}

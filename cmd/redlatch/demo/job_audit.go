@@ -35,6 +35,8 @@ type jobAudit struct {
 	acquisitions []acquisition
 	handOvers    int64
 	collisions   collisions
+	inside       map[string]bool // owners of the visits so far, each with its number
+	repeated     int             // visits that had the owner and number of another
 
 	victim      *workerState
 	killedAt    time.Time
@@ -47,7 +49,7 @@ type jobAudit struct {
 }
 
 func newJobAudit(began time.Time, n int) *jobAudit {
-	a := &jobAudit{began: began}
+	a := &jobAudit{began: began, inside: map[string]bool{}}
 	for id := 1; id <= n; id++ {
 		a.processes = append(a.processes, &workerState{id: id, activity: starting, since: began})
 	}
@@ -95,6 +97,10 @@ func (a *jobAudit) apply(id int, e *event) {
 // entered enters that a worker of c is inside.
 func (a *jobAudit) entered(c *workerState, e *event) {
 	c.waiting--
+	if a.inside[e.Owner] {
+		a.repeated++
+	}
+	a.inside[e.Owner] = true
 	if len(a.acquisitions) > 0 {
 		a.handOvers++
 	}

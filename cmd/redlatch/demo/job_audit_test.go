@@ -129,6 +129,11 @@ func TestAKillExcusesOneVisitOfAnOwner(t *testing.T) {
 	inverted, judged := a.inversions()
 	require.Zero(t, inverted)
 	require.Equal(t, 2, judged)
+	a = auditOfTwo().visits("p:1")
+	for range 2 {
+		a.apply(1, &event{Kind: acquired, At: at(70), Owner: "p:2#9"})
+	}
+	require.Contains(t, a.check(all(1)), "1 visits could not be told from others")
 	a = auditOfTwo()
 	a.apply(1, &event{Kind: released, Owner: "p:2#8", Visit: 1, Job: 1})
 	require.Equal(t, "p:2", a.claims[0].owner)

@@ -77,6 +77,9 @@ func (a *jobAudit) check(totals *jobTotals) []string {
 	if n := a.collisions.count(); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("two were inside, seen %d times", n))
 	}
+	if a.repeated > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d visits could not be told from others", a.repeated))
+	}
 	if n, _ := a.inversions(); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d visits were out of turn", n))
 	}

@@ -72,7 +72,7 @@ func (w *worker) claimInTurns(ctx context.Context, client *redlatch.Client, n in
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	jw := &jobWorker{worker: w, state: newJobState(c, w.cfg.Prefix), client: client.ID().String()}
-	jw.acquire = withLock(rfairlock.New(client, jw.state.lock))
+	jw.acquire = withLock(rfairlock.New(client, jw.state.lock), &w.visits)
 	if w.cfg.Broken {
 		jw.acquire = withoutLock(fmt.Sprintf("%d-%d", w.cfg.ID, n))
 	}

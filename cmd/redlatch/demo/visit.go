@@ -23,9 +23,9 @@ type visit struct {
 // when this process stood still for a while.
 func (v *visit) isLost() bool { return v.held.Err() != nil }
 
-// withLock enters as one should.
-func withLock(lock *rlock.Lock) func(context.Context) (*visit, error) {
-	var n atomic.Int64
+// withLock enters as one should. The number of a visit is the next of n, which all workers of
+// a process share, as they share its owners.
+func withLock(lock *rlock.Lock, n *atomic.Int64) func(context.Context) (*visit, error) {
 	return func(ctx context.Context) (*visit, error) {
 		hold, err := lock.Lock(ctx)
 		if err != nil {

@@ -24,6 +24,7 @@ type worker struct {
 	cfg    workerConfig
 	redis  *connect.Server
 	stall  atomic.Bool // the order to stall
+	visits atomic.Int64
 	events chan *event
 }
 
