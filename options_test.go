@@ -34,6 +34,10 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a sync with replicas within 0s":             redlatch.WithReplicaSync(1, 0),
 		"a sync with replicas within 999µs":          redlatch.WithReplicaSync(1, 999*time.Microsecond),
 		"a sync with replicas within 876000h0m1s":    redlatch.WithReplicaSync(1, limits.Max+time.Second),
+		"WithMaxWaiters(-1): must not be negative":   redlatch.WithMaxWaiters(-1),
+		"WithDeadWaiterGrace(1s): minimum is 5s":     redlatch.WithDeadWaiterGrace(time.Second),
+		"WithShardedPubSub(99): there is no such":    redlatch.WithShardedPubSub(99),
+		"a label of 201 bytes":                       redlatch.WithLabel(strings.Repeat("x", 201)),
 		"loss margin of 30s leaves nothing":          redlatch.WithLossMargin(30 * time.Second),
 		"loss margin of 2562047h47m16.854775807s is": redlatch.WithLossMargin(1<<63 - 1),
 	} {
