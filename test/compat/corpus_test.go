@@ -81,7 +81,7 @@ func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 		for _, way := range oracle.Ways {
 			all := replay(t, s, way.Ours, loadCorpus(t, kind).Vectors())
 			for _, r := range supported(t) {
-				if !slices.Contains(oracle.KindsOf(r), kind) {
+				if !kind.In(r) {
 					continue
 				}
 				require.NoError(t, judge(oracle.NewReferee(r, way.Ours, kind), r, all), way.Name)

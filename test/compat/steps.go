@@ -31,8 +31,7 @@ var games = []game{
 
 // gamesOf are those of the kinds that a release has.
 func gamesOf(r oracle.Release) []game {
-	has := oracle.KindsOf(r)
-	return slices.DeleteFunc(slices.Clone(games), func(g game) bool { return !slices.Contains(has, g.kind) })
+	return slices.DeleteFunc(slices.Clone(games), func(g game) bool { return !g.kind.In(r) })
 }
 
 // player plays one random sequence.

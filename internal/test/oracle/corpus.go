@@ -126,12 +126,9 @@ func (k *Kind) caseOf(v Vector) int {
 
 // CasesOf returns the cases that make sense for a release.
 func (k *Kind) CasesOf(r Release) []Case {
-	if k.Has != nil && !k.Has(r) {
-		return nil
-	}
 	var all []Case
 	for _, c := range k.Cases {
-		if c.Of == nil || c.Of(r) {
+		if k.In(r) && (c.Of == nil || c.Of(r)) {
 			all = append(all, c)
 		}
 	}

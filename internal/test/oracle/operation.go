@@ -30,8 +30,11 @@ var Kinds = []*Kind{&Plain, &Fair, &Fenced}
 
 // KindsOf returns the kinds of locks that a release has.
 func KindsOf(r Release) []*Kind {
-	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return k.Has != nil && !k.Has(r) })
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return !k.In(r) })
 }
+
+// In tells whether a release has the kind.
+func (k *Kind) In(r Release) bool { return k.Has == nil || k.Has(r) }
 
 // Operation is one thing that both sides do by a script. The package comment
 // tells how to add one.
