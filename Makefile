@@ -64,7 +64,7 @@ mixed: setup ## measure | 30 min | Redlatch beside Redisson, releases COMPAT, in
 mixed-check: setup ## change | 1 min | Redlatch beside the newest Redisson in a cluster, in short
 	cd test/containers && $(GO) test -race -count=1 -timeout 5m ./mixed
 
-vectors: setup ## measure | 10 min | Record what live Redissons do, releases RELEASES, in test/compat/testdata
+vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELEASES, in test/compat/testdata
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .

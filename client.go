@@ -56,9 +56,10 @@ type Client struct {
 //
 // Other options are refused. ctx bounds the connecting alone. An error wraps ErrNotSent
 // when the server could not be reached; with [WithLazyConnect] Open does not try. It
-// sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID where they apply; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster,
-// SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE
-// __sentinel__:hello to their master.
+// sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID where they apply; CLUSTER
+// SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster, SENTINEL MASTER,
+// GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE __sentinel__:hello to
+// their master.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	engine.NeedContext(ctx)
 	set, err := configure(opts)

@@ -1,7 +1,7 @@
 // Package codec knows every byte that Redlatch shares with Redisson: how owners
 // are spelt, which keys and channels belong to a lock, and what messages say. It is
-// for programs that look at locks without locking. It is pure: no Redis, no clock, no goroutine, and every
-// function is safe for concurrent use.
+// for programs that look at locks without locking. It is pure: no Redis, no clock, no
+// goroutine, and every function is safe for concurrent use.
 //
 // # One lock, by its names
 //

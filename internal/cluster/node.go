@@ -46,7 +46,7 @@ type node struct {
 
 	// Guarded by Cluster.mu.
 	pending     int       // calls under way
-	channelSubs int       // subscriptions' channel subscriptions on it
+	channelSubs int       // channel subscriptions on it
 	left        time.Time // when it ceased to be a master; zero: it is one
 	subs        [kinds]*pubsub.Subscriber
 	counts      [kinds]*census.Census
