@@ -9,8 +9,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/servertime"
 	"github.com/redlatch/redlatch/transport"
@@ -80,7 +80,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 // open returns the transport to what is at url, which has answered unless that is left to the
 // first use.
 func (s *settings) open(ctx context.Context, url string) (transport.Transport, error) {
-	if address.IsDeployment(url) {
+	if redisurl.IsDeployment(url) {
 		return s.deployed(ctx, url)
 	}
 	dial, err := s.dialer(url)

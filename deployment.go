@@ -8,10 +8,10 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -105,14 +105,14 @@ func made(conn redis.Conn, err error) (redis.Conn, error) {
 // deployed returns the transport to the cluster, or to the master that Sentinels name,
 // at rawURL, which has answered unless that is left to the first use.
 func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Transport, error) {
-	d, err := address.ParseDeployment(rawURL)
+	d, err := redisurl.ParseDeployment(rawURL)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("redlatch: %w", err)
 	case s.tls != nil && !d.Secure:
 		// It would be plain text, without a warning.
 		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss-cluster or rediss-sentinel",
-			address.Show(rawURL))
+			redisurl.Show(rawURL))
 	}
 	open := s.cluster
 	switch {
@@ -121,7 +121,7 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 	case s.lazy && s.publishing(d) == transport.ShardingAuto:
 		// A wrong guess would leave waiters asleep.
 		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
-			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", address.Show(rawURL))
+			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", redisurl.Show(rawURL))
 	}
 	t, err := open(ctx, d)
 	if err == nil {
@@ -135,11 +135,11 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 
 // notConnected says where a connection could not be made to.
 func notConnected(rawURL string, err error) error {
-	return fmt.Errorf("redlatch: connect to %s: %w", address.Show(rawURL), err)
+	return fmt.Errorf("redlatch: connect to %s: %w", redisurl.Show(rawURL), err)
 }
 
 // cluster returns the transport to a cluster.
-func (s *settings) cluster(ctx context.Context, d *address.Deployment) (transport.Transport, error) {
+func (s *settings) cluster(ctx context.Context, d *redisurl.Deployment) (transport.Transport, error) {
 	return s.clusterOf(ctx, d.Hosts, s.nodes(d.Secure, d), s.publishing(d))
 }
 
@@ -155,7 +155,7 @@ func (s *settings) clusterOf(ctx context.Context, seeds []string, dial nodeDiale
 
 // publishing returns how messages are published in a cluster: as its address says, else as
 // the option does.
-func (s *settings) publishing(d *address.Deployment) transport.Sharding {
+func (s *settings) publishing(d *redisurl.Deployment) transport.Sharding {
 	switch d.Sharding {
 	case "auto":
 		return transport.ShardingAuto
@@ -168,11 +168,11 @@ func (s *settings) publishing(d *address.Deployment) transport.Sharding {
 }
 
 // sentinel returns the transport to a master that Sentinels name.
-func (s *settings) sentinel(_ context.Context, d *address.Deployment) (transport.Transport, error) {
+func (s *settings) sentinel(_ context.Context, d *redisurl.Deployment) (transport.Transport, error) {
 	// Sentinels have users of their own.
 	alone := *s
 	alone.credentials = nil
-	ask := alone.nodes(d.Secure, &address.Deployment{User: d.SentinelUser, Password: d.SentinelPassword})
+	ask := alone.nodes(d.Secure, &redisurl.Deployment{User: d.SentinelUser, Password: d.SentinelPassword})
 	return s.masterOf(failover.NewSentinels(d.Master, d.Hosts, ask).Master, s.nodes(d.Secure, d)), nil
 }
 
@@ -186,7 +186,7 @@ func (s *settings) masterOf(master func(context.Context) (string, error), dial n
 }
 
 // nodes returns what makes connections to servers of a deployment.
-func (s *settings) nodes(secure bool, d *address.Deployment) nodeDialer {
+func (s *settings) nodes(secure bool, d *redisurl.Deployment) nodeDialer {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 			opts = append([]redis.DialOption{

@@ -13,10 +13,10 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/redisurl"
+	"github.com/redlatch/redlatch/internal/respconn"
 )
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
@@ -43,7 +43,7 @@ func (s *settings) single(dial dialFunc) *redisconn.Redigo {
 
 // dialer returns the function that makes connections to rawURL.
 func (s *settings) dialer(rawURL string) (dialFunc, error) {
-	if len(rawURL) > address.Longest {
+	if len(rawURL) > redisurl.Longest {
 		return nil, fmt.Errorf("redlatch: an address of %d bytes", len(rawURL))
 	}
 	u, err := url.Parse(rawURL)
@@ -54,23 +54,23 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 	switch {
 	case u.Scheme == "unix" && u.Host != "":
 		return nil, errors.New("redlatch: the address of a socket has three slashes: unix:///path")
-	case address.Misplaced(u) || u.Fragment != "":
+	case redisurl.Misplaced(u) || u.Fragment != "":
 		return nil, errors.New("redlatch: the address is not a URL: what is special in its user or password must be escaped")
 	case s.tls != nil && u.Scheme != "rediss":
 		// It would be plain text, without a warning.
-		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss", address.Show(rawURL))
+		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss", redisurl.Show(rawURL))
 	}
 	switch u.Scheme {
 	case "redis", "rediss":
 		if u.RawQuery != "" {
 			return nil, fmt.Errorf("redlatch: address %s: the address of one server has no options: "+
-				"leave out the ? and what follows, see the options of Open", address.Show(rawURL))
+				"leave out the ? and what follows, see the options of Open", redisurl.Show(rawURL))
 		}
 		return s.tcpDialer(u)
 	case "unix":
 		return s.unixDialer(u)
 	}
-	return nil, fmt.Errorf("redlatch: %s: the scheme must be redis, rediss or unix, or one with -cluster or -sentinel", address.Show(rawURL))
+	return nil, fmt.Errorf("redlatch: %s: the scheme must be redis, rediss or unix, or one with -cluster or -sentinel", redisurl.Show(rawURL))
 }
 
 // replicaDialer returns the function that makes connections to the replicas of the
@@ -99,7 +99,7 @@ func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (r
 
 func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 	if u.Hostname() == "" {
-		return nil, fmt.Errorf("redlatch: %s has no host", address.ShowURL(u))
+		return nil, fmt.Errorf("redlatch: %s has no host", redisurl.ShowURL(u))
 	}
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		if n, err := strconv.Atoi(db); err != nil || n < 0 {
@@ -118,7 +118,7 @@ func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 
 func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	if u.Path == "" {
-		return nil, fmt.Errorf("redlatch: %s has no path", address.ShowURL(u))
+		return nil, fmt.Errorf("redlatch: %s has no path", redisurl.ShowURL(u))
 	}
 	db, err := socketDatabase(u)
 	if err != nil {
@@ -138,11 +138,11 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 func socketDatabase(u *url.URL) (int, error) {
 	options, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return 0, fmt.Errorf("redlatch: %s: its options cannot be read", address.ShowURL(u))
+		return 0, fmt.Errorf("redlatch: %s: its options cannot be read", redisurl.ShowURL(u))
 	}
 	for name, values := range options {
 		if name != "db" || len(values) > 1 {
-			return 0, fmt.Errorf("redlatch: %s: a socket's address has one option at most, db", address.ShowURL(u))
+			return 0, fmt.Errorf("redlatch: %s: a socket's address has one option at most, db", redisurl.ShowURL(u))
 		}
 	}
 	text := options.Get("db")
@@ -167,7 +167,7 @@ func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.D
 		if secure {
 			reach = s.secure(reach)
 		}
-		var below *wire.Guarded
+		var below *respconn.Guarded
 		opts := []redis.DialOption{
 			redis.DialContextFunc(s.guarded(reach, &below)),
 			redis.DialReadTimeout(s.dialTimeout),
@@ -183,7 +183,7 @@ func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.D
 		if err != nil {
 			return nil, err
 		}
-		return wire.On(conn, below), nil
+		return respconn.On(conn, below), nil
 	}
 }
 
@@ -191,20 +191,20 @@ func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.D
 // but the password of an address with a slash too many.
 func badDatabase(u *url.URL, text string) error {
 	if strings.Contains(text, "@") {
-		return fmt.Errorf("redlatch: %s: the database is no number", address.ShowURL(u))
+		return fmt.Errorf("redlatch: %s: the database is no number", redisurl.ShowURL(u))
 	}
-	return fmt.Errorf("redlatch: %s: %s is no database number", address.ShowURL(u), limits.Quote(text))
+	return fmt.Errorf("redlatch: %s: %s is no database number", redisurl.ShowURL(u), limits.Quote(text))
 }
 
 // guarded adds to reach, TLS and all, bounds on what the server may announce and on
 // each write, and stores what it made in below.
-func (s *settings) guarded(reach reachFunc, below **wire.Guarded) reachFunc {
+func (s *settings) guarded(reach reachFunc, below **respconn.Guarded) reachFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := reach(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		*below = wire.Guard(wire.Bounded(conn, s.command))
+		*below = respconn.Guard(respconn.Bounded(conn, s.command))
 		return *below, nil
 	}
 }
@@ -213,7 +213,7 @@ func (s *settings) guarded(reach reachFunc, below **wire.Guarded) reachFunc {
 // connections of [Open] have: an array or a text that is longer than any answer to
 // Redlatch ends the connection with an error, before memory is taken for it. It is for
 // dial functions, and must see the first byte that the server sends. It sets no deadlines.
-func LimitReplies(conn net.Conn) net.Conn { return wire.Guard(conn) }
+func LimitReplies(conn net.Conn) net.Conn { return respconn.Guard(conn) }
 
 // NewConn returns conn, on which the server is ready for commands, for a dial function to
 // return: an alternative to redigo's redis.NewConn. On it, a caller that is alone does its
@@ -222,7 +222,7 @@ func LimitReplies(conn net.Conn) net.Conn { return wire.Guard(conn) }
 // TLS, and has no effect on Windows and AIX. A write that takes longer than write ends the
 // connection; 0 sets no such bound. conn may come from [LimitReplies], and is limited by
 // NewConn if not. Nothing is sent. The caller does not use conn any more.
-func NewConn(conn net.Conn, write time.Duration) redis.Conn { return wire.NewConn(conn, write) }
+func NewConn(conn net.Conn, write time.Duration) redis.Conn { return respconn.NewConn(conn, write) }
 
 // hangUp closes a connection whose dial was given up during the handshake.
 type hangUp struct {

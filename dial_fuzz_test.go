@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
 // FuzzAddress gives Open addresses of any kind: whatever is wrong with one, the error
@@ -27,10 +27,10 @@ func FuzzAddress(f *testing.F) {
 		require.NoError(t, err)
 		dial, err := set.dialer(text)
 		require.Equal(t, err == nil, dial != nil)
-		if address.IsDeployment(text) {
+		if redisurl.IsDeployment(text) {
 			requireWhole(t, text)
 		}
-		shown := address.Show(text)
+		shown := redisurl.Show(text)
 		if err != nil {
 			shown += " " + err.Error()
 		}
@@ -42,7 +42,7 @@ func FuzzAddress(f *testing.F) {
 		_, err = set.dialer(hidden)
 		require.Error(t, err)
 		if !strings.Contains("redlatch: redis://127.0.0.1:1/x: \"x\" is no database number", secret) {
-			require.NotContains(t, address.Show(hidden)+err.Error(), secret)
+			require.NotContains(t, redisurl.Show(hidden)+err.Error(), secret)
 		}
 	})
 }
@@ -51,12 +51,12 @@ func FuzzAddress(f *testing.F) {
 // again, or is refused.
 func requireWhole(t *testing.T, text string) {
 	t.Helper()
-	d, err := address.ParseDeployment(text)
+	d, err := redisurl.ParseDeployment(text)
 	if err != nil {
 		require.Less(t, len(err.Error()), 200)
 		return
 	}
-	again, err := address.ParseDeployment(d.Full())
+	again, err := redisurl.ParseDeployment(d.Full())
 	require.NoError(t, err, "%q", text)
 	require.Equal(t, d, again)
 	if d.Password != "" && !strings.Contains(text, "@"+d.Password) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -17,7 +17,7 @@ func (x *session) read() {
 	// write of its own.
 	bound := x.sub.cfg.PingInterval + 2*x.sub.cfg.DeadAfter
 	for {
-		reply, err := wire.Receive(x.conn, bound)
+		reply, err := respconn.Receive(x.conn, bound)
 		if err := x.take(reply, err); err != nil {
 			x.end(err)
 			return

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/subcount"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -46,7 +46,7 @@ func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, e
 // group is the channels of one node.
 type group struct {
 	node     *node
-	counts   [kinds]*census.Census
+	counts   [kinds]*subcount.Counter
 	channels []string
 	places   []int // where the numbers go
 }
@@ -70,7 +70,7 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 			return nil, unserved(c.err)
 		}
 		if byNode[n] == nil {
-			byNode[n] = &group{node: n, counts: c.censuses(n)}
+			byNode[n] = &group{node: n, counts: c.counters(n)}
 			groups = append(groups, byNode[n])
 		}
 		g := byNode[n]
@@ -108,13 +108,13 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	}
 }
 
-// censuses returns the censuses of n, mu held.
-func (c *Cluster) censuses(n *node) [kinds]*census.Census {
+// counters returns the counters of n, mu held.
+func (c *Cluster) counters(n *node) [kinds]*subcount.Counter {
 	for k, command := range [kinds]string{classic: "PUBLISH", sharded: "SPUBLISH"} {
 		if n.counts[k] == nil {
-			n.counts[k] = census.New(census.Config{
+			n.counts[k] = subcount.New(subcount.Config{
 				Master:   n.mux,
-				Replica:  func(addr string) census.Replica { return c.muxTo(n.replica(addr), 0) },
+				Replica:  func(addr string) subcount.Replica { return c.muxTo(n.replica(addr), 0) },
 				Replicas: func(ctx context.Context) ([]string, error) { return n.replicas(ctx) },
 				Publish:  command, Command: c.cfg.Conn.Command,
 			})

@@ -57,7 +57,7 @@
 //   - The resubscriber, a goroutine, moves subscriptions: it attaches and detaches
 //     channel subscriptions, which must not happen in a callback of a subscriber.
 //   - Each master has a mux, at most two subscribers and, once subscribers were
-//     counted, two censuses, and one Batcher once replicas were waited for. They end
+//     counted, two counters, and one Batcher once replicas were waited for. They end
 //     with the first refresh a minute after the node has ceased to be a master, if
 //     nothing is under way there, or with the cluster.
 //

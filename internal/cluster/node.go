@@ -7,9 +7,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/replication"
+	"github.com/redlatch/redlatch/internal/subcount"
 	"github.com/redlatch/redlatch/pubsub"
 )
 
@@ -49,7 +49,7 @@ type node struct {
 	channelSubs int       // channel subscriptions on it
 	left        time.Time // when it ceased to be a master; zero: it is one
 	subs        [kinds]*pubsub.Subscriber
-	counts      [kinds]*census.Census
+	counts      [kinds]*subcount.Counter
 	copies      *replication.Batcher // nil: replicas were never waited for
 }
 

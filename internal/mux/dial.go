@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 )
 
 // dial makes a connection ready for calls, within DialTimeout.
@@ -107,7 +107,7 @@ func noRight(reply any) string {
 // receive returns the next reply. An error that the server sent is a reply like
 // others, a redis.Error; any other error is the connection's end.
 func receive(conn redis.Conn) (any, error) {
-	reply, err := wire.Receive(conn, 0)
+	reply, err := respconn.Receive(conn, 0)
 	if err == nil {
 		return reply, nil
 	}

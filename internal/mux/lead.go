@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -88,7 +88,7 @@ func (m *Mux) writeOne(l *link, e entry) bool {
 func (m *Mux) readOne(l *link) {
 	for !l.below.Whole() {
 		if err := l.below.Fill(); err != nil {
-			if wire.Ended(err) {
+			if respconn.Ended(err) {
 				l.fail(err)
 			}
 			return

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -26,7 +26,7 @@ func ledDial(addr string) mux.Dial {
 		if err != nil {
 			return nil, err
 		}
-		return wire.NewConn(conn, 3*time.Second), nil
+		return respconn.NewConn(conn, 3*time.Second), nil
 	}
 }
 

@@ -8,14 +8,14 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // link is one connection, from its set-up to the end of its last call.
 type link struct {
 	conn   redis.Conn
-	below  *wire.Guarded // below conn; nil: callers cannot read
+	below  *respconn.Guarded // below conn; nil: callers cannot read
 	who    identity
 	born   time.Time
 	flight inflight
@@ -58,7 +58,7 @@ func newLink(conn redis.Conn, who identity, more func()) *link {
 // own takes the reading of l from the client library, if that is possible, so that callers
 // can read. Each command so far was answered.
 func (l *link) own() error {
-	below := wire.Below(l.conn)
+	below := respconn.Below(l.conn)
 	if below == nil {
 		return nil
 	}

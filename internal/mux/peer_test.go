@@ -13,7 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 )
 
 const (
@@ -95,7 +95,7 @@ func (p *peer) dial(context.Context) (redis.Conn, error) {
 	go p.serve(p.dials, theirs)
 	c := redis.NewConn(ours, 0, 0)
 	if p.led {
-		c = wire.NewConn(newSeen(ours), 0)
+		c = respconn.NewConn(newSeen(ours), 0)
 	}
 	if p.wrap != nil {
 		c = p.wrap(c)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -105,7 +105,7 @@ func (m *Mux) answer(e entry, reply any) {
 	sent, failed := reply.(redis.Error)
 	switch {
 	case !failed:
-		m.finish(e, wire.Plain(reply), nil)
+		m.finish(e, respconn.Plain(reply), nil)
 	case !isNoScript(sent) || e.call.Script == nil || e.eval:
 		m.finish(e, nil, &transport.ServerError{Text: string(sent)})
 	default:

@@ -3,7 +3,7 @@ package mux
 import (
 	"time"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -34,8 +34,8 @@ const (
 // guarded by the mutex of inflight. On a connection that callers cannot read, the reader has
 // it for good.
 type readToken struct {
-	conn  *wire.Guarded // nil: callers cannot read
-	turn  chan struct{} // cap 1: the token was given to the reader, or back by a caller
+	conn  *respconn.Guarded // nil: callers cannot read
+	turn  chan struct{}     // cap 1: the token was given to the reader, or back by a caller
 	with  int
 	ended bool // callers get it no more
 	alone int  // how many calls in a row were answered that did not overlap

@@ -9,10 +9,10 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/census"
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/replication"
+	"github.com/redlatch/redlatch/internal/subcount"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -25,9 +25,9 @@ type Config = config.Config
 // its replicas while listeners are counted.
 type Redigo struct {
 	*mux.Mux
-	sub    *pubsub.Subscriber
-	census *census.Census
-	copies *replication.Batcher
+	sub     *pubsub.Subscriber
+	counter *subcount.Counter
+	copies  *replication.Batcher
 }
 
 var (
@@ -51,7 +51,7 @@ func NewRedigo(cfg Config) *Redigo {
 	m.OnMoved = sub.Reconnect
 	r := &Redigo{Mux: mux.New(m), sub: sub}
 	r.copies = replication.New(replication.Config{Dial: dial, Conn: cfg, Replaced: r.Reconnected})
-	r.census = census.New(census.Config{
+	r.counter = subcount.New(subcount.Config{
 		Master: r.Mux, Replica: replicaOf(&cfg, name), Publish: r.PublishCommand(), Command: cfg.Command,
 	})
 	return r
@@ -63,11 +63,11 @@ func muxOf(cfg *Config, dial mux.Dial) mux.Config {
 
 // replicaOf returns what makes the connections to replicas, nil when none can be
 // made.
-func replicaOf(cfg *Config, name *naming) func(addr string) census.Replica {
+func replicaOf(cfg *Config, name *naming) func(addr string) subcount.Replica {
 	if cfg.DialReplica == nil {
 		return nil
 	}
-	return func(addr string) census.Replica {
+	return func(addr string) subcount.Replica {
 		m := muxOf(cfg, name.named(func(ctx context.Context) (redis.Conn, error) {
 			return cfg.DialReplica(ctx, addr)
 		}))
@@ -140,9 +140,9 @@ func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
 }
 
 // Listeners is part of transport.Counter. It sends PUBSUB NUMSUB to the master and
-// to its replicas; see [census.Census.Listeners].
+// to its replicas; see [subcount.Counter.Listeners].
 func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
-	return r.census.Listeners(ctx, channels...)
+	return r.counter.Listeners(ctx, channels...)
 }
 
 // Replicate is part of transport.Replicator. It sends the call and WAIT on a connection
@@ -158,7 +158,7 @@ func (r *Redigo) PublishCommand() string { return "PUBLISH" }
 // Close is part of transport.Transport.
 func (r *Redigo) Close() error {
 	subErr := r.sub.Close()
-	r.census.Close()
+	r.counter.Close()
 	r.copies.Close()
 	if err := r.Mux.Close(); err != nil {
 		return err

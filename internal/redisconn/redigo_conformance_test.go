@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
-	"github.com/redlatch/redlatch/internal/wire"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -27,7 +27,7 @@ func redigoTo(addr string) *redisconn.Redigo {
 			if err != nil {
 				return nil, err
 			}
-			return wire.NewConn(conn, 3*time.Second), nil
+			return respconn.NewConn(conn, 3*time.Second), nil
 		},
 		Command:     3 * time.Second,
 		Lease:       30 * time.Second,

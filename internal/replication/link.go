@@ -9,7 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -222,11 +222,11 @@ func (l *link) answer(r *request) (err error) {
 
 // receive returns the next reply: what the server said, or how it refused.
 func (l *link) receive() (reply any, refusal, err error) {
-	reply, err = wire.Receive(l.conn, 0)
+	reply, err = respconn.Receive(l.conn, 0)
 	var sent redis.Error
 	switch {
 	case err == nil:
-		return wire.Plain(reply), nil, nil
+		return respconn.Plain(reply), nil, nil
 	case !errors.As(err, &sent):
 		return nil, nil, err
 	}

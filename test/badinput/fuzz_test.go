@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/reply"
-	"github.com/redlatch/redlatch/internal/wire"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -61,8 +61,8 @@ func FuzzDecoders(f *testing.F) {
 		f.Add([]byte(answer))
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		conn := redis.NewConn(wire.Guard(receivedBytes{Reader: bytes.NewReader(answer)}), 0, 0)
-		reply, err := wire.Receive(conn, 0)
+		conn := redis.NewConn(respconn.Guard(receivedBytes{Reader: bytes.NewReader(answer)}), 0, 0)
+		reply, err := respconn.Receive(conn, 0)
 		var refusal redis.Error
 		if err != nil && !errors.As(err, &refusal) {
 			return

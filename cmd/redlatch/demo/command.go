@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/executable"
@@ -87,7 +87,7 @@ func demoServer(g *cli.Globals) (connect.Settings, error) {
 		return connect.Settings{}, nil
 	}
 	set, err := g.Settings()
-	if err == nil && address.IsDeployment(set.Address) {
+	if err == nil && redisurl.IsDeployment(set.Address) {
 		return connect.Settings{}, cli.Errorf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
 	}
 	return set, err

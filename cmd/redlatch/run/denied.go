@@ -3,7 +3,7 @@ package run
 import (
 	"context"
 
-	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -12,15 +12,15 @@ import (
 // denied names the rights that a user lacks. Servers do not always name what a script
 // lacks, so the rights are tried.
 func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
-	needs := []string{rights.Plain}
+	needs := []string{acl.Plain}
 	if o.fair {
-		needs = append(needs, rights.Fair)
+		needs = append(needs, acl.Fair)
 	}
 	if o.fenced {
-		needs = append(needs, rights.Tokens)
+		needs = append(needs, acl.Tokens)
 	}
 	if o.atLeast > 0 {
-		needs = append(needs, rights.Owners)
+		needs = append(needs, acl.Owners)
 	}
 	lacks, unknown := diagnosis.Lacks(ctx, srv, name, needs...)
 	if unknown != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
@@ -56,7 +56,7 @@ func (g *Globals) Server() (*connect.Server, error) {
 }
 
 // Target returns the address as it may be shown.
-func (g *Globals) Target() string { return address.Show(g.url()) }
+func (g *Globals) Target() string { return redisurl.Show(g.url()) }
 
 // Settings reads flags, environment and the file with the password. It is called
 // once in a program's life, since it may warn.

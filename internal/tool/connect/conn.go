@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
 // timeout bounds each step of a short connection: dial, write, read.
@@ -27,7 +27,7 @@ var errAddress = errors.New("the address in --redis or REDIS_URL is not of the f
 // address of a server.
 func Check(rawURL string) error {
 	u, err := url.Parse(rawURL)
-	if err == nil && !address.Misplaced(u) {
+	if err == nil && !redisurl.Misplaced(u) {
 		switch {
 		case (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "":
 			return nil
@@ -40,8 +40,8 @@ func Check(rawURL string) error {
 
 // HasPassword reports whether an address has a password in it.
 func HasPassword(rawURL string) bool {
-	if address.IsDeployment(rawURL) {
-		d, err := address.ParseDeployment(rawURL)
+	if redisurl.IsDeployment(rawURL) {
+		d, err := redisurl.ParseDeployment(rawURL)
 		return err == nil && d.Password != ""
 	}
 	u, err := url.Parse(rawURL)
@@ -53,15 +53,15 @@ func HasPassword(rawURL string) bool {
 }
 
 // String returns the address without user, password and options.
-func (s *Server) String() string { return address.Show(s.address) }
+func (s *Server) String() string { return redisurl.Show(s.address) }
 
 // GoString returns what String does, so that no format shows a password.
 func (s *Server) GoString() string { return s.String() }
 
 // Shows reports whether an address has any password in it, that of Sentinels included.
 func Shows(rawURL string) bool {
-	if address.IsDeployment(rawURL) {
-		d, err := address.ParseDeployment(rawURL)
+	if redisurl.IsDeployment(rawURL) {
+		d, err := redisurl.ParseDeployment(rawURL)
 		return err == nil && d.Password+d.SentinelPassword != ""
 	}
 	return HasPassword(rawURL)

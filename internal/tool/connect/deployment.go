@@ -9,14 +9,14 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/address"
 	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/failover"
+	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
 // newDeployment is New for a cluster, and for a master that Sentinels name.
 func newDeployment(set Settings) (*Server, error) {
-	d, err := address.ParseDeployment(set.Address)
+	d, err := redisurl.ParseDeployment(set.Address)
 	if err != nil {
 		return nil, fmt.Errorf("--redis or REDIS_URL: %w", err)
 	}
@@ -73,7 +73,7 @@ func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 func (s *Server) master(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	watches := &Server{tls: s.tls, many: &address.Deployment{
+	watches := &Server{tls: s.tls, many: &redisurl.Deployment{
 		Secure: s.many.Secure, User: s.many.SentinelUser, Password: s.many.SentinelPassword,
 	}}
 	addr, err := failover.NewSentinels(s.many.Master, s.many.Hosts, func(ctx context.Context, addr string) (redis.Conn, error) {

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"os"
 
-	"github.com/redlatch/redlatch/internal/address"
+	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
 // Settings is how to reach a server, by flags and environment. What is left empty is taken
@@ -44,23 +44,23 @@ type TLS struct {
 }
 
 // String returns the address without user and password.
-func (s Settings) String() string { return address.Show(s.Address) }
+func (s Settings) String() string { return redisurl.Show(s.Address) }
 
 // GoString returns what String does, so that no format shows a password.
 func (s Settings) GoString() string { return s.String() }
 
 // Server is a server that can be connected to. It is safe for concurrent use.
 type Server struct {
-	address string              // complete, with user and password
-	tls     *tls.Config         // nil: none, or the usual one of rediss://
-	many    *address.Deployment // nil: it is one server
+	address string               // complete, with user and password
+	tls     *tls.Config          // nil: none, or the usual one of rediss://
+	many    *redisurl.Deployment // nil: it is one server
 }
 
 // New returns the server that set describes. It reads the files that set names, and
 // sends nothing. Its errors name no part of the address: one that was mistyped may
 // hold a password where no parser would look for it.
 func New(set Settings) (*Server, error) {
-	if address.IsDeployment(set.Address) {
+	if redisurl.IsDeployment(set.Address) {
 		return newDeployment(set)
 	}
 	if err := Check(set.Address); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -48,10 +48,10 @@ func (e *examination) checks() []check {
 	all := []check{
 		{name: "server", make: (*examination).server},
 		{name: "scripts", make: (*examination).scripts},
-		{name: "lock", make: (*examination).lock, of: []string{rights.Plain}, once: true},
-		{name: "fair lock", make: (*examination).fairLock, of: []string{rights.Fair}, once: true},
-		{name: "pub/sub", make: (*examination).messages, of: []string{rights.Plain}},
-		{name: "sharded", make: (*examination).sharded, of: []string{rights.Plain}},
+		{name: "lock", make: (*examination).lock, of: []string{acl.Plain}, once: true},
+		{name: "fair lock", make: (*examination).fairLock, of: []string{acl.Fair}, once: true},
+		{name: "pub/sub", make: (*examination).messages, of: []string{acl.Plain}},
+		{name: "sharded", make: (*examination).sharded, of: []string{acl.Plain}},
 	}
 	for i := range questions {
 		if q := &questions[i]; e.asks(q) {
@@ -59,7 +59,7 @@ func (e *examination) checks() []check {
 		}
 	}
 	all = append(all, []check{
-		{name: "counting", make: (*examination).counting, of: []string{rights.Listeners, rights.Operator, rights.Onlooker}, once: true},
+		{name: "counting", make: (*examination).counting, of: []string{acl.Listeners, acl.Operator, acl.Onlooker}, once: true},
 		{name: "eviction", make: (*examination).eviction},
 		{name: "persistence", make: (*examination).persistence},
 		{name: "replicas", make: (*examination).replicas},
@@ -202,7 +202,7 @@ func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	if err != nil {
 		f := warning("Plain locks work without it: see the rights below.", "a fair lock cannot be taken and freed: %s", shortError(err))
-		f.Level = e.lacking(rights.Fair)
+		f.Level = e.lacking(acl.Fair)
 		return f
 	}
 	return good("taken and freed in %s", took)

@@ -3,7 +3,7 @@ package diagnosis
 import (
 	"slices"
 
-	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/acl"
 )
 
 // question is what a user is asked about: has it all that a need consists of?
@@ -20,63 +20,63 @@ type question struct {
 
 // questions are those that are asked, in the order of the output.
 var questions = []question{
-	{id: rights.Plain, check: "plain rights", use: "plain locks", advice: "Grant what is missing, as an administrator:"},
+	{id: acl.Plain, check: "plain rights", use: "plain locks", advice: "Grant what is missing, as an administrator:"},
 	{
-		id: rights.Braces, check: "braces rights", use: "names with braces of their own",
+		id: acl.Braces, check: "braces rights", use: "names with braces of their own",
 		advice: "Grant it where names have braces before the prefix:",
 	},
-	{id: rights.Fair, check: "fair rights", use: "fair locks", advice: "Grant what is missing where fair locks are used:"},
-	{id: rights.Tokens, check: "tokens rights", use: "fencing tokens", named: true, advice: "Grant what is missing where fenced locks are used:"},
+	{id: acl.Fair, check: "fair rights", use: "fair locks", advice: "Grant what is missing where fair locks are used:"},
+	{id: acl.Tokens, check: "tokens rights", use: "fencing tokens", named: true, advice: "Grant what is missing where fenced locks are used:"},
 	{
-		id: rights.Clocks, check: "clocks rights", use: "comparisons of clocks",
+		id: acl.Clocks, check: "clocks rights", use: "comparisons of clocks",
 		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",
 	},
 	{
-		id: rights.Listeners, check: "listeners rights", use: "counts of listeners",
+		id: acl.Listeners, check: "listeners rights", use: "counts of listeners",
 		advice: "Without it dead waiters of fair locks are not known, and turns are cut short on suspicion. " +
 			"It covers all channels. Grant it:",
 	},
 	{
-		id: rights.Doubt, check: "doubt rights", use: "calls in doubt",
+		id: acl.Doubt, check: "doubt rights", use: "calls in doubt",
 		advice: "Without it a call whose reply was lost is polled for one lease. " +
 			"client|kill reaches the connections of others, too. Grant it where that is acceptable:",
 	},
 	{
-		id: rights.Inspect, check: "inspect rights", use: "inspections by programs",
+		id: acl.Inspect, check: "inspect rights", use: "inspections by programs",
 		advice: "Grant it where admin.Inspect is used:",
 	},
 	{
-		id: rights.Owners, check: "owners rights", use: "owners that travel",
+		id: acl.Owners, check: "owners rights", use: "owners that travel",
 		advice: "Grant it where WithOwner, Resume, UnlockAs or redlatch run --at-least is used:",
 	},
 	{
-		id: rights.Names, check: "names rights", use: "names of connections",
+		id: acl.Names, check: "names rights", use: "names of connections",
 		advice: "Grant it where WithClientName is used:",
 	},
 	{
-		id: rights.Replicas, check: "replicas rights", use: "waits for replicas",
+		id: acl.Replicas, check: "replicas rights", use: "waits for replicas",
 		advice: "Grant it where WithReplicaSync is used:",
 	},
 	{
-		id: rights.Labels, check: "labels rights", use: "labels",
+		id: acl.Labels, check: "labels rights", use: "labels",
 		advice: "Grant it where WithLabel is used:",
 	},
 	{
-		id: rights.Onlooker, check: "onlooker rights", use: "redlatch list, status and watch",
+		id: acl.Onlooker, check: "onlooker rights", use: "redlatch list, status and watch",
 		advice: "Grant it to users that inspect locks:",
 	},
 	{
-		id: rights.Operator, check: "operator rights", use: "redlatch unlock and evict",
+		id: acl.Operator, check: "operator rights", use: "redlatch unlock and evict",
 		advice: "Grant it to users that repair locks:",
 	},
 	{
 		// The rights of viewer are a subset of those of onlooker and inspect.
-		id: rights.Viewer, check: "viewer rights", use: "inspections by dashboards", named: true,
+		id: acl.Viewer, check: "viewer rights", use: "inspections by dashboards", named: true,
 		advice: "Grant what is missing:",
 	},
 }
 
-// Needs returns what Examine may be asked about, by the IDs of package rights.
+// Needs returns what Examine may be asked about, by the IDs of package acl.
 func Needs() []string {
 	var ids []string
 	for i := range questions {
@@ -90,8 +90,8 @@ func Needs() []string {
 func needed(named []string) []string {
 	var ids []string
 	for _, id := range named {
-		if need := rights.Of(id); need != nil && need.Adds() && !slices.Contains(named, rights.Plain) && !slices.Contains(ids, rights.Plain) {
-			ids = append(ids, rights.Plain)
+		if need := acl.Of(id); need != nil && need.Adds() && !slices.Contains(named, acl.Plain) && !slices.Contains(ids, acl.Plain) {
+			ids = append(ids, acl.Plain)
 		}
 		ids = append(ids, id)
 	}
@@ -114,7 +114,7 @@ func (e *examination) has(ids ...string) bool {
 // lacking is how bad it is not to have what a need consists of: an error where that
 // is needed for sure.
 func (e *examination) lacking(id string) Level {
-	if len(e.needs) > 0 || id == rights.Plain {
+	if len(e.needs) > 0 || id == acl.Plain {
 		return Error
 	}
 	return Warning

@@ -7,14 +7,14 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // rights makes the finding about what the user has of a need.
 func (e *examination) rights(q *question) Finding {
-	need := rights.Of(q.id)
-	if q.id == rights.Braces && !need.Patterns[0].AppliesTo(e.prefix) {
+	need := acl.Of(q.id)
+	if q.id == acl.Braces && !need.Patterns[0].AppliesTo(e.prefix) {
 		return good("names with braces are as good as others, for names %s", e.names())
 	}
 	lacks, untried := e.tried(need)
@@ -28,7 +28,7 @@ func (e *examination) rights(q *question) Finding {
 	case len(untried) > 0:
 		f = unknown("user %s lacks nothing that %s need, as far as it could be tried: not %s", e.user(), q.use, spaced(untried))
 		f.Advice = "To be sure, grant it:"
-	case q.id == rights.Plain:
+	case q.id == acl.Plain:
 		return good("user %s has all that plain locks need, for names %s", e.user(), e.names())
 	default:
 		return good("user %s has all that %s need", e.user(), q.use)
@@ -72,7 +72,7 @@ func lacksAt(ctx context.Context, master *connect.Server, prefix string, needs [
 	e := newExam(ctx, master, c, prefix)
 	defer e.remove()
 	for _, id := range needs {
-		lacks, _ := e.tried(rights.Of(id))
+		lacks, _ := e.tried(acl.Of(id))
 		all = append(all, lacks...)
 	}
 	return all, c.Err()
@@ -80,7 +80,7 @@ func lacksAt(ctx context.Context, master *connect.Server, prefix string, needs [
 
 // tried tries all words of a need, and returns those that the user lacks, and those
 // that could not be tried.
-func (e *examination) tried(need *rights.Need) (lacks, untried []string) {
+func (e *examination) tried(need *acl.Need) (lacks, untried []string) {
 	note := func(word string, try func() verdict) {
 		what, known := e.tries[word]
 		if !known {
@@ -99,7 +99,7 @@ func (e *examination) tried(need *rights.Need) (lacks, untried []string) {
 		note("+"+command, func() verdict { return e.command(command) })
 	}
 	for i := range need.Patterns {
-		if p := &need.Patterns[i]; !p.IsInBraces() || need.ID == rights.Braces {
+		if p := &need.Patterns[i]; !p.IsInBraces() || need.ID == acl.Braces {
 			note(p.Word(e.prefix), func() verdict { return e.pattern(p) })
 		}
 	}
@@ -110,7 +110,7 @@ func spaced(words []string) string { return strings.Join(words, " ") }
 
 // names says which names were looked at.
 func (e *examination) names() string {
-	return strings.TrimPrefix(rights.Of(rights.Plain).Patterns[0].Word(e.prefix), "~")
+	return strings.TrimPrefix(acl.Of(acl.Plain).Patterns[0].Word(e.prefix), "~")
 }
 
 // user returns the user of the connection on the server.

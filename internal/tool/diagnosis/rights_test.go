@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // everything returns all words of all needs, below app:, each once.
 func everything() (words []string) {
-	for _, need := range rights.All() {
+	for _, need := range acl.All() {
 		for _, word := range need.Words("app:") {
 			if !slices.Contains(words, word) {
 				words = append(words, word)
@@ -57,15 +57,15 @@ func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 		if assert.Equal(t, !q.named, reported, q.check); !reported {
 			continue
 		}
-		lacks := slices.DeleteFunc(rights.Of(q.id).Words("app:"), func(word string) bool {
-			return !slices.Contains(missing, word) || q.id != rights.Braces && strings.HasPrefix(word, "~{")
+		lacks := slices.DeleteFunc(acl.Of(q.id).Words("app:"), func(word string) bool {
+			return !slices.Contains(missing, word) || q.id != acl.Braces && strings.HasPrefix(word, "~{")
 		})
 		switch {
 		case len(lacks) == 0:
 			assert.Equal(t, OK, f.Level, "without %s, %s: %s", missing, q.check, f.Found)
 			assert.Empty(t, f.Command)
 			continue
-		case q.id == rights.Plain:
+		case q.id == acl.Plain:
 			assert.Equal(t, Error, f.Level, "without %s", missing)
 		default:
 			assert.Equal(t, Warning, f.Level, "without %s: %s", missing, q.check)
@@ -146,7 +146,7 @@ func TestWhatIsNamedIsNeededAndNothingElseIsLookedAt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks", "Fair locks"})
-	found := examined(t, url, "app:", rights.Fair, rights.Clocks)
+	found := examined(t, url, "app:", acl.Fair, acl.Clocks)
 	var checks []string
 	for check := range found {
 		if strings.HasSuffix(check, " rights") {
@@ -159,7 +159,7 @@ func TestWhatIsNamedIsNeededAndNothingElseIsLookedAt(t *testing.T) {
 	require.Contains(t, found, "fair lock")
 	require.NotContains(t, found, "counting")
 
-	for _, c := range []struct{ title, id string }{{"A user that inspects", rights.Viewer}, {"A user that repairs", rights.Operator}} {
+	for _, c := range []struct{ title, id string }{{"A user that inspects", acl.Viewer}, {"A user that repairs", acl.Operator}} {
 		found = examined(t, s.GiveRights(t, []string{c.title}), "app:", c.id)
 		require.Equal(t, OK, found[c.id+" rights"].Level, found[c.id+" rights"].Found)
 		require.NotContains(t, found, "plain rights")
@@ -173,12 +173,12 @@ func TestWhatIsNamedIsNeededAndNothingElseIsLookedAt(t *testing.T) {
 func TestEveryNeedIsAskedAboutOnce(t *testing.T) {
 	t.Parallel()
 	var ids []string
-	for _, need := range rights.All() {
+	for _, need := range acl.All() {
 		ids = append(ids, need.ID)
 	}
 	require.ElementsMatch(t, ids, Needs())
 	e := &examination{name: "x"}
-	for _, need := range rights.All() {
+	for _, need := range acl.All() {
 		for _, command := range need.Commands {
 			switch command {
 			case "rpush", "sadd", "incr", "subscribe", "unsubscribe", "psubscribe":

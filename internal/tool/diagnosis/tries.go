@@ -7,7 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/rights"
+	"github.com/redlatch/redlatch/internal/acl"
 )
 
 // verdict is what came of trying a right.
@@ -135,7 +135,7 @@ func (e *examination) grow(command, key, undo string, how ...any) verdict {
 
 // pattern tries the right to the keys or channels of a pattern, with the ones of a
 // lock of ours.
-func (e *examination) pattern(p *rights.Pattern) verdict {
+func (e *examination) pattern(p *acl.Pattern) verdict {
 	example := p.Example(e.name)
 	switch {
 	case p.Listened() != "":

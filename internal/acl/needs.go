@@ -1,0 +1,124 @@
+package acl
+
+import (
+	"slices"
+	"strings"
+)
+
+// The IDs of needs.
+const (
+	Plain     = "plain"
+	Braces    = "braces"
+	Fair      = "fair"
+	Tokens    = "tokens"
+	Clocks    = "clocks"
+	Listeners = "listeners"
+	Doubt     = "doubt"
+	Inspect   = "inspect"
+	Owners    = "owners"
+	Names     = "names"
+	Replicas  = "replicas"
+	Labels    = "labels"
+	Viewer    = "viewer"
+	Operator  = "operator"
+	Onlooker  = "onlooker"
+)
+
+// Need is what a user needs for something that it may be there for.
+type Need struct {
+	// ID is one of the constants.
+	ID string
+	// Title is the heading of the line in the manual, "" when it stands elsewhere.
+	Title string
+	// User is whom the manual gives it to. The user locks has what programs need: the
+	// first line makes it, and the others add to that.
+	User string
+	// Commands are as in ACL SETUSER, without the plus.
+	Commands []string
+	// Patterns are the keys and channels, in the manual's order.
+	Patterns []Pattern
+}
+
+var needs = []Need{
+	{
+		ID: Plain, Title: "Plain locks", User: "locks",
+		Commands: strings.Fields("eval evalsha ping del exists pexpire pttl hget hset hexists hincrby hkeys publish subscribe unsubscribe"),
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, channels},
+	},
+	{
+		ID: Fair, Title: "Fair locks", User: "locks",
+		Commands: strings.Fields("lindex lpop rpush lrange lrem zscore zadd zrem zrange zincrby sadd zunionstore"),
+		Patterns: []Pattern{queues, timeouts},
+	},
+	{ID: Tokens, Title: "Fencing tokens", User: "locks", Commands: []string{"incr", "get"}, Patterns: []Pattern{tokens}},
+	// The manual gives it with the lines that make a user.
+	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},
+	{ID: Clocks, Title: "The clocks", User: "locks", Commands: []string{"time"}},
+	{ID: Listeners, Title: "Who listens", User: "locks", Commands: []string{"pubsub|numsub", "role"}},
+	{ID: Doubt, Title: "Calls in doubt", User: "locks", Commands: []string{"client|id", "client|info", "client|kill"}},
+	{ID: Inspect, Title: "Inspection", User: "locks", Commands: []string{"hgetall"}},
+	{ID: Owners, Title: "Owners that travel", User: "locks", Commands: []string{"get", "set"}, Patterns: []Pattern{latches}},
+	{ID: Names, Title: "Names of connections", User: "locks", Commands: []string{"client|setname"}},
+	{ID: Replicas, Title: "Replicas", User: "locks", Commands: []string{"wait"}},
+	{ID: Labels, User: "locks", Commands: []string{"set", "del"}, Patterns: []Pattern{labels}},
+	{
+		ID: Viewer, Title: "A user that inspects", User: "viewer",
+		Commands: strings.Fields("eval evalsha pttl hgetall lrange zrange"),
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts},
+	},
+	{
+		ID: Operator, Title: "A user that repairs", User: "operator",
+		Commands: strings.Fields("eval evalsha ping del exists pttl hgetall lindex lpop lrange lrem zscore zadd zrem zrange zincrby " +
+			"publish subscribe unsubscribe time pubsub|numsub role"),
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels},
+	},
+	{
+		ID: Onlooker, User: "onlooker",
+		Commands: strings.Fields("ping eval evalsha hgetall pttl lrange zrange scan hscan hget llen lindex getrange type " +
+			"subscribe unsubscribe psubscribe pubsub|numsub role"),
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, tokens, labels, allChannels},
+	},
+}
+
+// All returns all needs. The caller may not change what they consist of.
+func All() []Need { return slices.Clone(needs) }
+
+// Of returns the need of this ID, nil when there is none.
+func Of(id string) *Need {
+	for i := range needs {
+		if needs[i].ID == id {
+			return &needs[i]
+		}
+	}
+	return nil
+}
+
+// Adds reports whether the need adds to that of plain locks, for the same user, rather
+// than make a user of its own.
+func (n *Need) Adds() bool { return n.User == "locks" && n.ID != Plain }
+
+// Words returns the need in the words of ACL SETUSER, for locks whose names begin with
+// prefix, and for those with a brace before that.
+func (n *Need) Words(prefix string) []string {
+	var words []string
+	for _, command := range n.Commands {
+		words = append(words, "+"+command)
+	}
+	for i := range n.Patterns {
+		if n.Patterns[i].AppliesTo(prefix) {
+			words = append(words, n.Patterns[i].Word(prefix))
+		}
+	}
+	return withoutCovered(words)
+}
+
+// withoutCovered leaves out the patterns that one of all keys, or of all channels, has
+// besides: Redis refuses a line that has both.
+func withoutCovered(words []string) []string {
+	for _, all := range []string{"~*", "&*"} {
+		if slices.Contains(words, all) {
+			words = slices.DeleteFunc(words, func(w string) bool { return w[0] == all[0] && w != all })
+		}
+	}
+	return words
+}

@@ -1,0 +1,160 @@
+package acl_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// intrusions are what the user of one prefix may try with a lock of another.
+func intrusions(ctx context.Context, l *rlock.Lock) map[string]func() error {
+	owner := codec.NewOwner(uuid.New(), 7)
+	return map[string]func() error{
+		"TryLock":     func() error { _, err := l.TryLock(ctx); return err },
+		"Lock":        func() error { _, err := l.Lock(ctx, rlock.WithWait(time.Second)); return err },
+		"Lock for":    func() error { _, err := l.Lock(ctx, rlock.WithOwner(owner), rlock.WithWait(time.Second)); return err },
+		"Resume":      func() error { _, err := l.Resume(ctx, owner); return err },
+		"UnlockAs":    func() error { return l.UnlockAs(ctx, owner) },
+		"ForceUnlock": func() error { _, err := l.ForceUnlock(ctx); return err },
+		"IsLocked":    func() error { _, err := l.IsLocked(ctx); return err },
+		"TTL":         func() error { _, err := l.TTL(ctx); return err },
+		"IsHeldBy":    func() error { _, err := l.IsHeldBy(ctx, owner); return err },
+		"HoldCount":   func() error { _, err := l.HoldCount(ctx, owner); return err },
+		"Inspect":     func() error { _, err := admin.Inspect(ctx, l); return err },
+	}
+}
+
+// contents returns all that the server has, and for how long.
+func contents(t *testing.T, s *redistest.Server) map[string]string {
+	t.Helper()
+	keys, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for _, key := range keys {
+		left, err := redis.Int64(s.Do(t, "PTTL", key), nil)
+		require.NoError(t, err)
+		out[key] = fmt.Sprintf("%x, expires %v, soon %v", s.Do(t, "DUMP", key), left >= 0, left < soon.Milliseconds())
+	}
+	return out
+}
+
+// everything returns the user of the manual's lines that are for programs.
+func everything(t *testing.T) []any {
+	t.Helper()
+	var all []any
+	for _, n := range needs {
+		line := redistest.Rights(t, n.title)
+		switch {
+		case line[1] != "locks":
+		case all == nil:
+			all = line
+		default:
+			all = append(all, line[2:]...)
+		}
+	}
+	return all
+}
+
+func TestUserOfOnePrefixCanDoNothingWithTheLocksOfAnother(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		s.Do(t, "ACL", everything(t)...)
+		client, err := redlatch.Open(t.Context(), s.UserURL("locks"))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		x := &trial{T: t, server: s}
+		for _, name := range []string{"bank:vault", "{bank:vault}:door", "xapp:y", "ap", "{app}:y"} {
+			x.heldByHand(name)
+			x.queuedByHand(name, map[string]time.Duration{foreign: time.Hour, "second": time.Hour}, foreign, "second")
+			heard := listenTo(t, s, codec.LockChannel(name), codec.OwnerChannel(name, foreign), codec.OwnerChannel(name, "second"))
+			before := contents(t, s)
+			fair := rfairlock.New(client, name)
+			tries := intrusions(t.Context(), rlock.New(client, name))
+			for what, try := range intrusions(t.Context(), fair) {
+				tries["fair "+what] = try
+			}
+			tries["fair Evict"] = func() error { _, err := admin.ForceEvict(t.Context(), fair, "second"); return err }
+			for what, try := range tries {
+				err := try()
+				assert.True(t, transport.IsCode(err, "NOPERM"), "%s of %s: %v", what, name, err)
+				assert.NotErrorIs(t, err, redlatch.ErrNotAcquired, "that tells that it is held")
+			}
+			require.Equal(t, before, contents(t, s))
+			heard(0)
+		}
+	})
+}
+
+// Not with a client of ours either.
+func TestUserOfOnePrefixHasNoCommandForTheLocksOfAnother(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		s.Do(t, "ACL", everything(t)...)
+		conn := s.Dial(t)
+		_, err := conn.Do("AUTH", "locks", redistest.Password)
+		require.NoError(t, err)
+		x := &trial{T: t, server: s}
+		x.heldByHand("bank:vault")
+		heard := listenTo(t, s, codec.LockChannel("bank:vault"))
+		before := contents(t, s)
+		for _, command := range [][]any{
+			{"DEL", "bank:vault"},
+			{"HGETALL", "bank:vault"},
+			{"PEXPIRE", "bank:vault", 1},
+			{"PUBLISH", codec.LockChannel("bank:vault"), "0"},
+			{"SUBSCRIBE", codec.LockChannel("bank:vault")},
+			{"PSUBSCRIBE", "*"},
+			{"EVAL", "return redis.call('DEL', 'bank:vault')", 0},
+			{"EVAL", "return redis.call('DEL', KEYS[1])", 1, "bank:vault"},
+			{"EVAL", "return redis.call('PUBLISH', ARGV[1], '0')", 1, "app:x", codec.LockChannel("bank:vault")},
+			{"FLUSHALL"}, {"CONFIG", "GET", "*"}, {"KEYS", "*"}, {"SCAN", 0}, {"MONITOR"}, {"ACL", "LIST"}, {"CLIENT", "LIST"},
+			{"PUBSUB", "CHANNELS"}, {"RENAME", "bank:vault", "app:vault"}, {"SORT", "bank:vault"},
+		} {
+			_, err := conn.Do(command[0].(string), command[1:]...)
+			refused := func(word string) bool { return err != nil && strings.Contains(err.Error(), word) }
+			assert.True(t, slices.ContainsFunc(refusals, refused), "%v: %v", command, err)
+		}
+		require.Equal(t, before, contents(t, s))
+		heard(0)
+		s.Do(t, "PUBLISH", codec.LockChannel("bank:vault"), "0")
+		heard(1)
+	})
+}
+
+// listenTo subscribes to channels, and returns what holds that so many messages came
+// so far.
+func listenTo(t *testing.T, s *redistest.Server, channels ...string) func(n int) {
+	t.Helper()
+	sub := redis.PubSubConn{Conn: s.Dial(t)}
+	for _, channel := range channels {
+		require.NoError(t, sub.Subscribe(channel))
+		require.IsType(t, redis.Subscription{}, sub.ReceiveWithTimeout(soon))
+	}
+	return func(n int) {
+		t.Helper()
+		// Whatever was published before comes before the answer.
+		require.NoError(t, sub.Ping("over"))
+		for range n {
+			require.IsType(t, redis.Message{}, sub.ReceiveWithTimeout(soon))
+		}
+		require.Equal(t, redis.Pong{Data: "over"}, sub.ReceiveWithTimeout(soon))
+	}
+}

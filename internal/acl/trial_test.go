@@ -1,0 +1,204 @@
+package acl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+const (
+	// soon bounds waits for what should happen at once.
+	soon = 10 * time.Second
+	// lease is longer than any wait of the tests.
+	lease = time.Minute
+	// foreign is the owner that holds a lock by hand.
+	foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
+)
+
+// refusals are the words in which servers refuse a command, by itself and in a
+// script.
+var refusals = []string{"NOPERM", "can't run this", "can't access at least", "can't publish", "ACL failure in script"}
+
+// trial is one use of a client of a user.
+type trial struct {
+	*testing.T
+	server *redistest.Server
+	url    string
+	client *redlatch.Client
+	log    *redistest.Journal
+}
+
+// eachServer runs body on Redis and on Valkey.
+func eachServer(t *testing.T, body func(t *testing.T, s *redistest.Server)) {
+	t.Helper()
+	t.Run("server", func(t *testing.T) {
+		t.Parallel()
+		body(t, redistest.Start(t))
+	})
+	t.Run("valkey", func(t *testing.T) {
+		t.Parallel()
+		body(t, redistest.StartValkey(t))
+	})
+}
+
+// try makes a user with the rights given, the words of ACL SETUSER, and returns what
+// goes wrong when use uses it: an error of its own, or what was refused in the
+// background.
+func try(t *testing.T, s *redistest.Server, rights []any, use func(x *trial) error, opts ...redlatch.Option) (wrong error) {
+	t.Helper()
+	s.Do(t, "FLUSHALL")
+	s.Do(t, "SCRIPT", "FLUSH", "SYNC")
+	s.Do(t, "CONFIG", "RESETSTAT")
+	s.Do(t, "ACL", rights...)
+	user, _ := rights[1].(string)
+	log, logger := redistest.NewJournal()
+	x := &trial{T: t, server: s, url: s.UserURL(user), log: log}
+	opts = append(opts, redlatch.WithLogger(logger), redlatch.WithCommandTimeout(soon))
+	client, err := redlatch.Open(t.Context(), x.url, opts...)
+	if err != nil {
+		return err
+	}
+	x.client = client
+	defer func() {
+		// So that nothing is left to be settled while it closes.
+		s.Do(t, "ACL", "SETUSER", user, "on", "allkeys", "allchannels", "allcommands")
+		require.NoError(t, client.Close())
+	}()
+	if err := use(x); err != nil {
+		return err
+	}
+	return x.refused()
+}
+
+// refused returns what was refused so far, as far as it was logged.
+func (x *trial) refused() error {
+	if lines := x.log.Lines(refusals...); len(lines) > 0 {
+		return errors.New(lines[0])
+	}
+	return nil
+}
+
+// until waits for cond, and no longer when something was refused.
+func (x *trial) until(what string, cond func() bool) error {
+	var refused error
+	err := x.patiently(what, func() bool {
+		refused = x.refused()
+		return refused != nil || cond()
+	})
+	return errors.Join(refused, err)
+}
+
+// patiently waits for cond.
+func (x *trial) patiently(what string, cond func() bool) error {
+	for limit := time.Now().Add(soon); !cond(); <-time.After(time.Millisecond) {
+		if time.Now().After(limit) {
+			return fmt.Errorf("%s: not within %v", what, soon)
+		}
+	}
+	return nil
+}
+
+// names are names that the manual's users may use.
+func (x *trial) names() []string {
+	key := redistest.Key(x)
+	return []string{"app:" + key, "{app:" + key + "}:in-braces"}
+}
+
+// each calls uses with each of the names, until something is wrong.
+func (x *trial) each(uses ...func(name string) error) error {
+	for _, name := range x.names() {
+		for _, use := range uses {
+			if err := use(name); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// heldByHand makes another owner hold a lock.
+func (x *trial) heldByHand(name string) {
+	x.server.Do(x, "HSET", name, foreign, 1)
+	x.server.Do(x, "PEXPIRE", name, lease.Milliseconds())
+}
+
+// queuedByHand puts others at the end of a fair lock's queue, with deadlines so far
+// from now.
+func (x *trial) queuedByHand(name string, owners map[string]time.Duration, order ...string) {
+	for _, owner := range order {
+		x.server.Do(x, "RPUSH", codec.QueueKey(name), owner)
+		x.server.Do(x, "ZADD", codec.TimeoutKey(name), time.Now().Add(owners[owner]).UnixMilli(), owner)
+	}
+}
+
+// queue returns the owners that are queued for a fair lock.
+func (x *trial) queue(name string) []string {
+	queue, err := redis.Strings(x.server.Do(x, "LRANGE", codec.QueueKey(name), 0, -1), nil)
+	require.NoError(x, err)
+	return queue
+}
+
+// listening returns how many channels of the lock have listeners.
+func (x *trial) listening(name string) int {
+	n := 0
+	for _, channel := range x.server.Channels(x) {
+		if strings.HasPrefix(channel, codec.LockChannel(name)) {
+			n++
+		}
+	}
+	return n
+}
+
+// waiting is a call of Lock on a goroutine of its own.
+type waiting struct {
+	done   chan struct{}
+	cancel context.CancelFunc
+	hold   *rlock.Hold // to be read after done, as err
+	err    error
+}
+
+func (x *trial) await(l *rlock.Lock) *waiting {
+	ctx, cancel := context.WithTimeout(x.Context(), soon)
+	w := &waiting{done: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(w.done)
+		w.hold, w.err = l.Lock(ctx, rlock.WithLease(lease))
+	}()
+	x.Cleanup(func() {
+		cancel()
+		<-w.done
+	})
+	return w
+}
+
+// over reports whether the call has returned.
+func (w *waiting) over() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// unlock waits for the lock and gives it up.
+func (w *waiting) unlock() error {
+	<-w.done
+	if w.err != nil {
+		return w.err
+	}
+	return w.hold.Unlock()
+}

@@ -1,0 +1,303 @@
+package acl_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// plainLocks does all that a plain lock is for.
+func (x *trial) plainLocks() error {
+	return x.each(x.holdsTwice, x.looksOn, x.waits, x.forces)
+}
+
+// holdsTwice takes a lock, enters it again, renews it, and gives it up.
+func (x *trial) holdsTwice(name string) error {
+	l := rlock.New(x.client, name)
+	hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
+	if err != nil {
+		return err
+	}
+	inner, err := l.Lock(hold.Context(x.Context()), rlock.WithLease(lease))
+	if err != nil {
+		return err
+	}
+	return errors.Join(x.renew(hold), inner.Unlock(), hold.Unlock())
+}
+
+// renew does as the watchdog does.
+func (x *trial) renew(hold *rlock.Hold) error {
+	came := make(chan error, 1)
+	call := &transport.Call{
+		Script: luasrc.Renew, NumKeys: 1,
+		Args: []any{hold.Name(), hold.Owner().String(), lease.Milliseconds()},
+	}
+	engine.EngineOf(x.client).Transport.Start(call, func(_ any, err error) { came <- err })
+	return <-came
+}
+
+// looksOn makes every call that inspects another owner's lock.
+func (x *trial) looksOn(name string) error {
+	x.heldByHand(name)
+	defer x.server.Do(x, "DEL", name)
+	l := rlock.New(x.client, name)
+	_, err1 := l.IsLocked(x.Context())
+	_, err2 := l.TTL(x.Context())
+	owner, err := codec.ParseOwner(foreign)
+	if err != nil {
+		return err
+	}
+	_, err3 := l.IsHeldBy(x.Context(), owner)
+	_, err4 := l.HoldCount(x.Context(), owner)
+	_, err = l.TryLock(x.Context())
+	var refusal *redlatch.LockError
+	if errors.As(err, &refusal) && errors.Is(err, redlatch.ErrNotAcquired) {
+		err = nil
+		if refusal.Holder != owner {
+			err = errors.New("the error does not name the holder")
+		}
+	}
+	return errors.Join(err1, err2, err3, err4, err)
+}
+
+// waits waits for another owner's lock.
+func (x *trial) waits(name string) error {
+	x.heldByHand(name)
+	w := x.await(rlock.New(x.client, name))
+	if err := x.until("it listens", func() bool { return w.over() || x.listening(name) > 0 }); err != nil {
+		return err
+	}
+	x.server.Do(x, "DEL", name)
+	x.server.Do(x, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
+	if err := w.unlock(); err != nil {
+		return err
+	}
+	return x.until("it listens no longer", func() bool { return x.listening(name) == 0 })
+}
+
+func (x *trial) forces(name string) error {
+	x.heldByHand(name)
+	_, err := rlock.New(x.client, name).ForceUnlock(x.Context())
+	return err
+}
+
+// waitsForReplicas takes a lock that a replica shall have. There is none, and to hear
+// that is enough.
+func (x *trial) waitsForReplicas() error {
+	return x.each(func(name string) error {
+		_, err := rlock.New(x.client, name).TryLock(x.Context())
+		if err != nil && strings.Contains(err.Error(), "0 of the 1 asked for") {
+			return nil
+		}
+		return fmt.Errorf("replicas were not waited for: %w", err)
+	})
+}
+
+// tokens takes a lock with tokens twice, and asks for the last one.
+func (x *trial) tokens() error {
+	return x.each(func(name string) error {
+		if strings.Contains(name, "{") {
+			return nil // the manual adds the pattern without its brace for those
+		}
+		l := rfencedlock.New(x.client, name)
+		hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
+		if err != nil {
+			return err
+		}
+		inner, err := l.Lock(hold.Context(x.Context()), rlock.WithLease(lease))
+		if err != nil {
+			return errors.Join(err, hold.Unlock())
+		}
+		_, err = l.Token(x.Context())
+		return errors.Join(err, inner.Unlock(), hold.Unlock())
+	})
+}
+
+// fairLocks does all that a fair lock is for.
+func (x *trial) fairLocks() error {
+	return x.each(func(name string) error {
+		l := rfairlock.New(x.client, name)
+		hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
+		if err != nil {
+			return err
+		}
+		inner, err := l.Lock(hold.Context(x.Context()), rlock.WithLease(lease))
+		if err != nil {
+			return err
+		}
+		w, err := x.queues(l, 0)
+		if err != nil {
+			return errors.Join(err, inner.Unlock(), hold.Unlock())
+		}
+		return errors.Join(x.leaves(l, "in order"), x.leaves(l, "later", "sooner"),
+			inner.Unlock(), hold.Unlock(), w.unlock(), x.movesUp(l))
+	}, func(name string) error {
+		x.heldByHand(name)
+		_, err := rfairlock.New(x.client, name).ForceUnlock(x.Context())
+		return err
+	})
+}
+
+// movesUp takes the lock from before others, which are put there and taken away by
+// hand, and wants their deadlines to be moved at once.
+func (x *trial) movesUp(l *rlock.Lock) error {
+	key, deadline := codec.TimeoutKey(l.Name()), time.Now().Add(time.Hour).UnixMilli()
+	for i := range int64(5) {
+		x.server.Do(x, "ZADD", key, deadline+i, fmt.Sprint("waiter ", i))
+	}
+	defer x.server.Do(x, "DEL", key)
+	before := x.server.CommandStats(x)["zincrby"]
+	hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
+	if err != nil {
+		return err
+	}
+	if n := x.server.CommandStats(x)["zincrby"] - before; n > 0 {
+		err = fmt.Errorf("%d deadlines were moved one by one", n)
+	}
+	return errors.Join(err, hold.Unlock())
+}
+
+// queues makes a caller queue behind others.
+func (x *trial) queues(l *rlock.Lock, behind int) (*waiting, error) {
+	w := x.await(l)
+	err := x.until("it is queued", func() bool { return w.over() || len(x.queue(l.Name())) > behind })
+	if err == nil && w.over() {
+		err = w.err
+	}
+	return w, err
+}
+
+// leaves makes a caller leave the queue from before others, which are put there
+// and taken away by hand.
+func (x *trial) leaves(l *rlock.Lock, others ...string) error {
+	w, err := x.queues(l, 1)
+	if err != nil {
+		return err
+	}
+	x.queuedByHand(l.Name(), map[string]time.Duration{
+		"in order": 3 * time.Hour, "later": 3 * time.Hour, "sooner": 2 * time.Hour,
+	}, others...)
+	w.cancel()
+	err = x.until("it has left", func() bool { return len(x.queue(l.Name())) == 1+len(others) })
+	for _, other := range others {
+		x.server.Do(x, "LREM", codec.QueueKey(l.Name()), 0, other)
+		x.server.Do(x, "ZREM", codec.TimeoutKey(l.Name()), other)
+	}
+	return err
+}
+
+func (x *trial) theClocks() error {
+	_, err := x.client.ClockOffset(x.Context())
+	return err
+}
+
+func (x *trial) whoListens() error {
+	_, err := admin.Listeners(x.Context(), rfairlock.New(x.client, x.names()[0]), foreign)
+	return err
+}
+
+// callsInDoubt makes a client lose the reply to an acquire, and settle what came of
+// it, twice.
+func (x *trial) callsInDoubt() error {
+	p := redistest.NewProxy(x, x.server.Addr())
+	log, logger := redistest.NewJournal()
+	c, err := redlatch.Open(x.Context(), strings.Replace(x.url, x.server.Addr(), p.Addr(), 1), redlatch.WithLogger(logger))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	x.log = log
+	l := rlock.New(c, x.names()[0])
+	hold, err := l.TryLock(x.Context()) // loads the script
+	if err != nil {
+		return err
+	}
+	if err := hold.Unlock(); err != nil {
+		return err
+	}
+	for i := range 2 {
+		p.CutReplyAfter(0)
+		if _, err := l.TryLock(x.Context()); !errors.Is(err, redlatch.ErrUncertain) {
+			return fmt.Errorf("no doubt: %w", err)
+		}
+		err := x.patiently("the doubt is settled", func() bool { return len(log.Lines("open outcome settled")) > i })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *trial) inspects() error {
+	return x.each(func(name string) error {
+		x.heldByHand(name)
+		x.queuedByHand(name, nil, "somebody")
+		_, err1 := admin.Inspect(x.Context(), rlock.New(x.client, name))
+		_, err2 := admin.Inspect(x.Context(), rfairlock.New(x.client, name))
+		return errors.Join(err1, err2)
+	})
+}
+
+func (x *trial) ownersThatTravel() error {
+	return x.each(func(name string) error {
+		l, owner := rlock.New(x.client, name), codec.NewOwner(uuid.New(), 7)
+		hold, err := l.Lock(x.Context(), rlock.WithOwner(owner), rlock.WithLease(lease))
+		if err != nil {
+			return err
+		}
+		return hold.Unlock()
+	})
+}
+
+func (x *trial) hasAName() error {
+	clients, _ := x.server.Do(x, "CLIENT", "LIST").([]byte)
+	if !strings.Contains(string(clients), " name=with-a-name ") {
+		return errors.New("it has no name")
+	}
+	return nil
+}
+
+// repairs forces locks and evicts the dead: the first in the queue, and those behind
+// it, with deadlines that are in order or are not.
+func (x *trial) repairs() error {
+	hour := time.Hour
+	dead := map[string]time.Duration{"first": hour, "second": 2 * hour, "third": 3 * hour, "late": 5 * hour, "soon": 4 * hour}
+	if err := x.inspects(); err != nil {
+		return err
+	}
+	err := x.each(x.forces, func(name string) error {
+		x.heldByHand(name)
+		x.server.Do(x, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
+		x.queuedByHand(name, dead, "first", "second", "third", "late", "soon")
+		l := rfairlock.New(x.client, name)
+		for _, owner := range []string{"third", "second", "first"} {
+			if _, err := admin.Evict(x.Context(), l, owner); err != nil {
+				return err
+			}
+			if slices.Contains(x.queue(name), owner) {
+				return fmt.Errorf("%s is queued still", owner)
+			}
+		}
+		_, err := l.ForceUnlock(x.Context())
+		return errors.Join(err, x.until("it listens no longer", func() bool { return x.listening(name) == 0 }))
+	})
+	if err != nil {
+		return err
+	}
+	return x.until("the clocks are compared", func() bool { return x.server.CommandStats(x)["time"] > 0 })
+}

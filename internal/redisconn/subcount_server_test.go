@@ -1,0 +1,266 @@
+package redisconn_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// countPatience is the command timeout of a counter here, and late is when it is
+// over on a slow machine.
+const (
+	countPatience = time.Second
+	late          = 8 * time.Second
+)
+
+// counting makes a transport that counts, with changes to its settings.
+func counting(t *testing.T, server *redistest.Server, change ...func(*redisconn.Config)) *redisconn.Redigo {
+	t.Helper()
+	cfg := redisconn.Config{
+		Dial: func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", server.Addr()) },
+		DialReplica: func(ctx context.Context, addr string) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", addr)
+		},
+		Command:     countPatience,
+		Lease:       30 * time.Second,
+		DialTimeout: 5 * time.Second,
+		ClientName:  "counting",
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	r := redisconn.NewRedigo(cfg)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return r
+}
+
+// listenOn subscribes to channels on a server until the test ends.
+func listenOn(t *testing.T, server *redistest.Server, channels ...any) {
+	t.Helper()
+	sub := redis.PubSubConn{Conn: server.Dial(t)}
+	require.NoError(t, sub.Subscribe(channels...))
+	for range channels {
+		require.IsType(t, redis.Subscription{}, sub.ReceiveWithTimeout(late))
+	}
+}
+
+// requireCounts counts until the numbers are these.
+func requireCounts(t *testing.T, r *redisconn.Redigo, want []int64, channels ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		counts, err := r.Listeners(t.Context(), channels...)
+		return err == nil && equal(want, counts)
+	}, late, 20*time.Millisecond, "%v", want)
+}
+
+func equal(a, b []int64) bool {
+	for i := range a {
+		if len(a) != len(b) || a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// requireUnknown counts in vain, within the command timeout.
+func requireUnknown(t *testing.T, r *redisconn.Redigo, because string) error {
+	t.Helper()
+	began := time.Now()
+	counts, err := r.Listeners(t.Context(), "somebody")
+	require.Error(t, err)
+	require.Nil(t, counts)
+	require.ErrorContains(t, err, because)
+	require.Less(t, time.Since(began), countPatience+2*time.Second)
+	return err
+}
+
+// expireList makes the next count ask where the replicas are.
+func expireList(t *testing.T, r *redisconn.Redigo, master *redistest.Server) {
+	t.Helper()
+	next := r.Reconnected()
+	master.KillClients(t, "normal")
+	require.Eventually(t, func() bool {
+		_, _ = roundtrip.Do(t.Context(), r, &transport.Call{Command: "PING"}) // makes it connect
+		select {
+		case <-next:
+			return true
+		default:
+			return false
+		}
+	}, late, time.Millisecond)
+}
+
+func TestListenersOnEveryNodeAreCounted(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	alone := counting(t, master)
+	listenOn(t, master, "everywhere", "on the master")
+	requireCounts(t, alone, []int64{1, 1, 0}, "everywhere", "on the master", "nowhere")
+
+	one := redistest.StartReplica(t, master)
+	listenOn(t, one, "everywhere", "on a replica")
+	r := counting(t, master)
+	counts, err := r.Listeners(t.Context(), "on a replica", "everywhere", "nowhere", "on the master")
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 2, 0, 1}, counts)
+
+	two := redistest.StartReplica(t, master)
+	listenOn(t, two, "everywhere")
+	listenOn(t, two, "on a replica", "everywhere")
+	counts, err = counting(t, master).Listeners(t.Context(), "on a replica", "everywhere", "nowhere", "on the master")
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 4, 0, 1}, counts)
+
+	expireList(t, r, master)
+	counts, err = r.Listeners(t.Context(), "on a replica", "everywhere")
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 4}, counts, "the new replica is seen after a reconnect")
+	clients, err := redis.String(two.Do(t, "CLIENT", "LIST"), nil)
+	require.NoError(t, err)
+	require.Contains(t, clients, " name=counting ")
+}
+
+func TestFrozenReplicaIsAnErrorUntilItGoesOn(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	one, two := redistest.StartReplica(t, master), redistest.StartReplica(t, master)
+	listenOn(t, one, "somebody")
+	r := counting(t, master)
+	requireCounts(t, r, []int64{1}, "somebody")
+
+	for _, known := range []bool{true, false} {
+		if !known { // and neither is its connection
+			r = counting(t, master)
+		}
+		two.Pause()
+		err := requireUnknown(t, r, "replica "+two.Addr())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		two.Resume()
+		requireCounts(t, r, []int64{1}, "somebody")
+	}
+	master.Pause()
+	defer master.Resume()
+	requireUnknown(t, r, "the master")
+}
+
+func TestReplicaThatIsGoneIsAnErrorUntilTheMasterNoLongerShowsIt(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	one, two := redistest.StartReplica(t, master), redistest.StartReplica(t, master)
+	listenOn(t, one, "somebody")
+	listenOn(t, two, "somebody")
+	r := counting(t, master)
+	requireCounts(t, r, []int64{2}, "somebody")
+
+	two.Kill()
+	require.Eventually(t, func() bool { return len(master.Replicas(t)) == 1 }, late, 5*time.Millisecond)
+	requireUnknown(t, r, "replica "+two.Addr())
+	expireList(t, r, master)
+	requireCounts(t, r, []int64{1}, "somebody")
+
+	two.Restart()
+	require.Eventually(t, func() bool { return len(master.Replicas(t)) == 2 }, late, 5*time.Millisecond)
+	listenOn(t, two, "somebody")
+	expireList(t, r, master)
+	requireCounts(t, r, []int64{2}, "somebody")
+
+	one.Do(t, "REPLICAOF", "NO", "ONE")
+	require.Eventually(t, func() bool { return len(master.Replicas(t)) == 1 }, late, 5*time.Millisecond)
+	expireList(t, r, master)
+	requireCounts(t, r, []int64{1}, "somebody")
+}
+
+func TestADeniedCountSaysWhereAndWhy(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{"pubsub", "role"} {
+		master := redistest.Start(t)
+		r := counting(t, master)
+		requireCounts(t, r, []int64{0}, "somebody")
+		master.Do(t, "ACL", "SETUSER", "default", "-"+right)
+		expireList(t, r, master)
+		for range 2 { // the second may come from memory
+			err := requireUnknown(t, r, "on the master")
+			var refusal *transport.ServerError
+			require.ErrorAs(t, err, &refusal)
+			require.Equal(t, "NOPERM", refusal.Code())
+			require.NotErrorIs(t, err, transport.ErrNotSent)
+		}
+	}
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	replica.Do(t, "ACL", "SETUSER", "default", "-pubsub")
+	err := requireUnknown(t, counting(t, master), "replica "+replica.Addr())
+	require.True(t, transport.IsCode(err, "NOPERM"), "%v", err)
+	replica.Do(t, "ACL", "SETUSER", "default", ">password")
+	requireUnknown(t, counting(t, master), "NOAUTH")
+}
+
+func TestServersWithoutTheCommandCannotCount(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"PUBSUB", "ROLE", "HELLO"} {
+		server := redistest.Start(t, redistest.WithArgs("--rename-command", command, ""))
+		err := requireUnknown(t, counting(t, server), "ERR unknown command")
+		var refusal *transport.ServerError
+		require.ErrorAs(t, err, &refusal)
+	}
+}
+
+func TestServersThatAreNoMasterAloneCannotCount(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	requireUnknown(t, counting(t, replica), `no master, but a "slave"`)
+	cluster := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
+	requireUnknown(t, counting(t, cluster), "part of a cluster")
+
+	requireUnknown(t, counting(t, master, func(cfg *redisconn.Config) { cfg.DialReplica = nil }), "WithReplicaDialer")
+	astray := counting(t, master, func(cfg *redisconn.Config) {
+		cfg.DialReplica = func(ctx context.Context, _ string) (redis.Conn, error) { return cfg.Dial(ctx) }
+	})
+	requireUnknown(t, astray, "leads to a server that is no replica")
+	broken := errors.New("no way there")
+	nowhere := counting(t, master, func(cfg *redisconn.Config) {
+		cfg.DialReplica = func(context.Context, string) (redis.Conn, error) { return nil, broken }
+	})
+	require.ErrorIs(t, requireUnknown(t, nowhere, replica.Addr()), broken)
+}
+
+func TestCloseEndsTheCountThatIsUnderWayOnAReplica(t *testing.T) {
+	noGoroutinesLeft(t)
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	proxy := redistest.NewProxy(t, replica.Addr())
+	r := counting(t, master, func(cfg *redisconn.Config) {
+		cfg.Command = time.Minute
+		cfg.DialReplica = func(ctx context.Context, addr string) (redis.Conn, error) {
+			if addr != replica.Addr() {
+				return nil, net.UnknownNetworkError(addr)
+			}
+			return redis.DialContext(ctx, "tcp", proxy.Addr())
+		}
+	})
+	requireCounts(t, r, []int64{0}, "somebody")
+	held := proxy.HoldMatching(redistest.ToServer, "NUMSUB")
+	var wg sync.WaitGroup
+	var err error
+	wg.Go(func() { _, err = r.Listeners(t.Context(), "somebody") })
+	<-held.Seen()
+	began := time.Now()
+	require.NoError(t, r.Close())
+	wg.Wait()
+	require.ErrorIs(t, err, transport.ErrClosed)
+	require.Less(t, time.Since(began), late)
+	_, err = r.Listeners(t.Context(), "somebody")
+	require.ErrorIs(t, err, transport.ErrClosed)
+}

@@ -1,0 +1,154 @@
+package respconn
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// The most that a server may announce.
+const (
+	maxLine     = 64 << 10  // bytes of a line: an error, a number, a length
+	maxBulk     = 32 << 20  // bytes of one string
+	maxReply    = 256 << 20 // bytes of a reply
+	maxElements = 1 << 20   // elements of a reply, on all levels
+	maxDepth    = 16        // levels of arrays in arrays
+)
+
+// ErrLimit reports a reply that is larger than any that a lock needs.
+var ErrLimit = errors.New("redlatch: the server announces more than it may")
+
+// follower knows where in a reply the bytes are that come next. The zero value
+// stands before the first reply.
+type follower struct {
+	kind   byte // the first byte of the line
+	line   int  // bytes of the line so far
+	number int  // what the line announces so far
+	none   bool // it announces nothing: a minus
+
+	bulk int // bytes of a string that are still to come, its end included
+
+	left     [maxDepth]int // elements still to come on each level
+	depth    int
+	elements int // announced by this reply so far
+	size     int // bytes of this reply so far
+
+	whole bool // the last byte taken in was the last of a reply
+}
+
+// follow takes b in, up to the end of a reply at most, and returns how many bytes those
+// are. When they announce too much, it returns how many may be let through.
+func (f *follower) follow(b []byte) (int, error) {
+	f.whole = false
+	for i := 0; i < len(b); {
+		if f.whole {
+			return i, nil
+		}
+		if f.bulk > 0 {
+			n := min(f.bulk, len(b)-i)
+			i += n
+			if f.bulk -= n; f.bulk == 0 {
+				f.done()
+			}
+			continue
+		}
+		end := bytes.IndexByte(b[i:], '\n')
+		part := b[i:]
+		if end >= 0 {
+			part = part[:end]
+		}
+		if err := f.read(part); err != nil {
+			return i, err
+		}
+		i += len(part)
+		if end < 0 {
+			break
+		}
+		if err := f.ends(); err != nil {
+			return i, err // without the line's end, so that it says nothing
+		}
+		i++
+	}
+	return len(b), nil
+}
+
+// read takes a part of a line in.
+func (f *follower) read(part []byte) error {
+	if len(part) == 0 {
+		return nil
+	}
+	if f.line == 0 {
+		f.kind, f.number, f.none = part[0], 0, false
+	}
+	f.line += len(part)
+	if f.line > maxLine {
+		return fmt.Errorf("%w: a line of more than %d bytes", ErrLimit, maxLine)
+	}
+	if f.kind != '$' && f.kind != '*' {
+		return nil
+	}
+	for _, c := range part {
+		switch {
+		case c == '-':
+			f.none = true
+		case c >= '0' && c <= '9':
+			// What is over every limit stays so.
+			f.number = min(10*f.number+int(c-'0'), maxReply+1)
+		}
+	}
+	return nil
+}
+
+// ends takes the end of a line in.
+func (f *follower) ends() error {
+	f.size += f.line
+	kind := f.kind
+	f.kind, f.line = 0, 0
+	switch {
+	case f.size > maxReply:
+		return fmt.Errorf("%w: a reply of more than %d bytes", ErrLimit, maxReply)
+	case kind == '$' && !f.none:
+		return f.string()
+	case kind == '*' && !f.none && f.number > 0:
+		return f.array()
+	}
+	f.done()
+	return nil
+}
+
+func (f *follower) string() error {
+	f.size += f.number
+	switch {
+	case f.number > maxBulk:
+		return fmt.Errorf("%w: a string of more than %d bytes", ErrLimit, maxBulk)
+	case f.size > maxReply:
+		return fmt.Errorf("%w: a reply of more than %d bytes", ErrLimit, maxReply)
+	}
+	f.bulk = f.number + len("\r\n")
+	return nil
+}
+
+func (f *follower) array() error {
+	f.elements += f.number
+	switch {
+	case f.elements > maxElements:
+		return fmt.Errorf("%w: a reply of more than %d elements", ErrLimit, maxElements)
+	case f.depth == maxDepth:
+		return fmt.Errorf("%w: arrays of more than %d levels", ErrLimit, maxDepth)
+	}
+	f.left[f.depth] = f.number
+	f.depth++
+	return nil
+}
+
+// done counts an element that is complete, with the arrays that it completes.
+func (f *follower) done() {
+	for f.depth > 0 {
+		f.left[f.depth-1]--
+		if f.left[f.depth-1] > 0 {
+			return
+		}
+		f.depth--
+	}
+	f.elements, f.size, f.whole = 0, 0, true
+}

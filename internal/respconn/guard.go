@@ -1,0 +1,120 @@
+package respconn
+
+import (
+	"net"
+	"time"
+)
+
+const (
+	// aheadMin is the size of the buffer of a guarded connection.
+	aheadMin = 8 << 10
+
+	// aheadKeep is the size above which the buffer is let go when it is empty.
+	aheadKeep = 64 << 10
+)
+
+// Guarded is a connection with bounds on what the server at its other end may announce.
+// Make one with [Guard]. No Read returns bytes of more than one reply, so the client
+// library above it holds nothing that it was not asked for.
+//
+// After [Guarded.Own] replies are waited for with [Guarded.Fill] and the client library is
+// asked for those only that are complete. Such a wait can be given up and go on elsewhere,
+// which a Read by the client library cannot. Reads and fills must not overlap, nor writes.
+type Guarded struct {
+	net.Conn
+	deadlines net.Conn // takes deadlines of reads from any goroutine
+	replies   follower
+	err       error // what reading ends with, after what is in the buffer
+
+	// buf[read:seen] was followed and not yet given on, buf[seen:end] has come behind it.
+	buf             []byte
+	read, seen, end int
+	whole           bool // buf[:seen] ends a reply
+
+	owned   bool
+	fillBy  time.Time // the deadline of fills that is set
+	socket  looker    // what is at the bottom; nil: it cannot be looked at without reading
+	covered bool      // the bytes there are not those of replies
+}
+
+// Guard returns conn with bounds on what the server may announce. Once that is exceeded,
+// every Read fails with an error that wraps [ErrLimit]. It must see the connection from its
+// first byte.
+func Guard(conn net.Conn) *Guarded {
+	g := &Guarded{Conn: conn, deadlines: conn}
+	if b, ok := conn.(*bounded); ok {
+		g.deadlines = b.Conn
+	}
+	return g
+}
+
+// Read is part of net.Conn.
+func (g *Guarded) Read(p []byte) (int, error) {
+	for {
+		if g.read < g.seen {
+			n := copy(p, g.buf[g.read:g.seen])
+			if g.read += n; g.read == g.seen {
+				g.whole = false
+			}
+			return n, nil
+		}
+		g.follow()
+		if g.read < g.seen {
+			continue
+		}
+		if err := g.fill(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// follow looks at what has come, up to the end of one reply.
+func (g *Guarded) follow() {
+	if g.whole || g.seen == g.end {
+		return
+	}
+	n, err := g.replies.follow(g.buf[g.seen:g.end])
+	g.seen += n
+	g.whole = g.replies.whole
+	if err != nil {
+		g.end, g.err = g.seen, err // without the end of the line, so that it says nothing
+	}
+}
+
+// fill reads once, and follows that.
+func (g *Guarded) fill() error {
+	if g.err != nil {
+		return g.err
+	}
+	g.makeRoom()
+	n, err := g.Conn.Read(g.buf[g.end:])
+	g.end += n
+	g.follow()
+	switch {
+	case g.err != nil && n > 0:
+		return nil // after what may be let through
+	case g.err != nil:
+		return g.err
+	case n > 0:
+		return nil // an error comes again
+	}
+	return err
+}
+
+// makeRoom makes room for bytes behind those that have come.
+func (g *Guarded) makeRoom() {
+	switch {
+	case g.read == g.end && (g.buf == nil || len(g.buf) > aheadKeep):
+		g.buf = make([]byte, aheadMin)
+		g.read, g.seen, g.end = 0, 0, 0
+	case g.read == g.end:
+		g.read, g.seen, g.end = 0, 0, 0
+	case g.end < len(g.buf):
+	case g.read > 0:
+		g.end = copy(g.buf, g.buf[g.read:g.end])
+		g.seen -= g.read
+		g.read = 0
+	default:
+		g.buf = append(g.buf, make([]byte, len(g.buf))...) // one reply that is larger
+	}
+}

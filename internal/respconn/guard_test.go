@@ -1,0 +1,187 @@
+package respconn_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/internal/respconn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script is a connection on which the server has said all that it will say.
+type script struct {
+	net.Conn // never used
+	said     io.Reader
+	most     int // bytes that one Read returns
+}
+
+// Read is part of net.Conn.
+func (s *script) Read(p []byte) (int, error) { return s.said.Read(p[:min(len(p), s.most)]) }
+
+// Write is part of net.Conn.
+func (s *script) Write(p []byte) (int, error) { return len(p), nil }
+
+// SetReadDeadline is part of net.Conn.
+func (s *script) SetReadDeadline(time.Time) error { return nil }
+
+// Close is part of net.Conn.
+func (s *script) Close() error { return nil }
+
+// says returns a guarded connection to a server that says text, so many bytes at a
+// time.
+func says(text string, most int) net.Conn {
+	return respconn.Guard(&script{said: strings.NewReader(text), most: most})
+}
+
+// chunks returns how many bytes arrive at a time.
+func chunks(text string) []int {
+	if len(text) > 64<<10 {
+		return []int{4096} // the others take long
+	}
+	return []int{1, 2, 7, 4096}
+}
+
+func nested(levels int, in string) string { return strings.Repeat("*1\r\n", levels) + in }
+
+func TestWhatALockNeedsIsLetThrough(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "+OK\r\n", ":-1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$0\r\n\r\n", "-ERR no\r\n",
+		"$10\r\n0123\r\n*9\r\n\r\n:1\r\n", // a string that looks like a reply
+		"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n0\r\n*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n0\r\n",
+		nested(16, ":1\r\n"), nested(15, "*2\r\n:1\r\n*0\r\n") + nested(16, "$1\r\nx\r\n"),
+		"-" + strings.Repeat("e", 60<<10) + "\r\n",
+		"$1048576\r\n" + strings.Repeat("n", 1<<20) + "\r\n:1\r\n",
+		"*100000\r\n" + strings.Repeat(":1\r\n", 100_000) + "*100000\r\n" + strings.Repeat(":1\r\n", 100_000),
+		strings.Repeat("*1000000\r\n"+strings.Repeat("*0\r\n", 1_000_000), 2), // each reply counts for itself
+		"not a reply at all", "\r\n\r\n", "\n",
+	} {
+		for _, most := range chunks(text) {
+			got, err := io.ReadAll(says(text, most))
+			require.NoError(t, err, "%.40q", text)
+			require.True(t, bytes.Equal([]byte(text), got), "%.40q", text) // which is too long to be printed
+		}
+	}
+}
+
+func TestWhatIsTooMuchIsNeverAnnounced(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"$33554433\r\n", "$99999999999999999999999\r\n", "*1048577\r\n", "*99999999999999999999999\r\n", nested(17, ""),
+		"*3\r\n*1000000\r\n" + strings.Repeat("*0\r\n", 1_000_000) + "*1000000\r\n",
+		"-" + strings.Repeat("e", 70<<10) + "\r\n",
+		"+OK\r\n*2\r\n:1\r\n$999999999\r\n",
+	} {
+		for _, most := range chunks(text) {
+			conn := says(text, most)
+			got, err := io.ReadAll(conn)
+			require.ErrorIs(t, err, respconn.ErrLimit, "%.40q", text)
+			require.Less(t, len(got), len(text), "%.40q", text)
+			require.True(t, strings.HasPrefix(text, string(got)))
+			if !strings.HasPrefix(text, "-") {
+				require.True(t, strings.HasPrefix(text[len(got):], "\n"), "what is let through ends before the line does")
+			}
+			n, err := conn.Read(make([]byte, 1))
+			require.Zero(t, n, "once is for good")
+			require.ErrorIs(t, err, respconn.ErrLimit)
+		}
+	}
+}
+
+// Each string is within the bounds, and the reply is not.
+func TestStringsThatAreTooMuchTogetherAreNotLetThrough(t *testing.T) {
+	t.Parallel()
+	const strs, size = 9, 32 << 20
+	x := strings.Repeat("x", size)
+	parts := []io.Reader{strings.NewReader("*9\r\n")}
+	for range strs {
+		parts = append(parts, strings.NewReader("$33554432\r\n"), strings.NewReader(x), strings.NewReader("\r\n"))
+	}
+	n, err := io.Copy(io.Discard, respconn.Guard(&script{said: io.MultiReader(parts...), most: 64 << 10}))
+	require.ErrorIs(t, err, respconn.ErrLimit)
+	require.Greater(t, n, int64(7*size))
+	require.Less(t, n, int64(8*size))
+}
+
+// Not parallel: AllocsPerRun counts the whole process.
+func TestGuardingCostsNoAllocation(t *testing.T) {
+	text := strings.Repeat("*2\r\n:1\r\n$3\r\nabc\r\n", 100_000)
+	conn := says(text, 512)
+	buf := make([]byte, 512)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		if _, err := conn.Read(buf); err != nil {
+			t.Error(err)
+		}
+	}))
+}
+
+func TestReceiveTurnsAPanicIntoAnError(t *testing.T) {
+	t.Parallel()
+	for _, length := range []string{"99999999999999999999", strconv.Itoa(1 << 62)} {
+		for _, kind := range []string{"$", "*"} {
+			bare := &script{said: strings.NewReader(kind + length + "\r\n"), most: 4096}
+			_, err := respconn.Receive(redis.NewConn(bare, 0, 0), 0)
+			require.ErrorIs(t, err, respconn.ErrLimit)
+		}
+	}
+	conn := redis.NewConn(says("*2\r\n:1\r\n$1\r\nx\r\n", 3), 0, 0)
+	reply, err := respconn.Receive(conn, time.Second)
+	require.NoError(t, err)
+	require.Equal(t, []any{int64(1), []byte("x")}, reply)
+	_, err = respconn.Receive(conn, time.Second)
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// announces matches lengths that matter.
+var announces = regexp.MustCompile(`[$*][0-9]{6}`)
+
+// FuzzGuard lets a server say anything. What the guard lets through costs the client
+// library little memory and no panic, however it arrives.
+func FuzzGuard(f *testing.F) {
+	for _, text := range []string{
+		"", "+OK\r\n", ":1\r\n", "$-1\r\n", "$3\r\nabc\r\n", "*2\r\n$1\r\na\r\n*1\r\n:1\r\n", "*-1\r\n",
+		"$99999999999999999999\r\n", "*1000000000\r\n", "*3\r\n*3\r\n*3\r\n", "-ERR x\r\n", "$1-2\r\n", "*1-\r\n", "$5\r\n*9\r\n\r\n", "\n", "\r\n",
+		nested(17, ":1\r\n"), "%1\r\n+a\r\n", "$\r\n", "*\r\n", "$+5\r\n", "*1048576\r\n:1\r\n",
+	} {
+		f.Add([]byte(text), uint8(0))
+		f.Add([]byte(text), uint8(200))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, most uint8) {
+		whole, errWhole := io.ReadAll(says(string(text), len(text)+1))
+		parts, errParts := io.ReadAll(says(string(text), int(most)+1))
+		require.Equal(t, errWhole == nil, errParts == nil, "it depends on how it arrives")
+		require.True(t, bytes.HasPrefix(text, whole) && bytes.HasPrefix(text, parts))
+		require.True(t, errWhole == nil || errors.Is(errWhole, respconn.ErrLimit))
+
+		var before, after runtime.MemStats
+		costly := announces.Match(text)
+		if costly { // to look at the memory stops the world
+			runtime.ReadMemStats(&before)
+		}
+		conn := redis.NewConn(says(string(text), int(most)+1), 0, 0)
+		for {
+			if _, err := conn.(redis.ConnWithTimeout).ReceiveWithTimeout(0); conn.Err() != nil {
+				assert.Error(t, err)
+				break
+			}
+		}
+		if costly {
+			runtime.ReadMemStats(&after)
+		}
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20))
+	})
+}

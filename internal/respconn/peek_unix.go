@@ -1,0 +1,28 @@
+//go:build unix && !aix
+
+package respconn
+
+import (
+	"errors"
+	"io"
+	"syscall"
+)
+
+// canPeek says that sockets can be looked at without reading.
+const canPeek = true
+
+// peek reports whether a socket has something to read. The error is io.EOF when the other
+// side has closed it.
+func peek(fd uintptr) (bool, error) {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EWOULDBLOCK), errors.Is(err, syscall.EINTR):
+		return false, nil
+	case err != nil:
+		return false, err
+	case n == 0:
+		return false, io.EOF
+	}
+	return true, nil
+}

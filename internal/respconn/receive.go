@@ -1,0 +1,20 @@
+package respconn
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Receive is redis.ReceiveWithTimeout, and an error instead of a panic when conn is
+// not guarded and the server announces a length that no memory could hold. The
+// connection is of no use after that.
+func Receive(conn redis.Conn, timeout time.Duration) (reply any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			reply, err = nil, fmt.Errorf("%w: %v", ErrLimit, p)
+		}
+	}()
+	return redis.ReceiveWithTimeout(conn, timeout)
+}

@@ -1,0 +1,141 @@
+package subcount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+var (
+	errSilence  = errors.New("no reply")
+	errClosed   = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
+	errNoDialer = errors.New("the client cannot dial it: it was made with a dial function; see WithReplicaDialer")
+)
+
+// replica is a replica that is or was in ROLE, and has a connection.
+type replica struct {
+	addr string
+	node Replica
+
+	// Guarded by Counter.mu.
+	busy int       // counts under way
+	used time.Time // when the last one ended
+	left time.Time // when ROLE no longer showed it; zero: it does
+}
+
+// use returns the replicas to ask: those of the list of replicas, and the former ones.
+// They must be released.
+func (c *Counter) use(s *replicaList) ([]*replica, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errClosed
+	}
+	if c.cfg.Replica == nil && len(s.replicas) > 0 {
+		return nil, fmt.Errorf("redlatch: subscribers on replica %s cannot be counted: %w", s.replicas[0], errNoDialer)
+	}
+	for _, addr := range s.replicas {
+		if c.replicas[addr] == nil {
+			m := &replica{addr: addr, node: c.cfg.Replica(addr), used: time.Now()}
+			c.replicas[addr] = m
+			c.wg.Go(func() { c.keep(m) })
+		}
+	}
+	replicas := make([]*replica, 0, len(c.replicas))
+	for _, m := range c.replicas {
+		m.busy++
+		replicas = append(replicas, m)
+	}
+	slices.SortFunc(replicas, func(a, b *replica) int { return strings.Compare(a.addr, b.addr) })
+	return replicas, nil
+}
+
+// release gives back what use returned.
+func (c *Counter) release(replicas []*replica) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range replicas {
+		m.busy--
+		m.used = now
+	}
+}
+
+// update notes which replicas are in ROLE now.
+func (c *Counter) update(s *replicaList) {
+	for addr, m := range c.replicas {
+		switch {
+		case s.shows(addr):
+			m.left = time.Time{}
+		case m.left.IsZero():
+			m.left = s.at
+		case s.at.Sub(m.left) >= formerTime:
+			delete(c.replicas, addr)
+		}
+	}
+}
+
+// forget decides about a failure to ask a replica, and reports whether it may be
+// ignored: a former replica that cannot be reached, or is none any more, has no
+// listeners of ours, and is asked no more.
+func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
+	var refusal *transport.ServerError
+	if errors.As(err, &refusal) {
+		return false // it lives
+	}
+	if why := context.Cause(ctx); why != nil && !errors.Is(why, errSilence) {
+		return false // it was not given the time
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.left.IsZero() {
+		return false
+	}
+	if c.replicas[m.addr] == m {
+		delete(c.replicas, m.addr)
+	}
+	return true
+}
+
+// keep closes a replica's connection when it was not used for long, or with the
+// Counter.
+func (c *Counter) keep(m *replica) {
+	t := time.NewTimer(idleTime)
+	defer t.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			_ = m.node.Close() // a mux's is always nil
+			return
+		case <-t.C:
+		}
+		left := c.closeIfIdle(m)
+		if left <= 0 {
+			_ = m.node.Close()
+			return
+		}
+		t.Reset(left)
+	}
+}
+
+// closeIfIdle takes out a replica that was not used for long, or returns when to look
+// again.
+func (c *Counter) closeIfIdle(m *replica) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.busy > 0 {
+		return idleTime
+	}
+	if left := idleTime - time.Since(m.used); left > 0 {
+		return left
+	}
+	if c.replicas[m.addr] == m {
+		delete(c.replicas, m.addr)
+	}
+	return 0
+}
