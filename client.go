@@ -107,9 +107,8 @@ func (s *settings) greet(ctx context.Context, t transport.Transport) error {
 }
 
 // New returns a client that makes its connections with dial, which may be the
-// dialler of a *redis.Pool (see [PoolDialer]). It does no I/O: connections are
-// made on first use, and a dial that does not work shows as ErrNotSent then.
-// Connections must come ready to use, authenticated and with their database
+// DialContext of a *redis.Pool. It does no I/O: connections are made on first use, and a
+// dial that does not work shows as ErrNotSent then. Connections must come ready to use, authenticated and with their database
 // selected; a read timeout they were dialled with applies while dialling only. What
 // a server may announce is bounded on connections that Open makes; on these, if dial uses
 // [LimitReplies]. For a cluster there is [NewCluster], for a master that Sentinels name
@@ -151,20 +150,6 @@ func (s *settings) mayUse(t transport.Transport) error {
 		}
 	}
 	return nil
-}
-
-// PoolDialer returns the dial function of pool, for [New]. It does not use the
-// pool's connections. It returns an error when the pool has no dial function.
-func PoolDialer(pool *redis.Pool) (func(ctx context.Context) (redis.Conn, error), error) {
-	switch {
-	case pool == nil:
-		return nil, errors.New("redlatch: no pool")
-	case pool.DialContext != nil:
-		return pool.DialContext, nil
-	case pool.Dial != nil:
-		return func(context.Context) (redis.Conn, error) { return pool.Dial() }, nil
-	}
-	return nil, errors.New("redlatch: the pool has neither Dial nor DialContext")
 }
 
 func configure(opts []Option) (settings, error) {

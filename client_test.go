@@ -79,11 +79,9 @@ func TestDialThatDoesNotWorkShowsAsNotSent(t *testing.T) {
 func TestMissingArgumentsAreErrors(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
-		"dial":          second(redlatch.New(nil)),
-		"transport":     second(redlatch.NewWithTransport(nil)),
-		"pool":          second(redlatch.PoolDialer(nil)),
-		"pool's dialer": second(redlatch.PoolDialer(&redis.Pool{})),
-		"url":           second(redlatch.Open(t.Context(), "")),
+		"dial":      second(redlatch.New(nil)),
+		"transport": second(redlatch.NewWithTransport(nil)),
+		"url":       second(redlatch.Open(t.Context(), "")),
 	} {
 		require.Error(t, err, name)
 		require.True(t, strings.HasPrefix(err.Error(), "redlatch: "), "%s: %v", name, err)
@@ -93,26 +91,18 @@ func TestMissingArgumentsAreErrors(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestPoolDialerMakesConnectionsOfItsOwn(t *testing.T) {
+// A program that has a pool need not say twice how to connect.
+func TestThePoolsDialFunctionMakesConnectionsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
-	for name, pool := range map[string]*redis.Pool{
-		"Dial": {MaxActive: 1, Dial: func() (redis.Conn, error) { return redis.DialURL(srv.URL()) }},
-		"DialContext": {MaxActive: 1, DialContext: func(ctx context.Context) (redis.Conn, error) {
-			return redis.DialURLContext(ctx, srv.URL())
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dial, err := redlatch.PoolDialer(pool)
-			require.NoError(t, err)
-			c, err := redlatch.New(dial)
-			require.NoError(t, err)
-			requireWorks(t, srv, c)
-			require.Zero(t, pool.ActiveCount())
-			require.NoError(t, c.Close())
-		})
-	}
+	pool := &redis.Pool{MaxActive: 1, DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialURLContext(ctx, srv.URL())
+	}}
+	c, err := redlatch.New(pool.DialContext)
+	require.NoError(t, err)
+	requireWorks(t, srv, c)
+	require.Zero(t, pool.ActiveCount())
+	require.NoError(t, c.Close())
 }
 
 // closing is a transport that counts how often it is closed.

@@ -68,8 +68,8 @@ func requirePublishedAsTheAddressSays(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// requireNamesAndNews holds that connections have names, and that those in place of
-// others are told of.
+// requireNamesAndNews requires that connections have names, and that those in place of
+// others are reported.
 func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	seen := &reconnects{}

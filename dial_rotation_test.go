@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// rotating is a server whose user's password changes, a client that is told of it,
+// rotating is a server whose user's password changes, a client that learns of it,
 // and a lock that the client holds and waits for.
 type rotating struct {
 	*redistest.Server

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the server had to say is told though it has gone by the time that the client
-// writes.
+// The error has the server's alert, though the server has gone by the time that the
+// client writes.
 func TestWriteToAServerThatHasGoneTellsItsAlert(t *testing.T) {
 	t.Parallel()
 	ts := httptest.NewTLSServer(nil) // for its certificate

@@ -92,16 +92,11 @@ func ExampleNew() {
 }
 
 // A program that has a pool already need not say twice how to connect.
-func ExamplePoolDialer() {
+func ExampleNew_pool() {
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", "localhost:6379", redis.DialDatabase(2))
 	}}
-	dial, err := redlatch.PoolDialer(pool)
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	client, err := redlatch.New(dial)
+	client, err := redlatch.New(pool.DialContext)
 	if err != nil {
 		log.Print(err)
 		return

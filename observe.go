@@ -7,8 +7,8 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// Observer is told what happens to a client's locks. It is what metrics and
-// traces hang on; see [WithObserver].
+// Observer receives an event for each thing that happens to a client's locks. Metrics
+// and traces are built on it; see [WithObserver].
 //
 // Observe is called on the goroutine on which the event happened, a caller's or
 // one of the client's own, and several calls may run at once. It must return soon
@@ -17,7 +17,7 @@ import (
 // that. A panic in it is caught and logged. Kinds of events are added from time to
 // time, so a type switch needs no default.
 type Observer interface {
-	// Observe is told of one event.
+	// Observe receives one event.
 	Observe(event Event)
 }
 

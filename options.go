@@ -32,7 +32,7 @@ type settings struct {
 	clientID    uuid.UUID
 	clientName  string
 	tls         *tls.Config
-	credentials Credentials
+	credentials func(ctx context.Context) (user, password string, err error)
 	dialReplica func(ctx context.Context, addr string) (redis.Conn, error)
 	sharding    transport.Sharding
 	logger      *slog.Logger
@@ -45,11 +45,6 @@ type settings struct {
 	syncWait    time.Duration
 	lazy        bool
 }
-
-// Credentials returns the user and password for a new connection. It is called
-// for every connection, so it may return tokens that change; an empty user is
-// the default user.
-type Credentials func(ctx context.Context) (user, password string, err error)
 
 // leastGrace is what a live waiter may need to reconnect.
 const leastGrace = 5 * time.Second
@@ -172,9 +167,12 @@ func WithLabel(text string) Option { return func(s *settings) { s.label = text }
 // transports that the caller brings.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
-// WithCredentials sets where user and password come from, instead of the URL. Those of
-// Sentinels come from the URL all the same.
-func WithCredentials(f Credentials) Option { return func(s *settings) { s.credentials = f } }
+// WithCredentials sets where user and password come from, instead of the URL: f is called
+// for every new connection, so it may return tokens that change; an empty user is the
+// default user. Those of Sentinels come from the URL all the same.
+func WithCredentials(f func(ctx context.Context) (user, password string, err error)) Option {
+	return func(s *settings) { s.credentials = f }
+}
 
 // WithReplicaDialer sets how to connect to a replica of the master. Waiters may
 // listen there, so they are counted there, too; replicas are used for nothing else.

@@ -26,10 +26,6 @@ import (
 // Why a function of this package did not do what it was asked for. All come in a
 // [*redlatch.LockError].
 var (
-	// ErrNoQueue says that a lock of this kind, such as the plain one, has no queue on the
-	// server. Nothing was sent.
-	ErrNoQueue = engine.ErrNoQueue
-
 	// ErrNotQueued says that the owner has no place in the queue: it never had one,
 	// it gave up, or it got the lock.
 	ErrNotQueued = engine.ErrNotQueued

@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue"
 	"github.com/redlatch/redlatch/internal/hold"
@@ -37,8 +39,8 @@ type Eviction struct {
 // given up: the deadlines behind it come forward by what its own is later than that
 // of the one before it, or than now, at most by the client's fair wait timeout.
 //
-// Errors: [ErrWaiterAlive]; [ErrNotCounted]; [ErrNotQueued]; [ErrNoQueue] for a lock that
-// is not fair; of package redlatch ErrUncertain when the reply was lost (it may be called
+// Errors: [ErrWaiterAlive]; [ErrNotCounted]; [ErrNotQueued]; [redlatch.ErrInvalid] for a
+// lock that is not fair; of package redlatch ErrUncertain when the reply was lost (it may be called
 // again), ErrNotSent, ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError.
 // It sends an EVALSHA to look, what [Listeners] sends, an EVALSHA to evict, and
 // one to look at what came of it.
@@ -53,6 +55,9 @@ func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, of.Internal(), owner, true)
 }
 
+// errNoQueue is the error for a lock of a kind that has no queue. Nothing was sent.
+var errNoQueue = fmt.Errorf("%w: a lock of this kind has no queue on the server", redlatch.ErrInvalid)
+
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
 	kind, queues := l.Kind.(fairqueue.Inspected)
 	engine.NeedContext(ctx)
@@ -60,7 +65,7 @@ func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Evicti
 		return nil, wrap(l, "evict", owner, err)
 	}
 	if !queues {
-		return nil, wrap(l, "evict", owner, ErrNoQueue)
+		return nil, wrap(l, "evict", owner, errNoQueue)
 	}
 	e := fairqueue.Eviction{Queues: fairqueue.Of(l.Engine), Kind: kind, Ask: l.Ask, Owner: owner, Force: force}
 	out, err := e.Run(ctx)
@@ -82,7 +87,7 @@ func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Evicti
 //
 // It subscribes to a channel of its own meanwhile, to know that subscribers are
 // counted. [ErrNotCounted] says that they cannot be counted on the master and on all
-// of its replicas, together with why; [ErrNoQueue] that the lock is not fair. It sends
+// of its replicas, together with why; [redlatch.ErrInvalid] that the lock is not fair. It sends
 // SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and, at
 // most once in ten seconds, ROLE.
 func Listeners(ctx context.Context, of Lock, owners ...string) ([]int64, error) {
@@ -99,7 +104,7 @@ func listeners(ctx context.Context, l *hold.Lock, owners []string) ([]int64, err
 	case l.Err != nil:
 		return nil, err
 	case !queues:
-		return nil, ErrNoQueue
+		return nil, errNoQueue
 	case err != nil || len(owners) == 0:
 		return nil, err
 	}

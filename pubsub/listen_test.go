@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// notes is a sink that writes down what it is told.
+// notes is a sink that records its calls.
 type notes struct {
 	mu       sync.Mutex
 	notified []string
@@ -39,7 +39,7 @@ func (n *notes) Message(payload string) { n.note("message " + payload) }
 
 func (n *notes) Failed(err error) { n.note("failed: " + err.Error()) }
 
-// are waits until the sink was told so much, and holds that it was that.
+// are waits until the sink has had so many calls, and requires that they are want.
 func (n *notes) are(t *testing.T, want ...string) {
 	t.Helper()
 	for limit := time.After(waitLimit); ; {

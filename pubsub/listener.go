@@ -21,7 +21,7 @@ type Sink interface {
 // Subscriber's mutex, under which events is also sent to and closed.
 type listener struct {
 	sub    *Subscriber
-	sink   Sink // is told everything; nil: events and ready are
+	sink   Sink // called for each event; nil: events and ready are
 	events chan transport.Event
 	ready  chan struct{} // closed when established or failed; nil if never pending
 

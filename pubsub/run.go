@@ -13,7 +13,7 @@ import (
 )
 
 // maxMute is how many connections in a row may end without an answer for any
-// channel before the callers that wait for one are told.
+// channel before the callers that wait for one get an error.
 const maxMute = 3
 
 // run is the Subscriber's goroutine: it makes one connection after the other

@@ -79,10 +79,10 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 	return l, nil
 }
 
-// Listen is Subscribe for callers that need no channel of events: sink is told
-// everything, and Listen does not wait. Nothing is told any more after stop, which may be
+// Listen is Subscribe for callers that need no channel of events: sink is called
+// for each event, and Listen does not wait. It is not called any more after stop, which may be
 // called more than once; it does not wait for the server, and must not be called by the
-// sink. After Close the sink is told [transport.ErrClosed] before Listen returns. A nil
+// sink. After Close the sink gets [transport.ErrClosed] before Listen returns. A nil
 // sink makes it panic.
 func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	if sink == nil {

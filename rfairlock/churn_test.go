@@ -99,7 +99,7 @@ func (c *churn) round(t *testing.T, l *rlock.Lock) {
 	assert.NoError(t, hold.Unlock())
 }
 
-// Connections break all the while. Whatever a caller is told, there is at most one
+// Connections break all the while. Whatever outcome a caller gets, there is at most one
 // holder, no caller waits for ever, and no entry is left.
 func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ func TestInspectShowsTheQueue(t *testing.T) {
 	})
 }
 
-// A part of a queue is told as it stands there, also by a user who may do no more than
+// A part of a queue is shown as it stands there, also to a user who may do no more than
 // is needed for the whole, and wherever its deadlines are.
 func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 	t.Parallel()

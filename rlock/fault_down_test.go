@@ -184,7 +184,7 @@ func TestU35WithoutAnyBoundTheCommandTimeoutIsTheBound(t *testing.T) {
 	}
 }
 
-// A waiter that was told once that the lock is held rides out what comes then,
+// A waiter that had a reply once, that the lock is held, rides out what comes then,
 // and says in the end why it got no answer.
 func TestU35AWaiterSaysThatRedisWentAway(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ func TestU10HolderWhoseLeaseEndedLeavesTheNextHolderAlone(t *testing.T) {
 	second := await(t.Context(), rlock.New(connect(t, s.URL()), l.Name()), rlock.WithLease(forever)).
 		acquired(t, shortLease+slack)
 	granted := time.Now()
-	// The contexts have ended, if not yet all that waits for them been told.
+	// The contexts have ended, though their waiters may not have run yet.
 	require.Error(t, ctx.Err())
 	select {
 	case <-ctx.Done():

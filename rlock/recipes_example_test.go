@@ -72,7 +72,7 @@ func ExampleLock_Lock_failOpen() {
 	// <nil>
 }
 
-// After a loss: the work is told, and what it wrote too late is refused by the
+// After a loss: the work is cancelled, and what it wrote too late is refused by the
 // resource, because the version that it has read is not the present one. The program
 // examples/fencing is this in full.
 func ExampleHold_Err_fencing() {

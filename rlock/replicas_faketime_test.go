@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The tests of this file run on fake time, with replicas that answer when they are told.
+// The tests of this file run on fake time, with replicas that answer when the test says so.
 
 // copying is a transport to a server with a replica, which the test plays.
 type copying struct {

@@ -142,7 +142,7 @@ func TestWholeLockIsTransferredHoweverOftenItWasEntered(t *testing.T) {
 }
 
 // robbed returns a waiter for a lock that another owner has taken by force from a
-// holder that would have transferred it, and has been told.
+// holder that would have transferred it, and knows of the loss.
 func robbed(t *testing.T, srv *redistest.MiniServer, p *passes, l *rlock.Lock) *waiter {
 	t.Helper()
 	hold := alone(t, p, l)
@@ -287,7 +287,7 @@ func TestUnlockThatTransfersIsBoundAsAnyOther(t *testing.T) {
 	}
 }
 
-// Redisson's turns can only be counted one by one, so each is told when the lock is
+// Redisson's turns can only be counted one by one, so each gets a message when the lock is
 // free.
 func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

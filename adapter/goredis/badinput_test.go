@@ -40,7 +40,7 @@ func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
 	}
 }
 
-// badClients are of no use, or of none any more. What one is told has a class and comes
+// badClients are of no use, or of none any more. Their errors have a class and come
 // in time.
 func badClients(t *testing.T) {
 	t.Helper()

@@ -56,8 +56,8 @@
 // switch. Redlatch listens there, and when another master is named, or a server answers
 // READONLY, or no Sentinel was heard for 2.5 s, it asks, through go-redis, for the
 // master's address, and drops its connections to any other server at once. Then all holds
-// are renewed, so that holders of locks that the new master does not know are told as
-// soon as it is reached.
+// are renewed, so that holders of locks that the new master does not know learn of the loss
+// as soon as it is reached.
 //
 //	connected ──word of another master, READONLY, silence──▶ ask ──same──▶ connected
 //	    ▲                                                     │

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// actedWithin is the bound on how long after the first Sentinel told of another master
+// actedWithin is the bound on how long after the first Sentinel names another master
 // connections to the former one end.
 const actedWithin = 1500 * time.Millisecond
 

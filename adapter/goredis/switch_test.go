@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// pair is two masters, of which a client of Sentinels is told one: what go-redis asks
+// pair is two masters, of which Sentinels name one to a client: what go-redis asks
 // Sentinels for, the test decides, and what they say, the test publishes.
 type pair struct {
 	servers [2]*redistest.Server

@@ -151,7 +151,7 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 }
 
 // first returns the context of the first attempt. A wait that is shorter than a reply may
-// take does not end it: the caller could not be told whether the lock is held.
+// take does not end it: the caller could not learn whether the lock is held.
 func (a *Acquisition) first(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.Unbounded == nil || a.Answered {
 		return ctx, func() {}

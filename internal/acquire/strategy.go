@@ -27,7 +27,7 @@ type Waiter interface {
 	// Signals returns what wakes the caller: events of its subscription, nil while it does
 	// not listen, and a wake-up of the strategy, nil when there is none.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
-	// OnEvent takes in an event, and has the observer told of a gap; Woken takes in a wake-up. The
+	// OnEvent takes in an event, and reports a gap to the observer; Woken takes in a wake-up. The
 	// caller asks Redis, or sleeps on; with d above 0 it sleeps for d from now.
 	OnEvent(a *Acquisition, e transport.Event) (ask bool, d time.Duration)
 	Woken() (ask bool, d time.Duration)

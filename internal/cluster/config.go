@@ -22,7 +22,7 @@ type Config struct {
 	Publish string
 
 	// Conn is what all connections have in common. Its dial functions and its name are
-	// not used; its Logger is told of slots that move and of what is refused, too.
+	// not used; its Logger reports slots that move and what is refused, too.
 	Conn config.Config
 }
 

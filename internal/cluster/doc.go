@@ -1,5 +1,5 @@
 // Package cluster is a transport to a Redis or Valkey Cluster, over connections that
-// others make: it needs to be told which nodes there may be and how to connect to one.
+// others make: it needs the nodes that there may be, and a function that connects to one.
 // It finds out which node serves which slot, sends each call there, follows slots that
 // move, and listens to each channel where its slot is served.
 //

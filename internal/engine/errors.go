@@ -18,7 +18,6 @@ var (
 	ErrHandedOver  = errors.New("redlatch: lock handed over")
 	ErrReentered   = errors.New("redlatch: lock entered more than once")
 	ErrWrongType   = errors.New("redlatch: key holds something that is no lock")
-	ErrNoQueue     = errors.New("redlatch: a lock of this kind has no queue on the server")
 	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
 	ErrWaiterAlive = errors.New("redlatch: waiter is alive")
 	ErrNotCounted  = errors.New("redlatch: cannot count subscribers")
@@ -86,7 +85,7 @@ var ErrWaitOver = errors.New("the time to wait ran out")
 // ours are the errors that say something about a call or a hold.
 var ours = []error{
 	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrReentered,
-	ErrWrongType, ErrNoQueue, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
+	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
 // EndOf returns why ctx ended: its error, with its cause where that is another.

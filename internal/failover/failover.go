@@ -37,8 +37,8 @@ type Config struct {
 	// Dial makes a connection to the server at addr, one that Master has returned, that
 	// is ready to use.
 	Dial redisconn.NodeDial
-	// Conn is what all connections have in common. Its Dial is not used; its Logger is
-	// told of switches.
+	// Conn is what all connections have in common. Its Dial is not used; its Logger
+	// reports switches.
 	Conn redisconn.Config
 }
 

@@ -188,7 +188,7 @@ func requestID() string {
 }
 
 // persist runs a release until the server answers, for bound at most. Sent, if not nil, is
-// told when it is on its way for the first time; open says that something was sent before that
+// called when it is on its way for the first time; open says that something was sent before that
 // may have done what the release would.
 func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
 	e := o.lock.Engine

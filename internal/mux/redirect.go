@@ -7,8 +7,8 @@ import (
 )
 
 // Redirect is Start for a call that another server of a cluster has refused and sent
-// here, so that it has not run. With asking the server is told so (ASKING, directly
-// before the call): it does not own the call's slot yet. When the caller has left,
+// here, so that it has not run. With asking, ASKING is sent directly
+// before the call: the server does not own the call's slot yet. When the caller has left,
 // the call is not sent, and ends with transport.ErrNotSent.
 func (m *Mux) Redirect(call *transport.Call, done transport.Done, asking bool) {
 	e := entry{call: call, done: done, redirected: true, asking: asking}

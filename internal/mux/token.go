@@ -63,7 +63,7 @@ func (f *inflight) lead(call *transport.Call) bool {
 	return true
 }
 
-// bound bounds the wait of the caller that has the token once more, unless it was told to
+// bound bounds the wait of the caller that has the token once more, unless it was asked to
 // give it back.
 func (f *inflight) bound() {
 	f.mu.Lock()

@@ -72,8 +72,8 @@ func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Dur
 }
 
 // Redirect is Replicate for a call that another server of a cluster has refused and
-// sent here, so that it has not run. With asking the server is told so (ASKING, directly
-// before the call): it does not own the call's slot yet. When the caller has left, the
+// sent here, so that it has not run. With asking, ASKING is sent directly
+// before the call: the server does not own the call's slot yet. When the caller has left, the
 // call is not sent, and ends with transport.ErrNotSent.
 func (b *Batcher) Redirect(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated, asking bool) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})

@@ -19,7 +19,7 @@ type request struct {
 	replicas int
 	until    time.Time // when its time is over
 	done     transport.Replicated
-	asking   bool // the server does not own the call's slot yet, and is told so (ASKING)
+	asking   bool // the server does not own the call's slot yet: ASKING is sent before it
 	sent     bool // by this Batcher
 	eval     bool // the server did not know the script: send its text
 

@@ -23,7 +23,7 @@ var errGone = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
 // silence is no answer at all, until Close.
 type silence struct{}
 
-// node answers each command as it is told.
+// node answers each command as the test says.
 type node struct {
 	mu       sync.Mutex // guards what follows; not held while done runs
 	answers  map[string]any

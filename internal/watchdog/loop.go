@@ -48,7 +48,7 @@ type Loop struct {
 	recheck time.Time // when all leases are to be renewed at once; zero: never
 
 	// mu guards what follows. It is never held while a call is started or a
-	// holder is told.
+	// callback runs.
 	mu      sync.Mutex
 	sched   schedule
 	armed   time.Time // when the goroutine wakes by itself; zero: not at all
@@ -122,7 +122,7 @@ func (w *Loop) Add(l *Lease) bool {
 }
 
 // Remove takes a lease out. When it returns no renewal of the lease will be
-// started and its holder will not be told anything, unless that has begun. It
+// started and none of its callbacks will run, unless one has begun. It
 // reports whether the lease was still watched.
 func (w *Loop) Remove(l *Lease) bool {
 	w.mu.Lock()

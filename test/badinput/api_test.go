@@ -31,8 +31,8 @@ var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "admin", "code
 // tried with what they are options of.
 var functions = map[string]any{
 	"redlatch.New": redlatch.New, "redlatch.NewWithTransport": redlatch.NewWithTransport,
-	"redlatch.PoolDialer": redlatch.PoolDialer, "redlatch.PrefixMapper": redlatch.PrefixMapper,
-	"redlatch.NewOwner": redlatch.NewOwner, "redlatch.ParseOwner": redlatch.ParseOwner,
+	"redlatch.PrefixMapper": redlatch.PrefixMapper,
+	"redlatch.NewOwner":     redlatch.NewOwner, "redlatch.ParseOwner": redlatch.ParseOwner,
 	"redlatch.WithClientID": redlatch.WithClientID, "redlatch.WithClientName": redlatch.WithClientName,
 	"redlatch.WithCommandTimeout": redlatch.WithCommandTimeout, "redlatch.WithCredentials": redlatch.WithCredentials,
 	"redlatch.WithDeadWaiterGrace": redlatch.WithDeadWaiterGrace, "redlatch.WithDialTimeout": redlatch.WithDialTimeout,

@@ -26,7 +26,7 @@ const shortest = 6144
 var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrMaxHold, redlatch.ErrHandedOver,
 	redlatch.ErrReentered, redlatch.ErrClosed, redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
-	admin.ErrNoQueue, admin.ErrNotQueued, admin.ErrWaiterAlive, admin.ErrNotCounted, redlatch.ErrInvalid,
+	admin.ErrNotQueued, admin.ErrWaiterAlive, admin.ErrNotCounted, redlatch.ErrInvalid,
 	redlatch.ErrNotReplicated, rfencedlock.ErrCounter, rfencedlock.ErrEpoch,
 	transport.ErrBadReply, context.Canceled, context.DeadlineExceeded, errDial,
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 )
 
-// There is one number for each kind of waiter, wherever it is told.
+// There is one number for each kind of waiter, the same on every page.
 func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 	t.Parallel()
 	seconds := map[string]string{

@@ -44,7 +44,7 @@ func (o Outcome) Late() int {
 	return late
 }
 
-// Unclear returns how many holders may have been told too late: the sampler was kept
+// Unclear returns how many holders may have learnt of the loss too late: the sampler was kept
 // from looking at the moment that counted.
 func (o Outcome) Unclear() int {
 	unclear := -o.Late()

@@ -27,7 +27,7 @@ type claiming struct {
 	processes *processGroup
 	common    *workerConfig
 	jobs      int
-	ordered   int      // the process that was told to stall, 0 before
+	ordered   int      // the process that was made to stall, 0 before
 	queue     []string // the queue when it was last looked at
 }
 

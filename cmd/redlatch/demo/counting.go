@@ -22,7 +22,7 @@ type counting struct {
 	processes *processGroup
 	common    *workerConfig
 	until     time.Duration
-	ordered   int // the worker that was told to stall, 0 before
+	ordered   int // the worker that was made to stall, 0 before
 }
 
 func newCounting(c redis.Conn, common *workerConfig, r *run) *counting {

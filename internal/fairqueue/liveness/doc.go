@@ -1,9 +1,9 @@
 // Package liveness tells dead waiters from live ones in the queue of a fair lock.
 //
 // It decides and does nothing else: no I/O, no clock, no goroutine. A [Detector] is
-// told what a heartbeat found in the queue and how many listen to its members'
+// given what a heartbeat found in the queue and how many listen to its members'
 // channels. It says which of them are dead beyond doubt and may be evicted, whether
-// the first must be told once more that the lock is free, which members are alive
+// the first must get the message that the lock is free once more, which members are alive
 // and so keep their places, and when to look again. An engine and a simulation
 // drive it in the same way:
 //
