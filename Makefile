@@ -9,6 +9,7 @@ COMPAT   ?= 3.17.7 3.52.0 4.3.1
 WAKEUPS  ?= 100
 RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1 4.7.0
 MUTANTS  ?=
+WITH     ?=
 CHANGED  ?=
 LIMIT    ?= 0
 HOURS    ?= 400
@@ -71,6 +72,10 @@ vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELE
 
 mutants: setup ## change | 1 h all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
+
+.PHONY: mutate
+mutate: setup ## change | 3 s each | Change what differs from BASE, bit by bit, and list what no test notices (WITH=rlock,rfairlock, LIMIT=8m)
+	$(GO) run ./test/mutants -generate '$(BASE)' -with '$(WITH)' -run '$(MUTANTS)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
 
 arrows: ## change | 5 s | Imports that point upwards; fails above one
 	$(GO) run scripts/arrows.go

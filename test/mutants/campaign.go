@@ -19,6 +19,7 @@ type campaign struct {
 	log     io.Writer // gets a line for each mutant when it is done
 	verbose bool
 	limit   time.Duration // after it the rest is left out; 0 is no limit
+	lenient bool          // mutants that survive are no error
 
 	workshops []*workshop // one for each worker
 	saying    sync.Mutex  // guards log
@@ -53,7 +54,7 @@ func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 	counts := table(c.out, results)
 	_, _ = fmt.Fprintf(c.out, "mutants: %d caught, %d survived, %d errors, %d not run within the limit; %.0f s\n",
 		counts[caught], counts[survived], counts[broken], counts[notRun], time.Since(began).Seconds())
-	if counts[survived]+counts[broken] > 0 {
+	if counts[broken] > 0 || counts[survived] > 0 && !c.lenient {
 		return errors.New("not every mutant was caught")
 	}
 	return nil
@@ -112,7 +113,7 @@ func runUnchanged(ctx context.Context, w *workshop, test catcher) (time.Duration
 		return 0, err
 	}
 	r := w.run(ctx, binary, test, normalBound)
-	shows, err := r.judge(test.test)
+	shows, err := r.judge(test)
 	if err == nil && shows != green {
 		err = fmt.Errorf("it is red on unchanged code:\n%s", r.tail())
 	}
@@ -176,20 +177,27 @@ func (c *campaign) runAll(ctx context.Context, w *workshop, bounds map[catcher]t
 	for _, test := range r.mutant.red {
 		if binaries[test.pkg] == "" {
 			binary, err := w.build(ctx, test.pkg)
+			if err != nil && r.mutant.generated {
+				r.state = invalid
+				return nil
+			}
 			if err != nil {
 				return err
 			}
 			binaries[test.pkg] = binary
 		}
 		run := w.run(ctx, binaries[test.pkg], test, bounds[test])
-		shows, err := run.judge(test.test)
+		shows, err := run.judge(test)
 		if err != nil {
 			return fmt.Errorf("%v: %w", test, err)
 		}
 		if c.verbose {
 			c.logf("%s: %v\n%s", r.mutant.name, test, run.tail())
 		}
-		r.add(test.test, shows)
+		r.add(test, shows)
+		if r.mutant.generated && r.state == caught {
+			break
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@
 //	go run ./test/mutants -run scripts/   those whose names match
 //	go run ./test/mutants -changed main   those whose file or list differs from a revision
 //	go run ./test/mutants -limit 8m       the rest is left out after this time
+//	go run ./test/mutants -generate main  none of these: see below
 //
 // The bugs, or mutants, are in the .txt files of this folder, one file for each area of the
 // code. A mutant is a change to one file, written as in a diff, and the tests that it must
@@ -32,6 +33,14 @@
 //  2. applies the mutant. Code that does not compile is an error of the list and catches
 //     nothing; a failed test has caught the mutant; a green one lets it survive;
 //  3. prints a table, and exits with 1 unless every mutant that was begun was caught.
+//
+// With -generate the program makes mutants by itself, of the lines that differ from a
+// revision: it swaps operators, negates conditions, leaves statements out, drops errors. It
+// runs all tests of the package, and of the packages that catch planted bugs of it, until
+// one fails. It is a tool for authors: a mutant that survives shows a line that no test
+// holds, or one that does not matter, so it is no error. Existing tools for Go try the tests
+// of the mutated package alone, or those of the whole module; most of what holds this
+// product's core stands in rlock and rfairlock.
 //
 // A test that is still running when it should long have failed counts as red: a hang is a
 // failure, too. The table marks it.

@@ -18,15 +18,26 @@ type mutant struct {
 	file     string
 	old, new string // whole lines
 	red      []catcher
+
+	// generated mutants are caught by any of their tests, and need not compile.
+	generated bool
 }
 
 // catcher is a test that must go red.
 type catcher struct {
 	pkg  string // its folder
-	test string
+	test string // empty: all of the package, which count as one
 }
 
-func (c catcher) String() string { return c.pkg + " " + c.test }
+func (c catcher) String() string { return strings.TrimSpace(c.pkg + " " + c.test) }
+
+// pattern is the regular expression of the flag -test.run.
+func (c catcher) pattern() string {
+	if c.test == "" {
+		return ""
+	}
+	return "^" + c.test + "$"
+}
 
 // list is all that stands in the .txt files.
 type list struct{ mutants []mutant }

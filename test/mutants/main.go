@@ -9,12 +9,15 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 )
 
 func main() {
 	pattern := flag.String("run", "", "only mutants whose names (area/what) match this regular `expression`")
 	since := flag.String("changed", "", "only mutants whose file or list differs from git `revision`")
+	touched := flag.String("generate", "", "instead of the lists: mutants of the lines that differ from git `revision`")
+	with := flag.String("with", "", "packages whose tests may catch generated mutants, too, separated by `commas`")
 	limit := flag.Duration("limit", 0, "leave out the rest after this `time`; 0 is no limit")
 	workers := flag.Int("j", max(1, runtime.NumCPU()/2), "how many mutants at a time")
 	verbose := flag.Bool("v", false, "show what the tests print")
@@ -23,7 +26,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	c := &campaign{root: ".", workers: *workers, out: os.Stdout, log: os.Stderr, verbose: *verbose, limit: *limit}
-	err := work(ctx, c, *pattern, *since)
+	var err error
+	if *touched != "" {
+		err = survivors(ctx, c, *touched, *pattern, strings.FieldsFunc(*with, func(r rune) bool { return r == ',' }))
+	} else {
+		err = work(ctx, c, *pattern, *since)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -54,6 +62,29 @@ func work(ctx context.Context, c *campaign, pattern, since string) error {
 		_, err = fmt.Fprintf(c.out, "mutants: no mutant's file differs from %s\n", since)
 		return err
 	}
+	return c.run(ctx, chosen)
+}
+
+// survivors runs a campaign with mutants of the lines that differ from a revision. Those
+// that survive are no error: some change nothing that matters.
+func survivors(ctx context.Context, c *campaign, since, pattern string, with []string) error {
+	all, err := readLists(lists)
+	if err != nil {
+		return err
+	}
+	made, err := generate(ctx, c.root, since, with, all.mutants)
+	if err != nil {
+		return err
+	}
+	if len(made) == 0 {
+		_, err = fmt.Fprintf(c.out, "mutants: nothing that differs from %s has a mutant\n", since)
+		return err
+	}
+	chosen, err := choose(made, pattern)
+	if err != nil {
+		return err
+	}
+	c.lenient = true
 	return c.run(ctx, chosen)
 }
 

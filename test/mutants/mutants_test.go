@@ -212,7 +212,7 @@ func TestRunsAreJudgedByTheTestThatWasAskedFor(t *testing.T) {
 		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nredistest: goroutines left behind\nexit red\n": red,
 	} {
 		r := run{output: output, failed: strings.Contains(output, "exit red")}
-		got, err := r.judge("TestA")
+		got, err := r.judge(catcher{"sum", "TestA"})
 		require.NoError(t, err, output)
 		require.Equal(t, want, got, output)
 	}
@@ -222,7 +222,7 @@ func TestRunsAreJudgedByTheTestThatWasAskedFor(t *testing.T) {
 		"=== RUN   TestA\n--- SKIP: TestA (0.00s)\n",
 		"=== RUN   TestA\nERR Error compiling script (new function): user_script:3: '=' expected\n--- FAIL: TestA (0.0s)\n",
 	} {
-		_, err := (&run{output: output, failed: true}).judge("TestA")
+		_, err := (&run{output: output, failed: true}).judge(catcher{"sum", "TestA"})
 		require.Error(t, err, output)
 	}
 }

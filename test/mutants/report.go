@@ -15,6 +15,7 @@ const (
 	caught   state = "caught"
 	survived state = "SURVIVED"
 	broken   state = "ERROR"
+	invalid  state = "invalid" // a generated mutant that does not compile
 	notRun   state = "not run"
 )
 
@@ -33,10 +34,17 @@ type seen struct {
 	shows colour
 }
 
-func (r *result) add(test string, shows colour) {
-	r.tests = append(r.tests, seen{test, shows})
-	if shows == green {
+func (r *result) add(test catcher, shows colour) {
+	name := test.test
+	if name == "" {
+		name = test.pkg
+	}
+	r.tests = append(r.tests, seen{name, shows})
+	switch {
+	case shows == green:
 		r.state = survived
+	case r.mutant.generated:
+		r.state = caught
 	}
 }
 

@@ -31,13 +31,17 @@ var badScript = regexp.MustCompile(`Error compiling script \(new function\): (us
 
 // judge tells the colour of a run of a test. An error says that the run shows
 // nothing.
-func (r *run) judge(test string) (colour, error) {
+func (r *run) judge(c catcher) (colour, error) {
+	line := c.test + "\n"
+	if c.test == "" {
+		line = ""
+	}
 	switch {
 	case r.killed || strings.Contains(r.output, "\npanic: test timed out after "):
 		return hung, nil
-	case r.has("--- SKIP: " + test + " "):
+	case c.test != "" && r.has("--- SKIP: "+c.test+" "):
 		return 0, errors.New("it was skipped")
-	case !r.has("=== RUN   " + test + "\n"):
+	case !r.has("=== RUN   " + line):
 		return 0, fmt.Errorf("no test was run:\n%s", r.tail())
 	case badScript.MatchString(r.output):
 		return 0, fmt.Errorf("a script does not compile:\n%s", r.tail())

@@ -169,7 +169,7 @@ func (w *workshop) run(ctx context.Context, binary string, c catcher, bound time
 	ctx, cancel := context.WithTimeout(ctx, bound+time.Minute) // the binary's own bound should come first
 	defer cancel()
 	//nolint:gosec // as above
-	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.run=^"+c.test+"$", "-test.timeout="+bound.String())
+	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run="+c.pattern(), "-test.timeout="+bound.String())
 	cmd.Dir = filepath.Join(w.dir, filepath.FromSlash(c.pkg))
 	cmd.Env = append(os.Environ(), "TMPDIR="+w.tmp)
 	inSession(cmd)
