@@ -83,6 +83,10 @@ arrows: ## change | 5 s | Imports that point upwards; fails above one
 seam: ## measure | 10 s | How much must be known to change or add a kind of lock
 	$(GO) run ./scripts/seam
 
+.PHONY: figures
+figures: ## measure | 1 s | List the tables of figures in docs, and those whose code has changed since
+	$(GO) run ./scripts/figures
+
 model: ## measure | 5 min | Simulate fleets that share a fair lock for HOURS (400), and print the table of docs/fair-lock.md
 	$(GO) run ./test/simulation -hours $(HOURS)
 
@@ -147,6 +151,7 @@ check: ## day | 5 s | Formatting, words, sizes, imports, generated tables, trans
 	$(GO) run ./scripts/plainwords
 	$(GO) run ./scripts/promises
 	$(GO) run ./scripts/translation
+	$(GO) run ./scripts/figures -check
 
 build: ## day | 1 min | Build everything, and the command line into bin/
 	$(GO) build ./...

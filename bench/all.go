@@ -29,6 +29,7 @@ type settings struct {
 	scale     float64
 	levels    int
 	patience  time.Duration
+	command   string // as the documents name it
 }
 
 func flags(args []string) (settings, error) {
@@ -45,6 +46,10 @@ func flags(args []string) (settings, error) {
 	f.DurationVar(&s.patience, "patience", 15*time.Minute, "how long to measure again what the machine's host disturbs, in all")
 	if err := f.Parse(args); err != nil {
 		return s, err
+	}
+	s.command = fmt.Sprintf("make bench ROUNDS=%d SCALE=%g", s.rounds, s.scale)
+	if s.what != "" {
+		s.command += fmt.Sprintf(" WHAT='%s'", s.what)
 	}
 	return s, nil
 }
@@ -172,7 +177,7 @@ func environment(s settings) (report.Environment, error) {
 		java = redissonJar.FindString(s.java)
 	}
 	return report.Environment{
-		Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		Command: s.command, Date: time.Now(), Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
 		Processors: runtime.NumCPU(), Server: info.Version, Java: java, Rounds: s.rounds, Scale: s.scale,
 	}, nil
 }

@@ -40,7 +40,7 @@ func runLoss(args []string) error {
 	if err != nil {
 		return err
 	}
-	env, err := environment(settings{rounds: s.rounds})
+	env, err := environment(settings{rounds: s.rounds, command: "make loss"})
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,7 @@ func runLoss(args []string) error {
 	outcomes, failed := plan.Run(context.Background())
 	outcomes = loss.Merge(outcomes)
 	s.note = strings.TrimSpace(s.note + fmt.Sprintf(" Load average %s at the beginning, %s at the end.", before, load()))
-	text := fmt.Sprintf("Redlatch %s, %s, %s, %d processors, Redis %s, %d rounds. %s\n\n%s",
-		env.Revision, env.Go, env.System, env.Processors, env.Server, s.rounds, s.note, loss.Notes(outcomes))
+	text := fmt.Sprintf("%v\n\n%s\n\n%s", env, s.note, loss.Notes(outcomes))
 	markdown := text
 	for _, t := range loss.Tables(outcomes) {
 		text += "\n" + t.Text()

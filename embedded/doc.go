@@ -1,9 +1,9 @@
 // Package embedded is a Redis-like server inside the process: for development,
 // demos and tests, and for nothing else.
 //
-// It is miniredis with its clock running. Driven side by side with eight versions
-// of Redis, Valkey and Redict through 12,000 random steps of lock scripts, it gave
-// the same replies, the same keys and the same messages.
+// It is miniredis with its clock running. The recorded calls of Redisson, and the tests of
+// the lock scripts, run on it and on real servers, and want the same replies, keys and
+// messages of both.
 //
 //	srv, err := embedded.Start()
 //	if err != nil {

@@ -6,12 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/run"
 )
 
 // Environment is what a run ran on.
 type Environment struct {
+	// Command is what was run, and when it began.
+	Command string    `json:"command"`
+	Date    time.Time `json:"date"`
 	// Revision is what was measured, Go what it was built with.
 	Revision string `json:"revision"`
 	Go       string `json:"go"`
@@ -28,14 +32,15 @@ type Environment struct {
 	Scale float64 `json:"scale,omitempty"`
 }
 
-// String returns the environment as a sentence.
+// String returns the environment as the line about the origin of figures that
+// scripts/figures reads.
 func (e Environment) String() string {
 	length := ""
 	if e.Scale != 0 && e.Scale != 1 {
 		length = fmt.Sprintf(" of %g times the usual length", e.Scale)
 	}
-	return fmt.Sprintf("Redlatch %s, %s, %s, %d processors, Redis %s, %d rounds%s. Redisson: %s.",
-		e.Revision, e.Go, e.System, e.Processors, e.Server, e.Rounds, length, e.Java)
+	return fmt.Sprintf("*`%s`, commit `%s`, %s, %s, %s, %d processors, Redis %s, %d rounds%s, Redisson: %s.*",
+		e.Command, e.Revision, e.Date.Format(time.DateOnly), e.Go, e.System, e.Processors, e.Server, e.Rounds, length, e.Java)
 }
 
 // Disturbances returns what the machine's host did to the figures, as a sentence.
@@ -63,7 +68,7 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 	}
 	var text, markdown strings.Builder
 	for _, b := range []*strings.Builder{&text, &markdown} {
-		b.WriteString(env.String() + "\n" + Disturbances(samples) + "\n")
+		b.WriteString(env.String() + "\n\n" + Disturbances(samples) + "\n")
 	}
 	if t := Targets(entrants, samples); len(t.Rows) > 0 {
 		text.WriteString("\n" + t.Text())

@@ -92,7 +92,7 @@ func TestRunIsWrittenAsTablesFiguresAndPlots(t *testing.T) {
 	require.NoError(t, report.Write(folder, env, []run.Case{made()}, entrants(), samples()))
 	for name, part := range map[string]string{
 		"results.json": `"entrant": "redlatch"`,
-		"tables.txt":   "3 rounds of 0.5 times the usual length. Redisson: none.",
+		"tables.txt":   "3 rounds of 0.5 times the usual length, Redisson: none.*",
 		"tables.md":    "![Work](x-apart.svg)",
 		"x-apart.svg":  "</svg>",
 	} {
