@@ -5,6 +5,13 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+scripts/more-servers.sh
+# The scripts' own tests on the servers of other releases; make test has the rest.
+for program in .servers/more/*/*-server; do
+	[ -x "$program" ] || continue
+	printf 'scripts on %s\n' "$program"
+	REDLATCH_SERVER=$PWD/$program go test -count=1 -run 'DoWhatTheVectorsSay$/^server$' ./internal/luasrc
+done
 scripts/module-check.sh test/containers
 cd test/containers
 # Without the race detector, which runs over the same code in make test and in make

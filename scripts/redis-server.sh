@@ -99,7 +99,7 @@ install_server() {
 		HOMEBREW_NO_AUTO_UPDATE=1 brew install redis >&2
 	else
 		note "No redis-server here, and neither apt-get nor brew to install it with."
-		note "Install Redis 6 or later, or Valkey, and make sure that redis-server is in PATH."
+		note "Install Redis 6.2 or later, or Valkey, and make sure that redis-server is in PATH."
 		return 1
 	fi
 }

@@ -49,6 +49,21 @@ func ValkeyBinary(tb testing.TB) string {
 // error that says what to do.
 func FindValkey() (path string, err error) { return findValkey(os.Getenv(valkeyEnv)) }
 
+// moreKept is where scripts/more-servers.sh keeps programs, each in a folder that is named
+// for it and its version.
+var moreKept = filepath.Join(".servers", "more")
+
+// MoreServers returns the paths of the servers of other releases that scripts/more-servers.sh
+// has fetched, none where it has not run.
+func MoreServers() []string {
+	folder := upwards(moreKept)
+	if folder == "" {
+		return nil
+	}
+	paths, _ := filepath.Glob(filepath.Join(folder, "*", "*-server")) // the pattern is fine
+	return paths
+}
+
 // findValkey returns the program's path. Links are kept as they are: the program
 // is one that looks at its own name.
 func findValkey(name string) (string, error) {

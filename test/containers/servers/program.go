@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,7 +65,24 @@ func (p program) findCLI() string {
 }
 
 // String says what it is, for the plan's line.
-func (p program) String() string { return p.name + " " + p.version }
+func (p program) String() string { return strings.TrimSuffix(p.name, "-"+p.version) + " " + p.version }
+
+// more returns the programs of other releases, and an error when there are none.
+func more() ([]program, error) {
+	var all []program
+	for _, path := range redistest.MoreServers() {
+		p, err := describe(path, nil)
+		if err != nil {
+			return nil, err
+		}
+		p.name += "-" + p.version
+		all = append(all, p)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no servers of other releases: run scripts/more-servers.sh")
+	}
+	return all, nil
+}
 
 func (p program) kind() Kind {
 	return Kind{
