@@ -77,8 +77,20 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.Intern
 // seconds. ErrClosed: the client was closed,
 // and the lock is left to its lease. It sends one EVALSHA, or none when the next
 // caller of this process takes the lock over with its own.
-func (h *Hold) Unlock() error {
-	err := h.Internal().Unlock()
+func (h *Hold) Unlock() error { return h.unlockError(h.Internal().Unlock()) }
+
+// UnlockAsync is [Hold.Unlock] for callers that go on at once, as Redisson's unlockAsync. It
+// returns as soon as the release is on its way, and the channel gets Unlock's result, which
+// need not be received. A Lock that the caller begins then follows the release on the same
+// connection: a pair of both costs one round trip, not two.
+//
+// The hold's contexts have ended when it returns. The lock may still be held on the server for
+// the time of a message: another process gets it a moment later than after Unlock returned.
+// What Unlock says of lost replies and of Close holds for it, too; Close waits for it.
+func (h *Hold) UnlockAsync() <-chan error { return h.Internal().UnlockAsync(h.unlockError) }
+
+// unlockError makes Unlock's error say what was done with which hold, the same each time.
+func (h *Hold) unlockError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -40,7 +40,7 @@ func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 		return nil
 	}
 	if o.remove(h); o.shared {
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command) }) // the lease ends it, too
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // the lease ends it, too
 	} else {
 		o.discard()
 	}

@@ -30,5 +30,5 @@ func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected b
 		return nil, false
 	}
 	o.endChange()
-	return o.free, true
+	return func(bound time.Duration) error { return o.free(bound, nil) }, true
 }

@@ -56,7 +56,7 @@ func (o *ownership) alone(lease any) error {
 	if !counted {
 		return nil
 	}
-	return o.releaseTo(1, lease, o.lock.Engine.Command)
+	return o.releaseTo(1, lease, o.lock.Engine.Command, nil)
 }
 
 // Resume makes h, which is zero, a hold of the lock that the owner of the terms holds: it sets
@@ -139,7 +139,7 @@ func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 	l.Prepare(ctx)
 	o := l.joinShared(owner)
 	result := make(chan error, 1)
-	if !l.Engine.Go(func() { defer o.quitShared(); result <- o.releaseShared(l.Engine.Command) }) {
+	if !l.Engine.Go(func() { defer o.quitShared(); result <- o.releaseShared(l.Engine.Command, nil) }) {
 		o.quitShared()
 		return engine.ErrClosed
 	}

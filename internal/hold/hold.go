@@ -220,7 +220,7 @@ func (h *Hold) lose(why error) {
 	switch left := o.remove(h); {
 	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
 		// The others keep the lock, and this one is still counted.
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command) }) // it is logged
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // it is logged
 	case left == 0:
 		if !o.shared {
 			o.discard()

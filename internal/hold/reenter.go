@@ -204,7 +204,7 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 	switch {
 	case o.shared:
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command) }) // the lease ends it, too
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // the lease ends it, too
 		o.endChange()
 	case left == 0:
 		o.discard()

@@ -18,10 +18,12 @@ import (
 // Unlock gives the hold up. The last hold of its owner frees the lock and wakes a waiter, or
 // transfers it to the next caller of this process; before that, the lock stays with the holds
 // that remain. Later calls return the first one's result.
-func (h *Hold) Unlock() error {
+func (h *Hold) Unlock() error { return h.unlockOnce(nil) }
+
+func (h *Hold) unlockOnce(s *sending) error {
 	h.giveUp.Do(func() {
 		now := time.Now()
-		h.result = h.unlock(now)
+		h.result = h.unlock(now, s)
 		h.observeRelease(now)
 		h.putSubscription()
 	})
@@ -30,7 +32,7 @@ func (h *Hold) Unlock() error {
 
 // unlock is the first Unlock. The order is watchdog, life, server: a renewal that ran after
 // the release would report a loss.
-func (h *Hold) unlock(now time.Time) error {
+func (h *Hold) unlock(now time.Time, s *sending) error {
 	o := h.ownership
 	e := o.lock.Engine
 	e.Join()
@@ -49,7 +51,7 @@ func (h *Hold) unlock(now time.Time) error {
 	if ended != nil && o.shared && left == 0 && h.isOver() {
 		return ended // by now the lock may be that of another user of the owner
 	}
-	err := engine.Explain(o.lower(left, max(bound, 0)))
+	err := engine.Explain(o.lower(left, max(bound, 0), s))
 	switch {
 	case ended != nil && unresolved(err):
 		return fmt.Errorf("%w: %w", ended, err)
@@ -80,20 +82,21 @@ func (h *Hold) observeRelease(began time.Time) {
 }
 
 // lower brings the server's count to the number of holds left.
-func (o *ownership) lower(left int, bound time.Duration) error {
+func (o *ownership) lower(left int, bound time.Duration, s *sending) error {
 	switch {
 	case o.shared:
-		return o.releaseShared(bound)
+		return o.releaseShared(bound, s)
 	case left == 0:
-		return o.free(bound)
+		return o.free(bound, s)
 	}
-	return o.step(bound)
+	return o.step(bound, s)
 }
 
 // free frees the lock.
-func (o *ownership) free(bound time.Duration) error {
+func (o *ownership) free(bound time.Duration, s *sending) error {
 	var err error
 	if t := o.transfer(); t != nil {
+		s.Started() // the next caller sends it
 		began := time.Now()
 		err = t.Wait(bound)
 		if err == nil || errors.Is(err, engine.ErrLost) {
@@ -103,7 +106,7 @@ func (o *ownership) free(bound time.Duration) error {
 	}
 	if err == nil || bound > 0 {
 		open := err != nil && !engine.Passing(err) // the lock may be another's by now
-		err = o.persist(bound, (*freeing)(o), open, o.fillFree)
+		err = o.persist(bound, s.freeing(o), open, o.fillFree)
 	}
 	if unresolved(err) {
 		o.discard()
@@ -118,7 +121,7 @@ func unresolved(err error) bool {
 }
 
 // step lowers the count to what remains, as soon as no other change is under way.
-func (o *ownership) step(bound time.Duration) error {
+func (o *ownership) step(bound time.Duration, s *sending) error {
 	if !o.beginChangeFor(bound) {
 		return nil // the change that is under way arrives at a count without this hold
 	}
@@ -127,7 +130,7 @@ func (o *ownership) step(bound time.Duration) error {
 		o.endChange()
 		return nil // the last one frees the lock
 	}
-	err := o.releaseTo(target, owed.Milliseconds(), bound)
+	err := o.releaseTo(target, owed.Milliseconds(), bound, s)
 	if unresolved(err) {
 		o.correct(nil) // ends the change
 		return nil
@@ -144,14 +147,14 @@ func (o *ownership) step(bound time.Duration) error {
 
 // releaseTo sends the release to target, which leaves lease to the other holds, until the
 // server answers, for bound at most. Repeating it is safe: it names the count to arrive at.
-func (o *ownership) releaseTo(target int64, lease any, bound time.Duration) error {
+func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, s *sending) error {
 	r := acquire.Request{Owner: o.final.Owner, Lease: lease, Target: target}
-	return o.persist(bound, nil, false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
+	return o.persist(bound, s.follower(), false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
 }
 
 // releaseShared lowers the count by one, with a latch that makes a repetition harmless, and
 // that is deleted as soon as there is an answer, as Redisson does.
-func (o *ownership) releaseShared(bound time.Duration) error {
+func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 	kind, can := o.lock.Kind.(Shareable)
 	if !can {
 		return nil // no owner of such a lock is shared
@@ -163,7 +166,7 @@ func (o *ownership) releaseShared(bound time.Duration) error {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
 		o.lock.Engine.Transport.Start(del, func(any, error) {}) // else it expires
 	}
-	err := o.persist(bound, nil, false, fill)
+	err := o.persist(bound, s.follower(), false, fill)
 	if unresolved(err) {
 		o.releaseLater(fill, forget)
 	} else {
@@ -226,9 +229,3 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 		rest = bound - time.Since(began)
 	}
 }
-
-// freeing is an ownership whose last release is on its way.
-type freeing ownership
-
-// Started is part of engine.Follower.
-func (f *freeing) Started() { (*ownership)(f).passTurn(true) }

@@ -62,7 +62,7 @@ func (h *Hold) revoke(wait bool) {
 // giveBack brings the count on the server to what is left, and passes the turn on.
 func (h *Hold) giveBack(left int) {
 	o := h.ownership
-	err := o.lower(left, o.lock.Engine.Command)
+	err := o.lower(left, o.lock.Engine.Command, nil)
 	if err != nil && !errors.Is(err, engine.ErrLost) {
 		h.notGivenBack(err)
 	}

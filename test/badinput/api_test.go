@@ -65,6 +65,7 @@ var functions = map[string]any{
 	"rlock.Hold.HandOver": (*rlock.Hold).HandOver, "rlock.Hold.LetExpire": (*rlock.Hold).LetExpire,
 	"rlock.Hold.Name": (*rlock.Hold).Name, "rlock.Hold.Owner": (*rlock.Hold).Owner,
 	"rlock.Hold.Remaining": (*rlock.Hold).Remaining, "rlock.Hold.Unlock": (*rlock.Hold).Unlock,
+	"rlock.Hold.UnlockAsync": (*rlock.Hold).UnlockAsync,
 
 	"rfencedlock.New": rfencedlock.New, "rfencedlock.NewFair": rfencedlock.NewFair,
 	"rfencedlock.WithEpoch": rfencedlock.WithEpoch, "rfencedlock.Hold.Token": (*rfencedlock.Hold).Token,
