@@ -236,13 +236,31 @@ func TestU4LostReplyOfAReentryLeavesNoExtraCount(t *testing.T) {
 	require.False(t, locked(t, s, l.Name()))
 }
 
+// withoutKill returns a proxy in front of a server, and a client behind it that may not kill
+// connections, so that what the network holds back runs late.
+func withoutKill(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *redistest.Proxy, *redlatch.Client) {
+	t.Helper()
+	s, p := delayingNet(t)
+	s.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id")
+	client := connect(t, p.URL(), opts...)
+	loadScripts(t, client)
+	return s, p, client
+}
+
+// deliver releases a script that was held back, and returns when the server has run it.
+func deliver(t *testing.T, s *redistest.Server, held *redistest.Held) {
+	t.Helper()
+	ran := s.CommandStats(t)["evalsha"]
+	held.Release()
+	until(t, soon, "the late script", func() bool { return s.CommandStats(t)["evalsha"] > ran })
+}
+
 // The network holds back exactly the re-entry, and delivers it when the hold is
 // long over.
 func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
-	p.KeepHalfDead(true)
+	logged, log := newJournal()
+	s, p, client := withoutKill(t, log, redlatch.WithCommandTimeout(time.Second))
 	l := rlock.New(client, redistest.Key(t))
 	outer := take(t, l)
 	require.NoError(t, again(t, l, outer).Unlock())
@@ -253,8 +271,10 @@ func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
 	p.Reset()
 	require.NoError(t, outer.Unlock())
 	require.False(t, locked(t, s, l.Name()))
-	held.Release()
-	other := take(t, l) // travels after it in any case
+	logged.await(t, 1, "open outcome left to the caller that frees the lock", l.Name())
+	deliver(t, s, held)
+	require.False(t, locked(t, s, l.Name()))
+	other := take(t, l)
 	require.Equal(t, map[string]string{other.Owner().String(): "1"}, owners(t, s, l.Name()))
 	require.NoError(t, other.Unlock())
 	require.False(t, locked(t, s, l.Name()))
@@ -264,9 +284,7 @@ func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
 // when there is another inner hold.
 func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
-	p.KeepHalfDead(true)
+	s, p, client := withoutKill(t, redlatch.WithCommandTimeout(time.Second))
 	l := rlock.New(client, redistest.Key(t))
 	outer := take(t, l)
 	require.NoError(t, again(t, l, outer).Unlock())
@@ -278,7 +296,7 @@ func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
 	w.ended(t, soon)
 	require.NoError(t, w.err)
 	third := again(t, l, outer)
-	held.Release()
+	deliver(t, s, held)
 	require.NoError(t, third.Unlock())
 	require.NoError(t, outer.Err())
 	require.True(t, locked(t, s, l.Name()))
