@@ -68,6 +68,13 @@ func (d discrete) waits(thread int, want time.Duration) {
 	require.Equal(d, want, left)
 }
 
+// due holds that a thread counts as dead after so long.
+func (d discrete) due(thread int, want time.Duration) {
+	d.Helper()
+	deadline := deadlinesOf(d, d.srv, "job")["client:"+strconv.Itoa(thread)]
+	require.Equal(d, want, time.Until(time.UnixMilli(deadline)), "thread %d", thread)
+}
+
 func (d discrete) acquires(take taking, thread int) {
 	d.Helper()
 	_, acquired := d.acquire(take, thread)
@@ -105,13 +112,15 @@ func TestMirrorAcquireFailedTimeoutDrift_Descrete(t *testing.T) {
 			d.waits(i+1, time.Duration(30+5*i)*time.Second)
 		}
 		d.givesUp(2)
-		for _, thread := range []int{1, 3, 4} {
+		for i, thread := range []int{1, 3, 4} {
 			d.waits(thread, 30*time.Second)
+			d.due(thread, time.Duration(35+5*i)*time.Second)
 		}
 		d.release(0)
 		d.acquires((*luasrc.Fair).Acquire, 1)
-		for _, thread := range []int{3, 4} {
+		for i, thread := range []int{3, 4} {
 			d.waits(thread, 30*time.Second)
+			d.due(thread, time.Duration(35+5*i)*time.Second)
 		}
 	})
 }
@@ -213,15 +222,19 @@ func requireNear(t *testing.T, srv *redistest.MiniServer, bound func(place int) 
 	}
 }
 
-// drift lets three threads try again and again for as long as wait, and then
-// leaves one behind that is dead.
-func drift(t *testing.T, wait, lease, stay time.Duration, tries int, bound func(place int) time.Duration) {
+// drift lets three threads, which do not begin together, try again and again for as long as
+// wait, and then leaves one behind that is dead. Nothing but the waits of those in front, and
+// its own, may put the deadline of a waiter off.
+func drift(t *testing.T, wait, lease, stay time.Duration, tries int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv, client, _ := inBubble(t)
+		// A heartbeat takes the wait of a waiter that has come since it was made up for the fleet's.
+		srv, client, _ := inBubble(t, redlatch.WithFairWaitTimeout(wait))
+		bound := func(place int) time.Duration { return lease + wait*time.Duration(place+1) }
 		var wg sync.WaitGroup
-		for range 3 {
+		for i := range 3 {
 			wg.Go(func() {
+				time.Sleep(time.Duration(i) * wait / 3)
 				for range tries {
 					hold, err := rfairlock.New(client, "job").Lock(t.Context(), rlock.WithWait(wait), rlock.WithLease(lease))
 					if err != nil {
@@ -233,40 +246,35 @@ func drift(t *testing.T, wait, lease, stay time.Duration, tries int, bound func(
 				}
 			})
 		}
+		defer wg.Wait()
 		done := make(chan struct{})
 		go func() { defer close(done); wg.Wait() }()
 		for running := true; running; {
 			select {
 			case <-done:
 				running = false
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(10 * time.Millisecond):
 				requireNear(t, srv, bound)
 			}
 		}
 		// The last one is killed: no client evicts it.
 		holdByHand(t, srv, "job", lease)
-		d := discrete{T: t, srv: srv, wait: 300 * time.Second, lease: lease}
+		d := discrete{T: t, srv: srv, wait: wait, lease: lease}
 		d.waits(9, lease)
 		requireNear(t, srv, bound)
 	})
 }
 
 func TestMirrorWaitTimeoutDrift(t *testing.T) {
-	drift(t, 500*time.Millisecond, 30*time.Second, 2*time.Second, 50, func(int) time.Duration {
-		return 30*time.Second + fairWait
-	})
+	drift(t, 500*time.Millisecond, 30*time.Second, 2*time.Second, 50)
 }
 
 func TestMirrorLockAcquiredTimeoutDrift(t *testing.T) {
-	drift(t, 3*time.Second, 30*time.Second, 100*time.Millisecond, 1, func(int) time.Duration {
-		return 30*time.Second + fairWait
-	})
+	drift(t, 3*time.Second, 30*time.Second, 100*time.Millisecond, 50)
 }
 
 func TestMirrorFirstThreadDeathTimeoutDrift(t *testing.T) {
-	drift(t, 3*time.Second, 30*time.Second, 2*time.Second, 50, func(place int) time.Duration {
-		return 30*time.Second + fairWait*time.Duration(place+1)
-	})
+	drift(t, 3*time.Second, 30*time.Second, 2*time.Second, 50)
 }
 
 // An hour of short waits, long leases, and callers that leave, of several

@@ -234,6 +234,27 @@ func TestU21QueueOfALockThatWasDeletedMovesOnWithinAPollInOrder(t *testing.T) {
 	}
 }
 
+// No waiter is told that a lease is over: each asks when it is.
+func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
+	const lease = 3 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		other, _ := fakeClient(t, srv, noPoll())
+		holdByHand(t, srv, "job", lease)
+		var all []*waiter
+		for _, c := range []*redlatch.Client{client, client, other} {
+			all = append(all, await(t.Context(), rfairlock.New(c, "job"), rlock.WithLease(lease)))
+			synctest.Wait()
+		}
+		all[0].acquired(t, time.Minute)
+		require.GreaterOrEqual(t, all[0].took, lease)
+		require.LessOrEqual(t, all[0].took, lease+10*time.Millisecond)
+		for _, w := range all[1:] { // the one before is not unlocked
+			w.acquired(t, lease+10*time.Millisecond)
+		}
+	})
+}
+
 // The first of the process in its own reckoning is not the first in the queue. It
 // asks for all, and tells the one whose turn has come.
 func TestThePollingWaiterNotifiesAnotherWhoseTurnHasCome(t *testing.T) {

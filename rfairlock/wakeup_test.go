@@ -191,20 +191,6 @@ func TestForceUnlockWakesTheFirstInTheQueue(t *testing.T) {
 	requireNoTrace(t, srv, l.Name())
 }
 
-func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	const lease = 3 * time.Second
-	name := redistest.Key(t)
-	holdByHand(t, srv, name, lease)
-	all := queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), name), 2, rlock.WithLease(lease))
-	all = append(all, queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), name), 1, rlock.WithLease(lease))...)
-	for _, w := range all {
-		w.acquired(t, lease+promptly) // and left to its lease
-	}
-	require.GreaterOrEqual(t, all[2].took, 2*lease)
-}
-
 // A dead waiter of another process is first in the queue. It is passed over as
 // soon as its deadline has come.
 func TestU13DeadHeadIsSkippedWhenItsTimeIsUp(t *testing.T) {
