@@ -173,6 +173,8 @@ func TestU23ServerTimeIsRequestedAgainAfterAFailure(t *testing.T) {
 		away := transport.ErrNotSent
 		e.fail.Store(&away)
 		require.NoError(t, take(t, l).Unlock())
+		time.Sleep(10 * time.Second) // until the comparison is given up
+		require.Greater(t, e.asked.Load(), int64(1))
 		e.fail.Store(nil)
 		before := waitersByHand(t, srv, e)
 		_, err := l.TryLock(t.Context())

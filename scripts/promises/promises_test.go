@@ -18,16 +18,17 @@ func checkout(promises string) fstest.MapFS {
 
 func TestARowHasTestsWithTheirPackagesAndPlantedBugs(t *testing.T) {
 	t.Parallel()
-	text, err := render(checkout("U1 | TestLoss | the margin is 0\n"))
+	text, err := render(checkout("U1 | TestLoss\nTLS | TestLoss | the margin is 1\n"))
 	require.NoError(t, err)
-	require.Contains(t, text, "\n| U1 | `TestLoss` in a, b | the margin is 0 | lock/margin 0 |\n")
-	require.Contains(t, text, "\n| – | `TestOther` in a | – | lock/margin 0 |\n", "a planted bug needs no promise")
+	require.Contains(t, text, "\n| U1 | `TestLoss` in a, b | lock/margin 0 |  |\n")
+	require.Contains(t, text, "\n| TLS | `TestLoss` in a, b | lock/margin 0 | the margin is 1 |\n")
+	require.Contains(t, text, "\n| – | `TestOther` in a | lock/margin 0 |  |\n", "a planted bug needs no promise")
 }
 
 func TestRowsThatHoldNothingAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, promises := range []string{
-		"U1 | TestGone | the margin is 0\n", "U1 |  | the margin is 0\n", "U1 | TestLoss | \n", "U1 | TestLoss\n", "",
+		"U1 | TestGone | the margin is 0\n", "U1 |  | the margin is 0\n", "U1\n", "U1 | TestLoss | a | b\n", "",
 	} {
 		_, err := render(checkout(promises))
 		require.Error(t, err, promises)
@@ -36,4 +37,28 @@ func TestRowsThatHoldNothingAreRefused(t *testing.T) {
 	delete(files, "a/a_test.go")
 	_, err := render(files)
 	require.ErrorContains(t, err, "there is no TestOther")
+}
+
+func TestAPromiseIsBrokenByAPlantedBugOrAChange(t *testing.T) {
+	t.Parallel()
+	for promise, refused := range map[string]string{
+		"TLS | TestAlone | the certificate is not looked at": "",
+		"TLS | TestAlone":                          "neither a planted bug nor a change",
+		"TLS | TestAlone | not planted yet":        "is no change",
+		"U1 | TestLoss | its bug is not yet there": "is no change",
+		"TLS | TestAlone | later":                  "is no change",
+		"U1, U2 | TestAlone | margin 0":            "no planted bug turns TestAlone red",
+		"fair, U26 | TestAlone | margin 0":         "no planted bug turns TestAlone red",
+		"Unlock | TestAlone TestAlone2 | twice":    "no planted bug turns TestAlone or TestAlone2 red",
+		"Unlock | TestAlone TestLoss":              "",
+	} {
+		files := checkout(promise + "\n")
+		files["c/c_test.go"] = &fstest.MapFile{Data: []byte("package c\nfunc TestAlone(t *testing.T) {}\nfunc TestAlone2(t *testing.T) {}\n")}
+		_, err := render(files)
+		if refused == "" {
+			require.NoError(t, err, promise)
+		} else {
+			require.ErrorContains(t, err, refused, promise)
+		}
+	}
 }
