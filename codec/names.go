@@ -1,6 +1,9 @@
 package codec
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // The prefixes of the names that Redisson derives from a lock's name.
 const (
@@ -9,6 +12,7 @@ const (
 	timeoutPrefix = "redisson_lock_timeout"
 	latchPrefix   = "redisson_unlock_latch"
 	tokenPrefix   = "redisson_lock_token"
+	rwPrefix      = "redisson_rwlock"
 )
 
 // LockChannel returns the channel on which waiters of the lock with this mapped
@@ -32,6 +36,36 @@ func TimeoutKey(name string) string { return prefixed(timeoutPrefix, name) }
 // was given.
 func TokenKey(name string) string { return prefixed(tokenPrefix, name) }
 
+// ReadWriteChannel returns the channel on which readers and writers of the read/write lock with
+// this mapped name learn that they may try.
+func ReadWriteChannel(name string) string { return prefixed(rwPrefix, name) }
+
+// The field of a read/write lock's hash that says which role has the lock, and its values.
+const (
+	ModeField = "mode"
+	ModeRead  = "read"
+	ModeWrite = "write"
+)
+
+// writerSuffix tells the writer's field from those of readers.
+const writerSuffix = ":write"
+
+// WriterField returns the field of a read/write lock's hash that counts the holds of owner as
+// the writer. That of a reader is the owner alone.
+func WriterField(owner string) string { return owner + writerSuffix }
+
+// WriterOf returns the owner of a writer's field, as [WriterField] makes it, and false for
+// other fields.
+func WriterOf(field string) (owner string, isWriter bool) {
+	return strings.CutSuffix(field, writerSuffix)
+}
+
+// HoldKey returns the key that keeps the k-th hold of a reader of a read/write lock alive,
+// counted from 1. Owner is given as it stands in the lock's hash.
+func HoldKey(name, owner string, k int64) string {
+	return suffixed(suffixed(braced(name), owner), "rwlock_timeout:"+strconv.FormatInt(k, 10))
+}
+
 // LatchKey returns the key that keeps the outcome of one unlock, so that the
 // same unlock sent again gets the same answer. Redisson's requestID is 32
 // lower-case hexadecimal characters, new for each unlock.
@@ -39,13 +73,15 @@ func LatchKey(name, requestID string) string {
 	return suffixed(prefixed(latchPrefix, name), requestID)
 }
 
-// prefixed applies the brace rule: an opening brace anywhere in the name, be it
+// prefixed puts a prefix before a name to which the brace rule is applied: an opening brace anywhere in the name, be it
 // part of a hash tag or not, means that none are added.
-func prefixed(prefix, name string) string {
+func prefixed(prefix, name string) string { return prefix + ":" + braced(name) }
+
+func braced(name string) string {
 	if strings.IndexByte(name, '{') >= 0 {
-		return prefix + ":" + name
+		return name
 	}
-	return prefix + ":{" + name + "}"
+	return "{" + name + "}"
 }
 
 func suffixed(name, suffix string) string { return name + ":" + suffix }

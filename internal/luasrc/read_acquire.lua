@@ -1,0 +1,29 @@
+-- Takes a read/write lock as a reader: when it is free, when readers have it, or when the
+-- owner has it as the writer.
+--
+-- KEYS[1]   the lock: a hash of mode, and of owner -> count
+-- ARGV[1]   owner
+-- ARGV[2]   lease, milliseconds
+-- Replies:  nil when the owner holds the lock now; else the milliseconds that the writer
+--           has left, -1 when it never expires, in an array with the writer if the user
+--           may ask (HKEYS); the error WRONGTYPE for a hash that is no read/write lock
+-- Effects:  when acquired, the owner's count is one higher, the key of that hold lasts for
+--           the lease, and the lock for as long at least
+-- Messages: none
+-- Uses:     hold_key, refused
+local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
+local mode = redis.call('HGET', lock, 'mode')
+if not mode and redis.call('EXISTS', lock) == 0 then
+    mode = 'read'
+    redis.call('HSET', lock, 'mode', mode)
+elseif mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 0 then
+    return refused(lock, mode)
+elseif mode ~= 'read' and mode ~= 'write' then
+    return refused(lock, mode)
+end
+local k = redis.call('HINCRBY', lock, owner, 1)
+redis.call('SET', hold_key(lock, owner, k), '1', 'PX', lease)
+if redis.call('PTTL', lock) < tonumber(lease) then
+    redis.call('PEXPIRE', lock, lease)
+end
+return nil

@@ -1,0 +1,38 @@
+-- Enters a lock as a reader for an owner that holds it, as a reader or as the writer. For
+-- owners that one process alone uses it says where to arrive, and so may run more than once.
+--
+-- KEYS[1]   the lock: a hash of mode, and of owner -> count
+-- ARGV[1]   owner
+-- ARGV[2]   lease, milliseconds
+-- ARGV[3]   target: the count to arrive at; 0: one more than there is
+-- Replies:  nil when the owner does not hold the lock; 1 when it does
+-- Effects:  the count becomes the target if it was below it, or is one higher; all keys of
+--           the owner's holds last as long as the longest of them, for the lease at least,
+--           and so does the lock; a lock that the owner does not hold is left as it is
+-- Messages: none
+-- Uses:     hold_count, hold_key
+local lock, owner, lease, target = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local count = hold_count(redis.call('HGET', lock, owner))
+local most = -3
+for k = 1, count do
+    most = math.max(most, redis.call('PTTL', hold_key(lock, owner, k)))
+end
+if most < -1 and redis.call('HEXISTS', lock, owner .. ':write') == 0 then
+    return nil
+end
+if target == 0 then
+    target = count + 1
+end
+if count < target then
+    redis.call('HSET', lock, owner, target)
+    count = target
+end
+most = math.max(most, lease)
+for k = 1, count do
+    redis.call('SET', hold_key(lock, owner, k), '1', 'PX', most)
+end
+local left = redis.call('PTTL', lock)
+if left >= 0 and left < most then
+    redis.call('PEXPIRE', lock, most)
+end
+return 1

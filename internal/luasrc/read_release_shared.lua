@@ -1,0 +1,53 @@
+-- Lowers a reader's count by one. For owners that several processes may use: it leaves a
+-- latch, so that the same release, sent again, gets the first answer and changes nothing.
+--
+-- KEYS[1]   the lock: a hash of mode, and of owner -> count
+-- KEYS[2]   the lock's channel
+-- KEYS[3]   the latch of this release
+-- ARGV[1]   owner
+-- ARGV[2]   lease for the owner's holds that remain, milliseconds
+-- ARGV[3]   command to publish with: PUBLISH or SPUBLISH
+-- ARGV[4]   message
+-- ARGV[5]   the latch's time to live, milliseconds
+-- Replies:  nil when the owner is no reader of the lock; 1 when the lock is free now; 2 when
+--           it was free; 0 when readers or a writer have it still; the latch's value when it
+--           is there
+-- Effects:  a latch that is there: none. Otherwise the count falls by one, the key of the
+--           last hold is deleted, and the others last for the lease at least; then the lock
+--           is deleted if no reader that is alive has it, and else lasts as long as the
+--           longest of the readers' holds, but for a writer never less than before; a reply
+--           other than nil becomes the latch
+-- Messages: the message on the channel, when the lock was deleted or was free
+-- Uses:     end_read, hold_count, hold_key
+local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
+local owner, lease, publish, message, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local before = redis.call('GET', latch)
+if before then
+    return tonumber(before)
+end
+local mode, text = redis.call('HGET', lock, 'mode'), redis.call('HGET', lock, owner)
+if not mode and redis.call('EXISTS', lock) == 0 then
+    redis.call(publish, channel, message)
+    redis.call('SET', latch, 2, 'PX', ttl)
+    return 2
+end
+if not text or mode ~= 'read' and mode ~= 'write' then
+    return nil
+end
+local count = hold_count(text)
+redis.call('DEL', hold_key(lock, owner, count))
+if count > 1 then
+    redis.call('HINCRBY', lock, owner, -1)
+    for k = 1, count - 1 do
+        local key = hold_key(lock, owner, k)
+        local left = redis.call('PTTL', key)
+        if left >= 0 and left < tonumber(lease) then
+            redis.call('PEXPIRE', key, lease)
+        end
+    end
+else
+    redis.call('HDEL', lock, owner)
+end
+local free = end_read(lock, channel, mode, publish, message)
+redis.call('SET', latch, free, 'PX', ttl)
+return free

@@ -1,0 +1,42 @@
+-- Extends the leases of many readers, each for its own owner: no other owner's hold lives on
+-- by it.
+--
+-- A renewal never makes a time to live shorter: another reader may count on a longer one.
+--
+-- A key that is no lock any more, because something else was stored under it, answers 0 for
+-- itself: it must not cost the others their renewal.
+--
+-- KEYS[1..n]   the locks; one may stand there more than once, for several owners
+-- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
+-- Replies:     an array of n numbers: 1 when the owner is a reader of the lock, the key of
+--              one of its holds is there, and the lease holds; else 0
+-- Effects:     the keys of the owner's holds and the locks answered with 1 last for the
+--              lease, if less was left; no key is ever created
+-- Messages:    none
+-- Uses:        hold_count, hold_key
+local renewed = {}
+for i = 1, #KEYS do
+    local lock, owner, lease = KEYS[i], ARGV[2 * i - 1], tonumber(ARGV[2 * i])
+    local text = redis.pcall('HGET', lock, owner)
+    if type(text) == 'table' then
+        if not string.find(text.err, 'WRONGTYPE', 1, true) then
+            return text
+        end
+        text = false
+    end
+    renewed[i] = 0
+    for k = 1, hold_count(text) do
+        local key = hold_key(lock, owner, k)
+        local left = redis.call('PTTL', key)
+        if left > -2 then
+            renewed[i] = 1
+        end
+        if left > -2 and left < lease then
+            redis.call('PEXPIRE', key, lease)
+        end
+    end
+    if renewed[i] == 1 and redis.call('PTTL', lock) < lease then
+        redis.call('PEXPIRE', lock, lease)
+    end
+end
+return renewed

@@ -1,0 +1,161 @@
+package luasrc
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// holdOf is a state of the key of one hold of a reader.
+func holdOf(l, owner string, k, pttl int64) map[string]any {
+	return map[string]any{codec.HoldKey(l, owner, k): held{map[string]string{"": "1"}, pttl}}
+}
+
+// without is a state without some of its keys.
+func without(state map[string]any, keys ...string) map[string]any {
+	state = also(state)
+	for _, key := range keys {
+		delete(state, key)
+	}
+	return state
+}
+
+func readCall(does, l string, fill func(r *Read, c *transport.Call)) vector {
+	r := Read{Key: l, Channel: codec.ReadWriteChannel(l), Publish: "PUBLISH"}
+	return filled(does, func(c *transport.Call) { fill(&r, c) })
+}
+
+func writeCall(does, l string, fill func(w *Write, c *transport.Call)) vector {
+	w := Write{Key: l, Channel: codec.ReadWriteChannel(l), Publish: "PUBLISH"}
+	return filled(does, func(c *transport.Call) { fill(&w, c) })
+}
+
+func read(l, owner string, lease int64) vector {
+	return readCall("read by "+owner, l, func(r *Read, c *transport.Call) { r.Acquire(c, owner, lease) })
+}
+
+func reread(l, owner string, lease, target int64) vector {
+	return readCall("read again by "+owner, l, func(r *Read, c *transport.Call) { r.Reenter(c, owner, lease, target) })
+}
+
+func unread(l, owner string, target, lease int64) vector {
+	return readCall("release by reader "+owner, l, func(r *Read, c *transport.Call) { r.Release(c, owner, lease, target) })
+}
+
+func unreadShared(l, owner string, lease int64) vector {
+	return readCall("shared release by reader "+owner, l, func(r *Read, c *transport.Call) {
+		r.ReleaseShared(c, codec.LatchKey(l, requestID), owner, lease)
+	})
+}
+
+func forceRead(l string) vector {
+	return readCall("force release of readers", l, func(r *Read, c *transport.Call) { r.ForceRelease(c) })
+}
+
+func reads(leases ...lease) vector {
+	return filled("renew readers", func(c *transport.Call) {
+		FillReadRenew(c, len(leases), func(i int) (key, owner, ttl any) {
+			return leases[i].lock, leases[i].owner, leases[i].millis
+		})
+	})
+}
+
+func write(l, writer string, lease int64) vector {
+	return writeCall("write by "+writer, l, func(w *Write, c *transport.Call) { w.Acquire(c, writer, lease) })
+}
+
+func rewrite(l, writer string, lease, target int64) vector {
+	return writeCall("write again by "+writer, l, func(w *Write, c *transport.Call) { w.Reenter(c, writer, lease, target) })
+}
+
+func unwrite(l, writer string, target, lease int64) vector {
+	return writeCall("release by writer "+writer, l, func(w *Write, c *transport.Call) { w.Release(c, writer, lease, target) })
+}
+
+func unwriteShared(l, writer string, lease int64) vector {
+	return writeCall("shared release by writer "+writer, l, func(w *Write, c *transport.Call) {
+		w.ReleaseShared(c, codec.LatchKey(l, requestID), writer, lease)
+	})
+}
+
+func forceWrite(l string) vector {
+	return writeCall("force release of the writer", l, func(w *Write, c *transport.Call) { w.ForceRelease(c) })
+}
+
+func TestReadWriteVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	t.Parallel()
+	s := newQuietStage(t, redistest.Start(t))
+	for _, m := range readWriteMutations {
+		require.Contains(t, m.script.Text(), m.old)
+		text := strings.Replace(m.script.Text(), m.old, m.new, 1)
+		_, err := s.conn.Do("SCRIPT", "LOAD", text)
+		require.NoError(t, err, "a mistake that is worth noticing compiles: %q", m.new)
+		s.instead = map[*transport.Script]*transport.Script{m.script: transport.NewScript("mistaken", text)}
+		noticed := slices.ContainsFunc(readWriteScenarios, func(sc scenario) bool { return s.play(sc) != nil })
+		assert.True(t, noticed, "%s with %q in place of %q", m.script.Name(), m.new, m.old)
+	}
+}
+
+var readWriteMutations = []mutation{
+	{ReadAcquire, "if redis.call('PTTL', lock) < tonumber(lease) then", "if true then"},
+	{ReadAcquire, "mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 0", "mode == 'write'"},
+	{ReadAcquire, "mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 0", "false"},
+	{ReadAcquire, " and redis.call('EXISTS', lock) == 0", ""},
+	{ReadAcquire, "'1', 'PX', lease", "'1'"},
+	{ReadAcquire, "'1', 'PX', lease", "'1', 'PX', math.max(lease, redis.call('PTTL', lock))"},
+	{ReadReenter, "most < -1 and ", ""},
+	{ReadReenter, " and redis.call('HEXISTS', lock, owner .. ':write') == 0", ""},
+	{ReadReenter, "if count < target then", "if true then"},
+	{ReadReenter, "most = math.max(most, lease)\n", "most = lease\n"},
+	{ReadReenter, "most = math.max(most, lease)\nfor k = 1, count do", "most = math.max(most, lease)\nfor k = count, count do"},
+	{ReadReenter, "left >= 0 and left < most", "left >= 0"},
+	{ReadReenter, "left >= 0 and left < most", "left < most"},
+	{ReadReenter, "target = count + 1", "target = count"},
+	{ReadRelease, "count <= target then", "count < target then"},
+	{ReadRelease, "for k = target + 1, count do", "for k = count, count do"},
+	{ReadRelease, "    redis.call('HDEL', lock, owner)\n", ""},
+	{ReadRelease, "    redis.call('PEXPIRE', hold_key(lock, owner, k), lease)\n", ""},
+	{ReadRelease, "    if mode == 'write' then", "    if false then"},
+	{ReadRelease, "left >= 0 and left < most", "left > most"},
+	{ReadRelease, "    if most > 0 then\n        redis.call('PEXPIRE', lock, most)\n", "    if most > 0 then\n"},
+	{ReadRelease, "    if most > 0 then\n", "    if redis.call('HLEN', lock) > 1 then\n"},
+	{ReadRelease, "redis.call(publish, channel, message)", ""},
+	{ReadReleaseShared, "if before then\n    return tonumber(before)\nend\n", ""},
+	{ReadReleaseShared, "left >= 0 and left < tonumber(lease)", "false"},
+	{ReadReleaseShared, "left >= 0 and left < tonumber(lease)", "true"},
+	{ReadReleaseShared, "redis.call('SET', latch, free, 'PX', ttl)\n", ""},
+	{ReadReleaseShared, "    redis.call('SET', latch, 2, 'PX', ttl)\n", ""},
+	{ReadReleaseShared, "redis.call('DEL', hold_key(lock, owner, count))\n", ""},
+	{ReadReleaseShared, "redis.call('DEL', hold_key(lock, owner, count))\n", "redis.call('DEL', hold_key(lock, owner, 1))\n"},
+	{ReadRenew, "        if left > -2 and left < lease then", "        if left > -2 then"},
+	{ReadRenew, "        if left > -2 then\n            renewed[i] = 1\n        end\n", "        renewed[i] = 1\n"},
+	{ReadRenew, "if renewed[i] == 1 and redis.call('PTTL', lock) < lease then", "if renewed[i] == 1 then"},
+	{ReadRenew, "if renewed[i] == 1 and redis.call('PTTL', lock) < lease then", "if false then"},
+	{ReadRenew, "redis.pcall", "redis.call"},
+	{ReadRenew, "    for k = 1, hold_count(text) do", "    for k = hold_count(text), hold_count(text) do"},
+	{WriteAcquire, " and redis.call('EXISTS', lock) == 0", ""},
+	{WriteAcquire, "math.max(0, redis.call('PTTL', lock)) + tonumber(lease)", "lease"},
+	{WriteAcquire, "mode == 'write' and redis.call('HEXISTS', lock, owner) == 1", "mode"},
+	{WriteAcquire, "if mode ~= 'read' and mode ~= 'write' then", "if false then"},
+	{WriteRelease, "if tonumber(count) > target then", "if true then"},
+	{WriteRelease, "math.max(lease, longest_read(lock))", "lease"},
+	{WriteRelease, "        redis.call('HSET', lock, 'mode', 'read')\n", ""},
+	{WriteRelease, "redis.call('HLEN', lock) > 1 and longest_read(lock) or 0", "redis.call('HLEN', lock) - 1"},
+	{WriteRelease, "redis.call('HLEN', lock) > 1 and longest_read(lock) or 0", "0"},
+	{WriteRelease, "    redis.call(publish, channel, message)\n", ""},
+	{WriteRelease, "    else\n        redis.call('DEL', lock)\n    end\n    redis.call(publish, channel, message)\n", "    else\n        redis.call('DEL', lock)\n        redis.call(publish, channel, message)\n    end\n"},
+	{WriteReleaseShared, "if before then\n    return tonumber(before)\nend\n", ""},
+	{WriteReleaseShared, "math.max(lease, longest_read(lock))", "lease"},
+	{WriteReleaseShared, "    over = 1\n", ""},
+	{WriteReleaseShared, "redis.call('SET', latch, over, 'PX', ttl)\n", ""},
+	{ReadWriteForceRelease, "if redis.call('HGET', lock, 'mode') ~= mode then", "if redis.call('EXISTS', lock) == 0 then"},
+	{ReadWriteForceRelease, "redis.call(publish, channel, message)\n", ""},
+	{ReadWriteInspect, "most = math.max(most, ", "most = math.min(most, "},
+}

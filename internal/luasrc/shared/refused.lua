@@ -1,0 +1,18 @@
+-- Returns the reply of an attempt on a read/write lock that another owner has: what it has
+-- left, and the writer if there is one and the user may ask (HKEYS). A hash of another kind
+-- of lock, or of another program, is an error.
+local function refused(lock, mode)
+    if mode ~= 'read' and mode ~= 'write' then
+        return {err = 'WRONGTYPE the key holds a hash that is no read/write lock'}
+    end
+    local left = redis.call('PTTL', lock)
+    if mode == 'write' then
+        local fields = redis.pcall('HKEYS', lock)
+        for i = 1, #fields do
+            if string.sub(fields[i], -6) == ':write' then
+                return {left, fields[i]}
+            end
+        end
+    end
+    return left
+end
