@@ -75,7 +75,12 @@ func LatchKey(name, requestID string) string {
 
 // prefixed puts a prefix before a name to which the brace rule is applied: an opening brace anywhere in the name, be it
 // part of a hash tag or not, means that none are added.
-func prefixed(prefix, name string) string { return prefix + ":" + braced(name) }
+func prefixed(prefix, name string) string {
+	if strings.IndexByte(name, '{') >= 0 {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}
 
 func braced(name string) string {
 	if strings.IndexByte(name, '{') >= 0 {

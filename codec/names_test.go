@@ -33,8 +33,21 @@ func TestBraceRule(t *testing.T) {
 			require.Equal(t, "redisson_lock_queue:"+c.inKey, QueueKey(c.name))
 			require.Equal(t, "redisson_lock_timeout:"+c.inKey, TimeoutKey(c.name))
 			require.Equal(t, "redisson_unlock_latch:"+c.inKey+":deadbeef", LatchKey(c.name, "deadbeef"))
+			require.Equal(t, "redisson_rwlock:"+c.inKey, ReadWriteChannel(c.name))
+			require.Equal(t, c.inKey+":u:7:rwlock_timeout:2", HoldKey(c.name, "u:7", 2))
 		})
 	}
+}
+
+func TestAWritersFieldIsToldFromAReaders(t *testing.T) {
+	t.Parallel()
+	owner, isWriter := WriterOf(WriterField(clientText + ":7"))
+	require.True(t, isWriter)
+	require.Equal(t, clientText+":7", owner)
+	_, isWriter = WriterOf(clientText + ":7")
+	require.False(t, isWriter)
+	_, isWriter = WriterOf(ModeField)
+	require.False(t, isWriter)
 }
 
 // Not parallel: AllocsPerRun counts the whole process.

@@ -85,6 +85,8 @@ var functions = map[string]any{
 	"codec.Owner.UnmarshalText": (*codec.Owner).UnmarshalText, "codec.OwnerChannel": codec.OwnerChannel,
 	"codec.ParseOwner": codec.ParseOwner,
 	"codec.QueueKey":   codec.QueueKey, "codec.TimeoutKey": codec.TimeoutKey, "codec.TokenKey": codec.TokenKey,
+	"codec.HoldKey": codec.HoldKey, "codec.ReadWriteChannel": codec.ReadWriteChannel,
+	"codec.WriterField": codec.WriterField, "codec.WriterOf": codec.WriterOf,
 
 	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
 	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists,
