@@ -92,11 +92,15 @@ func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 	for outer != nil {
 		a.hold, a.reentry = &Hold{}, true
-		err := a.hold.Internal().Reenter(ctx, &a.set.Terms, outer)
+		err := a.hold.Internal().Reenter(ctx, a.lock, &a.set.Terms, outer)
 		if !errors.Is(err, hold.ErrNotReentered) {
 			return err
 		}
 		a.hold, a.reentry = nil, false
+		if errors.Is(err, hold.ErrSharedOwner) {
+			a.set.Owner, a.set.given = outer.ID(), true
+			break
+		}
 		next, err := a.proof(ctx) // of a hold further out, if that one was given up
 		if err != nil {
 			return err

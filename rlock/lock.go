@@ -127,18 +127,22 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // IsLocked reports whether the lock is held, as Redisson's isLocked, asked of
 // the master. It sends EXISTS.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
-	answer, err := l.ask(ctx, "is-locked", l.command("EXISTS"))
+	fill, locked := l.command("EXISTS"), reply.Exists
+	if kind, ok := l.Internal().Kind.(hold.Lockable); ok {
+		fill, locked = kind.IsLocked, kind.Locked
+	}
+	answer, err := l.ask(ctx, "is-locked", fill)
 	if err != nil {
 		return false, err
 	}
-	locked, err := reply.Exists(answer)
-	return locked, l.wrap("is-locked", redlatch.Owner{}, err)
+	is, err := locked(answer)
+	return is, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 
 // IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread.
 // It sends HEXISTS.
 func (l *Lock) IsHeldBy(ctx context.Context, owner redlatch.Owner) (bool, error) {
-	answer, err := l.ask(ctx, "is-held-by", l.command("HEXISTS", owner.String()))
+	answer, err := l.ask(ctx, "is-held-by", l.command("HEXISTS", l.Internal().Text(owner)))
 	if err != nil {
 		return false, err
 	}
@@ -149,7 +153,7 @@ func (l *Lock) IsHeldBy(ctx context.Context, owner redlatch.Owner) (bool, error)
 // HoldCount returns how often owner has entered the lock, 0 when it does not
 // hold it, as Redisson's getHoldCount. It sends HGET.
 func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
-	answer, err := l.ask(ctx, "hold-count", l.command("HGET", owner.String()))
+	answer, err := l.ask(ctx, "hold-count", l.command("HGET", l.Internal().Text(owner)))
 	if err != nil {
 		return 0, err
 	}

@@ -53,9 +53,13 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 }
 
 // lease returns the time to live that a renewal sets, in milliseconds: what is
-// owed to the lease, and to a longer one of the same owner.
+// owed to the lease, and to a longer one of the same owner. A fixed lease is owed what
+// its floor says.
 func lease(l *watchdog.Lease) any {
 	owed := l.TTL
+	if l.Fixed {
+		owed = time.Millisecond
+	}
 	if l.Least != nil {
 		owed = max(owed, time.Duration(l.Least.Load()))
 	}

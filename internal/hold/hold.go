@@ -24,6 +24,7 @@ type Hold struct {
 	request   acquire.Request        // of its attempts
 
 	nesting               // in a chain of inner holds; guarded by ownership.mu
+	within  *Hold         // the hold by whose proof it was entered again, nil for one that was not
 	counted bool          // it was added to the ownership; guarded by ownership.mu
 	queued  bool          // it has stood in a queue on the server
 	known   atomic.Uint32 // whether its caller knows of it
@@ -99,6 +100,7 @@ func (h *Hold) prepare(terms *Terms) {
 		TTLArg:  terms.TTLArg,
 		Fixed:   terms.Fixed,
 		Max:     terms.Max,
+		Trust:   o.lock.trust,
 		Floor:   &o.floor,
 		Least:   &o.least,
 		Renewal: o.lock.Kind.Renewal(),
@@ -175,7 +177,7 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 		return errUnresolved
 	}
 	defer o.endChange()
-	if o.others(h) {
+	if o.others(h) || o.inSeveralRoles() {
 		return engine.ErrReentered
 	}
 	if then != nil {
@@ -221,6 +223,9 @@ func (h *Hold) lose(why error) {
 	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
 		// The others keep the lock, and this one is still counted.
 		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // it is logged
+	case left == 0 && o.base != nil && !o.isFreed():
+		// The owner keeps the lock in another role.
+		o.lock.Engine.Go(func() { _ = o.step(o.lock.Engine.Command, nil) }) // the lease ends it, too
 	case left == 0:
 		if !o.shared {
 			o.discard()
@@ -232,7 +237,7 @@ func (h *Hold) lose(why error) {
 // overdue is why a hold was lost whose lease is over.
 func (h *Hold) overdue() error {
 	why := &h.ownership.lock.Engine.Losses
-	if h.lease.Fixed {
+	if h.lease.Fixed && !time.Now().Before(h.lease.Final()) {
 		return why.LeaseOver
 	}
 	return why.NotRenewed

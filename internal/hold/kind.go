@@ -20,7 +20,7 @@ type Kind interface {
 	acquire.Waitable
 
 	// Family names the kinds whose proofs count for one another, such as those of two roles
-	// under one key. A proof is entered again as the kind that gave it.
+	// under one key: see [Role].
 	Family() string
 
 	// Release fills c with the call that brings the count of r.Owner down to r.Target, 0 to
@@ -68,6 +68,14 @@ type Forcible interface {
 	Forced(reply any) (bool, error)
 }
 
+// Lockable is a kind of which a key that exists does not say that it is held.
+type Lockable interface {
+	// IsLocked fills c with the call that asks whether the lock is held.
+	IsLocked(c *transport.Call)
+	// Locked reads its reply.
+	Locked(reply any) (bool, error)
+}
+
 // Inspectable is a kind that can tell the holders of a lock.
 type Inspectable interface {
 	// Inspect fills c with the call that reads the lock, and the places of a queue on the
@@ -101,6 +109,28 @@ type Queueing interface {
 type Identifying interface {
 	// NewID returns an id that was never used.
 	NewID() string
+}
+
+// Fielding is a kind whose owners stand in another form in the lock's hash, as the requests
+// and renewals name them.
+type Fielding interface {
+	// Field returns the form of an owner's text.
+	Field(owner string) string
+}
+
+// Role is a kind of a family of several, such as readers and writers of one lock: an owner may
+// hold the lock as more than one of them.
+type Role interface {
+	Reentrant
+	// Under returns nil when an owner that holds the lock as outer, another kind of the
+	// family, may enter it as this one, too, else why not. The re-entry grants it, up to
+	// count 1.
+	Under(outer Kind) error
+	// Shares reports whether several owners can hold the lock as this kind. Inner holds of
+	// one hold do not wait for each other then. The renewals of other owners, if those are
+	// Redisson's, may leave the lock a shorter time to live than a hold was granted, but
+	// none shorter than the watchdog timeout, which all clients have in common.
+	Shares() bool
 }
 
 // Preparing is a kind whose scripts need something that must be known first.

@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
@@ -24,8 +25,9 @@ type Lock struct {
 	// Err is why the name cannot be used, nil when it can.
 	Err error
 
-	key   any // of the lock, boxed once
-	proof any // the proofKey, boxed once
+	key   any           // of the lock, boxed once
+	proof any           // the proofKey, boxed once
+	trust time.Duration // for how long a confirmation of a lease counts; 0: for all of it
 }
 
 // Make makes a kind of lock for a mapped name, and how its callers wait.
@@ -35,10 +37,14 @@ type Make func(e *engine.Engine, mapped string) (Kind, acquire.Strategy)
 func NewLock(e *engine.Engine, name string, make Make) Lock {
 	mapped, err := e.Map(name)
 	kind, strategy := make(e, mapped)
-	return Lock{
+	l := Lock{
 		Engine: e, Name: name, Kind: kind, Strategy: strategy, Err: err,
 		key: kind.Key(), proof: proofKey{e, kind.Family(), kind.Key()},
 	}
+	if l.shares() {
+		l.trust = e.Lease
+	}
+	return l
 }
 
 // newOwner returns an owner that was never used, and its text, boxed.
@@ -47,7 +53,16 @@ func (l *Lock) newOwner() (codec.Owner, any) {
 		return codec.Owner{}, k.NewID()
 	}
 	owner := l.Engine.NextOwner()
-	return owner, owner.String()
+	return owner, l.Text(owner)
+}
+
+// Text returns an owner as it stands in the lock's hash.
+func (l *Lock) Text(owner codec.Owner) string {
+	text := owner.String()
+	if f, ok := l.Kind.(Fielding); ok {
+		return f.Field(text)
+	}
+	return text
 }
 
 // LockHandle has the lock of a public type. A public type embeds it under an unexported name,

@@ -41,6 +41,9 @@ type ownership struct {
 	// subscription is that of an owner that waited in a queue on the server, nil when there is
 	// none. It is set before the hold is given to a caller.
 	subscription acquire.Reusable
+	// base is what the owner holds of the lock in the role in whose holds this one began; nil
+	// for all but such. While that lasts, this may come back from no hold.
+	base *ownership
 
 	// mu guards what follows. It is not held across I/O.
 	mu        sync.Mutex
@@ -53,6 +56,7 @@ type ownership struct {
 	wait      any          // with which the owner was queued on the server
 	turn      acquire.Turn // while this has its process's turn with the lock
 	resolved  bool         // it is known what the attempt that was in doubt has done
+	nested    *ownership   // what the owner holds of the lock in another role, begun in this one
 }
 
 // fence takes in the token of a grant. They may come in any order.
@@ -94,7 +98,7 @@ func (o *ownership) remove(h *Hold) int {
 	h.unlink()
 	o.setFloor()
 	left := len(o.holds) + o.entering
-	o.freed = o.freed || left == 0
+	o.freed = o.freed || left == 0 && !o.hasBase()
 	if o.shared {
 		o.quitShared()
 	}

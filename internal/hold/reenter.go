@@ -15,18 +15,25 @@ import (
 // without re-entry: then the proof counts for nothing.
 var ErrNotReentered = errors.New("the proof counts for nothing")
 
-// Reenter makes h, which is zero, a hold of the owner of outer, by acquiring the lock again, as
-// soon as outer has no other inner hold. One change of the count at a time travels to the
-// server, and each says where to arrive. A caller that does not wait for the lock waits neither
-// for an inner hold nor for long for another change.
-func (h *Hold) Reenter(ctx context.Context, terms *Terms, outer *Hold) error {
-	o := outer.ownership
-	kind, can := o.lock.Kind.(Reentrant)
+// Reenter makes h, which is zero, a hold of l for the owner of outer, by acquiring the lock
+// again, as soon as outer has no other inner hold; in a role that several share it need not
+// wait for that. One change of the count at a time travels to the server, and each says where
+// to arrive. A caller that does not wait for the lock waits neither for an inner hold nor for
+// long for another change.
+func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) error {
+	kind, can := l.Kind.(Reentrant)
 	if !can {
 		return ErrNotReentered
 	}
-	h.ownership = o
-	err := h.takeSlot(ctx, outer, terms.Try)
+	h.ownership = outer.ownership
+	o, outer, err := l.inRole(outer)
+	if err != nil {
+		return err
+	}
+	h.ownership, h.within = o, outer
+	if !l.shares() {
+		err = h.takeSlot(ctx, outer, terms.Try)
+	}
 	if err == nil {
 		err = o.beginReentry(ctx, outer, !terms.Try)
 	}
@@ -93,7 +100,7 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 func (o *ownership) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.freed || len(o.holds) == 0 {
+	if o.freed || len(o.holds) == 0 && !o.hasBase() {
 		return false
 	}
 	o.entering++
@@ -111,7 +118,7 @@ func (o *ownership) over(h *Hold) (free bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.entering--
-	free = len(o.holds)+o.entering == 0 && !o.freed
+	free = len(o.holds)+o.entering == 0 && !o.freed && !o.hasBase()
 	o.freed = o.freed || free
 	return free
 }
@@ -156,6 +163,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 			o.passTurn(false) // the outer holds were given up meanwhile
 		} else {
 			o.lose()
+			outer.ownership.lose()
 		}
 		h.endEntering()
 		h.Drop()
@@ -199,14 +207,14 @@ func (h *Hold) endEntering() {
 // change.
 func (o *ownership) undoReentry(h *Hold) {
 	left := o.remove(h)
-	if left == 0 {
+	if left == 0 && o.isFreed() {
 		o.passTurn(false)
 	}
 	switch {
 	case o.shared:
 		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // the lease ends it, too
 		o.endChange()
-	case left == 0:
+	case left == 0 && o.isFreed():
 		o.discard()
 		o.endChange()
 	default:

@@ -86,7 +86,7 @@ func (o *ownership) lower(left int, bound time.Duration, s *sending) error {
 	switch {
 	case o.shared:
 		return o.releaseShared(bound, s)
-	case left == 0:
+	case left == 0 && o.isFreed():
 		return o.free(bound, s)
 	}
 	return o.step(bound, s)
@@ -126,7 +126,7 @@ func (o *ownership) step(bound time.Duration, s *sending) error {
 		return nil // the change that is under way arrives at a count without this hold
 	}
 	target, owed := o.owed()
-	if target == 0 {
+	if target == 0 && o.isFreed() {
 		o.endChange()
 		return nil // the last one frees the lock
 	}

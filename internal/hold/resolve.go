@@ -38,8 +38,12 @@ func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	d.Undo = func(run engine.Run) (bool, error) {
 		holds, lease := o.owed()
 		o.resent.Add(1) // after the count: a hold that has left before it sees this
-		r := acquire.Request{Owner: o.final.Owner, Lease: lease.Milliseconds(), Target: max(holds, 1)}
-		return o.undo(run, &r)
+		r := acquire.Request{Owner: o.final.Owner, Lease: lease.Milliseconds(), Target: holds}
+		if o.base == nil {
+			r.Target = max(holds, 1)
+		}
+		_, err := o.undo(run, &r)
+		return false, err // what it was about may run yet
 	}
 	return d
 }

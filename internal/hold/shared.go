@@ -28,7 +28,7 @@ var shared = engine.Slot[*engine.Registry[sharedKey, *ownership]]{
 // that another counts on. Each join needs a quitShared.
 func (l *Lock) joinShared(owner codec.Owner) *ownership {
 	return shared.Of(l.Engine).Join(sharedKey{l.Kind.Name(), l.Kind.Key(), owner}, func() *ownership {
-		return &ownership{lock: l, owner: owner, shared: true, final: &acquire.Request{Owner: owner.String()}}
+		return &ownership{lock: l, owner: owner, shared: true, final: &acquire.Request{Owner: l.Text(owner)}}
 	})
 }
 

@@ -2,8 +2,11 @@ package reply
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/redlatch/redlatch/codec"
 )
 
 // Held is one field of a lock's hash.
@@ -14,6 +17,9 @@ type Held struct {
 	Count int64
 	// Text is the count as it stands in Redis.
 	Text string
+	// Left is what the longest hold of a reader of a read/write lock has left, 0 when none is
+	// alive. Of others it is 0.
+	Left time.Duration
 }
 
 // Queued is one place in the queue of a fair lock.
@@ -35,7 +41,11 @@ type Queued struct {
 type Inspection struct {
 	// Left is what the lease has left, [NoTTL], or [NoKey] when the lock is free.
 	Left time.Duration
-	// Held are the lock's holders.
+	// Mode is that of a read/write lock, [codec.ModeRead] or [codec.ModeWrite], empty for
+	// other locks.
+	Mode string
+	// Held are the lock's holders. The writer of a read/write lock stands in the form of
+	// [codec.WriterField].
 	Held []Held
 	// Queue are the waiters of a fair lock, all of them or the part that was asked
 	// for.
@@ -69,6 +79,44 @@ func Inspected(reply any) (Inspection, error) {
 		return Inspection{}, badReply("inspection", parts[5])
 	}
 	return in, nil
+}
+
+// InspectedReadWrite decodes the reply of an inspection of a read/write lock. A hash without a
+// mode has all its fields as holders. Other replies give an error that wraps
+// [transport.ErrBadReply].
+func InspectedReadWrite(reply any) (Inspection, error) {
+	parts, ok := reply.([]any)
+	if !ok || len(parts) != 3 {
+		return Inspection{}, badReply("inspection", reply)
+	}
+	in, err := Inspected(parts[:2])
+	if err != nil {
+		return Inspection{}, err
+	}
+	lefts, ok := parts[2].([]any)
+	if !ok || len(lefts) != len(in.Held) {
+		return Inspection{}, badReply("inspection", parts[2])
+	}
+	for i := range in.Held {
+		ms, ok := lefts[i].(int64)
+		if !ok {
+			return Inspection{}, badReply("inspection", lefts[i])
+		}
+		in.Held[i].Left = fromMillis(max(ms, 0))
+	}
+	in.takeMode()
+	return in, nil
+}
+
+// takeMode takes the mode out of the fields.
+func (in *Inspection) takeMode() {
+	for i, h := range in.Held {
+		if h.Owner == codec.ModeField && (h.Text == codec.ModeRead || h.Text == codec.ModeWrite) {
+			in.Mode = h.Text
+			in.Held = slices.Delete(in.Held, i, i+1)
+			return
+		}
+	}
 }
 
 // holders decodes a lock's fields and values in turn.

@@ -15,12 +15,34 @@ func TestInspectedReadsEveryField(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Inspection{
 		Left: 1500 * time.Millisecond,
-		Held: []Held{{"a:1", 2, "2"}, {"b:-1", 11, "11"}, {"mode", 0, "read"}},
+		Held: []Held{{Owner: "a:1", Count: 2, Text: "2"}, {Owner: "b:-1", Count: 11, Text: "11"}, {Owner: "mode", Text: "read"}},
 	}, in)
 	in, err = Inspected([]any{int64(-2), []any{}})
 	require.NoError(t, err)
 	require.Equal(t, NoKey, in.Left)
 	require.Empty(t, in.Held)
+}
+
+func TestInspectedReadWriteReadsTheModeAndTheReaders(t *testing.T) {
+	t.Parallel()
+	fields := []any{"a:1", "2", []byte("mode"), "write", "a:1:write", "1"}
+	in, err := InspectedReadWrite([]any{int64(1500), fields, []any{int64(900), int64(-2), int64(-2)}})
+	require.NoError(t, err)
+	require.Equal(t, Inspection{
+		Left: 1500 * time.Millisecond, Mode: "write",
+		Held: []Held{{Owner: "a:1", Count: 2, Text: "2", Left: 900 * time.Millisecond}, {Owner: "a:1:write", Count: 1, Text: "1"}},
+	}, in)
+	in, err = InspectedReadWrite([]any{int64(-1), []any{"mode", "neither"}, []any{int64(-2)}})
+	require.NoError(t, err)
+	require.Empty(t, in.Mode)
+	require.Len(t, in.Held, 1, "the hash of another program")
+	for _, odd := range []any{
+		nil, []any{}, []any{int64(1), fields}, []any{int64(1), fields, []any{}}, []any{int64(1), fields, int64(1)},
+		[]any{int64(1), fields, []any{"1", "2", "3"}}, []any{int64(-3), fields, []any{int64(1), int64(1), int64(1)}},
+	} {
+		_, err := InspectedReadWrite(odd)
+		require.ErrorIs(t, err, transport.ErrBadReply, odd)
+	}
 }
 
 func TestInspectedReadsTheQueue(t *testing.T) {

@@ -59,6 +59,7 @@ func Refused(reply any) Refusal {
 	if len(parts) > 1 {
 		text, isText := bulk(parts[1])
 		r.Free = isText && text == ""
+		text, _ = codec.WriterOf(text) // of a read/write lock
 		if owner, err := codec.ParseOwner(text); err == nil {
 			r.Holder = owner
 		}

@@ -11,7 +11,10 @@
 //	            ▼                                            ▼         │
 //	          lost ◀─────────────── deadline ───────────────lost ◀─────┘
 //
-// A fixed lease is only watched: nothing renews it, and it ends at its deadline.
+// A fixed lease is only watched: nothing renews it, and it ends at its deadline. The
+// exception are locks whose time to live the renewals of others may shorten, see
+// [Lease.Trust]: there the server is asked to mend that, and the deadline counts from
+// its last answer.
 //
 // The deadline is the send time of the last acknowledged call, plus the lease,
 // less the loss margin. Since the server starts to count when it runs the call,

@@ -35,6 +35,10 @@ type Lease struct {
 	TTLArg any
 	// Fixed leases are not renewed.
 	Fixed bool
+	// Trust is for how long the server's word that the lease lasts counts, where the renewals
+	// of other owners may leave the lock less than the lease; 0: for all of the lease. One
+	// that is longer is confirmed every third of it, also a fixed one.
+	Trust time.Duration
 	// Max ends the lease that long after its grant, however well it is renewed.
 	// 0: never.
 	Max time.Duration
@@ -52,6 +56,7 @@ type Lease struct {
 
 	deadline clock.Atomic
 	max      clock.Deadline // of Max; set by Hold
+	last     clock.Deadline // of a fixed lease, however well it is confirmed; set by Hold
 
 	// Guarded by Loop.mu.
 	sent    time.Time // when the call was sent that the server confirmed the lease to last
@@ -101,12 +106,12 @@ func (l *Lease) Ends() time.Time {
 	return d
 }
 
-// Final returns the moment after which no renewal keeps the lease: the deadline
-// of a fixed one, Max of a renewed one, the zero time when there is none.
+// Final returns the moment after which no renewal keeps the lease: the end of a
+// fixed one, Max of a renewed one, the zero time when there is none.
 func (l *Lease) Final() time.Time {
 	switch {
 	case l.Fixed:
-		return l.Deadline().Time()
+		return l.last.Time()
 	case l.Max > 0:
 		return l.max.Time()
 	}
@@ -116,15 +121,27 @@ func (l *Lease) Final() time.Time {
 // Hold sets the first deadline, for a grant whose call was sent at sent, and
 // reports whether anything is left of the lease. Call it before [Loop.Add].
 func (l *Lease) Hold(sent time.Time, margin time.Duration) bool {
-	l.deadline.Store(clock.After(sent, l.TTL-margin))
+	l.deadline.Store(clock.After(sent, l.counts()-margin))
+	l.last = clock.After(sent, l.TTL-margin)
 	l.max = clock.After(sent, l.Max)
 	l.sent = sent
 	l.next = l.Ends()
-	if due := sent.Add(l.TTL / 3); !l.Fixed && due.Before(l.next) {
+	if due := sent.Add(l.counts() / 3); l.confirmed() && due.Before(l.next) {
 		l.next = due
 	}
 	return l.Over(time.Now()) == 0
 }
+
+// counts returns for how long a confirmation counts.
+func (l *Lease) counts() time.Duration {
+	if l.Trust > 0 {
+		return min(l.Trust, l.TTL)
+	}
+	return l.TTL
+}
+
+// confirmed reports whether the server is asked about the lease before it ends.
+func (l *Lease) confirmed() bool { return !l.Fixed || l.counts() < l.TTL }
 
 // renewed moves the deadline for a renewal that was sent at sent. A deadline
 // that has passed is left: the loss it stands for may have been seen already.
@@ -132,7 +149,11 @@ func (l *Lease) renewed(sent time.Time, margin time.Duration) {
 	if l.deadline.Load().Passed(time.Now()) {
 		return
 	}
-	l.deadline.Store(clock.After(sent, l.TTL-margin))
+	d := clock.After(sent, l.counts()-margin)
+	if now := time.Now(); l.Fixed && l.last.Remaining(now) < d.Remaining(now) {
+		d = l.last
+	}
+	l.deadline.Store(d)
 }
 
 // hasten makes the lease due at once, if it was confirmed last to a call that was sent
@@ -150,7 +171,7 @@ func (l *Lease) hasten(doubted time.Time) {
 // following returns when a lease is due that was renewed by a call sent at sent. One
 // that was hastened keeps its time: else all would be due at once from then on.
 func (l *Lease) following(sent time.Time) time.Time {
-	due, next := l.due, sent.Add(l.TTL/3)
+	due, next := l.due, sent.Add(l.counts()/3)
 	l.due = time.Time{}
 	if due.After(sent) && due.Before(next) {
 		return due

@@ -143,7 +143,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 	return over, due
 }
 
-func (l *Lease) renewable() bool { return !l.Fixed && !l.pending }
+func (l *Lease) renewable() bool { return l.confirmed() && !l.pending }
 
 // early is how much sooner than due a lease may be renewed to share a script. A
 // retry keeps its pause.
@@ -151,7 +151,7 @@ func (l *Lease) early() time.Duration {
 	if l.retry > 0 {
 		return 0
 	}
-	return l.TTL / 30
+	return l.counts() / 30
 }
 
 // batches cuts the leases into scripts: one group each, BatchSize at most.
@@ -229,7 +229,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 		switch {
 		case !l.watched:
 		case r.err != nil:
-			l.retry = min(max(2*l.retry, retryMin), retryMax, l.TTL/8+time.Millisecond)
+			l.retry = min(max(2*l.retry, retryMin), retryMax, l.counts()/8+time.Millisecond)
 			w.reschedule(l, now.Add(l.retry))
 		case r.held[i]:
 			l.renewed(r.sent, w.cfg.Margin(l.TTL))

@@ -1,0 +1,303 @@
+package rwqueue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Readers returns the strategy for the readers of one lock of an engine's client, and
+// [Writers] that for its writers: they have one queue. With heldBack a writer that waits holds
+// readers back that come after it. All waiters of the kind have one channel.
+func Readers(e *engine.Engine, k acquire.Waitable, heldBack bool) acquire.Strategy {
+	return &strategy{e, k.Key(), true, heldBack}
+}
+
+// Writers is the other half of [Readers].
+func Writers(e *engine.Engine, k acquire.Waitable) acquire.Strategy {
+	return &strategy{e, k.Key(), false, false}
+}
+
+type strategy struct {
+	engine   *engine.Engine
+	key      string
+	reads    bool
+	heldBack bool
+}
+
+// Waiter is part of acquire.Strategy. Callers with a given owner do not wait for each other.
+func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
+	if a.Given {
+		return acquire.Alone()
+	}
+	return &caller{strategy: s, queue: join(s.engine, s.key)}
+}
+
+// caller is a caller that waits in the queue, asks, or has the turn.
+type caller struct {
+	*strategy
+	queue *Queue
+	wake  chan struct{} // of a caller that waits; has room for one
+	sub   transport.Subscription
+	woken bool
+
+	// Guarded by queue.mu.
+	parked bool // in one of the queue's lists
+	first  bool // the turn waits for its answer
+	turn   bool // has the writers' turn
+}
+
+// signal wakes the caller, queue.mu held.
+func (c *caller) signal() {
+	if c.wake == nil {
+		return // it has not waited yet, and asks
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Enter is part of acquire.Waiter.
+func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
+	may, refused := c.begin(a.Try)
+	switch {
+	case refused:
+		c.learn(a)
+		return false, engine.ErrNotAcquired
+	case may:
+		return false, nil
+	}
+	granted, err := c.await(ctx, a)
+	if err != nil || granted || c.reads {
+		return granted, err
+	}
+	if !c.letOthersGo(ctx, a) {
+		return false, a.GaveUp(ctx)
+	}
+	// The callers before have just failed. An attempt would end long after a command timeout
+	// since the call began.
+	if away := c.state().away; away != nil && !a.Answered && time.Since(a.Began) >= a.Engine.Command/2 {
+		return false, engine.WithEnd(ctx, away)
+	}
+	return false, nil
+}
+
+// begin reports whether the caller may ask, or, if it only tries, that it is certain that it
+// would be refused, or behind others. Else it waits in the queue.
+func (c *caller) begin(try bool) (may, refused bool) {
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	known := q.state.known && q.state.away == nil
+	if c.reads {
+		behind := q.leader != nil || c.heldBack && q.holdsBack(time.Now())
+		switch {
+		case !behind:
+			q.burst++
+			return true, false
+		case try:
+			return !known, known
+		}
+		c.wake = make(chan struct{}, 1)
+		q.park(c)
+		return false, false
+	}
+	switch {
+	case !q.turn:
+		q.turn, c.turn = true, true
+		return true, false
+	case try:
+		// Without the turn: only Redis knows, unless others wait.
+		refused = known && (len(q.writers) > 0 || !q.state.held)
+		return !refused, refused
+	}
+	c.wake, c.parked = make(chan struct{}, 1), true
+	q.writers = append(q.writers, c)
+	return false, false
+}
+
+// Listen is part of acquire.Waiter. A reader that has a leader is woken by it.
+func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error) {
+	if c.sub == nil && !c.follows() {
+		c.sub, err = a.Subscribe(ctx, a.Kind.Channel(nil))
+	}
+	return err
+}
+
+func (c *caller) follows() bool {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	return c.reads && c.queue.leader != c
+}
+
+// Signals is part of acquire.Waiter.
+func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
+	if c.sub != nil {
+		events = c.sub.Events()
+	}
+	return events, c.wake
+}
+
+// OnEvent is part of acquire.Waiter.
+func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
+	a.ObserveGap(e)
+	return true, 0
+}
+
+// Woken is part of acquire.Waiter.
+func (c *caller) Woken() (ask bool, d time.Duration) {
+	c.woken = true
+	return true, 0
+}
+
+// Broken is part of acquire.Waiter.
+func (c *caller) Broken() error {
+	sub := c.sub
+	c.sub = nil
+	sub.Close()
+	return sub.Err()
+}
+
+// Refused is part of acquire.Waiter.
+func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
+	q, now := c.queue, time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.state = state{known: true, held: q.state.held, holder: o.Holder, ttl: o.TTL}
+	if !a.Try {
+		if c.wake == nil {
+			c.wake = make(chan struct{}, 1)
+		}
+		switch {
+		case c.reads && q.leader == nil:
+			q.unpark(c)
+			q.leader = c
+		case c.reads && q.leader != c:
+			q.park(c)
+		case c.turn && q.writer == nil:
+			q.writer, q.drained = c, now
+			q.begin(now)
+		}
+	}
+	q.answered(c)
+	return o.TTL
+}
+
+// Sleep is part of acquire.Waiter. A reader that has a leader leaves it to that to ask.
+func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
+	if c.follows() {
+		return 4 * nap
+	}
+	return nap
+}
+
+// Unanswered is part of acquire.Waiter.
+func (c *caller) Unanswered(err error) {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	c.queue.state.away = err
+	c.queue.answered(c)
+}
+
+// Abandon is part of acquire.Waiter: the server knows nothing of this queue.
+func (*caller) Abandon() {}
+
+// Granted is part of acquire.Waiter: a turn stays with the hold. One that is over by now has
+// passed nothing on.
+func (c *caller) Granted(a *acquire.Acquisition) {
+	c.unsubscribe()
+	q := c.queue
+	q.mu.Lock()
+	q.unpark(c)
+	q.answered(c)
+	q.state = state{known: true, held: !c.reads && c.turn, holder: a.Claim().ID()}
+	var turn acquire.Turn
+	switch {
+	case c.reads:
+		turn = (*readTurn)(q)
+		q.reading++
+		q.letIn(c)
+	case c.turn:
+		turn = (*writeTurn)(q)
+		q.stopWaiting()
+	}
+	q.mu.Unlock()
+	switch {
+	case turn == nil:
+		q.leave()
+	case !a.Claim().KeepTurn(turn):
+		turn.Pass(true) // lost already
+	}
+}
+
+// letIn lets the readers that wait for a leader come in with c, which has the lock, mu held.
+// New ones come after the writer that waits.
+func (q *Queue) letIn(c *caller) {
+	if q.leader == nil {
+		return
+	}
+	if q.leader == c {
+		q.leader = nil
+	}
+	q.wakeReaders(false)
+	q.burst = burstMax
+}
+
+// Leave is part of acquire.Waiter. With an attempt in flight the turn stays with it: until its
+// outcome is known, the next writer would find the lock held by this process.
+func (c *caller) Leave(a *acquire.Acquisition) {
+	c.unsubscribe()
+	q := c.queue
+	q.mu.Lock()
+	q.unpark(c)
+	q.answered(c)
+	if q.leader == c {
+		q.leader = nil
+	}
+	if c.turn {
+		q.stopWaiting()
+	}
+	q.promote(time.Now())
+	turn := c.turn
+	q.mu.Unlock()
+	if !turn {
+		q.leave()
+		return
+	}
+	if d := a.InDoubt(); d == nil || !d.PassWhenResolved((*writeTurn)(q)) {
+		(*writeTurn)(q).Pass(false)
+	}
+}
+
+func (c *caller) unsubscribe() {
+	if c.sub != nil {
+		c.sub.Close()
+		c.sub = nil
+	}
+}
+
+func (c *caller) state() state {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	return c.queue.state
+}
+
+// learn takes over what the queue knows of the holder.
+func (c *caller) learn(a *acquire.Acquisition) {
+	if s := c.state(); !s.holder.IsZero() {
+		a.Holder, a.TTL = s.holder, s.ttl
+	}
+}
+
+// silent is the error of a caller that waits and that Redis has not answered yet.
+func silent(s state) error {
+	if s.away != nil {
+		return s.away
+	}
+	return fmt.Errorf("%w: earlier attempts of this process are still unanswered", engine.ErrNotSent)
+}

@@ -1,0 +1,155 @@
+package rwqueue
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+)
+
+// A writer that waits lets in so many readers of its process, or those of so long a time. Then
+// it holds back others until those that are in have left, and for a while more, in which it
+// should have the lock unless other processes read.
+const (
+	burstMax  = 32
+	burstTime = 20 * time.Millisecond
+	patience  = time.Second
+)
+
+// Queue has the callers of one process that want one lock. A caller joins it with
+// [queues.join], and leaves it when it leaves without the lock, or its hold is over.
+type Queue struct {
+	key    string
+	queues *engine.Registry[string, *Queue]
+
+	mu      sync.Mutex // guards what follows; held for a few instructions only
+	state   state
+	writers []*caller // that wait for the turn, in order
+	readers []*caller // that are parked
+	leader  *caller   // the reader that listens for the others; nil: none was refused
+	writer  *caller   // that has the turn and was refused: it waits
+	turn    bool      // a writer has the turn, or it comes to one next
+	asking  int       // readers that ask before the turn goes on
+	reading int       // holds of readers
+	burst   int       // readers that were let in since began
+	began   time.Time // when the burst began
+	drained time.Time // since when no reader of this process has the lock
+	turns   int       // of writers without a pause for other processes
+	first   time.Time // when the first of them was
+}
+
+// state is what a queue knows about its lock.
+type state struct {
+	known  bool  // Redis has answered since the queue began
+	held   bool  // a writer of this process holds the lock
+	away   error // why Redis did not answer the last attempt, nil when it did
+	holder codec.Owner
+	ttl    time.Duration
+}
+
+var slot = engine.Slot[*engine.Registry[string, *Queue]]{
+	Make: func(*engine.Engine) *engine.Registry[string, *Queue] { return &engine.Registry[string, *Queue]{} },
+}
+
+// join returns the queue of a lock. Each join needs a leave.
+func join(e *engine.Engine, key string) *Queue {
+	all := slot.Of(e)
+	return all.Join(key, func() *Queue { return &Queue{key: key, queues: all} })
+}
+
+func (q *Queue) leave() { q.queues.Leave(q.key) }
+
+// holdsBack reports whether a new reader must wait, mu held, because a writer of this process
+// does. It begins another burst when the writer, for as long as its patience is, was kept
+// out by other processes alone.
+func (q *Queue) holdsBack(now time.Time) bool {
+	switch {
+	case q.writer == nil, q.burst < burstMax && now.Sub(q.began) < burstTime:
+		return false
+	case q.reading == 0 && now.Sub(q.drained) >= patience:
+		q.begin(now)
+		return false
+	}
+	return true
+}
+
+// begin begins a burst, mu held.
+func (q *Queue) begin(now time.Time) { q.burst, q.began = 0, now }
+
+// park lets a reader wait until it is woken, mu held.
+func (q *Queue) park(c *caller) {
+	if !c.parked {
+		c.parked = true
+		q.readers = append(q.readers, c)
+	}
+}
+
+// unpark takes a caller out of those that wait to be woken, mu held.
+func (q *Queue) unpark(c *caller) {
+	if c.parked {
+		c.parked = false
+		is := func(other *caller) bool { return other == c }
+		q.readers = slices.DeleteFunc(q.readers, is)
+		q.writers = slices.DeleteFunc(q.writers, is)
+	}
+}
+
+// wakeReaders has all readers that wait ask now, mu held. First says that they ask before the
+// turn goes on.
+func (q *Queue) wakeReaders(first bool) {
+	all := q.readers
+	q.readers = nil
+	if q.leader != nil {
+		all = append(all, q.leader)
+	}
+	for _, c := range all {
+		c.parked = false
+		if first && !c.first {
+			c.first = true
+			q.asking++
+		}
+		c.signal()
+	}
+}
+
+// promote makes the first reader that is parked the leader, if there is none and readers are
+// not held back, mu held.
+func (q *Queue) promote(now time.Time) {
+	if q.leader == nil && len(q.readers) > 0 && !q.holdsBack(now) {
+		q.leader = q.readers[0]
+		q.unpark(q.leader)
+		q.leader.signal()
+	}
+}
+
+// answered says that a reader that the turn waits for has asked, mu held.
+func (q *Queue) answered(c *caller) {
+	if !c.first {
+		return
+	}
+	c.first = false
+	if q.asking--; q.asking == 0 {
+		q.passOn()
+	}
+}
+
+// passOn gives the turn to the next writer, mu held.
+func (q *Queue) passOn() {
+	if q.turn = len(q.writers) > 0; q.turn {
+		c := q.writers[0]
+		q.unpark(c)
+		c.turn = true
+		c.signal()
+	}
+}
+
+// stopWaiting says that no writer waits any more, mu held.
+func (q *Queue) stopWaiting() { q.writer = nil }
+
+// writeTurn is the turn of a writer.
+type writeTurn Queue
+
+// readTurn is what a reader keeps for as long as it has the lock.
+type readTurn Queue

@@ -1,0 +1,199 @@
+package rreadwritelock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestReadersShareAndAWriterExcludes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	one := newLock(t, s)
+	two := same(t, s, one)
+	r1, r2, r3 := take(t, one.Read()), take(t, two.Read()), take(t, two.Read())
+	refused(t, one.Write())
+	refused(t, two.Write())
+	locked, err := one.Read().IsLocked(within(t))
+	require.NoError(t, err)
+	require.True(t, locked)
+	locked, err = one.Write().IsLocked(within(t))
+	require.NoError(t, err)
+	require.False(t, locked)
+	unlock(t, r2, r1)
+	refused(t, one.Write())
+	unlock(t, r3)
+	w := take(t, one.Write())
+	refused(t, one.Write())
+	refused(t, two.Write())
+	refused(t, one.Read())
+	refused(t, two.Read())
+	locked, err = two.Write().IsLocked(within(t))
+	require.NoError(t, err)
+	require.True(t, locked)
+	locked, err = two.Read().IsLocked(within(t))
+	require.NoError(t, err)
+	require.False(t, locked)
+	held, err := two.Write().IsHeldBy(within(t), w.Owner())
+	require.NoError(t, err)
+	require.True(t, held)
+	held, err = two.Read().IsHeldBy(within(t), w.Owner())
+	require.NoError(t, err)
+	require.False(t, held)
+	unlock(t, w)
+	free(t, s, one)
+}
+
+// The two ownerships of a writer that reads end in either order.
+func TestAWritersReadsEndInEitherOrder(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	other := same(t, s, rw)
+	w := take(t, rw.Write())
+	r := enter(t, rw.Read(), w)
+	require.Equal(t, w.Owner(), r.Owner(), "it is the writer that reads")
+	again := enter(t, rw.Read(), r)
+	require.Equal(t, w.Owner(), again.Owner())
+	count, err := rw.Read().HoldCount(within(t), w.Owner())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, count)
+	unlock(t, again, r)
+	refused(t, other.Read())
+	r = enter(t, rw.Read(), w)
+	w2 := enter(t, rw.Write(), r)
+	require.Equal(t, w.Owner(), w2.Owner(), "the owner writes already")
+	count, err = rw.Write().HoldCount(within(t), w.Owner())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, count)
+	unlock(t, w2, w)
+	shared := take(t, other.Read())
+	refused(t, other.Write())
+	_, err = rw.Write().Lock(r.Context(within(t)))
+	require.ErrorIs(t, err, redlatch.ErrInvalid, "it only reads now")
+	unlock(t, shared, r)
+	free(t, s, rw)
+}
+
+func TestAReaderThatAsksToWriteIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	r := take(t, rw.Read())
+	for _, opts := range [][]rlock.Option{nil, {rlock.WithWait(time.Minute)}} {
+		_, err := rw.Write().Lock(r.Context(within(t)), opts...)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		require.ErrorContains(t, err, "wait for itself")
+	}
+	_, err := rw.Write().TryLock(r.Context(within(t)))
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
+	ctx := r.Context(t.Context())
+	unlock(t, r)
+	_, err = rw.Write().Lock(ctx)
+	require.ErrorIs(t, err, redlatch.ErrNotSent, "the context has ended with the hold")
+	free(t, s, rw)
+}
+
+// Readers of one context do not wait for each other.
+func TestReadersOfOneContextReadTogether(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	r := take(t, rw.Read())
+	var inner []*rlock.Hold
+	for range 3 {
+		inner = append(inner, enter(t, rw.Read(), r))
+	}
+	unlock(t, r)
+	refused(t, rw.Write())
+	unlock(t, inner...)
+	free(t, s, rw)
+}
+
+func TestWaitingReadersComeInWithADowngrade(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	other := same(t, s, rw)
+	w := take(t, rw.Write())
+	r := enter(t, rw.Read(), w)
+	var came []<-chan acquired
+	for range 5 {
+		came = append(came, later(within(t), other.Read()), later(within(t), rw.Read()))
+	}
+	waiting(t, s, rw, 2)
+	unlock(t, w)
+	for _, c := range came {
+		unlock(t, must(t, c, 3*time.Second))
+	}
+	unlock(t, r)
+	free(t, s, rw)
+}
+
+func TestOwnersThatTravelHaveBothRoles(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	other := same(t, s, rw)
+	owner, err := take(t, rw.Write()).HandOver()
+	require.NoError(t, err)
+	w, err := other.Write().Resume(within(t), owner)
+	require.NoError(t, err)
+	r := enter(t, other.Read(), w)
+	require.Equal(t, owner, r.Owner())
+	unlock(t, w)
+	refused(t, rw.Write())
+	owner, err = r.HandOver()
+	require.NoError(t, err)
+	require.NoError(t, rw.Read().UnlockAs(within(t), owner))
+	require.ErrorIs(t, rw.Read().UnlockAs(within(t), owner), redlatch.ErrNotHeld)
+	require.ErrorIs(t, rw.Write().UnlockAs(within(t), owner), redlatch.ErrNotHeld)
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", rw.Name()) == any(int64(0)) }, soon, time.Millisecond)
+	given := redlatch.NewOwner(uuid.New(), 7)
+	w = take(t, rw.Write(), rlock.WithOwner(given))
+	r = take(t, other.Read(), rlock.WithOwner(given))
+	unlock(t, r, w)
+	free(t, s, rw)
+}
+
+func TestAHoldInTwoRolesIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	w := take(t, rw.Write())
+	r := enter(t, rw.Read(), w)
+	_, err := w.HandOver()
+	require.ErrorIs(t, err, redlatch.ErrReentered)
+	_, err = r.HandOver()
+	require.ErrorIs(t, err, redlatch.ErrReentered)
+	unlock(t, w, r)
+	free(t, s, rw)
+}
+
+func TestForceUnlockIsOfOneRole(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	r := take(t, rw.Read())
+	forced, err := rw.Write().ForceUnlock(within(t))
+	require.NoError(t, err)
+	require.False(t, forced)
+	forced, err = rw.Read().ForceUnlock(within(t))
+	require.NoError(t, err)
+	require.True(t, forced)
+	require.ErrorIs(t, r.Unlock(), redlatch.ErrLost)
+	w := take(t, rw.Write())
+	forced, err = rw.Read().ForceUnlock(within(t))
+	require.NoError(t, err)
+	require.False(t, forced)
+	forced, err = rw.Write().ForceUnlock(within(t))
+	require.NoError(t, err)
+	require.True(t, forced)
+	require.ErrorIs(t, w.Unlock(), redlatch.ErrLost)
+}
