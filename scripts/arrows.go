@@ -37,7 +37,7 @@ var floors = [][]string{
 	{"internal/tool"},
 	{"adapter"},
 	{"admin"},
-	{"rfairlock", "rfencedlock"},
+	{"rfairlock", "rfencedlock", "rreadwritelock"},
 	{"rlock"},
 	{"."},
 	{"internal"},

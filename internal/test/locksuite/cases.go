@@ -113,11 +113,14 @@ func wokenByPeers(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t)
 	for i := range 4 * len(s.Publish) {
+		if s.kind.Writes {
+			s.Do(t, l.Name(), "HSET", l.Name(), codec.ModeField, codec.ModeWrite)
+		}
 		s.Do(t, l.Name(), "HSET", l.Name(), "a peer:1", 1)
 		s.Do(t, l.Name(), "PEXPIRE", l.Name(), 60000)
 		came := lockLater(within(t), l)
 		s.listening(t, l, 1)
-		channel := codec.LockChannel(l.Name())
+		channel := s.kind.channel(l.Name())
 		if s.kind.Queues {
 			seen, err := admin.Inspect(within(t), l)
 			require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -57,19 +58,36 @@ func OnServer(s interface {
 
 // Kind is a kind of lock.
 type Kind struct {
-	// Name is "plain", "fair", "fenced" or "fair-fenced".
+	// Name is that of the kind, such as "plain".
 	Name string
 	// Queues is true for a kind with a queue on the server.
 	Queues bool
 	// New makes a lock of the kind.
 	New func(c *redlatch.Client, name string) *rlock.Lock
+	// Writes is true for the writer of a read/write lock.
+	Writes bool
+}
+
+// channel returns the channel of a lock of the kind.
+func (k Kind) channel(name string) string {
+	if k.Writes {
+		return codec.ReadWriteChannel(name)
+	}
+	return codec.LockChannel(name)
 }
 
 // Kinds are the kinds of locks that [Run] runs all cases for.
-var Kinds = []Kind{{"plain", false, rlock.New}, {"fair", true, rfairlock.New}}
+var Kinds = []Kind{{Name: "plain", New: rlock.New}, {Name: "fair", Queues: true, New: rfairlock.New}}
 
 // Fenced are the kinds of locks with tokens, without the tokens.
-var Fenced = []Kind{{"fenced", false, withoutTokens(rfencedlock.New)}, {"fair-fenced", true, withoutTokens(rfencedlock.NewFair)}}
+var Fenced = []Kind{
+	{Name: "fenced", New: withoutTokens(rfencedlock.New)}, {Name: "fair-fenced", Queues: true, New: withoutTokens(rfencedlock.NewFair)},
+}
+
+// Writer is the writer of a read/write lock, without readers.
+var Writer = Kind{Name: "write", Writes: true, New: func(c *redlatch.Client, name string) *rlock.Lock {
+	return rreadwritelock.New(c, name).Write()
+}}
 
 func withoutTokens(
 	make func(c *redlatch.Client, name string, opts ...rfencedlock.Option) *rfencedlock.Lock,
@@ -203,7 +221,7 @@ func (s suite) listenersOf(t *testing.T, name string) int64 {
 	if s.Publish[0] == "SPUBLISH" {
 		ask = "SHARDNUMSUB"
 	}
-	pair, _ := s.Do(t, name, "PUBSUB", ask, codec.LockChannel(name)).([]any)
+	pair, _ := s.Do(t, name, "PUBSUB", ask, s.kind.channel(name)).([]any)
 	require.Len(t, pair, 2)
 	n, isNumber := pair[1].(int64)
 	require.True(t, isNumber)

@@ -1,0 +1,211 @@
+package rreadwritelock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+// readers has n goroutines read in turns without a pause, so that one of them always has the
+// lock. They end with the returned function.
+func readers(t *testing.T, l *rlock.Lock, n int, each time.Duration) (stop func(), turns *atomic.Int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	turns = new(atomic.Int64)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				err := l.Do(ctx, func(context.Context) error {
+					time.Sleep(each + time.Duration(i)*time.Millisecond) // out of step
+					turns.Add(1)
+					return nil
+				})
+				if ctx.Err() == nil {
+					assert.NoError(t, err)
+				}
+			}
+		})
+	}
+	stop = func() { cancel(); wg.Wait() }
+	t.Cleanup(stop)
+	return stop, turns
+}
+
+func TestAWriterGetsInBesideReadersThatTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	stop, turns := readers(t, rw.Read(), 20, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return turns.Load() > 40 }, soon, time.Millisecond)
+	for range 3 {
+		began, before := time.Now(), turns.Load()
+		w, err := rw.Write().Lock(within(t), rlock.WithWait(10*time.Second))
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), time.Second)
+		t.Logf("after %v and %d turns of readers", time.Since(began), turns.Load()-before)
+		unlock(t, w)
+		at := turns.Load()
+		require.Eventually(t, func() bool { return turns.Load() > at }, soon, time.Millisecond, "readers come in again")
+	}
+	stop()
+	free(t, s, rw)
+}
+
+// Without the preference readers keep the writer out, as Redisson's do.
+func TestReadersMayKeepAWriterOut(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := rreadwritelock.New(connect(t, s.URL()), redistest.Key(t), rreadwritelock.WithoutWriterPreference())
+	stop, turns := readers(t, rw.Read(), 20, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return turns.Load() > 40 }, soon, time.Millisecond)
+	_, err := rw.Write().Lock(within(t), rlock.WithWait(time.Second))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	stop()
+	free(t, s, rw)
+}
+
+// A writer that other processes keep out must not keep readers out for good.
+func TestReadersAreHeldBackForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	far := take(t, same(t, s, rw).Read())
+	ctx, cancel := context.WithCancel(within(t))
+	w := later(ctx, rw.Write())
+	waiting(t, s, rw, 1)
+	time.Sleep(50 * time.Millisecond) // the burst is over
+	_, err := rw.Read().TryLock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "it is held back")
+	began := time.Now()
+	r := must(t, later(within(t), rw.Read()), 5*time.Second)
+	require.Greater(t, time.Since(began), 500*time.Millisecond)
+	unlock(t, r)
+	r1, r2 := later(within(t), rw.Read()), later(within(t), rw.Read())
+	cancel()
+	require.ErrorIs(t, (<-w).err, redlatch.ErrNotAcquired)
+	unlock(t, must(t, r1, soon), must(t, r2, soon), far)
+	free(t, s, rw)
+}
+
+func TestReadersThatWaitComeInTogether(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	far := same(t, s, rw)
+	for _, writer := range []*rlock.Lock{rw.Write(), far.Write()} {
+		w := take(t, writer)
+		var came []<-chan acquired
+		for range 20 {
+			came = append(came, later(within(t), rw.Read()))
+		}
+		waiting(t, s, rw, 1)
+		unlock(t, w)
+		holds := make([]*rlock.Hold, 0, len(came))
+		for _, c := range came { // each while all before it hold the lock
+			holds = append(holds, must(t, c, 3*time.Second))
+		}
+		unlock(t, holds...)
+	}
+	free(t, s, rw)
+}
+
+// A leader that gives up leaves its task to another reader.
+func TestAReaderThatGivesUpLeavesTheOthersAwake(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	w := take(t, same(t, s, rw).Write())
+	for range 5 {
+		ctx, cancel := context.WithCancel(within(t))
+		leader := later(ctx, rw.Read())
+		waiting(t, s, rw, 1)
+		other := later(within(t), rw.Read())
+		cancel()
+		require.ErrorIs(t, (<-leader).err, redlatch.ErrNotAcquired)
+		waiting(t, s, rw, 1)
+		unlock(t, w)
+		unlock(t, must(t, other, 3*time.Second))
+		w = take(t, same(t, s, rw).Write())
+	}
+	unlock(t, w)
+	free(t, s, rw)
+}
+
+// Readers and writers of two clients add to a number that only the writers may change.
+func TestWritersAndReadersExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	locks := []*rreadwritelock.Lock{rw, same(t, s, rw)}
+	ctx := within(t)
+	var wg sync.WaitGroup
+	var writing, reading, shared atomic.Int64
+	sum := 0
+	for i := range 24 {
+		l := locks[i%2]
+		wg.Go(func() {
+			for n := range 6 {
+				if (i+n)%3 == 0 {
+					assert.NoError(t, l.Write().Do(ctx, func(context.Context) error {
+						assert.EqualValues(t, 1, writing.Add(1))
+						assert.Zero(t, reading.Load())
+						sum++
+						time.Sleep(time.Millisecond)
+						writing.Add(-1)
+						return nil
+					}))
+					continue
+				}
+				assert.NoError(t, l.Read().Do(ctx, func(context.Context) error {
+					if reading.Add(1) > 1 {
+						shared.Add(1)
+					}
+					assert.Zero(t, writing.Load())
+					_ = sum
+					time.Sleep(time.Millisecond)
+					reading.Add(-1)
+					return nil
+				}))
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 48, sum)
+	require.Positive(t, shared.Load())
+	free(t, s, rw)
+}
+
+// The readers that waited come in before the next writer of their process.
+func TestWritersThatQueueLetReadersIn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	ctx, cancel := context.WithCancel(within(t))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_ = rw.Write().Do(ctx, func(context.Context) error { time.Sleep(2 * time.Millisecond); return nil })
+			}
+		})
+	}
+	for range 20 {
+		began := time.Now()
+		unlock(t, take(t, rw.Read()))
+		require.Less(t, time.Since(began), 3*time.Second)
+	}
+	cancel()
+	wg.Wait()
+	free(t, s, rw)
+}
