@@ -2,7 +2,7 @@
 // redlatch command is made of it. A program that locks needs none of it.
 //
 // All functions take a lock of any kind of this module, such as one of rlock.New, rfairlock.New
-// or rfencedlock.New, and are safe for concurrent use. What they return has changed, perhaps,
+// or rfencedlock.New, or a role of rreadwritelock.New, and are safe for concurrent use. What they return has changed, perhaps,
 // by the time it is read: it is for people and logs, not for decisions about who may write.
 //
 // # A waiter of a fair lock
@@ -54,8 +54,9 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: ownerOf(owner), Err: err}
 }
 
-// ownerOf returns the zero Owner for a text of another shape.
+// ownerOf returns the zero Owner for a text of another shape. A writer's is that of the owner.
 func ownerOf(text string) redlatch.Owner {
+	text, _ = codec.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
 	if err != nil {
 		return redlatch.Owner{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
@@ -15,10 +16,20 @@ import (
 // Inspection is a lock as the server had it at one moment.
 type Inspection struct {
 	// Name is the lock's name, Kind what kind of lock was asked about, such as "plain" or
-	// "fair".
+	// "fair". That of a read/write lock is "read" or "write", by the role.
 	Name, Kind string
-	// Holders are the lock's holders: none when it is free, and one
-	// otherwise, unless the key is that of another kind of lock.
+	// OtherKind says that the key holds a lock of another kind than was asked about:
+	// "read-write", for a lock of which the hash has a mode, or "plain", for a read/write
+	// lock of which it has none. Two programs use one name for two locks then. Redisson's
+	// do not exclude each other. It is empty when the kind is right, as far as the hash
+	// tells.
+	OtherKind string
+	// Mode is that of a read/write lock: "read" or "write". Empty for other locks, and
+	// when it is free.
+	Mode string
+	// Holders are the lock's holders: none when it is free; all readers of a read/write
+	// lock, and its writer, in no order; of other kinds one, unless the key is that of
+	// another kind of lock.
 	Holders []Holder
 	// TTL is how long the lease has left: 0 when the lock is free, redlatch.NoTTL,
 	// which is negative, when the key never expires.
@@ -34,8 +45,15 @@ type Inspection struct {
 type Holder struct {
 	// Owner is the owner, the zero Owner when Text is not of that form.
 	Owner redlatch.Owner
-	// Text is the owner as it stands in Redis.
+	// Text is the owner as it stands in Redis. That of a writer ends in ":write".
 	Text string
+	// Role is that of an owner of a read/write lock, "read" or "write". An owner that
+	// writes and reads is there twice. Empty for other locks.
+	Role string
+	// Left is what the longest hold of a reader has left by itself, 0 when that is over:
+	// it may read still, for as long as the lock is read by others, and nothing keeps a
+	// writer out for it. Of the others it is 0: they have the TTL of the lock.
+	Left time.Duration
 	// Count is how often the owner has entered, 0 when CountText is no number.
 	Count int64
 	// CountText is the count as it stands in Redis, whatever it is: other kinds of
@@ -108,9 +126,15 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 		return nil, wrap(l, "inspect", "", err)
 	}
 	in := &Inspection{Name: l.Name, Kind: l.Kind.Name(), TTL: seen.Left, Waiting: int(seen.Waiting)}
+	_, roles := l.Kind.(hold.Role)
 	for _, f := range seen.Held {
-		in.Holders = append(in.Holders, Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count, CountText: f.Text})
+		h := Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count, CountText: f.Text}
+		if roles {
+			h.Role, h.Left = roleOf(f.Owner), f.Left
+		}
+		in.Holders = append(in.Holders, h)
 	}
+	in.Mode, in.OtherKind = seen.Mode, otherKind(&seen, roles)
 	for i, q := range seen.Queue {
 		in.Queue = append(in.Queue, Waiter{
 			Owner: ownerOf(q.Owner), Text: q.Owner, Position: int(first) + i + 1, Deadline: q.Deadline,
@@ -121,4 +145,28 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 		in.TTL = 0
 	}
 	return in, nil
+}
+
+// otherKind returns what the hash of a lock is instead, "" when it is what was asked about. A
+// read/write lock has roles.
+func otherKind(seen *reply.Inspection, roles bool) string {
+	hasMode := seen.Mode != ""
+	for _, f := range seen.Held {
+		hasMode = hasMode || f.Owner == codec.ModeField
+	}
+	switch {
+	case hasMode && !roles:
+		return "read-write"
+	case !hasMode && roles && len(seen.Held) > 0:
+		return "plain"
+	}
+	return ""
+}
+
+// roleOf returns the role of an owner as it stands in the hash of a read/write lock.
+func roleOf(text string) string {
+	if _, writes := codec.WriterOf(text); writes {
+		return codec.ModeWrite
+	}
+	return codec.ModeRead
 }

@@ -1,0 +1,129 @@
+package rreadwritelock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+func TestInspectTellsAllReadersAndTheWriter(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	in, err := admin.Inspect(within(t), rw.Read())
+	require.NoError(t, err)
+	require.Equal(t, admin.Inspection{Name: rw.Name(), Kind: "read"}, *in)
+
+	short, long := take(t, rw.Read(), rlock.WithLease(20*time.Second)), take(t, same(t, s, rw).Read(), rlock.WithLease(time.Minute))
+	for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
+		in, err = admin.Inspect(within(t), l)
+		require.NoError(t, err)
+		require.Equal(t, "read", in.Mode)
+		require.Empty(t, in.OtherKind)
+		require.Greater(t, in.TTL, 50*time.Second)
+		left := map[redlatch.Owner]time.Duration{}
+		for _, h := range in.Holders {
+			require.Equal(t, "read", h.Role)
+			require.EqualValues(t, 1, h.Count)
+			left[h.Owner] = h.Left
+		}
+		require.Len(t, left, 2)
+		require.InDelta(t, 18, left[short.Owner()].Seconds(), 2)
+		require.InDelta(t, 57, left[long.Owner()].Seconds(), 3)
+	}
+	unlock(t, short, long)
+
+	w := take(t, rw.Write())
+	r := enter(t, rw.Read(), w)
+	in, err = admin.Inspect(within(t), rw.Write())
+	require.NoError(t, err)
+	require.Equal(t, "write", in.Mode)
+	roles := map[string]redlatch.Owner{}
+	for _, h := range in.Holders {
+		roles[h.Role] = h.Owner
+	}
+	require.Equal(t, map[string]redlatch.Owner{"read": w.Owner(), "write": w.Owner()}, roles)
+	_, err = same(t, s, rw).Read().TryLock(within(t))
+	var refusal *redlatch.LockError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, w.Owner(), refusal.Holder, "a refusal names the writer")
+	unlock(t, r, w)
+	free(t, s, rw)
+}
+
+// Two kinds under one name: each says so, and neither breaks the other.
+func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	client := connect(t, s.URL())
+	name := redistest.Key(t)
+	rw, plain := rreadwritelock.New(client, name), rlock.New(client, name)
+
+	h := take(t, plain)
+	for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
+		_, err := l.Lock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.ErrorContains(t, err, "no read/write lock")
+		in, err := admin.Inspect(within(t), l)
+		require.NoError(t, err)
+		require.Equal(t, "plain", in.OtherKind)
+		forced, err := l.ForceUnlock(within(t))
+		require.NoError(t, err)
+		require.False(t, forced)
+	}
+	unlock(t, h)
+
+	for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
+		h = take(t, l)
+		refused(t, plain)
+		in, err := admin.Inspect(within(t), plain)
+		require.NoError(t, err)
+		require.Equal(t, "read-write", in.OtherKind)
+		unlock(t, h)
+	}
+	free(t, s, rw)
+}
+
+// What other programs have stored under the name is an error, and stays.
+func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	for _, c := range []struct{ cmd []any }{
+		{[]any{"SET", rw.Name(), "no lock"}}, {[]any{"HSET", rw.Name(), "colour", "red"}},
+		{[]any{"HSET", rw.Name(), "mode", "fast", "colour", "red"}}, {[]any{"RPUSH", rw.Name(), "x"}},
+	} {
+		s.Do(t, "DEL", rw.Name())
+		s.Do(t, c.cmd[0].(string), c.cmd[1:]...) //nolint:forcetypeassert // it is one
+		dump := s.Do(t, "DUMP", rw.Name())
+		for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
+			_, err := l.Lock(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
+			_, err = l.TryLock(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
+			_, err = l.Lock(within(t), rlock.WithLease(-time.Second))
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
+		}
+		require.Equal(t, dump, s.Do(t, "DUMP", rw.Name()))
+	}
+	s.Do(t, "DEL", rw.Name())
+	// A hash without time to live is a lock that is held for ever.
+	s.Do(t, "HSET", rw.Name(), codec.ModeField, codec.ModeWrite, "11111111-1111-4111-8111-111111111111:7:write", "1")
+	_, err := rw.Read().Lock(within(t), rlock.WithWait(100*time.Millisecond))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	ttl, err := rw.Write().TTL(within(t))
+	require.NoError(t, err)
+	require.Equal(t, redlatch.NoTTL, ttl)
+	forced, err := rw.Write().ForceUnlock(within(t))
+	require.NoError(t, err)
+	require.True(t, forced)
+	unlock(t, take(t, rw.Read()))
+}
