@@ -11,6 +11,7 @@ const (
 	Braces    = "braces"
 	Fair      = "fair"
 	Tokens    = "tokens"
+	ReadWrite = "read-write"
 	Clocks    = "clocks"
 	Listeners = "listeners"
 	Doubt     = "doubt"
@@ -51,6 +52,10 @@ var needs = []Need{
 		Patterns: []Pattern{queues, timeouts},
 	},
 	{ID: Tokens, Title: "Fencing tokens", User: "locks", Commands: []string{"incr", "get"}, Patterns: []Pattern{tokens}},
+	{
+		ID: ReadWrite, Title: "Read/write locks", User: "locks",
+		Commands: strings.Fields("hdel hlen hgetall set"), Patterns: []Pattern{rwAsKeys, rwChannels},
+	},
 	// The manual gives it with the lines that make a user.
 	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},
 	{ID: Clocks, Title: "The clocks", User: "locks", Commands: []string{"time"}},
@@ -68,9 +73,9 @@ var needs = []Need{
 	},
 	{
 		ID: Operator, Title: "A user that repairs", User: "operator",
-		Commands: strings.Fields("eval evalsha ping del exists pttl hgetall lindex lpop lrange lrem zscore zadd zrem zrange zincrby " +
+		Commands: strings.Fields("eval evalsha ping del exists hget pttl hgetall lindex lpop lrange lrem zscore zadd zrem zrange zincrby " +
 			"publish subscribe unsubscribe time pubsub|numsub role"),
-		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels},
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels, rwAsKeys, rwChannels},
 	},
 	{
 		ID: Onlooker, User: "onlooker",

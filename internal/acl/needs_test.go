@@ -27,6 +27,7 @@ var needs = []need{
 	{title: "Plain locks", use: (*trial).plainLocks},
 	{title: "Fair locks", below: []string{"Plain locks", "The clocks"}, use: (*trial).fairLocks},
 	{title: "Fencing tokens", below: []string{"Plain locks"}, use: (*trial).tokens},
+	{title: "Read/write locks", below: []string{"Plain locks"}, use: (*trial).readWriteLocks},
 	{title: "The clocks", below: []string{"Plain locks"}, use: (*trial).theClocks},
 	{title: "Who listens", below: []string{"Plain locks", "Fair locks"}, use: (*trial).whoListens},
 	{title: "Calls in doubt", below: []string{"Plain locks"}, use: (*trial).callsInDoubt},

@@ -25,6 +25,8 @@ var (
 	queues         = Pattern{sign: "~", of: codec.QueueKey}
 	timeouts       = Pattern{sign: "~", of: codec.TimeoutKey}
 	tokens         = Pattern{sign: "~", of: codec.TokenKey}
+	rwAsKeys       = Pattern{sign: "~", of: codec.ReadWriteChannel}
+	rwChannels     = Pattern{sign: "&", of: codec.ReadWriteChannel}
 	latches        = Pattern{sign: "~", of: func(name string) string { return codec.LatchKey(name, "") }}
 	labels         = Pattern{sign: "~", fixed: "redlatch:label:*"}
 	channels       = Pattern{sign: "&", of: codec.LockChannel}

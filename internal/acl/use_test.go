@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -125,6 +126,38 @@ func (x *trial) tokens() error {
 		}
 		_, err = l.Token(x.Context())
 		return errors.Join(err, inner.Unlock(), hold.Unlock())
+	})
+}
+
+// readWriteLocks does all that a read/write lock is for.
+func (x *trial) readWriteLocks() error {
+	return x.each(func(name string) error {
+		if strings.Contains(name, "{") {
+			return nil // the manual adds the pattern without its brace for those
+		}
+		rw := rreadwritelock.New(x.client, name)
+		w, err := rw.Write().TryLock(x.Context(), rlock.WithLease(lease))
+		if err != nil {
+			return err
+		}
+		r, err := rw.Read().Lock(w.Context(x.Context()), rlock.WithLease(lease))
+		if err != nil {
+			return errors.Join(err, w.Unlock())
+		}
+		if err := w.Unlock(); err != nil {
+			return errors.Join(err, r.Unlock())
+		}
+		if _, err := rw.Write().Lock(x.Context(), rlock.WithWait(50*time.Millisecond)); !errors.Is(err, redlatch.ErrNotAcquired) {
+			return errors.Join(fmt.Errorf("a writer beside a reader: %w", err), r.Unlock())
+		}
+		if err := r.Unlock(); err != nil {
+			return err
+		}
+		// A writer and no reader.
+		if w, err = rw.Write().TryLock(x.Context(), rlock.WithLease(lease)); err != nil {
+			return err
+		}
+		return w.Unlock()
 	})
 }
 
@@ -294,6 +327,10 @@ func (x *trial) repairs() error {
 			}
 		}
 		_, err := l.ForceUnlock(x.Context())
+		if err == nil && !strings.Contains(name, "{") {
+			x.server.Do(x, "HSET", name, codec.ModeField, codec.ModeRead, "an owner", 1)
+			_, err = rreadwritelock.New(x.client, name).Read().ForceUnlock(x.Context())
+		}
 		return errors.Join(err, x.until("it listens no longer", func() bool { return x.listening(name) == 0 }))
 	})
 	if err != nil {

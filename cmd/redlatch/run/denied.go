@@ -19,6 +19,9 @@ func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name strin
 	if o.fenced {
 		needs = append(needs, acl.Tokens)
 	}
+	if o.read || o.write {
+		needs = append(needs, acl.ReadWrite)
+	}
 	if o.atLeast > 0 {
 		needs = append(needs, acl.Owners)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
 // locker is a lock of any kind.
@@ -27,6 +28,10 @@ func (o *runOptions) lock(client *redlatch.Client, name string) locker {
 		return fenced{rfencedlock.New(client, name)}
 	case o.fair:
 		return rfairlock.New(client, name)
+	case o.read:
+		return rreadwritelock.New(client, name).Read()
+	case o.write:
+		return rreadwritelock.New(client, name).Write()
 	}
 	return rlock.New(client, name)
 }

@@ -33,6 +33,10 @@ fenced lock: COMMAND finds a number in REDLATCH_TOKEN that is higher than that
 of every holder before it. Pass it on with each write, to something that
 refuses one below the highest that it has seen.
 
+With --read or --write the lock is Redisson's read/write lock: readers hold it
+together, a writer alone. Use the same flags for all users of a name: a plain
+lock of that name is another lock.
+
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
   125   redlatch failed, the lock was lost while COMMAND ran, or --max-hold was
@@ -62,6 +66,10 @@ const runExamples = `  # Wait as long as it takes; the lease is renewed while th
 
   # In the order of arrival
   redlatch run --fair publish -- ./publish.sh
+
+  # Reports together, and the import alone
+  redlatch run --read data -- ./report.sh
+  redlatch run --write data -- ./import.sh
 
   # A renewed lease of 6 seconds: a crash frees the lock soon
   redlatch run --watchdog 6s leader -- ./serve`

@@ -50,6 +50,7 @@ type runOptions struct {
 	maxHold, atLeast      time.Duration
 	bounded, try          bool
 	fair, fenced          bool
+	read, write           bool
 	onLost                string
 	conflict              int
 }
@@ -92,6 +93,8 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f.BoolVar(&o.try, "try", false, "give up at once when the lock is held")
 	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: waiters are served\nin the order of arrival, as with getFairLock in Java")
 	f.BoolVar(&o.fenced, "fenced", false, "take the lock with a fencing token, as with getFencedLock\nin Java: COMMAND finds it in REDLATCH_TOKEN")
+	f.BoolVar(&o.read, "read", false, "take the read/write lock of this name as a reader: several\nhold it together, as with getReadWriteLock in Java")
+	f.BoolVar(&o.write, "write", false, "take the read/write lock of this name as the writer, alone")
 	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended\nbefore it is over")
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
 		"renewed lease, when there is no --lease: how long the lock\nstays when this machine dies; equal to lockWatchdogTimeout in Java")
@@ -108,6 +111,8 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	switch {
 	case o.try && o.bounded:
 		return cli.Errorf(runner.CodeFailed, "--try and --wait contradict each other")
+	case o.read && o.write, (o.read || o.write) && (o.fair || o.fenced):
+		return cli.Errorf(runner.CodeFailed, "--read, --write and --fair or --fenced contradict each other: a name is that of one kind of lock")
 	case changed("lease") && changed("watchdog"):
 		return cli.Errorf(runner.CodeFailed, "--lease and --watchdog contradict each other")
 	case changed("lease") && o.lease < time.Millisecond:
@@ -301,6 +306,8 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 	case errors.Is(err, rfencedlock.ErrCounter):
 		return cli.Errorf(runner.CodeFailed, "lock %q: its token counter cannot be raised: the key %q must hold a number from 0 on",
 			name, codec.TokenKey(name))
+	case errors.Is(err, redlatch.ErrWrongType) && (o.read || o.write):
+		return cli.Errorf(runner.CodeFailed, "lock %q: the key holds something that is no read/write lock, such as a plain lock of this name", name)
 	case errors.Is(err, redlatch.ErrWrongType):
 		return &cli.ExitError{Code: runner.CodeFailed, Err: inspect.WrongType(ctx, srv, name)}
 	case connect.Denied(err):

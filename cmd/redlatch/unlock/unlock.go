@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -23,6 +24,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
 // The exit codes of unlock other than 0 and 1.
@@ -143,7 +145,7 @@ func (o *unlockOptions) refusal(f *forced) error {
 	case o.dead == "":
 		return f.refuse(codeRefused, refusedUnknown, "lock %q: its holder is not known to be dead: %s. If you know that it is dead: --dead %s. "+
 			"--even-if-alive takes the lock in any case", f.Name, f.whyUnknown(), f.Holders[0].Owner)
-	case len(f.Holders) > 1 || f.Holders[0].Owner != o.dead:
+	case !f.heldOnlyBy(o.dead):
 		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, sanitize.Word(o.dead))
 	}
 	return nil
@@ -179,12 +181,21 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 	case now.Inspection.Waiting > 0:
 		newLock, notified = rfairlock.New, notifiedFirst
 	}
+	switch f.shape.Mode {
+	case codec.ModeRead:
+		newLock, notified = reading, notifiedAll
+	case codec.ModeWrite:
+		newLock, notified = writing, notifiedAll
+	}
 	held, err := newLock(client, f.Name).ForceUnlock(ctx)
 	if f.Taken = held && err == nil; f.Taken {
 		f.Notified = notified
 	}
 	return o.record(f, log, err)
 }
+
+func reading(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Read() }
+func writing(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() }
 
 // record writes the audit. err is how the taking went.
 func (o *unlockOptions) record(f *forced, log *auditLog, err error) error {

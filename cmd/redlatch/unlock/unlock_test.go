@@ -181,9 +181,9 @@ func parseTime(t *testing.T, text any) time.Time {
 func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	eternal, readWrite, long := redistest.Key(t), redistest.Key(t), program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	eternal, readers, long := redistest.Key(t), redistest.Key(t), program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", eternal, program.RedissonOwner, 1)
-	s.Do(t, "HSET", readWrite, "mode", "read", program.RedissonOwner, 1)
+	s.Do(t, "HSET", readers, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1)
 	for _, c := range []struct {
 		name  string
 		flags []string
@@ -191,7 +191,7 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		says  string
 	}{
 		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
-		{readWrite, []string{"--even-if-alive"}, 2, "is a read-write lock of Redisson's"},
+		{readers, []string{"--dead", program.RedissonOwner}, 2, "is not held by " + program.RedissonOwner},
 		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see whether its lease is renewed"},
 		{long, []string{"--for", "0s"}, 1, "--for"},
 		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 1, "contradict"},
@@ -202,8 +202,33 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, c.says)
 	}
-	for _, name := range []string{eternal, readWrite, long} {
+	for _, name := range []string{eternal, readers, long} {
 		require.True(t, program.Exists(t, s, name))
+	}
+}
+
+func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		fields []any
+		flag   string
+	}{
+		{[]any{"mode", "read", program.RedissonOwner, 1}, program.RedissonOwner},
+		{[]any{"mode", "write", program.RedissonOwner + ":write", 1, program.RedissonOwner, 1}, program.RedissonOwner + ":write"},
+	} {
+		name := redistest.Key(t)
+		s.Do(t, "HSET", append([]any{name}, c.fields...)...)
+		s.Do(t, "PEXPIRE", name, 3_000_000)
+		next := program.Start(t, s.URL(), "run", "--write", name, "--", "echo", "in")
+		require.Eventually(t, func() bool {
+			pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.ReadWriteChannel(name)).([]any)
+			return len(pair) == 2 && pair[1] == int64(1)
+		}, 30*time.Second, 5*time.Millisecond)
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", c.flag, name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Contains(t, got.Stdout, "  taken  all waiters were notified\n")
+		require.Equal(t, "in", next.Line())
 	}
 }
 

@@ -121,13 +121,22 @@ func (f *forced) refuse(code int, why, format string, args ...any) error {
 
 // kind returns why this lock cannot be taken at all, "" when it can.
 func (f *forced) kind() string {
-	switch {
-	case f.shape.Odd != "":
+	if f.shape.Odd != "" {
 		return fmt.Sprintf("%q is a hash, and no lock of Redisson's: %s", f.Name, f.shape.Odd)
-	case f.shape.Kind == listing.ReadWrite:
-		return fmt.Sprintf("lock %q is a read-write lock of Redisson's, which has more keys", f.Name)
 	}
 	return ""
+}
+
+// heldOnlyBy reports whether the lock is held by the owner, and no other: a writer may read,
+// too.
+func (f *forced) heldOnlyBy(owner string) bool {
+	bare, _ := listing.Bare(owner)
+	for _, h := range f.Holders {
+		if other, _ := listing.Bare(h.Owner); other != bare {
+			return false
+		}
+	}
+	return true
 }
 
 // isFree notes that there is nothing to take.

@@ -28,6 +28,10 @@ var questions = []question{
 	{id: acl.Fair, check: "fair rights", use: "fair locks", advice: "Grant what is missing where fair locks are used:"},
 	{id: acl.Tokens, check: "tokens rights", use: "fencing tokens", named: true, advice: "Grant what is missing where fenced locks are used:"},
 	{
+		id: acl.ReadWrite, check: "read-write rights", use: "read/write locks", named: true,
+		advice: "Grant what is missing where read/write locks are used:",
+	},
+	{
 		id: acl.Clocks, check: "clocks rights", use: "comparisons of clocks",
 		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",
 	},

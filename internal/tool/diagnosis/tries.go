@@ -38,6 +38,8 @@ func (e *examination) trials() map[string][]any {
 		"hexists":        {"HEXISTS", e.name, "f"},
 		"hincrby":        {"HINCRBY", e.name, "f", "none"},
 		"hkeys":          {"HKEYS", e.name},
+		"hdel":           {"HDEL", e.name, "f"},
+		"hlen":           {"HLEN", e.name},
 		"hgetall":        {"HGETALL", e.name},
 		"hscan":          {"HSCAN", e.name, 0},
 		"publish":        {"PUBLISH", codec.LockChannel(e.name), "0"},
