@@ -20,12 +20,13 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // packages are those that users import, and the one that decodes what servers send, by
 // their folders.
-var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
+var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
 
 // functions are the exported functions and methods that are tried here. Options are
 // tried with what they are options of.
@@ -73,6 +74,12 @@ var functions = map[string]any{
 	"rfencedlock.Lock.Lock": (*rfencedlock.Lock).Lock, "rfencedlock.Lock.Resume": (*rfencedlock.Lock).Resume,
 	"rfencedlock.Lock.Token": (*rfencedlock.Lock).Token, "rfencedlock.Lock.TryLock": (*rfencedlock.Lock).TryLock,
 
+	"rreadwritelock.New":                     rreadwritelock.New,
+	"rreadwritelock.WithoutWriterPreference": rreadwritelock.WithoutWriterPreference,
+	"rreadwritelock.Lock.Name":               (*rreadwritelock.Lock).Name,
+	"rreadwritelock.Lock.Read":               (*rreadwritelock.Lock).Read,
+	"rreadwritelock.Lock.Write":              (*rreadwritelock.Lock).Write,
+
 	"admin.Evict": admin.Evict, "admin.ForceEvict": admin.ForceEvict, "admin.Inspect": admin.Inspect,
 	"admin.InspectPart": admin.InspectPart, "admin.Listeners": admin.Listeners,
 
@@ -90,7 +97,7 @@ var functions = map[string]any{
 
 	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
 	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists,
-	"reply.Forced": reply.Forced, "reply.Holds": reply.Holds, "reply.Inspected": reply.Inspected,
+	"reply.Forced": reply.Forced, "reply.Holds": reply.Holds, "reply.Inspected": reply.Inspected, "reply.InspectedReadWrite": reply.InspectedReadWrite,
 	"reply.Millis": reply.Millis, "reply.Nudged": reply.Nudged,
 	"reply.Reentered": reply.Reentered, "reply.Refused": reply.Refused,
 	"reply.ReleaseOutcome.String": reply.ReleaseOutcome.String, "reply.Released": reply.Released,

@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -128,6 +129,10 @@ func receivers() map[reflect.Type][]value {
 			}},
 			mistake[*rfencedlock.Hold]("nil fenced hold", nilDeref),
 		},
+		typeOf[*rreadwritelock.Lock](): {
+			{what: "read/write lock", make: func(w *world) any { return rreadwritelock.New(w.client, w.name(), nil) }},
+			mistake[*rreadwritelock.Lock]("nil read/write lock", nilDeref),
+		},
 		// The unexported type of what package admin takes.
 		reflect.TypeOf(admin.Inspect).In(1): locks,
 		typeOf[*redlatch.LockError](): vals(
@@ -171,6 +176,14 @@ func (w *world) use(result any) {
 		}
 	case rlock.Option:
 		w.lockWith(r)
+	case rreadwritelock.Option:
+		w.use(rreadwritelock.New(w.client, w.name(), r, nil))
+	case *rreadwritelock.Lock:
+		for _, l := range []*rlock.Lock{r.Read(), r.Write()} {
+			if h, err := l.TryLock(w.bounded()); w.sane(err) {
+				w.sane(h.Unlock())
+			}
+		}
 	case rfencedlock.Option:
 		w.use(rfencedlock.New(w.client, w.name(), r, nil))
 	case *rfencedlock.Hold:
