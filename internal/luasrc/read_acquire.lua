@@ -21,8 +21,9 @@ elseif mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 0 t
 elseif mode ~= 'read' and mode ~= 'write' then
     return refused(lock, mode)
 end
-local k = redis.call('HINCRBY', lock, owner, 1)
-redis.call('SET', hold_key(lock, owner, k), '1', 'PX', lease)
+local key = hold_key(lock, owner, redis.call('HINCRBY', lock, owner, 1))
+redis.call('SET', key, '1')
+redis.call('PEXPIRE', key, lease)
 if redis.call('PTTL', lock) < tonumber(lease) then
     redis.call('PEXPIRE', lock, lease)
 end

@@ -12,12 +12,14 @@
 -- Messages: none
 -- Uses:     hold_count, hold_key
 local lock, owner, lease, target = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local mode = redis.call('HGET', lock, 'mode')
 local count = hold_count(redis.call('HGET', lock, owner))
 local most = -3
 for k = 1, count do
     most = math.max(most, redis.call('PTTL', hold_key(lock, owner, k)))
 end
-if most < -1 and redis.call('HEXISTS', lock, owner .. ':write') == 0 then
+local writes = mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 1
+if not writes and (mode ~= 'read' or most < -1) then
     return nil
 end
 if target == 0 then
@@ -29,7 +31,9 @@ if count < target then
 end
 most = math.max(most, lease)
 for k = 1, count do
-    redis.call('SET', hold_key(lock, owner, k), '1', 'PX', most)
+    local key = hold_key(lock, owner, k)
+    redis.call('SET', key, '1')
+    redis.call('PEXPIRE', key, most)
 end
 local left = redis.call('PTTL', lock)
 if left >= 0 and left < most then

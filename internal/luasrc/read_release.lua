@@ -9,8 +9,8 @@
 -- ARGV[3]   target: the count that shall remain, 0 for none
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
--- Replies:  nil when the owner is no reader of the lock; 1 when it is none any more; 0 when
---           it is one still
+-- Replies:  nil when the owner is no reader of the lock; 1 when it is none any more, or
+--           the lock was deleted; 0 when it is one still
 -- Effects:  target 0 removes the owner as a reader, whatever the count; a higher target
 --           becomes the count, with the lease for the keys of the holds that remain, if the
 --           count was above it; then the lock is deleted if no reader that is alive has it,
@@ -40,5 +40,4 @@ redis.call('HSET', lock, owner, target)
 for k = 1, target do
     redis.call('PEXPIRE', hold_key(lock, owner, k), lease)
 end
-end_read(lock, channel, mode, publish, message)
-return 0
+return end_read(lock, channel, mode, publish, message)

@@ -22,7 +22,7 @@ if not mode and redis.call('EXISTS', lock) == 0 then
 end
 if mode == 'write' and redis.call('HEXISTS', lock, owner) == 1 then
     redis.call('HINCRBY', lock, owner, 1)
-    redis.call('PEXPIRE', lock, math.max(0, redis.call('PTTL', lock)) + tonumber(lease))
+    redis.call('PEXPIRE', lock, redis.call('PTTL', lock) + tonumber(lease))
     return nil
 end
 return refused(lock, mode)
