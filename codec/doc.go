@@ -15,6 +15,13 @@
 //	redisson_lock_queue:{orders}             list: fair waiters, first in front
 //	redisson_lock_timeout:{orders}           sorted set: when a waiter counts as dead
 //	redisson_unlock_latch:{orders}:REQUEST   string: outcome of a repeated unlock
+//	redisson_lock_token:{orders}             string: the last fencing token
+//
+// A read/write lock has, in place of the first two:
+//
+//	orders                                   hash: mode, owner -> count, owner:write -> count
+//	{orders}:OWNER:rwlock_timeout:N          string: one hold of a reader; TTL = its lease
+//	redisson_rwlock:{orders}                 channel: "0" and "1", when others may try
 //
 // The braces keep all of them in one hash slot of a cluster. A name that contains
 // an opening brace anywhere gets none added; the names of this kind whose keys come

@@ -64,6 +64,16 @@
 //
 // The caller has to know which waiters are alive and which are dead.
 //
+// # The read/write lock
+//
+// Its hash has a mode, the owners of readers, and at most one of the writer, in a form of its
+// own. Each hold of a reader has a key, which lives for the hold's lease: by these keys a
+// release tells readers that are alive from those that crashed. A release asks for all of
+// them, so it costs the server by the number of holds of readers. [Reenter], [Renew] and
+// [Replicate] serve the writer as they are. On purpose different from Redisson's: no script
+// makes the lock last shorter than a hold is owed, and the end of the writer's last hold wakes
+// all that wait, also when its own reads remain.
+//
 // # Shared functions
 //
 // What several scripts do stands once, as a function in the folder shared. The line
