@@ -63,7 +63,8 @@ func WriterOf(field string) (owner string, isWriter bool) {
 // HoldKey returns the key that keeps the k-th hold of a reader of a read/write lock alive,
 // counted from 1. Owner is given as it stands in the lock's hash.
 func HoldKey(name, owner string, k int64) string {
-	return suffixed(suffixed(braced(name), owner), "rwlock_timeout:"+strconv.FormatInt(k, 10))
+	braced := prefixed("", name)[1:]
+	return suffixed(suffixed(braced, owner), "rwlock_timeout:"+strconv.FormatInt(k, 10))
 }
 
 // LatchKey returns the key that keeps the outcome of one unlock, so that the
@@ -80,13 +81,6 @@ func prefixed(prefix, name string) string {
 		return prefix + ":" + name
 	}
 	return prefix + ":{" + name + "}"
-}
-
-func braced(name string) string {
-	if strings.IndexByte(name, '{') >= 0 {
-		return name
-	}
-	return "{" + name + "}"
 }
 
 func suffixed(name, suffix string) string { return name + ":" + suffix }

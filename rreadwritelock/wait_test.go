@@ -110,11 +110,13 @@ func TestReadersThatWaitComeInTogether(t *testing.T) {
 			came = append(came, later(within(t), rw.Read()))
 		}
 		waiting(t, s, rw, 1)
+		began := time.Now()
 		unlock(t, w)
 		holds := make([]*rlock.Hold, 0, len(came))
 		for _, c := range came { // each while all before it hold the lock
 			holds = append(holds, must(t, c, 3*time.Second))
 		}
+		require.Less(t, time.Since(began), 3*time.Second)
 		unlock(t, holds...)
 	}
 	free(t, s, rw)
