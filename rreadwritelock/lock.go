@@ -28,7 +28,8 @@ type settings struct{ passing bool }
 // client waits. Then readers that take turns without a pause can keep a writer out for ever, as
 // in Redisson. Default: a writer that waits lets in 32 readers more, or those of 20 ms; others
 // wait until the writer had the lock or has left, at least until those that are in have left
-// and one second more.
+// and one second more. So two readers of one client must not wait for each other, as with
+// sync.RWMutex; a reader's context may read again at any time.
 func WithoutWriterPreference() Option { return func(s *settings) { s.passing = true } }
 
 // New returns the read/write lock called name: Redisson's getReadWriteLock. It sends nothing. A

@@ -189,6 +189,32 @@ func TestWritersAndReadersExcludeEachOther(t *testing.T) {
 }
 
 // The readers that waited come in before the next writer of their process.
+func TestReadersThatWaitComeBeforeTheNextWriter(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	rw := newLock(t, s)
+	first := take(t, rw.Write())
+	for range 20 {
+		next := later(within(t), rw.Write())
+		one := later(within(t), rw.Read())
+		waiting(t, s, rw, 1)
+		two := later(within(t), rw.Read())
+		all := func() bool { return rw.Read().Internal().Engine.Waiting() == 3 }
+		require.Eventually(t, all, soon, time.Millisecond)
+		unlock(t, first)
+		r1, r2 := must(t, one, soon), must(t, two, soon)
+		select {
+		case <-next:
+			require.Fail(t, "the writer went first")
+		default:
+		}
+		unlock(t, r1, r2)
+		first = must(t, next, soon)
+	}
+	unlock(t, first)
+	free(t, s, rw)
+}
+
 func TestWritersThatQueueLetReadersIn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
