@@ -76,7 +76,7 @@ func TestKindsLeaveNoExtraCountWhenTheReplyToAReentryIsLost(t *testing.T) {
 		p.CutReplyAfter(0)
 		_, err := l.TryLock(outer.Context(t.Context()))
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		until(t, soon, "the count comes right", func() bool { return owners(t, s, l.Name())[outer.Owner().String()] == "1" })
+		until(t, soon, "the count comes right", func() bool { return owners(t, s, l.Name())[l.Internal().Text(outer.Owner())] == "1" })
 		require.NoError(t, outer.Unlock())
 	})
 }

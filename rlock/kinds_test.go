@@ -14,12 +14,14 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
 // kinds are the kinds of lock whose holds are alike.
 var kinds = map[string]func(*redlatch.Client, string) *rlock.Lock{
 	"plain": rlock.New,
 	"fair":  rfairlock.New,
+	"write": func(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() },
 }
 
 // scene is a lock of some kind, of two clients, on a server inside a bubble.
