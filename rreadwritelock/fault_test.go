@@ -1,0 +1,82 @@
+package rreadwritelock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+// behind returns a read/write lock behind a network that can be broken. Its scripts are known.
+func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rreadwritelock.Lock) {
+	t.Helper()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	rw := rreadwritelock.New(connect(t, "redis://"+p.Addr(), redlatch.WithCommandTimeout(time.Second)), redistest.Key(t))
+	w := take(t, rw.Write())
+	r := enter(t, rw.Read(), w)
+	unlock(t, enter(t, rw.Read(), r), r, w)
+	unlock(t, take(t, rw.Read()))
+	return s, p, rw
+}
+
+func TestAReadWhoseReplyIsLostLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s, p, rw := behind(t)
+	p.CutReplyAfter(0)
+	_, err := rw.Read().TryLock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	free(t, s, rw)
+	unlock(t, take(t, rw.Write()))
+}
+
+// What a writer holds as a reader comes right after a lost reply, with the writer's hold as it
+// was.
+func TestTheReadsOfAWriterComeRightAfterALostReply(t *testing.T) {
+	t.Parallel()
+	s, p, rw := behind(t)
+	w := take(t, rw.Write())
+	reads := func() any { return s.Do(t, "HGET", rw.Name(), w.Owner().String()) }
+
+	p.CutReplyAfter(0)
+	_, err := rw.Read().TryLock(w.Context(within(t)))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	require.Eventually(t, func() bool { return reads() == nil }, soon, 5*time.Millisecond, "the read is taken back")
+
+	r := enter(t, rw.Read(), w)
+	p.CutReplyAfter(0)
+	require.NoError(t, r.Unlock())
+	r = enter(t, rw.Read(), w) // when the release is resolved
+	require.Equal(t, any([]byte("1")), reads())
+	require.NoError(t, w.Err())
+	unlock(t, w)
+
+	p.CutReplyAfter(0)
+	inner, err := rw.Read().Lock(r.Context(within(t)))
+	if err == nil {
+		unlock(t, inner)
+	} else {
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+	}
+	require.NoError(t, r.Err())
+	unlock(t, r)
+	free(t, s, rw)
+}
+
+func TestAReadThatIsReleasedWithoutAReplyIsGone(t *testing.T) {
+	t.Parallel()
+	s, p, rw := behind(t)
+	beside := take(t, same(t, s, rw).Read())
+	r := take(t, rw.Read(), rlock.WithLease(10*time.Second))
+	p.CutReplyAfter(0)
+	require.NoError(t, r.Unlock())
+	refused(t, rw.Write())
+	unlock(t, beside)
+	unlock(t, take(t, rw.Write()))
+	free(t, s, rw)
+}
