@@ -109,10 +109,12 @@ func TestCloseDoesNotWaitForAWriteThatHangs(t *testing.T) {
 func TestCloseCancelsADialUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Dial: hangingDial})
+		lost := 0
+		s := New(Config{Dial: hangingDial, OnLost: func(error) { lost++ }})
 		failed := subscribeLater(s, "c")
 		synctest.Wait()
 		mustClose(t, s)
 		require.Equal(t, transport.ErrClosed, <-failed)
+		require.Zero(t, lost, "a close is no loss")
 	})
 }

@@ -24,6 +24,9 @@ func (s *Subscriber) run() {
 	lost := false
 	for s.awaitDemand() && pause.Wait(s.ctx) {
 		conn, err := s.dial()
+		if err != nil && s.ctx.Err() != nil {
+			return // Close ended it
+		}
 		if err != nil {
 			pause.Failed()
 			s.dialFailed(pause.Failures(), err)

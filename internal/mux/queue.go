@@ -209,3 +209,11 @@ func (q *queue) close() {
 	q.mu.Unlock()
 	q.rouse()
 }
+
+// isClosed reports whether Close has begun. It is what tells an end that Close made from a
+// loss: Close closes the queue first, and the writer stops before Close cancels the context.
+func (q *queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}

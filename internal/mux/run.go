@@ -27,7 +27,7 @@ func (m *Mux) run() {
 // dialFailed ends all calls that wait: they learn why there is no connection
 // while it is news, and their callers decide whether to try again.
 func (m *Mux) dialFailed(err error) {
-	if m.ctx.Err() != nil {
+	if m.queue.isClosed() {
 		return // run ends them as closed
 	}
 	log := m.cfg.Logger.Warn
@@ -72,7 +72,7 @@ func (m *Mux) serve(l *link) {
 	<-l.readerDone
 	m.history.leave()
 	m.over(l)
-	if m.ctx.Err() == nil {
+	if !m.queue.isClosed() {
 		m.late.do(m.cfg.OnLost)
 	}
 }
@@ -89,7 +89,7 @@ func (m *Mux) over(l *link) {
 		m.backoff.Failed()
 	}
 	switch {
-	case m.ctx.Err() != nil:
+	case m.queue.isClosed():
 	case readOnly:
 		m.demoted(l)
 	default:

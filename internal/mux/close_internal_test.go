@@ -1,0 +1,53 @@
+package mux
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Close closes the queue and then cancels the context. Between the two the connection has
+// ended and its goroutine may run: it must know that Close has begun.
+func TestAConnectionThatCloseEndsIsNotReportedAsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lost atomic.Int32
+		dial := func(context.Context) (redis.Conn, error) {
+			ours, theirs := net.Pipe()
+			go answerAll(theirs)
+			return redis.NewConn(ours, 0, 0), nil
+		}
+		m := New(Config{Dial: dial, OnLost: func() { lost.Add(1) }})
+		answered := false
+		m.Start(&transport.Call{Command: "PING"}, func(_ any, err error) { answered = err == nil })
+		synctest.Wait()
+		require.True(t, answered, "there is a connection to lose")
+		m.queue.close() // the first half of Close
+		synctest.Wait()
+		require.Zero(t, lost.Load())
+		require.NoError(t, m.Close())
+		require.Zero(t, lost.Load())
+	})
+}
+
+// answerAll is a server whose answer is a number.
+func answerAll(c net.Conn) {
+	for in := bufio.NewReader(c); ; {
+		line, err := in.ReadString('\n')
+		if err == nil && strings.HasPrefix(line, "*") {
+			go func() { _, _ = c.Write([]byte(":7\r\n")) }()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
