@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -15,9 +16,7 @@ const allocationsOfAPair = 5
 
 // Not parallel: it counts allocations.
 func TestPairStaysWithinItsAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates, too")
-	}
+	testlevel.NoRace(t, "allocations")
 	client := connect(t, redistest.Shared(t).URL())
 	l := rfairlock.New(client, redistest.Key(t))
 	ctx := t.Context()

@@ -17,12 +17,14 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
 // Not parallel: it counts goroutines.
 func TestU18TenThousandRoundsLeaveNothingBehind(t *testing.T) {
+	testlevel.All(t, "10,000 rounds")
 	const clients, workers, rounds = 3, 30, 10_002
 	s := redistest.Start(t)
 	var all []*redlatch.Client

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -46,6 +47,7 @@ func deadNative(t *testing.T, n int64) string {
 
 // A client that dies leaves its places behind; their deadlines are far away.
 func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
+	testlevel.All(t, "several processes, 15 s")
 	t.Parallel()
 	s := redistest.Shared(t)
 	ev := &evictions{}

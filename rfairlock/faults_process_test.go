@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // ordeal is what four clients go through that wait in two hundred queues: three
@@ -117,9 +118,7 @@ func (o *ordeal) unchanged(t *testing.T, after string) {
 // A process that stands still, whose connections are cut, or whose server is away
 // for a while, is alive.
 func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes most of a minute")
-	}
+	testlevel.All(t, "several processes, 54 s")
 	t.Parallel()
 	o := newOrdeal(t)
 	began := time.Now()

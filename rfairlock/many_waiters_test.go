@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -102,9 +103,7 @@ func TestManyLeavingWaitersCostTheClientNoOtherHold(t *testing.T) {
 // What failed while Redis was away is tried again for many at once: each call walks
 // the whole queue.
 func TestManyWaitersThatLeaveWhileRedisIsAwayAreDequeuedSoonAfterwards(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	testlevel.All(t, "thousands of waiters, 22 s")
 	t.Parallel()
 	for name, goAway := range map[string]func(*redistest.Server, *redistest.Proxy) (back func()){
 		"it stands still": func(srv *redistest.Server, _ *redistest.Proxy) func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -280,6 +281,7 @@ func TestMirrorFirstThreadDeathTimeoutDrift(t *testing.T) {
 // An hour of short waits, long leases, and callers that leave, of several
 // clients.
 func TestU22DeadlinesDoNotDriftInAnHourOfChurn(t *testing.T) {
+	testlevel.All(t, "an hour of fake time on a real server, 37 s")
 	const lease, maxWait, callers = 30 * time.Second, 20 * time.Second, 12
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, _ := inBubble(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -55,9 +56,7 @@ type play struct {
 // wait. The deadlines of the dead are hours away, and some die while they are heard,
 // some have never been heard.
 func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes more than a minute")
-	}
+	testlevel.All(t, "several processes, 47 s")
 	t.Parallel()
 	plays := []play{
 		{"foreign waiters that were subscribed", subscribedOnce}, // whose second stage must not wait

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -50,9 +51,7 @@ const (
 
 // Not parallel: it counts allocations.
 func TestPairStaysWithinItsAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates, too")
-	}
+	testlevel.NoRace(t, "allocations")
 	_, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
 	ctx := t.Context()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -16,6 +17,7 @@ import (
 // master gets an error and moves to the new one without an operator's help; so do its
 // subscriptions. Holders keep the locks that survived, and learn which did not.
 func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
+	testlevel.All(t, "replicas that change roles")
 	t.Parallel()
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -150,6 +151,7 @@ func TestU5WaiterCancelledDuringALaterAttemptLeavesNoUnreleasedHold(t *testing.T
 }
 
 func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
+	testlevel.All(t, "6 s of load")
 	t.Parallel()
 	s := redistest.Shared(t)
 	p, client := through(t, s, redlatch.WithCommandTimeout(forever))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -74,6 +75,7 @@ func TestU10HolderWhoseLeaseEndedLeavesTheNextHolderAlone(t *testing.T) {
 // When a frozen server wakes after the lease, it finds the holder's renewal and
 // the next one's acquire side by side.
 func TestU10RenewalThatAFrozenServerRunsLateLeavesTheNextHolderAlone(t *testing.T) {
+	testlevel.All(t, "a real lease, 12 s")
 	t.Parallel()
 	s := redistest.Start(t)
 	holder := connect(t, s.URL(), redlatch.WithWatchdogTimeout(forever)) // keeps its connection

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -52,6 +53,7 @@ func requireLostBy(t *testing.T, hold *rlock.Hold, ended <-chan loss, limit time
 }
 
 func TestU1HolderOfAFrozenServerLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T) {
+	testlevel.All(t, "real leases, 11 s each")
 	t.Parallel()
 	for name, opt := range map[string]rlock.Option{
 		"renewed": rlock.WithWatchdog(reportedLease),
@@ -81,6 +83,7 @@ func TestU1HolderOfAFrozenServerLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T) 
 }
 
 func TestU2HolderBehindABlackHoleLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T) {
+	testlevel.All(t, "real leases, 11 s each")
 	t.Parallel()
 	for name, dirs := range map[string][]redistest.Direction{
 		"to the server": {redistest.ToServer},
@@ -111,6 +114,7 @@ func TestU2HolderBehindABlackHoleLearnsOfTheLossBeforeTheLeaseEnds(t *testing.T)
 }
 
 func TestU7RealServerAwayForLessThanTheLeaseCostsNothing(t *testing.T) {
+	testlevel.All(t, "real leases, 6 s each")
 	t.Parallel()
 	const lease, outage = 9 * time.Second, 3 * time.Second
 	for name, fault := range map[string]func(s *redistest.Server, p *redistest.Proxy) (repair func()){

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -32,9 +33,7 @@ func inLocalQueue() int {
 
 // Not parallel: the heap is that of the whole process.
 func TestAWaiterTakesTwoKilobytesAtMost(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector takes memory, too")
-	}
+	testlevel.NoRace(t, "memory")
 	const callers, most = 1000, 2 << 10
 	srv, client := onShared(t, noPoll())
 	name := redistest.Key(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -76,6 +77,7 @@ func race(t *testing.T, l *rlock.Lock) int64 {
 }
 
 func TestU39WorkLongerThanTheLeaseKeepsTheLockOnARealServer(t *testing.T) {
+	testlevel.All(t, "a real lease, 9 s")
 	t.Parallel()
 	srv, client := onShared(t)
 	name := redistest.Key(t)

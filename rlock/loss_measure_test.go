@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -126,6 +127,7 @@ func sample(t *testing.T, all []*exposedHold, within time.Duration) {
 // has written down, be it frozen or dead by now. Replies are slower here than the loss
 // margin is long, so that it matters from where the lease is counted.
 func TestU1U2HoldersAreNotifiedBeforeAnotherOwnerCanAcquire(t *testing.T) {
+	testlevel.All(t, "a real lease, 6 s")
 	t.Parallel()
 	const clients, each = 4, 5
 	// starved is a time without a look after which the moment of the loss is not

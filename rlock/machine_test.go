@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"runtime/debug"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -32,7 +34,7 @@ type machine struct {
 // TestStateMachine runs a few hundred sequences, or -rapid.checks of them.
 func TestStateMachine(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		require.NoError(t, checks.Value.Set("300"))
+		require.NoError(t, checks.Value.Set(strconv.Itoa(testlevel.Rounds(60, 300))))
 		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
 	}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -222,6 +223,7 @@ func TestNextWaiterGoesOnAfterTheInDoubtCall(t *testing.T) {
 }
 
 func TestEqualProcessesGetEqualShares(t *testing.T) {
+	testlevel.All(t, "5 s of load")
 	t.Parallel()
 	counts := turnsOf(t, redistest.Start(t), 50, 50)
 	total := counts[0] + counts[1]

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -46,6 +47,7 @@ func awaitWait(t *testing.T, s *redistest.Server) {
 // option the lock is granted, and granted again by the replica that is promoted; with it
 // no caller gets the lock.
 func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t *testing.T) {
+	testlevel.All(t, "replicas that change roles")
 	t.Parallel()
 	master, replica, link := replicated(t)
 	syncing := connect(t, master.URL(), redlatch.WithReplicaSync(1, cutFor))

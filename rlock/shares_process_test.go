@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -170,9 +171,7 @@ func shares(t *testing.T, processes, goroutines int, length time.Duration) []flo
 
 // Not parallel: it measures.
 func TestProcessesShareALockEvenly(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 25 seconds")
-	}
+	testlevel.All(t, "several processes, 25 s")
 	for _, c := range []struct {
 		processes, goroutines int
 		length                time.Duration

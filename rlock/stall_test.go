@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // A lease short enough to be soon over when its holder dies survives what garbage
 // collectors, hypervisors and busy machines do to one that lives.
 func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
+	testlevel.All(t, "a real lease, 7 s")
 	t.Parallel()
 	s, name := redistest.Shared(t), redistest.Key(t)
 	holder := startHolder(t, s.URL(), name)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -78,10 +79,8 @@ func sleepAndTell(url string) {
 }
 
 func TestU3SuspendedHolderKnowsOfItsLossAtItsFirstInstruction(t *testing.T) {
+	testlevel.All(t, "processes and real leases, 8 s")
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
 	const processes, trials = 10, 5
 	s := redistest.Start(t)
 	var wg sync.WaitGroup

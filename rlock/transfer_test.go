@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -342,6 +343,7 @@ func TestWaiterThatLeavesTransfersALockThatWasGivenToIt(t *testing.T) {
 
 // Processes of one kind count each other's bursts, and need one request for a turn.
 func TestProcessesTransferTheLockInBursts(t *testing.T) {
+	testlevel.All(t, "5 s of load")
 	t.Parallel()
 	s := redistest.Start(t)
 	counts := turnsOf(t, s, 16, 16, 16, 16)
@@ -360,6 +362,7 @@ func TestProcessesTransferTheLockInBursts(t *testing.T) {
 // A process with a single caller frees the lock after each turn. Those with many give
 // it as much time as they take, not one turn for each burst.
 func TestASingleCallerGetsItsShareBesideMany(t *testing.T) {
+	testlevel.All(t, "5 s of load")
 	t.Parallel()
 	counts := turnsOf(t, redistest.Start(t), 16, 1)
 	t.Logf("%v", counts)

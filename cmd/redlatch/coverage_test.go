@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // showNoLocks are the commands that show no locks of other clients, and why. The tests
@@ -88,10 +89,8 @@ func (e *coverage) missing(t *testing.T) (all []string) {
 // One Java process is enough for all commands that show locks, except for locks of dead
 // processes.
 func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
+	testlevel.All(t, "a Java machine")
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a server and a Java machine")
-	}
 	p := startJava(t, javaRelease)
 	e := &coverage{shown: map[string]bool{}}
 	t.Cleanup(func() { // part of the test shows no more than a part

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -59,6 +60,7 @@ func (s *clusterLocks) ok(t *testing.T, args ...string) string {
 
 // TestCommandsOnACluster is one story: clusters are dear.
 func TestCommandsOnACluster(t *testing.T) {
+	testlevel.All(t, "a cluster")
 	t.Parallel()
 	s := newClusterLocks(t)
 	s.list(t)
@@ -197,6 +199,7 @@ func (s *clusterLocks) run(t *testing.T) {
 
 // TestCommandsOnAMasterOfSentinels is one story: sets of Sentinels are dear.
 func TestCommandsOnAMasterOfSentinels(t *testing.T) {
+	testlevel.All(t, "a master with Sentinels")
 	t.Parallel()
 	set := redistest.StartSentinels(t, 20*time.Second)
 	url := "redis-sentinel://" + strings.Join(set.Addrs(), ",") + "/" + redistest.MasterName

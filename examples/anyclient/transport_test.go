@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
@@ -55,6 +56,7 @@ func over(addr string) *Transport {
 }
 
 func TestAnyClientsTransportConforms(t *testing.T) {
+	testlevel.All(t, "the whole suite for an example, a server for each of its cases")
 	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()

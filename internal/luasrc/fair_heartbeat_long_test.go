@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // fairKeepsLong are the stories of keeping long queues.
@@ -29,6 +30,7 @@ func long(tell func(f *telling, n int64)) func(f *telling) {
 }
 
 func TestHeartbeatScriptsTakeQueuesOfTenThousand(t *testing.T) {
+	testlevel.All(t, "10,000 waiters on each server")
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()

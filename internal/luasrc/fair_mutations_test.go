@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -222,6 +223,7 @@ func noticed[C any](checks []C, fails func(C) bool) bool {
 }
 
 func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	testlevel.All(t, "replays the vectors for each of 150 mistakes")
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	stories := fairStories()
@@ -234,6 +236,7 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 
 // The model must notice them by itself: it is there for what no vector thinks of.
 func TestFairModelNoticesMistakesInTheScripts(t *testing.T) {
+	testlevel.All(t, "plays up to 2,000 games for each of 150 mistakes")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		mutations []mutation

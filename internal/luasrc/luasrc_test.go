@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -160,6 +161,7 @@ func TestAServerWithoutMemoryRefusesToPassALockOnAndKeepsIt(t *testing.T) {
 }
 
 func TestVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	testlevel.All(t, "replays the vectors for each mistake")
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	for _, m := range mutations {

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -82,10 +83,8 @@ var mutants = map[string]mutant{
 }
 
 func TestTheConformanceSuiteFindsEveryMutant(t *testing.T) {
+	testlevel.All(t, "a process and a server for each of 30 mutants")
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it starts a process and a server for every mutant")
-	}
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	for name, m := range mutants {

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -65,6 +66,7 @@ func TestRedigoConformsBehindABreakableNetwork(t *testing.T) {
 }
 
 func TestRedigoConformsOnAServerThatIsKilledAndFrozen(t *testing.T) {
+	testlevel.All(t, "a server for each case")
 	noGoroutinesLeft(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()

@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // defaultReleases are the oldest that is supported, the last of Redisson 3, and
@@ -42,9 +43,7 @@ type compat struct {
 // [Member] first in its TestMain.
 func ShareLocks(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs servers and a Java machine")
-	}
+	testlevel.All(t, "servers and Java machines")
 	table := &verdicts{releases: releases()}
 	t.Cleanup(func() { t.Logf("Redisson's releases and what was compared:\n%s", table) })
 	for _, text := range releases() {

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // played is what ours did with a vector.
@@ -91,6 +92,7 @@ func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 }
 
 func TestRecordedVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	testlevel.All(t, "replays the corpus for each mistake")
 	t.Parallel()
 	s := newStage(t, dialer(redistest.Start(t)))
 	newest := supported(t)[len(supported(t))-1]

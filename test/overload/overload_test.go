@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -42,6 +43,7 @@ end`, 0, prefix, i, min(i+1000, n), codec.LockChannel("@"))
 
 // Not parallel, as all here: they measure.
 func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
+	testlevel.All(t, "load")
 	r, n := newRig(t, direct), sized(20000)
 	name := redistest.Key(t)
 	r.holdMany(name, 1)
@@ -71,6 +73,7 @@ func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
 }
 
 func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
+	testlevel.All(t, "load")
 	r, n := newRig(t, direct), sized(20000)
 	name := redistest.Key(t)
 	r.holdMany(name, n)
@@ -96,6 +99,7 @@ func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
 }
 
 func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
+	testlevel.All(t, "load")
 	for name, many := range map[string]bool{"one lock": false, "as many locks": true} {
 		t.Run(name, func(t *testing.T) {
 			r, n := newRig(t, direct), sized(50000)
@@ -125,6 +129,7 @@ const flightMax = 1024
 
 // A server that gets nowhere near through what it is sent.
 func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
+	testlevel.All(t, "load")
 	// A tenth of it would be done in time.
 	r, n := newRig(t, direct), max(10000, sized(50000))
 	name := redistest.Key(t)
@@ -185,6 +190,7 @@ repeat for i = 1, 1000 do end until now() > till`, 0, d.Milliseconds())
 }
 
 func TestServerThatAnswersInHalfASecond(t *testing.T) {
+	testlevel.All(t, "load")
 	var p *redistest.Proxy
 	r := newRig(t, func(s *redistest.Server) string {
 		p = redistest.NewProxy(t, s.Addr())

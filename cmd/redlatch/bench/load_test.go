@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -26,6 +27,7 @@ func TestSpreadIsThatOfTheTimes(t *testing.T) {
 }
 
 func TestRunMeasuresEverythingOnAnyServer(t *testing.T) {
+	testlevel.All(t, "4 s of load on each server")
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // atMost is how long a demo of the fair lock may take on a slow machine.
@@ -48,6 +49,7 @@ func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 }
 
 func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
+	testlevel.All(t, "four processes, 11 s")
 	t.Parallel()
 	s := redistest.Start(t)
 	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())

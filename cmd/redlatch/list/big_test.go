@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // bigEnv is the number of other keys on the server: 1000000 is the full size.
@@ -56,7 +57,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 
 // It is not parallel: other tests would make the machine busier.
 func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
-	keys := 200_000
+	keys := testlevel.Rounds(50_000, 200_000)
 	if text := os.Getenv(bigEnv); text != "" {
 		var err error
 		keys, err = strconv.Atoi(text)

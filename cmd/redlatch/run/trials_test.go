@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // trialsEnv is how often that is tried which must never fail, in place of a few
@@ -50,6 +51,7 @@ type frozen struct {
 }
 
 func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T) {
+	testlevel.All(t, "real leases, 13 s")
 	t.Parallel()
 	batches(t, 2, func(t *testing.T, trials int) {
 		t.Helper()

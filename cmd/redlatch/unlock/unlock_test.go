@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rlock"
@@ -55,6 +56,7 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 }
 
 func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
+	testlevel.All(t, "real leases, 18 s")
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, 15*time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -140,6 +141,7 @@ func wokenByPeers(t *testing.T, s suite) {
 // manyRenewed holds locks of many slots for longer than their leases.
 func manyRenewed(t *testing.T, s suite) {
 	t.Helper()
+	testlevel.All(t, "a lease and a half, 15 s")
 	const many, lease = 200, 10 * time.Second // a stalled machine is late by less than a tenth of it
 	c := s.Client(t, redlatch.WithWatchdogTimeout(lease))
 	holds := make([]*rlock.Hold, many)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,6 +57,7 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestAPeerAnswersAndEnds(t *testing.T) {
+	testlevel.All(t, "a Java machine")
 	t.Parallel()
 	program, err := Find(filepath.Join("..", "..", ".."), "4.3.1")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -58,6 +59,7 @@ func TestDoctorLooksAtTheSettings(t *testing.T) {
 }
 
 func TestDoctorLooksAtReplicas(t *testing.T) {
+	testlevel.All(t, "replicas")
 	t.Parallel()
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
@@ -75,6 +77,7 @@ func TestDoctorLooksAtReplicas(t *testing.T) {
 }
 
 func TestDoctorReportsWhatRedissonChoosesInACluster(t *testing.T) {
+	testlevel.All(t, "a cluster")
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf")))
 	all := examined(t, s.URL(), "")

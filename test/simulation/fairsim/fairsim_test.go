@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/test/simulation/fairsim"
 )
 
@@ -18,10 +19,13 @@ func short(load fairsim.Load) time.Duration {
 	return max(3*time.Hour, min(150*load.Hold, 15*time.Hour))
 }
 
-// seeds are what the fleets here are simulated with: one that is always the same, and
-// one that is not, which a failure names.
+// seeds are what the fleets here are simulated with: one that is always the same, and,
+// where all tests run, one that is not, which a failure names.
 func seeds(t *testing.T) []uint64 {
 	t.Helper()
+	if !testlevel.IsAll() {
+		return []uint64{1}
+	}
 	random := rand.Uint64()
 	t.Logf("seeds: 1 and %d", random)
 	return []uint64{1, random}
@@ -77,6 +81,7 @@ func TestMixedFleetsLoseNoPlaceAndLittleTime(t *testing.T) {
 // Without this library all that happens which it is there to prevent: else the
 // simulation would prove nothing.
 func TestFleetsOfRedissonAloneLoseTimeAndPlaces(t *testing.T) {
+	testlevel.All(t, "simulates many fleets")
 	t.Parallel()
 	for _, load := range fairsim.Loads {
 		r := fairsim.Run(fairsim.Config{Seed: 1, Time: short(load) / 2, Load: load, Fleet: fairsim.Pure})

@@ -1,0 +1,67 @@
+// Package testlevel says which tests are left to `make test-all`.
+//
+// `make test` is to take three minutes on two processors. What needs a Java machine, a
+// cluster, much load, many seconds of a real lease or many rounds is left out of it or runs
+// fewer rounds. `make test-all` sets REDLATCH_TEST=all: then all of it runs, and so it does
+// in CI. Nothing else decides this: there are no build tags, and -short keeps its meaning,
+// which is a machine without a server.
+package testlevel
+
+import (
+	"os"
+	"testing"
+)
+
+// Env is the environment variable that chooses the level: all, or nothing.
+const Env = "REDLATCH_TEST"
+
+// Left begins the reason of each test that All skips. scripts/testrun fails when it sees it
+// in a run of all tests.
+const Left = "left to make test-all: "
+
+// Counted begins the reason of each test that NoRace skips. scripts/testrun runs those again
+// without the race detector, where all tests run.
+const Counted = "not with the race detector: "
+
+// All skips the test unless all tests are to run; why says what it costs. Under -short it
+// skips too.
+func All(tb testing.TB, why string) {
+	tb.Helper()
+	if !IsAll() {
+		tb.Skip(Left + why)
+	}
+	if testing.Short() {
+		tb.Skip("-short: " + why)
+	}
+}
+
+// NoRace skips the test in a binary with the race detector, which itself takes what is
+// counted.
+func NoRace(tb testing.TB, counted string) {
+	tb.Helper()
+	if race {
+		tb.Skip(Counted + "it takes " + counted + ", too")
+	}
+}
+
+// Rounds is how many rounds a test takes, which costs time and adds certainty: quick in
+// make test, all where all tests run.
+func Rounds(quick, all int) int {
+	if IsAll() {
+		return all
+	}
+	return quick
+}
+
+// IsAll reports whether all tests are to run. It panics when the variable has a value that
+// means nothing: a test that is left out by a slip of the pen goes unnoticed.
+func IsAll() bool {
+	switch level := os.Getenv(Env); level {
+	case "":
+		return false
+	case "all":
+		return true
+	default:
+		panic(Env + "=" + level + ": it is all, or not set")
+	}
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package rfairlock_test
-
-const raceEnabled = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package rlock_test
-
-const raceEnabled = false

@@ -1,0 +1,122 @@
+// Program testrun runs the tests of this module with the race detector, and prints what a run
+// must not hide: which tests failed, with their output, and which were skipped, with their
+// reasons.
+//
+//	go run ./scripts/testrun ./...        what `make test` runs
+//	go run ./scripts/testrun -all ./...   all tests: REDLATCH_TEST=all
+//
+// With -all, tests that count what the race detector takes, too (testlevel.NoRace), run once
+// more without it, and a test that is left out although it is to run (testlevel.All) is a
+// failure.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+)
+
+func main() {
+	all := flag.Bool("all", false, "run all tests")
+	parallel := flag.Int("parallel", 4, "how many tests of a package run at once: most of them wait")
+	timeout := flag.Duration("timeout", 15*time.Minute, "how long a package may take")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-parallel=" + strconv.Itoa(*parallel), "-timeout=" + timeout.String()}}
+	err := r.tests(ctx, flag.Args())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+		os.Exit(1)
+	}
+}
+
+// run is one run of the tests.
+type run struct {
+	out  io.Writer
+	all  bool
+	args []string // of each go test
+
+	used time.Duration // processor time, of the go command and of the tests
+}
+
+// tests runs the tests of packages and prints what became of them.
+func (r *run) tests(ctx context.Context, packages []string) error {
+	began := time.Now()
+	seen, err := r.goTest(ctx, append([]string{"-race"}, packages...))
+	if r.all && err == nil && len(seen.because(testlevel.Counted)) > 0 {
+		err = r.again(ctx, seen)
+	}
+	fmt.Fprint(r.out, seen.skips())
+	took := time.Since(began).Round(time.Second)
+	fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d were skipped; %v, %v of processor time\n",
+		seen.passed, len(seen.failed), len(seen.skipped), took, r.used.Round(time.Second))
+	if left := seen.because(testlevel.Left); r.all && len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d tests were left out of a run of all tests", len(left)))
+	}
+	return err
+}
+
+// again runs, without the race detector, the tests that it kept from counting. What they
+// become counts in place of the skip.
+func (r *run) again(ctx context.Context, seen *outcome) error {
+	counted := seen.because(testlevel.Counted)
+	fmt.Fprintf(r.out, "\nWithout the race detector:\n")
+	second, err := r.goTest(ctx, append([]string{"-v", "-run=" + pattern(counted)}, packagesOf(counted)...))
+	if err == nil && len(second.skipped) > 0 {
+		err = fmt.Errorf("%d tests were skipped with the race detector and without", len(second.skipped))
+	}
+	seen.replace(counted, second)
+	return err
+}
+
+// goTest runs go test once.
+func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, r.args...), args...)...) //nolint:gosec // flags and packages of this module
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), testlevel.Env+"=")
+	if r.all {
+		cmd.Env = append(os.Environ(), testlevel.Env+"=all")
+	}
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err = cmd.Start(); err != nil {
+		return nil, err
+	}
+	seen := newOutcome(r.out)
+	readErr := seen.read(events)
+	err = cmd.Wait()
+	r.used += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return seen, errors.Join(readErr, err)
+}
+
+// pattern is the regular expression of go test for these tests.
+func pattern(tests []skip) string {
+	var names []string
+	for _, s := range tests {
+		top, _, _ := strings.Cut(s.test, "/")
+		names = append(names, top)
+	}
+	return "^(" + strings.Join(unique(names), "|") + ")$"
+}
+
+func packagesOf(tests []skip) []string {
+	var names []string
+	for _, s := range tests {
+		names = append(names, s.pkg)
+	}
+	return unique(names)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is a line of go test -json.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// skip is a test that did not run, and why.
+type skip struct{ pkg, test, why string }
+
+// outcome is what go test said of its tests.
+type outcome struct {
+	out     io.Writer
+	output  map[string][]string // of tests and packages that have not ended
+	passed  int
+	failed  []string
+	skipped []skip
+}
+
+func newOutcome(out io.Writer) *outcome {
+	return &outcome{out: out, output: map[string][]string{}}
+}
+
+// read takes all events, and prints packages and failures as they come.
+func (o *outcome) read(events io.Reader) error {
+	for in := json.NewDecoder(events); ; {
+		var e event
+		switch err := in.Decode(&e); err {
+		case nil:
+			o.take(e)
+		case io.EOF:
+			return nil
+		default:
+			return fmt.Errorf("go test -json: %w", err)
+		}
+	}
+}
+
+func (o *outcome) take(e event) {
+	id := e.Package + " " + e.Test
+	switch {
+	case e.Action == "output" && e.Test == "":
+		o.line(e)
+	case e.Action == "output":
+		o.output[id] = append(o.output[id], e.Output)
+	case e.Action == "build-output":
+		fmt.Fprint(o.out, e.Output)
+	case e.Test == "":
+		o.packageEnds(e)
+	case e.Action == "pass" || e.Action == "skip" || e.Action == "fail":
+		o.testEnds(e, o.output[id])
+		delete(o.output, id)
+	}
+}
+
+// line prints what a package says by itself, but for what is said of each.
+func (o *outcome) line(e event) {
+	switch text := strings.TrimSpace(e.Output); {
+	case text == "PASS" || text == "FAIL" || strings.HasPrefix(text, "coverage:") || strings.HasSuffix(text, "[no test files]"):
+	default:
+		fmt.Fprint(o.out, e.Output)
+	}
+}
+
+func (o *outcome) testEnds(e event, output []string) {
+	switch e.Action {
+	case "pass":
+		o.passed++
+	case "skip":
+		o.skipped = append(o.skipped, skip{e.Package, e.Test, reason(output)})
+	default:
+		o.failed = append(o.failed, e.Package+" "+e.Test)
+		fmt.Fprint(o.out, strings.Join(output, ""))
+	}
+}
+
+// packageEnds prints what tests said that never ended: a panic or the time limit ends a
+// package in the midst of them.
+func (o *outcome) packageEnds(e event) {
+	for _, id := range slices.Sorted(maps.Keys(o.output)) {
+		if pkg, _, _ := strings.Cut(id, " "); pkg != e.Package {
+			continue
+		}
+		if e.Action == "fail" {
+			fmt.Fprint(o.out, strings.Join(o.output[id], ""))
+		}
+		delete(o.output, id)
+	}
+}
+
+// position is where a line of a test's log was written.
+var position = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
+
+// reason is what a test said last before it was skipped.
+func reason(output []string) string {
+	why := "no reason"
+	for _, line := range output {
+		if at := position.FindString(line); at != "" {
+			why = strings.TrimSpace(line[len(at):])
+		}
+	}
+	return why
+}
+
+// because returns the tests whose reason begins so.
+func (o *outcome) because(why string) (tests []skip) {
+	for _, s := range o.skipped {
+		if strings.HasPrefix(s.why, why) {
+			tests = append(tests, s)
+		}
+	}
+	return tests
+}
+
+// replace puts another run's outcome in the place of tests that were skipped.
+func (o *outcome) replace(tests []skip, by *outcome) {
+	o.skipped = slices.DeleteFunc(o.skipped, func(s skip) bool { return slices.Contains(tests, s) })
+	o.skipped = append(o.skipped, by.skipped...)
+	o.failed = append(o.failed, by.failed...)
+	o.passed += by.passed
+}
+
+// few is how many tests that share a reason are named.
+const few = 4
+
+// skips is the list of the tests that did not run, by their reasons.
+func (o *outcome) skips() string {
+	byReason := map[string][]string{}
+	for _, s := range o.skipped {
+		byReason[s.why] = append(byReason[s.why], path.Base(s.pkg)+" "+s.test)
+	}
+	if len(byReason) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString("\nSkipped, and why:\n")
+	for _, why := range slices.Sorted(maps.Keys(byReason)) {
+		tests := byReason[why]
+		slices.Sort(tests)
+		fmt.Fprintf(&text, "  %s\n", why)
+		for _, test := range tests[:min(few, len(tests))] {
+			fmt.Fprintf(&text, "      %s\n", test)
+		}
+		if more := len(tests) - few; more > 0 {
+			fmt.Fprintf(&text, "      and %d more\n", more)
+		}
+	}
+	return text.String()
+}
+
+func unique[T cmp.Ordered](list []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
