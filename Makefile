@@ -16,6 +16,12 @@ HOURS    ?= 400
 TRIALS   ?= 200
 JOBS     ?=
 
+FAKE     ?= 100
+REST     ?= 20
+
+# Only test and test-short leave tests out: see internal/test/testlevel.
+export REDLATCH_TEST := all
+
 # Pinned in a module of its own: its dependencies stay out of users' go.sum.
 GOLANGCI := $(GO) tool -modfile=tools/go.mod golangci-lint
 
@@ -30,7 +36,7 @@ NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
 
-.PHONY: adapters arrows executor seam fences itest failover bench loss bench-quick bench-check stress stress-check help setup test test-short compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters arrows executor seam fences itest failover bench loss bench-quick bench-check stress stress-check help setup test test-all test-short flaky compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. docs/testing.md says more."
@@ -43,11 +49,20 @@ help: ## day | 1 s | List the targets
 setup: ## day | 1 min once | Get a redis-server and a valkey-server to test against
 	@scripts/redis-server.sh setup
 
-test: setup ## day | 10 min | All tests, race detector, real server
-	$(GO) test -race -count=1 -timeout 15m ./...
+test: setup ## day | 3 min | The tests, race detector, real server; lists at its end what is left to test-all
+	$(GO) run ./scripts/testrun ./...
 
-test-short: ## day | 5 min | Only the tests that need no server
+test-all: setup ## change | 12 min | All tests: also Java machines, clusters, load, long leases, many rounds
+	$(GO) run ./scripts/testrun -all -parallel 2 ./...
+
+test-short: export REDLATCH_TEST =
+test-short: ## day | 2 min | Only the tests that need no server
 	$(GO) test -short -timeout 5m ./...
+
+# The tests that can fail by chance, until they do: on fake time 100 rounds, the rest 20.
+flaky: LIMIT = 90m
+flaky: setup ## measure | 90 min | The tests of `make test` again and again, under processor load, until LIMIT
+	$(GO) run ./scripts/flaky -fake $(FAKE) -rest $(REST) -limit $(LIMIT)
 
 compat: setup ## change | 1 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
 	scripts/compat.sh $(COMPAT)
@@ -181,9 +196,9 @@ trials: setup ## measure | 10 min | What must never fail about redlatch run, TRI
 		-run '^(TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires|TestKillingRedlatchKillsTheCommandAndItsChildren)$$' \
 		./cmd/redlatch/run
 
-soak: setup ## measure | 3 h | All tests COUNT (20) times with the race detector
+soak: setup ## measure | 4 h | All tests COUNT (20) times with the race detector
 	for i in $$(seq $(COUNT)); do \
-		echo "run $$i of $(COUNT)"; $(GO) test -race -count=1 -timeout 15m ./... || exit 1; \
+		echo "run $$i of $(COUNT)"; $(GO) run ./scripts/testrun -all -parallel 2 ./... || exit 1; \
 	done
 
 clean: ## measure | 1 s | Remove what the other targets made here

@@ -85,10 +85,7 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, r.args...), args...)...) //nolint:gosec // flags and packages of this module
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr
-	cmd.Env = append(os.Environ(), testlevel.Env+"=")
-	if r.all {
-		cmd.Env = append(os.Environ(), testlevel.Env+"=all")
-	}
+	cmd.Env = r.env()
 	events, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -101,6 +98,20 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	err = cmd.Wait()
 	r.used += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return seen, errors.Join(readErr, err)
+}
+
+// env is the environment of the tests. The race detector makes each process sleep a second at
+// its end, so that reports of other threads are written. A tenth is enough: no package leaves
+// a goroutine.
+func (r *run) env() []string {
+	env := append(os.Environ(), testlevel.Env+"=")
+	if r.all {
+		env = append(env, testlevel.Env+"=all")
+	}
+	if os.Getenv("GORACE") == "" {
+		env = append(env, "GORACE=atexit_sleep_ms=100")
+	}
+	return env
 }
 
 // pattern is the regular expression of go test for these tests.

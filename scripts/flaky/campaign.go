@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+)
+
+// suite is the tests of one package.
+type suite struct {
+	pkg, dir, binary string
+	fake             []string // the names of its tests on fake time
+	others           bool     // it has other tests
+}
+
+// campaign repeats suites.
+type campaign struct {
+	fake, rest int    // rounds
+	only       string // tests whose names match, "" for all
+	suites     []*suite
+
+	mu       sync.Mutex // guards what follows
+	failures int
+}
+
+// work is one run of some tests of a suite.
+type work struct {
+	*suite
+	round int
+	kind  string   // of the round: fake time, or real time
+	args  []string // which tests
+}
+
+// run does all rounds, or as many as there is time for, and returns how many runs failed.
+func (c *campaign) run(ctx context.Context) int {
+	began := time.Now()
+	var fake, rest int
+	for most := max(c.fake, c.rest); ctx.Err() == nil && (fake < c.fake || rest < c.rest); {
+		turn := max(fake, rest) + 1
+		if fake < c.fake && c.round(ctx, "fake time", fake+1) {
+			fake++
+		}
+		// As many rounds of the rest as are due after so many of the others.
+		for rest < c.rest && rest < turn*c.rest/most && c.round(ctx, "real time", rest+1) {
+			rest++
+		}
+		c.progress(fake, rest, began)
+	}
+	if ctx.Err() != nil {
+		fmt.Println("The time is up: the round that was under way does not count.")
+	}
+	return c.failures
+}
+
+func (c *campaign) progress(fake, rest int, began time.Time) {
+	fmt.Printf("%v: %d of %d rounds on fake time, %d of %d of the rest; %d failures\n",
+		time.Since(began).Round(time.Second), fake, c.fake, rest, c.rest, c.failures)
+}
+
+// round runs the tests of one kind in all packages, and reports whether it came to its end.
+func (c *campaign) round(ctx context.Context, kind string, round int) bool {
+	todo := make(chan work)
+	var workers sync.WaitGroup
+	for range runtime.NumCPU() {
+		workers.Go(func() {
+			for w := range todo {
+				c.try(ctx, w)
+			}
+		})
+	}
+	for _, s := range c.suites {
+		if args := s.choose(kind, c.only); args != nil {
+			todo <- work{s, round, kind, args}
+		}
+	}
+	close(todo)
+	workers.Wait()
+	return ctx.Err() == nil
+}
+
+// choose returns what makes the binary run its tests of one kind, nil if it has none.
+func (s *suite) choose(kind, only string) []string {
+	names := "^(" + strings.Join(s.fake, "|") + ")$"
+	switch {
+	case kind == "fake time" && len(s.fake) > 0 && only == "":
+		return []string{"-test.run=" + names}
+	case kind == "fake time":
+		return s.matching(only)
+	case !s.others:
+		return nil
+	case len(s.fake) == 0:
+		return []string{"-test.run=" + only}
+	default:
+		return []string{"-test.run=" + only, "-test.skip=" + names}
+	}
+}
+
+// matching chooses the tests on fake time whose names match.
+func (s *suite) matching(only string) []string {
+	var names []string
+	for _, name := range s.fake {
+		if ok, err := regexp.MatchString(only, name); err == nil && ok {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{"-test.run=^(" + strings.Join(names, "|") + ")$"}
+}
+
+// try runs tests once and prints what failed.
+func (c *campaign) try(ctx context.Context, w work) {
+	if ctx.Err() != nil {
+		return
+	}
+	began := time.Now()
+	cmd := exec.CommandContext(ctx, w.binary, append(w.args, "-test.timeout=10m", "-test.parallel=4")...) //nolint:gosec // made by build
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), testlevel.Env+"=", "GORACE=atexit_sleep_ms=100")
+	cmd.WaitDelay = 10 * time.Second
+	output, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures++
+	fmt.Printf("FAILED in round %d on %s, after %v: %s %s\n%s\n", w.round, w.kind, time.Since(began).Round(time.Second), w.pkg, failed(string(output)), output)
+}
+
+var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+
+// failed names the tests that the output says failed.
+func failed(output string) string {
+	var names []string
+	for _, m := range failedTest.FindAllStringSubmatch(output, -1) {
+		names = append(names, m[1])
+	}
+	return strings.Join(names, " ")
+}
