@@ -50,10 +50,10 @@ setup: ## day | 1 min once | Get a redis-server and a valkey-server to test agai
 	@scripts/redis-server.sh setup
 
 test: setup ## day | 3 min | The tests, race detector, real server; lists at its end what is left to test-all
-	$(GO) run ./scripts/testrun ./...
+	$(GO) run ./test/testrun ./...
 
 test-all: setup ## change | 12 min | All tests: also Java machines, clusters, load, long leases, many rounds
-	$(GO) run ./scripts/testrun -all -parallel 2 ./...
+	$(GO) run ./test/testrun -all -parallel 2 ./...
 
 test-short: export REDLATCH_TEST =
 test-short: ## day | 2 min | Only the tests that need no server
@@ -62,7 +62,7 @@ test-short: ## day | 2 min | Only the tests that need no server
 # The tests that can fail by chance, until they do: on fake time 100 rounds, the rest 20.
 flaky: LIMIT = 90m
 flaky: setup ## measure | 90 min | The tests of `make test` again and again, under processor load, until LIMIT
-	$(GO) run ./scripts/flaky -fake $(FAKE) -rest $(REST) -limit $(LIMIT)
+	$(GO) run ./test/flaky -fake $(FAKE) -rest $(REST) -limit $(LIMIT)
 
 compat: setup ## change | 1 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
 	scripts/compat.sh $(COMPAT)
@@ -198,7 +198,7 @@ trials: setup ## measure | 10 min | What must never fail about redlatch run, TRI
 
 soak: setup ## measure | 4 h | All tests COUNT (20) times with the race detector
 	for i in $$(seq $(COUNT)); do \
-		echo "run $$i of $(COUNT)"; $(GO) run ./scripts/testrun -all -parallel 2 ./... || exit 1; \
+		echo "run $$i of $(COUNT)"; $(GO) run ./test/testrun -all -parallel 2 ./... || exit 1; \
 	done
 
 clean: ## measure | 1 s | Remove what the other targets made here

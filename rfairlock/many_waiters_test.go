@@ -58,9 +58,7 @@ func queueMany(ctx context.Context, t *testing.T, srv *redistest.Server, l *rloc
 }
 
 func TestCloseDequeuesManyWaiters(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	testlevel.All(t, "5,000 waiters")
 	t.Parallel()
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
@@ -81,9 +79,7 @@ func TestCloseDequeuesManyWaiters(t *testing.T) {
 }
 
 func TestManyLeavingWaitersCostTheClientNoOtherHold(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	testlevel.All(t, "5,000 waiters")
 	t.Parallel()
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
@@ -102,7 +98,7 @@ func TestManyLeavingWaitersCostTheClientNoOtherHold(t *testing.T) {
 
 // What failed while Redis was away is tried again for many at once: each call walks
 // the whole queue.
-func TestManyWaitersThatLeaveWhileRedisIsAwayAreDequeuedSoonAfterwards(t *testing.T) {
+func TestManyWaitersThatLeaveWhileRedisIsAwayAreDequeuedSoonAfterwards(t *testing.T) { //nolint:tparallel // 5,000 waiters at a time are enough
 	testlevel.All(t, "thousands of waiters, 22 s")
 	t.Parallel()
 	for name, goAway := range map[string]func(*redistest.Server, *redistest.Proxy) (back func()){

@@ -55,7 +55,7 @@ type play struct {
 // All of it is played side by side, a stage of each play at a time: what they do is
 // wait. The deadlines of the dead are hours away, and some die while they are heard,
 // some have never been heard.
-func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
+func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) { //nolint:tparallel // its subtest only looks for a Valkey
 	testlevel.All(t, "several processes, 47 s")
 	t.Parallel()
 	plays := []play{

@@ -237,9 +237,6 @@ func TestEqualProcessesGetEqualShares(t *testing.T) {
 // seconds, and returns how often each had it.
 func turnsOf(t *testing.T, s *redistest.Server, goroutines ...int) []int {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("takes five seconds")
-	}
 	name := redistest.Key(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

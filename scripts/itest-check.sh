@@ -14,7 +14,7 @@ for program in .servers/more/*/*-server; do
 done
 scripts/module-check.sh test/containers
 cd test/containers
-# Without the race detector, which runs over the same code in make test and in make
+# Without the race detector, which runs over the same code in make test-all and in make
 # adapters: what differs here is the servers.
 go test -count=1 -timeout 2m ./servers &
 servers=$! failed=0

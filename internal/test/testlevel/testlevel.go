@@ -15,11 +15,11 @@ import (
 // Env is the environment variable that chooses the level: all, or nothing.
 const Env = "REDLATCH_TEST"
 
-// Left begins the reason of each test that All skips. scripts/testrun fails when it sees it
+// Left begins the reason of each test that All skips. test/testrun fails when it sees it
 // in a run of all tests.
 const Left = "left to make test-all: "
 
-// Counted begins the reason of each test that NoRace skips. scripts/testrun runs those again
+// Counted begins the reason of each test that NoRace skips. test/testrun runs those again
 // without the race detector, where all tests run.
 const Counted = "not with the race detector: "
 

@@ -3,8 +3,8 @@
 // processors busy: by default 100 rounds of the tests on fake time, which cost little, spread
 // over 20 rounds of the rest, for 90 minutes at most.
 //
-//	go run ./scripts/flaky
-//	go run ./scripts/flaky -fake 1000 -rest 0 -run Close ./internal/mux
+//	go run ./test/flaky
+//	go run ./test/flaky -fake 1000 -rest 0 -run Close ./internal/mux
 //
 // It prints each failure with its round and its output, and fails when there was one. The
 // tests on fake time are found in the source: see fake.go.

@@ -2,8 +2,8 @@
 // must not hide: which tests failed, with their output, and which were skipped, with their
 // reasons.
 //
-//	go run ./scripts/testrun ./...        what `make test` runs
-//	go run ./scripts/testrun -all ./...   all tests: REDLATCH_TEST=all
+//	go run ./test/testrun ./...        what `make test` runs
+//	go run ./test/testrun -all ./...   all tests: REDLATCH_TEST=all
 //
 // With -all, tests that count what the race detector takes, too (testlevel.NoRace), run once
 // more without it, and a test that is left out although it is to run (testlevel.All) is a
@@ -57,9 +57,9 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	if r.all && err == nil && len(seen.because(testlevel.Counted)) > 0 {
 		err = r.again(ctx, seen)
 	}
-	fmt.Fprint(r.out, seen.skips())
+	_, _ = fmt.Fprint(r.out, seen.skips())
 	took := time.Since(began).Round(time.Second)
-	fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d were skipped; %v, %v of processor time\n",
+	_, _ = fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d were skipped; %v, %v of processor time\n",
 		seen.passed, len(seen.failed), len(seen.skipped), took, r.used.Round(time.Second))
 	if left := seen.because(testlevel.Left); r.all && len(left) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d tests were left out of a run of all tests", len(left)))
@@ -71,7 +71,7 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 // become counts in place of the skip.
 func (r *run) again(ctx context.Context, seen *outcome) error {
 	counted := seen.because(testlevel.Counted)
-	fmt.Fprintf(r.out, "\nWithout the race detector:\n")
+	_, _ = fmt.Fprintf(r.out, "\nWithout the race detector:\n")
 	second, err := r.goTest(ctx, append([]string{"-v", "-run=" + pattern(counted)}, packagesOf(counted)...))
 	if err == nil && len(second.skipped) > 0 {
 		err = fmt.Errorf("%d tests were skipped with the race detector and without", len(second.skipped))

@@ -57,7 +57,7 @@ func (o *outcome) take(e event) {
 	case e.Action == "output":
 		o.output[id] = append(o.output[id], e.Output)
 	case e.Action == "build-output":
-		fmt.Fprint(o.out, e.Output)
+		_, _ = fmt.Fprint(o.out, e.Output)
 	case e.Test == "":
 		o.packageEnds(e)
 	case e.Action == "pass" || e.Action == "skip" || e.Action == "fail":
@@ -71,7 +71,7 @@ func (o *outcome) line(e event) {
 	switch text := strings.TrimSpace(e.Output); {
 	case text == "PASS" || text == "FAIL" || strings.HasPrefix(text, "coverage:") || strings.HasSuffix(text, "[no test files]"):
 	default:
-		fmt.Fprint(o.out, e.Output)
+		_, _ = fmt.Fprint(o.out, e.Output)
 	}
 }
 
@@ -83,7 +83,7 @@ func (o *outcome) testEnds(e event, output []string) {
 		o.skipped = append(o.skipped, skip{e.Package, e.Test, reason(output)})
 	default:
 		o.failed = append(o.failed, e.Package+" "+e.Test)
-		fmt.Fprint(o.out, strings.Join(output, ""))
+		_, _ = fmt.Fprint(o.out, strings.Join(output, ""))
 	}
 }
 
@@ -95,7 +95,7 @@ func (o *outcome) packageEnds(e event) {
 			continue
 		}
 		if e.Action == "fail" {
-			fmt.Fprint(o.out, strings.Join(o.output[id], ""))
+			_, _ = fmt.Fprint(o.out, strings.Join(o.output[id], ""))
 		}
 		delete(o.output, id)
 	}
