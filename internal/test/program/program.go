@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,7 +31,19 @@ func Main(m *testing.M, commands ...cli.Constructor) {
 	if os.Getenv(Env) != "" {
 		os.Exit(cli.Execute(context.Background(), os.Args[1:], commands...))
 	}
+	heedSignals()
 	redistest.Main(m)
+}
+
+// heedSignals ends that this process ignores signals, as it does when a shell runs it in the
+// background (SIGINT) or with nohup (SIGHUP). Processes that it starts would ignore them, too,
+// and their tests find that signals do not arrive.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // Soon bounds waits for what should happen at once, on a slow machine.
