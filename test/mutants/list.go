@@ -39,6 +39,15 @@ func (c catcher) pattern() string {
 	return "^" + c.test + "$"
 }
 
+// level is that of package testlevel. A test that is named must not be skipped. Of a whole
+// package the tests run that take no minutes.
+func (c catcher) level() string {
+	if c.test == "" {
+		return ""
+	}
+	return "all"
+}
+
 // list is all that stands in the .txt files.
 type list struct{ mutants []mutant }
 

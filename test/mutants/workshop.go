@@ -173,7 +173,7 @@ func (w *workshop) run(ctx context.Context, binary string, c catcher, bound time
 	//nolint:gosec // as above
 	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run="+c.pattern(), "-test.timeout="+bound.String())
 	cmd.Dir = filepath.Join(w.dir, filepath.FromSlash(c.pkg))
-	cmd.Env = append(os.Environ(), "TMPDIR="+w.tmp, testlevel.Env+"=all") // a test that is skipped notices nothing
+	cmd.Env = append(os.Environ(), "TMPDIR="+w.tmp, testlevel.Env+"="+c.level())
 	inSession(cmd)
 	cmd.WaitDelay = 5 * time.Second // what it started may have its output
 	out, err := cmd.CombinedOutput()
