@@ -53,7 +53,7 @@ test: setup ## day | 3 min | The tests, race detector, real server; lists at its
 	$(GO) run ./test/testrun ./...
 
 test-all: setup ## change | 12 min | All tests: also Java machines, clusters, load, long leases, many rounds
-	$(GO) run ./test/testrun -all -parallel 2 ./...
+	$(GO) run ./test/testrun -all ./...
 
 test-short: export REDLATCH_TEST =
 test-short: ## day | 2 min | Only the tests that need no server
@@ -198,7 +198,7 @@ trials: setup ## measure | 10 min | What must never fail about redlatch run, TRI
 
 soak: setup ## measure | 4 h | All tests COUNT (20) times with the race detector
 	for i in $$(seq $(COUNT)); do \
-		echo "run $$i of $(COUNT)"; $(GO) run ./test/testrun -all -parallel 2 ./... || exit 1; \
+		echo "run $$i of $(COUNT)"; $(GO) run ./test/testrun -all ./... || exit 1; \
 	done
 
 clean: ## measure | 1 s | Remove what the other targets made here

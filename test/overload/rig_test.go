@@ -82,9 +82,6 @@ func (r *rig) Observe(event redlatch.Event) {
 // keeps some holds.
 func newRig(t *testing.T, at func(s *redistest.Server) string) *rig {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("takes seconds and a server")
-	}
 	r := &rig{t: t, server: redistest.Start(t)}
 	var err error
 	log, logger := redistest.NewJournal()

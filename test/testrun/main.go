@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -28,11 +29,13 @@ import (
 
 func main() {
 	all := flag.Bool("all", false, "run all tests")
-	parallel := flag.Int("parallel", 4, "how many tests of a package run at once: most of them wait")
 	timeout := flag.Duration("timeout", 15*time.Minute, "how long a package may take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-parallel=" + strconv.Itoa(*parallel), "-timeout=" + timeout.String()}}
+	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-timeout=" + timeout.String()}}
+	if !r.all { // most of these tests wait most of the time; of all, some load the machine
+		r.args = append(r.args, "-parallel="+strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
+	}
 	err := r.tests(ctx, flag.Args())
 	stop()
 	if err != nil {
