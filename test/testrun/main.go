@@ -89,14 +89,14 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr
 	cmd.Env = r.env()
+	seen := newOutcome(r.out)
 	events, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return seen, err
 	}
 	if err = cmd.Start(); err != nil {
-		return nil, err
+		return seen, err
 	}
-	seen := newOutcome(r.out)
 	readErr := seen.read(events)
 	err = cmd.Wait()
 	r.used += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

@@ -53,8 +53,8 @@ func Rounds(quick, all int) int {
 	return quick
 }
 
-// IsAll reports whether all tests are to run. It panics when the variable has a value that
-// means nothing: a test that is left out by a slip of the pen goes unnoticed.
+// IsAll reports whether all tests are to run. It panics when the variable has another value: a
+// misspelt one would leave tests out.
 func IsAll() bool {
 	switch level := os.Getenv(Env); level {
 	case "":
