@@ -37,11 +37,14 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	s.Token, _ = listing.Token(c, s.Name) // 0 when it is unknown
 	s.Kind = string(listing.Kind(s.Kind).WithToken(s.Token))
 	s.lookAtReaders(c)
-	if len(s.Queue) == 0 {
-		return
+	readWrite := s.Kind == string(listing.ReadWrite)
+	if len(s.Queue) > 0 || readWrite {
+		// A waiter of a fair lock listens to a channel of its own, not to this one.
+		s.PlainWaiters, _ = connect.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that is unknown
 	}
-	// A waiter of a fair lock listens to a channel of its own, not to this one.
-	s.PlainWaiters, _ = connect.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that is unknown
+	if s.Held && !readWrite {
+		s.ReadWriteWaiters, _ = connect.Listening(ctx, c, codec.ReadWriteChannel(s.Name))
+	}
 }
 
 // lookAtReaders reads what each reader has left of its lease.
@@ -65,12 +68,22 @@ func (s *status) lookAtReaders(c redis.Conn) {
 	}
 }
 
-// mixed warns of a plain and a fair lock of one name.
+// mixed warns of two kinds of lock of one name.
 func (s *status) mixed() string {
-	wait := fmt.Sprintf("%d connections wait", s.PlainWaiters)
-	if s.PlainWaiters == 1 {
-		wait = "1 connection waits"
+	const another = "; it is another lock, and Redisson's of both kinds do not exclude each other"
+	switch {
+	case s.ReadWriteWaiters > 0:
+		return connections(s.ReadWriteWaiters) + " for this name as for a read/write lock, and it is held as a plain one" + another
+	case s.Kind == string(listing.ReadWrite):
+		return connections(s.PlainWaiters) + " for this name as for a plain lock, and it is held as a read/write lock" + another
 	}
-	return wait + " for this name as for a plain lock, others are queued for it as for " +
+	return connections(s.PlainWaiters) + " for this name as for a plain lock, others are queued for it as for " +
 		"a fair one: it is one lock, and a client that takes it as a plain one overtakes the queue"
+}
+
+func connections(n int64) string {
+	if n == 1 {
+		return "1 connection waits"
+	}
+	return fmt.Sprintf("%d connections wait", n)
 }

@@ -119,6 +119,33 @@ func TestStatusWarnsOfAPlainAndAFairLockOfOneName(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"plain_waiters": 1`)
 }
 
+func TestStatusWarnsOfAPlainAndAReadWriteLockOfOneName(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		channel func(string) string
+		fields  []any
+		says    string
+		json    string
+	}{
+		{codec.ReadWriteChannel, []any{program.SomeOwner, 1}, "for this name as for a read/write lock", `"read_write_waiters": 1`},
+		{codec.LockChannel, []any{"mode", "read", program.SomeOwner, 1}, "for this name as for a plain lock", `"plain_waiters": 1`},
+	} {
+		name := redistest.Key(t)
+		s.Do(t, "HSET", append([]any{name}, c.fields...)...)
+		require.NotContains(t, program.Finish(t, s.URL(), "status", name).Stdout, "mixed")
+		conn := s.Dial(t)
+		require.NoError(t, conn.Send("SUBSCRIBE", c.channel(name)))
+		require.NoError(t, conn.Flush())
+		_, err := redis.ReceiveWithTimeout(conn, program.Soon)
+		require.NoError(t, err)
+		got := program.Finish(t, s.URL(), "status", name)
+		require.Contains(t, got.Stdout, "\n  mixed  1 connection waits "+c.says)
+		program.Narrow(t, got.Stdout[len("lock ")+len(name):])
+		require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, c.json)
+	}
+}
+
 func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()

@@ -45,8 +45,11 @@ type status struct {
 	// for a lock without.
 	Token int64 `json:"token,omitempty"`
 	// PlainWaiters is how many connections wait for the lock as for a plain one while
-	// others are queued for it as for a fair one.
+	// others are queued for it as for a fair one, or it is held as a read/write lock.
 	PlainWaiters int64 `json:"plain_waiters,omitempty"`
+	// ReadWriteWaiters is how many connections wait for the lock as for a read/write lock
+	// while it is held as another kind.
+	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
 
 // waiter is one place in the queue.
@@ -121,6 +124,10 @@ func (s *status) print(w io.Writer) {
 		fmt.Fprintf(w, "  token  %d\n", s.Token)
 	}
 	s.printQueue(w)
+	if s.PlainWaiters+s.ReadWriteWaiters > 0 {
+		fmt.Fprint(w, output.Indented("mixed", s.mixed()))
+	}
+	s.printNote(w)
 }
 
 // holderText describes a holder beyond its owner and count.
@@ -158,8 +165,12 @@ func (s *status) printQueue(w io.Writer) {
 	if s.More != nil {
 		fmt.Fprint(w, output.Indented("", s.More.String()+" (--waiters 0 shows all)"))
 	}
-	if s.PlainWaiters > 0 {
-		fmt.Fprint(w, output.Indented("mixed", s.mixed()))
+}
+
+// printNote prints what there is to say of the queue.
+func (s *status) printNote(w io.Writer) {
+	if len(s.Queue) == 0 {
+		return
 	}
 	switch {
 	case s.Note != "":

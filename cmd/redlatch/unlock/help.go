@@ -3,8 +3,8 @@ package unlock
 const unlockHelp = `Takes the lock NAME away from its holder and wakes the waiters, as Redisson's
 forceUnlock does, if you state that the holder is dead: --force alone shows the
 holder, and whether the lease is renewed. Of a read/write lock that is read it
-takes the lock away from all readers. A user that may not read the queue of a fair lock wakes no waiter in it;
-the output says so.
+takes the lock away from all readers. A user that may not read the queue of a
+fair lock wakes no waiter in it; the output says so.
 
   alive      the lease is seen to be renewed, as a watchdog does every third of
              it. It takes up to a third of the lease to see that (10 seconds,

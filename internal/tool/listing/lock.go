@@ -20,8 +20,7 @@ const (
 	Fenced Kind = "fenced"
 	// FairFenced is a lock with a queue and a counter of tokens.
 	FairFenced Kind = "fair-fenced"
-	// ReadWrite is one of Redisson's read/write locks, which this program tells of and
-	// does not take.
+	// ReadWrite is a read/write lock.
 	ReadWrite Kind = "readwrite"
 )
 
