@@ -2,12 +2,9 @@ package history
 
 import "time"
 
-// slack is what a busy machine may add to a bound.
-const slack = 8 * time.Second
-
-// CheckCalls judges that every call of a process that lives returned, in its time.
-// The time that the process stood still is not counted.
-func (s *Story) checkCalls() (findings []Finding) {
+// checkCalls judges that every call of a process that lives returned, in its time and the
+// slack. The time that the process stood still is not counted.
+func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	for _, id := range sortedKeys(s.Calls) {
 		c := s.Calls[id]
 		if c.Returned == 0 {

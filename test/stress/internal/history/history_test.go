@@ -47,7 +47,7 @@ func history(deeds []deed, more ...Record) *Story {
 
 // checks returns which checks found something.
 func checks(s *Story) (names []string) {
-	limits := Limits{Idle: 5 * time.Second, Aftermath: func(Record, string) time.Duration { return time.Second }}
+	limits := Limits{Slack: 8 * time.Second, Idle: 5 * time.Second, Aftermath: func(Record, string) time.Duration { return time.Second }}
 	for _, f := range s.Judge(limits) {
 		names = append(names, f.Check)
 	}
@@ -189,7 +189,7 @@ func TestAProofThatTheServerHasForgottenIsRefused(t *testing.T) {
 func TestCallsThatDoNotReturnInTimeAreFound(t *testing.T) {
 	t.Parallel()
 	call := Record{T: 1 * s, P: "p", Kind: Call, ID: "c", Op: "trylock", Key: "k", Wait: s}
-	back := Record{T: 1*s + slack + s + 1, P: "p", Kind: Return, ID: "c"}
+	back := Record{T: 1*s + 8*time.Second + s + 1, P: "p", Kind: Return, ID: "c"}
 	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call, back})))
 	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call})), "it never returned")
 	assert.Empty(t, checks(NewStory([]Record{call, {T: 2 * s, P: "p", Kind: Kill}})))

@@ -105,7 +105,8 @@ func (c *Config) shortest() time.Duration {
 	return least
 }
 
-func (k Key) lock(client *redlatch.Client) *rlock.Lock {
+// Lock returns the lock for a client. The holds of one with tokens have them inside.
+func (k Key) Lock(client *redlatch.Client) *rlock.Lock {
 	var l *rfencedlock.Lock
 	switch {
 	case k.Fair && k.Fenced:
@@ -122,8 +123,8 @@ func (k Key) lock(client *redlatch.Client) *rlock.Lock {
 	return plain
 }
 
-// class is what an error is called in a history; empty for none.
-func class(err error) string {
+// Class is what an error is called in a history; empty for none.
+func Class(err error) string {
 	if err == nil {
 		return ""
 	}

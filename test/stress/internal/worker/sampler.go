@@ -93,7 +93,7 @@ func (s *sampler) sample(h *sampledHold) {
 	at := history.Now()
 	err := h.hold.Err()
 	if err != nil {
-		s.log.Write(history.Record{Kind: history.Over, Hold: h.id, Until: h.last, Err: class(err)})
+		s.log.Write(history.Record{Kind: history.Over, Hold: h.id, Until: h.last, Err: Class(err)})
 		delete(s.holds, h)
 		return
 	}

@@ -112,7 +112,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 	s.w.log.Write(r)
 	hold, err := f(ctx)
 	at := history.Now()
-	s.w.log.Write(history.Record{T: at, Kind: history.Return, ID: id, Err: class(err)})
+	s.w.log.Write(history.Record{T: at, Kind: history.Return, ID: id, Err: Class(err)})
 	if err != nil {
 		s.unsure = s.unsure || errors.Is(err, redlatch.ErrUncertain) || outer != nil
 		return nil
@@ -242,7 +242,7 @@ func (s *session) made(op string, h *sampledHold, f func() error) error {
 	id := s.w.nextID()
 	s.w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Hold: h.id, Wait: overhead})
 	err := f()
-	s.w.log.Write(history.Record{Kind: history.Return, ID: id, Err: class(err)})
+	s.w.log.Write(history.Record{Kind: history.Return, ID: id, Err: Class(err)})
 	return err
 }
 

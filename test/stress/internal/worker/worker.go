@@ -100,7 +100,7 @@ func (w *worker) caller(ctx context.Context) {
 	rnd := w.random()
 	for ctx.Err() == nil {
 		s := session{w: w, ctx: ctx, rnd: rnd, key: w.cfg.Keys[rnd.IntN(len(w.cfg.Keys))]}
-		s.lock = s.key.lock(w.current.Load())
+		s.lock = s.key.Lock(w.current.Load())
 		s.run()
 		select { // a client that refuses everything at once must not keep a processor busy
 		case <-ctx.Done():
@@ -140,7 +140,7 @@ func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f
 	id := w.nextID()
 	w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Wait: wait + overhead})
 	err := f(client)
-	w.log.Write(history.Record{Kind: history.Return, ID: id, Err: class(err)})
+	w.log.Write(history.Record{Kind: history.Return, ID: id, Err: Class(err)})
 	w.log.Write(history.Record{Kind: history.LifeOver, Owner: client.ID().String()})
 }
 

@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
+)
+
+// inNetwork runs a test with a network of 10 ms and a connection through it.
+func inNetwork(t *testing.T, test func(t *testing.T, n *network, c redis.Conn, count func() int)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		srv, err := embedded.Start(embedded.WithInProcess())
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		n := &network{server: srv, latency: 10 * time.Millisecond, seed: 1, wg: &wg, conns: map[*link]struct{}{}}
+		c, err := n.dial(t.Context())
+		require.NoError(t, err)
+		direct, err := srv.Dial(t.Context())
+		require.NoError(t, err)
+		test(t, n, c, func() int {
+			count, err := redis.Int(direct.Do("GET", "n"))
+			if err != nil {
+				return 0
+			}
+			return count
+		})
+		_ = c.Close() // it may be broken
+		srv.Close()
+		wg.Wait()
+		assert.Zero(t, n.open())
+	})
+}
+
+func TestANetworkTakesItsLatencyAndHoldsBack(t *testing.T) {
+	inNetwork(t, func(t *testing.T, n *network, c redis.Conn, count func() int) {
+		t.Helper()
+		incr := func() time.Duration {
+			began := time.Now()
+			_, err := c.Do("INCR", "n")
+			require.NoError(t, err)
+			return time.Since(began).Round(time.Millisecond)
+		}
+		assert.Equal(t, 20*time.Millisecond, incr())
+		n.hold(down, time.Second)
+		began := time.Now()
+		assert.InDelta(t, time.Second, incr(), float64(5*time.Millisecond))
+		assert.Less(t, time.Since(began), 1100*time.Millisecond)
+		n.hold(up, time.Second)
+		go func() {
+			time.Sleep(990 * time.Millisecond)
+			assert.Equal(t, 2, count(), "it arrives at the end of the time")
+		}()
+		assert.InDelta(t, 1010*time.Millisecond, incr(), float64(5*time.Millisecond))
+		assert.Equal(t, 3, count())
+	})
+}
+
+func TestABlackHoleSwallowsUntilItIsGivenUp(t *testing.T) {
+	for _, d := range []direction{up, down} {
+		inNetwork(t, func(t *testing.T, n *network, c redis.Conn, count func() int) {
+			t.Helper()
+			n.each(func(l *link) { l.lose(d) })
+			began := time.Now()
+			_, err := c.Do("INCR", "n")
+			require.Error(t, err)
+			assert.Equal(t, keepAlive, time.Since(began))
+			assert.Equal(t, int(d), count(), "only the reply was lost, or the request")
+			again, err := n.dial(t.Context())
+			require.NoError(t, err)
+			_, err = again.Do("INCR", "n")
+			require.NoError(t, err)
+			require.NoError(t, again.Close())
+		})
+	}
+}
+
+func TestWhatACutConnectionSentArrivesLateOrNever(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Second} {
+		inNetwork(t, func(t *testing.T, n *network, c redis.Conn, count func() int) {
+			t.Helper()
+			time.AfterFunc(5*time.Millisecond, func() { n.each(func(l *link) { l.cut(late) }) })
+			_, err := c.Do("INCR", "n")
+			require.Error(t, err)
+			time.Sleep(500 * time.Millisecond)
+			assert.Zero(t, count())
+			time.Sleep(600 * time.Millisecond)
+			assert.Equal(t, int(late/time.Second), count())
+		})
+	}
+}
+
+func TestARefusingNetworkConnectsAgainInTime(t *testing.T) {
+	inNetwork(t, func(t *testing.T, n *network, _ redis.Conn, _ func() int) {
+		t.Helper()
+		n.refuse(time.Second)
+		_, err := n.dial(t.Context())
+		require.ErrorIs(t, err, errRefused)
+		time.Sleep(time.Second)
+		again, err := n.dial(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, again.Close())
+		n.hold(up, time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = n.dial(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// queued is the history of two callers of a fair lock, in the order of their calls. The second
+// one gets it at at.
+func queued(at history.Time, more ...history.Record) *history.Story {
+	const s = time.Second
+	return history.NewStory(append(more,
+		history.Record{T: 1 * s, Kind: history.Call, ID: "a", Op: "lock", Key: keyName(0)},
+		history.Record{T: 2 * s, Kind: history.Call, ID: "b", Op: "lock", Key: keyName(0)},
+		history.Record{T: 8 * s, Kind: history.Grant, ID: "a", Hold: "a", Key: keyName(0), Owner: "a", Lease: 3 * s, Renewed: true},
+		history.Record{T: at, Kind: history.Grant, ID: "b", Hold: "b", Key: keyName(0), Owner: "b"},
+		history.Record{T: 9 * s, Kind: history.Over, Hold: "a", Err: "lost"},
+	))
+}
+
+func TestTheOrderOfAFairLockIsJudgedInCalmTimes(t *testing.T) {
+	t.Parallel()
+	f := &fleet{plan: plan{Keys: []key{{Fair: true, Lease: 3000}}}}
+	assert.Empty(t, f.checkOrder(queued(10*time.Second)))
+	assert.Len(t, f.checkOrder(queued(7*time.Second)), 1)
+	fault := history.Record{T: 500 * time.Millisecond, Until: time.Second, Kind: history.Fault}
+	assert.Empty(t, f.checkOrder(queued(7*time.Second, fault)))
+	f.plan.Clients = []client{{Ahead: 60_000}}
+	assert.Empty(t, f.checkOrder(queued(7*time.Second)), "whose clock is wrong may overtake")
+}
+
+func TestAHoldIsLostOnlyNearAFault(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	fault := func(from, to history.Time, key string) *history.Story {
+		return queued(10*s, history.Record{T: from, Until: to, Kind: history.Fault, Key: key})
+	}
+	for what, c := range map[string]struct {
+		story *history.Story
+		want  bool
+	}{
+		"none":                    {queued(10 * s), false},
+		"long over":               {fault(s, 2*s, ""), false},
+		"near":                    {fault(7*s, 7*s, ""), true},
+		"the server forgot it":    {fault(5*s, 5*s, "*"), true},
+		"it was forgotten before": {fault(s/4, s/2, "*"), false},
+	} {
+		assert.Equal(t, c.want, disturbed(c.story, c.story.Holds["a"]), what)
+	}
+}

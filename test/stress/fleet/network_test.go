@@ -1,0 +1,336 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/embedded"
+)
+
+// keepAlive is when each end of a connection that has become a black hole gives it up, as
+// operating systems do.
+const keepAlive = 10 * time.Second
+
+// direction is one way through a network.
+type direction int
+
+const (
+	up   direction = iota // to the server
+	down                  // to the client
+)
+
+// network is between one client and the server.
+type network struct {
+	server  *embedded.Server
+	latency time.Duration
+	ahead   time.Duration
+	seed    uint64
+	wg      *sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows; never held across I/O
+	dials   uint64
+	held    [2]time.Time // until when nothing arrives, by direction
+	refused time.Time    // until when nothing is connected
+	gone    bool         // nothing is ever connected again
+	conns   map[*link]struct{}
+}
+
+var errRefused = errors.New("connection refused")
+
+// dial takes a round trip, as connecting does, and as long as the network stands still.
+func (n *network) dial(ctx context.Context) (redis.Conn, error) {
+	for first := true; ; first = false {
+		wait := n.standsStill()
+		if first {
+			wait = max(wait, 2*n.latency)
+		}
+		if wait <= 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+	if n.refuses() {
+		return nil, errRefused
+	}
+	l, client, err := n.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.serve()
+	return redis.NewConn(client, 0, commandTimeout), nil
+}
+
+func (n *network) standsStill() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return max(time.Until(n.held[up]), time.Until(n.held[down]))
+}
+
+func (n *network) refuses() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.gone || time.Now().Before(n.refused)
+}
+
+// connect makes a link between a new client's end, which it returns, and the server.
+func (n *network) connect(ctx context.Context) (*link, net.Conn, error) {
+	near, err := n.server.DialNet(ctx, "", "")
+	if err != nil {
+		return nil, nil, err
+	}
+	client, far := net.Pipe()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dials++
+	l := &link{network: n, far: far, near: near}
+	for d := range l.lanes {
+		l.lanes[d] = &lane{
+			wake: make(chan struct{}, 1),
+			rnd:  rand.New(rand.NewPCG(n.seed, n.dials<<1|uint64(d))), //nolint:gosec // jitter, to be repeated
+		}
+	}
+	n.conns[l] = struct{}{}
+	return l, client, nil
+}
+
+// arrives is when what is sent now, or was held back, arrives at the earliest.
+func (n *network) arrives(d direction) time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.held[d]
+}
+
+// hold lets nothing arrive in one direction for a time. What is sent arrives after that.
+func (n *network) hold(d direction, t time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if until := time.Now().Add(t); until.After(n.held[d]) {
+		n.held[d] = until
+	}
+}
+
+// refuse lets nothing connect for a time; a negative one is for ever.
+func (n *network) refuse(t time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refused, n.gone = time.Now().Add(t), n.gone || t < 0
+}
+
+func (n *network) each(f func(*link)) {
+	n.mu.Lock()
+	var all []*link
+	for l := range n.conns {
+		all = append(all, l)
+	}
+	n.mu.Unlock()
+	for _, l := range all {
+		f(l)
+	}
+}
+
+func (n *network) open() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns)
+}
+
+// link is a connection: two pipes, and between them two lanes.
+//
+//	client ══pipe══ far ──lane up──▶ near ══pipe══ server
+//	                    ◀─lane down─
+type link struct {
+	network   *network
+	far, near net.Conn
+	lanes     [2]*lane
+}
+
+func (l *link) serve() {
+	var all sync.WaitGroup
+	all.Go(func() { l.lanes[up].fill(l.far, l.network.latency, 0) })
+	all.Go(func() { l.lanes[down].fill(l.near, l.network.latency, l.network.ahead) })
+	all.Go(func() { l.deliver(up, l.near) })
+	all.Go(func() { l.deliver(down, l.far) })
+	l.network.wg.Go(func() {
+		all.Wait()
+		l.network.mu.Lock()
+		defer l.network.mu.Unlock()
+		delete(l.network.conns, l)
+	})
+}
+
+// deliver takes packets from a lane to its end, each when its time has come.
+func (l *link) deliver(d direction, to net.Conn) {
+	defer func() { _ = to.Close() }() // the lane has ended
+	for {
+		p := l.lanes[d].next()
+		for at := p.at; ; {
+			time.Sleep(time.Until(at))
+			held := l.lanes[d].heldUntil(l.network.arrives(d))
+			if !held.After(time.Now()) {
+				break
+			}
+			at = held.Add(l.lanes[d].jitter())
+		}
+		if l.lanes[d].lost() {
+			continue // until it is torn
+		}
+		if p.data == nil {
+			return
+		}
+		if _, err := to.Write(p.data); err != nil {
+			return
+		}
+	}
+}
+
+// lose makes directions a black hole: not even the end of the connection arrives.
+func (l *link) lose(ds ...direction) {
+	for _, d := range ds {
+		l.lanes[d].lose()
+	}
+	time.AfterFunc(keepAlive, l.tear)
+}
+
+// cut resets the connection as its client sees it. What is under way to the server arrives
+// late, or not at all.
+func (l *link) cut(late time.Duration) {
+	_ = l.far.Close()
+	if late <= 0 {
+		l.tear()
+		return
+	}
+	l.lanes[up].delay(time.Now().Add(late))
+}
+
+// tear ends both ends at once.
+func (l *link) tear() {
+	for _, c := range l.lanes {
+		c.tear()
+	}
+	_ = l.far.Close()
+	_ = l.near.Close()
+}
+
+// packet is what one write sent; without data it is the end of the connection.
+type packet struct {
+	at   time.Time
+	data []byte
+}
+
+// lane is one direction of a connection. Packets stay in order.
+type lane struct {
+	wake chan struct{} // holds one: look again
+	rnd  *rand.Rand    // of the lane's sender, and of its deliverer when it was held back
+
+	mu    sync.Mutex // guards what follows, and rnd
+	queue []packet
+	last  time.Time // when the last one arrives
+	late  time.Time // nothing arrives before
+	hole  bool      // nothing arrives any more
+	torn  bool      // it has ended
+}
+
+// jitter makes no two packets arrive at one moment, so that a seed says what comes first.
+func (l *lane) jitter() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Duration(1 + l.rnd.Int64N(200_000))
+}
+
+// fill sends what can be read, until it ends.
+func (l *lane) fill(from net.Conn, latency, ahead time.Duration) {
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			l.put(shiftTime(append([]byte(nil), buf[:n]...), ahead), latency+l.jitter())
+		}
+		if err != nil {
+			l.put(nil, latency+l.jitter())
+			return
+		}
+	}
+}
+
+func (l *lane) put(data []byte, delay time.Duration) {
+	l.mu.Lock()
+	at := time.Now().Add(delay)
+	if !at.After(l.last) {
+		at = l.last.Add(1)
+	}
+	l.last = at
+	l.queue = append(l.queue, packet{at, data})
+	l.mu.Unlock()
+	l.poke()
+}
+
+func (l *lane) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// next waits for a packet. A lane that was torn has ended.
+func (l *lane) next() packet {
+	for {
+		l.mu.Lock()
+		if l.torn {
+			l.mu.Unlock()
+			return packet{}
+		}
+		if len(l.queue) > 0 {
+			p := l.queue[0]
+			l.queue = l.queue[1:]
+			l.mu.Unlock()
+			return p
+		}
+		l.mu.Unlock()
+		<-l.wake
+	}
+}
+
+func (l *lane) lost() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hole && !l.torn
+}
+
+func (l *lane) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hole = true
+}
+
+// heldUntil is until when nothing arrives, given what the network says.
+func (l *lane) heldUntil(network time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.torn || network.After(l.late) {
+		return network
+	}
+	return l.late
+}
+
+func (l *lane) delay(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = until
+}
+
+func (l *lane) tear() {
+	l.mu.Lock()
+	l.torn = true
+	l.mu.Unlock()
+	l.poke()
+}
