@@ -35,6 +35,7 @@ OUT      ?= docs/performance
 NOTE     ?=
 DURATION ?= 10m
 SEED     ?= 0
+FLEETS   ?= 0
 
 .PHONY: adapters arrows executor seam fences itest failover bench loss bench-quick bench-check stress stress-check help setup test test-all test-short flaky compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
@@ -50,9 +51,11 @@ setup: ## day | 1 min once | Get a redis-server and a valkey-server to test agai
 	@scripts/redis-server.sh setup
 
 test: setup ## day | 3 min | The tests, race detector, real server; lists at its end what is left to test-all
+	cd test/stress && $(GO) test -race -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun ./...
 
 test-all: setup ## change | 10 min | All tests: also Java machines, clusters, load, long leases, many rounds
+	cd test/stress && $(GO) test -race -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun -all ./...
 
 test-short: export REDLATCH_TEST =
@@ -132,6 +135,11 @@ vuln: ## change | 1 min | Known vulnerabilities in what is used (needs the inter
 # Without a bound of its own: each of its steps has one.
 stress: setup ## measure | DURATION | Break servers, networks and processes (10m), and judge what clients saw (SEED)
 	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
+
+.PHONY: fleet
+fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from random seeds (SEED; FLEETS: so many instead of DURATION)
+	cd test/stress && $(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./fleet -seed $(SEED) \
+		$(if $(filter-out 0,$(FLEETS)),-fleets $(FLEETS),-duration $(DURATION))
 
 adapters: setup ## change | 5 min | Vet, lint and test the adapters of go-redis and rueidis (RUN: some)
 	RUN="$(RUN)" scripts/adapters-check.sh

@@ -3,7 +3,7 @@
 // them that go wrong. From the root of the checkout:
 //
 //	make fleet DURATION=1m            random seeds; it prints the first
-//	make fleet FLEETS=1 SEED=585      that fleet again
+//	make fleet FLEETS=1 SEED=7      that fleet again
 //
 // # A fleet
 //

@@ -96,7 +96,7 @@ func (n *network) connect(ctx context.Context) (*link, net.Conn, error) {
 	for d := range l.lanes {
 		l.lanes[d] = &lane{
 			wake: make(chan struct{}, 1),
-			rnd:  rand.New(rand.NewPCG(n.seed, n.dials<<1|uint64(d))), //nolint:gosec // jitter, to be repeated
+			rnd:  rand.New(rand.NewPCG(n.seed, n.dials<<1|uint64(d))),
 		}
 	}
 	n.conns[l] = struct{}{}
