@@ -150,11 +150,19 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 		if i < 2 { // without braces, and with
 			f.waits()
 		}
+		k.name = name + " read/write"
+		rw := rwCaptor{k}
+		rw.readers()
+		rw.writers()
+		rw.force()
+		rw.futures()
 	}
 	k := &captor{t: t, o: o, j: j, theirs: theirs, name: redistest.Key(t)}
 	k.renewal()
 	k.name = redistest.Key(t)
 	fairCaptor{k}.renewal()
+	k.name = redistest.Key(t)
+	rwCaptor{k}.renewals()
 	if c.release.HasFenced() {
 		k.name = redistest.Key(t)
 		k.tokens()

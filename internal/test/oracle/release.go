@@ -49,6 +49,10 @@ func (r Release) HasLatch() bool { return r.atLeast(3, 24) }
 // RenewsBatches reports whether one script renews many locks (from 3.44).
 func (r Release) RenewsBatches() bool { return r.atLeast(3, 44) }
 
+// RenewsOwnReaders reports whether the script that renews read holds is told all of a
+// client's readers, and renews no others (from 4.4); earlier it is told one, and renews all.
+func (r Release) RenewsOwnReaders() bool { return r.atLeast(4, 4) }
+
 // BearsHeadless reports whether the fair lock's scripts bear a first waiter that has
 // no deadline (from 3.31); others fail.
 func (r Release) BearsHeadless() bool { return r.atLeast(3, 31) }

@@ -32,8 +32,8 @@ final class Clients {
     }
 
     /**
-     * The lock object of a command: kind ("plain", "fair", "fenced"), name, and object,
-     * which tells apart several Java objects for one lock (default: one).
+     * The lock object of a command: kind ("plain", "fair", "fenced", and "read" and "write"
+     * for the two of a read/write lock), name, and object, which tells apart several Java objects for one lock (default: one).
      * Redisson keeps the last lease in the object, so which one it is matters.
      */
     RLock lock(Request r) {
@@ -50,6 +50,8 @@ final class Clients {
             case "plain" -> client.getLock(name);
             case "fair" -> client.getFairLock(name);
             case "fenced" -> fenced(client, name);
+            case "read" -> client.getReadWriteLock(name).readLock();
+            case "write" -> client.getReadWriteLock(name).writeLock();
             default -> throw new IllegalArgumentException("unknown kind " + kind);
         };
     }

@@ -23,6 +23,7 @@ final class Peer {
         new LockOperations(clients).addTo(threaded);
         new AsyncLockOperations(clients).addTo(threaded);
         threaded.put("count", new CountLoop(clients));
+        threaded.put("readWrite", new ReadWriteLoop(clients));
     }
 
     /** Begins a command and returns at once. */

@@ -13,6 +13,13 @@ record Request(JsonObject fields) {
         return new Request(JsonParser.parseString(line).getAsJsonObject());
     }
 
+    /** The same command, about a lock of this kind. */
+    Request kind(String kind) {
+        JsonObject other = fields.deepCopy();
+        other.addProperty("kind", kind);
+        return new Request(other);
+    }
+
     long id() {
         return number("id");
     }
