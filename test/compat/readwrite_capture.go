@@ -2,11 +2,9 @@ package compat
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
 )
@@ -104,27 +102,18 @@ func (k rwCaptor) futures() {
 func (k rwCaptor) renewals() {
 	k.t.Helper()
 	owner, name := k.j.owner(k.t, "t1"), k.name
-	for kind, op := range map[string]*oracle.Operation{"read": oracle.ReadRenew, "write": oracle.WriteRenew} {
+	for kind, ops := range map[string][2]*oracle.Operation{
+		"read":  {oracle.ReadAcquire, oracle.ReadRenew},
+		"write": {oracle.WriteAcquire, oracle.WriteRenew},
+	} {
 		k.name = name + " " + kind
 		at := peer.Command{"kind": kind, "thread": "t1"}
 		k.does("lock", at)
-		call := k.renewal(op, owner)
-		k.check(call, op, owner, watchdogMS)
-		k.does("unlock", at)
-		k.o.about(k.t, k.name)
-	}
-}
-
-// renewal waits for the first script about the name that renews.
-func (k rwCaptor) renewal(op *oracle.Operation, owner string) monitor.Call {
-	k.t.Helper()
-	step := oracle.Step{Op: op, Names: []string{k.name}, Owner: owner, Lease: watchdogMS}
-	for {
+		k.learn(ops[0], owner, watchdogMS)
 		call, err := k.o.watch.Until(k.name)
 		require.NoError(k.t, err)
-		if oracle.Identify(k.theirs.Release, call, step) == nil {
-			return call
-		}
-		require.False(k.t, slices.Contains(call.Argv, "PUBLISH"), "%q %q", call.Keys, call.Argv)
+		k.check(call, ops[1], owner, watchdogMS)
+		k.does("unlock", at)
+		k.o.about(k.t, k.name)
 	}
 }

@@ -26,7 +26,7 @@ type Kind struct {
 }
 
 // Kinds lists the kinds of locks that are compared.
-var Kinds = []*Kind{&Plain, &Fair, &Fenced}
+var Kinds = []*Kind{&Plain, &Fair, &Fenced, &ReadWrite}
 
 // KindsOf returns the kinds of locks that a release has.
 func KindsOf(r Release) []*Kind {
@@ -53,9 +53,16 @@ type Operation struct {
 	// and that a score which is new may be made from it. Both are smaller on the
 	// side that runs later.
 	TellsTime bool
+	// Redates says that a time to live may be set to what was left, which makes it later by
+	// the milliseconds that pass in the script, if any: so either side may be the later one.
+	Redates bool
 	// Check, where set, is what must be true on each side by itself, to the
 	// millisecond.
 	Check func(*Outcome, *Seen) error
+
+	// act is what is done to a read/write lock, by a writer if writes is true.
+	act    rwAct
+	writes bool
 }
 
 // String returns the name.

@@ -21,6 +21,8 @@ type Seen struct {
 type Outcome struct {
 	// Step is the step.
 	Step Step
+	// Shared says that ours was done for an owner that others use, too.
+	Shared bool
 	// Prior has all keys there were before, on both sides.
 	Prior State
 	// Theirs and Ours are what was seen on each side.
@@ -103,7 +105,11 @@ func (o *Outcome) sameTime(theirs, ours int64) bool {
 	if theirs == never || ours == never {
 		return theirs == ours
 	}
-	return ours >= theirs && ours-theirs <= o.Elapsed
+	apart := ours - theirs
+	if o.Step.Op.Redates {
+		return max(apart, -apart) <= o.Elapsed
+	}
+	return apart >= 0 && apart <= o.Elapsed
 }
 
 // sameReply: a reply that tells the time left is smaller on the side that was

@@ -189,8 +189,10 @@ func (o *Outcome) hasOnly(count int64) bool {
 	return maps.Equal(want, after)
 }
 
-// isRelease tells whether a hold is given back, of either kind of lock.
-func (o *Outcome) isRelease() bool { return o.Step.Op == Free || o.Step.Op == FairFree }
+// isRelease tells whether a hold is given back, of any kind of lock.
+func (o *Outcome) isRelease() bool {
+	return o.Step.Op == Free || o.Step.Op == FairFree || o.isFree()
+}
 
 // isReentry tells whether ours was the script that only re-enters.
 func (o *Outcome) isReentry() bool { return o.Step.Target > 0 && !o.isRelease() }

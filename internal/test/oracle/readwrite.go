@@ -1,9 +1,11 @@
 package oracle
 
 import (
-	"slices"
 	"strings"
 
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // ReadWrite is the read/write lock. A step's owner is the reader; the writer is the same with
@@ -14,47 +16,93 @@ var ReadWrite = Kind{
 		ReadAcquire, ReadFree, ReadForce, ReadRenew,
 		WriteAcquire, WriteFree, WriteForce, WriteRenew,
 	},
+	Diverges: rwDiverges,
+	Cases:    rwCases(),
 }
 
-// The messages of Redisson's read/write lock: what a reader and what a writer sends.
-const readerLeft, writerLeft = "0", "1"
+// rwAct is what an operation does to a read/write lock.
+type rwAct int
+
+const (
+	_ rwAct = iota
+	rwAcquire
+	rwFree
+	rwForce
+	rwRenew
+)
 
 // ReadAcquire lets a reader in, or in again.
 var ReadAcquire = &Operation{
 	Name:      "read-acquire",
+	act:       rwAcquire,
+	Redates:   true,
+	Check:     isAsContracted,
 	TellsTime: true,
 	Theirs: func(_ Release, s Step) []Args {
 		return []Args{{[]string{s.Names[0], s.timeouts()}, []string{decimal(s.Lease), s.Owner, s.writer()}}}
+	},
+	Ours: func(s Step, shared bool) Call {
+		return s.reader(func(l *luasrc.Read, c *transport.Call) {
+			switch {
+			case s.Target == 0:
+				l.Acquire(c, s.Owner, s.Lease)
+			case shared: // the count is unknown
+				l.Reenter(c, s.Owner, s.Lease, 0)
+			default:
+				l.Reenter(c, s.Owner, s.Lease, s.Target)
+			}
+		})
 	},
 }
 
 // ReadFree gives a read hold back.
 var ReadFree = &Operation{
-	Name: "read-release",
+	Name:    "read-release",
+	act:     rwFree,
+	Redates: true,
+	Check:   isAsContracted,
 	Theirs: func(r Release, s Step) []Args {
 		a := Args{
-			[]string{s.Names[0], rwChannel(s.Names[0]), s.timeouts(), timeoutPrefix(s.Names[0])},
-			[]string{readerLeft, s.Owner},
+			[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0]), s.timeouts(), braced(s.Names[0])},
+			[]string{codec.MessageUnlock, s.Owner},
 		}
 		return []Args{s.published(r, a)}
+	},
+	Ours: func(s Step, shared bool) Call {
+		return s.reader(func(l *luasrc.Read, c *transport.Call) {
+			if shared {
+				l.ReleaseShared(c, s.latch(), s.Owner, s.Lease)
+				return
+			}
+			l.Release(c, s.Owner, s.Lease, s.Target)
+		})
 	},
 }
 
 // ReadForce takes a lock that is read from all readers.
 var ReadForce = &Operation{
-	Name: "read-force",
-	Theirs: func(r Release, s Step) []Args { return []Args{s.forced(r, readerLeft)} },
+	Name:    "read-force",
+	act:     rwForce,
+	Redates: true,
+	Check:   isAsContracted,
+	Theirs:  func(r Release, s Step) []Args { return []Args{s.forced(r, codec.MessageUnlock)} },
+	Ours: func(s Step, _ bool) Call {
+		return s.reader(func(l *luasrc.Read, c *transport.Call) { l.ForceRelease(c) })
+	},
 }
 
 // ReadRenew sets the leases of read holds.
 var ReadRenew = &Operation{
 	Name:     "read-renew",
+	act:      rwRenew,
+	Redates:  true,
+	Check:    isAsContracted,
 	OneByOne: func(r Release) bool { return !r.RenewsBatches() },
 	Theirs: func(r Release, s Step) []Args {
 		var each []Args
 		batch := Args{nil, []string{decimal(s.Lease)}}
 		for _, name := range s.Names {
-			pair := []string{name, timeoutPrefix(name)}
+			pair := []string{name, braced(name)}
 			each = append(each, Args{pair, []string{decimal(s.Lease), s.Owner}})
 			batch.Keys = append(batch.Keys, pair...)
 			if r.RenewsOwnReaders() {
@@ -67,41 +115,87 @@ var ReadRenew = &Operation{
 		}
 		return each
 	},
+	Ours: func(s Step, _ bool) Call {
+		return filled(func(c *transport.Call) {
+			luasrc.FillReadRenew(c, len(s.Names), func(i int) (key, owner, lease any) { return s.Names[i], s.Owner, s.Lease })
+		})
+	},
 }
 
 // WriteAcquire lets a writer in, or in again.
 var WriteAcquire = &Operation{
 	Name:      "write-acquire",
+	act:       rwAcquire,
+	Redates:   true,
+	writes:    true,
+	Check:     isAsContracted,
 	TellsTime: true,
 	Theirs: func(_ Release, s Step) []Args {
 		return []Args{{s.Names, []string{decimal(s.Lease), s.writer()}}}
+	},
+	Ours: func(s Step, shared bool) Call {
+		return s.write(func(l *luasrc.Write, c *transport.Call) {
+			switch {
+			case s.Target == 0:
+				l.Acquire(c, s.writer(), s.Lease)
+			case shared: // the count is unknown
+				l.Reenter(c, s.writer(), s.Lease, 0)
+			default:
+				l.Reenter(c, s.writer(), s.Lease, s.Target)
+			}
+		})
 	},
 }
 
 // WriteFree gives a write hold back.
 var WriteFree = &Operation{
-	Name: "write-release",
+	Name:    "write-release",
+	act:     rwFree,
+	Redates: true,
+	writes:  true,
+	Check:   isAsContracted,
 	Theirs: func(r Release, s Step) []Args {
-		a := Args{[]string{s.Names[0], rwChannel(s.Names[0])}, []string{writerLeft, decimal(s.Lease), s.writer()}}
+		a := Args{[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0])}, []string{codec.MessageWriterLeft, decimal(s.Lease), s.writer()}}
 		return []Args{s.published(r, a)}
+	},
+	Ours: func(s Step, shared bool) Call {
+		return s.write(func(l *luasrc.Write, c *transport.Call) {
+			if shared {
+				l.ReleaseShared(c, s.latch(), s.writer(), s.Lease)
+				return
+			}
+			l.Release(c, s.writer(), s.Lease, s.Target)
+		})
 	},
 }
 
 // WriteForce takes a lock from its writer, and from the readers that it lets in beside it.
 var WriteForce = &Operation{
-	Name: "write-force",
-	Theirs: func(r Release, s Step) []Args { return []Args{s.forced(r, writerLeft)} },
+	Name:    "write-force",
+	act:     rwForce,
+	Redates: true,
+	writes:  true,
+	Check:   isAsContracted,
+	Theirs:  func(r Release, s Step) []Args { return []Args{s.forced(r, codec.MessageWriterLeft)} },
+	Ours: func(s Step, _ bool) Call {
+		return s.write(func(l *luasrc.Write, c *transport.Call) { l.ForceRelease(c) })
+	},
 }
 
 // WriteRenew sets the leases of locks that a writer holds. It is the plain lock's script.
 var WriteRenew = &Operation{
 	Name:     "write-renew",
+	act:      rwRenew,
+	Redates:  true,
+	writes:   true,
+	Check:    isAsContracted,
 	OneByOne: Renew.OneByOne,
 	Theirs:   func(r Release, s Step) []Args { return Renew.Theirs(r, s.asWriter()) },
+	Ours:     func(s Step, shared bool) Call { return Renew.Ours(s.asWriter(), shared) },
 }
 
 // writer is the field of the step's owner as a writer.
-func (s Step) writer() string { return s.Owner + ":write" }
+func (s Step) writer() string { return codec.WriterField(s.Owner) }
 
 // asWriter is the step as the plain lock's scripts take it.
 func (s Step) asWriter() Step {
@@ -109,27 +203,39 @@ func (s Step) asWriter() Step {
 	return s
 }
 
-// timeouts is how the keys of the reader's holds begin: a number follows.
-func (s Step) timeouts() string {
-	name := s.Names[0]
-	return timeoutPrefix(name) + ":" + s.Owner + ":rwlock_timeout"
+// Field is the field of the lock's hash that the step is about.
+func (s Step) Field() string {
+	if s.Op.writes {
+		return s.writer()
+	}
+	return s.Owner
 }
 
-// holdKey is the key of one hold of the step's reader.
-func (s Step) holdKey(n int64) string { return s.timeouts() + ":" + decimal(n) }
+// isRead and isWrite tell what the step does, and in which role.
+func (s Step) isRead(a rwAct) bool  { return s.Op.act == a && !s.Op.writes }
+func (s Step) isWrite(a rwAct) bool { return s.Op.act == a && s.Op.writes }
 
-// timeoutPrefix is how the keys of all readers of a lock begin.
-func timeoutPrefix(name string) string {
+// Latch is the key of the latch that a release by a Redisson leaves.
+func (s Step) Latch() string { return s.latch() }
+
+// HoldKey is the key of one hold of the step's owner as a reader.
+func (s Step) HoldKey(n int64) string { return codec.HoldKey(s.Names[0], s.Owner, n) }
+
+// timeouts is how the keys of the reader's holds begin, as Redisson is told.
+func (s Step) timeouts() string {
+	key := s.HoldKey(1)
+	return key[:len(key)-len(":1")]
+}
+
+// braced is how the keys of all readers of a lock begin.
+func braced(name string) string {
 	if strings.Contains(name, "{") {
 		return name
 	}
 	return "{" + name + "}"
 }
 
-// rwChannel is the channel of a read/write lock.
-func rwChannel(name string) string { return "redisson_rwlock:" + timeoutPrefix(name) }
-
-// published completes the arguments of a release of a release of Redisson.
+// published completes the arguments of a release of a lock by a release of Redisson.
 func (s Step) published(r Release, a Args) Args {
 	if r.NamesPublish() {
 		a.Argv = append(a.Argv, "PUBLISH")
@@ -141,13 +247,23 @@ func (s Step) published(r Release, a Args) Args {
 }
 
 func (s Step) forced(r Release, message string) Args {
-	a := Args{[]string{s.Names[0], rwChannel(s.Names[0])}, []string{message}}
+	a := Args{[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0])}, []string{message}}
 	if r.NamesPublish() {
 		a.Argv = append(a.Argv, "PUBLISH")
 	}
 	return a
 }
 
-// isReadWrite tells whether a step is about a read/write lock.
-func (s Step) isReadWrite() bool { return slices.Contains(ReadWrite.Operations, s.Op) }
+// reader is a call of ours about the step's lock, for a reader.
+func (s Step) reader(fill func(l *luasrc.Read, c *transport.Call)) Call {
+	name := s.Names[0]
+	l := luasrc.Read{Key: name, Channel: codec.ReadWriteChannel(name), Publish: "PUBLISH"}
+	return filled(func(c *transport.Call) { fill(&l, c) })
+}
 
+// write is the same for a writer.
+func (s Step) write(fill func(l *luasrc.Write, c *transport.Call)) Call {
+	name := s.Names[0]
+	l := luasrc.Write{Key: name, Channel: codec.ReadWriteChannel(name), Publish: "PUBLISH"}
+	return filled(func(c *transport.Call) { fill(&l, c) })
+}

@@ -53,6 +53,10 @@ func (r Release) RenewsBatches() bool { return r.atLeast(3, 44) }
 // client's readers, and renews no others (from 4.4); earlier it is told one, and renews all.
 func (r Release) RenewsOwnReaders() bool { return r.atLeast(4, 4) }
 
+// SpoilsReadRenewals reports whether the script that renews read holds takes another lock's
+// keys when it has several, and fails for a reader that has entered twice (3.44 to 3.52).
+func (r Release) SpoilsReadRenewals() bool { return r.RenewsBatches() && !r.atLeast(4) }
+
 // BearsHeadless reports whether the fair lock's scripts bear a first waiter that has
 // no deadline (from 3.31); others fail.
 func (r Release) BearsHeadless() bool { return r.atLeast(3, 31) }

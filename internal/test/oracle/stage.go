@@ -50,6 +50,7 @@ func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	m.seen.Reply = m.replies[0]
 	o := &Outcome{
 		Step:   v.Step,
+		Shared: ours.Shared,
 		Prior:  v.Before.after(m.at),
 		At:     m.at,
 		Theirs: Seen{v.Reply.Value, v.After.after(m.at), v.Messages},

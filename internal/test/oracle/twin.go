@@ -50,7 +50,7 @@ func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 		return nil, err
 	}
 	began := time.Now()
-	o := &Outcome{Step: step, Prior: prior, At: began.UnixMilli()}
+	o := &Outcome{Step: step, Shared: ours.Shared, Prior: prior, At: began.UnixMilli()}
 	var err1, err2 error
 	o.Theirs.Reply, err1 = t.theirs.run(theirs.requests(step), theirs.isList(step))
 	o.Ours.Reply, err2 = t.ours.run([]request{ours.request(step)}, false)
