@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
@@ -49,6 +50,9 @@ func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
 	return s
 }
 
+// recording is held while files of the corpus are read and written: releases run side by side.
+var recording sync.Mutex
+
 // testRecorded holds that the corpus is what the live release does, or makes it
 // so.
 func (s scripts) testRecorded(t *testing.T) {
@@ -60,15 +64,13 @@ func (s scripts) testRecorded(t *testing.T) {
 	}
 	stage := newStage(t, dialer(s.start(t)))
 	for _, kind := range oracle.KindsOf(s.release) {
-		corpus := loadCorpus(t, kind)
 		vectors, err := stage.Record(s.theirs, kind)
 		require.NoError(t, err)
 		if write {
-			corpus.Replace(s.release, vectors)
-			require.NoError(t, os.MkdirAll(corpusFolder(t), 0o755))
-			require.NoError(t, corpus.Save(corpusFolder(t)))
+			record(t, s.release, kind, vectors)
 			continue
 		}
+		corpus := loadCorpus(t, kind)
 		const hint = "run `make vectors` and look at what it changes"
 		recorded := corpus.Of(s.release)
 		require.Len(t, recorded, len(vectors), hint)
@@ -77,4 +79,15 @@ func (s scripts) testRecorded(t *testing.T) {
 		}
 		s.note(t, "recorded, "+kind.Name, fmt.Sprintf("as recorded, %d vectors", len(vectors)))
 	}
+}
+
+// record writes what a release was seen to do into the corpus.
+func record(t *testing.T, r oracle.Release, kind *oracle.Kind, vectors []oracle.Vector) {
+	t.Helper()
+	recording.Lock()
+	defer recording.Unlock()
+	corpus := loadCorpus(t, kind)
+	corpus.Replace(r, vectors)
+	require.NoError(t, os.MkdirAll(corpusFolder(t), 0o755))
+	require.NoError(t, corpus.Save(corpusFolder(t)))
 }

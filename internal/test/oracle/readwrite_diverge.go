@@ -38,9 +38,9 @@ var rwDiverges = []Divergence{
 	{Name: ownReentry, Reason: "as for release", Applies: ownOwner, Explains: isRWRaisedCount},
 	{Name: rwWriteMore, Reason: "leases that add up keep a crashed writer's lock for their sum", Applies: always, Explains: isLeaseNotAdded},
 	{Name: rwKeys, Reason: "whichever hold goes first, the others keep what they are owed", Applies: always, Explains: isKeysRaised},
+	{Name: rwGone, Reason: "as for the plain lock: nothing was released, so none is told", Applies: always, Explains: isGoneRelease},
 	{Name: ownLatch, Reason: "a lost reply is resolved by asking the server, which saves the calls that keep the latch", Applies: ownAndLatch, Explains: isLatch},
 	{Name: newLatch, Reason: "sent again, it is harmless beside every Redisson", Applies: sharedNoLatch, Explains: isNewLatch},
-	{Name: rwGone, Reason: "as for the plain lock: nothing was released, so none is told", Applies: always, Explains: isGoneRelease},
 	{Name: ownCount, Reason: "sent twice or late, it cannot free a hold that is still in use", Applies: ownOwner, Explains: isRWTarget},
 	{Name: rwReadReply, Reason: "the owner's hold is over, whoever else reads", Applies: ownOwner, Explains: isReadReply},
 	{Name: rwKeysLeft, Reason: "Redisson deletes the newest key, whichever hold goes", Applies: always, Explains: isKeysKept},
@@ -51,9 +51,9 @@ var rwDiverges = []Divergence{
 	{Name: rwLongReads, Reason: "as for the release of a write hold when holds remain", Applies: always, Explains: isDowngradeRaised},
 	{Name: anyLonger, Reason: "a late renewal must not cut a longer lease of another hold", Applies: always, Explains: isRWLonger},
 	{Name: rwOver, Reason: "a hold without its key can be lost at any time, and its holder must hear of it", Applies: always, Explains: isOverRead},
+	{Name: anyRenewal, Reason: "one spoilt key must not cost other locks their lease", Applies: always, Explains: isRWSpoiltRenewal},
 	{Name: rwOthers, Reason: "a dead reader must not live on by another's watchdog", Applies: ownerOf44, Explains: isOtherReader},
 	{Name: rwSpoilt, Reason: "the script takes a key for another, or fails", Applies: spoils, Explains: isSpoiltReads},
-	{Name: anyRenewal, Reason: "one spoilt key must not cost other locks their lease", Applies: always, Explains: isRWSpoiltRenewal},
 }
 
 // field is a field of the lock's hash before the step; it is empty when there is none.
@@ -167,9 +167,9 @@ func isRWTarget(o *Outcome, d Diff) bool {
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.latch()
 	if _, there := o.Prior[o.name()]; !there && o.Shared {
-		return o.isFree() && o.Ours.Reply == int64(2) && (d.What == "reply" || d.What == "value" && latch)
+		return o.isFree() && o.Ours.Reply == int64(2) && !o.Step.Repeat && (d.What == "reply" || d.What == "value" && latch)
 	}
-	return o.isFree() && o.mode() == "" && o.Ours.Reply == nil && o.untouched() && (d.Key == "" || d.What == "key" && latch && d.Ours == false)
+	return o.isFree() && !o.Step.Repeat && o.mode() == "" && o.Ours.Reply == nil && o.untouched() && (d.Key == "" || d.What == "key" && latch && d.Ours == false)
 }
 
 // isReadReply: others have the lock still, but the owner is no reader any more.
