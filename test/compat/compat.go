@@ -60,6 +60,7 @@ func ShareLocks(t *testing.T) {
 			t.Run("crashes", c.testCrashes)
 			t.Run("fair", c.testFair)
 			t.Run("fenced", c.testFenced)
+			t.Run("read and write", c.testReadWrite)
 		})
 	}
 }

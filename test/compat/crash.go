@@ -2,6 +2,7 @@ package compat
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -25,31 +27,82 @@ type crash struct {
 	observed
 	victim, living begin
 	name           string
-	fenced         bool
+	channel        string
+	hold           func(t *testing.T, client *redlatch.Client, name string) *rlock.Hold
 }
 
-// testCrashes ends processes of both languages at the moments that matter.
-func (c *compat) testCrashes(t *testing.T) { c.crashes(t, false) }
+// crashKind is a kind of lock that processes take which crash.
+type crashKind struct {
+	row     string // begins the lines of the table
+	channel func(name string) string
+	// victim and living are how either takes the lock: the environment of a Go process, and
+	// the fields of a Java command.
+	victim, living taking
+	// hold takes the lock in this process, with a lease so long that no waiter gets the lock by
+	// its end.
+	hold func(t *testing.T, client *redlatch.Client, name string) *rlock.Hold
+	// moments are when the victim dies; nil for all.
+	moments []string
+	// after, where set, looks at what is left, after so many grants.
+	after func(t *testing.T, s *redistest.Server, name string, grants int64)
+}
 
-// crashes has them share a plain lock, or one with tokens.
-func (c *compat) crashes(t *testing.T, withTokens bool) {
+type taking struct {
+	env  []string
+	java peer.Command
+}
+
+// held has the hold that came of a call.
+func held(t *testing.T) func(hold *rlock.Hold, err error) *rlock.Hold {
 	t.Helper()
-	gopher := begin(func(t *testing.T, url, name string) member { t.Helper(); return startGo(t, url, name) })
-	java, row := peer.Command{}, ""
-	if withTokens {
-		row = "with tokens: "
-		gopher = func(t *testing.T, url, name string) member {
+	return func(hold *rlock.Hold, err error) *rlock.Hold {
+		require.NoError(t, err)
+		return hold
+	}
+}
+
+// veryLong is a lease by whose end no waiter gets the lock.
+var veryLong = rlock.WithLease(10 * time.Minute)
+
+// testCrashes ends processes of both languages at the moments that matter.
+func (c *compat) testCrashes(t *testing.T) {
+	c.crashes(t, crashKind{channel: codec.LockChannel, hold: func(t *testing.T, client *redlatch.Client, name string) *rlock.Hold {
+		t.Helper()
+		return held(t)(rlock.New(client, name).Lock(t.Context(), veryLong))
+	}})
+}
+
+// testFencedCrashes has them share a lock with tokens.
+func (c *compat) testFencedCrashes(t *testing.T) {
+	withTokens := taking{[]string{memberFenced + "=yes"}, fenced(nil)}
+	c.crashes(t, crashKind{
+		row: "with tokens: ", channel: codec.LockChannel, victim: withTokens, living: withTokens,
+		hold: func(t *testing.T, client *redlatch.Client, name string) *rlock.Hold {
 			t.Helper()
-			return startGo(t, url, name, memberFenced+"=yes")
-		}
-		java = fenced(java)
+			hold, err := rfencedlock.New(client, name).Lock(t.Context(), veryLong)
+			require.NoError(t, err)
+			return hold.Hold
+		},
+		after: func(t *testing.T, s *redistest.Server, name string, grants int64) {
+			t.Helper()
+			last, err := redis.Int64(s.Do(t, "GET", codec.TokenKey(name)), nil)
+			require.NoError(t, err)
+			require.Equal(t, grants, last, "one token for each grant")
+		},
+	})
+}
+
+func (c *compat) crashes(t *testing.T, kind crashKind) {
+	t.Helper()
+	gopher := func(how taking) begin {
+		return func(t *testing.T, url, name string) member { t.Helper(); return startGo(t, url, name, how.env...) }
 	}
 	for _, side := range []struct {
 		dies           string
 		victim, living begin
 	}{
-		{"Java halts", c.startJava(nil, java), gopher},
-		{"a Go process is killed", gopher, c.startJava(c.peer, java)},
+		{"Java halts", c.startJava(nil, kind.victim.java), gopher(kind.living)},
+		{"a Go process is killed", gopher(kind.victim), c.startJava(c.peer, kind.living.java)},
 	} {
 		for _, moment := range []struct {
 			when   string
@@ -61,34 +114,32 @@ func (c *compat) crashes(t *testing.T, withTokens bool) {
 			{"just before its wake-up", 2, crash.beforeItsWakeUp},
 			{"just after its wake-up", 3, crash.afterItsWakeUp},
 		} {
-			t.Run(row+side.dies+" "+moment.when, func(t *testing.T) {
+			if kind.moments != nil && !slices.Contains(kind.moments, moment.when) {
+				continue
+			}
+			t.Run(kind.row+side.dies+" "+moment.when, func(t *testing.T) {
 				c.ownLine(t)
 				t.Parallel()
-				k := crash{observe(t), side.victim, side.living, redistest.Key(t), withTokens}
+				name := redistest.Key(t)
+				k := crash{observe(t), side.victim, side.living, name, kind.channel(name), kind.hold}
 				moment.test(k, t)
-				if withTokens {
-					last, err := redis.Int64(k.server.Do(t, "GET", codec.TokenKey(k.name)), nil)
-					require.NoError(t, err)
-					require.Equal(t, moment.grants, last, "one token for each grant")
+				if kind.after != nil {
+					kind.after(t, k.server, name, moment.grants)
 				}
 			})
 		}
 	}
 }
 
-// holder holds the lock in this process, with a lease so long that no waiter gets the lock
-// by its end.
+// holder holds the lock in this process.
 func (k crash) holder(t *testing.T) *rlock.Hold {
 	t.Helper()
-	long := rlock.WithLease(10 * time.Minute)
-	if k.fenced {
-		hold, err := rfencedlock.New(open(t, k.server), k.name).Lock(t.Context(), long)
-		require.NoError(t, err)
-		return hold.Hold
-	}
-	hold, err := rlock.New(open(t, k.server), k.name).Lock(t.Context(), long)
-	require.NoError(t, err)
-	return hold
+	return k.hold(t, open(t, k.server), k.name)
+}
+
+func (k crash) requireClean(t *testing.T) {
+	t.Helper()
+	requireCleanOn(t, k.server, k.name, k.channel)
 }
 
 // park makes processes wait for the lock, which is held, until they sleep.
@@ -112,7 +163,7 @@ func (k crash) whileItHolds(t *testing.T) {
 	died := time.Now()
 	require.Less(t, living.locked(t, atMost).Sub(died), withinLease)
 	living.unlock(t)
-	requireClean(t, k.server, k.name)
+	k.requireClean(t)
 }
 
 func (k crash) whileItWaits(t *testing.T) {
@@ -122,11 +173,11 @@ func (k crash) whileItWaits(t *testing.T) {
 	living := k.living(t, k.server.URL(), k.name)
 	k.park(t, victim, living)
 	victim.kill(t)
-	awaitListeners(t, k.server, k.name, 1)
+	awaitListenersOn(t, k.server, k.channel, 1)
 	require.NoError(t, hold.Unlock())
 	living.locked(t, wakeBound)
 	living.unlock(t)
-	requireClean(t, k.server, k.name)
+	k.requireClean(t)
 }
 
 // beforeItsWakeUp: the message is on its way to the victim when that dies. It went
@@ -138,13 +189,13 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 	victim := k.victim(t, proxy.URL(), k.name)
 	living := k.living(t, k.server.URL(), k.name)
 	k.park(t, victim, living)
-	message := proxy.HoldMatching(redistest.ToClient, wakeUp(k.name))
+	message := proxy.HoldMatching(redistest.ToClient, wakeUp(k.channel))
 	require.NoError(t, hold.Unlock())
 	awaitHeld(t, message)
 	victim.kill(t)
 	living.locked(t, wakeBound)
 	living.unlock(t)
-	requireClean(t, k.server, k.name)
+	k.requireClean(t)
 }
 
 // afterItsWakeUp: the victim was woken and has sent its attempt when it dies. The attempt
@@ -158,7 +209,7 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	victim, living := k.victim(t, victims.URL(), k.name), k.living(t, others.URL(), k.name)
 	k.park(t, victim, living)
 	attempt := victims.HoldMatching(redistest.ToServer, k.name)
-	message := others.HoldMatching(redistest.ToClient, wakeUp(k.name))
+	message := others.HoldMatching(redistest.ToClient, wakeUp(k.channel))
 	require.NoError(t, hold.Unlock())
 	awaitHeld(t, attempt)
 	awaitHeld(t, message)
@@ -172,12 +223,11 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	require.Greater(t, took, watchdogMS*time.Millisecond/2, "the dead one's lease is respected")
 	require.Less(t, took, withinLease)
 	living.unlock(t)
-	requireClean(t, k.server, k.name)
+	k.requireClean(t)
 }
 
 // wakeUp is how the message about a release begins on the wire.
-func wakeUp(name string) string {
-	channel := codec.LockChannel(name)
+func wakeUp(channel string) string {
 	return fmt.Sprintf("message\r\n$%d\r\n%s", len(channel), channel)
 }
 

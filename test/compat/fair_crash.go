@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
 const (
@@ -193,6 +194,10 @@ func newMemberLock(client *redlatch.Client) func(ctx context.Context, opts ...rl
 			}
 			return hold.Hold, nil
 		}
+	case os.Getenv(memberRole) == "read":
+		return rreadwritelock.New(client, name).Read().Lock
+	case os.Getenv(memberRole) == "write":
+		return rreadwritelock.New(client, name).Write().Lock
 	}
 	return rlock.New(client, name).Lock
 }

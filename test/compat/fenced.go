@@ -25,7 +25,7 @@ func (c *compat) testFenced(t *testing.T) {
 	t.Run("tokens of both languages grow in the order of the holds", c.testFencedOrder)
 	t.Run("either language goes on where the other has counted", c.testFencedTurns)
 	t.Run("a Java fair lock waits in the queue of our fair fenced lock", c.testFencedFairQueue)
-	t.Run("crashes", func(t *testing.T) { c.crashes(t, true) })
+	t.Run("crashes", c.testFencedCrashes)
 }
 
 // fenced are the fields of a Java command about a fenced lock.

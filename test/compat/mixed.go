@@ -29,16 +29,26 @@ const (
 // latches may be there for a while.
 func requireClean(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
+	requireCleanOn(t, s, name, codec.LockChannel(name))
+}
+
+// requireCleanOn is requireClean for a lock with another channel.
+func requireCleanOn(t *testing.T, s *redistest.Server, name, channel string) {
+	t.Helper()
 	exists, err := redis.Int(s.Do(t, "EXISTS", name), nil)
 	require.NoError(t, err)
 	require.Zero(t, exists)
-	awaitListeners(t, s, name, 0)
+	awaitListenersOn(t, s, channel, 0)
 }
 
 // awaitListeners waits until so many listen to a lock's channel.
 func awaitListeners(t *testing.T, s *redistest.Server, name string, want int) {
 	t.Helper()
-	channel := codec.LockChannel(name)
+	awaitListenersOn(t, s, codec.LockChannel(name), want)
+}
+
+func awaitListenersOn(t *testing.T, s *redistest.Server, channel string, want int) {
+	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
 		counts, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", channel), nil)
 		require.NoError(ct, err)

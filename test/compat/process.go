@@ -25,6 +25,7 @@ const (
 	memberLock   = "REDLATCH_TEST_MEMBER_LOCK"
 	memberFair   = "REDLATCH_TEST_MEMBER_FAIR"   // set: the lock is a fair one
 	memberFenced = "REDLATCH_TEST_MEMBER_FENCED" // set: the lock is one with tokens
+	memberRole   = "REDLATCH_TEST_MEMBER_ROLE"   // set: the lock is read, or written: "read", "write"
 	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"  // set: so many wait for it at once
 )
 

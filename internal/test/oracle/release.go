@@ -57,6 +57,14 @@ func (r Release) RenewsOwnReaders() bool { return r.atLeast(4, 4) }
 // keys when it has several, and fails for a reader that has entered twice (3.44 to 3.52).
 func (r Release) SpoilsReadRenewals() bool { return r.RenewsBatches() && !r.atLeast(4) }
 
+// LosesNestedWrites reports whether a thread that gives a read hold back is no longer renewed
+// as the writer (from 3.44).
+func (r Release) LosesNestedWrites() bool { return r.atLeast(3, 44) }
+
+// LosesReaders reports whether, once a thread has given back several read holds, other threads'
+// read holds are no longer renewed (3.37 to 4.6.1).
+func (r Release) LosesReaders() bool { return r.atLeast(3, 37) && !r.atLeast(4, 6, 2) }
+
 // BearsHeadless reports whether the fair lock's scripts bear a first waiter that has
 // no deadline (from 3.31); others fail.
 func (r Release) BearsHeadless() bool { return r.atLeast(3, 31) }

@@ -1,0 +1,226 @@
+package compat
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/peertest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// testReadWriteDefects has a live Redisson lose its own read and write holds in every way that
+// is known, and ours bear the same.
+func (c *compat) testReadWriteDefects(t *testing.T) {
+	t.Run("D1 a nested read ends a writer's renewal", c.testNestedReadRenewal)
+	t.Run("D2 a nested read cuts a writer's lease", c.testNestedReadLease)
+	t.Run("D3 a renewed nested read cuts a writer's lease", c.testNestedReadWatchdog)
+	t.Run("D4 a reader's renewal cuts the others' lease", c.testReadersCut)
+	t.Run("D5 a dead reader lives on by another's renewal", c.testDeadReader)
+	t.Run("D6 readers are forgotten after a re-entry", c.testReadersForgotten)
+	t.Run("D7 a reader's renewal fails", c.testReadRenewalFails)
+	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
+}
+
+// defect holds that a condition comes true within two leases on a release that has the defect,
+// and never in that time on others.
+func (p *rwPair) defect(t *testing.T, has bool, what string, condition func() bool) {
+	t.Helper()
+	seen := false
+	for end := time.Now().Add(twoLeases); !seen && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		seen = condition()
+	}
+	require.Equal(t, has, seen, "Redisson %s: %s", p.release, what)
+}
+
+func (p *rwPair) exists(t *testing.T, key string) bool {
+	t.Helper()
+	n, err := redis.Int(p.server.Do(t, "EXISTS", key), nil)
+	require.NoError(t, err)
+	return n == 1
+}
+
+func (p *rwPair) holdKey(t *testing.T, thread string) string {
+	t.Helper()
+	return codec.HoldKey(p.name, p.java.owner(t, thread), 1)
+}
+
+func (c *compat) testNestedReadRenewal(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.rwPair(t)
+	p.does(t, "lock", writing(nil))
+	p.does(t, "lock", reading(nil))
+	p.does(t, "unlock", reading(nil))
+	p.defect(t, c.release.LosesNestedWrites(), "the write lock is gone", func() bool { return !p.exists(t, p.name) })
+	p.server.Do(t, "DEL", p.name)
+
+	writer := p.take(t, p.rw.Write())
+	require.NoError(t, p.inside(t, writer, p.rw.Read()).Unlock())
+	require.False(t, p.truth(t, "tryLock", reading(peer.Command{"thread": "other", "wait": twoLeases.Milliseconds()})))
+	require.NoError(t, writer.Unlock())
+}
+
+func (c *compat) testNestedReadLease(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	const most = 3 * time.Second
+	p := c.rwPair(t)
+	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
+	for range 2 {
+		p.does(t, "lock", reading(peer.Command{"lease": most.Milliseconds()}))
+	}
+	p.does(t, "unlock", reading(nil))
+	require.LessOrEqual(t, p.left(t), most, "Redisson has cut its writer's lease")
+	p.server.Do(t, "DEL", p.name)
+
+	long, short := rlock.WithLease(time.Minute), rlock.WithLease(most)
+	writer := p.take(t, p.rw.Write(), long)
+	outer := p.inside(t, writer, p.rw.Read(), short)
+	require.NoError(t, p.inside(t, outer, p.rw.Read(), short).Unlock())
+	require.Greater(t, p.left(t), 10*most)
+	require.NoError(t, outer.Unlock())
+	require.Greater(t, p.left(t), 10*most)
+	require.NoError(t, writer.Unlock())
+}
+
+func (c *compat) testNestedReadWatchdog(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.rwPair(t)
+	const most = watchdogMS * time.Millisecond
+	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
+	p.does(t, "lock", reading(nil))
+	p.defect(t, true, "the renewal has cut the writer's lease", func() bool { return p.left(t) <= most })
+	p.does(t, "unlock", reading(nil))
+	p.defect(t, true, "the write lock is gone", func() bool { return !p.exists(t, p.name) })
+
+	writer := p.take(t, p.rw.Write(), rlock.WithLease(time.Minute))
+	reader := p.inside(t, writer, p.rw.Read())
+	time.Sleep(most) // two renewals and more
+	require.Greater(t, p.left(t), 10*most)
+	require.NoError(t, reader.Unlock())
+	require.Greater(t, p.left(t), 10*most)
+	require.NoError(t, writer.Unlock())
+}
+
+// testReadersCut has a Java reader that is renewed die beside our reader with a long lease: the
+// lock is ours still, or our hold has ended before a writer is in.
+func (c *compat) testReadersCut(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	s := redistest.Shared(t)
+	for does, opts := range map[string][]rlock.Option{
+		"with a lease of its own": {rlock.WithLease(time.Minute)},
+		"renewed":                 {rlock.WithWatchdog(time.Minute)},
+	} {
+		t.Run(does, func(t *testing.T) {
+			t.Parallel()
+			const most = watchdogMS * time.Millisecond
+			dies := peertest.Start(t, c.program)
+			p := &rwPair{pair: c.pairWith(t, dies, s)}
+			p.rw = p.another(t)
+			hold := p.take(t, p.rw.Read(), opts...)
+			p.does(t, "lock", reading(nil))
+			p.defect(t, true, "the renewal has cut our lease", func() bool { return p.left(t) <= most })
+			dies.Halt()
+			writer := lockLater(t, p.another(t).Write())
+			require.Eventually(t, func() bool { return p.left(t) > 10*most }, most, time.Millisecond, "our next renewal has not mended it")
+			time.Sleep(twoLeases)
+			require.NoError(t, hold.Err())
+			require.Empty(t, writer.outcome, "a writer is in beside our reader")
+			require.NoError(t, hold.Unlock())
+			require.NoError(t, writer.await(t, wakeBound).hold.Unlock())
+		})
+	}
+}
+
+func (c *compat) testDeadReader(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.rwPair(t)
+	dead := reading(peer.Command{"thread": "dead", "lease": watchdogMS})
+	p.does(t, "lock", dead)
+	p.does(t, "lock", reading(peer.Command{"thread": "t1"}))
+	p.defect(t, c.release.RenewsOwnReaders(), "the dead reader is gone", func() bool { return !p.exists(t, p.holdKey(t, "dead")) })
+	p.server.Do(t, "DEL", p.name, p.holdKey(t, "dead"))
+	p.server.Do(t, "DEL", p.name)
+
+	p = c.rwPair(t)
+	p.does(t, "lock", dead)
+	hold := p.take(t, p.rw.Read())
+	p.defect(t, true, "our renewal keeps no dead reader alive", func() bool { return !p.exists(t, p.holdKey(t, "dead")) })
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, held(t)(p.rw.Write().TryLock(t.Context())).Unlock())
+}
+
+func (c *compat) testReadersForgotten(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.rwPair(t)
+	twice := reading(peer.Command{"thread": "t1"})
+	p.does(t, "lock", twice)
+	p.does(t, "lock", twice)
+	p.does(t, "lock", reading(peer.Command{"thread": "t2"}))
+	p.does(t, "unlock", twice)
+	p.does(t, "unlock", twice)
+	p.defect(t, c.release.LosesReaders(), "the other reader is gone", func() bool { return !p.exists(t, p.holdKey(t, "t2")) })
+	p.server.Do(t, "DEL", p.name)
+
+	p = c.rwPair(t)
+	outer, other := p.take(t, p.rw.Read()), p.take(t, p.rw.Read())
+	require.NoError(t, p.inside(t, outer, p.rw.Read()).Unlock())
+	require.NoError(t, outer.Unlock())
+	require.False(t, p.truth(t, "tryLock", writing(peer.Command{"wait": twoLeases.Milliseconds()})))
+	require.NoError(t, other.Unlock())
+}
+
+func (c *compat) testReadRenewalFails(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.rwPair(t)
+	for range 2 {
+		p.does(t, "lock", reading(peer.Command{"thread": "t1"}))
+	}
+	hold := p.take(t, p.rw.Read())
+	outer := p.take(t, p.rw.Read())
+	inner := p.inside(t, outer, p.rw.Read())
+	p.defect(t, c.release.SpoilsReadRenewals(), "its reader is gone", func() bool { return !p.exists(t, p.holdKey(t, "t1")) })
+	require.False(t, p.truth(t, "tryLock", writing(peer.Command{"thread": "t2"})))
+	for _, h := range []*rlock.Hold{hold, outer, inner} {
+		assert.NoError(t, h.Unlock())
+	}
+}
+
+// testSilentDowngrade: Java's waiting readers sleep for the lease, Redlatch's for their poll cap
+// at most.
+func (c *compat) testSilentDowngrade(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	const lease, pollCap = 6 * time.Second, 2 * time.Second
+	p := c.rwPair(t)
+	at := peer.Command{"lease": lease.Milliseconds()}
+	p.does(t, "lock", writing(at))
+	p.does(t, "lock", reading(at))
+	theirs := p.begin("lock", reading(peer.Command{"thread": "waits"}))
+	ours := lockLater(t, p.another(t, redlatch.WithPollCap(pollCap)).Read())
+	p.waiters(t, 2)
+	time.Sleep(10 * rwParks)
+	p.does(t, "unlock", writing(nil))
+	began := time.Now()
+	require.True(t, p.truth(t, "tryLock", reading(peer.Command{"thread": "new"})), "a new reader comes in at once")
+	got := ours.await(t, wakeBound)
+	require.Less(t, got.at.Sub(began), pollCap+lease/4, "Go's waiting reader")
+	_, err := theirs.Wait(pollCap / 4)
+	require.ErrorIs(t, err, peer.ErrTimeout, "Java's waiting reader was woken")
+	_, err = theirs.Wait(wakeBound + lease)
+	require.NoError(t, err)
+	require.NoError(t, got.hold.Unlock())
+}
