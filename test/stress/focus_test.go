@@ -69,6 +69,14 @@ func TestCancelledWaitersLeaveTheQueue(t *testing.T) {
 	runAllFaults(t, p)
 }
 
+func TestReadersShareAndWritersAreAlone(t *testing.T) {
+	p := focus(t)
+	p.keys = rwLocks(2, short)
+	p.habits = worker.Habits{Reenter: 0.4, Cancel: 0.1, Linger: 0.02}
+	p.callers = 10
+	runAllFaults(t, p)
+}
+
 func TestRepliesThatAreCutCountOnce(t *testing.T) {
 	p := focus(t)
 	p.kinds, p.gap = []*fault{cut}, 200*ms

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +28,14 @@ const (
 	// forgetful is long enough that a renewal, a third of it, differs clearly from its end.
 	forgetful = 15 * time.Second
 )
+
+// rwLocks makes so many read/write locks, with these leases in turn.
+func rwLocks(n int, leases ...time.Duration) (keys []worker.Key) {
+	for i := range n {
+		keys = append(keys, worker.Key{Name: fmt.Sprintf("rw-%d", i), ReadWrite: true, Lease: leases[i%len(leases)]})
+	}
+	return keys
+}
 
 // locks makes so many plain and so many fair locks, with these leases in turn. Every third of
 // them has tokens.
@@ -54,7 +63,8 @@ func TestStress(t *testing.T) {
 	fmt.Printf("stress: seed %d: repeat its schedule with make stress DURATION=%v SEED=%d\n", chosen, *duration, chosen)
 	p := plan{
 		seed: chosen, duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
-		kinds: remembering, keys: locks(6, 6, short, middling, short, long, middling, long),
+		kinds:  remembering,
+		keys:   slices.Concat(locks(6, 6, short, middling, short, long, middling, long), rwLocks(4, short, middling, short, long)),
 		habits: worker.Usual(), workers: 4, callers: 12,
 	}
 	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "remembers", p) })
@@ -66,7 +76,7 @@ func TestStress(t *testing.T) {
 		t.Run("Redisson takes part", func(t *testing.T) { runAndReport(t, "with Redisson", mixed) })
 	}
 	p.kinds, p.forgets, p.duration = forgetting, true, *duration/4
-	p.keys = locks(4, 4, forgetful)
+	p.keys = slices.Concat(locks(4, 4, forgetful), rwLocks(2, forgetful))
 	t.Run("the server forgets", func(t *testing.T) { runAndReport(t, "forgets", p) })
 }
 

@@ -29,7 +29,7 @@ func (p place) compare(q place) int { return cmp.Or(cmp.Compare(p.ms, q.ms), cmp
 
 func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }
 
-// stay is an owner's time inside, from its first mark to its last.
+// stay is an owner's time inside in one role, from its first mark to its last.
 type stay struct {
 	hold        *Hold // the first to leave one
 	first, last place
@@ -45,7 +45,7 @@ func (s *Story) stays() map[string][]*stay {
 		if h == nil || at == (place{}) {
 			continue
 		}
-		id := h.Key + " " + h.Owner
+		id := fmt.Sprint(h.Key, " ", h.Owner, " ", h.Read)
 		o := byOwner[id]
 		if o == nil {
 			o = &stay{hold: h, first: at, last: at}
@@ -71,15 +71,17 @@ func (s *Story) stays() map[string][]*stay {
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()
 	for _, key := range sortedKeys(byKey) {
-		var a *stay // the one that left last
+		var inside []*stay
 		for _, b := range byKey[key] {
-			if a != nil && b.first.compare(a.last) < 0 && !s.marksExcused(a, b) {
-				findings = append(findings, found("marks", "%s: %s entered with mark %v before %s left with mark %v",
-					key, b.hold.ID, b.first, a.hold.ID, a.last))
+			inside = slices.DeleteFunc(inside, func(a *stay) bool { return a.last.compare(b.first) <= 0 })
+			for _, a := range inside {
+				together := a.hold.Owner == b.hold.Owner || a.hold.Read && b.hold.Read
+				if !together && !s.marksExcused(a, b) {
+					findings = append(findings, found("marks", "%s: %s entered with mark %v before %s left with mark %v",
+						key, b.hold.ID, b.first, a.hold.ID, a.last))
+				}
 			}
-			if a == nil || b.last.compare(a.last) > 0 {
-				a = b
-			}
+			inside = append(inside, b)
 		}
 	}
 	return findings

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -13,33 +14,53 @@ import (
 // the first of the next.
 const window = 24
 
-// ownership is a lock from the first grant of an owner until its last hold ended.
+// ownership is a lock from the first grant of an owner in one role until its last hold ended.
 type ownership struct {
 	owner        string
+	reads        bool
 	called, from Time
 	freed        Span // it was given up or ended in here
 }
 
 // entry is an operation of the model.
 type entry struct {
-	owner string
-	lock  bool
+	owner       string
+	reads, lock bool
 }
 
-// model is a mutex: free is "", else it is its owner's.
+// held is the state of the model: the owner that has it to itself, and the readers, each with a
+// space behind it, in the order of their names.
+type held struct{ owner, readers string }
+
+// model is a mutex that readers may have together, the owner that has it among them.
 var model = porcupine.Model{
-	Init: func() any { return "" },
+	Init: func() any { return held{} },
 	Step: func(state, input, _ any) (bool, any) {
-		holder, ok := state.(string)
+		h, ok := state.(held)
 		e, isEntry := input.(entry)
 		if !ok || !isEntry {
 			return false, state
 		}
-		if e.lock {
-			return holder == "", e.owner
-		}
-		return holder == e.owner, ""
+		return h.step(e)
 	},
+}
+
+// step is what an operation does, and whether it can be done.
+func (h held) step(e entry) (bool, held) {
+	readers := strings.Fields(h.readers)
+	reads := slices.Contains(readers, e.owner)
+	switch {
+	case e.reads && e.lock:
+		readers = append(readers, e.owner)
+		slices.Sort(readers)
+		return !reads && (h.owner == "" || h.owner == e.owner), held{h.owner, strings.Join(readers, " ")}
+	case e.reads:
+		readers = slices.DeleteFunc(readers, func(r string) bool { return r == e.owner })
+		return reads, held{h.owner, strings.Join(readers, " ")}
+	case e.lock:
+		return h == held{}, held{owner: e.owner}
+	}
+	return h.owner == e.owner, held{readers: h.readers}
 }
 
 // checkMutex asks porcupine whether the tenures of each key are those of a mutex:
@@ -66,13 +87,14 @@ func (s *Story) checkMutex() (findings []Finding) {
 
 // ownerships returns those of a key in the order of their grants.
 func (s *Story) ownerships(key string) []*ownership {
-	byOwner := map[string]*ownership{}
+	byOwner := map[entry]*ownership{}
 	var all []*ownership
 	for _, h := range s.ByKey[key] {
-		t := byOwner[h.Owner]
+		role := entry{owner: h.Owner, reads: h.Read}
+		t := byOwner[role]
 		if t == nil {
-			t = &ownership{owner: h.Owner, called: h.Called, from: h.From}
-			byOwner[h.Owner] = t
+			t = &ownership{owner: h.Owner, reads: h.Read, called: h.Called, from: h.From}
+			byOwner[role] = t
 			all = append(all, t)
 		}
 		t.called, t.from = min(t.called, h.Called), min(t.from, h.From)
@@ -97,8 +119,8 @@ func operations(part []*ownership) []porcupine.Operation {
 	var ops []porcupine.Operation
 	for i, t := range part {
 		ops = append(ops,
-			porcupine.Operation{ClientId: i, Input: entry{t.owner, true}, Call: int64(t.called), Return: int64(t.from)},
-			porcupine.Operation{ClientId: i, Input: entry{t.owner, false}, Call: int64(t.freed.From), Return: int64(t.freed.To)})
+			porcupine.Operation{ClientId: i, Input: entry{t.owner, t.reads, true}, Call: int64(t.called), Return: int64(t.from)},
+			porcupine.Operation{ClientId: i, Input: entry{t.owner, t.reads, false}, Call: int64(t.freed.From), Return: int64(t.freed.To)})
 	}
 	return ops
 }

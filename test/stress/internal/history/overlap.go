@@ -21,7 +21,7 @@ func found(check, format string, args ...any) Finding {
 	return Finding{check, fmt.Sprintf(format, args...)}
 }
 
-// Overlap is two holds of different owners that were valid at once.
+// Overlap is two holds of different owners that were valid at once, not both of readers.
 type Overlap struct {
 	// First was granted before Second, and Span is when both were valid.
 	First, Second *Hold
@@ -45,7 +45,7 @@ func (s *Story) Overlaps() []Overlap {
 		for _, h := range s.ByKey[key] {
 			open = slices.DeleteFunc(open, func(o *Hold) bool { return o.To <= h.From })
 			for _, o := range open {
-				if o.Owner != h.Owner && h.To > h.From {
+				if o.Owner != h.Owner && h.To > h.From && !(o.Read && h.Read) {
 					all = append(all, s.excuse(Overlap{First: o, Second: h, Span: o.Valid().and(h.Valid())}))
 				}
 			}

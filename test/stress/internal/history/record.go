@@ -95,6 +95,8 @@ type Record struct {
 	Renewed bool `json:"renewed,omitempty"`
 	// Token is a hold's, 0 for locks without.
 	Token int64 `json:"token,omitempty"`
+	// Read says that a hold is a reader's, beside which there may be other readers.
+	Read bool `json:"read,omitempty"`
 	// TTL and Count are what an audit found, Depth what its client expects, and Exact
 	// whether that is all there may be.
 	TTL   Time  `json:"ttl,omitempty"`

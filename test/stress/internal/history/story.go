@@ -18,6 +18,8 @@ type Hold struct {
 	Renewed       bool
 	// Token is that of its Grant, 0 for locks without.
 	Token int64
+	// Read is that of its Grant.
+	Read bool
 	// Cause is why it ended by itself, empty if it was given up or never seen to end.
 	Cause string
 	// Early is how long before its deadline it was seen to have ended, 0 if it was not.
@@ -130,7 +132,7 @@ func (s *Story) takeOther(r Record) {
 func (s *Story) grant(r Record) {
 	h := &Hold{
 		ID: r.Hold, P: r.P, Key: r.Key, Owner: r.Owner, Outer: r.Outer,
-		Called: r.T, From: r.T, Lease: r.Lease, Margin: r.Margin, Renewed: r.Renewed, Token: r.Token,
+		Called: r.T, From: r.T, Lease: r.Lease, Margin: r.Margin, Renewed: r.Renewed, Token: r.Token, Read: r.Read,
 		lastValid: r.T, deadline: r.T,
 	}
 	if c := s.Calls[r.ID]; c != nil {

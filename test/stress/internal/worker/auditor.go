@@ -58,7 +58,7 @@ func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, 
 		return
 	}
 	until := at + h.hold.Remaining()
-	count, ttl, err := a.ask(key, h.hold.Owner().String())
+	count, ttl, err := a.ask(key, h.field)
 	if err != nil {
 		return // the server is away: so much for the audit
 	}
@@ -69,7 +69,7 @@ func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, 
 
 // absent asks the server whether an owner that has left is gone.
 func (a *auditor) absent(key string, h *sampledHold) {
-	count, _, err := a.ask(key, h.hold.Owner().String())
+	count, _, err := a.ask(key, h.field)
 	if err == nil {
 		a.log.Write(history.Record{Kind: history.Absent, Key: key, Hold: h.id, Count: count})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -37,12 +38,13 @@ type Config struct {
 
 // Key is a lock.
 type Key struct {
-	// Name is its name, Fair and Fenced are whether it is a fair one and one with tokens,
-	// Lease is what it is taken for.
-	Name   string        `json:"name"`
-	Fair   bool          `json:"fair"`
-	Fenced bool          `json:"fenced"`
-	Lease  time.Duration `json:"lease"`
+	// Name is its name, Fair, Fenced and ReadWrite are whether it is a fair one, one with
+	// tokens and one that is read and written, Lease is what it is taken for.
+	Name      string        `json:"name"`
+	Fair      bool          `json:"fair"`
+	Fenced    bool          `json:"fenced"`
+	ReadWrite bool          `json:"read_write"`
+	Lease     time.Duration `json:"lease"`
 }
 
 // Habits are shares of sessions, from 0 to 1, that are not as the plainest is: a
@@ -105,10 +107,15 @@ func (c *Config) shortest() time.Duration {
 	return least
 }
 
-// Lock returns the lock for a client. The holds of one with tokens have them inside.
-func (k Key) Lock(client *redlatch.Client) *rlock.Lock {
+// Lock returns the lock for a client, of a read/write lock that of its readers or that of its
+// writer. The holds of one with tokens have them inside.
+func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	var l *rfencedlock.Lock
 	switch {
+	case k.ReadWrite && reads:
+		return rreadwritelock.New(client, k.Name).Read()
+	case k.ReadWrite:
+		return rreadwritelock.New(client, k.Name).Write()
 	case k.Fair && k.Fenced:
 		l = rfencedlock.NewFair(client, k.Name)
 	case k.Fenced:

@@ -21,6 +21,8 @@ const (
 type sampledHold struct {
 	id    string
 	hold  *rlock.Hold
+	reads bool   // is a reader's
+	field string // its owner as the lock's hash has it
 	lease time.Duration
 
 	// Of the sampler, guarded by the sampler's mu.

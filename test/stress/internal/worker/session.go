@@ -20,7 +20,9 @@ type session struct {
 	ctx    context.Context // ends when the process is to come to rest
 	rnd    *rand.Rand
 	key    Key
+	client *redlatch.Client
 	lock   *rlock.Lock
+	reads  bool           // the lock is that of readers
 	inside []*sampledHold // the holds that were not given up, the outermost first
 	unsure bool           // an outcome is open, so that what the server counts is not known
 	left   bool           // an inner hold was given up, which may be settled later
@@ -51,7 +53,7 @@ func (s *session) run() {
 func (s *session) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	if habits.HandOver > 0 && s.chance(0.5) {
-		if owner, err := codec.ParseOwner(s.w.auditor.taken(s.key.Name)); err == nil {
+		if owner, err := codec.ParseOwner(s.w.auditor.taken(s.role())); err == nil {
 			return s.call("resume", 0, nil, s.key.Lease, func(ctx context.Context) (*rlock.Hold, error) {
 				return s.lock.Resume(ctx, owner, rlock.WithWatchdog(s.key.Lease))
 			})
@@ -102,7 +104,7 @@ func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease time.Duration,
 	f func(context.Context) (*rlock.Hold, error),
 ) *sampledHold {
-	id := s.w.nextID()
+	id, reads := s.w.nextID(), s.reads
 	r := history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Wait: wait + overhead}
 	ctx := s.ctx
 	if outer != nil {
@@ -119,11 +121,14 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 	}
 	// A history tells holders apart by their owners: none of them may come again.
 	hold.Internal().Fail()
-	h := &sampledHold{id: id, hold: hold, lease: max(lease, -lease)}
+	h := &sampledHold{id: id, hold: hold, reads: reads, field: hold.Owner().String(), lease: max(lease, -lease)}
+	if s.key.ReadWrite && !reads {
+		h.field = codec.WriterField(h.field)
+	}
 	g := history.Record{
 		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: hold.Owner().String(),
 		Lease: h.lease, Margin: min(h.lease/10, time.Second), Renewed: lease > 0,
-		Token: hold.Internal().Token(),
+		Token: hold.Internal().Token(), Read: reads,
 	}
 	if outer != nil {
 		g.Outer = outer.id
@@ -162,7 +167,12 @@ func (s *session) audit(h *sampledHold) {
 				return 0, false
 			}
 		}
-		return int64(len(s.inside)), !s.left
+		for _, in := range s.inside {
+			if in.reads == h.reads {
+				depth++
+			}
+		}
+		return depth, !s.left
 	})
 }
 
@@ -178,8 +188,22 @@ func (s *session) pause(h *sampledHold) {
 	}
 }
 
-// reenter enters the lock again by the proof of a hold, works, and leaves it.
+// role names the lock in the role of the session.
+func (s *session) role() string {
+	if s.reads {
+		return s.key.Name + " read"
+	}
+	return s.key.Name
+}
+
+// reenter enters the lock again by the proof of a hold, works, and leaves it. A writer reads,
+// now and then.
 func (s *session) reenter(outer *sampledHold, depth int) {
+	if s.key.ReadWrite && !s.reads && s.chance(0.5) {
+		lock := s.lock
+		s.lock, s.reads = s.key.Lock(s.client, true), true
+		defer func() { s.lock, s.reads = lock, false }()
+	}
 	inner := s.call("lock", 0, outer, s.key.Lease, func(ctx context.Context) (*rlock.Hold, error) {
 		return s.lock.Lock(ctx, rlock.WithWatchdog(s.key.Lease))
 	})
@@ -200,7 +224,7 @@ func (s *session) give(h *sampledHold) {
 	case s.chance(habits.HandOver) && s.leave("hand-over", h, func() error {
 		owner, err := h.hold.HandOver()
 		if err == nil {
-			s.w.auditor.handOver(s.key.Name, owner.String())
+			s.w.auditor.handOver(s.role(), owner.String())
 		}
 		return err
 	}):

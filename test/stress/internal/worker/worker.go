@@ -95,12 +95,17 @@ func (w *worker) random() *rand.Rand {
 	return rand.New(rand.NewPCG(w.cfg.Seed, w.seeds.Add(1))) //nolint:gosec // choices to be repeated, no secrets
 }
 
+// readers is the share of the sessions with a read/write lock that read.
+const readers = 0.7
+
 // caller goes from session to session.
 func (w *worker) caller(ctx context.Context) {
 	rnd := w.random()
 	for ctx.Err() == nil {
 		s := session{w: w, ctx: ctx, rnd: rnd, key: w.cfg.Keys[rnd.IntN(len(w.cfg.Keys))]}
-		s.lock = s.key.Lock(w.current.Load())
+		s.reads = s.key.ReadWrite && s.chance(readers)
+		s.client = w.current.Load()
+		s.lock = s.key.Lock(s.client, s.reads)
 		s.run()
 		select { // a client that refuses everything at once must not keep a processor busy
 		case <-ctx.Done():
