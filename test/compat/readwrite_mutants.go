@@ -47,6 +47,7 @@ var rwMutants = []mutant{
 		"    else\n        redis.call('DEL', lock)\n    end\n    redis.call(publish, channel, message)\n",
 		"    else\n        redis.call('DEL', lock)\n        redis.call(publish, channel, message)\n    end\n"},
 	{"a write release keeps a lock for dead reads", luasrc.WriteRelease, "redis.call('HLEN', lock) > 1 and longest_read(lock) or 0", "redis.call('HLEN', lock) - 1"},
+	{"a downgrade gives more than its reads have", luasrc.WriteRelease, "redis.call('PEXPIRE', lock, most)", "redis.call('PEXPIRE', lock, most + 1000)"},
 	{"a write release cuts its reads", luasrc.WriteRelease, "math.max(lease, longest_read(lock))", "lease"},
 	{"a shared write release leaves no latch", luasrc.WriteReleaseShared, "redis.call('SET', latch, over, 'PX', ttl)", ""},
 	{"a shared write release does not look at its latch", luasrc.WriteReleaseShared, "if before then", "if false then"},

@@ -17,8 +17,10 @@ const (
 
 func rwCases() []Case {
 	return slices.Concat(
-		readAcquireCases(), readAgainCases(), readFreeCases(), readLateCases(), rwForceCases(), readRenewCases(),
-		writeAcquireCases(), writeAgainCases(), writeFreeCases(), writeLateCases(), writeRenewCases(),
+		readAcquireCases(), readAgainCases(), readFreeCases(), readLateCases(),
+		forcedCases(ReadForce, modeRead, caseOther), readRenewCases(),
+		writeAcquireCases(), writeAgainCases(), writeFreeCases(), writeLateCases(),
+		forcedCases(WriteForce, modeWrite, caseOtherWriter), writeRenewCases(),
 	)
 }
 
@@ -181,20 +183,14 @@ func readLateCases() []Case {
 	})
 }
 
-func rwForceCases() (all []Case) {
-	for _, op := range []*Operation{ReadForce, WriteForce} {
-		mode, field := modeRead, caseOther
-		if op.writes {
-			mode, field = modeWrite, caseOtherWriter
-		}
-		all = slices.Concat(all, named(op, "takes %q away", nil, "mode", mode, field, "2"), notLocks(op, 0), []Case{
-			rwCase(op, "finds it free", State{}, 0),
-			rwCase(op, "finds it read", rwIs(caseLong, modeRead, caseOther, "1", caseOwner, "1").with(caseOwner, caseLong), 0),
-			rwCase(op, "finds it written, and read inside", rwIs(caseLong, modeWrite, caseOtherWriter, "1", caseOther, "1").with(caseOther, caseLong), 0),
-			rwCase(op, "finds a plain lock", lockIs(hashOf(caseLong, caseOther, "1")), 0),
-			rwCase(op, "takes a lock away that never expires", rwIs(never, mode, field, "1"), 0),
-		})
-	}
+func forcedCases(op *Operation, mode, field string) []Case {
+	all := slices.Concat(named(op, "takes %q away", nil, "mode", mode, field, "2"), notLocks(op, 0), []Case{
+		rwCase(op, "finds it free", State{}, 0),
+		rwCase(op, "finds it read", rwIs(caseLong, modeRead, caseOther, "1", caseOwner, "1").with(caseOwner, caseLong), 0),
+		rwCase(op, "finds it written, and read inside", rwIs(caseLong, modeWrite, caseOtherWriter, "1", caseOther, "1").with(caseOther, caseLong), 0),
+		rwCase(op, "finds a plain lock", lockIs(hashOf(caseLong, caseOther, "1")), 0),
+		rwCase(op, "takes a lock away that never expires", rwIs(never, mode, field, "1"), 0),
+	})
 	for i := range all {
 		all[i].Step.Owner, all[i].Step.Lease = "", 0
 	}

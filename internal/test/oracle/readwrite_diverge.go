@@ -166,10 +166,13 @@ func isRWTarget(o *Outcome, d Diff) bool {
 // that travels sends it, too, and has an answer of its own.
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.latch()
-	if _, there := o.Prior[o.name()]; !there && o.Shared {
-		return o.isFree() && o.Ours.Reply == int64(2) && !o.Step.Repeat && (d.What == "reply" || d.What == "value" && latch)
+	if !o.isFree() || o.Step.Repeat && !o.Shared {
+		return false
 	}
-	return o.isFree() && !o.Step.Repeat && o.mode() == "" && o.Ours.Reply == nil && o.untouched() && (d.Key == "" || d.What == "key" && latch && d.Ours == false)
+	if _, there := o.Prior[o.name()]; !there && o.Shared {
+		return o.Ours.Reply == int64(2) && (d.What == "reply" || d.What == "value" && latch)
+	}
+	return o.mode() == "" && o.Ours.Reply == nil && o.untouched() && (d.Key == "" || d.What == "key" && latch && d.Ours == false)
 }
 
 // isReadReply: others have the lock still, but the owner is no reader any more.
