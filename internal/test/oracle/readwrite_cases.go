@@ -325,4 +325,3 @@ func writeRenewCases() []Case {
 		rwRenewal(op, "renews some of many", State{"{m}1": held(caseShort), "{m}2": held(caseLong), "{m}4": held(caseShort)}, "{m}1", "{m}2", "{m}3").meant(anyLonger),
 	}
 }
-

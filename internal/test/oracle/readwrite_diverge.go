@@ -266,12 +266,9 @@ func isOverRead(o *Outcome, d Diff) bool {
 // isOver tells whether the step's owner has counts, and no key, in a lock.
 func (o *Outcome) isOver(name string) bool {
 	count, _ := o.Prior.Count(name, o.Step.Owner)
-	for key := range o.Prior {
-		if isHoldKey(key, name, o.Step.Owner) {
-			k := key[len(codec.HoldKey(name, o.Step.Owner, 1))-1:]
-			if n := int64(k[0] - '0'); len(k) == 1 && n <= count || len(k) > 1 {
-				return false
-			}
+	for k := range count {
+		if _, alive := o.Prior[codec.HoldKey(name, o.Step.Owner, k+1)]; alive {
+			return false
 		}
 	}
 	return count > 0
