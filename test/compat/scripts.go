@@ -95,6 +95,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("mutants are noticed", s.testMutants)
 		t.Run("our calls", s.testOurCalls)
 		t.Run("our calls, fair", s.testOurFairCalls)
+		t.Run("our calls, read and write", s.testOurReadWriteCalls)
 		t.Run("questions", s.testQuestions)
 	})
 	t.Run("valkey", func(t *testing.T) {
@@ -104,6 +105,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("recorded", s.testRecorded)
 		t.Run("our calls", s.testOurCalls)
 		t.Run("our calls, fair", s.testOurFairCalls)
+		t.Run("our calls, read and write", s.testOurReadWriteCalls)
 	})
 }
 

@@ -166,8 +166,8 @@ func isRWTarget(o *Outcome, d Diff) bool {
 // that travels sends it, too, and has an answer of its own.
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.latch()
-	if !o.isFree() || o.Step.Repeat && !o.Shared {
-		return false
+	if _, before := o.Prior[o.Step.latch()]; !o.isFree() || before {
+		return false // Redisson answers what it has answered before
 	}
 	if _, there := o.Prior[o.name()]; !there && o.Shared {
 		return o.Ours.Reply == int64(2) && (d.What == "reply" || d.What == "value" && latch)
