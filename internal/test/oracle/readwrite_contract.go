@@ -71,8 +71,7 @@ func (c *contract) play() any {
 	}
 	isFree := s.Op.act == rwFree
 	if latch, ok := c.state[s.latch()]; isFree && c.shared && ok {
-		n, _ := strconv.ParseInt(latch.Value.(string), 10, 64)
-		return n
+		return number(latch.Value)
 	}
 	if e, ok := c.state[c.name()]; ok && e.Type != "hash" {
 		return wrongType
@@ -90,6 +89,13 @@ func (c *contract) play() any {
 		return c.force(codec.ModeWrite, codec.MessageWriterLeft)
 	}
 	return c.force(codec.ModeRead, codec.MessageUnlock)
+}
+
+// number is the number that a string's value has.
+func number(value any) int64 {
+	text, _ := value.(string)
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
 }
 
 func (c *contract) name() string { return c.step.Names[0] }

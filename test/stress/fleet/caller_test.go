@@ -142,7 +142,7 @@ func (c *caller) run() {
 // lock returns the lock of a step, for the client of the moment.
 func (c *caller) lock(s step) *rlock.Lock {
 	k, name := c.fleet.plan.Keys[s.Key], keyName(s.Key)
-	return worker.Key{Name: name, Fair: k.Fair, Fenced: k.Fenced}.Lock(c.current())
+	return worker.Key{Name: name, Fair: k.Fair, Fenced: k.Fenced}.Lock(c.current(), false)
 }
 
 func keyName(i int) string { return fmt.Sprintf("lock-%d", i) }

@@ -45,7 +45,7 @@ func (s *Story) Overlaps() []Overlap {
 		for _, h := range s.ByKey[key] {
 			open = slices.DeleteFunc(open, func(o *Hold) bool { return o.To <= h.From })
 			for _, o := range open {
-				if o.Owner != h.Owner && h.To > h.From && !(o.Read && h.Read) {
+				if o.Owner != h.Owner && h.To > h.From && (!o.Read || !h.Read) {
 					all = append(all, s.excuse(Overlap{First: o, Second: h, Span: o.Valid().and(h.Valid())}))
 				}
 			}
