@@ -44,6 +44,8 @@
 //     reply and score hang together on each side by itself. What a step needs to
 //     tell and cannot is a new field of [Step]. Both sides are told the same time,
 //     the step's, which need not be the time of day.
+//     A kind whose divergences are many, as [ReadWrite] has, holds ours to its contract in
+//     Check as well: then a divergence need only say where the contract differs.
 //  2. Add it to its [Kind], or make a Kind in files of its own, as plain.go and
 //     fair.go are, and add that to [Kinds].
 //  3. Add a Divergence for each difference that is meant, with a row of the same
