@@ -28,6 +28,8 @@ func TestWhatAssuranceNamesCanBeRun(t *testing.T) {
 	require.Greater(t, len(bugs), 5, "the check itself is broken")
 	for _, b := range bugs {
 		list := lists[filepath.Join("test", "mutants", b[1]+".txt")]
-		require.True(t, strings.Contains(list, "mutant "+b[2]+"\n"), "there is no planted bug %s/%s", b[1], b[2])
+		if !strings.Contains(list, "mutant "+b[2]+"\n") {
+			t.Errorf("there is no planted bug %s/%s", b[1], b[2])
+		}
 	}
 }
