@@ -50,8 +50,16 @@
 //
 // # Seeds
 //
-// Each packet takes a time of its own, to the nanosecond, so that a seed says what comes first.
-// It does not say which of two goroutines runs first, nor what jitter the product adds: a
-// finding comes again in most runs of a seed, not in all. It is run several times before it
-// counts as gone. A plan that found a bug is kept in testdata, and is a test from then on.
+// A seed says what the plan is, and each packet takes a time of its own, so that little happens
+// at one moment. It does not say which of two goroutines runs first, nor the product's own
+// jitter: one seed in four gives the same history twice, to the nanosecond. A finding may need
+// several runs to come again, so a plan that has failed is run five times before it counts as
+// right. A plan that found a bug is kept in testdata, and is a test from then on.
+//
+// # What it has found
+//
+// A place in a fair lock's queue that was asked for with a short rlock.WithWait, behind
+// places with long waits, can be overdue as soon as one of those is served, and is then taken
+// out: the rule for deadlines is Redisson's. The waiter queues anew with its next heartbeat, five
+// seconds later at most. Plans have no such waits.
 package fleet

@@ -240,7 +240,7 @@ type lane struct {
 	torn  bool      // it has ended
 }
 
-// jitter makes no two packets arrive at one moment, so that a seed says what comes first.
+// jitter makes no two packets arrive at one moment.
 func (l *lane) jitter() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
