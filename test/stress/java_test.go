@@ -95,8 +95,13 @@ func (r *redisson) begin(t *testing.T) (rest func()) {
 func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	key := r.keys[rnd.IntN(len(r.keys))]
 	kind := "plain"
-	if key.Fair {
+	switch reads := rnd.IntN(10) < 7; {
+	case key.Fair:
 		kind = "fair"
+	case key.ReadWrite && reads:
+		kind = "read"
+	case key.ReadWrite:
+		kind = "write"
 	}
 	command := peer.Command{"client": "c", "thread": thread, "name": key.Name, "kind": kind}
 	called := history.Now()
@@ -119,7 +124,7 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	// A hold of no length, unless the unlock says that there was more of it.
 	r.log.Write(history.Record{T: called, P: "java", Kind: history.Call, ID: id, Op: "redisson", Key: key.Name, Wait: javaBound})
 	r.log.Write(history.Record{T: granted, P: "java", Kind: history.Return, ID: id})
-	write(history.Record{T: granted, Kind: history.Grant, ID: id, Owner: id, Lease: key.Lease, Renewed: true})
+	write(history.Record{T: granted, Kind: history.Grant, ID: id, Owner: id, Lease: key.Lease, Renewed: true, Read: kind == "read"})
 	if err != nil {
 		return
 	}

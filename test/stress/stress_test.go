@@ -70,6 +70,7 @@ func TestStress(t *testing.T) {
 	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "remembers", p) })
 	mixed := p
 	mixed.duration, mixed.kinds, mixed.keys = *duration/8, safeForRedisson, locks(3, 3, middling)
+	mixed.keys = append(mixed.keys, rwLocks(2, middling)...) // one lease: Redisson's readers cut to theirs
 	mixed.workers, mixed.callers = 2, 3
 	if program, ok := findJava(t); ok {
 		mixed.java = &program
