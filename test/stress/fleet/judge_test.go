@@ -14,6 +14,8 @@ const (
 	// idle is how long a lock may lie free in calm times with waiters: some round trips.
 	// Without a message they would wait for a heartbeat, a lease or the poll cap.
 	idle = 500 * time.Millisecond
+	// look is how often a free fair lock with a waiter in front that may be dead is looked at.
+	look = time.Second
 	// arrival is when a caller has its place in the queue of a fair lock: after it has
 	// connected, subscribed, and sent its script twice.
 	arrival = 250 * time.Millisecond
@@ -24,7 +26,7 @@ const (
 // judge runs the checks of package history, and those that need a bubble: only there is it
 // known what a fault can be blamed for.
 func (f *fleet) judge(s *history.Story) []history.Finding {
-	findings := s.Judge(history.Limits{Idle: idle, Slack: time.Second, Aftermath: f.aftermath})
+	findings := s.Judge(history.Limits{Idle: f.idle(), Slack: time.Second, Aftermath: f.aftermath})
 	findings = append(findings, f.checkOrder(s)...)
 	for _, h := range s.Holds {
 		if h.Renewed && h.Cause == "lost" && !disturbed(s, h) {
@@ -33,6 +35,15 @@ func (f *fleet) judge(s *history.Story) []history.Finding {
 		}
 	}
 	return findings
+}
+
+// idle is the limit of this fleet. A client that goes while its acquire is under way can leave
+// a place in a fair lock's queue, which is taken out with the next look once the lock is free.
+func (f *fleet) idle() time.Duration {
+	if len(f.plan.Faults) > 0 && slices.ContainsFunc(f.plan.Keys, func(k key) bool { return k.Fair }) {
+		return idle + look
+	}
+	return idle
 }
 
 // disturbed reports whether a fault can be the reason why a hold was lost: the server forgot
