@@ -11,7 +11,6 @@ var rwMutants = []mutant{
 	{"a reader's key never expires", luasrc.ReadAcquire, "redis.call('PEXPIRE', key, lease)", ""},
 	{"a reader cuts the others' lease", luasrc.ReadAcquire, "if redis.call('PTTL', lock) < tonumber(lease) then", "if true then"},
 	{"a reader leaves the lock's lease", luasrc.ReadAcquire, "if redis.call('PTTL', lock) < tonumber(lease) then", "if false then"},
-	{"a re-entry comes in beside another's write", luasrc.ReadReenter, "mode ~= 'read' or ", "mode ~= 'read' and mode ~= 'write' or "},
 	{"a re-entry comes in where its holds are over", luasrc.ReadReenter, " or most < -1", ""},
 	{"a re-entry renews one key", luasrc.ReadReenter, "for k = 1, count do\n    local key", "for k = count, count do\n    local key"},
 	{"a re-entry makes keys shorter", luasrc.ReadReenter, "most = math.max(most, lease)", "most = lease"},
@@ -53,4 +52,9 @@ var rwMutants = []mutant{
 	{"a shared write release does not look at its latch", luasrc.WriteReleaseShared, "if before then", "if false then"},
 	{"a force release looks at no mode", luasrc.ReadWriteForceRelease, "if redis.call('HGET', lock, 'mode') ~= mode then", "if redis.call('EXISTS', lock) == 0 then"},
 	{"a force release publishes nothing", luasrc.ReadWriteForceRelease, "redis.call(publish, channel, message)", ""},
+}
+
+// rwUnmeant are as plainUnmeant.
+var rwUnmeant = []mutant{
+	{"a re-entry comes in beside another's write", luasrc.ReadReenter, "mode ~= 'read' or ", "mode ~= 'read' and mode ~= 'write' or "},
 }

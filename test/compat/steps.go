@@ -27,7 +27,7 @@ var games = []game{
 	{&oracle.Plain, playPlain, plainMutants, plainUnmeant},
 	{&oracle.Fair, playFair, fairMutants, fairUnmeant},
 	{&oracle.Fenced, playFenced, fencedMutants, nil},
-	{&oracle.ReadWrite, playReadWrite, rwMutants, nil},
+	{&oracle.ReadWrite, playReadWrite, rwMutants, rwUnmeant},
 }
 
 // gamesOf are those of the kinds that a release has.

@@ -145,6 +145,13 @@ func (c *caller) lock(s step) *rlock.Lock {
 	return worker.Key{Name: name, Fair: k.Fair, Fenced: k.Fenced}.Lock(c.current(), false)
 }
 
+// lockOf returns the lock of a hold, for the hold's own client.
+func lockOf(h *held) *rlock.Lock {
+	l := &rlock.Lock{}
+	*l.Internal() = *h.Internal().Lock()
+	return l
+}
+
 func keyName(i int) string { return fmt.Sprintf("lock-%d", i) }
 
 // take asks for the lock as the step says, and returns nil without it.
@@ -231,7 +238,7 @@ func (c *caller) use(s step, h *held, inner int) {
 	if inner == 0 {
 		return
 	}
-	l := c.lock(s)
+	l := lockOf(h) // the client of the moment may be another, which the proof is nothing to
 	in := c.call(s, "lock", overhead, h, func(ctx context.Context) (*rlock.Hold, error) {
 		return l.Lock(ctx, rlock.WithWatchdog(c.lease(s)))
 	})
