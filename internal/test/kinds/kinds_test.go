@@ -299,6 +299,9 @@ func TestReadersAreTogetherAndAWriterIsAlone(t *testing.T) {
 	require.Len(t, in.Holders, 2)
 	_, err = sharedlock.Writer(c, name).TryLock(one.Context(t.Context()))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "there is no re-entry")
+	third, err := sharedlock.Reader(c, name).TryLock(one.Context(t.Context()))
+	require.NoError(t, err)
+	require.NoError(t, third.Unlock())
 	ended := locking(t, sharedlock.Writer(c, name))
 	time.Sleep(4 * time.Second) // both are renewed by one script
 	require.NoError(t, errors.Join(one.Err(), two.Err()))
