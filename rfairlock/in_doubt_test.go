@@ -133,9 +133,9 @@ func TestU26InDoubtAcquireLeavesNoQueueEntry(t *testing.T) {
 		held := p.HoldMatching(redistest.ToServer, l.Name())
 		w := await(t.Context(), l)
 		awaitClosed(t, held.Seen(), "the acquire")
+		before := s.CommandStats(t)["lrem"]
 		p.Reset()
 		require.ErrorIs(t, w.failed(t, promptly), redlatch.ErrUncertain)
-		before := s.CommandStats(t)["lrem"]
 		until(t, soon, "it was asked about", func() bool { return s.CommandStats(t)["lrem"] > before })
 		held.Release()
 		until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
