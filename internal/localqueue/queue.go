@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -42,28 +43,13 @@ type Queue struct {
 	busy        bool       // a caller has the turn
 	first, last *Waiter
 	sub         transport.Subscription // kept while a caller wants the lock
-	state       State
+	state       acquire.QueueState
 	ahead       int // turns here that others have not had as many turns for
 	aheadSince  time.Time
 	others      int // how many there are, as far as is known
 	theirs      int // turns that they had, fewer than there are of them
 	contenders  contenders
 	pace        time.Duration // what a turn takes here when nothing delays it
-}
-
-// State is what a queue knows about its lock.
-type State struct {
-	// Known is true when Redis has answered since the queue began.
-	Known bool
-	// Held is true while a caller of this process holds the lock.
-	Held bool
-	// Away is why Redis did not answer the last attempt, nil when it did.
-	Away error
-	// Holder is the owner that held the lock at the last answer, the zero Owner
-	// if that is not known, and TTL how long its lease had left then, 0 for a
-	// hold of this process.
-	Holder codec.Owner
-	TTL    time.Duration
 }
 
 // Waiter is a caller that waits for its turn.
@@ -141,7 +127,7 @@ func (q *Queue) put() {
 	defer q.queues.mu.Unlock()
 	if q.refs--; q.refs == 0 {
 		delete(q.queues.byID, q.id)
-		q.state, q.ahead, q.others, q.theirs, q.pace = State{}, 0, 0, 0, 0
+		q.state, q.ahead, q.others, q.theirs, q.pace = acquire.QueueState{}, 0, 0, 0, 0
 		q.contenders.forget()
 		q.queues.free.Put(q)
 	}
@@ -150,7 +136,7 @@ func (q *Queue) put() {
 // TryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether
 // it is certain that the lock is held: then another caller of this process waits for it,
 // too. It returns what the queue knows.
-func (q *Queue) TryEnter() (has, refused bool, state State) {
+func (q *Queue) TryEnter() (has, refused bool, state acquire.QueueState) {
 	q.mu.Lock()
 	has, state = !q.busy, q.state
 	refused = q.busy && state.Known && state.Away == nil && (q.first != nil || !state.Held)
@@ -225,7 +211,7 @@ func (q *Queue) Pass(held bool) {
 	} else {
 		q.busy, q.ahead = false, 0
 		idle, q.sub = q.sub, nil
-		q.state = State{}
+		q.state = acquire.QueueState{}
 	}
 	q.state.Held = false
 	q.mu.Unlock()
@@ -289,7 +275,7 @@ func (q *Queue) Others(n int, counted bool) {
 // Granted says that the caller that has the turn holds the lock, as owner.
 func (q *Queue) Granted(owner codec.Owner) {
 	q.mu.Lock()
-	q.state = State{Known: true, Held: true, Holder: owner}
+	q.state = acquire.QueueState{Known: true, Held: true, Holder: owner}
 	q.mu.Unlock()
 }
 
@@ -298,7 +284,7 @@ func (q *Queue) Granted(owner codec.Owner) {
 func (q *Queue) Refused(holder codec.Owner, ttl time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.state = State{Known: true, Holder: holder, TTL: ttl}
+	q.state = acquire.QueueState{Known: true, Holder: holder, TTL: ttl}
 	if holder.Client() == q.contenders.self {
 		return // it was a turn of this process
 	}
@@ -316,7 +302,7 @@ func (q *Queue) Away(err error) {
 }
 
 // State returns what the queue knows.
-func (q *Queue) State() State {
+func (q *Queue) State() acquire.QueueState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.state

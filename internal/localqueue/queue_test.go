@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -125,12 +126,12 @@ func TestPassWithoutAWaiterForgetsTheQueue(t *testing.T) {
 	qs := newQueues()
 	l, _ := enter(qs)
 	granted(l)
-	require.Equal(t, State{Known: true, Held: true, Holder: otherOwner}, l.State())
+	require.Equal(t, acquire.QueueState{Known: true, Held: true, Holder: otherOwner}, l.State())
 	l.Pass(true)
 	requireNoQueue(t, qs)
 	l, p := enter(qs)
 	require.Nil(t, p)
-	require.Equal(t, State{}, l.State(), "a new line knows nothing")
+	require.Equal(t, acquire.QueueState{}, l.State(), "a new line knows nothing")
 	l.Pass(false)
 }
 

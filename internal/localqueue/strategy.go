@@ -70,7 +70,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 			c.queue = q
 		}
 		if refused {
-			learn(a, state)
+			a.Learn(state)
 			return false, engine.ErrNotAcquired
 		}
 		return false, nil // without the turn: only Redis knows
@@ -91,12 +91,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	if !c.letOthersGo(ctx, a, place.Yield) {
 		return false, a.GaveUp(ctx)
 	}
-	// The callers before have just failed. An attempt would end long after a command timeout
-	// since the call began.
-	if away := q.State().Away; away != nil && !a.Answered && time.Since(a.Began) >= a.Engine.Command/2 {
-		return false, engine.WithEnd(ctx, away)
-	}
-	return false, nil
+	return false, a.IsLate(ctx, q.State())
 }
 
 // Listen is part of acquire.Waiter.
@@ -209,11 +204,4 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 		c.queue.Pass(false)
 	}
 	c.free()
-}
-
-// learn takes over what the queue knows of the holder.
-func learn(a *acquire.Acquisition, state State) {
-	if !state.Holder.IsZero() {
-		a.Holder, a.TTL = state.Holder, state.TTL
-	}
 }

@@ -2,7 +2,6 @@ package rwqueue
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/acquire"
@@ -40,7 +39,7 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 // caller is a caller that waits in the queue, asks, or has the turn.
 type caller struct {
 	*strategy
-	queue *Queue
+	queue *queue
 	wake  chan struct{} // of a caller that waits; has room for one
 	sub   transport.Subscription
 	woken bool
@@ -67,24 +66,19 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	may, refused := c.begin(a.Try)
 	switch {
 	case refused:
-		c.learn(a)
+		a.Learn(c.State())
 		return false, engine.ErrNotAcquired
 	case may:
 		return false, nil
 	}
-	granted, err := c.await(ctx, a)
+	granted, err := a.AwaitTurn(ctx, c, c.pollEvery(a))
 	if err != nil || granted || c.reads {
 		return granted, err
 	}
 	if !c.letOthersGo(ctx, a) {
 		return false, a.GaveUp(ctx)
 	}
-	// The callers before have just failed. An attempt would end long after a command timeout
-	// since the call began.
-	if away := c.state().away; away != nil && !a.Answered && time.Since(a.Began) >= a.Engine.Command/2 {
-		return false, engine.WithEnd(ctx, away)
-	}
-	return false, nil
+	return false, a.IsLate(ctx, c.State())
 }
 
 // begin reports whether the caller may ask, or, if it only tries, that it is certain that it
@@ -93,7 +87,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	known := q.state.known && q.state.away == nil
+	known := q.state.Known && q.state.Away == nil
 	if c.reads {
 		behind := q.leader != nil || c.heldBack && q.holdsBack(time.Now())
 		switch {
@@ -113,7 +107,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 		return true, false
 	case try:
 		// Without the turn: only Redis knows, unless others wait.
-		refused = known && (len(q.writers) > 0 || !q.state.held)
+		refused = known && (len(q.writers) > 0 || !q.state.Held)
 		return !refused, refused
 	}
 	c.wake, c.parked = make(chan struct{}, 1), true
@@ -168,7 +162,7 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	q, now := c.queue, time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.state = state{known: true, held: q.state.held, holder: o.Holder, ttl: o.TTL}
+	q.state = acquire.QueueState{Known: true, Held: q.state.Held, Holder: o.Holder, TTL: o.TTL}
 	if !a.Try {
 		if c.wake == nil {
 			c.wake = make(chan struct{}, 1)
@@ -200,7 +194,7 @@ func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
 func (c *caller) Unanswered(err error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
-	c.queue.state.away = err
+	c.queue.state.Away = err
 	c.queue.answered(c)
 }
 
@@ -215,7 +209,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.mu.Lock()
 	q.unpark(c)
 	q.answered(c)
-	q.state = state{known: true, held: !c.reads && c.turn, holder: a.Claim().ID()}
+	q.state = acquire.QueueState{Known: true, Held: !c.reads && c.turn, Holder: a.Claim().ID()}
 	var turn acquire.Turn
 	switch {
 	case c.reads:
@@ -224,7 +218,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 		q.letIn(c)
 	case c.turn:
 		turn = (*writeTurn)(q)
-		q.stopWaiting()
+		q.writer = nil
 	}
 	q.mu.Unlock()
 	switch {
@@ -237,7 +231,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 
 // letIn lets the readers that wait for a leader come in with c, which has the lock, mu held.
 // New ones come after the writer that waits.
-func (q *Queue) letIn(c *caller) {
+func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return
 	}
@@ -260,7 +254,7 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 		q.leader = nil
 	}
 	if c.turn {
-		q.stopWaiting()
+		q.writer = nil
 	}
 	q.promote(time.Now())
 	turn := c.turn
@@ -279,25 +273,4 @@ func (c *caller) unsubscribe() {
 		c.sub.Close()
 		c.sub = nil
 	}
-}
-
-func (c *caller) state() state {
-	c.queue.mu.Lock()
-	defer c.queue.mu.Unlock()
-	return c.queue.state
-}
-
-// learn takes over what the queue knows of the holder.
-func (c *caller) learn(a *acquire.Acquisition) {
-	if s := c.state(); !s.holder.IsZero() {
-		a.Holder, a.TTL = s.holder, s.ttl
-	}
-}
-
-// silent is the error of a caller that waits and that Redis has not answered yet.
-func silent(s state) error {
-	if s.away != nil {
-		return s.away
-	}
-	return fmt.Errorf("%w: earlier attempts of this process are still unanswered", engine.ErrNotSent)
 }

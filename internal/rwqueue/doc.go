@@ -1,5 +1,5 @@
 // Package rwqueue is the strategy for locks that several readers or one writer hold at a time.
-// The callers of one process, in both roles, have one [Queue] for each lock:
+// The callers of one process, in both roles, have one queue for each lock:
 //
 //	           the turn is free, or comes             granted
 //	writer ─────────────────────────────▶ has the turn ──────▶ holds ── released ─┐
@@ -18,5 +18,5 @@
 // One writer talks to Redis at a time, and has the turn until its hold is over; the others cost
 // nothing. Of the readers that were refused one listens, and when it is granted the lock the
 // others ask, too. A writer that waits holds back new readers, so that those of this process
-// drain: see [Queue.holdsBack].
+// drain: see holdsBack.
 package rwqueue

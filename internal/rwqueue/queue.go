@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
@@ -18,14 +18,14 @@ const (
 	patience  = time.Second
 )
 
-// Queue has the callers of one process that want one lock. A caller joins it with
-// [queues.join], and leaves it when it leaves without the lock, or its hold is over.
-type Queue struct {
+// queue has the callers of one process that want one lock. A caller joins it with
+// [join], and leaves it when it leaves without the lock, or its hold is over.
+type queue struct {
 	key    string
-	queues *engine.Registry[string, *Queue]
+	queues *engine.Registry[string, *queue]
 
 	mu      sync.Mutex // guards what follows; held for a few instructions only
-	state   state
+	state   acquire.QueueState
 	writers []*caller // that wait for the turn, in order
 	readers []*caller // that are parked
 	leader  *caller   // the reader that listens for the others; nil: none was refused
@@ -40,31 +40,22 @@ type Queue struct {
 	first   time.Time // when the first of them was
 }
 
-// state is what a queue knows about its lock.
-type state struct {
-	known  bool  // Redis has answered since the queue began
-	held   bool  // a writer of this process holds the lock
-	away   error // why Redis did not answer the last attempt, nil when it did
-	holder codec.Owner
-	ttl    time.Duration
-}
-
-var slot = engine.Slot[*engine.Registry[string, *Queue]]{
-	Make: func(*engine.Engine) *engine.Registry[string, *Queue] { return &engine.Registry[string, *Queue]{} },
+var slot = engine.Slot[*engine.Registry[string, *queue]]{
+	Make: func(*engine.Engine) *engine.Registry[string, *queue] { return &engine.Registry[string, *queue]{} },
 }
 
 // join returns the queue of a lock. Each join needs a leave.
-func join(e *engine.Engine, key string) *Queue {
+func join(e *engine.Engine, key string) *queue {
 	all := slot.Of(e)
-	return all.Join(key, func() *Queue { return &Queue{key: key, queues: all} })
+	return all.Join(key, func() *queue { return &queue{key: key, queues: all} })
 }
 
-func (q *Queue) leave() { q.queues.Leave(q.key) }
+func (q *queue) leave() { q.queues.Leave(q.key) }
 
 // holdsBack reports whether a new reader must wait, mu held, because a writer of this process
 // does. It begins another burst when the writer, for as long as its patience is, was kept
 // out by other processes alone.
-func (q *Queue) holdsBack(now time.Time) bool {
+func (q *queue) holdsBack(now time.Time) bool {
 	switch {
 	case q.writer == nil, q.burst < burstMax && now.Sub(q.began) < burstTime:
 		return false
@@ -76,10 +67,10 @@ func (q *Queue) holdsBack(now time.Time) bool {
 }
 
 // begin begins a burst, mu held.
-func (q *Queue) begin(now time.Time) { q.burst, q.began = 0, now }
+func (q *queue) begin(now time.Time) { q.burst, q.began = 0, now }
 
 // park lets a reader wait until it is woken, mu held.
-func (q *Queue) park(c *caller) {
+func (q *queue) park(c *caller) {
 	if !c.parked {
 		c.parked = true
 		q.readers = append(q.readers, c)
@@ -87,7 +78,7 @@ func (q *Queue) park(c *caller) {
 }
 
 // unpark takes a caller out of those that wait to be woken, mu held.
-func (q *Queue) unpark(c *caller) {
+func (q *queue) unpark(c *caller) {
 	if c.parked {
 		c.parked = false
 		is := func(other *caller) bool { return other == c }
@@ -98,7 +89,7 @@ func (q *Queue) unpark(c *caller) {
 
 // wakeReaders has all readers that wait ask now, mu held. First says that they ask before the
 // turn goes on.
-func (q *Queue) wakeReaders(first bool) {
+func (q *queue) wakeReaders(first bool) {
 	all := q.readers
 	q.readers = nil
 	if q.leader != nil {
@@ -116,7 +107,7 @@ func (q *Queue) wakeReaders(first bool) {
 
 // promote makes the first reader that is parked the leader, if there is none and readers are
 // not held back, mu held.
-func (q *Queue) promote(now time.Time) {
+func (q *queue) promote(now time.Time) {
 	if q.leader == nil && len(q.readers) > 0 && !q.holdsBack(now) {
 		q.leader = q.readers[0]
 		q.unpark(q.leader)
@@ -125,7 +116,7 @@ func (q *Queue) promote(now time.Time) {
 }
 
 // answered says that a reader that the turn waits for has asked, mu held.
-func (q *Queue) answered(c *caller) {
+func (q *queue) answered(c *caller) {
 	if !c.first {
 		return
 	}
@@ -136,7 +127,7 @@ func (q *Queue) answered(c *caller) {
 }
 
 // passOn gives the turn to the next writer, mu held.
-func (q *Queue) passOn() {
+func (q *queue) passOn() {
 	if q.turn = len(q.writers) > 0; q.turn {
 		c := q.writers[0]
 		q.unpark(c)
@@ -145,11 +136,8 @@ func (q *Queue) passOn() {
 	}
 }
 
-// stopWaiting says that no writer waits any more, mu held.
-func (q *Queue) stopWaiting() { q.writer = nil }
-
 // writeTurn is the turn of a writer.
-type writeTurn Queue
+type writeTurn queue
 
 // readTurn is what a reader keeps for as long as it has the lock.
-type readTurn Queue
+type readTurn queue

@@ -9,10 +9,10 @@ import (
 
 // Pass is part of acquire.Turn: the readers that wait ask, and then the next writer.
 func (t *writeTurn) Pass(released bool) {
-	q := (*Queue)(t)
+	q := (*queue)(t)
 	q.mu.Lock()
-	q.stopWaiting()
-	q.state.held = false
+	q.writer = nil
+	q.state.Held = false
 	q.countTurn(released)
 	q.wakeReaders(true)
 	if q.asking == 0 {
@@ -28,7 +28,7 @@ func (*writeTurn) Transfer(any) acquire.Transferred { return nil }
 
 // Pass is part of acquire.Turn. The last reader lets the writer ask that waits for it.
 func (t *readTurn) Pass(released bool) {
-	q := (*Queue)(t)
+	q := (*queue)(t)
 	q.mu.Lock()
 	if q.reading--; q.reading == 0 {
 		q.drained = time.Now()
@@ -54,7 +54,7 @@ const (
 )
 
 // countTurn counts a turn of a writer that had the lock, mu held.
-func (q *Queue) countTurn(released bool) {
+func (q *queue) countTurn(released bool) {
 	if !released {
 		q.turns = 0
 		return
@@ -67,7 +67,7 @@ func (q *Queue) countTurn(released bool) {
 
 // mustPause reports whether it is the turn of other processes, if there are any, and begins to
 // count anew then.
-func (q *Queue) mustPause() bool {
+func (q *queue) mustPause() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	due := q.turns >= turnsMax || q.turns > 0 && time.Since(q.first) >= turnsTime
