@@ -8,7 +8,7 @@ import (
 )
 
 // The scripts of the read/write lock. KEYS, ARGV, replies, effects and messages stand in the
-// header of each file. [Read], [Write] and [FillReadRenew] fill calls of them. The writer
+// header of each file. [ReadWrite] and [FillReadRenew] fill calls of them. The writer
 // enters again with [Reenter] and is renewed with [Renew], and both roles are written once
 // more with [Replicate].
 var (
@@ -49,93 +49,63 @@ var (
 	ReadWriteInspect = load("rw_inspect")
 )
 
-// Read fills calls of the scripts for the readers of one lock, as [Plain] does.
-type Read struct {
+// Role is one of the two roles of a read/write lock: [Reader] or [Writer].
+type Role struct {
+	acquire, reenter, release, releaseShared *transport.Script
+
+	mode, message any // boxed once
+}
+
+// The roles. Owners of a writer are as codec.WriterField has them.
+var (
+	Reader = Role{ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, codec.ModeRead, codec.MessageUnlock}
+	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, codec.ModeWrite, codec.MessageWriterLeft}
+)
+
+// ReadWrite fills calls of the scripts for one role of one lock, as [Plain] does.
+type ReadWrite struct {
+	Role *Role
 	// Key and Channel are the names of the lock and of its channel, both strings.
 	Key, Channel any
 	// Publish is PUBLISH or SPUBLISH.
 	Publish any
 }
 
-// Acquire fills c with a call of [ReadAcquire].
-func (r *Read) Acquire(c *transport.Call, owner, lease any) {
-	c.Script, c.NumKeys = ReadAcquire, 1
-	c.Args = append(c.Args, r.Key, owner, lease)
+// Acquire fills c with a call of [ReadAcquire] or [WriteAcquire].
+func (l *ReadWrite) Acquire(c *transport.Call, owner, lease any) {
+	c.Script, c.NumKeys = l.Role.acquire, 1
+	c.Args = append(c.Args, l.Key, owner, lease)
 }
 
-// Reenter fills c with a call of [ReadReenter].
-func (r *Read) Reenter(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = ReadReenter, 1
-	c.Args = append(c.Args, r.Key, owner, lease, target)
+// Reenter fills c with a call of [ReadReenter] or [Reenter].
+func (l *ReadWrite) Reenter(c *transport.Call, owner, lease any, target int64) {
+	c.Script, c.NumKeys = l.Role.reenter, 1
+	c.Args = append(c.Args, l.Key, owner, lease, target)
 }
 
-// Release fills c with a call of [ReadRelease].
-func (r *Read) Release(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = ReadRelease, 2
-	c.Args = append(c.Args, r.Key, r.Channel, owner, lease, target, r.Publish, codec.MessageUnlock)
+// Release fills c with a call of [ReadRelease] or [WriteRelease].
+func (l *ReadWrite) Release(c *transport.Call, owner, lease any, target int64) {
+	c.Script, c.NumKeys = l.Role.release, 2
+	c.Args = append(c.Args, l.Key, l.Channel, owner, lease, target, l.Publish, l.Role.message)
 }
 
-// ReleaseShared fills c with a call of [ReadReleaseShared].
-func (r *Read) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
-	c.Script, c.NumKeys = ReadReleaseShared, 3
-	c.Args = append(c.Args, r.Key, r.Channel, latch, owner, lease, r.Publish, codec.MessageUnlock, latchMillis)
+// ReleaseShared fills c with a call of [ReadReleaseShared] or [WriteReleaseShared].
+func (l *ReadWrite) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
+	c.Script, c.NumKeys = l.Role.releaseShared, 3
+	c.Args = append(c.Args, l.Key, l.Channel, latch, owner, lease, l.Publish, l.Role.message, latchMillis)
 }
 
-// ForceRelease fills c with a call of [ReadWriteForceRelease] for a lock that is read.
-func (r *Read) ForceRelease(c *transport.Call) {
+// ForceRelease fills c with a call of [ReadWriteForceRelease] for a lock that is held in the
+// role.
+func (l *ReadWrite) ForceRelease(c *transport.Call) {
 	c.Script, c.NumKeys = ReadWriteForceRelease, 2
-	c.Args = append(c.Args, r.Key, r.Channel, codec.ModeRead, r.Publish, codec.MessageUnlock)
+	c.Args = append(c.Args, l.Key, l.Channel, l.Role.mode, l.Publish, l.Role.message)
 }
 
 // Inspect fills c with a call of [ReadWriteInspect].
-func (r *Read) Inspect(c *transport.Call) {
+func (l *ReadWrite) Inspect(c *transport.Call) {
 	c.Script, c.NumKeys = ReadWriteInspect, 1
-	c.Args = append(c.Args, r.Key)
-}
-
-// Write fills calls of the scripts for the writer of one lock, as [Read] does. Owners are as
-// a writer has them, see [codec.WriterField].
-type Write struct {
-	// Key and Channel are the names of the lock and of its channel, both strings.
-	Key, Channel any
-	// Publish is PUBLISH or SPUBLISH.
-	Publish any
-}
-
-// Acquire fills c with a call of [WriteAcquire].
-func (w *Write) Acquire(c *transport.Call, owner, lease any) {
-	c.Script, c.NumKeys = WriteAcquire, 1
-	c.Args = append(c.Args, w.Key, owner, lease)
-}
-
-// Reenter fills c with a call of [Reenter].
-func (w *Write) Reenter(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = Reenter, 1
-	c.Args = append(c.Args, w.Key, owner, lease, target)
-}
-
-// Release fills c with a call of [WriteRelease].
-func (w *Write) Release(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = WriteRelease, 2
-	c.Args = append(c.Args, w.Key, w.Channel, owner, lease, target, w.Publish, codec.MessageWriterLeft)
-}
-
-// ReleaseShared fills c with a call of [WriteReleaseShared].
-func (w *Write) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
-	c.Script, c.NumKeys = WriteReleaseShared, 3
-	c.Args = append(c.Args, w.Key, w.Channel, latch, owner, lease, w.Publish, codec.MessageWriterLeft, latchMillis)
-}
-
-// ForceRelease fills c with a call of [ReadWriteForceRelease] for a lock that is written.
-func (w *Write) ForceRelease(c *transport.Call) {
-	c.Script, c.NumKeys = ReadWriteForceRelease, 2
-	c.Args = append(c.Args, w.Key, w.Channel, codec.ModeWrite, w.Publish, codec.MessageWriterLeft)
-}
-
-// Inspect fills c with a call of [ReadWriteInspect].
-func (w *Write) Inspect(c *transport.Call) {
-	c.Script, c.NumKeys = ReadWriteInspect, 1
-	c.Args = append(c.Args, w.Key)
+	c.Args = append(c.Args, l.Key)
 }
 
 // FillReadRenew fills c with a call of [ReadRenew] for n readers, as [FillRenew] does.

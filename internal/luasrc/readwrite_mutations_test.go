@@ -27,36 +27,36 @@ func without(state map[string]any, keys ...string) map[string]any {
 	return state
 }
 
-func readCall(does, l string, fill func(r *Read, c *transport.Call)) vector {
-	r := Read{Key: l, Channel: codec.ReadWriteChannel(l), Publish: "PUBLISH"}
+func readCall(does, l string, fill func(r *ReadWrite, c *transport.Call)) vector {
+	r := ReadWrite{Role: &Reader, Key: l, Channel: codec.ReadWriteChannel(l), Publish: "PUBLISH"}
 	return filled(does, func(c *transport.Call) { fill(&r, c) })
 }
 
-func writeCall(does, l string, fill func(w *Write, c *transport.Call)) vector {
-	w := Write{Key: l, Channel: codec.ReadWriteChannel(l), Publish: "PUBLISH"}
+func writeCall(does, l string, fill func(w *ReadWrite, c *transport.Call)) vector {
+	w := ReadWrite{Role: &Writer, Key: l, Channel: codec.ReadWriteChannel(l), Publish: "PUBLISH"}
 	return filled(does, func(c *transport.Call) { fill(&w, c) })
 }
 
 func read(l, owner string, lease int64) vector {
-	return readCall("read by "+owner, l, func(r *Read, c *transport.Call) { r.Acquire(c, owner, lease) })
+	return readCall("read by "+owner, l, func(r *ReadWrite, c *transport.Call) { r.Acquire(c, owner, lease) })
 }
 
 func reread(l, owner string, lease, target int64) vector {
-	return readCall("read again by "+owner, l, func(r *Read, c *transport.Call) { r.Reenter(c, owner, lease, target) })
+	return readCall("read again by "+owner, l, func(r *ReadWrite, c *transport.Call) { r.Reenter(c, owner, lease, target) })
 }
 
 func unread(l, owner string, target, lease int64) vector {
-	return readCall("release by reader "+owner, l, func(r *Read, c *transport.Call) { r.Release(c, owner, lease, target) })
+	return readCall("release by reader "+owner, l, func(r *ReadWrite, c *transport.Call) { r.Release(c, owner, lease, target) })
 }
 
 func unreadShared(l, owner string, lease int64) vector {
-	return readCall("shared release by reader "+owner, l, func(r *Read, c *transport.Call) {
+	return readCall("shared release by reader "+owner, l, func(r *ReadWrite, c *transport.Call) {
 		r.ReleaseShared(c, codec.LatchKey(l, requestID), owner, lease)
 	})
 }
 
 func forceRead(l string) vector {
-	return readCall("force release of readers", l, func(r *Read, c *transport.Call) { r.ForceRelease(c) })
+	return readCall("force release of readers", l, func(r *ReadWrite, c *transport.Call) { r.ForceRelease(c) })
 }
 
 func reads(leases ...lease) vector {
@@ -68,25 +68,25 @@ func reads(leases ...lease) vector {
 }
 
 func write(l, writer string, lease int64) vector {
-	return writeCall("write by "+writer, l, func(w *Write, c *transport.Call) { w.Acquire(c, writer, lease) })
+	return writeCall("write by "+writer, l, func(w *ReadWrite, c *transport.Call) { w.Acquire(c, writer, lease) })
 }
 
 func rewrite(l, writer string, lease, target int64) vector {
-	return writeCall("write again by "+writer, l, func(w *Write, c *transport.Call) { w.Reenter(c, writer, lease, target) })
+	return writeCall("write again by "+writer, l, func(w *ReadWrite, c *transport.Call) { w.Reenter(c, writer, lease, target) })
 }
 
 func unwrite(l, writer string, target, lease int64) vector {
-	return writeCall("release by writer "+writer, l, func(w *Write, c *transport.Call) { w.Release(c, writer, lease, target) })
+	return writeCall("release by writer "+writer, l, func(w *ReadWrite, c *transport.Call) { w.Release(c, writer, lease, target) })
 }
 
 func unwriteShared(l, writer string, lease int64) vector {
-	return writeCall("shared release by writer "+writer, l, func(w *Write, c *transport.Call) {
+	return writeCall("shared release by writer "+writer, l, func(w *ReadWrite, c *transport.Call) {
 		w.ReleaseShared(c, codec.LatchKey(l, requestID), writer, lease)
 	})
 }
 
 func forceWrite(l string) vector {
-	return writeCall("force release of the writer", l, func(w *Write, c *transport.Call) { w.ForceRelease(c) })
+	return writeCall("force release of the writer", l, func(w *ReadWrite, c *transport.Call) { w.ForceRelease(c) })
 }
 
 func TestReadWriteVectorsNoticeMistakesInTheScripts(t *testing.T) {

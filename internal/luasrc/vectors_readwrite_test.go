@@ -332,7 +332,7 @@ func rwBraces(l string) []vector {
 }
 
 func rwInspected(l string) []vector {
-	inspect := func() vector { return readCall("inspect", l, func(r *Read, c *transport.Call) { r.Inspect(c) }) }
+	inspect := func() vector { return readCall("inspect", l, func(r *ReadWrite, c *transport.Call) { r.Inspect(c) }) }
 	// One field: servers differ in the order of several.
 	holds := also(lock(l, -1, ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 30000))
 	return []vector{

@@ -41,18 +41,7 @@ var ReadAcquire = &Operation{
 	Theirs: func(_ Release, s Step) []Args {
 		return []Args{{[]string{s.Names[0], s.timeouts()}, []string{decimal(s.Lease), s.Owner, s.writer()}}}
 	},
-	Ours: func(s Step, shared bool) Call {
-		return s.reader(func(l *luasrc.Read, c *transport.Call) {
-			switch {
-			case s.Target == 0:
-				l.Acquire(c, s.Owner, s.Lease)
-			case shared: // the count is unknown
-				l.Reenter(c, s.Owner, s.Lease, 0)
-			default:
-				l.Reenter(c, s.Owner, s.Lease, s.Target)
-			}
-		})
-	},
+	Ours: rwOursAcquire,
 }
 
 // ReadFree gives a read hold back.
@@ -68,15 +57,7 @@ var ReadFree = &Operation{
 		}
 		return []Args{s.published(r, a)}
 	},
-	Ours: func(s Step, shared bool) Call {
-		return s.reader(func(l *luasrc.Read, c *transport.Call) {
-			if shared {
-				l.ReleaseShared(c, s.latch(), s.Owner, s.Lease)
-				return
-			}
-			l.Release(c, s.Owner, s.Lease, s.Target)
-		})
-	},
+	Ours: rwOursFree,
 }
 
 // ReadForce takes a lock that is read from all readers.
@@ -86,9 +67,7 @@ var ReadForce = &Operation{
 	Redates: true,
 	Check:   isAsContracted,
 	Theirs:  func(r Release, s Step) []Args { return []Args{s.forced(r, codec.MessageUnlock)} },
-	Ours: func(s Step, _ bool) Call {
-		return s.reader(func(l *luasrc.Read, c *transport.Call) { l.ForceRelease(c) })
-	},
+	Ours:    rwOursForce,
 }
 
 // ReadRenew sets the leases of read holds.
@@ -133,18 +112,7 @@ var WriteAcquire = &Operation{
 	Theirs: func(_ Release, s Step) []Args {
 		return []Args{{s.Names, []string{decimal(s.Lease), s.writer()}}}
 	},
-	Ours: func(s Step, shared bool) Call {
-		return s.write(func(l *luasrc.Write, c *transport.Call) {
-			switch {
-			case s.Target == 0:
-				l.Acquire(c, s.writer(), s.Lease)
-			case shared: // the count is unknown
-				l.Reenter(c, s.writer(), s.Lease, 0)
-			default:
-				l.Reenter(c, s.writer(), s.Lease, s.Target)
-			}
-		})
-	},
+	Ours: rwOursAcquire,
 }
 
 // WriteFree gives a write hold back.
@@ -158,15 +126,7 @@ var WriteFree = &Operation{
 		a := Args{[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0])}, []string{codec.MessageWriterLeft, decimal(s.Lease), s.writer()}}
 		return []Args{s.published(r, a)}
 	},
-	Ours: func(s Step, shared bool) Call {
-		return s.write(func(l *luasrc.Write, c *transport.Call) {
-			if shared {
-				l.ReleaseShared(c, s.latch(), s.writer(), s.Lease)
-				return
-			}
-			l.Release(c, s.writer(), s.Lease, s.Target)
-		})
-	},
+	Ours: rwOursFree,
 }
 
 // WriteForce takes a lock from its writer, and from the readers that it lets in beside it.
@@ -177,9 +137,7 @@ var WriteForce = &Operation{
 	writes:  true,
 	Check:   isAsContracted,
 	Theirs:  func(r Release, s Step) []Args { return []Args{s.forced(r, codec.MessageWriterLeft)} },
-	Ours: func(s Step, _ bool) Call {
-		return s.write(func(l *luasrc.Write, c *transport.Call) { l.ForceRelease(c) })
-	},
+	Ours:    rwOursForce,
 }
 
 // WriteRenew sets the leases of locks that a writer holds. It is the plain lock's script.
@@ -254,16 +212,39 @@ func (s Step) forced(r Release, message string) Args {
 	return a
 }
 
-// reader is a call of ours about the step's lock, for a reader.
-func (s Step) reader(fill func(l *luasrc.Read, c *transport.Call)) Call {
-	name := s.Names[0]
-	l := luasrc.Read{Key: name, Channel: codec.ReadWriteChannel(name), Publish: "PUBLISH"}
+// role is a call of ours about the step's lock, in the step's role.
+func (s Step) role(fill func(l *luasrc.ReadWrite, c *transport.Call)) Call {
+	name, role := s.Names[0], &luasrc.Reader
+	if s.Op.writes {
+		role = &luasrc.Writer
+	}
+	l := luasrc.ReadWrite{Role: role, Key: name, Channel: codec.ReadWriteChannel(name), Publish: "PUBLISH"}
 	return filled(func(c *transport.Call) { fill(&l, c) })
 }
 
-// write is the same for a writer.
-func (s Step) write(fill func(l *luasrc.Write, c *transport.Call)) Call {
-	name := s.Names[0]
-	l := luasrc.Write{Key: name, Channel: codec.ReadWriteChannel(name), Publish: "PUBLISH"}
-	return filled(func(c *transport.Call) { fill(&l, c) })
+func rwOursAcquire(s Step, shared bool) Call {
+	return s.role(func(l *luasrc.ReadWrite, c *transport.Call) {
+		switch {
+		case s.Target == 0:
+			l.Acquire(c, s.Field(), s.Lease)
+		case shared: // the count is unknown
+			l.Reenter(c, s.Field(), s.Lease, 0)
+		default:
+			l.Reenter(c, s.Field(), s.Lease, s.Target)
+		}
+	})
+}
+
+func rwOursFree(s Step, shared bool) Call {
+	return s.role(func(l *luasrc.ReadWrite, c *transport.Call) {
+		if shared {
+			l.ReleaseShared(c, s.latch(), s.Field(), s.Lease)
+			return
+		}
+		l.Release(c, s.Field(), s.Lease, s.Target)
+	})
+}
+
+func rwOursForce(s Step, _ bool) Call {
+	return s.role(func(l *luasrc.ReadWrite, c *transport.Call) { l.ForceRelease(c) })
 }
