@@ -36,6 +36,8 @@ func TestATableOfFiguresWithoutAnOriginIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "docs/page.md:1: a table of figures does not say where they come from")
 	_, err = origins("docs/page.md", "<!-- figures: x -->\n"+measured)
 	require.ErrorContains(t, err, `the figures "x" are not followed by their origin`)
+	_, err = origins("docs/page.md", strings.TrimSuffix(measured, "\nText.\n"))
+	require.ErrorContains(t, err, "does not say where they come from", "at the end of a page")
 	_, err = origins("docs/migration.md", measured)
 	require.NoError(t, err)
 	_, err = origins("docs/page.md", "| a | b |\n|---|---|\n| waits 1 ms | for 2 ms |\n\nText.\n")

@@ -27,7 +27,7 @@ var (
 
 // origins returns the origins in a document. It is an error when a table of figures has none.
 func origins(file, text string) ([]origin, error) {
-	lines := strings.Split(text, "\n")
+	lines := append(strings.Split(text, "\n"), "the end") // which ends a table, too
 	var all []origin
 	name, table, cells := "", 0, 0
 	for i, line := range lines {
@@ -37,16 +37,14 @@ func origins(file, text string) ([]origin, error) {
 		case said.MatchString(line):
 			m := said.FindStringSubmatch(line)
 			all = append(all, origin{name, file, i + 1, m[1], m[2], m[3], m[4]})
-			name, cells = "", 0
+			name, table, cells = "", 0, 0
 		case strings.HasPrefix(line, "|"):
 			if table == 0 {
 				table = i + 1
 			}
 			cells += figuresIn(line)
 		case line == "":
-		case file == settings:
-			table, cells = 0, 0
-		case wholly(all): // the command of such a file writes all of its tables
+		case file == settings, wholly(all): // the command of such a file writes all of its tables
 			table, cells = 0, 0
 		case name != "":
 			return nil, fmt.Errorf("%s:%d: the figures %q are not followed by their origin", file, i+1, name)
@@ -54,9 +52,6 @@ func origins(file, text string) ([]origin, error) {
 			return nil, fmt.Errorf("%s:%d: a table of figures does not say where they come from", file, table)
 		default:
 			table, cells = 0, 0
-		}
-		if !strings.HasPrefix(line, "|") && line != "" {
-			table = 0
 		}
 	}
 	return all, nil
