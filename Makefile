@@ -50,11 +50,11 @@ help: ## day | 1 s | List the targets
 setup: ## day | 1 min once | Get a redis-server and a valkey-server to test against
 	@scripts/redis-server.sh setup
 
-test: setup ## day | 3 min | The tests, race detector, real server; lists at its end what is left to test-all
+test: setup ## day | 4 min | The tests, race detector, real server; lists at its end what is left to test-all
 	cd test/stress && $(GO) test -race -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun ./...
 
-test-all: setup ## change | 10 min | All tests: also Java machines, clusters, load, long leases, many rounds
+test-all: setup ## change | 18 min | All tests: also Java machines, clusters, load, long leases, many rounds
 	cd test/stress && $(GO) test -race -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun -all ./...
 
