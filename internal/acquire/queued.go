@@ -62,6 +62,22 @@ func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Durati
 	}
 }
 
+// countPatience is how long counting the listeners may delay a caller that has its turn.
+const countPatience = 200 * time.Millisecond
+
+// Listeners counts the subscribers of the lock's channel, this process among them if it
+// subscribes. It returns false when that cannot be found out soon.
+func (a *Acquisition) Listeners(ctx context.Context) (n int, counted bool) {
+	ctx, cancel := context.WithTimeout(ctx, countPatience)
+	defer cancel()
+	counts, err := a.Engine.Listeners(ctx, a.Kind.Channel(nil))
+	if err != nil {
+		a.Engine.Lacks("+pubsub|numsub +role", "waiters of other processes cannot be counted: this process yields to them on suspicion", err)
+		return 0, false
+	}
+	return int(counts[0]), true
+}
+
 // Learn takes over what a queue knows of the holder.
 func (a *Acquisition) Learn(s QueueState) {
 	if !s.Holder.IsZero() {

@@ -8,12 +8,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-const (
-	// manyOthers stands for processes that cannot be counted.
-	manyOthers = 4
-	// countPatience is how long counting them may delay the caller that has the turn.
-	countPatience = 200 * time.Millisecond
-)
+// manyOthers stands for processes that cannot be counted.
+const manyOthers = 4
 
 // letOthersGo yields to other processes. If any wait, they have been woken by the release just
 // sent, and acquire the lock as often as this process did, each of them: for a pause alone they
@@ -40,17 +36,14 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yiel
 // countOthers returns how many processes wait, besides this one. It guesses if that cannot
 // be found out soon.
 func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int, counted bool) {
-	ctx, cancel := context.WithTimeout(ctx, countPatience)
-	defer cancel()
-	counts, err := a.Engine.Listeners(ctx, c.kind.Channel(nil))
+	n, counted = a.Listeners(ctx)
 	switch {
-	case err != nil:
-		a.Engine.Lacks("+pubsub|numsub +role", "waiters of other processes cannot be counted: this process yields to them on suspicion", err)
+	case !counted:
 		return manyOthers, false
 	case c.queue.Subscription() != nil:
-		return max(int(counts[0])-1, 0), true
+		return max(n-1, 0), true
 	}
-	return int(counts[0]), true
+	return n, true
 }
 
 // awaitTurns waits until the others had their turns, or none came for too long.

@@ -64,6 +64,7 @@ var (
 
 // ReadWrite fills calls of the scripts for one role of one lock, as [Plain] does.
 type ReadWrite struct {
+	// Role is that of the owners that the calls are about.
 	Role *Role
 	// Key and Channel are the names of the lock and of its channel, both strings.
 	Key, Channel any

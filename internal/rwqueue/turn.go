@@ -49,8 +49,6 @@ const (
 	turnsMax  = 32
 	turnsTime = 20 * time.Millisecond
 	pause     = 10 * time.Millisecond
-	// countPatience is how long counting the others may delay a writer.
-	countPatience = 200 * time.Millisecond
 )
 
 // countTurn counts a turn of a writer that had the lock, mu held.
@@ -89,18 +87,14 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 
 // hasOthers reports whether other processes wait for the lock, as far as that can be found out.
 func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
-	ctx, cancel := context.WithTimeout(ctx, countPatience)
-	defer cancel()
-	counts, err := a.Engine.Listeners(ctx, a.Kind.Channel(nil))
-	if err != nil {
-		a.Engine.Lacks("+pubsub|numsub +role", "waiters of other processes cannot be counted: this process yields to them on suspicion", err)
+	n, counted := a.Listeners(ctx)
+	if !counted {
 		return true
 	}
-	own := int64(0)
 	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
 	if c.queue.leader != nil {
-		own = 1 // this process listens for it
+		n-- // this process listens for it
 	}
-	c.queue.mu.Unlock()
-	return counts[0] > own
+	return n > 0
 }
