@@ -237,3 +237,38 @@ func TestWritersThatQueueLetReadersIn(t *testing.T) {
 	wg.Wait()
 	free(t, s, rw)
 }
+
+// The writers of one process go on one after the other, and yet let those of another process
+// in, which hear of a release later than they. Alone, each has its way by chance: so four locks.
+func TestWritersOfTwoProcessesHaveAsManyTurns(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	one, two := connect(t, s.URL()), connect(t, s.URL())
+	var turns [4][2]atomic.Int64
+	var all sync.WaitGroup
+	for i := range turns {
+		name := redistest.Key(t)
+		for j, client := range []*redlatch.Client{one, two} {
+			for range 8 {
+				all.Go(func() {
+					l := rreadwritelock.New(client, name).Write()
+					for ctx.Err() == nil {
+						if h, err := l.Lock(ctx); err == nil {
+							turns[i][j].Add(1)
+							time.Sleep(time.Millisecond)
+							assert.NoError(t, h.Unlock())
+						}
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+	for i := range turns {
+		a, b := turns[i][0].Load(), turns[i][1].Load()
+		t.Log(a, b)
+		assert.Greater(t, 100*min(a, b), 30*(a+b), "percent of the turns")
+	}
+}
