@@ -136,6 +136,11 @@ vuln: ## change | 1 min | Known vulnerabilities in what is used (needs the inter
 stress: setup ## measure | DURATION | Break servers, networks and processes (10m), and judge what clients saw (SEED)
 	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
 
+.PHONY: stress-rw
+stress-rw: setup ## measure | DURATION | Readers and writers of Redlatch and of two live Redissons, with faults (10m, SEED)
+	scripts/compat.sh 4.3.1 4.7.0
+	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestReadWriteStress$$' . -duration $(DURATION) -seed $(SEED)
+
 .PHONY: fleet
 fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from random seeds (SEED; FLEETS: so many instead of DURATION)
 	cd test/stress && $(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./fleet -seed $(SEED) \

@@ -32,9 +32,9 @@ type plan struct {
 	habits   worker.Habits
 	workers  int
 	callers  int
-	forgets  bool          // the server keeps nothing on disk
-	modest   bool          // the user may not kill connections
-	java     *peer.Program // takes part, unless it is nil
+	forgets  bool           // the server keeps nothing on disk
+	modest   bool           // the user may not kill connections
+	java     []peer.Program // those that take part
 }
 
 // campaign is one run of it.
@@ -48,8 +48,8 @@ type campaign struct {
 	log        *history.Writer // of the nemesis
 	slots      []*process
 	all        []*process // those that have ended, too
-	java       *redisson  // nil if it takes no part
-	born       int        // processes so far
+	java       []*redisson
+	born       int // processes so far
 
 	reader history.Follower
 	owners history.Owners
@@ -68,12 +68,14 @@ func runCampaign(t *testing.T, p plan) *report {
 	for spent := time.Duration(0); spent < p.duration && !c.failed; spent += p.round {
 		length := min(p.round, p.duration-spent)
 		c.sendAll(t, "go")
-		calm := func() {}
-		if c.java != nil {
-			calm = c.java.begin(t)
+		var calm []func()
+		for _, java := range c.java {
+			calm = append(calm, java.begin(t))
 		}
 		c.fight(s.round(length), length)
-		calm()
+		for _, rest := range calm {
+			rest()
+		}
 		c.rest(t)
 	}
 	if !c.failed {
@@ -117,8 +119,8 @@ func open(t *testing.T, p plan) *campaign {
 	for i := range c.slots {
 		c.slots[i] = c.start(t, i)
 	}
-	if p.java != nil {
-		c.java = c.startJava(t)
+	for _, program := range p.java {
+		c.java = append(c.java, c.startJava(t, program))
 	}
 	return c
 }

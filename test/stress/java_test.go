@@ -29,6 +29,8 @@ const javaBound = time.Minute
 // has proved: that its owner was in the key all the time.
 type redisson struct {
 	peer  *peer.Peer
+	name  string // in histories
+	lease time.Duration
 	log   *history.Writer
 	marks *redis.Pool
 	keys  []worker.Key
@@ -36,9 +38,9 @@ type redisson struct {
 	ids   int // of begin, which one goroutine calls
 }
 
-// findJava returns the peer's program. A machine without it goes on without Redisson,
+// findJava returns the program of a release. A machine without it goes on without Redisson,
 // unless it is required.
-func findJava(t *testing.T) (program peer.Program, ok bool) {
+func findJava(t *testing.T, release string) (program peer.Program, ok bool) {
 	t.Helper()
 	program, err := peertest.Look(t, filepath.Join("..", ".."), release)
 	if err != nil {
@@ -47,17 +49,22 @@ func findJava(t *testing.T) (program peer.Program, ok bool) {
 	return program, err == nil
 }
 
-// startJava starts a Java process that reaches the locks as the others do.
-func (c *campaign) startJava(t *testing.T) *redisson {
+// startJava starts a Java process that reaches the locks as the others do. Its lease is the
+// longest of all: where leases differ, Redisson's readers cut the others' to theirs.
+func (c *campaign) startJava(t *testing.T, program peer.Program) *redisson {
 	t.Helper()
-	r := &redisson{log: c.log, keys: c.plan.keys, seed: c.plan.seed, marks: &redis.Pool{
+	number := len(c.java)
+	r := &redisson{name: fmt.Sprint("java", number), log: c.log, keys: c.plan.keys, seed: c.plan.seed + uint64(number)<<32, marks: &redis.Pool{
 		MaxIdle: javaThreads, Dial: func() (redis.Conn, error) { return redis.DialURL(c.markServer.URL()) },
 	}}
+	for _, key := range r.keys {
+		r.lease = max(r.lease, key.Lease)
+	}
 	t.Cleanup(func() { _ = r.marks.Close() }) // after the process, whose callers write there
-	r.peer = peertest.Start(t, *c.plan.java)
+	r.peer = peertest.Start(t, program)
 	_, err := r.peer.Go(peer.Command{
 		"op": "client", "client": "c", "thread": "main", "addresses": []string{c.proxy.URL()},
-		"watchdog": c.plan.keys[0].Lease.Milliseconds(),
+		"watchdog": r.lease.Milliseconds(),
 	}).Wait(javaBound)
 	require.NoError(t, err)
 	return r
@@ -81,7 +88,7 @@ func (r *redisson) begin(t *testing.T) (rest func()) {
 					return
 				case <-time.After(time.Duration(rnd.Int64N(int64(30 * ms)))):
 				}
-				r.session(fmt.Sprintf("java/%d.%d.%d", r.ids, i, n), fmt.Sprint("t", i), rnd)
+				r.session(fmt.Sprintf("%s/%d.%d.%d", r.name, r.ids, i, n), fmt.Sprint("t", i), rnd)
 			}
 		})
 	}
@@ -118,13 +125,13 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	_, err = r.peer.Go(command.With(peer.Command{"op": "unlock"})).Wait(javaBound)
 	freed := history.Now()
 	write := func(rec history.Record) {
-		rec.P, rec.Key, rec.Hold = "java", key.Name, id
+		rec.P, rec.Key, rec.Hold = r.name, key.Name, id
 		r.log.Write(rec)
 	}
 	// A hold of no length, unless the unlock says that there was more of it.
-	r.log.Write(history.Record{T: called, P: "java", Kind: history.Call, ID: id, Op: "redisson", Key: key.Name, Wait: javaBound})
-	r.log.Write(history.Record{T: granted, P: "java", Kind: history.Return, ID: id})
-	write(history.Record{T: granted, Kind: history.Grant, ID: id, Owner: id, Lease: key.Lease, Renewed: true, Read: kind == "read"})
+	r.log.Write(history.Record{T: called, P: r.name, Kind: history.Call, ID: id, Op: "redisson", Key: key.Name, Wait: javaBound})
+	r.log.Write(history.Record{T: granted, P: r.name, Kind: history.Return, ID: id})
+	write(history.Record{T: granted, Kind: history.Grant, ID: id, Owner: id, Lease: r.lease, Renewed: true, Read: kind == "read"})
 	if err != nil {
 		return
 	}
@@ -141,7 +148,7 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 func (r *redisson) mark(key worker.Key) string {
 	conn := r.marks.Get()
 	defer func() { _ = conn.Close() }() // back to the pool
-	entry, err := redis.String(conn.Do("XADD", key.Name, "MAXLEN", "~", 1000, "*", "java", "1"))
+	entry, err := redis.String(conn.Do("XADD", key.Name, "MAXLEN", "~", 1000, "*", r.name, "1"))
 	if err != nil {
 		return ""
 	}

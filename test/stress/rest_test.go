@@ -141,8 +141,8 @@ func (c *campaign) leave(t *testing.T) {
 			findings = append(findings, history.Finding{Check: "words", What: p.name + " said " + words})
 		}
 	}
-	if c.java != nil {
-		c.java.peer.Close()
+	for _, java := range c.java {
+		java.peer.Close()
 	}
 	c.visitAll(t)
 	deadline := time.Now().Add(c.longestLease() + settleBound)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
@@ -53,16 +54,8 @@ func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 // remembers, one with a live Redisson in addition, and two with a server that is made to
 // forget.
 func TestStress(t *testing.T) {
-	if *duration == 0 {
-		t.Skip("no -duration: this is what `make stress` runs")
-	}
-	chosen := *seed
-	for chosen == 0 {
-		chosen = rand.Uint64()
-	}
-	fmt.Printf("stress: seed %d: repeat its schedule with make stress DURATION=%v SEED=%d\n", chosen, *duration, chosen)
 	p := plan{
-		seed: chosen, duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
+		seed: chooseSeed(t, "stress"), duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
 		kinds:  remembering,
 		keys:   slices.Concat(locks(6, 6, short, middling, short, long, middling, long), rwLocks(4, short, middling, short, long)),
 		habits: worker.Usual(), workers: 4, callers: 12,
@@ -72,13 +65,44 @@ func TestStress(t *testing.T) {
 	mixed.duration, mixed.kinds, mixed.keys = *duration/8, safeForRedisson, locks(3, 3, middling)
 	mixed.keys = append(mixed.keys, rwLocks(2, middling)...) // one lease: Redisson's readers cut to theirs
 	mixed.workers, mixed.callers = 2, 3
-	if program, ok := findJava(t); ok {
-		mixed.java = &program
+	if program, ok := findJava(t, release); ok {
+		mixed.java = []peer.Program{program}
 		t.Run("Redisson takes part", func(t *testing.T) { runAndReport(t, "with Redisson", mixed) })
 	}
 	p.kinds, p.forgets, p.duration = forgetting, true, *duration/4
 	p.keys = slices.Concat(locks(4, 4, forgetful), rwLocks(2, forgetful))
 	t.Run("the server forgets", func(t *testing.T) { runAndReport(t, "forgets", p) })
+}
+
+// TestReadWriteStress is what `make stress-rw` runs: readers and writers of two Redissons and
+// of Redlatch, for -duration.
+func TestReadWriteStress(t *testing.T) {
+	p := plan{
+		seed: chooseSeed(t, "stress-rw"), duration: *duration, round: 30 * time.Second, gap: usualGap,
+		kinds: safeForRedisson, keys: rwLocks(3, middling, short, middling),
+		habits: worker.Usual(), workers: 3, callers: 5,
+	}
+	for _, release := range []string{"4.3.1", "4.7.0"} {
+		program, ok := findJava(t, release)
+		require.True(t, ok, "this run is about Redisson: scripts/compat.sh %s", release)
+		p.java = append(p.java, program)
+	}
+	runAndReport(t, "readers and writers", p)
+}
+
+// chooseSeed returns -seed, or a random one, and prints how its schedule is repeated. It
+// skips the test if there is no -duration.
+func chooseSeed(t *testing.T, target string) uint64 {
+	t.Helper()
+	if *duration == 0 {
+		t.Skipf("no -duration: this is what `make %s` runs", target)
+	}
+	chosen := *seed
+	for chosen == 0 {
+		chosen = rand.Uint64()
+	}
+	fmt.Printf("stress: seed %d: repeat its schedule with make %s DURATION=%v SEED=%d\n", chosen, target, *duration, chosen)
+	return chosen
 }
 
 func runAndReport(t *testing.T, class string, p plan) {
@@ -101,7 +125,7 @@ func runAndReport(t *testing.T, class string, p plan) {
 		}
 	}
 	switch {
-	case p.java != nil:
+	case len(p.java) > 0:
 		assert.NotZero(t, r.Outcomes["redisson: ok"])
 	case p.duration < 20*time.Second:
 	case p.forgets:
