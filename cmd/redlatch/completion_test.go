@@ -38,6 +38,7 @@ func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 		"on-lost": "term\nkill\nignore\n",
 		"kind":    "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",
 		"need":    "plain\nbraces\nfair\ntokens\n",
+		"profile": "aiven\nazure-cache\n",
 	}
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {

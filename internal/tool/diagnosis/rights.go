@@ -17,7 +17,11 @@ func (e *examination) rights(q *question) Finding {
 	if q.id == acl.Braces && !need.Patterns[0].AppliesTo(e.prefix) {
 		return good("names with braces are as good as others, for names %s", e.names())
 	}
-	lacks, untried := e.tried(need)
+	t := e.tried(need)
+	if len(t.absent) > 0 {
+		return e.absent(q, "the server", t.absent)
+	}
+	lacks, untried := t.lacks, t.untried
 	var f Finding
 	switch {
 	case len(lacks) > 0:
@@ -72,15 +76,20 @@ func lacksAt(ctx context.Context, master *connect.Server, prefix string, needs [
 	e := newExam(ctx, master, c, prefix)
 	defer e.remove()
 	for _, id := range needs {
-		lacks, _ := e.tried(acl.Of(id))
-		all = append(all, lacks...)
+		all = append(all, e.tried(acl.Of(id)).lacks...)
 	}
 	return all, c.Err()
 }
 
-// tried tries all words of a need, and returns those that the user lacks, and those
-// that could not be tried.
-func (e *examination) tried(need *acl.Need) (lacks, untried []string) {
+// trial is what came of trying the words of a need.
+type trial struct {
+	lacks   []string // those that the user may not use
+	untried []string // those that could not be tried
+	absent  []string // the commands that the server does not have
+}
+
+// tried tries all words of a need.
+func (e *examination) tried(need *acl.Need) (t trial) {
 	note := func(word string, try func() verdict) {
 		what, known := e.tries[word]
 		if !known {
@@ -89,9 +98,11 @@ func (e *examination) tried(need *acl.Need) (lacks, untried []string) {
 		}
 		switch what {
 		case refused:
-			lacks = append(lacks, word)
+			t.lacks = append(t.lacks, word)
+		case absent:
+			t.absent = append(t.absent, word[1:])
 		case unknownRight:
-			untried = append(untried, word)
+			t.untried = append(t.untried, word)
 		case granted:
 		}
 	}
@@ -103,7 +114,7 @@ func (e *examination) tried(need *acl.Need) (lacks, untried []string) {
 			note(p.Word(e.prefix), func() verdict { return e.pattern(p) })
 		}
 	}
-	return lacks, untried
+	return t
 }
 
 func spaced(words []string) string { return strings.Join(words, " ") }

@@ -16,6 +16,7 @@ type verdict int
 const (
 	granted verdict = iota
 	refused
+	absent       // the server does not have the command, or keeps it to itself
 	unknownRight // it could not be tried
 )
 
@@ -193,16 +194,25 @@ const (
 
 // ruled reads the server's answer: is just this denied? The command is looked at first.
 func ruled(err error, what denial) verdict {
-	if denied(err) == what {
+	switch {
+	case denied(err) == what:
 		return refused
+	case isUnknown(err):
+		return absent
 	}
 	return granted
+}
+
+// isUnknown reports whether the server does not know the command.
+func isUnknown(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said) && (strings.Contains(said.Error(), "unknown command") || strings.Contains(said.Error(), "unknown subcommand"))
 }
 
 // usable is ruled for the key or channel that a command is used on. Only a user that may
 // use the command can try it.
 func usable(err error, what denial) verdict {
-	if denied(err) == deniedCommand {
+	if denied(err) == deniedCommand || isUnknown(err) {
 		return unknownRight
 	}
 	return ruled(err, what)
