@@ -15,9 +15,10 @@
 --           becomes the count, with the lease for the keys of the holds that remain, if the
 --           count was above it; then the lock is deleted if no reader that is alive has it,
 --           and else lasts as long as the longest of the readers' holds, but for a writer
---           never less than before; otherwise nothing changes
+--           never less than before, and as long as it did if it has more than sixteen readers
+--           and more left than the holds that ended had; otherwise nothing changes
 -- Messages: the message on the channel, when the lock was deleted
--- Uses:     end_read, hold_count, hold_key
+-- Uses:     end_read, hold_count, hold_key, outlived
 local lock, channel = KEYS[1], KEYS[2]
 local owner, lease, target, publish, message = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local mode, text = redis.call('HGET', lock, 'mode'), redis.call('HGET', lock, owner)
@@ -28,12 +29,17 @@ local count = hold_count(text)
 if target > 0 and count <= target then
     return 0
 end
+local left = -3
 for k = target + 1, count do
-    redis.call('DEL', hold_key(lock, owner, k))
+    local key = hold_key(lock, owner, k)
+    left = math.max(left, redis.call('PTTL', key))
+    redis.call('DEL', key)
 end
 if target == 0 then
     redis.call('HDEL', lock, owner)
-    end_read(lock, channel, mode, publish, message)
+    if mode == 'write' or not outlived(lock, left) then
+        end_read(lock, channel, mode, publish, message)
+    end
     return 1
 end
 redis.call('HSET', lock, owner, target)

@@ -15,10 +15,11 @@
 -- Effects:  a latch that is there: none. Otherwise the count falls by one, the key of the
 --           last hold is deleted, and the others last for the lease at least; then the lock
 --           is deleted if no reader that is alive has it, and else lasts as long as the
---           longest of the readers' holds, but for a writer never less than before; a reply
---           other than nil becomes the latch
+--           longest of the readers' holds, but for a writer never less than before, and as
+--           long as it did if it has more than sixteen readers and more left than the last
+--           hold of one had; a reply other than nil becomes the latch
 -- Messages: the message on the channel, when the lock was deleted or was free
--- Uses:     end_read, hold_count, hold_key
+-- Uses:     end_read, hold_count, hold_key, outlived
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease, publish, message, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('GET', latch)
@@ -34,7 +35,8 @@ end
 if not text or mode ~= 'read' and mode ~= 'write' then
     return nil
 end
-local count = hold_count(text)
+local count, free = hold_count(text), 0
+local left = redis.call('PTTL', hold_key(lock, owner, count))
 redis.call('DEL', hold_key(lock, owner, count))
 if count > 1 then
     redis.call('HINCRBY', lock, owner, -1)
@@ -48,6 +50,8 @@ if count > 1 then
 else
     redis.call('HDEL', lock, owner)
 end
-local free = end_read(lock, channel, mode, publish, message)
+if count > 1 or mode == 'write' or not outlived(lock, left) then
+    free = end_read(lock, channel, mode, publish, message)
+end
 redis.call('SET', latch, free, 'PX', ttl)
 return free

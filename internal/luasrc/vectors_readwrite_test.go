@@ -20,6 +20,7 @@ var readWriteScenarios = []scenario{
 	{"RW3 reads of a writer do not cut its lease", rwNested},
 	{"RW4 renewal", rwRenewal},
 	{"RW5 a dead reader", rwDeadReader},
+	{"many readers", rwManyReaders},
 	{"a downgrade to dead reads frees the lock", rwDeadDowngrade},
 	{"a reader enters again by target", rwReenter},
 	{"a read/write lock without time to live", rwWithoutTTL},

@@ -45,6 +45,8 @@ type Contestant struct {
 	Role Role
 	// Fair says that its waiters are served in the order of arrival.
 	Fair bool
+	// ReadWrite says that its lock has readers and writers: its Locker is a Reader.
+	ReadWrite bool
 	// Waits says that a lock that is held can be waited for.
 	Waits bool
 	// Renews says that it renews its leases by itself.
@@ -73,6 +75,12 @@ type Locker interface {
 	Close() error
 }
 
+// Reader is a Locker whose locks have readers, too. Its Key is that of a writer.
+type Reader interface {
+	// ReadKey returns the lock called name, for one goroutine that reads.
+	ReadKey(name string) Key
+}
+
 // Key is one goroutine's handle of a lock.
 type Key interface {
 	// Lock waits for the lock until ctx ends.
@@ -88,9 +96,9 @@ type Held interface {
 // All returns every contestant, Redlatch first.
 func All() []Contestant {
 	return []Contestant{
-		redlatchPlain, redlatchFair,
+		redlatchPlain, redlatchFair, redlatchReadWrite,
 		redsyncRedigo, redsyncGoRedis, bsmRedislock, rueidisLock,
-		redisson, redissonFair,
+		redisson, redissonFair, redissonReadWrite,
 		rawOne, rawPool, rawPipelined,
 	}
 }

@@ -18,6 +18,12 @@ var redisson = Contestant{
 	Java: true, Most: javaThreads, Sends: redissonSends,
 }
 
+// redissonReadWrite is its read/write lock.
+var redissonReadWrite = Contestant{
+	Name: "redisson-rw", Role: Peer, ReadWrite: true, Waits: true, Renews: true,
+	Java: true, Most: javaThreads, Sends: redissonSends,
+}
+
 // redissonFair is its fair lock.
 var redissonFair = Contestant{
 	Name: "redisson-fair", Role: Peer, Fair: true, Waits: true, Renews: true,

@@ -6,6 +6,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
 // redlatchPlain is Redlatch as its README has it: one client, two connections, a
@@ -25,6 +26,25 @@ var redlatchFair = Contestant{
 		"client|id", "client|info", "pubsub|numsub", "pubsub|shardnumsub",
 	},
 	Open: openRedlatch(rfairlock.New),
+}
+
+// redlatchReadWrite is the read/write lock of the same client.
+var redlatchReadWrite = Contestant{
+	Name: "redlatch-rw", Role: Own, ReadWrite: true, Waits: true, Renews: true, Sends: redlatchPlain.Sends,
+	Open: func(ctx context.Context, s Settings) (Locker, error) {
+		locker, err := openRedlatch(func(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() })(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return redlatchReader{locker.(*redlatchLocker)}, nil
+	},
+}
+
+// redlatchReader is a client whose locks have readers, too.
+type redlatchReader struct{ *redlatchLocker }
+
+func (l redlatchReader) ReadKey(name string) Key {
+	return redlatchKey{lock: rreadwritelock.New(l.Client, name).Read(), options: l.options}
 }
 
 func openRedlatch(kind func(*redlatch.Client, string) *rlock.Lock) func(context.Context, Settings) (Locker, error) {

@@ -35,14 +35,17 @@ type target struct {
 
 // targets are what this project wants to reach: see docs/performance.md.
 var targets = slices.Concat(
-	uncontended(), contended(), processes(), waking(), resting(), queued(),
+	uncontended(), contended(), processes(), waking(), resting(), queued(), reading(),
 )
 
 // at returns Redlatch's figure at some work, and against the same of another.
 func at(id string, place host.Placement, level int, name string) figure {
 	who := "redlatch"
-	if id == "g" {
+	switch id {
+	case "g":
 		who = "redlatch-fair"
+	case "h", "i":
+		who = "redlatch-rw"
 	}
 	return figure{id, place, level, who, name}
 }
@@ -138,6 +141,21 @@ func queued() []target {
 			target{"requests of an acquisition", at("g", host.Apart, t.level, run.Requests), figure{}, false, 3.2})
 	}
 	return all
+}
+
+// reading wants of read/write locks what uncontended and contended want of plain ones.
+func reading() []target {
+	var all []target
+	for _, t := range []struct {
+		work  string
+		level int
+		times float64
+	}{{"h", 1, 2}, {"h", 8, 4}, {"h", 64, 7}, {"h", 512, 15}, {"i", 8, 1.3}, {"i", 64, 1.3}} {
+		rate := at(t.work, host.Apart, t.level, work.Rate)
+		all = append(all, target{"acquisitions/s ÷ Redisson", rate, rate.against("redisson-rw"), true, t.times})
+	}
+	p99 := at("i", host.Apart, 64, work.P99)
+	return append(all, target{"p99 of the wait ÷ Redisson", p99, p99.against("redisson-rw"), false, 0.2})
 }
 
 // Targets returns a table of the targets whose figures were measured, and whether

@@ -76,12 +76,15 @@ var (
 	apart      = []host.Placement{host.Apart}
 )
 
-func locks(c contest.Contestant) bool  { return !c.Fair || c.Role == contest.Own }
-func waits(c contest.Contestant) bool  { return c.Waits && locks(c) }
-func fair(c contest.Contestant) bool   { return c.Fair }
-func renews(c contest.Contestant) bool { return c.Renews && !c.Fair }
+func locks(c contest.Contestant) bool {
+	return !c.ReadWrite && (!c.Fair || c.Role == contest.Own)
+}
+func waits(c contest.Contestant) bool     { return c.Waits && locks(c) }
+func fair(c contest.Contestant) bool      { return c.Fair }
+func readWrite(c contest.Contestant) bool { return c.ReadWrite }
+func renews(c contest.Contestant) bool    { return c.Renews && !c.Fair && !c.ReadWrite }
 func redlatch(c contest.Contestant) bool {
-	return c.Role == contest.Own && !c.Fair
+	return c.Role == contest.Own && !c.Fair && !c.ReadWrite
 }
 
 // Cases returns all of them.
@@ -153,6 +156,18 @@ func restful() []Case {
 			Levels: []int{10, 100, 1000, 10000}, Places: apart, Fits: fair, Log: true,
 			Figures: []Figure{rate, p50, p99, longest, requests, {Busy, "Redis busy µs each", false}, redisCPU},
 			spec:    work.Spec{Kind: work.Turns, Warmup: 1000, Duration: 2000},
+		},
+		{
+			ID: "h", Title: "One read/write lock, one process: readers", Level: "goroutines",
+			Levels: []int{1, 8, 64, 512}, Places: apart, Fits: readWrite, Log: true,
+			Figures: []Figure{rate, p50, p99, longest, requests, clientCPU, redisCPU},
+			spec:    work.Spec{Kind: work.Turns, Reads: 100, Warmup: 500, Duration: 1500},
+		},
+		{
+			ID: "i", Title: "One read/write lock, one process: nine of ten acquisitions read", Level: "goroutines",
+			Levels: []int{8, 64}, Places: apart, Fits: readWrite,
+			Figures: []Figure{rate, p50, p99, longest, requests, {work.Unluckiest, "unluckiest ×", true}, redisCPU},
+			spec:    work.Spec{Kind: work.Turns, Reads: 90, Warmup: 500, Duration: 1500},
 		},
 	}
 }

@@ -30,6 +30,9 @@ type Spec struct {
 	Key string `json:"key"`
 	// Goroutines is how many there are, or how many locks are held by the watchdog.
 	Goroutines int `json:"goroutines"`
+	// Reads is how many of 100 acquisitions of Turns read, at random; 0 for a lock
+	// without readers.
+	Reads int `json:"reads,omitempty"`
 	// Separate gives each waiter of Idle a lock of its own.
 	Separate bool `json:"separate,omitempty"`
 	// Warmup and Duration are milliseconds.

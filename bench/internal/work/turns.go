@@ -3,6 +3,8 @@ package work
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -26,7 +28,8 @@ type turns struct {
 
 	counting atomic.Bool
 	times    stats.Histogram
-	inside   atomic.Int32
+	inside   atomic.Int32 // a writer, or what has no readers
+	readers  atomic.Int32
 	members  []member
 	since    usage
 }
@@ -56,6 +59,10 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 	if err != nil {
 		return nil, err
 	}
+	readers, has := locker.(contest.Reader)
+	if !has && spec.Reads > 0 {
+		return nil, errors.Join(fmt.Errorf("work: %s has no readers", c.Name), locker.Close())
+	}
 	t := &turns{spec: spec, locker: locker, members: make([]member, spec.Goroutines)}
 	ctx, t.cancel = context.WithCancel(ctx)
 	for i := range t.members {
@@ -63,9 +70,12 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 		if spec.Kind == Pairs {
 			name += ":" + strconv.Itoa(i)
 		}
-		key := locker.Key(name)
+		write, read := locker.Key(name), contest.Key(nil)
+		if has {
+			read = readers.ReadKey(name)
+		}
 		t.done.Go(func() {
-			if err := t.take(ctx, key, &t.members[i]); err != nil {
+			if err := t.take(ctx, write, read, &t.members[i]); err != nil {
 				t.failed.set(err)
 			}
 		})
@@ -74,9 +84,13 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 }
 
 // take locks and unlocks until ctx ends.
-func (t *turns) take(ctx context.Context, key contest.Key, m *member) error {
+func (t *turns) take(ctx context.Context, write, read contest.Key, m *member) error {
 	pairs := t.spec.Kind == Pairs
 	for ctx.Err() == nil {
+		key, reads := write, t.spec.Reads > rand.IntN(100)
+		if reads {
+			key = read
+		}
 		began := time.Now()
 		m.begin.Store(began.UnixNano())
 		held, err := key.Lock(ctx)
@@ -84,13 +98,10 @@ func (t *turns) take(ctx context.Context, key contest.Key, m *member) error {
 			return unlessEnded(ctx, err)
 		}
 		took := time.Since(began)
-		if !pairs && t.inside.Add(1) != 1 {
-			t.failed.set(errTogether)
+		if !pairs {
+			t.look(reads)
 		}
 		m.begin.Store(0)
-		if !pairs {
-			t.inside.Add(-1)
-		}
 		if err := held.Unlock(); err != nil {
 			return err
 		}
@@ -103,6 +114,18 @@ func (t *turns) take(ctx context.Context, key contest.Key, m *member) error {
 		}
 	}
 	return nil
+}
+
+// look enters and leaves, and looks whether others are inside who may not be.
+func (t *turns) look(reads bool) {
+	own, others := &t.inside, &t.readers
+	if reads {
+		own, others = others, own
+	}
+	if n := own.Add(1); !reads && n != 1 || others.Load() != 0 {
+		t.failed.set(errTogether)
+	}
+	own.Add(-1)
 }
 
 // unlessEnded returns err if it is not that of the end.

@@ -101,6 +101,8 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 		_, err := s.Do("FLUSHALL")
 		require.NoError(t, err)
 	}
+	spec.Contestant, spec.Kind, spec.Reads, spec.Goroutines = "redlatch-rw", work.Turns, 50, 4
+	require.Positive(t, w.measure(t, spec)[work.Rate])
 	require.NoError(t, w.end())
 	require.NoError(t, <-w.done)
 }
@@ -150,6 +152,7 @@ func TestWorkerTellsWhatItCannotDo(t *testing.T) {
 		{Kind: work.Pairs, Contestant: "redisson"},
 		{Kind: "sleep", Contestant: "redlatch"},
 		{Kind: work.Turns, Contestant: "raw-pipelined"},
+		{Kind: work.Turns, Contestant: "redlatch", Addr: startServer(t).Addr(), Reads: 1},
 	} {
 		require.NoError(t, w.in.Encode(spec))
 		var e work.Event

@@ -32,7 +32,15 @@ final class Clients {
     }
 
     RLock lock(RedissonClient client, Spec spec, String name) {
+        if (spec.contestant().endsWith("-rw")) {
+            return client.getReadWriteLock(name).writeLock();
+        }
         return spec.contestant().endsWith("-fair") ? client.getFairLock(name) : client.getLock(name);
+    }
+
+    /** The same lock for those that read; a lock without readers is the lock itself. */
+    RLock readLock(RedissonClient client, Spec spec, String name) {
+        return spec.reads() == 0 ? lock(client, spec, name) : client.getReadWriteLock(name).readLock();
     }
 
     private static RedissonClient make(String addr) {

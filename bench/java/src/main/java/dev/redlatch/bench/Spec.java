@@ -7,6 +7,7 @@ record Spec(
         String addr,
         String key,
         int goroutines,
+        int reads,
         boolean separate,
         long warmup,
         long duration) {}

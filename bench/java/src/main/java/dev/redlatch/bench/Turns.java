@@ -1,6 +1,7 @@
 package dev.redlatch.bench;
 
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.redisson.api.RLock;
@@ -11,6 +12,8 @@ final class Turns implements Job {
     private final Team team = new Team();
     private final Histogram times = new Histogram();
     private final AtomicInteger inside = new AtomicInteger();
+    private final AtomicInteger readers = new AtomicInteger();
+    private final int reads;
     private final AtomicLongArray counts;
     private final AtomicLongArray begins;
     private volatile boolean counting;
@@ -18,29 +21,30 @@ final class Turns implements Job {
 
     Turns(Clients clients, Spec spec) {
         pairs = spec.kind().equals("pairs");
+        reads = spec.reads();
         int n = spec.goroutines();
         counts = new AtomicLongArray(n);
         begins = new AtomicLongArray(n);
         for (int i = 0; i < n; i++) {
             int me = i;
             String name = pairs ? spec.key() + ":" + i : spec.key();
-            RLock lock = clients.lock(clients.client(spec, ""), spec, name);
-            team.start(() -> take(lock, me));
+            RLock write = clients.lock(clients.client(spec, ""), spec, name);
+            RLock read = clients.readLock(clients.client(spec, ""), spec, name);
+            team.start(() -> take(write, read, me));
         }
     }
 
-    private void take(RLock lock, int me) throws Exception {
+    private void take(RLock write, RLock read, int me) throws Exception {
         while (!team.ended()) {
+            boolean reader = ThreadLocalRandom.current().nextInt(100) < reads;
+            RLock lock = reader ? read : write;
             long began = System.nanoTime();
             begins.set(me, began);
             lock.lockInterruptibly();
             long took = System.nanoTime() - began;
             begins.set(me, 0);
-            if (!pairs && inside.incrementAndGet() != 1) {
-                team.fail(new IllegalStateException("two threads held the lock at once"));
-            }
             if (!pairs) {
-                inside.decrementAndGet();
+                look(reader);
             }
             lock.unlock();
             if (pairs) {
@@ -51,6 +55,16 @@ final class Turns implements Job {
                 times.add(took);
             }
         }
+    }
+
+    /** Enters and leaves, and looks whether others are inside who may not be. */
+    private void look(boolean reader) {
+        AtomicInteger own = reader ? readers : inside;
+        AtomicInteger others = reader ? inside : readers;
+        if (own.incrementAndGet() != 1 && !reader || others.get() != 0) {
+            team.fail(new IllegalStateException("two threads held the lock at once"));
+        }
+        own.decrementAndGet();
     }
 
     @Override

@@ -1,0 +1,99 @@
+package luasrc
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// readerOf returns an owner by its number.
+func readerOf(n int) string { return fmt.Sprint(ownerA[:len(ownerA)-1], 100+n) }
+
+// readerLease is the lease of readers but the longest.
+const readerLease = 30000
+
+// longestReader is the number of the reader with the longest lease, longestLease, and so how
+// many others there are: more than a release looks at one by one.
+const (
+	longestReader = 22
+	longestLease  = 50000
+)
+
+func leaseOf(n int) int64 {
+	if n == longestReader {
+		return longestLease
+	}
+	return readerLease
+}
+
+// readBy is a lock of readers by their numbers, each of which has its key unless it is dead.
+func readBy(l string, ttl int64, dead bool, numbers ...int) map[string]any {
+	fields, keys := []string{"mode", "read"}, map[string]any{}
+	for _, n := range numbers {
+		fields = append(fields, readerOf(n), "1")
+		if !dead || n == longestReader {
+			keys = also(keys, holdOf(l, readerOf(n), 1, leaseOf(n)))
+		}
+	}
+	return also(lock(l, ttl, fields...), keys)
+}
+
+// Of many readers one that leaves looks at few. What the lock has left is the same as if it
+// looked at all.
+func rwManyReaders(l string) (all []vector) {
+	var present []int
+	enter := func(n int) {
+		present = append(present, n)
+		all = append(all, read(l, readerOf(n), leaseOf(n)).gives(nil, "", readBy(l, leaseOf(n), false, present...)))
+	}
+	remain := func(ttl int64, without int) map[string]any {
+		present = slices.DeleteFunc(present, func(p int) bool { return p == without })
+		return readBy(l, ttl, false, present...)
+	}
+	for n := range longestReader + 1 {
+		enter(n)
+	}
+	// The longest hold is another's, and then the one that ends.
+	latch := codec.LatchKey(l, requestID)
+	shared := remain(longestLease, 0)
+	all = append(all,
+		unreadShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))),
+		command("DEL", latch).gives(int64(1), "", shared),
+		unread(l, readerOf(1), 0, readerLease).gives(int64(1), "", remain(longestLease, 1)),
+		unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", remain(readerLease, longestReader)))
+	enter(longestReader)
+	var keys []any
+	for _, n := range present[:len(present)-1] {
+		keys = append(keys, codec.HoldKey(l, readerOf(n), 1))
+	}
+	dead := slices.Clone(present)
+	return append(all,
+		command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)),
+		command("PEXPIRE", l, 60000).gives(int64(1), "", readBy(l, 60000, true, dead...)),
+		// The lock has more left than any hold, and no other reader is alive.
+		unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+	)
+}
+
+func TestAReaderThatLeavesManyOthersLooksAtFew(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	s := newQuietStage(t, srv)
+	l := redistest.Key(t)
+	for n := range 500 {
+		_, err := s.run(read(l, readerOf(n), int64(readerLease+10*n)))
+		require.NoError(t, err)
+	}
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	_, err := s.run(unread(l, readerOf(0), 0, readerLease))
+	require.NoError(t, err)
+	stats, err := redis.String(srv.Do(t, "INFO", "commandstats"), nil)
+	require.NoError(t, err)
+	require.Regexp(t, `cmdstat_pttl:calls=[1-4],`, stats)
+}
