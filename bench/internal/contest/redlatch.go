@@ -32,11 +32,13 @@ var redlatchFair = Contestant{
 var redlatchReadWrite = Contestant{
 	Name: "redlatch-rw", Role: Own, ReadWrite: true, Waits: true, Renews: true, Sends: redlatchPlain.Sends,
 	Open: func(ctx context.Context, s Settings) (Locker, error) {
-		locker, err := openRedlatch(func(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() })(ctx, s)
+		l, err := newRedlatch(ctx, s, func(c *redlatch.Client, name string) *rlock.Lock {
+			return rreadwritelock.New(c, name).Write()
+		})
 		if err != nil {
 			return nil, err
 		}
-		return redlatchReader{locker.(*redlatchLocker)}, nil
+		return redlatchReader{l}, nil
 	},
 }
 
@@ -49,16 +51,24 @@ func (l redlatchReader) ReadKey(name string) Key {
 
 func openRedlatch(kind func(*redlatch.Client, string) *rlock.Lock) func(context.Context, Settings) (Locker, error) {
 	return func(ctx context.Context, s Settings) (Locker, error) {
-		client, err := redlatch.Open(ctx, "redis://"+s.Addr)
+		l, err := newRedlatch(ctx, s, kind)
 		if err != nil {
 			return nil, err
 		}
-		l := &redlatchLocker{Client: client, kind: kind}
-		if s.Lease > 0 {
-			l.options = []rlock.Option{rlock.WithLease(s.Lease)}
-		}
 		return l, nil
 	}
+}
+
+func newRedlatch(ctx context.Context, s Settings, kind func(*redlatch.Client, string) *rlock.Lock) (*redlatchLocker, error) {
+	client, err := redlatch.Open(ctx, "redis://"+s.Addr)
+	if err != nil {
+		return nil, err
+	}
+	l := &redlatchLocker{Client: client, kind: kind}
+	if s.Lease > 0 {
+		l.options = []rlock.Option{rlock.WithLease(s.Lease)}
+	}
+	return l, nil
 }
 
 type redlatchLocker struct {

@@ -87,7 +87,7 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 func (t *turns) take(ctx context.Context, write, read contest.Key, m *member) error {
 	pairs := t.spec.Kind == Pairs
 	for ctx.Err() == nil {
-		key, reads := write, t.spec.Reads > rand.IntN(100)
+		key, reads := write, t.spec.Reads > rand.IntN(100) //nolint:gosec // which role comes next, no secret
 		if reads {
 			key = read
 		}
