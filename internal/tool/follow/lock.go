@@ -40,7 +40,10 @@ type State struct {
 }
 
 // Holder is one of several holders.
-type Holder struct{ Owner, Count string }
+type Holder struct {
+	// Owner holds the lock, Count is how often it has entered.
+	Owner, Count string
+}
 
 // holders are all holders.
 func (s *State) holders() []Holder {
