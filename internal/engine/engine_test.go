@@ -128,7 +128,7 @@ func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 		e, _ := engineOver(t, f)
 		for _, l := range leasesOf("a1", "b1", "a2", "b2", "a3") {
 			l.Holder = ignoring{}
-			require.True(t, l.Hold(time.Now(), time.Second))
+			require.True(t, l.Hold(time.Now(), func(time.Duration) time.Duration { return time.Second }))
 			require.True(t, e.Watchdog.Add(l))
 		}
 		time.Sleep(testLease/3 + time.Second)

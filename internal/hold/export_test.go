@@ -6,7 +6,9 @@ import (
 )
 
 // SetLease sets a hold's lease as an attempt that was sent at sent does.
-func SetLease(h *Hold, sent time.Time, margin time.Duration) { h.lease.Hold(sent, margin) }
+func SetLease(h *Hold, sent time.Time, margin time.Duration) {
+	h.lease.Hold(sent, func(time.Duration) time.Duration { return margin })
+}
 
 // Contexts returns how many contexts a hold knows.
 func Contexts(h *Hold) int {

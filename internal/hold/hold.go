@@ -112,7 +112,7 @@ func (h *Hold) prepare(terms *Terms) {
 // its lease, the error says so, and what was acquired must be given back.
 func (h *Hold) live(sent time.Time) error {
 	e := h.ownership.lock.Engine
-	if !h.lease.Hold(sent, e.LossMargin(h.lease.TTL)) {
+	if !h.lease.Hold(sent, e.LossMargin) {
 		return fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
 			engine.ErrNotAcquired, h.lease.TTL)
 	}
@@ -173,10 +173,16 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	if !o.beginChangeFor(o.lock.Engine.Command) {
-		return errUnresolved
+	// First that of the other role, as a re-entry does.
+	for _, role := range []*ownership{o.otherRole(), o} {
+		if role == nil {
+			continue
+		}
+		if !role.beginChangeFor(o.lock.Engine.Command) {
+			return errUnresolved
+		}
+		defer role.endChange()
 	}
-	defer o.endChange()
 	if o.others(h) || o.inSeveralRoles() {
 		return engine.ErrReentered
 	}
@@ -260,9 +266,22 @@ func (h *Hold) expire() {
 	e := h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)
 	if h.end(endMaxHold) {
-		h.leaveSlotAfter(h.lease.Deadline().Remaining(time.Now()) + e.LossMargin(h.lease.TTL))
+		left := h.lease.Deadline().Remaining(time.Now()) + e.LossMargin(h.lease.TTL)
+		h.leaveSlotAfter(left)
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
+		if nested := h.ownership.otherRole(); nested != nil && nested.count() > 0 {
+			time.AfterFunc(left, h.leaveRole)
+		}
+	}
+}
+
+// leaveRole frees what a hold that has reached its maximum has in its role, if Unlock has not:
+// its lease is over, and the renewals of the owner's other role keep the key.
+func (h *Hold) leaveRole() {
+	o := h.ownership
+	if o.remove(h) == 0 && o.isFreed() {
+		o.discard()
 	}
 }
 

@@ -72,9 +72,31 @@ func (o *ownership) reenters(kind Reentrant, answer any) (bool, error) {
 }
 
 // beginReentry counts a re-entry in, which is the change of the count that is under way then.
-// It waits for others: for one command timeout, or, for a caller that waits for the lock, for
-// as long as there is something to enter.
 func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) error {
+	if err := o.awaitChange(ctx, outer, waits); err != nil {
+		return err
+	}
+	entered := !o.shared || o.lock.joinShared(o.owner) == o
+	var err error
+	if entered {
+		entered, err = o.enterRole(ctx, outer, waits)
+	}
+	if entered {
+		return nil
+	}
+	if o.shared {
+		o.quitShared()
+	}
+	o.endChange()
+	if err == nil {
+		err = ErrNotReentered
+	}
+	return err
+}
+
+// awaitChange is beginChange for a re-entry: it waits for one command timeout, or, for a caller
+// that waits for the lock, for as long as there is something to enter.
+func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) error {
 	err := o.beginChange(ctx)
 	for errors.Is(err, errUnresolved) && waits && outer.Err() == nil {
 		err = o.beginChange(ctx)
@@ -83,16 +105,8 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 		if end := refuse(ctx, outer, engine.ErrNotAcquired); end != nil {
 			return end
 		}
-		return err
 	}
-	if o.shared && o.lock.joinShared(o.owner) != o || !o.enter() {
-		if o.shared {
-			o.quitShared()
-		}
-		o.endChange()
-		return ErrNotReentered
-	}
-	return nil
+	return err
 }
 
 // enter counts a re-entry in. It returns false when there is nothing left to re-enter. Each

@@ -87,7 +87,7 @@ func (o *ownership) lower(left int, bound time.Duration, s *sending) error {
 	case o.shared:
 		return o.releaseShared(bound, s)
 	case left == 0 && o.isFreed():
-		return o.free(bound, s)
+		return o.freeAfterEntering(bound, s)
 	}
 	return o.step(bound, s)
 }

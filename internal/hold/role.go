@@ -1,7 +1,9 @@
 package hold
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/acquire"
 )
@@ -69,10 +71,54 @@ func (o *ownership) inOtherRole(l *Lock) *ownership {
 // the ownership may be held; that of its base is never taken before.
 func (o *ownership) hasBase() bool { return o.base != nil && !o.base.isFreed() }
 
-// inSeveralRoles reports whether the owner holds the lock in another role besides.
-func (o *ownership) inSeveralRoles() bool {
+// otherRole returns what the owner holds in the role that was begun in this one, nil when it
+// never had such a hold.
+func (o *ownership) otherRole() *ownership {
 	o.mu.Lock()
-	nested := o.nested
-	o.mu.Unlock()
-	return o.hasBase() || nested != nil && nested.count() > 0
+	defer o.mu.Unlock()
+	return o.nested
+}
+
+// inSeveralRoles reports whether the owner holds the lock in another role besides, or is about
+// to.
+func (o *ownership) inSeveralRoles() bool {
+	nested := o.otherRole()
+	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
+}
+
+// isEntering reports whether a re-entry is under way.
+func (o *ownership) isEntering() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.entering > 0
+}
+
+// enterRole is enter for an owner that may be leaving the role in which this one began: while
+// that hold is handed over, or left to its lease, it waits, and then there is nothing to enter.
+// The change of the count in this role is under way.
+func (o *ownership) enterRole(ctx context.Context, outer *Hold, waits bool) (bool, error) {
+	if !o.hasBase() {
+		return o.enter(), nil
+	}
+	if err := o.base.awaitChange(ctx, outer, waits); err != nil {
+		return false, err
+	}
+	defer o.base.endChange()
+	return o.enter(), nil
+}
+
+// freeAfterEntering is free as soon as no re-entry in the role that was begun in this one is
+// under way, so that the release reaches the server after it.
+func (o *ownership) freeAfterEntering(bound time.Duration, s *sending) error {
+	nested := o.otherRole()
+	if nested == nil || !nested.isEntering() {
+		return o.free(bound, s)
+	}
+	began := time.Now()
+	if !nested.beginChangeFor(bound) {
+		o.discard()
+		return errUnresolved
+	}
+	defer nested.endChange()
+	return o.free(bound-time.Since(began), s)
 }

@@ -126,7 +126,7 @@ func TestALeaseThatIsAddedAfterADoubtIsRenewedIfItWasGrantedBefore(t *testing.T)
 		hold(w, 30*time.Second, false)
 		late := &holder{}
 		late.lease = Lease{Key: "late", Owner: "o", TTL: 30 * time.Second, TTLArg: int64(30000), Holder: late}
-		late.lease.Hold(time.Now(), time.Second)
+		late.lease.Hold(time.Now(), always(time.Second))
 		time.Sleep(time.Second)
 		d.raise()
 		synctest.Wait()
@@ -169,7 +169,7 @@ func TestDoubtThatWasNotTakenInYetCounts(t *testing.T) {
 	d := &doubts{next: make(chan struct{})}
 	w := New(Config{Doubt: d.channel})
 	l := &Lease{TTL: time.Minute}
-	require.True(t, l.Hold(time.Now(), time.Second))
+	require.True(t, l.Hold(time.Now(), always(time.Second)))
 	require.False(t, w.Doubted(l))
 	d.raise() // no lease was added, so no goroutine runs
 	require.True(t, w.Doubted(l))

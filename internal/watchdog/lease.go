@@ -119,10 +119,11 @@ func (l *Lease) Final() time.Time {
 }
 
 // Hold sets the first deadline, for a grant whose call was sent at sent, and
-// reports whether anything is left of the lease. Call it before [Loop.Add].
-func (l *Lease) Hold(sent time.Time, margin time.Duration) bool {
-	l.deadline.Store(clock.After(sent, l.counts()-margin))
-	l.last = clock.After(sent, l.TTL-margin)
+// reports whether anything is left of the lease. Margin returns the loss margin of a lease:
+// what a confirmation counts for has one of its own. Call it before [Loop.Add].
+func (l *Lease) Hold(sent time.Time, margin func(lease time.Duration) time.Duration) bool {
+	l.deadline.Store(clock.After(sent, l.counts()-margin(l.counts())))
+	l.last = clock.After(sent, l.TTL-margin(l.TTL))
 	l.max = clock.After(sent, l.Max)
 	l.sent = sent
 	l.next = l.Ends()
@@ -145,11 +146,11 @@ func (l *Lease) confirmed() bool { return !l.Fixed || l.counts() < l.TTL }
 
 // renewed moves the deadline for a renewal that was sent at sent. A deadline
 // that has passed is left: the loss it stands for may have been seen already.
-func (l *Lease) renewed(sent time.Time, margin time.Duration) {
+func (l *Lease) renewed(sent time.Time, margin func(lease time.Duration) time.Duration) {
 	if l.deadline.Load().Passed(time.Now()) {
 		return
 	}
-	d := clock.After(sent, l.counts()-margin)
+	d := clock.After(sent, l.counts()-margin(l.counts()))
 	if now := time.Now(); l.Fixed && l.last.Remaining(now) < d.Remaining(now) {
 		d = l.last
 	}

@@ -64,10 +64,15 @@ type holder struct {
 
 func (h *holder) LeaseLost(end End) { h.end, h.at, h.times = end, time.Now(), h.times+1 }
 
+// always is a margin that is the same for all leases.
+func always(d time.Duration) func(time.Duration) time.Duration {
+	return func(time.Duration) time.Duration { return d }
+}
+
 func hold(w *Loop, ttl time.Duration, fixed bool) *holder {
 	h := &holder{}
 	h.lease = Lease{Key: "k", Owner: "o", TTL: ttl, TTLArg: ttl.Milliseconds(), Fixed: fixed, Holder: h}
-	h.lease.Hold(time.Now(), margin(ttl))
+	h.lease.Hold(time.Now(), margin)
 	w.Add(&h.lease)
 	return h
 }
@@ -299,9 +304,23 @@ func TestCloseOfALoopNeverStartedReturns(t *testing.T) {
 func TestHoldSaysWhenNothingIsLeft(t *testing.T) {
 	var l Lease
 	l.TTL = 10 * time.Millisecond
-	require.False(t, l.Hold(time.Now().Add(-time.Second), time.Millisecond))
+	require.False(t, l.Hold(time.Now().Add(-time.Second), always(time.Millisecond)))
 	l.TTL = math.MaxInt64
-	require.True(t, l.Hold(time.Now(), time.Second))
+	require.True(t, l.Hold(time.Now(), always(time.Second)))
+}
+
+// A confirmation that counts for less than the lease has a margin of its own: the whole of a
+// long lease may be more than that.
+func TestAConfirmationHasAMarginOfItsOwn(t *testing.T) {
+	l := Lease{TTL: 20 * time.Second, Trust: time.Second, Fixed: true}
+	tenth := func(d time.Duration) time.Duration { return d / 10 }
+	sent := time.Now()
+	require.True(t, l.Hold(sent, tenth))
+	require.Equal(t, sent.Add(900*time.Millisecond), l.Deadline().Time())
+	require.Equal(t, sent.Add(18*time.Second), l.Final())
+	later := sent.Add(300 * time.Millisecond)
+	l.renewed(later, tenth)
+	require.Equal(t, later.Add(900*time.Millisecond), l.Deadline().Time())
 }
 
 // Suspend: the wall clock runs on while the monotonic one, and so every timer,
@@ -316,10 +335,10 @@ func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
 	w := newLoop(&server{answer: alwaysHeld})
 	h := &holder{lease: Lease{TTL: time.Minute, Fixed: true}}
 	h.lease.Holder = h
-	h.lease.Hold(time.Now(), 0)
+	h.lease.Hold(time.Now(), always(0))
 	h.lease.next = time.Now().Add(2 * time.Hour) // by the clock that stood still, there is time
 	other := &holder{lease: Lease{TTL: time.Hour, Fixed: true}}
-	other.lease.Hold(time.Now(), 0)
+	other.lease.Hold(time.Now(), always(0))
 	for _, l := range []*Lease{&other.lease, &h.lease} {
 		l.watched = true
 		heap.Push(&w.sched, l)

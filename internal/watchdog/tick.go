@@ -232,7 +232,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 			l.retry = min(max(2*l.retry, retryMin), retryMax, l.counts()/8+time.Millisecond)
 			w.reschedule(l, now.Add(l.retry))
 		case r.held[i]:
-			l.renewed(r.sent, w.cfg.Margin(l.TTL))
+			l.renewed(r.sent, w.cfg.Margin)
 			l.retry, l.sent = 0, r.sent
 			l.next = l.following(r.sent)
 			l.hasten(w.doubted)
