@@ -48,20 +48,27 @@ func TestAWriterIsNotHandedOverWhileItBeginsToRead(t *testing.T) {
 // other, and finds that the owner writes.
 func TestAWriterThatIsLeftIsNoWayIntoARead(t *testing.T) {
 	t.Parallel()
-	s, p, rw := behind(t)
-	w := take(t, rw.Write())
-	unlock(t, enter(t, rw.Read(), w)) // the owner has had this role
-	held := p.HoldMatching(redistest.ToServer, rw.Name())
-	left := make(chan error, 1)
-	go func() { _, err := w.HandOver(); left <- err }()
-	<-held.Seen()
-	read := later(context.WithoutCancel(w.Context(within(t))), rw.Read(), rlock.WithWait(500*time.Millisecond))
-	time.Sleep(50 * time.Millisecond)
-	held.Release()
-	require.NoError(t, <-left)
-	require.ErrorIs(t, (<-read).err, redlatch.ErrNotAcquired)
-	require.NoError(t, same(t, s, rw).Write().UnlockAs(within(t), w.Owner()))
-	free(t, s, rw)
+	for what, hasRead := range map[string]bool{"it has read": true, "it has never read": false} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, p, rw := behind(t)
+			w := take(t, rw.Write())
+			if hasRead {
+				unlock(t, enter(t, rw.Read(), w))
+			}
+			held := p.HoldMatching(redistest.ToServer, rw.Name())
+			left := make(chan error, 1)
+			go func() { _, err := w.HandOver(); left <- err }()
+			<-held.Seen()
+			read := later(context.WithoutCancel(w.Context(within(t))), rw.Read(), rlock.WithWait(500*time.Millisecond))
+			time.Sleep(50 * time.Millisecond) // in which it would have entered
+			held.Release()
+			require.NoError(t, <-left)
+			require.ErrorIs(t, (<-read).err, redlatch.ErrNotAcquired)
+			require.NoError(t, same(t, s, rw).Write().UnlockAs(within(t), w.Owner()))
+			free(t, s, rw)
+		})
+	}
 }
 
 // A read that its writer's Unlock crosses is what the writer goes on as, or an acquisition
