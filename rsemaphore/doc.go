@@ -1,0 +1,2 @@
+// Package rsemaphore is Redisson's semaphores.
+package rsemaphore
