@@ -2,6 +2,8 @@ package rsemaphore
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
@@ -48,6 +50,10 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 type claim struct {
 	*taking
 	request acquire.Request
+	late    chan bool // whether a late reply has granted it; has room for one
+
+	mu   sync.Mutex // guards left
+	left bool       // the caller does not wait for the late reply any more
 }
 
 var _ acquire.Claim = (*claim)(nil)
@@ -91,16 +97,61 @@ func (*claim) Replicated(context.Context) error { return nil }
 // InDoubt is part of engine.Resolver: nothing on the server can tell.
 func (*claim) InDoubt() *engine.InDoubt { return nil }
 
-// Late is part of engine.Resolver: permits that were taken for a caller that has left are given
-// back, once.
+// Late is part of engine.Resolver.
 func (c *claim) Late(answer any, err error) {
-	if err != nil {
-		return
+	granted := false
+	switch out, decodeErr := c.kind.Decode(answer); {
+	case errors.Is(err, engine.ErrNotSent):
+	case err != nil || decodeErr != nil:
+		return // it stays open
+	default:
+		granted = out.Granted
 	}
-	out, err := c.kind.Decode(answer)
-	if err != nil || !out.Granted {
-		return
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.left:
+		c.late <- granted
+	case granted:
+		c.giveBack()
 	}
+}
+
+// settle returns what a call is to return whose attempt has no reply yet, for err. Where the end
+// of ctx has cut the attempt short, it waits a moment for the reply. Permits that come later are
+// given back.
+func (c *claim) settle(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		timer := time.NewTimer(acquire.Overdue)
+		defer timer.Stop()
+		select {
+		case granted := <-c.late:
+			return settled(ctx, granted)
+		case <-timer.C:
+		case <-c.semaphore.engine.Closing():
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+	select {
+	case granted := <-c.late:
+		return settled(ctx, granted)
+	default:
+		return err
+	}
+}
+
+// settled returns what an attempt comes to whose late reply says whether it was granted.
+func settled(ctx context.Context, granted bool) error {
+	if granted {
+		return nil
+	}
+	return engine.GaveUp(ctx)
+}
+
+// giveBack gives permits back that were taken for a caller that has left, once.
+func (c *claim) giveBack() {
 	e, name, scripts, n := c.semaphore.engine, c.semaphore.name, c.kind.scripts, c.n
 	give := func() {
 		at := e.Attempt()

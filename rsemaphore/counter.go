@@ -2,6 +2,7 @@ package rsemaphore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -44,9 +45,9 @@ func (s *Semaphore) Name() string { return s.name }
 // which the counter does not know. It sends one EVALSHA when they are available.
 //
 // Errors: ErrNotAcquired when the wait was over; ErrNotSent; ErrInvalid; ErrWrongType;
-// ErrClosed. ErrUncertain says that the reply was lost or that ctx ended before it came: the
-// permits may be taken, and the counter cannot tell. They are given back if the reply comes
-// late. Do not release them, or there are more than were set.
+// ErrClosed. ErrUncertain says that the reply was lost, or came not within half a second after
+// ctx had ended: the permits may be taken, and the counter cannot tell. They are given back if
+// the reply comes later. Do not release them, or there are more than were set.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...AcquireOption) error {
 	t := termsOf(opts)
 	return s.acquire(ctx, "acquire", int64(n), &t)
@@ -76,6 +77,7 @@ type taking struct {
 	semaphore *Semaphore
 	kind      counter
 	n         int64
+	last      *claim
 }
 
 // begin checks everything that can be checked before something is sent.
@@ -105,11 +107,18 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	}
 	a.Engine, a.Kind, a.Lock, a.Claims = s.engine, &a.kind, s.name, a
 	a.Try, a.Given = try || t.bounded && t.wait == 0, true // a second attempt could count twice
-	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
+	err := a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
+	if errors.Is(err, engine.ErrUncertain) {
+		err = a.last.settle(ctx, err)
+	}
+	return err
 }
 
 // Claim is part of acquire.Claims.
-func (a *taking) Claim(acquire.Reusable) acquire.Claim { return &claim{taking: a} }
+func (a *taking) Claim(acquire.Reusable) acquire.Claim {
+	a.last = &claim{taking: a, late: make(chan bool, 1)}
+	return a.last
+}
 
 func (a *taking) observe(op string, err error) {
 	hooks, wait := &a.semaphore.engine.Hooks, time.Since(a.Began)

@@ -180,15 +180,39 @@ func TestPermitsOfALateReplyAreGivenBack(t *testing.T) {
 	s := redistest.Shared(t)
 	sem := newCounter(t, s, 3)
 	p := redistest.NewProxy(t, s.Addr())
-	far := rsemaphore.New(connect(t, p.URL()), sem.Name())
+	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), sem.Name())
 	available(t, far, 3)
 	p.Blackhole(redistest.ToClient)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	err := far.Acquire(ctx, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	came := taking(ctx, far, 2)
+	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 1 }, soon, time.Millisecond)
+	cancel()
+	err := <-came
 	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, context.Canceled)
 	available(t, sem, 1)
 	p.Heal()
 	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 3 }, soon, 5*time.Millisecond)
+}
+
+// A reply that comes soon after the end of the wait leaves nothing open.
+func TestAnAttemptAtTheEndOfTheWaitIsSettledByItsReply(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := newCounter(t, s, 3)
+	p := redistest.NewProxy(t, s.Addr())
+	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), sem.Name())
+	available(t, far, 3)
+	p.Latency(redistest.ToClient, 150*time.Millisecond)
+	for _, n := range []int{2, 2} {
+		ctx, cancel := context.WithTimeout(t.Context(), 75*time.Millisecond)
+		err := far.Acquire(ctx, n)
+		cancel()
+		before, _ := sem.Available(within(t))
+		if err != nil {
+			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.Equal(t, 1, before)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -87,23 +88,22 @@ func TestInStrictOrderNoneIsPassed(t *testing.T) {
 func TestCallersOfOneClientAreServedInOrder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 1)
+	client := connect(t, s.URL(), noPoll())
+	sem := rsemaphore.NewExpirable(client, redistest.Key(t))
+	require.NoError(t, sem.SetPermits(within(t), 1))
 	h := take(t, sem, 1)
 	const callers = 20
 	order := make(chan int, callers)
 	var wg sync.WaitGroup
 	for i := range callers {
-		began := make(chan struct{})
 		wg.Go(func() {
-			close(began)
 			h, err := sem.Acquire(within(t), 1)
 			if assert.NoError(t, err) {
 				order <- i
 				assert.NoError(t, h.Release())
 			}
 		})
-		<-began
-		time.Sleep(2 * time.Millisecond)
+		require.Eventually(t, func() bool { return engine.EngineOf(client).Waiting() == int64(i)+1 }, soon, 100*time.Microsecond)
 	}
 	release(t, h)
 	wg.Wait()
@@ -269,13 +269,14 @@ func TestALateReplyGivesThePermitsBack(t *testing.T) {
 	s := redistest.Shared(t)
 	sem := newSemaphore(t, s, 3)
 	p := redistest.NewProxy(t, s.Addr())
-	far := rsemaphore.NewExpirable(connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Hour)), sem.Name())
+	far := rsemaphore.NewExpirable(connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Hour), redlatch.WithCommandTimeout(soon)), sem.Name())
 	counts(t, far, 3, 3)
 	p.Blackhole(redistest.ToClient)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := far.Acquire(ctx, 2)
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	ctx, cancel := context.WithCancel(t.Context())
+	came := later(ctx, far, 2)
+	require.Eventually(t, func() bool { n, _ := sem.Acquired(within(t)); return n == 2 }, soon, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, (<-came).err, redlatch.ErrUncertain)
 	counts(t, sem, 1, 3)
 	p.Heal()
 	whole(t, sem, 3)

@@ -107,9 +107,9 @@ func (q *queue) turn(c, self *caller) {
 	}
 }
 
-// next gives the turn to the next one behind c for whom the permits that are left are enough, mu
-// held.
-func (q *queue) next(c *caller) {
+// next gives the turn to the next one that has not asked in this round, and for whom the permits
+// that are left are enough, mu held.
+func (q *queue) next() {
 	q.asking = nil
 	if q.again {
 		q.again = false
@@ -117,7 +117,7 @@ func (q *queue) next(c *caller) {
 		return
 	}
 	for _, w := range q.waiting {
-		if w.number > c.number && q.fits(w) {
+		if w.asked != q.rounds && q.fits(w) {
 			q.turn(w, nil)
 			return
 		}

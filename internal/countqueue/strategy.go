@@ -2,6 +2,7 @@ package countqueue
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/acquire"
@@ -36,9 +37,12 @@ type caller struct {
 
 	// Guarded by queue.mu.
 	number uint64        // in the order of calls
-	asked  uint64        // the round in which it asked last
+	asked  uint64        // the round in which it asked last, or never
 	wake   chan struct{} // of a caller that waits; has room for one
 }
+
+// never is no round.
+const never = math.MaxUint64
 
 // signal wakes the caller, queue.mu held.
 func (c *caller) signal() {
@@ -74,8 +78,9 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.arrived++
-	c.number, c.asked, c.wake = q.arrived, q.rounds, make(chan struct{}, 1)
+	c.number, c.asked, c.wake = q.arrived, never, make(chan struct{}, 1)
 	if len(q.waiting) == 0 || q.fits(c) && !q.isWanted() {
+		c.asked = q.rounds
 		return true, false
 	}
 	if try {
@@ -222,7 +227,7 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	q.expires(o.TTL)
 	switch {
 	case q.asking == c && len(c.wake) == 0:
-		q.next(c)
+		q.next()
 	case q.asking != c && c.asked != q.rounds:
 		q.begin(nil) // it asked before a round that it was no part of
 	}
@@ -265,7 +270,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	switch {
 	case q.asking != c:
 	case len(c.wake) == 0:
-		q.next(c)
+		q.next()
 	default: // it was given the turn after it had asked
 		q.asking = nil
 		q.begin(nil)
