@@ -32,6 +32,10 @@ func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirab
 	return s
 }
 
+// Internal returns the semaphore as other packages of this module know it: one permit of it is
+// what they lock.
+func (s *Expirable) Internal() *hold.Lock { return s.single.Internal() }
+
 // Name returns the name that the semaphore was made with.
 func (s *Expirable) Name() string { return s.single.Name() }
 

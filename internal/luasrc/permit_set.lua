@@ -18,7 +18,8 @@ local more = most
 if free then
     more = most - free - redis.call('ZCOUNT', permits, 0, '+inf')
 end
-free = (free or 0) + more
-redis.call('INCRBY', semaphore, more)
+if not free or more ~= 0 then
+    free = redis.call('INCRBY', semaphore, more)
+end
 announce(channel, publish, more, free)
 return free
