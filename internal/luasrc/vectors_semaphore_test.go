@@ -88,40 +88,6 @@ func onSemaphore(does, l string, fill func(s *Permits, c *transport.Call)) vecto
 	return filled(does, func(c *transport.Call) { fill(&s, c) })
 }
 
-func take(l string, n int64) vector {
-	return onSemaphore("acquire", l, func(s *Permits, c *transport.Call) { s.Counter.Acquire(c, n) })
-}
-
-func more(l string, n int64) vector {
-	return onSemaphore("add", l, func(s *Permits, c *transport.Call) { s.Add(c, n) })
-}
-
-func drain(l string) vector {
-	return onSemaphore("drain", l, func(s *Permits, c *transport.Call) { s.Drain(c) })
-}
-
-func trySet(l string, n, ttl int64) vector {
-	return onSemaphore("try set", l, func(s *Permits, c *transport.Call) { s.TrySet(c, n, ttl) })
-}
-
-func permit(l string, at int64, lease int64, ids ...string) vector {
-	return onSemaphore("acquire permits", l, func(s *Permits, c *transport.Call) {
-		s.Acquire(c, at, strings.Join(ids, ""), lease)
-	})
-}
-
-func unpermit(l string, at int64, ids ...string) vector {
-	return onSemaphore("release permits", l, func(s *Permits, c *transport.Call) { s.Release(c, at, strings.Join(ids, "")) })
-}
-
-func setPermits(l string, n int64) vector {
-	return onSemaphore("set permits", l, func(s *Permits, c *transport.Call) { s.Set(c, n) })
-}
-
-func countPermits(l string, at int64) vector {
-	return onSemaphore("count permits", l, func(s *Permits, c *transport.Call) { s.Count(c, at) })
-}
-
 func counted(l string) []vector {
 	channel := codec.SemaphoreChannel(l)
 	of := func(n int64) map[string]any { return counter(l, n) }
@@ -187,6 +153,7 @@ func countedMessages(l string) []vector {
 		more(l, 3).gives(int64(2), "", counter(l, 2), channel+" 1", channel+" 2"),
 		// A hundred at most.
 		more(l, 1000).gives(int64(1002), "", counter(l, 1002), repeated(channel, 99, 1002)...),
+		more(l, -2).gives(int64(1000), "", counter(l, 1000)),
 	}
 }
 
@@ -295,11 +262,9 @@ func permitsOtherKinds(l string) []vector {
 	key := codec.PermitsKey(l)
 	hash, listed := lock(l, -1, "a", "1"), also(counter(l, 2), map[string]any{key: queue{"a"}})
 	dead := also(hash, map[string]any{key: ends(permitA, began)})
-	renewal := func() vector {
-		return filled("renew", func(c *transport.Call) {
-			FillPermitRenew(c, began, 1, func(int) (any, any, any) { return key, permitA, int64(5000) })
-		})
-	}
+	renewal := filled("renew", func(c *transport.Call) {
+		FillPermitRenew(c, began, 1, func(int) (any, any, any) { return key, permitA, int64(5000) })
+	})
 	var all []vector
 	for _, state := range []map[string]any{hash, dead} {
 		if len(state) > len(hash) {
@@ -322,7 +287,7 @@ func permitsOtherKinds(l string) []vector {
 		unpermit(l, began, permitA).gives(failure("WRONGTYPE"), "", listed),
 		setPermits(l, 3).gives(failure("WRONGTYPE"), "", listed),
 		countPermits(l, began).gives(failure("WRONGTYPE"), "", listed),
-		renewal().gives(answers(0), "", listed),
+		renewal.gives(answers(0), "", listed),
 	)
 }
 
