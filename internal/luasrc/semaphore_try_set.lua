@@ -6,11 +6,11 @@
 -- ARGV[2]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[3]   the semaphore's time to live, milliseconds, 0 for none
 -- Replies:  1 when it was made, 0 when there is one
--- Effects:  as asked for, when there is none
+-- Effects:  as asked for, when there is none; a key that is no text is an error, and stays
 -- Messages: as announce says, when it was made
 -- Uses:     announce
 local semaphore, channel, most, publish, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
-if redis.call('EXISTS', semaphore) == 1 then
+if redis.call('GET', semaphore) then
     return 0
 end
 redis.call('SET', semaphore, most)

@@ -164,7 +164,7 @@ func countedOtherKinds(l string) []vector {
 		take(l, 1).gives(failure("WRONGTYPE"), "", hash),
 		more(l, 1).gives(failure("WRONGTYPE"), "", hash),
 		drain(l).gives(failure("WRONGTYPE"), "", hash),
-		trySet(l, 1, 0).gives(int64(0), "", hash),
+		trySet(l, 1, 0).gives(failure("WRONGTYPE"), "", hash),
 		command("DEL", l).gives(int64(1), "", nothing),
 		command("SET", l, "seven").gives("OK", "", text),
 		take(l, 1).gives(failure("ERR"), "", text),
