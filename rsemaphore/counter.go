@@ -15,7 +15,7 @@ import (
 )
 
 // Semaphore is a semaphore by name that only counts. The permits of a process that dies are
-// lost, until someone adds them: see the package documentation. Any number of goroutines may
+// lost, until a program adds them: see the package documentation. Any number of goroutines may
 // use one Semaphore, and any number of them may be made for one name. Errors are
 // *redlatch.LockError, which wrap what went wrong.
 type Semaphore struct {
@@ -141,7 +141,7 @@ func (s *Semaphore) check(ctx context.Context) error {
 	return nil
 }
 
-// Release gives n permits back, 1 to 2^31-1, and wakes waiters. Anyone can, and the counter does
+// Release gives n permits back, 1 to 2^31-1, and wakes waiters. Any client can, and the counter does
 // not know how many were taken: to release what was not acquired makes more permits. It makes a
 // semaphore that does not exist. It is never sent again: ErrUncertain says that the reply was
 // lost, and that the permits may be back or not. It needs a ctx that has not ended. It sends one

@@ -51,7 +51,7 @@
 //
 // # The counter
 //
-// The number is all that there is: neither who has permits, nor how many are out. A process that
+// The number is all that there is: it tells neither the holders of permits nor how many are out. A process that
 // dies keeps its permits; [Semaphore.Add] mends that, by hand. A reply that is lost is
 // redlatch.ErrUncertain, for an acquire and for a release: the counter cannot tell what has
 // happened. No call is sent twice. redlatch.WithReplicaSync does nothing for it.

@@ -40,7 +40,7 @@ func named(op string, err error) error {
 	renamed.Op = op
 	var answer *transport.ServerError
 	if errors.As(err, &answer) && (strings.Contains(answer.Text, "not an integer") || strings.Contains(answer.Text, "overflow")) {
-		renamed.Err = fmt.Errorf("%w: the key %q must be a number of permits, and stay one: %w", redlatch.ErrWrongType, renamed.Name, renamed.Err)
+		renamed.Err = fmt.Errorf("%w: the key must be a number of permits, and stay one: %w", redlatch.ErrWrongType, renamed.Err)
 	} else if errors.Is(err, redlatch.ErrWrongType) {
 		renamed.Err = fmt.Errorf("%w: a semaphore's key is a number, and that of its permits a sorted set", renamed.Err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 const (
@@ -46,7 +47,7 @@ func parseIDs(ids []string) (string, error) {
 	}
 	for _, id := range ids {
 		if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
-			return "", fmt.Errorf("%w: the id of a permit is %d hexadecimal digits, not %q", redlatch.ErrInvalid, idChars, id)
+			return "", fmt.Errorf("%w: the id of a permit is %d hexadecimal digits, not %s", redlatch.ErrInvalid, idChars, limits.Quote(id))
 		}
 	}
 	return rawIDs(strings.Join(ids, ",")), nil

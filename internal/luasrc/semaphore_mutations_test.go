@@ -103,7 +103,7 @@ var semaphoreMutations = []mutation{
 	{SemaphoreAdd, "if freed > 0 and free > 0 then", "if freed > 0 then"},
 	{SemaphoreAdd, "math.min(freed, free, 100)", "math.min(freed, 100)"},
 	{SemaphoreAdd, "math.min(freed, free, 100)", "math.min(freed, free)"},
-	{SemaphoreTrySet, "if redis.call('EXISTS', semaphore) == 1 then\n    return 0\nend\n", ""},
+	{SemaphoreTrySet, "if redis.call('GET', semaphore) then\n    return 0\nend\n", ""},
 	{SemaphoreTrySet, "    redis.call('PEXPIRE', semaphore, ttl)\n", ""},
 	{SemaphoreTrySet, "announce(channel, publish, tonumber(most), tonumber(most))\n", ""},
 	{SemaphoreDrain, "redis.call('DECRBY', semaphore, free)", "redis.call('SET', semaphore, 0)"},
