@@ -120,7 +120,7 @@ func (p *permits) Released(answer any) (reply.ReleaseOutcome, error) {
 }
 
 // Renewal is part of hold.Kind. Permits of all semaphores of a client are renewed together.
-func (p *permits) Renewal() *watchdog.Renewal { return &p.client.renewal }
+func (p *permits) Renewal() *watchdog.Renewal { return &p.renewal }
 
 func (c *client) fillRenewal(call *transport.Call, n int, lease func(i int) (key, owner, ttl any)) {
 	c.clock.Refresh()

@@ -7,8 +7,8 @@ import (
 )
 
 // The scripts of semaphores. KEYS, ARGV, replies, effects and messages stand in the header of
-// each file. [Permits], [Counter] and [FillPermitRenew] fill calls of them. Those of a
-// semaphore whose permits have ids:
+// each file. [Permits], [Counter] and [FillPermitRenew] fill calls of them. These are for permits
+// that have ids.
 var (
 	// PermitAcquire takes permits for a time. Its ids are never used before.
 	PermitAcquire = load("permit_acquire")
