@@ -81,7 +81,7 @@ var needs = []Need{
 		ID: Onlooker, User: "onlooker",
 		Commands: strings.Fields("ping eval evalsha hgetall pttl lrange zrange scan hscan hget llen lindex getrange type " +
 			"subscribe unsubscribe psubscribe pubsub|numsub role"),
-		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, tokens, labels, allChannels},
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, tokens, labels, allChannels, allRWChannels},
 	},
 }
 

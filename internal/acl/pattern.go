@@ -30,9 +30,10 @@ var (
 	latches        = Pattern{sign: "~", of: func(name string) string { return codec.LatchKey(name, "") }}
 	labels         = Pattern{sign: "~", fixed: "redlatch:label:*"}
 	channels       = Pattern{sign: "&", of: codec.LockChannel}
-	// A user whose channels are bounded may use PSUBSCRIBE with just the pattern that
-	// bounds them, and `redlatch watch` uses this one.
-	allChannels = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}
+	// A user whose channels are bounded may use PSUBSCRIBE with just the patterns that
+	// bound them, and `redlatch watch` uses these.
+	allChannels   = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}
+	allRWChannels = Pattern{sign: "&", fixed: "redisson_rwlock:*"}
 )
 
 func inBraces(name string) string { return "{" + name + "}" }

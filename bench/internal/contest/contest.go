@@ -49,6 +49,9 @@ type Contestant struct {
 	ReadWrite bool
 	// Waits says that a lock that is held can be waited for.
 	Waits bool
+	// Async says that its Unlock returns when the release is on its way, so that it is
+	// measured only where that is the question.
+	Async bool
 	// Renews says that it renews its leases by itself.
 	Renews bool
 	// Java says that it runs in a JVM, bench/java, and Open is nil.
@@ -96,7 +99,7 @@ type Held interface {
 // All returns every contestant, Redlatch first.
 func All() []Contestant {
 	return []Contestant{
-		redlatchPlain, redlatchFair, redlatchReadWrite,
+		redlatchPlain, redlatchAsync, redlatchFair, redlatchReadWrite,
 		redsyncRedigo, redsyncGoRedis, bsmRedislock, rueidisLock,
 		redisson, redissonFair, redissonReadWrite,
 		rawOne, rawPool, rawPipelined,

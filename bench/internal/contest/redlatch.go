@@ -28,6 +28,50 @@ var redlatchFair = Contestant{
 	Open: openRedlatch(rfairlock.New),
 }
 
+// redlatchAsync is the plain lock, freed by UnlockAsync.
+var redlatchAsync = Contestant{
+	Name: "redlatch-async", Role: Own, Async: true, Waits: true, Renews: true, Sends: redlatchPlain.Sends,
+	Open: func(ctx context.Context, s Settings) (Locker, error) {
+		l, err := newRedlatch(ctx, s, rlock.New)
+		if err != nil {
+			return nil, err
+		}
+		return asyncLocker{l}, nil
+	},
+}
+
+// asyncLocker is a client whose Unlock does not wait for the reply.
+type asyncLocker struct{ *redlatchLocker }
+
+func (l asyncLocker) Key(name string) Key {
+	return &asyncKey{lock: rlock.New(l.Client, name), options: l.options}
+}
+
+// asyncKey is the lock, and what becomes of its last release.
+type asyncKey struct {
+	lock    *rlock.Lock
+	options []rlock.Option
+	hold    *rlock.Hold
+	outcome <-chan error
+}
+
+// Lock also returns the error of the release before it, whose reply came first.
+func (k *asyncKey) Lock(ctx context.Context) (Held, error) {
+	hold, err := k.lock.Lock(ctx, k.options...)
+	if err != nil {
+		return nil, err
+	}
+	if k.hold = hold; k.outcome == nil {
+		return k, nil
+	}
+	return k, <-k.outcome
+}
+
+func (k *asyncKey) Unlock() error {
+	k.outcome = k.hold.UnlockAsync()
+	return nil
+}
+
 // redlatchReadWrite is the read/write lock of the same client.
 var redlatchReadWrite = Contestant{
 	Name: "redlatch-rw", Role: Own, ReadWrite: true, Waits: true, Renews: true, Sends: redlatchPlain.Sends,

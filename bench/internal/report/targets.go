@@ -35,7 +35,7 @@ type target struct {
 
 // targets are what this project wants to reach: see docs/performance.md.
 var targets = slices.Concat(
-	uncontended(), contended(), processes(), waking(), resting(), queued(), reading(),
+	uncontended(), contended(), processes(), waking(), resting(), queued(), reading(), distant(),
 )
 
 // at returns Redlatch's figure at some work, and against the same of another.
@@ -156,6 +156,13 @@ func reading() []target {
 	}
 	p99 := at("i", host.Apart, 64, work.P99)
 	return append(all, target{"p99 of the wait ÷ Redisson", p99, p99.against("redisson-rw"), false, 0.2})
+}
+
+// distant wants of UnlockAsync that a pair costs little more than one round trip, where that is
+// what a pair costs.
+func distant() []target {
+	rate := at("j-500", host.Apart, 1, work.Rate)
+	return []target{{"pairs/s with UnlockAsync ÷ Unlock", rate.against("redlatch-async"), rate, true, 1.7}}
 }
 
 // Targets returns a table of the targets whose figures were measured, and whether

@@ -1,6 +1,10 @@
 package run
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
 	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/work"
@@ -22,6 +26,8 @@ type Case struct {
 	Rounds int
 	// Processes is how many there are, 1 if it is 0. Level counts goroutines of each.
 	Processes int
+	// RoundTrip is what the way to the server adds to each round trip.
+	RoundTrip time.Duration
 	// Mixed makes Redisson's of half of the processes.
 	Mixed bool
 	// Log says that its plots have a logarithmic scale of figures.
@@ -77,14 +83,15 @@ var (
 )
 
 func locks(c contest.Contestant) bool {
-	return !c.ReadWrite && (!c.Fair || c.Role == contest.Own)
+	return !c.ReadWrite && !c.Async && (!c.Fair || c.Role == contest.Own)
 }
 func waits(c contest.Contestant) bool     { return c.Waits && locks(c) }
 func fair(c contest.Contestant) bool      { return c.Fair }
+func single(c contest.Contestant) bool    { return c.Open != nil && !c.Fair && !c.ReadWrite }
 func readWrite(c contest.Contestant) bool { return c.ReadWrite }
-func renews(c contest.Contestant) bool    { return c.Renews && !c.Fair && !c.ReadWrite }
+func renews(c contest.Contestant) bool    { return c.Renews && !c.Fair && !c.ReadWrite && !c.Async }
 func redlatch(c contest.Contestant) bool {
-	return c.Role == contest.Own && !c.Fair && !c.ReadWrite
+	return c.Role == contest.Own && !c.Fair && !c.ReadWrite && !c.Async
 }
 
 // Cases returns all of them.
@@ -120,7 +127,22 @@ func Cases() []Case {
 			Figures: []Figure{p50, p99, longest, {work.Whole, "p50 from the call µs", false}, requests, redisCPU},
 			spec:    work.Spec{Kind: work.Wakeup, Warmup: 300, Duration: 1500},
 		},
-	}, restful()...)
+	}, slices.Concat(distant(), restful())...)
+}
+
+// distant returns the cases in which the server is some way off, where a round trip costs more
+// than the work. The IDs have microseconds.
+func distant() (all []Case) {
+	for _, trip := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond} {
+		all = append(all, Case{
+			ID:    fmt.Sprintf("j-%d", trip.Microseconds()),
+			Title: fmt.Sprintf("Lock and unlock, a key for each goroutine, with %v more for each round trip", trip),
+			Level: "goroutines", Levels: []int{1, 2, 4}, Places: apart, Fits: single, RoundTrip: trip,
+			Figures: []Figure{rate, p50, p99, clientCPU, requests},
+			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
+		})
+	}
+	return all
 }
 
 // restful returns the cases in which little happens, and those of fair locks.

@@ -78,6 +78,7 @@ type Runner struct {
 	Log io.Writer
 
 	launcher *host.Launcher
+	addr     string // where clients connect
 	kept     map[string]*session
 	runs     int
 }
@@ -118,6 +119,15 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 		return nil, err
 	}
 	defer server.Stop()
+	r.addr = server.Addr()
+	if c.RoundTrip > 0 {
+		link, err := host.StartLink(server.Addr(), c.RoundTrip)
+		if err != nil {
+			return nil, err
+		}
+		defer link.Stop()
+		r.addr = link.Addr()
+	}
 	r.kept = map[string]*session{}
 	defer func() {
 		for _, s := range r.kept {
@@ -182,7 +192,7 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
 	parties, err := r.parties(c, e, s.Place)
 	if err == nil {
 		for i := range parties {
-			parties[i].spec = r.spec(c, parties[i], s.Level, server.Addr())
+			parties[i].spec = r.spec(c, parties[i], s.Level)
 			parties[i].spec.Profile = r.profile(*s, parties[i], i)
 		}
 		var all []work.Values
@@ -203,12 +213,12 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
 }
 
 // spec returns what a party is asked for.
-func (r *Runner) spec(c Case, p party, level int, addr string) work.Spec {
+func (r *Runner) spec(c Case, p party, level int) work.Spec {
 	spec := c.spec
 	if r.Scale > 0 && (c.Rounds == 0 || r.Scale > 1) {
 		spec.Duration = int64(float64(spec.Duration) * r.Scale)
 	}
-	spec.Contestant, spec.Addr, spec.Goroutines = p.entrant.Contestant.Name, addr, level
+	spec.Contestant, spec.Addr, spec.Goroutines = p.entrant.Contestant.Name, r.addr, level
 	spec.Key = "bench:" + strconv.Itoa(r.runs)
 	if p.entrant.Contestant.Java && !p.used {
 		spec.Warmup += jvmWarmup.Milliseconds()

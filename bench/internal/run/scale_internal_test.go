@@ -11,7 +11,7 @@ func TestMeasurementsInWhichLittleHappensDoNotBecomeShorter(t *testing.T) {
 	for _, c := range Cases() {
 		length := func(scale float64) float64 {
 			r := &Runner{Scale: scale}
-			return float64(r.spec(c, party{}, 1, "").Duration) / float64(c.spec.Duration)
+			return float64(r.spec(c, party{}, 1).Duration) / float64(c.spec.Duration)
 		}
 		short := 0.5
 		if c.ID == "e" || c.ID == "e-many" || c.ID == "f" {

@@ -6,13 +6,13 @@ down. PATTERN is one of Redis's: * for anything, ? for one character, [ab] for
 one of these. Quote it, or the shell takes it for files.
 
   KIND    plain, or fair if its queue is not empty (a fair lock with an empty
-          queue looks like a plain one), or r/w for a read/write lock of
-          Redisson
+          queue looks like a plain one), or r/w for a read/write lock
   HOLDER  the kind of client, the end of its UUID, and the number of its thread
           or acquisition; redlatch status shows it in full
   COUNT   how often the holder has entered
   LEASE   how long the server keeps the lock if it is not renewed
   QUEUE   how many are queued
+  mixed   some wait for this name as for another kind of lock than is held
 
 Locks have no mark on the server, so all its keys are scanned, a thousand at a
 time and with short commands: the server serves other clients in between. In a

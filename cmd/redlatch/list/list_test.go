@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -50,6 +52,30 @@ func TestListPrintsTheLocksThatMatch(t *testing.T) {
 		got := program.Finish(t, s.URL(), "list", "--kind", "fair", "none*")
 		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here of kind fair that match none*\n"}, got)
 	})
+}
+
+func TestListShowsTwoKindsUnderOneName(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "orders", program.SomeOwner, 1)
+	s.Do(t, "HSET", "queued", "mode", "read", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "jobs", program.SomeOwner, 1)
+	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "mixed")
+	program.Enqueue(t, s, "queued", program.RedissonOwner, time.Hour)
+	conn := s.Dial(t)
+	for _, channel := range []string{codec.LockChannel("books"), codec.ReadWriteChannel("orders")} {
+		require.NoError(t, conn.Send("SUBSCRIBE", channel))
+		require.NoError(t, conn.Flush())
+		_, err := redis.ReceiveWithTimeout(conn, program.Soon)
+		require.NoError(t, err)
+	}
+	got := program.Finish(t, s.URL(), "list")
+	require.Equal(t, 3, strings.Count(got.Stdout, "  mixed  two kinds of lock have this name: redlatch status says which"), got.Stdout)
+	program.Narrow(t, got.Stdout)
+	require.Contains(t, program.Finish(t, s.URL(), "list", "--json", "books").Stdout, `"plain_waiters":1`)
+	require.Contains(t, program.Finish(t, s.URL(), "list", "--json", "orders").Stdout, `"read_write_waiters":1`)
+	require.NotContains(t, program.Finish(t, s.URL(), "list", "--json", "jobs").Stdout, `waiters`)
 }
 
 func TestListRefusesWhatItCannotDo(t *testing.T) {

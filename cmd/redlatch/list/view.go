@@ -31,6 +31,10 @@ type listed struct {
 	Token int64 `json:"token,omitempty"`
 	// Next is the first in the queue, nil when the queue is empty.
 	Next *listedNext `json:"next,omitempty"`
+	// PlainWaiters and ReadWriteWaiters are as in status: how many wait for another kind of
+	// lock of the name.
+	PlainWaiters     int64 `json:"plain_waiters,omitempty"`
+	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
 
 // listedNext is the first in a queue.
@@ -43,7 +47,7 @@ type listedNext struct {
 func listedOf(l *listing.Lock) *listed {
 	out := &listed{
 		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
-		Queue: l.Queue, Token: l.Token,
+		Queue: l.Queue, Token: l.Token, PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
 	}
 	for _, h := range l.Holders {
 		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
@@ -91,6 +95,9 @@ func rowOf(l *listing.Lock) row {
 	}
 	if l.Token > 0 {
 		r.notes = append(r.notes, output.Indented("token", strconv.FormatInt(l.Token, 10)))
+	}
+	if l.HasTwoKinds() {
+		r.notes = append(r.notes, output.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)

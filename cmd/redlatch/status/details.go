@@ -40,11 +40,20 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	readWrite := s.Kind == string(listing.ReadWrite)
 	if len(s.Queue) > 0 || readWrite {
 		// A waiter of a fair lock listens to a channel of its own, not to this one.
-		s.PlainWaiters, _ = connect.Listening(ctx, c, codec.LockChannel(s.Name)) // 0 when that is unknown
+		s.PlainWaiters = listening(ctx, c, codec.LockChannel(s.Name))
 	}
 	if s.Held && !readWrite {
-		s.ReadWriteWaiters, _ = connect.Listening(ctx, c, codec.ReadWriteChannel(s.Name))
+		s.ReadWriteWaiters = listening(ctx, c, codec.ReadWriteChannel(s.Name))
 	}
+}
+
+// listening returns how many connections listen to a channel, 0 when that is unknown.
+func listening(ctx context.Context, c redis.Conn, channel string) int64 {
+	counts, err := connect.Listening(ctx, c, channel)
+	if err != nil {
+		return 0
+	}
+	return counts[0]
 }
 
 // lookAtReaders reads what each reader has left of its lease.

@@ -219,8 +219,13 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 // stateOf is a lock as it was just seen.
 func stateOf(in *admin.Inspection, shape *listing.Shape) follow.State {
 	s := follow.State{At: time.Now(), Lease: in.TTL, Waiting: in.Waiting}
-	if len(shape.Holders) > 0 { // of several readers it is the first
-		s.Owner, s.Count = shape.Holders[0].Owner, shape.Holders[0].Count
+	s.Mode = shape.Mode
+	for i, h := range shape.Holders {
+		if i == 0 {
+			s.Owner, s.Count = h.Owner, h.Count
+			continue
+		}
+		s.Others = append(s.Others, follow.Holder{Owner: h.Owner, Count: h.Count})
 	}
 	for _, q := range in.Queue {
 		s.Queue = append(s.Queue, q.Text)

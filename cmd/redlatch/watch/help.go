@@ -12,7 +12,8 @@ redlatch list.
   expired   its lease was over
   gone      it is free, and there was no message: it was deleted, or it is a
             fair lock that was released with an empty queue
-  entered, left   its holder entered it once more, or left it once
+  entered, left   its holder entered it once more, or left it once; a holder of
+                  a read/write lock came beside others, or left others there
   queued, quit    an owner is queued for a fair lock, or is not any more
   woken           a message wakes a waiter of a fair lock; it may not come
 
@@ -22,7 +23,8 @@ locks that change owners faster than that not each change is shown; --json has
 the number of messages since the last look. New locks that match a pattern are
 found by a message, or by a search of the keys every ten seconds. At most 1,000
 are watched. Of a queue the first 256 are followed: arrivals behind them are
-not shown. Of a read/write lock it follows the first that holds it.
+not shown. Of a read/write lock all holders are followed; the number of one
+that writes ends in w. Its waiters are not known: it has no queue.
 
 In a cluster the channels of the locks that are watched are listened to, since
 no pattern covers messages of shards: there new locks that match a pattern are

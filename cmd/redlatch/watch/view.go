@@ -22,6 +22,8 @@ type eventJSON struct {
 	// From is the owner that had the lock before.
 	From  string        `json:"from,omitempty"`
 	Count inspect.Count `json:"count,omitempty"`
+	// Mode is what a read/write lock is held for, "read" or "write".
+	Mode string `json:"mode,omitempty"`
 	// LeaseMillis is what the lease has left, nil when it has none or it is not the
 	// owner's.
 	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
@@ -33,7 +35,7 @@ type eventJSON struct {
 
 func eventJSONOf(e *follow.Event, label string) *eventJSON {
 	t := &eventJSON{
-		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count),
+		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count), Mode: e.Mode,
 		Place: e.Place, Queue: e.Queue, Messages: e.Messages,
 	}
 	if e.Owner != "" {
@@ -82,6 +84,9 @@ func eventWords(e *follow.Event) string {
 	case follow.Passed:
 		return who + " from " + inspect.OwnerNumber(e.From)
 	case follow.Entered, follow.Left:
+		if e.Count == "" {
+			return who + ", others hold it"
+		}
 		return who + ", count " + sanitize.Word(e.Count)
 	case follow.Queued:
 		return fmt.Sprintf("%s, place %d", who, e.Place)

@@ -121,6 +121,9 @@ func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan f
 	if err != nil {
 		return nil, nil, w.srv.Problem(err)
 	}
+	if err := subscriber.Unheard(); err != nil {
+		w.message("messages of read/write locks are not heard, they are looked at each second: %v", err)
+	}
 	helpers.Go(func() { subscriber.Run(ctx) })
 	return subscriber.Messages, nil, nil
 }

@@ -64,16 +64,53 @@ func TestWatchFollowsAPatternAndForgetsNoLock(t *testing.T) {
 	require.InDelta(t, 1, e["messages"], 0)
 }
 
-func TestWatchShowsTheHolderOfAReadWriteLock(t *testing.T) {
+func TestWatchFollowsTheHoldersOfAReadWriteLock(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		p := program.Start(t, s.URL(), "watch", "--json", name)
+		program.Events(p, "free")
+		writer := program.RedissonOwner + ":write"
+		s.Do(t, "HSET", name, "mode", "write", writer, 1)
+		e := program.Events(p, "taken")[0]
+		require.Equal(t, writer, e["owner"])
+		require.Equal(t, "redisson", e["client"])
+		require.Equal(t, "write", e["mode"])
+		s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'mode', 'read', ARGV[1], 1)", 1, name, program.SomeOwner)
+		e = program.Events(p, "passed")[0]
+		require.Equal(t, program.SomeOwner, e["owner"])
+		require.Equal(t, writer, e["from"])
+		require.Equal(t, "read", e["mode"])
+		s.Do(t, "HSET", name, program.RedissonOwner, 1)
+		require.Equal(t, program.RedissonOwner, program.Events(p, "entered")[0]["owner"])
+		s.Do(t, "HDEL", name, program.SomeOwner)
+		require.Equal(t, program.SomeOwner, program.Events(p, "left")[0]["owner"])
+	})
+}
+
+// The message of a read/write lock is heard, on a channel of its own: the lock was found by it.
+func TestWatchHearsAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
-	e := program.Events(program.Start(t, s.URL(), "watch", "--json", "books"), "held")[0]
-	require.Equal(t, program.RedissonOwner, e["owner"])
-	s.Do(t, "HSET", "ledger", "mode", "write", program.RedissonOwner+":write", 1)
-	e = program.Events(program.Start(t, s.URL(), "watch", "--json", "ledger"), "held")[0]
-	require.Equal(t, program.RedissonOwner+":write", e["owner"])
-	require.Equal(t, "redisson", e["client"])
+	s.Do(t, "HSET", "first:1", program.SomeOwner, 1)
+	p := program.Start(t, s.URL(), "watch", "--json", "*:1")
+	program.Events(p, "held")
+	s.Do(t, "HSET", "second:1", "mode", "read", program.SomeOwner, 1)
+	s.Do(t, "PUBLISH", codec.ReadWriteChannel("second:1"), codec.MessageUnlock)
+	e := program.Events(p, "held")[0]
+	require.Equal(t, "second:1", e["name"])
+	require.InDelta(t, 1, e["messages"], 0)
+}
+
+func TestWatchSaysThatReadWriteLocksAreNotHeard(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&redisson_lock__channel:*")
+	got := program.Finish(t, s.URL(), "watch", "--for", "1s", "orders")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "redlatch: messages of read/write locks are not heard, they are looked at each second: NOPERM")
 }
 
 // A waiter that is called and does not come has not got the lock, and nor has its holder
@@ -153,7 +190,7 @@ func TestWatchOutlivesTheServersAbsence(t *testing.T) {
 	program.Events(p, "held")
 	s.Restart()
 	require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
-	require.Eventually(t, func() bool { return len(s.Channels(t)) == 0 && s.Do(t, "PUBSUB", "NUMPAT") == int64(2) }, 2*program.Soon, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.Channels(t)) == 0 && s.Do(t, "PUBSUB", "NUMPAT") == int64(3) }, 2*program.Soon, 10*time.Millisecond)
 	s.Do(t, "HSET", name, program.RedissonOwner, 1)
 	require.Equal(t, program.RedissonOwner, program.Events(p, "taken")[0]["owner"])
 	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))

@@ -114,7 +114,7 @@ func wokenByPeers(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t)
 	for i := range 4 * len(s.Publish) {
-		if s.kind.Writes {
+		if s.kind.ReadWrite {
 			s.Do(t, l.Name(), "HSET", l.Name(), codec.ModeField, codec.ModeWrite)
 		}
 		s.Do(t, l.Name(), "HSET", l.Name(), "a peer:1", 1)

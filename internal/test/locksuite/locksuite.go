@@ -67,13 +67,13 @@ type Kind struct {
 	Queues bool
 	// New makes a lock of the kind.
 	New func(c *redlatch.Client, name string) *rlock.Lock
-	// Writes is true for the writer of a read/write lock.
-	Writes bool
+	// ReadWrite is true for a role of a read/write lock.
+	ReadWrite bool
 }
 
 // channel returns the channel of a lock of the kind.
 func (k Kind) channel(name string) string {
-	if k.Writes {
+	if k.ReadWrite {
 		return codec.ReadWriteChannel(name)
 	}
 	return codec.LockChannel(name)
@@ -88,8 +88,13 @@ var Fenced = []Kind{
 }
 
 // Writer is the writer of a read/write lock, without readers.
-var Writer = Kind{Name: "write", Writes: true, New: func(c *redlatch.Client, name string) *rlock.Lock {
+var Writer = Kind{Name: "write", ReadWrite: true, New: func(c *redlatch.Client, name string) *rlock.Lock {
 	return rreadwritelock.New(c, name).Write()
+}}
+
+// Reader is the reader of a read/write lock.
+var Reader = Kind{Name: "read", ReadWrite: true, New: func(c *redlatch.Client, name string) *rlock.Lock {
+	return rreadwritelock.New(c, name).Read()
 }}
 
 func withoutTokens(

@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -114,19 +115,25 @@ func (r *routed) Err() error { return r.err }
 // Close is part of redis.Conn.
 func (r *routed) Close() error { return r.nodes.Close() }
 
-// Listening returns how many connections listen to a channel, by asking on c, which
-// Dial has made: in a cluster either way, and on replicas, too.
-func Listening(ctx context.Context, c redis.Conn, channel string) (int64, error) {
+// Listening returns how many connections listen to each of channels, by asking on c, which
+// Dial has made: in a cluster either way, and on replicas, too. It sends one PUBSUB to a
+// server.
+func Listening(ctx context.Context, c redis.Conn, channels ...string) ([]int64, error) {
 	if r, is := c.(*routed); is {
-		counts, err := r.nodes.Listeners(ctx, channel)
-		if err != nil {
-			return 0, err
+		return r.nodes.Listeners(ctx, channels...)
+	}
+	reply, err := redis.Values(c.Do("PUBSUB", redis.Args{"NUMSUB"}.AddFlat(channels)...))
+	if err != nil {
+		return nil, err
+	}
+	if len(reply) != 2*len(channels) {
+		return nil, fmt.Errorf("a reply of %d parts to PUBSUB NUMSUB about %d channels", len(reply), len(channels))
+	}
+	counts := make([]int64, len(channels))
+	for i := range counts {
+		if counts[i], err = redis.Int64(reply[2*i+1], nil); err != nil {
+			return nil, err
 		}
-		return counts[0], nil
 	}
-	reply, err := redis.Values(c.Do("PUBSUB", "NUMSUB", channel))
-	if err != nil || len(reply) != 2 {
-		return 0, err
-	}
-	return redis.Int64(reply[1], nil)
+	return counts, nil
 }

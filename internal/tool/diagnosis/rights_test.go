@@ -45,7 +45,11 @@ func send(t *testing.T, s *redistest.Server, command string) {
 	s.Do(t, "ACL", args...)
 }
 
-const onlookersPattern = "&redisson_lock__channel:*"
+// The patterns of all channels: of locks, and of read/write locks.
+const (
+	lockPattern, rwPattern = "&redisson_lock__channel:*", "&redisson_rwlock:*"
+	onlookersPatterns      = lockPattern + " " + rwPattern
+)
 
 // lacksOnly holds that of all needs just those are not fulfilled that have one of these
 // words, and that the line of each grants those of its words.
@@ -72,8 +76,8 @@ func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 		}
 		assert.Equal(t, q.advice, f.Advice)
 		found, grants := "user tried lacks "+spaced(lacks)+", which "+q.use+" need", "ACL SETUSER tried "+spaced(lacks)
-		if slices.Contains(lacks, "+psubscribe") { // nothing else can try the pattern
-			found, grants = found+"; it could not be tried whether it has "+onlookersPattern, grants+" "+onlookersPattern
+		if slices.Contains(lacks, "+psubscribe") { // nothing else can try the patterns
+			found, grants = found+"; it could not be tried whether it has "+onlookersPatterns, grants+" "+onlookersPatterns
 		}
 		assert.Equal(t, found, f.Found)
 		assert.Equal(t, grants, f.Command)
@@ -92,8 +96,11 @@ func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
 			all := everything()
 			for _, word := range all {
 				missing := []string{word}
-				if word == "&redisson_lock__channel:{app:*" {
-					missing = append(missing, onlookersPattern) // which has those, too
+				switch word { // the pattern of all channels has those, too
+				case "&redisson_lock__channel:{app:*":
+					missing = append(missing, lockPattern)
+				case "&redisson_rwlock:{app:*":
+					missing = append(missing, rwPattern)
 				}
 				url := userWith(t, s, slices.DeleteFunc(slices.Clone(all), func(w string) bool { return slices.Contains(missing, w) })...)
 				lacksOnly(t, examined(t, url, "app:"), missing...)

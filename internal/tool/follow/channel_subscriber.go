@@ -43,8 +43,8 @@ func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 	return &ChannelSubscriber{Messages: heard, messages: heard, t: t, subs: map[string]map[string]*channelSub{}}
 }
 
-// Follow listens to the channel of a lock and to those of the first in its queue, and no
-// longer to those of others. A channel that a server does not let us listen to within a
+// Follow listens to the channels of a lock, also to that which it has as a read/write lock,
+// and to those of the first in its queue, and no longer to those of others. A channel that a server does not let us listen to within a
 // second is left out until Follow is called again: with the next look.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []string) {
 	mine := s.subs[name]
@@ -53,7 +53,7 @@ func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []str
 		s.subs[name] = mine
 	}
 	channel := codec.LockChannel(name)
-	wanted := map[string]string{channel: ""} // the waiter that it wakes, by channel
+	wanted := map[string]string{channel: "", codec.ReadWriteChannel(name): ""} // the waiter that it wakes, by channel
 	for _, owner := range queue[:min(len(queue), firstWaiters)] {
 		wanted[channel+":"+owner] = owner
 	}

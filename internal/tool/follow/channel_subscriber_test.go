@@ -69,11 +69,11 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	t.Parallel()
 	b := &fakeTransport{subs: map[string]*fakeSubscription{}}
 	s := NewChannelSubscriber(b)
-	channel := codec.LockChannel("jobs")
+	channel, rw := codec.LockChannel("jobs"), codec.ReadWriteChannel("jobs")
 	s.Follow(t.Context(), "jobs", nil)
-	require.ElementsMatch(t, []string{channel}, b.channels())
+	require.ElementsMatch(t, []string{channel, rw}, b.channels())
 	s.Follow(t.Context(), "jobs", []string{"one", "two"})
-	require.ElementsMatch(t, []string{channel, channel + ":one", channel + ":two"}, b.channels())
+	require.ElementsMatch(t, []string{channel, rw, channel + ":one", channel + ":two"}, b.channels())
 
 	b.subs[channel].events <- transport.Event{Gap: true}
 	b.subs[channel].events <- transport.Event{Payload: "0"}
@@ -81,6 +81,9 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	require.Equal(t, "jobs", m.Name)
 	require.Empty(t, m.Owner)
 	require.False(t, m.At.IsZero())
+	b.subs[rw].events <- transport.Event{Payload: "1"}
+	m = <-s.Messages
+	require.Equal(t, Message{At: m.At, Name: "jobs"}, m)
 	b.subs[channel+":two"].events <- transport.Event{Payload: "0"}
 	require.Equal(t, "two", (<-s.Messages).Owner)
 
@@ -89,10 +92,10 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 		many[i] = string(rune('A' + i))
 	}
 	s.Follow(t.Context(), "jobs", many)
-	require.Len(t, b.channels(), 1+firstWaiters, "owners that left have no subscription, nor those far behind")
+	require.Len(t, b.channels(), 2+firstWaiters, "owners that left have no subscription, nor those far behind")
 	s.Follow(t.Context(), "other", nil)
 	s.Forget("jobs")
-	require.ElementsMatch(t, []string{codec.LockChannel("other")}, b.channels())
+	require.ElementsMatch(t, []string{codec.LockChannel("other"), codec.ReadWriteChannel("other")}, b.channels())
 	require.NoError(t, s.Close())
 }
 

@@ -20,6 +20,9 @@ func TestChannelsNameTheLockAndTheWaiter(t *testing.T) {
 		got, called = Parse(codec.OwnerChannel(name, owner))
 		require.Equal(t, name, got)
 		require.Equal(t, owner, called)
+		got, called = Parse(codec.ReadWriteChannel(name))
+		require.Equal(t, name, got)
+		require.Empty(t, called)
 	}
 	name, called := Parse(codec.LockChannel("{a}"))
 	require.Equal(t, "a", name, "they have one channel")
@@ -42,7 +45,7 @@ func TestOnePatternMatchesEachChannel(t *testing.T) {
 		{`a\*b`, []string{"a*b"}},
 	} {
 		for _, name := range c.names {
-			for _, channel := range []string{codec.LockChannel(name), codec.OwnerChannel(name, owner)} {
+			for _, channel := range []string{codec.LockChannel(name), codec.OwnerChannel(name, owner), codec.ReadWriteChannel(name)} {
 				n := 0
 				for _, p := range Patterns(c.pattern) {
 					if listing.Match(p)(channel) {

@@ -16,6 +16,7 @@
 //	                expired, when its lease was over
 //	                gone otherwise: deleted, or a fair lock with an empty queue
 //	A        A      entered, left: its count went up or down
+//	A, B     A, C   B left, C entered: a read/write lock with several holders
 //	queue           queued, quit: an owner is queued, or is no more and has not got
 //	                the lock
 //
@@ -26,7 +27,8 @@
 // seen.
 //
 // A lock that changes owners more often than it is looked at has fewer events than changes;
-// the messages since the last look are counted. Of a long queue the first places are seen:
+// the messages since the last look are counted. An owner that writes and reads holds a
+// read/write lock twice, as a writer and as a reader. Of a long queue the first places are seen:
 // arrivals behind them are no events.
 //
 // [Lock] decides and does no I/O. [PatternSubscriber] receives the messages of one

@@ -2,7 +2,6 @@ package follow
 
 import (
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -28,12 +27,30 @@ type State struct {
 	At time.Time
 	// Owner holds the lock, "" when it is free. Count is how often it has entered.
 	Owner, Count string
+	// Others are the other holders of a read/write lock, and Mode what it is held for,
+	// "read" or "write".
+	Others []Holder
+	Mode   string
 	// Lease is what the lease has left, negative when it has none.
 	Lease time.Duration
 	// Queue are the waiters of a fair lock, the next one first: all, or the first of them.
 	Queue []string
 	// Waiting is how many wait, at least those in Queue.
 	Waiting int
+}
+
+// Holder is one of several holders.
+type Holder struct {
+	// Owner holds the lock, Count is how often it has entered.
+	Owner, Count string
+}
+
+// holders are all holders.
+func (s *State) holders() []Holder {
+	if s.Owner == "" {
+		return nil
+	}
+	return append([]Holder{{s.Owner, s.Count}}, s.Others...)
 }
 
 // cut reports whether more wait than are in Queue.
@@ -49,8 +66,9 @@ type Event struct {
 	// Owner is the owner that has or had the lock, or waits for it; "" when that is not
 	// known. From is the owner that had it before, for Passed.
 	Owner, From string
-	// Count is how often the owner has entered, "" when it does not hold the lock.
-	Count string
+	// Count is how often the owner has entered, "" when it does not hold the lock. Mode is
+	// what a read/write lock is held for.
+	Count, Mode string
 	// Lease is what the lease has left, negative when there is none.
 	Lease time.Duration
 	// Place is the owner's in the queue, 0 when it has none.
@@ -69,6 +87,7 @@ type Lock struct {
 
 	known    bool
 	last     State
+	counts   map[string]string // of the holders at the last look
 	received received
 	// due is true when the owner was new at a look before which no message had called
 	// it: if there is one, it may still be on its way.
@@ -119,15 +138,16 @@ func (l *Lock) Unseen() bool { return l.received.messages > 0 }
 func (l *Lock) Look(now State) []Event {
 	before, heard, first := l.last, l.received, !l.known
 	l.last, l.received, l.known = now, received{}, true
-	what, owner := change(&before, &now, &heard, first)
-	switch what {
-	case Held, Taken, Passed:
-		l.due = heard.woken != owner
-	}
+	l.counts = countsOf(now.holders())
+	changes := changed(&before, &now, &heard, first)
 	var events []Event
-	if what != "" {
-		e := l.event(what, owner)
-		if what == Passed {
+	for _, c := range changes {
+		switch c.what {
+		case Held, Taken, Passed:
+			l.due = heard.woken != c.owner
+		}
+		e := l.event(c.what, c.owner)
+		if c.what == Passed {
 			e.From = before.Owner
 		}
 		events = append(events, e)
@@ -143,57 +163,6 @@ func (l *Lock) Look(now State) []Event {
 
 // Idle reports whether the lock was free, with an empty queue, when it was last seen.
 func (l *Lock) Idle() bool { return l.last.Owner == "" && len(l.last.Queue) == 0 }
-
-// change returns what has become of the lock, "" when nothing has, and of which owner.
-func change(before, now *State, heard *received, first bool) (what, owner string) {
-	switch {
-	case first && now.Owner != "":
-		return Held, now.Owner
-	case first && heard.messages > 0:
-		return Released, ""
-	case first:
-		return Free, ""
-	case before.Owner == "" && now.Owner == "":
-		return "", ""
-	case before.Owner == "":
-		return Taken, now.Owner
-	case now.Owner == "":
-		return ending(before, now, heard), before.Owner
-	case before.Owner != now.Owner:
-		return Passed, now.Owner
-	}
-	return entering(before, now, heard), now.Owner
-}
-
-// slack is how much earlier than expected a lease may be over: the answer with its time to
-// live took time to arrive.
-const slack = 100 * time.Millisecond
-
-// ending says how a lock became free.
-func ending(before, now *State, heard *received) string {
-	switch {
-	case heard.messages > 0:
-		return Released
-	case before.Lease >= 0 && !now.At.Add(slack).Before(before.At.Add(before.Lease)):
-		return Expired
-	}
-	return Gone
-}
-
-// entering says what a lock's holder has done.
-func entering(before, now *State, heard *received) string {
-	was, _ := strconv.ParseInt(before.Count, 10, 64) // 0 for what is no number
-	is, _ := strconv.ParseInt(now.Count, 10, 64)
-	switch {
-	case is > was:
-		return Entered
-	case is < was:
-		return Left
-	case heard.freed > 0:
-		return Passed // the same owner has freed it and taken it again
-	}
-	return ""
-}
 
 // queueEvents returns the events of the queue. An owner that is not queued any more may have got
 // the lock and released it again between two looks: Quit is reported only when there was
@@ -224,8 +193,8 @@ func (l *Lock) event(what, owner string) Event {
 	e := Event{
 		At: s.At, Name: l.Name, What: what, Owner: owner, Lease: -1, Queue: max(len(s.Queue), s.Waiting),
 	}
-	if owner != "" && owner == s.Owner {
-		e.Count, e.Lease = s.Count, s.Lease
+	if count, holds := l.counts[owner]; holds {
+		e.Count, e.Lease, e.Mode = count, s.Lease, s.Mode
 	}
 	if len(s.Queue) > 0 {
 		e.Next = s.Queue[0]

@@ -43,6 +43,14 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 		}
 		return called
 	}
+	rw := func(second int, mode string, owners ...string) State {
+		s := held(second, owners[0], "1")
+		for _, owner := range owners[1:] {
+			s.Others = append(s.Others, Holder{owner, "1"})
+		}
+		s.Mode = mode
+		return s
+	}
 	with := func(s State, queue ...string) State { s.Queue = queue; return s }
 	cut := func(s State) State { s.Waiting = 300; return s }
 	for what, c := range map[string]struct {
@@ -70,6 +78,13 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 		"entered":                      {held(0, "a", "1"), held(1, "a", "2"), nil, []string{"entered a x2"}},
 		"left":                         {held(0, "a", "11"), held(1, "a", "9"), nil, []string{"left a x9"}},
 		"queued":                       {with(free(0), "a"), with(free(1), "a", "b", "c"), nil, []string{"queued b at 2", "queued c at 3"}},
+		"readers come in together":     {free(0), rw(1, "read", "a", "b"), all, []string{"taken a x1", "entered b x1"}},
+		"a reader comes":               {rw(0, "read", "a"), rw(1, "read", "b", "a"), nil, []string{"entered b x1"}},
+		"a reader comes, one goes":     {rw(0, "read", "a", "b"), rw(1, "read", "b", "c"), nil, []string{"left a", "entered c x1"}},
+		"from a writer to readers":     {rw(0, "write", "w:write"), rw(1, "read", "a", "b"), all, []string{"passed a from w:write x1", "entered b x1"}},
+		"a downgrade":                  {rw(0, "write", "w:write", "w"), rw(1, "read", "w"), all, []string{"left w:write"}},
+		"all readers go":               {rw(0, "read", "a", "b"), free(1), all, []string{"released a", "released b"}},
+		"readers with nothing new":     {rw(0, "read", "a", "b"), rw(1, "read", "b", "a"), all, nil},
 		"quit":                         {with(held(0, "x", "1"), "a", "b"), with(held(1, "x", "1"), "b"), nil, []string{"quit a"}},
 		"the next one got it": {
 			with(held(0, "x", "1"), "a", "b"), with(held(1, "a", "1"), "b"), all, []string{"passed a from x x1"},

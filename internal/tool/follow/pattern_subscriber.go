@@ -35,9 +35,10 @@ type PatternSubscriber struct {
 
 	messages chan Message
 	dial     func(ctx context.Context) (redis.Conn, error)
-	patterns []string
+	patterns [][]string // of each family of channels
 	matches  func(name string) bool
 	conn     redis.Conn // that Listen has made
+	unheard  error      // see Unheard
 }
 
 // SubscribePatterns connects and subscribes to the channels of the locks whose names match pattern, as
@@ -45,25 +46,34 @@ type PatternSubscriber struct {
 // which must follow. An error is dial's or the server's.
 func SubscribePatterns(ctx context.Context, dial func(context.Context) (redis.Conn, error), pattern string, matches func(string) bool) (*PatternSubscriber, error) {
 	heard := make(chan Message, backlog)
-	s := &PatternSubscriber{Messages: heard, messages: heard, dial: dial, patterns: Patterns(pattern), matches: matches}
+	s := &PatternSubscriber{Messages: heard, messages: heard, dial: dial, matches: matches}
+	for _, f := range []family{lockChannels, readWriteChannels} {
+		s.patterns = append(s.patterns, f.patterns(pattern))
+	}
 	var err error
 	s.conn, err = s.subscribe(ctx)
 	return s, err
 }
 
-// subscribe connects and waits until the server has confirmed all patterns. A user whose
-// channels are limited may subscribe to just the patterns of the limit: where the patterns
-// are refused, those of all locks' channels are tried.
+// Unheard is the server's refusal of the channels of read/write locks, nil where it has
+// confirmed them: a user that has no such locks needs no right to these channels. It is to
+// be called before Run.
+func (s *PatternSubscriber) Unheard() error { return s.unheard }
+
+// subscribe connects and waits until the server has confirmed all patterns, or has refused
+// those of read/write locks.
 func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = s.psubscribe(c)
 	var refused redis.Error
-	if all := Patterns("*"); errors.As(err, &refused) && !slices.Equal(s.patterns, all) {
-		s.patterns = all
-		err = s.psubscribe(c)
+	err = s.psubscribe(c, 0, lockChannels.patterns("*"))
+	if err == nil {
+		err = s.psubscribe(c, 1, readWriteChannels.patterns("*"))
+		if errors.As(err, &refused) {
+			s.unheard, err = err, nil
+		}
 	}
 	if err != nil {
 		_ = c.Close() // refused, or broken
@@ -72,14 +82,32 @@ func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	return c, nil
 }
 
-func (s *PatternSubscriber) psubscribe(c redis.Conn) error {
+// psubscribe subscribes to the patterns of a family. A user whose channels are limited may
+// subscribe to just the patterns of the limit: where the patterns are refused, those of all
+// locks' channels are tried.
+func (s *PatternSubscriber) psubscribe(c redis.Conn, family int, all []string) error {
+	err := confirmed(c, s.patterns[family])
+	var refused redis.Error
+	if errors.As(err, &refused) && !slices.Equal(s.patterns[family], all) {
+		s.patterns[family] = all
+		err = confirmed(c, all)
+	}
+	return err
+}
+
+// confirmed subscribes to patterns and waits until the server has confirmed each. A message
+// that comes meanwhile is dropped: the first look at the locks is still to come.
+func confirmed(c redis.Conn, patterns []string) error {
 	sub := redis.PubSubConn{Conn: c}
-	if err := sub.PSubscribe(redis.Args{}.AddFlat(s.patterns)...); err != nil {
+	if err := sub.PSubscribe(redis.Args{}.AddFlat(patterns)...); err != nil {
 		return err
 	}
-	for range s.patterns {
-		if err, failed := sub.Receive().(error); failed {
-			return err
+	for confirmed := 0; confirmed < len(patterns); {
+		switch m := sub.Receive().(type) {
+		case error:
+			return m
+		case redis.Subscription:
+			confirmed++
 		}
 	}
 	return nil

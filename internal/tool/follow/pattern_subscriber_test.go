@@ -62,10 +62,13 @@ func TestMessagesOfMatchingLocksAreReceived(t *testing.T) {
 			s.Do(t, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
 		}
 		s.Do(t, "PUBLISH", codec.OwnerChannel("orders:2", owner), codec.MessageUnlock)
+		s.Do(t, "PUBLISH", codec.ReadWriteChannel("orders:3"), codec.MessageUnlock)
 		m := next(t, sub)
 		require.Equal(t, Message{At: m.At, Name: "ord{er}s:1"}, m)
 		m = next(t, sub)
 		require.Equal(t, Message{At: m.At, Name: "orders:2", Owner: owner}, m)
+		require.Equal(t, "orders:3", next(t, sub).Name, "a read/write lock")
+		require.NoError(t, sub.Unheard())
 		require.WithinDuration(t, time.Now(), m.At, soon)
 	})
 }
@@ -93,6 +96,7 @@ func TestAUserWithLimitedChannelsListensToAllOfThem(t *testing.T) {
 	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
 	s.Do(t, "PUBLISH", codec.LockChannel("orders"), codec.MessageUnlock)
 	require.Equal(t, "orders", next(t, sub).Name)
+	require.ErrorContains(t, sub.Unheard(), "NOPERM", "read/write locks are refused, and the others are heard")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "resetchannels", "&other*")
 	_, err := SubscribePatterns(t.Context(), dial, "orders", listing.Match("orders"))

@@ -46,6 +46,17 @@ type Lock struct {
 	NextLabel string
 	// Token is the last token that was given, 0 for a lock without.
 	Token int64
+	// PlainWaiters is how many connections wait for the lock as for a plain one while
+	// others are queued for it, or it is held as a read/write lock. ReadWriteWaiters is how
+	// many wait for it as for a read/write lock while it is held as another kind. Both are 0
+	// when that is unknown.
+	PlainWaiters, ReadWriteWaiters int64
+}
+
+// HasTwoKinds reports whether the name is that of two kinds of lock: waiters of one kind wait
+// for a lock of another.
+func (l *Lock) HasTwoKinds() bool {
+	return l.PlainWaiters+l.ReadWriteWaiters > 0 || l.Kind == ReadWrite && l.Queue > 0
 }
 
 // Kinds are all kinds, for people to choose from.

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"context"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -14,7 +15,7 @@ const glance = 16
 
 // read looks at the hashes with these names and returns those that are locks. With
 // queued the names are of locks that have a queue: those without a hash are free.
-func (s *scan) read(names []string, queued bool) ([]*Lock, error) {
+func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, error) {
 	locks, err := s.shapes(names, queued)
 	if err != nil || len(locks) == 0 {
 		return nil, err
@@ -22,6 +23,7 @@ func (s *scan) read(names []string, queued bool) ([]*Lock, error) {
 	if locks, err = s.details(locks); err != nil {
 		return nil, err
 	}
+	s.countWaiters(ctx, locks)
 	return locks, s.label(locks)
 }
 

@@ -25,7 +25,8 @@ const (
 type Request struct {
 	// Conn must not be used by others meanwhile.
 	Conn redis.Conn
-	// Labels is where labels are looked up, nil for Conn. It must not be used by others.
+	// Labels is where labels are looked up and listeners counted, nil for Conn. It must not be
+	// used by others.
 	Labels redis.Conn
 	// Pattern is what names must match, "" for all.
 	Pattern string
@@ -53,7 +54,7 @@ type scan struct {
 	done   float64
 }
 
-// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET and GETRANGE. It
+// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB. It
 // ends with ctx, between two commands. An error is the connection's, the server's
 // refusal to scan, or Found's.
 func Run(ctx context.Context, r Request) (Unread, error) {
@@ -73,7 +74,7 @@ func Run(ctx context.Context, r Request) (Unread, error) {
 }
 
 // pass scans all keys of a type whose names match.
-func (s *scan) pass(ctx context.Context, match, kind string, take func(keys []string) error) error {
+func (s *scan) pass(ctx context.Context, match, kind string, take func(ctx context.Context, keys []string) error) error {
 	before := s.done
 	cursor := "0"
 	for {
@@ -93,7 +94,7 @@ func (s *scan) pass(ctx context.Context, match, kind string, take func(keys []st
 			return err
 		}
 		for some := range slices.Chunk(keys, batch) {
-			if err := take(some); err != nil {
+			if err := take(ctx, some); err != nil {
 				return err
 			}
 		}
@@ -118,8 +119,8 @@ func (s *scan) progress(before float64, cursor string) {
 }
 
 // held takes hashes.
-func (s *scan) held(keys []string) error {
-	locks, err := s.read(keys, false)
+func (s *scan) held(ctx context.Context, keys []string) error {
+	locks, err := s.read(ctx, keys, false)
 	if err != nil {
 		return err
 	}
@@ -128,15 +129,15 @@ func (s *scan) held(keys []string) error {
 
 // queues returns a function that handles the queues of locks whose names match. Queues of
 // locks that were reported already are skipped.
-func (s *scan) queues(match func(string) bool) func([]string) error {
-	return func(keys []string) error {
+func (s *scan) queues(match func(string) bool) func(context.Context, []string) error {
+	return func(ctx context.Context, keys []string) error {
 		var names []string
 		for _, key := range keys {
 			if name := lockOf(key); match(name) && !s.knows(key) {
 				names = append(names, name)
 			}
 		}
-		locks, err := s.read(names, true)
+		locks, err := s.read(ctx, names, true)
 		if err != nil {
 			return err
 		}

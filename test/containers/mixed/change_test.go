@@ -2,6 +2,7 @@ package mixed
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,7 +120,7 @@ func (p *place) move(t *testing.T, name string, between func()) {
 }
 
 // workers makes workers of four clients, two of each library, for two locks of each kind
-// in name's slot.
+// in name's slot; those of a read/write lock each in one role.
 func (p *place) workers(t *testing.T, java *peer.Peer, mode transport.Sharding, name string) (all []worker) {
 	t.Helper()
 	quick := often.With(peer.Command{"subscription": 2000}) // Redisson waits 7.5 seconds
@@ -131,9 +132,13 @@ func (p *place) workers(t *testing.T, java *peer.Peer, mode transport.Sharding, 
 	if !release.TellsQueuedLeft() {
 		kinds = kinds[:1] // its fair waiters may sleep for ever when a holder dies
 	}
+	kinds = slices.Concat(kinds, []locksuite.Kind{locksuite.Writer, locksuite.Reader})
 	for _, kind := range kinds {
 		for _, which := range []string{"-a", "-b"} {
 			l := target{kind: kind, name: "{" + name + "}" + kind.Name + which}
+			if kind.ReadWrite {
+				l.name = "{" + name + "}read-write" + which
+			}
 			for _, g := range ours {
 				all = append(all, goWorker(g, l))
 			}
@@ -150,10 +155,16 @@ func TestTheJudgeSeesTwoAtOnce(t *testing.T) {
 	at := func(ms int) time.Time {
 		return time.UnixMilli(1_700_000_000_000).Add(time.Duration(ms) * time.Millisecond)
 	}
-	long, inside, next, after := turn{"long", at(0), at(9)}, turn{"inside", at(2), at(3)}, turn{"next", at(8), at(12)}, turn{"after", at(12), at(20)}
+	long, inside := turn{who: "long", from: at(0), to: at(9)}, turn{who: "inside", from: at(2), to: at(3)}
+	next, after := turn{who: "next", from: at(8), to: at(12)}, turn{who: "after", from: at(12), to: at(20)}
 	require.Empty(t, overlaps(nil))
 	require.Empty(t, overlaps([]turn{after, long}))
 	require.Empty(t, overlaps([]turn{after, next}), "one ends when the other begins")
 	require.Len(t, overlaps([]turn{inside, long}), 1)
 	require.Len(t, overlaps([]turn{after, next, inside, long}), 2, "the long one, and not the last, is compared with")
+	long.reads, next.reads = true, true
+	require.Empty(t, overlaps([]turn{after, next, long}), "both read")
+	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "a writer within a reader's turn")
+	next.reads, inside.reads = false, true
+	require.Len(t, overlaps([]turn{after, next, inside, long}), 1, "the reader that is there longer is compared with")
 }

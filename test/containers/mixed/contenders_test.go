@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -37,6 +38,7 @@ const (
 type turn struct {
 	who      string
 	from, to time.Time
+	reads    bool // beside others that do
 }
 
 // worker takes one lock again and again.
@@ -53,13 +55,13 @@ type worker struct {
 
 // goWorker works with a Redlatch client.
 func goWorker(g *goParty, l target) worker {
-	w := worker{who: g.title() + ", " + l.name, library: g.library(), lock: l.name}
+	w := worker{who: g.title() + ", " + l.kind.Name + " " + l.name, library: g.library(), lock: l.name}
 	w.once = func(ctx context.Context) (turn, error) {
 		hold, err := g.lock(l).Lock(ctx, rlock.WithLease(turnLease))
 		if err != nil {
 			return turn{}, err
 		}
-		had := turn{who: w.who, from: time.Now()}
+		had := turn{who: w.who, from: time.Now(), reads: l.kind.Name == locksuite.Reader.Name}
 		select {
 		case <-time.After(turnTime):
 		case <-hold.Context(context.Background()).Done():
@@ -74,9 +76,9 @@ func goWorker(g *goParty, l target) worker {
 // a loss: its turns end with the lease at the latest. It tries again and again, because a
 // lock() that missed its message may not return at all.
 func javaWorker(j *javaParty, l target) worker {
-	l.thread = "-" + l.name
+	l.thread = "-" + l.kind.Name + l.name
 	try := peer.Command{"op": "tryLock", "wait": turnLease.Milliseconds(), "lease": turnLease.Milliseconds()}
-	w := worker{who: j.title() + ", " + j.client + ", " + l.name, library: j.library(), lock: l.name, theirs: true}
+	w := worker{who: j.title() + ", " + j.client + ", " + l.kind.Name + " " + l.name, library: j.library(), lock: l.name, theirs: true}
 	w.once = func(context.Context) (turn, error) {
 		locked, err := j.begin(l, try).Wait(2 * atMost)
 		if err == nil && string(locked.Value) != "true" {
@@ -87,7 +89,7 @@ func javaWorker(j *javaParty, l target) worker {
 		}
 		<-time.After(turnTime)
 		freed, err := j.begin(l, peer.Command{"op": "unlock"}).Wait(2 * atMost)
-		had := turn{who: w.who, from: locked.Ended(), to: locked.Ended().Add(turnLease)}
+		had := turn{who: w.who, from: locked.Ended(), to: locked.Ended().Add(turnLease), reads: l.kind.Name == locksuite.Reader.Name}
 		if began := freed.Began(); !began.After(had.to) {
 			had.to = began
 		}
@@ -236,16 +238,24 @@ func (c *contenders) stop(what string) int {
 	return twice
 }
 
-// overlaps tells of each turn that began before an earlier one was over.
+// overlaps tells of each turn that began before an earlier one was over, unless both read.
 func overlaps(turns []turn) (examples []string) {
 	sorted := slices.SortedFunc(slices.Values(turns), func(a, b turn) int { return a.from.Compare(b.from) })
-	var before turn // that which ended last
+	var read, other turn // those that ended last
 	for _, x := range sorted {
+		before := other
+		if !x.reads && read.to.After(other.to) {
+			before = read
+		}
 		if x.from.Before(before.to) {
 			examples = append(examples, fmt.Sprintf("%s, until %v, %s, from %v", before.who, before.to, x.who, x.from))
 		}
-		if x.to.After(before.to) {
-			before = x
+		last := &other
+		if x.reads {
+			last = &read
+		}
+		if x.to.After(last.to) {
+			*last = x
 		}
 	}
 	return examples

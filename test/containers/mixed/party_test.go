@@ -24,9 +24,27 @@ import (
 type target struct {
 	kind locksuite.Kind
 	name string
+	// waits is the kind of a waiter that has another role than the holder, "" for the same.
+	waits locksuite.Kind
 	// thread tells apart the threads of one Java client, each of which does one thing
 	// at a time.
 	thread string
+}
+
+// waited is the target of those that wait.
+func (l target) waited() target {
+	if l.waits.Name != "" {
+		l.kind = l.waits
+	}
+	return l
+}
+
+// what names the kinds.
+func (l target) what() string {
+	if l.waits.Name != "" {
+		return l.kind.Name + ", and a waiter's " + l.waits.Name
+	}
+	return l.kind.Name
 }
 
 // party is a client of either language.

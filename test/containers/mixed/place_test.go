@@ -169,6 +169,9 @@ const (
 	// the latest. The first that would look by itself is one of a fair lock in Redlatch,
 	// after five seconds; a plain one does after ten, one in Redisson after thirty.
 	wakeBound = 4800 * time.Millisecond
+	// parks is for Redisson's waiting readers: the message of a writer wakes those that are
+	// parked already, and one that is about to sleeps for what its refusal said.
+	parks = 100 * time.Millisecond
 	// slack is how far the clocks of two processes' timers may be apart.
 	slack = 50 * time.Millisecond
 )
@@ -182,12 +185,15 @@ func (s sleeper) String() string {
 // comes of the other. Between runs before the lock is freed.
 func (p *place) meet(t *testing.T, frees, waits party, l target, lease time.Duration, between ...func()) sleeper {
 	t.Helper()
-	s := sleeper{frees: frees, waits: waits, kind: l.kind.Name, lease: lease, began: time.Now()}
+	s := sleeper{frees: frees, waits: waits, kind: l.what(), lease: lease, began: time.Now()}
 	free := frees.take(t, l, lease)
 	p.since(t, l.name)
 	s.waited = time.Now()
-	s.came = waits.wait(t, l)
+	s.came = waits.wait(t, l.waited())
 	p.parked(t, l.name)
+	if l.kind.Name == locksuite.Writer.Name {
+		time.Sleep(parks)
+	}
 	for _, f := range between {
 		f()
 	}

@@ -59,7 +59,7 @@ func (p *place) meetAll(t *testing.T, java *peer.Peer, n int, took *figures) {
 			l.name = redistest.Key(t)
 			d := p.meet(t, frees, waits, l, 0).woken(t)
 			table.add(frees.title()+" wakes "+waits.title(), d)
-			took.add(frees.library()+" wakes "+waits.library()+", "+l.kind.Name+", "+p.title, d)
+			took.add(frees.library()+" wakes "+waits.library()+", "+l.what()+", "+p.title, d)
 		}
 	})
 	for _, s := range sleepers {
@@ -75,16 +75,26 @@ func (p *place) meetAll(t *testing.T, java *peer.Peer, n int, took *figures) {
 // eachPair calls f for each two parties, one of which is Redisson, and each kind of
 // lock. Two of Redlatch meet in the adapters' own tests.
 func eachPair(parties []party, f func(frees, waits party, l target)) {
-	for _, kind := range locksuite.Kinds {
+	for _, l := range targets() {
 		for _, frees := range parties {
 			for _, waits := range parties {
 				if frees == waits || frees.library() == "Redlatch" && waits.library() == "Redlatch" {
 					continue
 				}
-				f(frees, waits, target{kind: kind})
+				f(frees, waits, l)
 			}
 		}
 	}
+}
+
+// targets are what two parties meet on: each kind of lock, and the roles of a read/write lock
+// that wait for each other.
+func targets() (all []target) {
+	for _, kind := range locksuite.Kinds {
+		all = append(all, target{kind: kind})
+	}
+	return append(all,
+		target{kind: locksuite.Writer, waits: locksuite.Reader}, target{kind: locksuite.Reader, waits: locksuite.Writer})
 }
 
 // silence has a lock vanish without a word while Redlatch waits for it, and returns what

@@ -1,0 +1,121 @@
+package host
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Link is a way to a server that takes some time: a proxy on a free loopback port which
+// passes on what comes half of a round trip later, in each direction. It has goroutines for
+// each connection, and threads of their own: timers of the runtime are too coarse.
+type Link struct {
+	listener net.Listener
+	target   string
+	delay    time.Duration
+	all      sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows
+	conns []net.Conn
+	ended bool
+}
+
+// StartLink starts a way to target that adds a round trip's time.
+func StartLink(target string, roundTrip time.Duration) (*Link, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{listener: listener, target: target, delay: roundTrip / 2}
+	l.all.Go(l.accept)
+	return l, nil
+}
+
+// Addr returns the address to connect to, host:port.
+func (l *Link) Addr() string { return l.listener.Addr().String() }
+
+// Stop ends the link and its connections, and waits for that.
+func (l *Link) Stop() {
+	_ = l.listener.Close()
+	l.mu.Lock()
+	l.ended = true
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+	l.mu.Unlock()
+	l.all.Wait()
+}
+
+// accept connects each client with the server until the link ends.
+func (l *Link) accept() {
+	for {
+		client, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", l.target)
+		if err != nil || !l.keep(client, server) {
+			_ = client.Close()
+			continue
+		}
+		l.all.Go(func() { l.carry(server, client) })
+		l.all.Go(func() { l.carry(client, server) })
+	}
+}
+
+// keep remembers connections for Stop. It closes them and returns false if that was already
+// called.
+func (l *Link) keep(conns ...net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		return false
+	}
+	l.conns = append(l.conns, conns...)
+	return true
+}
+
+// parcel is what came, and when it may go on.
+type parcel struct {
+	data []byte
+	due  time.Time
+}
+
+// carry passes on what comes from one side until either is closed, and closes both.
+func (l *Link) carry(to io.WriteCloser, from io.ReadCloser) {
+	parcels := make(chan parcel, 1024)
+	l.all.Go(func() { deliver(to, parcels) })
+	defer close(parcels)
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			parcels <- parcel{append([]byte(nil), buffer[:n]...), time.Now().Add(l.delay)}
+		}
+		if err != nil {
+			_ = from.Close()
+			return
+		}
+	}
+}
+
+// deliver writes each parcel when it is due. After an error the rest is dropped.
+func deliver(to io.WriteCloser, parcels <-chan parcel) {
+	runtime.LockOSThread() // ends with the goroutine: sleepUntil sharpens its timer
+	defer func() { _ = to.Close() }()
+	var err error
+	for p := range parcels {
+		if err != nil {
+			continue // until the other side has noticed
+		}
+		sleepUntil(p.due)
+		if _, err = to.Write(p.data); err != nil {
+			_ = to.Close()
+		}
+	}
+}
