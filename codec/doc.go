@@ -23,6 +23,12 @@
 //	{orders}:OWNER:rwlock_timeout:N          string: one hold of a reader; TTL = its lease
 //	redisson_rwlock:{orders}                 channel: "0" and "1", when others may try
 //
+// A semaphore has these, the second only where its permits have ids:
+//
+//	orders                                   string: how many permits are available
+//	{orders}:timeout                         sorted set: id -> when its permit's lease ends
+//	redisson_sc:{orders}                     channel: a number, when others may try
+//
 // The braces keep all of them in one hash slot of a cluster. A name that contains
 // an opening brace anywhere gets none added; the names of this kind whose keys come
 // apart in a cluster are refused there.

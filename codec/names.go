@@ -13,6 +13,8 @@ const (
 	latchPrefix   = "redisson_unlock_latch"
 	tokenPrefix   = "redisson_lock_token"
 	rwPrefix      = "redisson_rwlock"
+
+	semaphorePrefix = "redisson_sc"
 )
 
 // LockChannel returns the channel on which waiters of the lock with this mapped
@@ -66,6 +68,18 @@ func HoldKey(name, owner string, k int64) string {
 	braced := prefixed("", name)[1:]
 	return suffixed(suffixed(braced, owner), "rwlock_timeout:"+strconv.FormatInt(k, 10))
 }
+
+// SemaphoreChannel returns the channel on which waiters of the semaphore with this mapped name
+// learn that they may try, be its permits counted only or have ids.
+func SemaphoreChannel(name string) string { return prefixed(semaphorePrefix, name) }
+
+// PermitsKey returns the key of the sorted set that holds, for each permit of the semaphore
+// with this mapped name that is taken, when its lease ends, in milliseconds since 1970. Its
+// members are the 16 bytes of the permits' ids.
+func PermitsKey(name string) string { return suffixed(prefixed("", name)[1:], "timeout") }
+
+// PermitForever is the end of a permit's lease that never ends.
+const PermitForever = 922337203685477
 
 // LatchKey returns the key that keeps the outcome of one unlock, so that the
 // same unlock sent again gets the same answer. Redisson's requestID is 32

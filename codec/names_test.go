@@ -34,6 +34,8 @@ func TestBraceRule(t *testing.T) {
 			require.Equal(t, "redisson_lock_timeout:"+c.inKey, TimeoutKey(c.name))
 			require.Equal(t, "redisson_unlock_latch:"+c.inKey+":deadbeef", LatchKey(c.name, "deadbeef"))
 			require.Equal(t, "redisson_rwlock:"+c.inKey, ReadWriteChannel(c.name))
+			require.Equal(t, "redisson_sc:"+c.inKey, SemaphoreChannel(c.name))
+			require.Equal(t, c.inKey+":timeout", PermitsKey(c.name))
 			require.Equal(t, c.inKey+":u:7:rwlock_timeout:2", HoldKey(c.name, "u:7", 2))
 		})
 	}

@@ -37,7 +37,7 @@ var floors = [][]string{
 	{"internal/tool"},
 	{"adapter"},
 	{"admin"},
-	{"rfairlock", "rfencedlock", "rreadwritelock"},
+	{"rfairlock", "rfencedlock", "rreadwritelock", "rsemaphore"},
 	{"rlock"},
 	{"."},
 	{"internal"},

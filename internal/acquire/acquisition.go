@@ -38,6 +38,8 @@ type Acquisition struct {
 	// left.
 	Holder codec.Owner
 	TTL    time.Duration
+	// Available is how many permits of a semaphore were left at the last attempt.
+	Available int64
 	// Away is why the last attempt got no answer, nil when it got one.
 	Away error
 	// Answered is true when Redis is known to have answered since the caller began to wait.
@@ -188,11 +190,11 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	out, err := a.Kind.Decode(reply)
-	switch {
-	case err != nil:
+	if err != nil {
 		claim.Disown()
 		return false, err
-	case !out.Granted:
+	}
+	if a.Available = out.Available; !out.Granted {
 		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
 		return false, nil
 	}

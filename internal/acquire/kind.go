@@ -28,8 +28,11 @@ type Request struct {
 
 // Outcome is what an attempt was answered.
 type Outcome struct {
-	// Granted is true when the owner has the lock. Nothing else is set then but Token.
+	// Granted is true when the owner has the lock. Nothing else is set then but Token and
+	// Available.
 	Granted bool
+	// Available is how many permits of a semaphore are left, 0 for other kinds.
+	Available int64
 	// Token is the fencing token of a grant, 0 for kinds without.
 	Token int64
 	// TTL is how long the holder has left, [reply.NoTTL] when that is not known.

@@ -54,6 +54,18 @@ var all = map[string]*transport.Script{
 	"write_release_shared.lua": WriteReleaseShared,
 	"rw_force_release.lua":     ReadWriteForceRelease,
 	"rw_inspect.lua":           ReadWriteInspect,
+
+	"permit_acquire.lua":    PermitAcquire,
+	"permit_release.lua":    PermitRelease,
+	"permit_renew.lua":      PermitRenew,
+	"permit_replicate.lua":  PermitReplicate,
+	"permit_count.lua":      PermitCount,
+	"permit_set.lua":        PermitSet,
+	"permit_inspect.lua":    PermitInspect,
+	"semaphore_acquire.lua": SemaphoreAcquire,
+	"semaphore_drain.lua":   SemaphoreDrain,
+	"semaphore_add.lua":     SemaphoreAdd,
+	"semaphore_try_set.lua": SemaphoreTrySet,
 }
 
 var (
@@ -153,11 +165,12 @@ func keysBeforeArgs(a, b string) int {
 // order is the order of KEYS and of ARGV in all scripts, by the words with which their
 // descriptions begin. Each script has those that it needs.
 var order = map[string][]string{
-	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the lock's channel", "the latch"},
+	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the lock's channel", "the latch",
+		"the semaphore", "the permits", "the channel"},
 	"ARGV": {
-		"now", "owner", "heir", "wait", "lease", "target", "least", // of the acquisition
+		"now", "owner", "ids", "heir", "wait", "lease", "target", "least", // of the acquisition
 		"mode", "keep", "fair wait", "window", "n:", "how many", "subcommand", "the first place", "the last place", // of one script
-		"command to publish", "message", "the latch's time to live", "given",
+		"command to publish", "message", "the latch's time to live", "the semaphore's time to live", "given",
 		"n pairs", "more owners", "for each lock", // lists
 	},
 }

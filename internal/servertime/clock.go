@@ -144,10 +144,7 @@ func serverTime(reply any) (time.Time, error) {
 // background. As long as scripts are to be given the server's time and it is not
 // known, it waits for the comparison that is under way.
 func (c *Clock) Keep(ctx context.Context) {
-	due, known, over := c.offset.begin(time.Now())
-	if due && !c.engine.Go(c.compare) {
-		c.offset.end(time.Now(), false)
-	}
+	known, over := c.refresh()
 	if over == nil || known || !c.engine.ServerTime {
 		return
 	}
@@ -160,6 +157,19 @@ func (c *Clock) Keep(ctx context.Context) {
 	case <-ctx.Done():
 	case <-c.engine.Closing():
 	}
+}
+
+// Refresh is Keep for callers that never wait.
+func (c *Clock) Refresh() { c.refresh() }
+
+// refresh begins a comparison when it is time for one. It returns whether there was one before,
+// and what is closed when the one under way is over, if one is.
+func (c *Clock) refresh() (known bool, over <-chan struct{}) {
+	due, known, over := c.offset.begin(time.Now())
+	if due && !c.engine.Go(c.compare) {
+		c.offset.end(time.Now(), false)
+	}
+	return known, over
 }
 
 // compare is a comparison in the background. A server that is away is asked again

@@ -21,12 +21,13 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // packages are those that users import, and the one that decodes what servers send, by
 // their folders.
-var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
+var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "rsemaphore", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
 
 // functions are the exported functions and methods that are tried here. Options are
 // tried with what they are options of.
@@ -80,6 +81,41 @@ var functions = map[string]any{
 	"rreadwritelock.Lock.Read":               (*rreadwritelock.Lock).Read,
 	"rreadwritelock.Lock.Write":              (*rreadwritelock.Lock).Write,
 
+	"rsemaphore.New": rsemaphore.New, "rsemaphore.NewExpirable": rsemaphore.NewExpirable,
+	"rsemaphore.WithStrictOrder": rsemaphore.WithStrictOrder, "rsemaphore.WithWait": rsemaphore.WithWait,
+	"rsemaphore.WithLease": rsemaphore.WithLease, "rsemaphore.WithWatchdog": rsemaphore.WithWatchdog,
+	"rsemaphore.WithMaxHold":             rsemaphore.WithMaxHold,
+	"rsemaphore.Expirable.Name":          (*rsemaphore.Expirable).Name,
+	"rsemaphore.Expirable.Internal":      (*rsemaphore.Expirable).Internal,
+	"rsemaphore.Expirable.Acquire":       (*rsemaphore.Expirable).Acquire,
+	"rsemaphore.Expirable.TryAcquire":    (*rsemaphore.Expirable).TryAcquire,
+	"rsemaphore.Expirable.Do":            (*rsemaphore.Expirable).Do,
+	"rsemaphore.Expirable.Release":       (*rsemaphore.Expirable).Release,
+	"rsemaphore.Expirable.TrySetPermits": (*rsemaphore.Expirable).TrySetPermits,
+	"rsemaphore.Expirable.SetPermits":    (*rsemaphore.Expirable).SetPermits,
+	"rsemaphore.Expirable.AddPermits":    (*rsemaphore.Expirable).AddPermits,
+	"rsemaphore.Expirable.Available":     (*rsemaphore.Expirable).Available,
+	"rsemaphore.Expirable.Acquired":      (*rsemaphore.Expirable).Acquired,
+	"rsemaphore.Expirable.Permits":       (*rsemaphore.Expirable).Permits,
+	"rsemaphore.Hold.Name":               (*rsemaphore.Hold).Name,
+	"rsemaphore.Hold.Internal":           (*rsemaphore.Hold).Internal,
+	"rsemaphore.Hold.N":                  (*rsemaphore.Hold).N,
+	"rsemaphore.Hold.ID":                 (*rsemaphore.Hold).ID,
+	"rsemaphore.Hold.IDs":                (*rsemaphore.Hold).IDs,
+	"rsemaphore.Hold.Err":                (*rsemaphore.Hold).Err,
+	"rsemaphore.Hold.Remaining":          (*rsemaphore.Hold).Remaining,
+	"rsemaphore.Hold.Context":            (*rsemaphore.Hold).Context,
+	"rsemaphore.Hold.Release":            (*rsemaphore.Hold).Release,
+	"rsemaphore.Hold.LetExpire":          (*rsemaphore.Hold).LetExpire,
+	"rsemaphore.Semaphore.Name":          (*rsemaphore.Semaphore).Name,
+	"rsemaphore.Semaphore.Acquire":       (*rsemaphore.Semaphore).Acquire,
+	"rsemaphore.Semaphore.TryAcquire":    (*rsemaphore.Semaphore).TryAcquire,
+	"rsemaphore.Semaphore.Release":       (*rsemaphore.Semaphore).Release,
+	"rsemaphore.Semaphore.Add":           (*rsemaphore.Semaphore).Add,
+	"rsemaphore.Semaphore.Drain":         (*rsemaphore.Semaphore).Drain,
+	"rsemaphore.Semaphore.TrySet":        (*rsemaphore.Semaphore).TrySet,
+	"rsemaphore.Semaphore.Available":     (*rsemaphore.Semaphore).Available,
+
 	"admin.Evict": admin.Evict, "admin.ForceEvict": admin.ForceEvict, "admin.Inspect": admin.Inspect,
 	"admin.InspectPart": admin.InspectPart, "admin.Listeners": admin.Listeners,
 
@@ -93,6 +129,7 @@ var functions = map[string]any{
 	"codec.ParseOwner": codec.ParseOwner,
 	"codec.QueueKey":   codec.QueueKey, "codec.TimeoutKey": codec.TimeoutKey, "codec.TokenKey": codec.TokenKey,
 	"codec.HoldKey": codec.HoldKey, "codec.ReadWriteChannel": codec.ReadWriteChannel,
+	"codec.SemaphoreChannel": codec.SemaphoreChannel, "codec.PermitsKey": codec.PermitsKey,
 	"codec.WriterField": codec.WriterField, "codec.WriterOf": codec.WriterOf,
 
 	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
@@ -101,6 +138,8 @@ var functions = map[string]any{
 	"reply.Millis": reply.Millis, "reply.Nudged": reply.Nudged,
 	"reply.Reentered": reply.Reentered, "reply.Refused": reply.Refused,
 	"reply.ReleaseOutcome.String": reply.ReleaseOutcome.String, "reply.Released": reply.Released,
+	"reply.TakenPermits": reply.TakenPermits, "reply.ReturnedPermits": reply.ReturnedPermits,
+	"reply.CountedPermits": reply.CountedPermits, "reply.Number": reply.Number, "reply.InspectedPermits": reply.InspectedPermits,
 	"reply.RenewedAt": reply.RenewedAt, "reply.Token": reply.Token,
 
 	"pubsub.New": pubsub.New, "pubsub.Subscriber.Close": (*pubsub.Subscriber).Close,

@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -78,6 +79,14 @@ func (w *world) hold() *rlock.Hold {
 	return h
 }
 
+// semaphore is one of three permits.
+func (w *world) semaphore() *rsemaphore.Expirable {
+	w.t.Helper()
+	s := rsemaphore.NewExpirable(w.client, w.name())
+	require.NoError(w.t, s.SetPermits(w.t.Context(), 3))
+	return s
+}
+
 // receivers are what methods are called on. The first is as it should be.
 func receivers() map[reflect.Type][]value {
 	locks := []value{
@@ -133,6 +142,30 @@ func receivers() map[reflect.Type][]value {
 			{what: "read/write lock", make: func(w *world) any { return rreadwritelock.New(w.client, w.name(), nil) }},
 			mistake[*rreadwritelock.Lock]("nil read/write lock", nilDeref),
 		},
+		typeOf[*rsemaphore.Expirable](): {
+			{what: "semaphore", make: func(w *world) any { return w.semaphore() }},
+			{what: "semaphore that was never set", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, w.name(), nil) }},
+			{what: "semaphore without a name", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, "") }},
+			mistake[*rsemaphore.Expirable]("nil semaphore", nilDeref),
+		},
+		typeOf[*rsemaphore.Hold](): {
+			{what: "hold of permits", make: func(w *world) any {
+				h, err := w.semaphore().TryAcquire(w.t.Context(), 2)
+				require.NoError(w.t, err)
+				w.t.Cleanup(func() { _ = h.Release() }) // it may have been given up, or left to its lease
+				return h
+			}},
+			mistake[*rsemaphore.Hold]("nil hold of permits", nilDeref),
+		},
+		typeOf[*rsemaphore.Semaphore](): {
+			{what: "counter", make: func(w *world) any {
+				s := rsemaphore.New(w.client, w.name(), nil)
+				require.NoError(w.t, s.Add(w.t.Context(), 2))
+				return s
+			}},
+			{what: "counter without a name", make: func(w *world) any { return rsemaphore.New(w.client, "") }},
+			mistake[*rsemaphore.Semaphore]("nil counter", nilDeref),
+		},
 		// The unexported type of what package admin takes.
 		reflect.TypeOf(admin.Inspect).In(1): locks,
 		typeOf[*redlatch.LockError](): vals(
@@ -183,6 +216,19 @@ func (w *world) use(result any) {
 			if h, err := l.TryLock(w.bounded()); w.sane(err) {
 				w.sane(h.Unlock())
 			}
+		}
+	case rsemaphore.AcquireOption:
+		if h, err := w.semaphore().Acquire(w.bounded(), 1, nil, r); w.sane(err) {
+			w.sane(h.Release())
+		}
+	case rsemaphore.Option:
+		w.use(rsemaphore.NewExpirable(w.client, w.name(), r, nil))
+	case *rsemaphore.Expirable:
+		_, err := r.Available(w.bounded())
+		w.sane(err)
+	case *rsemaphore.Hold:
+		if r != nil {
+			_ = r.Release() // the lease may be over by now
 		}
 	case rfencedlock.Option:
 		w.use(rfencedlock.New(w.client, w.name(), r, nil))

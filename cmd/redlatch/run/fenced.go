@@ -66,7 +66,13 @@ func inner(h *rfencedlock.Hold, err error) (*rlock.Hold, error) {
 
 // environment is what the command gets to know of the hold: REDLATCH_TOKEN only where there is one.
 func (h *held) environment() []string {
-	env := []string{"REDLATCH_LOCK=" + h.lock.Name(), "REDLATCH_OWNER=" + h.hold.Owner().String()}
+	env := []string{"REDLATCH_LOCK=" + h.lock.Name()}
+	if owner := h.hold.Owner(); owner.IsZero() {
+		text, _ := h.hold.Internal().Request().Owner.(string) // always one
+		env = append(env, "REDLATCH_PERMIT="+text)
+	} else {
+		env = append(env, "REDLATCH_OWNER="+owner.String())
+	}
 	if token := h.hold.Internal().Token(); token > 0 {
 		env = append(env, "REDLATCH_TOKEN="+strconv.FormatInt(token, 10))
 	}

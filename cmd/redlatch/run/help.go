@@ -37,6 +37,12 @@ With --read or --write the lock is Redisson's read/write lock: readers hold it
 together, a writer alone. Use the same flags for all users of a name: a plain
 lock of that name is another lock.
 
+With --permits NAME:N, which stands in place of NAME, COMMAND runs under one of
+the N permits of a semaphore: N commands run at a time, on all machines
+together. The permit is renewed like a lock, so that of a machine that dies
+comes back after one lease. N is set anew at each start; where it has become
+smaller, no COMMAND is ended. COMMAND finds the permit's id in REDLATCH_PERMIT.
+
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
   125   redlatch failed, the lock was lost while COMMAND ran, or --max-hold was
@@ -70,6 +76,9 @@ const runExamples = `  # Wait as long as it takes; the lease is renewed while th
   # Reports together, and the import alone
   redlatch run --read data -- ./report.sh
   redlatch run --write data -- ./import.sh
+
+  # Five at a time, on all machines
+  redlatch run --permits crawl:5 -- ./crawl.sh
 
   # A renewed lease of 6 seconds: a crash frees the lock soon
   redlatch run --watchdog 6s leader -- ./serve`

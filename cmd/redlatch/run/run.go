@@ -51,6 +51,8 @@ type runOptions struct {
 	bounded, try          bool
 	fair, fenced          bool
 	read, write           bool
+	permits               string
+	of                    permits // --permits, parsed
 	onLost                string
 	conflict              int
 }
@@ -59,14 +61,18 @@ type runOptions struct {
 func New(g *cli.Globals) *cobra.Command {
 	o := &runOptions{Globals: g}
 	cmd := &cobra.Command{
-		Use:     "run [flags] NAME -- COMMAND [ARG...]",
+		Use:     "run [flags] {NAME | --permits NAME:N} -- COMMAND [ARG...]",
 		Short:   "Run a command under a lock",
 		Long:    runHelp,
 		Example: runExamples,
 
 		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
+			names := 1
+			if cmd.Flags().Changed("permits") {
+				names = 0
+			}
+			if cmd.ArgsLenAtDash() != names || len(args) <= names {
 				return cli.Errorf(runner.CodeFailed, "usage: redlatch %s", cmd.Use)
 			}
 			return nil
@@ -75,6 +81,9 @@ func New(g *cli.Globals) *cobra.Command {
 			o.bounded = cmd.Flags().Changed("wait")
 			if err := o.check(cmd); err != nil {
 				return err
+			}
+			if o.permits != "" {
+				return o.run(cmd.Context(), o.of.name, args)
 			}
 			return o.run(cmd.Context(), args[0], args[1:])
 		},
@@ -95,6 +104,7 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f.BoolVar(&o.fenced, "fenced", false, "take the lock with a fencing token, as with getFencedLock\nin Java: COMMAND finds it in REDLATCH_TOKEN")
 	f.BoolVar(&o.read, "read", false, "take the read/write lock of this name as a reader: several\nhold it together, as with getReadWriteLock in Java")
 	f.BoolVar(&o.write, "write", false, "take the read/write lock of this name as the writer, alone")
+	f.StringVar(&o.permits, "permits", "", "in place of a lock, take one of the N permits of the\nsemaphore NAME, as with getPermitExpirableSemaphore in Java:\nN commands run at a time, on all machines together")
 	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended\nbefore it is over")
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
 		"renewed lease, when there is no --lease: how long the lock\nstays when this machine dies; equal to lockWatchdogTimeout in Java")
@@ -127,6 +137,11 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 		return cli.Errorf(runner.CodeFailed, "--max-hold must be at least 1ms")
 	case changed("lease") && changed("max-hold"):
 		return cli.Errorf(runner.CodeFailed, "--lease and --max-hold contradict each other: a lease of its own is a maximum, too")
+	}
+	if changed("permits") {
+		if err := o.checkPermits(changed); err != nil {
+			return err
+		}
 	}
 	return o.checkAtLeast(changed)
 }
@@ -265,13 +280,22 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	if err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
-	lock := o.lock(client, name)
-	hold, err := o.take(ctx, lock)
+	lock, hold, err := o.lockOrPermit(ctx, client, name)
 	if err != nil {
 		_ = client.Close() // the first error tells more
 		return nil, o.notTaken(ctx, srv, name, err)
 	}
 	return &held{srv: srv, client: client, lock: lock, hold: hold, since: time.Now()}, nil
+}
+
+// lockOrPermit takes the lock, or a permit.
+func (o *runOptions) lockOrPermit(ctx context.Context, client *redlatch.Client, name string) (locker, *rlock.Hold, error) {
+	if o.permits != "" {
+		return o.takePermit(ctx, client)
+	}
+	lock := o.lock(client, name)
+	hold, err := o.take(ctx, lock)
+	return lock, hold, err
 }
 
 func (o *runOptions) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
@@ -295,6 +319,11 @@ func (o *runOptions) take(ctx context.Context, lock locker) (*rlock.Hold, error)
 func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var at *redlatch.LockError
 	var other *transport.ServerError
+	if o.permits != "" {
+		if refused := o.noPermit(err); refused != nil {
+			return refused
+		}
+	}
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return cli.Errorf(o.conflict, "lock %q is held by another owner, for %v if it is not renewed",

@@ -1,0 +1,73 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/run/runner"
+	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// permits is the value of --permits: a semaphore, and how many permits it has.
+type permits struct {
+	name string
+	n    int
+}
+
+// maxPermits is how many permits a semaphore can have, as in Java.
+const maxPermits = 1<<31 - 1
+
+// parsePermits reads NAME:N. The name may have colons.
+func parsePermits(text string) (permits, error) {
+	i := strings.LastIndexByte(text, ':')
+	n, err := strconv.Atoi(text[i+1:])
+	if i < 1 || err != nil || n < 1 || n > maxPermits {
+		return permits{}, cli.Errorf(runner.CodeFailed, "--permits must be NAME:N, such as crawl:5, with N from 1 to %d, not %q", maxPermits, text)
+	}
+	return permits{text[:i], n}, nil
+}
+
+// checkPermits refuses flags that make no sense with --permits.
+func (o *runOptions) checkPermits(changed func(string) bool) error {
+	switch {
+	case o.fair, o.fenced, o.read, o.write:
+		return cli.Errorf(runner.CodeFailed, "--permits and --fair, --fenced, --read or --write contradict each other: a name is that of a lock or of a semaphore")
+	case changed("at-least"):
+		return cli.Errorf(runner.CodeFailed, "--permits and --at-least contradict each other: a permit comes back when COMMAND ends")
+	}
+	var err error
+	o.of, err = parsePermits(o.permits)
+	return err
+}
+
+// takePermit sets how many permits there are, and takes one.
+func (o *runOptions) takePermit(ctx context.Context, client *redlatch.Client) (locker, *rlock.Hold, error) {
+	sem := rsemaphore.NewExpirable(client, o.of.name)
+	if err := sem.SetPermits(ctx, o.of.n); err != nil {
+		return nil, nil, err
+	}
+	lock := &rlock.Lock{}
+	*lock.Internal() = *sem.Internal()
+	hold, err := o.take(ctx, lock)
+	return lock, hold, err
+}
+
+// noPermit makes the exit code and the line of a permit that was not taken, nil when the error
+// says nothing of permits.
+func (o *runOptions) noPermit(err error) error {
+	switch {
+	case errors.Is(err, redlatch.ErrNotAcquired):
+		return cli.Errorf(o.conflict, "semaphore %q: all %d permits are taken", o.of.name, o.of.n)
+	case errors.Is(err, redlatch.ErrWrongType):
+		return cli.Errorf(runner.CodeFailed, "semaphore %q: the key holds something that is no semaphore, such as a lock of this name", o.of.name)
+	case connect.Denied(err):
+		return cli.Errorf(runner.CodeFailed, "semaphore %q: Redis refuses: %s", o.of.name, connect.Reason(err))
+	}
+	return nil
+}

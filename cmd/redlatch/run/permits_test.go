@@ -1,0 +1,64 @@
+//go:build unix
+
+package run_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func TestRunPermitsLimitsHowManyRun(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t) + ":jobs"
+	run := func(n string, command ...string) []string {
+		return append([]string{"run", "--permits", name + ":" + n, "--try", "--"}, command...)
+	}
+	first := program.Start(t, s.URL(), run("2", "sh", "-c", "echo in; read line; echo out")...)
+	require.Equal(t, "in", first.Line())
+	got := program.Finish(t, s.URL(), run("2", "sh", "-c", `echo "$REDLATCH_LOCK $REDLATCH_PERMIT$REDLATCH_OWNER"`)...)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	lock, id, _ := strings.Cut(strings.TrimSpace(got.Stdout), " ")
+	require.Equal(t, name, lock)
+	require.Len(t, id, 32)
+	require.EqualValues(t, 1, s.Do(t, "ZCARD", codec.PermitsKey(name)), "the second is back")
+	got = program.Finish(t, s.URL(), run("1", "echo", "never")...)
+	require.Equal(t, 124, got.Code)
+	require.Contains(t, got.Stderr, "all 1 permits are taken")
+	program.OneLine(t, got.Stderr)
+	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
+}
+
+func TestRunRefusesPermitsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, args := range [][]string{
+		{"--permits", "name", "--", "true"},
+		{"--permits", "name:", "--", "true"},
+		{"--permits", ":3", "--", "true"},
+		{"--permits", "name:0", "--", "true"},
+		{"--permits", "name:-1", "--", "true"},
+		{"--permits", "name:2147483648", "--", "true"},
+		{"--permits", "", "--", "true"},
+		{"--permits", "name:3", "name", "--", "true"},
+		{"--permits", "name:3", "--"},
+		{"--permits", "name:3", "--fair", "--", "true"},
+		{"--permits", "name:3", "--read", "--", "true"},
+		{"--permits", "name:3", "--at-least", "1m", "--", "true"},
+	} {
+		got := program.Finish(t, s.URL(), append([]string{"run"}, args...)...)
+		require.Equal(t, 125, got.Code, args)
+		program.OneLine(t, got.Stderr)
+	}
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, program.RedissonOwner, 1)
+	got := program.Finish(t, s.URL(), "run", "--permits", name+":3", "--", "true")
+	require.Equal(t, 125, got.Code)
+	require.Contains(t, got.Stderr, "no semaphore, such as a lock of this name")
+}

@@ -1,0 +1,304 @@
+package countqueue
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// New returns the strategy for callers that want n permits of a semaphore. All waiters of the
+// kind have one channel. A strict caller is passed by none of those behind it, and passes none
+// before it.
+func New(e *engine.Engine, k acquire.Waitable, n int64, strict bool) acquire.Strategy {
+	return &strategy{e, name{k.Name(), k.Key()}, n, strict}
+}
+
+type strategy struct {
+	engine *engine.Engine
+	name   name
+	n      int64
+	strict bool
+}
+
+// Waiter is part of acquire.Strategy.
+func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
+	return &caller{strategy: s, queue: join(s.engine, s.name)}
+}
+
+// caller is a caller that asks or waits.
+type caller struct {
+	*strategy
+	queue *queue
+	woken bool
+
+	// Guarded by queue.mu.
+	number uint64        // in the order of calls
+	asked  uint64        // the round in which it asked last, or never
+	wake   chan struct{} // of a caller that waits; has room for one
+}
+
+// never is no round.
+const never = math.MaxUint64
+
+// signal wakes the caller, queue.mu held.
+func (c *caller) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// silence is what a caller listens to that another one wakes. It tells the loop that nothing was
+// missed.
+var silence = make(chan transport.Event)
+
+// Enter is part of acquire.Waiter.
+func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
+	switch may, refused := c.begin(a.Try); {
+	case refused:
+		return false, engine.ErrNotAcquired
+	case may:
+		return false, nil
+	}
+	granted, err := a.AwaitTurn(ctx, c, a.Engine.PollCap)
+	if err == nil && !granted {
+		err = a.IsLate(ctx, c.State())
+	}
+	return granted, err
+}
+
+// begin reports whether the caller may ask, or, if it only tries, that others come first. Else it
+// waits.
+func (c *caller) begin(try bool) (may, refused bool) {
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.arrived++
+	c.number, c.asked, c.wake = q.arrived, never, make(chan struct{}, 1)
+	if len(q.waiting) == 0 || q.fits(c) && !q.isWanted() {
+		c.asked = q.rounds
+		return true, false
+	}
+	if try {
+		refused = q.state.Known && q.state.Away == nil && q.precedes(c)
+		return !refused, refused
+	}
+	q.insert(c)
+	return false, false
+}
+
+// isWanted reports whether one that waits could have what is left, mu held: it will be asked.
+func (q *queue) isWanted() bool {
+	for _, w := range q.waiting {
+		if q.fits(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// precedes reports whether one that waits comes before c whatever is available, mu held.
+func (q *queue) precedes(c *caller) bool {
+	for _, w := range q.waiting {
+		if w.n <= c.n || w.strict || c.strict {
+			return true
+		}
+	}
+	return false
+}
+
+// State is part of acquire.Queued.
+func (c *caller) State() acquire.QueueState {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	return c.queue.state
+}
+
+// Came is part of acquire.Queued.
+func (c *caller) Came() bool { return c.woken }
+
+// Poll is part of acquire.Queued: the first has a round begin.
+func (c *caller) Poll(context.Context, *acquire.Acquisition) (granted bool, err error) {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	if c.queue.isFirst(c) {
+		c.queue.begin(nil)
+	}
+	return false, nil
+}
+
+// Listen is part of acquire.Waiter: the first listens for all. What is asked now is asked in its
+// turn, unless another has that.
+func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
+	q := c.queue
+	q.mu.Lock()
+	needs := q.isFirst(c) && q.sub == nil
+	q.mu.Unlock()
+	var sub transport.Subscription
+	if needs {
+		var err error
+		if sub, err = a.Subscribe(ctx, a.Kind.Channel(nil)); err != nil {
+			return err
+		}
+	}
+	q.mu.Lock()
+	if q.sub == nil {
+		q.sub, sub = sub, nil
+	}
+	if q.asking == nil {
+		q.rounds++
+		q.asking = c
+	}
+	c.asked = q.rounds
+	q.mu.Unlock()
+	if sub != nil {
+		sub.Close() // one that has become the first meanwhile was sooner
+	}
+	return nil
+}
+
+// Signals is part of acquire.Waiter.
+func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case !q.isFirst(c):
+		events = silence
+	case q.sub != nil:
+		events = q.sub.Events()
+	}
+	return events, c.wake
+}
+
+// OnEvent is part of acquire.Waiter.
+func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
+	a.ObserveGap(e)
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.asking != nil {
+		q.again = true
+		return false, 0
+	}
+	q.begin(c)
+	c.woken = c.woken || q.asking == c
+	return q.asking == c, 0
+}
+
+// Woken is part of acquire.Waiter. One that has become the first listens from now on.
+func (c *caller) Woken() (ask bool, d time.Duration) {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	if c.queue.asking == c {
+		c.woken = true
+		return true, 0
+	}
+	return false, c.engine.PollCap
+}
+
+// Broken is part of acquire.Waiter.
+func (c *caller) Broken() error {
+	c.queue.mu.Lock()
+	sub := c.queue.sub
+	c.queue.sub = nil
+	c.queue.mu.Unlock()
+	if sub == nil {
+		return nil // another caller has seen it: this one asks again
+	}
+	sub.Close()
+	return sub.Err()
+}
+
+// Refused is part of acquire.Waiter.
+func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.state, q.free = acquire.QueueState{Known: true}, o.Available
+	if a.Try {
+		return o.TTL
+	}
+	q.insert(c)
+	q.expires(o.TTL)
+	switch {
+	case q.asking == c && len(c.wake) == 0:
+		q.next()
+	case q.asking != c && c.asked != q.rounds:
+		q.begin(nil) // it asked before a round that it was no part of
+	}
+	return o.TTL
+}
+
+// Sleep is part of acquire.Waiter. The first sees to it that the others are asked.
+func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.isFirst(c):
+		return c.engine.PollCap
+	case c.strict:
+		return -1
+	}
+	return 4 * c.engine.PollCap
+}
+
+// Unanswered is part of acquire.Waiter. The caller asks again by itself.
+func (c *caller) Unanswered(err error) {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	c.queue.state.Away = err
+	if c.queue.asking == c {
+		c.queue.asking = nil
+	}
+}
+
+// Abandon is part of acquire.Waiter: the server knows nothing of this queue.
+func (*caller) Abandon() {}
+
+// Granted is part of acquire.Waiter.
+func (c *caller) Granted(a *acquire.Acquisition) {
+	q := c.queue
+	q.mu.Lock()
+	q.state, q.free = acquire.QueueState{Known: true}, a.Available
+	sub := q.remove(c)
+	switch {
+	case q.asking != c:
+	case len(c.wake) == 0:
+		q.next()
+	default: // it was given the turn after it had asked
+		q.asking = nil
+		q.begin(nil)
+	}
+	q.mu.Unlock()
+	q.end(sub)
+}
+
+// Leave is part of acquire.Waiter.
+func (c *caller) Leave(*acquire.Acquisition) {
+	q := c.queue
+	q.mu.Lock()
+	had := q.asking == c
+	if had {
+		q.asking = nil
+	}
+	sub := q.remove(c)
+	if had {
+		q.begin(nil)
+	}
+	q.mu.Unlock()
+	q.end(sub)
+}
+
+// end ends what a caller has of the queue, with the subscription if it was the last.
+func (q *queue) end(sub transport.Subscription) {
+	if sub != nil {
+		sub.Close()
+	}
+	q.leave()
+}

@@ -1,0 +1,142 @@
+package luasrc
+
+import (
+	"slices"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// The scripts of semaphores. KEYS, ARGV, replies, effects and messages stand in the header of
+// each file. [Permits], [Counter] and [FillPermitRenew] fill calls of them. These are for permits
+// that have ids.
+var (
+	// PermitAcquire takes permits for a time. Its ids are never used before.
+	PermitAcquire = load("permit_acquire")
+
+	// PermitRelease gives permits back by their ids. It may run late or twice.
+	PermitRelease = load("permit_release")
+
+	// PermitRenew extends leases of permits that are taken still.
+	PermitRenew = load("permit_renew")
+
+	// PermitReplicate writes the leases of permits once more as they are, so that WAIT can tell
+	// that replicas have them.
+	PermitReplicate = load("permit_replicate")
+
+	// PermitCount counts the permits that are available and those that are taken. It changes
+	// nothing.
+	PermitCount = load("permit_count")
+
+	// PermitSet sets how many permits there are, with those that are taken. It may run twice.
+	PermitSet = load("permit_set")
+
+	// PermitInspect reads a semaphore and who has its permits. It changes nothing.
+	PermitInspect = load("permit_inspect")
+)
+
+// The scripts of a semaphore that only counts, of which the last two also serve one whose
+// permits have ids.
+var (
+	// SemaphoreAcquire takes permits. It must not run twice.
+	SemaphoreAcquire = load("semaphore_acquire")
+
+	// SemaphoreDrain takes all permits that are available. It must not run twice.
+	SemaphoreDrain = load("semaphore_drain")
+
+	// SemaphoreAdd makes more permits available, or fewer. It must not run twice.
+	SemaphoreAdd = load("semaphore_add")
+
+	// SemaphoreTrySet makes a semaphore. It may run twice.
+	SemaphoreTrySet = load("semaphore_try_set")
+)
+
+// Counter fills calls of the scripts for one semaphore that only counts, as [Plain] does. How
+// many permits a call is about is an int64.
+type Counter struct {
+	// Key and Channel are the names of the semaphore and of its channel, both strings.
+	Key, Channel any
+	// Publish is PUBLISH or SPUBLISH.
+	Publish any
+}
+
+// Acquire fills c with a call of [SemaphoreAcquire].
+func (s *Counter) Acquire(c *transport.Call, n any) {
+	c.Script, c.NumKeys = SemaphoreAcquire, 1
+	c.Args = append(c.Args, s.Key, n)
+}
+
+// Drain fills c with a call of [SemaphoreDrain].
+func (s *Counter) Drain(c *transport.Call) {
+	c.Script, c.NumKeys = SemaphoreDrain, 1
+	c.Args = append(c.Args, s.Key)
+}
+
+// Add fills c with a call of [SemaphoreAdd].
+func (s *Counter) Add(c *transport.Call, n any) {
+	c.Script, c.NumKeys = SemaphoreAdd, 2
+	c.Args = append(c.Args, s.Key, s.Channel, n, s.Publish)
+}
+
+// TrySet fills c with a call of [SemaphoreTrySet]. The time to live is in milliseconds, 0 for
+// none.
+func (s *Counter) TrySet(c *transport.Call, n, ttl int64) {
+	c.Script, c.NumKeys = SemaphoreTrySet, 2
+	c.Args = append(c.Args, s.Key, s.Channel, n, s.Publish, ttl)
+}
+
+// Permits fills calls of the scripts for one semaphore whose permits have ids, as [Plain] does.
+// Ids are strings of 16 bytes for each permit, one behind the other; now is in milliseconds since
+// 1970, an int64.
+type Permits struct {
+	Counter
+	// Permits is the name of the sorted set of permits, a string.
+	Permits any
+}
+
+// Acquire fills c with a call of [PermitAcquire].
+func (s *Permits) Acquire(c *transport.Call, now int64, ids, lease any) {
+	c.Script, c.NumKeys = PermitAcquire, 3
+	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, now, ids, lease, s.Publish)
+}
+
+// Release fills c with a call of [PermitRelease].
+func (s *Permits) Release(c *transport.Call, now int64, ids any) {
+	c.Script, c.NumKeys = PermitRelease, 3
+	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, now, ids, s.Publish)
+}
+
+// Replicate fills c with a call of [PermitReplicate].
+func (s *Permits) Replicate(c *transport.Call, ids any) {
+	c.Script, c.NumKeys = PermitReplicate, 1
+	c.Args = append(c.Args, s.Permits, ids)
+}
+
+// Count fills c with a call of [PermitCount].
+func (s *Permits) Count(c *transport.Call, now int64) {
+	c.Script, c.NumKeys = PermitCount, 2
+	c.Args = append(c.Args, s.Key, s.Permits, now)
+}
+
+// Set fills c with a call of [PermitSet].
+func (s *Permits) Set(c *transport.Call, n int64) {
+	c.Script, c.NumKeys = PermitSet, 3
+	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, n, s.Publish)
+}
+
+// Inspect fills c with a call of [PermitInspect] for the permits from first to last, in the
+// order in which they end, 0, -1 for all.
+func (s *Permits) Inspect(c *transport.Call, first, last int64) {
+	c.Script, c.NumKeys = PermitInspect, 2
+	c.Args = append(c.Args, s.Key, s.Permits, first, last)
+}
+
+// FillPermitRenew fills c with a call of [PermitRenew] for n times permits of one semaphore. It
+// asks for each once, in order: the name of its sorted set, the ids and the lease.
+func FillPermitRenew(c *transport.Call, now int64, n int, permits func(i int) (key, ids, lease any)) {
+	c.Script, c.NumKeys = PermitRenew, n
+	c.Args = slices.Grow(c.Args, 3*n+1)[:3*n+1]
+	c.Args[n] = now
+	for i := range n {
+		c.Args[i], c.Args[n+1+2*i], c.Args[n+2+2*i] = permits(i)
+	}
+}

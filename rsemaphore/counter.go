@@ -1,0 +1,236 @@
+package rsemaphore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/countqueue"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Semaphore is a semaphore by name that only counts. The permits of a process that dies are
+// lost, until a program adds them: see the package documentation. Any number of goroutines may
+// use one Semaphore, and any number of them may be made for one name. Errors are
+// *redlatch.LockError, which wrap what went wrong.
+type Semaphore struct {
+	engine *engine.Engine
+	name   string
+	err    error // why the name cannot be used
+	strict bool
+	kind   counter
+}
+
+// New returns the semaphore called name: Redisson's getSemaphore. It sends nothing. A name that
+// no semaphore can have shows as redlatch.ErrInvalid in every call.
+func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
+	e := engine.EngineOf(client)
+	mapped, err := e.Map(name)
+	return &Semaphore{e, name, err, shapeOf(opts).strict, newCounter(e, mapped)}
+}
+
+// Name returns the name that the semaphore was made with.
+func (s *Semaphore) Name() string { return s.name }
+
+// Acquire takes n permits, 1 to 2^31-1, all of them or none, and waits for them as long as it
+// must, behind the callers of this client that have come before. ctx bounds the wait. Give them
+// back with [Semaphore.Release].
+//
+// A semaphore that was never set is waited for; so are more permits than there have ever been,
+// which the counter does not know. It sends one EVALSHA when they are available.
+//
+// Errors: ErrNotAcquired when the wait was over; ErrNotSent; ErrInvalid; ErrWrongType;
+// ErrClosed. ErrUncertain says that the reply was lost, or came not within half a second after
+// ctx had ended: the permits may be taken, and the counter cannot tell. They are given back if
+// the reply comes later. Do not release them, or there are more than were set.
+func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...AcquireOption) error {
+	t := termsOf(opts)
+	return s.acquire(ctx, "acquire", int64(n), &t)
+}
+
+// TryAcquire takes n permits if they are available, with one attempt, or none when callers of
+// this client that wait come first. Else it returns ErrNotAcquired. Otherwise as
+// [Semaphore.Acquire].
+func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...AcquireOption) error {
+	t := termsOf(opts)
+	return s.acquire(ctx, "try-acquire", int64(n), &t)
+}
+
+func (s *Semaphore) acquire(ctx context.Context, op string, n int64, t *terms) error {
+	engine.NeedContext(ctx)
+	a := &taking{semaphore: s, kind: s.kind, n: n}
+	a.kind.n = n
+	a.Began = time.Now()
+	err := a.begin(ctx, op == "try-acquire", t)
+	a.observe(op, err)
+	return failed(op, s.name, engine.Explain(err))
+}
+
+// taking is one call of Acquire or TryAcquire.
+type taking struct {
+	acquire.Acquisition
+	semaphore *Semaphore
+	kind      counter
+	n         int64
+	last      *claim
+}
+
+// begin checks everything that can be checked before something is sent.
+func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
+	s := a.semaphore
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if err := checkCount(a.n, 1, maxCount); err != nil {
+		return err
+	}
+	if err := t.check(try); err != nil {
+		return err
+	}
+	if err := s.engine.Enter(); err != nil {
+		return err
+	}
+	defer s.engine.Leave()
+	s.engine.Announce()
+	if t.wait > 0 {
+		if t.wait < acquire.Overdue {
+			a.Unbounded = ctx
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t.wait, engine.ErrWaitOver)
+		defer cancel()
+	}
+	a.Engine, a.Kind, a.Lock, a.Claims = s.engine, &a.kind, s.name, a
+	a.Try, a.Given = try || t.bounded && t.wait == 0, true // a second attempt could count twice
+	err := a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
+	if errors.Is(err, engine.ErrUncertain) {
+		err = a.last.settle(ctx, err)
+	}
+	return err
+}
+
+// Claim is part of acquire.Claims.
+func (a *taking) Claim(acquire.Reusable) acquire.Claim {
+	a.last = &claim{taking: a, late: make(chan bool, 1)}
+	return a.last
+}
+
+func (a *taking) observe(op string, err error) {
+	hooks, wait := &a.semaphore.engine.Hooks, time.Since(a.Began)
+	if tell := hooks.NotAcquired; err != nil && tell != nil {
+		tell(engine.NotAcquired{Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err})
+	}
+	if tell := hooks.Acquired; err == nil && tell != nil {
+		tell(engine.Acquired{Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts})
+	}
+}
+
+// check returns why a call cannot begin.
+func (s *Semaphore) check(ctx context.Context) error {
+	if s.err != nil {
+		return s.err
+	}
+	if ctx.Err() != nil {
+		return engine.WithEnd(ctx, engine.ErrNotSent)
+	}
+	return nil
+}
+
+// Release gives n permits back, 1 to 2^31-1, and wakes waiters. Any client can, and the counter does
+// not know how many were taken: to release what was not acquired makes more permits. It makes a
+// semaphore that does not exist. It is never sent again: ErrUncertain says that the reply was
+// lost, and that the permits may be back or not. It needs a ctx that has not ended. It sends one
+// EVALSHA.
+func (s *Semaphore) Release(ctx context.Context, n int) error {
+	_, err := s.ask(ctx, "release", int64(n), 1, func(c *transport.Call) {
+		s.kind.scripts.Add(c, int64(n))
+		c.Urgent = true
+	})
+	return err
+}
+
+// Add makes n permits more available, or fewer when n is below 0, also fewer than none: a
+// semaphore that lacks permits gives some out again when as many have come back. Otherwise as
+// [Semaphore.Release]. It keeps the time to live, which Redisson's addPermits drops.
+func (s *Semaphore) Add(ctx context.Context, n int) error {
+	_, err := s.ask(ctx, "add", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
+	return err
+}
+
+// Drain takes all permits that are available and returns how many those were, below 0 when the
+// semaphore lacked some, which it does not any more. Errors as [Semaphore.Release]. It keeps the
+// time to live, which Redisson's drainPermits drops. It sends one EVALSHA.
+func (s *Semaphore) Drain(ctx context.Context) (int, error) {
+	answer, err := s.ask(ctx, "drain", 0, 0, s.kind.scripts.Drain)
+	if err != nil {
+		return 0, err
+	}
+	n, err := reply.Number(answer)
+	return int(n), failed("drain", s.name, err)
+}
+
+// TrySet makes the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether
+// it did. With a ttl above 0, of at least 1 ms, it ends after that, whatever is taken of it then.
+// Errors as [Semaphore.Release]; it may be repeated. It sends one EVALSHA.
+func (s *Semaphore) TrySet(ctx context.Context, n int, ttl time.Duration) (bool, error) {
+	const op = "try-set"
+	var ms int64
+	if ttl != 0 {
+		var err error
+		if ms, err = limits.Lease(ttl); err != nil {
+			return false, failed(op, s.name, err)
+		}
+	}
+	answer, err := s.ask(ctx, op, int64(n), 0, func(c *transport.Call) { s.kind.scripts.TrySet(c, int64(n), ms) })
+	if err != nil {
+		return false, err
+	}
+	made, err := reply.Exists(answer)
+	return made, failed(op, s.name, err)
+}
+
+// Available returns how many permits are available, 0 for a semaphore that does not exist. It
+// sends GET.
+func (s *Semaphore) Available(ctx context.Context) (int, error) {
+	answer, err := s.ask(ctx, "available", 0, 0, func(c *transport.Call) {
+		c.Command, c.NumKeys = "GET", 1
+		c.Args = append(c.Args, s.kind.key)
+	})
+	if err != nil {
+		return 0, err
+	}
+	n, err := reply.Count(answer)
+	return int(n), failed("available", s.name, err)
+}
+
+// ask runs a call about n permits. It is sent again only when it certainly did not run.
+func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (any, error) {
+	engine.NeedContext(ctx)
+	answer, err := s.run(ctx, n, least, fill)
+	return answer, failed(op, s.name, engine.Explain(engine.WithEnd(ctx, err)))
+}
+
+func (s *Semaphore) run(ctx context.Context, n, least int64, fill func(*transport.Call)) (answer any, err error) {
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkCount(n, least, maxCount); err != nil {
+		return nil, err
+	}
+	if err := s.engine.Enter(); err != nil {
+		return nil, err
+	}
+	defer s.engine.Leave()
+	err = s.engine.Retry(ctx, func() (err error) {
+		at := s.engine.Attempt()
+		fill(&at.Call)
+		answer, err = at.Run(ctx, nil)
+		return err
+	})
+	return answer, err
+}

@@ -1,0 +1,293 @@
+package rsemaphore_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+func TestPermitsAreTakenAndGivenBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := newSemaphore(t, s, 3)
+	other := same(t, s, sem)
+	made, err := other.TrySetPermits(within(t), 9)
+	require.NoError(t, err)
+	require.False(t, made)
+	two := take(t, sem, 2)
+	one := take(t, other, 1)
+	counts(t, sem, 0, 3)
+	require.Equal(t, 2, two.N())
+	require.Len(t, two.IDs(), 2)
+	require.Equal(t, two.ID(), two.IDs()[0])
+	for _, id := range append(two.IDs(), one.ID()) {
+		raw, err := hex.DecodeString(id)
+		require.NoError(t, err)
+		require.NotNil(t, s.Do(t, "ZSCORE", codec.PermitsKey(sem.Name()), raw), "as Redisson has it")
+	}
+	for _, full := range []*rsemaphore.Expirable{sem, other} {
+		_, err = full.TryAcquire(within(t), 1)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.ErrorContains(t, err, "try-acquire")
+		_, err = full.Acquire(within(t), 1, rsemaphore.WithWait(10*time.Millisecond))
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	}
+	ctx := two.Context(t.Context())
+	require.NoError(t, two.Err())
+	require.Positive(t, two.Remaining())
+	require.NoError(t, two.Release())
+	require.NoError(t, two.Release())
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
+	counts(t, other, 2, 3)
+	release(t, one)
+	whole(t, sem, 3)
+}
+
+func TestDoReleasesAlsoWhenTheFunctionPanics(t *testing.T) {
+	t.Parallel()
+	sem := newSemaphore(t, redistest.Shared(t), 2)
+	fault := errors.New("fault")
+	require.ErrorIs(t, sem.Do(within(t), 2, func(context.Context) error {
+		counts(t, sem, 0, 2)
+		return fault
+	}), fault)
+	require.Panics(t, func() {
+		_ = sem.Do(within(t), 1, func(context.Context) error { panic("it fails") })
+	})
+	whole(t, sem, 2)
+}
+
+// Many callers of two clients, for one to three permits each.
+func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]rsemaphore.Option{"any order": nil, "strict": {rsemaphore.WithStrictOrder()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Shared(t)
+			const permits, callers, rounds = 5, 40, 25
+			sem := newSemaphore(t, s, permits, opts...)
+			far := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), sem.Name(), opts...)
+			ctx := within(t)
+			var out, most atomic.Int64
+			var wg sync.WaitGroup
+			for i := range callers {
+				on := []*rsemaphore.Expirable{sem, far}[i%2]
+				wg.Go(func() {
+					for k := range rounds {
+						n := 1 + (i+k)%3
+						if !assert.NoError(t, on.Do(ctx, n, func(context.Context) error {
+							now := out.Add(int64(n))
+							defer out.Add(-int64(n))
+							assert.LessOrEqual(t, now, int64(permits))
+							most.Store(max(most.Load(), now))
+							if k%5 == 0 {
+								time.Sleep(time.Millisecond)
+							}
+							return nil
+						}), "caller %d, round %d", i, k) {
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			require.EqualValues(t, permits, most.Load(), "all are used")
+			whole(t, sem, permits)
+			require.Zero(t, s.Do(t, "EXISTS", codec.PermitsKey(sem.Name())))
+		})
+	}
+}
+
+func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
+	t.Parallel()
+	sem := newSemaphore(t, redistest.Shared(t), 3)
+	h := take(t, sem, 2, rsemaphore.WithWatchdog(time.Second))
+	fixed := take(t, sem, 1, rsemaphore.WithLease(time.Second))
+	time.Sleep(2500 * time.Millisecond)
+	require.NoError(t, h.Err())
+	counts(t, sem, 1, 3)
+	require.ErrorIs(t, fixed.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, fixed.Release(), redlatch.ErrLost)
+	release(t, h)
+	whole(t, sem, 3)
+}
+
+func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := newSemaphore(t, s, 3)
+	h, kept := take(t, sem, 2, rsemaphore.WithWatchdog(time.Second)), take(t, sem, 1, rsemaphore.WithWatchdog(time.Second))
+	ctx := h.Context(t.Context())
+	n, err := same(t, s, sem).Release(within(t), h.IDs()[1])
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	select {
+	case <-ctx.Done():
+	case <-time.After(promptly):
+		require.FailNow(t, "the loss was not reported")
+	}
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+	require.ErrorIs(t, h.Release(), redlatch.ErrLost)
+	require.NoError(t, kept.Err(), "others were renewed in the same script")
+	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 2 }, soon, time.Millisecond)
+	release(t, kept)
+	whole(t, sem, 3)
+}
+
+// It is noticed at the release when no renewal came before.
+func TestAReleaseTellsThatAPermitWasLost(t *testing.T) {
+	t.Parallel()
+	sem := newSemaphore(t, redistest.Shared(t), 3)
+	h := take(t, sem, 3)
+	_, err := sem.Release(within(t), h.IDs()[0])
+	require.NoError(t, err)
+	require.ErrorIs(t, h.Release(), redlatch.ErrLost)
+	whole(t, sem, 3)
+}
+
+func TestIDsAreReleasedOnceFromAnywhere(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := newSemaphore(t, s, 3)
+	h := take(t, sem, 2)
+	ids := h.IDs()
+	require.NoError(t, h.LetExpire())
+	counts(t, sem, 1, 3)
+	n, err := same(t, s, sem).Release(within(t), append(ids, ids...)...)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	_, err = sem.Release(within(t), ids...)
+	require.ErrorIs(t, err, redlatch.ErrNotHeld)
+	require.NoError(t, h.Release(), "it was given up before")
+	whole(t, sem, 3)
+}
+
+func TestThePermitsThatThereAreCanChangeWhileSomeAreOut(t *testing.T) {
+	t.Parallel()
+	sem := newSemaphore(t, redistest.Shared(t), 3)
+	h := take(t, sem, 3)
+	require.NoError(t, sem.SetPermits(within(t), 2))
+	counts(t, sem, -1, 2)
+	waiter := later(within(t), sem, 1)
+	waits(t, waiter)
+	require.NoError(t, sem.AddPermits(within(t), 1))
+	counts(t, sem, 0, 3)
+	require.NoError(t, sem.SetPermits(within(t), 3)) // it may be repeated
+	require.NoError(t, sem.SetPermits(within(t), 3))
+	waits(t, waiter)
+	require.NoError(t, sem.SetPermits(within(t), 4))
+	release(t, must(t, waiter), h)
+	require.NoError(t, sem.AddPermits(within(t), -4))
+	counts(t, sem, 0, 0)
+	_, err := sem.TryAcquire(within(t), 1)
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "a semaphore without permits is waited for")
+}
+
+func TestASemaphoreThatWasNeverSetIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), redistest.Key(t))
+	counts(t, sem, 0, 0)
+	_, err := sem.TryAcquire(within(t), 1)
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	waiter := later(within(t), sem, 2)
+	listening(t, s, sem.Name(), 1)
+	made, err := same(t, s, sem).TrySetPermits(within(t), 2)
+	require.NoError(t, err)
+	require.True(t, made)
+	release(t, must(t, waiter))
+	whole(t, sem, 2)
+}
+
+func TestBadInputIsRefusedBeforeAnythingIsTaken(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := newSemaphore(t, s, 3)
+	for _, n := range []int{math.MinInt, -1, 0, rsemaphore.MaxPermits + 1, math.MaxInt} {
+		_, err := sem.Acquire(within(t), n)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		_, err = sem.TryAcquire(within(t), n)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+	}
+	for _, n := range []int{math.MinInt, -1, math.MaxInt32 + 1, math.MaxInt} {
+		_, err := sem.TrySetPermits(within(t), n)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		require.ErrorIs(t, sem.SetPermits(within(t), n), redlatch.ErrInvalid)
+	}
+	require.ErrorIs(t, sem.AddPermits(within(t), math.MaxInt), redlatch.ErrInvalid)
+	_, err := sem.Acquire(within(t), 4)
+	require.ErrorIs(t, err, rsemaphore.ErrTooMany)
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
+	require.ErrorContains(t, err, "4 of 3")
+	for _, ids := range [][]string{nil, {""}, {"ab"}, {"xyz"}, {string(make([]byte, 32))}} {
+		_, err = sem.Release(within(t), ids...)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+	}
+	_, err = sem.TryAcquire(within(t), 1, rsemaphore.WithWait(time.Second))
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
+	_, err = sem.Acquire(within(t), 1, rsemaphore.WithLease(-time.Second))
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
+	whole(t, sem, 3)
+}
+
+func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for what, spoil := range map[string]func(name string){
+		"a hash":            func(name string) { s.Do(t, "HSET", name, "a", "1") },
+		"no number":         func(name string) { s.Do(t, "SET", name, "seven") },
+		"a list of permits": func(name string) { s.Do(t, "SET", name, "7"); s.Do(t, "RPUSH", codec.PermitsKey(name), "a") },
+	} {
+		sem := rsemaphore.NewExpirable(connect(t, s.URL()), redistest.Key(t)+what)
+		spoil(sem.Name())
+		before := s.Do(t, "DUMP", sem.Name())
+		_, err := sem.Acquire(within(t), 1)
+		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
+		require.ErrorIs(t, sem.SetPermits(within(t), 3), redlatch.ErrWrongType, what)
+		_, err = sem.Permits(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
+		_, err = sem.Release(within(t), "00112233445566778899aabbccddeeff")
+		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
+		require.Equal(t, before, s.Do(t, "DUMP", sem.Name()), what)
+	}
+}
+
+func TestInAClusterOddNamesAreRefusedAndOthersWork(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, 0)
+	client := connect(t, "redis-cluster://"+cluster.Addrs()[0])
+	for _, odd := range []string{"a{b", "{}x", "x{}{y}"} {
+		sem := rsemaphore.NewExpirable(client, odd)
+		_, err := sem.TrySetPermits(within(t), 1)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, odd)
+		_, err = sem.Acquire(within(t), 1)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, odd)
+		counter := rsemaphore.New(client, odd)
+		require.ErrorIs(t, counter.Acquire(within(t), 1), redlatch.ErrInvalid, odd)
+		require.ErrorIs(t, counter.Release(within(t), 1), redlatch.ErrInvalid, odd)
+		require.Zero(t, cluster.DoAt(t, odd, "EXISTS", odd))
+	}
+	for _, name := range []string{redistest.Key(t), "{tag}" + redistest.Key(t), "замок " + redistest.Key(t)} {
+		sem := rsemaphore.NewExpirable(client, name)
+		require.NoError(t, sem.SetPermits(within(t), 2))
+		h := take(t, sem, 2)
+		waiter := later(within(t), sem, 1)
+		waits(t, waiter)
+		release(t, h)
+		release(t, must(t, waiter))
+		whole(t, sem, 2)
+	}
+}

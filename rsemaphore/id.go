@@ -1,0 +1,54 @@
+package rsemaphore
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
+)
+
+const (
+	idBytes = 16
+	idChars = 2 * idBytes
+)
+
+// newIDs returns n ids, as a hold has them: in hexadecimal, with commas between them.
+func newIDs(n int64) string {
+	raw := make([]byte, n*idBytes)
+	_, _ = rand.Read(raw) // it never fails
+	ids := make([]byte, 0, n*(idChars+1))
+	for ; len(raw) > 0; raw = raw[idBytes:] {
+		if len(ids) > 0 {
+			ids = append(ids, ',')
+		}
+		ids = hex.AppendEncode(ids, raw[:idBytes])
+	}
+	return string(ids)
+}
+
+// rawIDs returns the bytes of ids of a hold, one behind the other.
+func rawIDs(ids any) string {
+	text, _ := ids.(string) // always one
+	raw := make([]byte, 0, (len(text)+1)/(idChars+1)*idBytes)
+	for len(text) >= idChars {
+		raw, _ = hex.AppendDecode(raw, []byte(text[:idChars])) // it is hexadecimal
+		text = text[min(idChars+1, len(text)):]
+	}
+	return string(raw)
+}
+
+// parseIDs checks ids from elsewhere, and returns their bytes, one behind the other.
+func parseIDs(ids []string) (string, error) {
+	if len(ids) == 0 || len(ids) > MaxPermits {
+		return "", fmt.Errorf("%w: %d ids of permits, not 1 to %d", redlatch.ErrInvalid, len(ids), MaxPermits)
+	}
+	for _, id := range ids {
+		if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
+			return "", fmt.Errorf("%w: the id of a permit is %d hexadecimal digits, not %s", redlatch.ErrInvalid, idChars, limits.Quote(id))
+		}
+	}
+	return rawIDs(strings.Join(ids, ",")), nil
+}

@@ -1,0 +1,138 @@
+package rsemaphore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/countqueue"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/servertime"
+	"github.com/redlatch/redlatch/internal/watchdog"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// permits is the kind of a hold of n permits of one semaphore: Redisson's
+// getPermitExpirableSemaphore. Its owners are ids, one for each permit; there is no re-entry. It
+// is safe for concurrent use.
+type permits struct {
+	*semaphore
+	n int64
+}
+
+// semaphore is what the holds of one semaphore have in common.
+type semaphore struct {
+	key, channel string
+	engine       *engine.Engine
+	strict       bool
+	scripts      luasrc.Permits
+	*client
+}
+
+// client is what the semaphores of one client have in common.
+type client struct {
+	clock   *servertime.Clock
+	renewal watchdog.Renewal
+}
+
+var slot = engine.Slot[*client]{Make: func(e *engine.Engine) *client {
+	c := &client{clock: servertime.Of(e)}
+	c.renewal = watchdog.Renewal{Fill: c.fillRenewal, Renewed: reply.RenewedAt}
+	return c
+}}
+
+var _ interface {
+	hold.Kind
+	hold.Identifying
+	hold.Replicable
+	hold.Preparing
+} = (*permits)(nil)
+
+func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {
+	channel := codec.SemaphoreChannel(mapped)
+	return &semaphore{
+		key: mapped, channel: channel, engine: e, strict: strict, client: slot.Of(e),
+		scripts: luasrc.Permits{
+			Counter: luasrc.Counter{Key: mapped, Channel: channel, Publish: e.Publish()},
+			Permits: codec.PermitsKey(mapped),
+		},
+	}
+}
+
+// of returns the kind for n permits, and how its callers wait.
+func (s *semaphore) of(n int64) (hold.Kind, acquire.Strategy) {
+	k := &permits{s, n}
+	return k, countqueue.New(s.engine, k, n, s.strict)
+}
+
+// Name is part of acquire.Waitable.
+func (*permits) Name() string { return "permits" }
+
+// Family is part of hold.Kind.
+func (*permits) Family() string { return "permits" }
+
+// Key is part of acquire.Waitable.
+func (p *permits) Key() string { return p.key }
+
+// Channel is part of acquire.Waitable. All waiters share one.
+func (p *permits) Channel(any) string { return p.channel }
+
+// NewID is part of hold.Identifying.
+func (p *permits) NewID() string { return newIDs(p.n) }
+
+// Prepare is part of hold.Preparing.
+func (p *permits) Prepare(ctx context.Context) { p.clock.Keep(ctx) }
+
+// Acquire is part of acquire.Waitable.
+func (p *permits) Acquire(c *transport.Call, r *acquire.Request) {
+	p.scripts.Acquire(c, p.clock.NowMillis(), rawIDs(r.Owner), r.Lease)
+}
+
+// Decode is part of acquire.Waitable.
+func (p *permits) Decode(answer any) (acquire.Outcome, error) {
+	taken, err := reply.TakenPermits(answer)
+	if err == nil && !taken.Granted && taken.Total > 0 && taken.Total < p.n {
+		err = fmt.Errorf("%w: %d of %d", ErrTooMany, p.n, taken.Total)
+	}
+	return acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}, err
+}
+
+// Release is part of hold.Kind.
+func (p *permits) Release(c *transport.Call, r *acquire.Request) {
+	p.scripts.Release(c, p.clock.NowMillis(), rawIDs(r.Owner))
+}
+
+// Released is part of hold.Kind. A hold that has lost a permit was lost, and the others have come
+// back now.
+func (p *permits) Released(answer any) (reply.ReleaseOutcome, error) {
+	returned, _, err := reply.ReturnedPermits(answer)
+	switch {
+	case err != nil:
+		return 0, err
+	case returned < p.n:
+		return reply.NotHeld, nil
+	}
+	return reply.Free, nil
+}
+
+// Renewal is part of hold.Kind. Permits of all semaphores of a client are renewed together.
+func (p *permits) Renewal() *watchdog.Renewal { return &p.renewal }
+
+func (c *client) fillRenewal(call *transport.Call, n int, lease func(i int) (key, owner, ttl any)) {
+	c.clock.Refresh()
+	luasrc.FillPermitRenew(call, c.clock.NowMillis(), n, func(i int) (any, any, any) {
+		key, ids, ttl := lease(i)
+		name, _ := key.(string) // always one
+		return codec.PermitsKey(name), rawIDs(ids), ttl
+	})
+}
+
+// Replicate is part of hold.Replicable.
+func (p *permits) Replicate(c *transport.Call, ids any) { p.scripts.Replicate(c, rawIDs(ids)) }
+
+// Replicated is part of hold.Replicable.
+func (*permits) Replicated(answer any) (bool, error) { return reply.Holds(answer) }

@@ -1,0 +1,141 @@
+package rsemaphore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+const (
+	// soon is far more than anything takes that is waited for.
+	soon = 30 * time.Second
+	// promptly is what a wake-up may take on a busy machine. A poll takes longer.
+	promptly = 3 * time.Second
+)
+
+// noPoll has waiters that miss a message sleep for longer than a test.
+func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Minute) }
+
+func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), url, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// newSemaphore returns a semaphore of n permits with a name of its own, on a client of its own.
+func newSemaphore(t *testing.T, s *redistest.Server, n int, opts ...rsemaphore.Option) *rsemaphore.Expirable {
+	t.Helper()
+	sem := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), redistest.Key(t), opts...)
+	made, err := sem.TrySetPermits(within(t), n)
+	require.NoError(t, err)
+	require.True(t, made)
+	return sem
+}
+
+// same returns the same semaphore on another client.
+func same(t *testing.T, s *redistest.Server, sem *rsemaphore.Expirable, opts ...redlatch.Option) *rsemaphore.Expirable {
+	t.Helper()
+	return rsemaphore.NewExpirable(connect(t, s.URL(), append([]redlatch.Option{noPoll()}, opts...)...), sem.Name())
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func take(t *testing.T, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) *rsemaphore.Hold {
+	t.Helper()
+	h, err := sem.Acquire(within(t), n, opts...)
+	require.NoError(t, err)
+	return h
+}
+
+func release(t *testing.T, holds ...*rsemaphore.Hold) {
+	t.Helper()
+	for _, h := range holds {
+		require.NoError(t, h.Release())
+	}
+}
+
+// counts holds how many permits there are, and how many of them are available.
+func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
+	t.Helper()
+	got, err := sem.Available(within(t))
+	require.NoError(t, err)
+	require.Equal(t, available, got, "available")
+	got, err = sem.Permits(within(t))
+	require.NoError(t, err)
+	require.Equal(t, permits, got, "permits")
+	got, err = sem.Acquired(within(t))
+	require.NoError(t, err)
+	require.Equal(t, permits-available, got, "acquired")
+}
+
+// whole holds that all permits are available after a while.
+func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
+	t.Helper()
+	assert.Eventually(t, func() bool {
+		n, err := sem.Available(within(t))
+		return err == nil && n == permits
+	}, soon, 5*time.Millisecond, "permits of %s are away", sem.Name())
+	counts(t, sem, permits, permits)
+}
+
+// listening waits until so many connections listen to the semaphore.
+func listening(t *testing.T, s *redistest.Server, name string, n int64) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.SemaphoreChannel(name)).([]any)
+		return len(pair) == 2 && pair[1] == n
+	}, soon, 5*time.Millisecond, "they do not listen")
+}
+
+// acquired is what a waiter ends with.
+type acquired struct {
+	hold *rsemaphore.Hold
+	err  error
+}
+
+// later waits for permits on a goroutine of its own.
+func later(ctx context.Context, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) <-chan acquired {
+	came := make(chan acquired, 1)
+	go func() {
+		h, err := sem.Acquire(ctx, n, opts...)
+		came <- acquired{h, err}
+	}()
+	return came
+}
+
+func must(t *testing.T, came <-chan acquired) *rsemaphore.Hold {
+	t.Helper()
+	select {
+	case a := <-came:
+		require.NoError(t, a.err)
+		return a.hold
+	case <-time.After(promptly):
+		require.FailNow(t, "it does not come")
+		return nil
+	}
+}
+
+// waits holds that a waiter has not come yet.
+func waits(t *testing.T, came <-chan acquired) {
+	t.Helper()
+	select {
+	case a := <-came:
+		require.Failf(t, "it came", "%v", a.err)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
