@@ -13,6 +13,7 @@ const (
 	latchPrefix   = "redisson_unlock_latch"
 	tokenPrefix   = "redisson_lock_token"
 	rwPrefix      = "redisson_rwlock"
+	countPrefix   = "redisson_countdownlatch__channel__"
 )
 
 // LockChannel returns the channel on which waiters of the lock with this mapped
@@ -66,6 +67,11 @@ func HoldKey(name, owner string, k int64) string {
 	braced := prefixed("", name)[1:]
 	return suffixed(suffixed(braced, owner), "rwlock_timeout:"+strconv.FormatInt(k, 10))
 }
+
+// CountDownChannel returns the channel on which the waiters of the count-down latch with this
+// mapped name learn that it has opened or closed. The braces are added to any name: one with a
+// hash tag has a channel in another slot of a cluster.
+func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }
 
 // LatchKey returns the key that keeps the outcome of one unlock, so that the
 // same unlock sent again gets the same answer. Redisson's requestID is 32

@@ -54,6 +54,10 @@ var all = map[string]*transport.Script{
 	"write_release_shared.lua": WriteReleaseShared,
 	"rw_force_release.lua":     ReadWriteForceRelease,
 	"rw_inspect.lua":           ReadWriteInspect,
+
+	"latch_set.lua":        LatchSet,
+	"latch_count_down.lua": LatchCountDown,
+	"latch_delete.lua":     LatchDelete,
 }
 
 var (
@@ -153,9 +157,9 @@ func keysBeforeArgs(a, b string) int {
 // order is the order of KEYS and of ARGV in all scripts, by the words with which their
 // descriptions begin. Each script has those that it needs.
 var order = map[string][]string{
-	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the lock's channel", "the latch"},
+	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the count:", "the lock's channel", "its channel", "the latch"},
 	"ARGV": {
-		"now", "owner", "heir", "wait", "lease", "target", "least", // of the acquisition
+		"now", "owner", "heir", "wait", "lease", "target", "least", "count", // of the acquisition
 		"mode", "keep", "fair wait", "window", "n:", "how many", "subcommand", "the first place", "the last place", // of one script
 		"command to publish", "message", "the latch's time to live", "given",
 		"n pairs", "more owners", "for each lock", // lists
