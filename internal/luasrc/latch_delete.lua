@@ -12,7 +12,7 @@ local count = redis.call('GET', latch)
 if not count then
     return 0
 end
-if not tonumber(count) then
+if not string.match(count, '^-?%d+$') then
     return redis.error_reply('ERR value is not an integer or out of range')
 end
 redis.call('DEL', latch)
