@@ -55,6 +55,9 @@ var all = map[string]*transport.Script{
 	"rw_force_release.lua":     ReadWriteForceRelease,
 	"rw_inspect.lua":           ReadWriteInspect,
 
+	"acquire_all.lua": AcquireAll,
+	"release_all.lua": ReleaseAll,
+
 	"latch_set.lua":        LatchSet,
 	"latch_count_down.lua": LatchCountDown,
 	"latch_delete.lua":     LatchDelete,
