@@ -73,6 +73,14 @@ func WithOwner(owner redlatch.Owner) Option {
 	return func(s *settings) { s.Owner, s.given = owner, true }
 }
 
+func init() {
+	hold.Options = func(l *hold.Lock, opts any) (hold.Asked, error) {
+		list, _ := opts.([]Option) // it is one
+		s, err := configure(l, list)
+		return hold.Asked{Terms: s.Terms, Wait: s.wait, Bounded: s.bounded, Given: s.given}, err
+	}
+}
+
 // configure applies the options to the defaults and checks the result.
 func configure(l *hold.Lock, opts []Option) (settings, error) {
 	e := l.Engine
