@@ -121,7 +121,7 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	inside := group.Context(outside)
 	for i := range steps {
 		if err := t.take(inside, &steps[i]); err != nil {
-			if lost := group.Err(); lost != nil {
+			if lost := group.Err(); lost != nil && !errors.Is(err, engine.ErrNotReplicated) {
 				return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // in words only: nothing was held yet
 			}
 			return engine.WithEnd(ctx, err)
