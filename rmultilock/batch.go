@@ -52,6 +52,7 @@ func scriptsOf(locks []*hold.Lock) luasrc.All {
 func (b *batch) take(ctx context.Context) error {
 	b.Engine, b.Kind, b.Lock = b.taking.lock.engine, b, b.locks[0].Name
 	b.Claims, b.Began = b, time.Now()
+	b.Poll, b.Deaf = b.asked.Poll, b.asked.Deaf
 	b.Try = b.op == "trylock"
 	bounded := ctx
 	if b.asked.Bounded {
@@ -153,7 +154,7 @@ func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
 // Sleep is part of acquire.Waiter. When another lock is in the way than the one that the caller
 // listens to, it listens to that one first.
 func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
-	if w.to != w.batch.blocked {
+	if w.listens && w.to != w.batch.blocked {
 		return 0
 	}
 	return nap

@@ -2,6 +2,7 @@ package rmultilock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,28 +103,27 @@ func TestBusyLocksLetACallerOfSeveralIn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	here, there := connect(t, s.URL()), connect(t, s.URL())
-	all := names(t, 3)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	for _, c := range []*redlatch.Client{here, here, here, there, there} {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for ctx.Err() == nil {
-				_ = rlock.New(c, all[1]).Do(ctx, func(context.Context) error { time.Sleep(time.Millisecond); return nil })
-			}
-		}()
-	}
-	for range 5 {
-		began := time.Now()
-		h, err := rmultilock.New(here, all...).Lock(within(t))
-		if assert.NoError(t, err) {
-			t.Logf("after %v", time.Since(began))
-			assert.NoError(t, h.Unlock())
+	for _, busy := range [][]*redlatch.Client{{here, here, here}, {here, here, here, there, there}} {
+		all := names(t, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for _, c := range busy {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_ = rlock.New(c, all[1]).Do(ctx, func(context.Context) error { time.Sleep(time.Millisecond); return nil })
+				}
+			})
 		}
+		for range 5 {
+			began := time.Now()
+			h, err := rmultilock.New(here, all...).Lock(within(t))
+			if assert.NoError(t, err) {
+				t.Logf("after %v", time.Since(began))
+				assert.NoError(t, h.Unlock())
+			}
+		}
+		cancel()
+		wg.Wait()
+		free(t, s, all)
 	}
-	cancel()
-	for range 5 {
-		<-done
-	}
-	free(t, s, all)
 }

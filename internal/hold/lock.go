@@ -36,6 +36,10 @@ type Asked struct {
 	// Wait is for how long the caller waits at most, if Bounded; else its context alone bounds it.
 	Wait    time.Duration
 	Bounded bool
+	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap, and
+	// Deaf is true for one that only polls.
+	Poll time.Duration
+	Deaf bool
 	// Given is true for an owner that others may use, too.
 	Given bool
 }
