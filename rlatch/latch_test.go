@@ -149,7 +149,7 @@ func TestAFalseMessageCostsOneQuestion(t *testing.T) {
 		s.Do(t, "PUBLISH", codec.CountDownChannel(l.Name()), codec.MessageOpened)
 	}
 	asked := func() int64 { return s.CommandStats(t)["get"] }
-	time.Sleep(200 * time.Millisecond) // in which a waiter that spins asks hundreds of times
+	time.Sleep(200 * time.Millisecond)                 // in which a waiter that spins asks hundreds of times
 	require.LessOrEqual(t, asked(), int64(3+messages)) // one of the script that sets, two of the wait
 	require.Empty(t, came)
 	countDown(t, l)

@@ -58,7 +58,7 @@ func TestAPollCapOfOneLockCountsForEachKind(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		srv.Do(t, "DEL", "plain", "fair", "rw")
 		began := time.Now()
-			for _, w := range []*waiter{plain, fair, reader} {
+		for _, w := range []*waiter{plain, fair, reader} {
 			require.NoError(t, w.acquired(t, time.Minute).Unlock())
 		}
 		require.LessOrEqual(t, time.Since(began), 400*time.Millisecond) // a reader that follows another asks less often
@@ -87,7 +87,7 @@ func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
 	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "what is not there is not asked for")
 }
 
-// A server without pub/sub: the user may not subscribe, nor publish to anyone who listens.
+// As on a server without pub/sub.
 func TestWithoutWakeUpsNoSubscriptionIsNeeded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -106,7 +106,9 @@ func (b *batch) Key() string { return b.locks[0].Kind.Key() }
 func (b *batch) Channel(any) string { return b.locks[b.blocked].Kind.Channel(nil) }
 
 // Acquire is part of acquire.Waitable.
-func (b *batch) Acquire(c *transport.Call, r *acquire.Request) { b.scripts.Acquire(c, r.Owner, r.Lease) }
+func (b *batch) Acquire(c *transport.Call, r *acquire.Request) {
+	b.scripts.Acquire(c, r.Owner, r.Lease)
+}
 
 // Decode is part of acquire.Waitable.
 func (b *batch) Decode(answer any) (acquire.Outcome, error) {
@@ -130,7 +132,9 @@ func (b *batch) Decode(answer any) (acquire.Outcome, error) {
 }
 
 // Waiter is part of acquire.Strategy.
-func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter { return &waiter{Waiter: acquire.Alone(), batch: b} }
+func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter {
+	return &waiter{Waiter: acquire.Alone(), batch: b}
+}
 
 // waiter is a caller that listens to the channel of the lock in the way, which may be another one
 // after each attempt.
