@@ -50,7 +50,7 @@ func scriptsOf(locks []*hold.Lock) luasrc.All {
 
 // take takes the locks, and waits for them as the call may.
 func (b *batch) take(ctx context.Context) error {
-	b.Engine, b.Kind, b.Lock = b.taking.lock.engine, b, b.locks[0].Name
+	b.Engine, b.Kind, b.Lock = b.lock.engine, b, b.locks[0].Name
 	b.Claims, b.Began = b, time.Now()
 	b.Poll, b.Deaf = b.asked.Poll, b.asked.Deaf
 	b.Try = b.op == "trylock"
@@ -148,7 +148,7 @@ type waiter struct {
 // Listen is part of acquire.Waiter.
 func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	if w.listens && w.to != w.batch.blocked {
-		w.Waiter.Leave(a)
+		w.Leave(a)
 		w.Waiter = acquire.Alone()
 	}
 	w.listens, w.to = true, w.batch.blocked

@@ -112,7 +112,8 @@ func manyAsOneByOne(t *testing.T, s *stage) {
 	require.Nil(t, reply)
 	together := s.readKeys(names)
 	for _, name := range names {
-		s.conn.Do("DEL", name)
+		_, err := s.conn.Do("DEL", name)
+		require.NoError(t, err)
 		reply, err := s.run(acquire(name, ownerA, 30000))
 		require.NoError(t, err)
 		require.Nil(t, reply)
