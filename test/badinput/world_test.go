@@ -18,7 +18,9 @@ import (
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
@@ -166,6 +168,39 @@ func receivers() map[reflect.Type][]value {
 			{what: "counter without a name", make: func(w *world) any { return rsemaphore.New(w.client, "") }},
 			mistake[*rsemaphore.Semaphore]("nil counter", nilDeref),
 		},
+		typeOf[*rlatch.Latch](): {
+			{what: "latch", make: func(w *world) any { return rlatch.New(w.client, w.name()) }},
+			{what: "closed latch", make: func(w *world) any {
+				l := rlatch.New(w.client, w.name())
+				_, err := l.TrySet(w.bounded(), 2)
+				require.NoError(w.t, err)
+				return l
+			}},
+			mistake[*rlatch.Latch]("nil latch", nilDeref),
+		},
+		typeOf[rmultilock.Member](): {
+			{what: "member", make: func(w *world) any { return rlock.New(w.client, w.name()) }},
+			{what: "fair member", make: func(w *world) any { return rfairlock.New(w.client, w.name()) }},
+			{what: "member without a name", make: func(w *world) any { return rlock.New(w.client, "") }},
+			mistake[rmultilock.Member]("no member", nilDeref),
+		},
+		typeOf[*rmultilock.Lock](): {
+			{what: "two locks", make: func(w *world) any { return rmultilock.New(w.client, w.name(), w.name()) }},
+			{what: "locks of two kinds", make: func(w *world) any {
+				return rmultilock.Of(rfairlock.New(w.client, w.name()), rlock.New(w.client, w.name()))
+			}},
+			{what: "no locks", make: func(w *world) any { return rmultilock.New(w.client) }},
+			mistake[*rmultilock.Lock]("nil locks", nilDeref),
+		},
+		typeOf[*rmultilock.Hold](): {
+			{what: "hold of two locks", make: func(w *world) any {
+				h, err := rmultilock.New(w.client, w.name(), w.name()).TryLock(w.t.Context())
+				require.NoError(w.t, err)
+				w.t.Cleanup(func() { _ = h.Unlock() }) // it may have been given up
+				return h
+			}},
+			mistake[*rmultilock.Hold]("nil hold of two locks", nilDeref),
+		},
 		// The unexported type of what package admin takes.
 		reflect.TypeOf(admin.Inspect).In(1): locks,
 		typeOf[*redlatch.LockError](): vals(
@@ -229,6 +264,19 @@ func (w *world) use(result any) {
 	case *rsemaphore.Hold:
 		if r != nil {
 			_ = r.Release() // the lease may be over by now
+		}
+	case *rlatch.Latch:
+		if set, err := r.TrySet(w.bounded(), 1); w.sane(err) && set {
+			w.sane(r.CountDown(w.bounded()))
+		}
+	case *rmultilock.Lock:
+		h, err := r.TryLock(w.bounded())
+		if w.sane(err) {
+			w.sane(h.Unlock())
+		}
+	case *rmultilock.Hold:
+		if r != nil {
+			_ = r.Unlock() // the lease may be over by now
 		}
 	case rfencedlock.Option:
 		w.use(rfencedlock.New(w.client, w.name(), r, nil))
