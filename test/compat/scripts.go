@@ -158,6 +158,12 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 		rw.writers()
 		rw.force()
 		rw.futures()
+		for kind, use := range map[string]func(objectCaptor){
+			"semaphore": objectCaptor.semaphore, "permits": objectCaptor.permits, "latch": objectCaptor.latch,
+		} {
+			k.name = name + " " + kind
+			use(objectCaptor{k})
+		}
 	}
 	k := &captor{t: t, o: o, j: j, theirs: theirs, name: redistest.Key(t)}
 	k.renewal()
