@@ -125,6 +125,10 @@ func (k objectCaptor) takes(lease int64, method string, args ...any) []string {
 		require.Len(k.t, raw, 16)
 		require.Equal(k.t, strings.ToLower(id), id)
 	}
-	k.sent(oracle.Step{Op: oracle.PermitAcquire, IDs: ids, Lease: lease})
+	s := oracle.Step{Op: oracle.PermitAcquire, IDs: ids, Lease: lease}
+	if lease < 0 {
+		s.Op = oracle.PermitAcquireForEver
+	}
+	k.sent(s)
 	return ids
 }

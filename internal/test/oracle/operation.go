@@ -74,10 +74,15 @@ type Operation struct {
 	// act is what is done to a read/write lock, by a writer if writes is true.
 	act    rwAct
 	writes bool
+	// does is what is done to a semaphore or latch.
+	does poolAct
 }
 
 // String returns the name.
 func (op *Operation) String() string { return op.Name }
+
+// GoString returns the name: it is what a failed random test shows.
+func (op *Operation) GoString() string { return op.Name }
 
 // Args is what one call of a script is given.
 type Args struct {
