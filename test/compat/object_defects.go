@@ -47,15 +47,17 @@ func (p *objectPair) latched(t *testing.T, n int) {
 func (c *compat) testAsyncWaiters(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()
+	o := observe(t)
 	waiters := func(p *objectPair) (all []*peer.Call) {
+		o.about(t, p.name)
 		for i := range 3 {
 			all = append(all, p.starts(fmt.Sprint("t", i), "semaphore", "acquireAsync"))
+			o.parked(t, p.name)
 		}
-		p.listening(t, 1)
 		time.Sleep(settle)
 		return all
 	}
-	p := c.objectPair(t)
+	p := c.objectPairOn(t, o.server)
 	p.calls(t, "semaphore", "trySetPermits", 0)
 	calls := waiters(p)
 	p.calls(t, "semaphore", "release", 3)
@@ -63,7 +65,7 @@ func (c *compat) testAsyncWaiters(t *testing.T) {
 	require.EqualValues(t, 2, p.value(t))
 
 	// Our release wakes all of them.
-	p = c.objectPair(t)
+	p = c.objectPairOn(t, o.server)
 	p.calls(t, "semaphore", "trySetPermits", 0)
 	calls = waiters(p)
 	require.NoError(t, p.counter.Release(t.Context(), 3))
@@ -86,13 +88,15 @@ func (c *compat) testAsyncWaiters(t *testing.T) {
 func (c *compat) testBigWaiter(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()
-	p := c.objectPair(t)
+	o := observe(t)
+	p := c.objectPairOn(t, o.server)
 	p.calls(t, "semaphore", "trySetPermits", 0)
+	o.about(t, p.name)
 	p.starts("big", "semaphore", "acquire", 2)
-	p.listening(t, 1)
-	time.Sleep(settle)
+	o.parked(t, p.name)
 	small := p.starts("small", "semaphore", "acquire", 1)
-	time.Sleep(2 * settle)
+	o.parked(t, p.name)
+	time.Sleep(settle)
 	p.calls(t, "semaphore", "release", 1)
 	require.Zero(t, doneAfter(unwoken, small), "Redisson %s", c.release)
 	require.EqualValues(t, 1, p.value(t))
