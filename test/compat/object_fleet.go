@@ -37,7 +37,8 @@ type permitFleet struct {
 // hold holds n permits for a moment.
 func (f *permitFleet) hold(n int64, done *atomic.Int64) {
 	out := f.out.Add(n)
-	for most := f.most.Load(); out > most && !f.most.CompareAndSwap(most, out); most = f.most.Load() {
+	for most := f.most.Load(); out > most; most = f.most.Load() {
+		f.most.CompareAndSwap(most, out)
 	}
 	done.Add(1)
 	rest()
@@ -46,8 +47,8 @@ func (f *permitFleet) hold(n int64, done *atomic.Int64) {
 
 func rest() { time.Sleep(time.Duration(rand.Int64N(int64(permitRest)))) }
 
-// testPermitFleet demands that no more permits are out than were set, whoever has them, and that
-// all are back in the end. A permit is out from the reply until its release is sent.
+// testPermitFleet demands that no more permits are out than were set, in both languages together, and
+// that all are back in the end. A permit is out from the reply until its release is sent.
 func (c *compat) testPermitFleet(t *testing.T) {
 	f := &permitFleet{}
 	var verdict string

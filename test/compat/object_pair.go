@@ -32,7 +32,7 @@ type objectPair struct {
 	latch   *rlatch.Latch
 }
 
-// objectPoll is the poll cap of these clients: long, so that who is in time was woken.
+// objectPoll is the poll cap of these clients: long, so that a waiter that is in time was woken.
 const objectPoll = 20 * time.Second
 
 func (c *compat) objectPair(t *testing.T, opts ...redlatch.Option) *objectPair {

@@ -96,6 +96,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("our calls", s.testOurCalls)
 		t.Run("our calls, fair", s.testOurFairCalls)
 		t.Run("our calls, read and write", s.testOurReadWriteCalls)
+		t.Run("our calls, semaphores and latches", s.testOurObjectCalls)
 		t.Run("questions", s.testQuestions)
 	})
 	t.Run("valkey", func(t *testing.T) {
@@ -106,6 +107,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("our calls", s.testOurCalls)
 		t.Run("our calls, fair", s.testOurFairCalls)
 		t.Run("our calls, read and write", s.testOurReadWriteCalls)
+		t.Run("our calls, semaphores and latches", s.testOurObjectCalls)
 	})
 }
 
