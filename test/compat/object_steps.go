@@ -32,6 +32,8 @@ var (
 		"00000000000000000000000000000000", "ffffffffffffffffffffffffffffffff", "0a0d00205c22c3a9f09f9299fffe7f80",
 		"11111111111111111111111111111111", "22222222222222222222222222222222", "33333333333333333333333333333333",
 	}
+	// strangersID is the id of a permit that was never taken.
+	strangersID  = "99999999999999999999999999999999"
 	objectLeases = []int64{0, 1000, 30000, 90000}
 	// objectLives are times to live, none so short that a key expires between the two runs.
 	objectLives = []int64{20000, 90000}
@@ -85,9 +87,16 @@ func (p *objectPlayer) again(s *oracle.Step) {
 	switch s.Op {
 	case oracle.PermitAcquire, oracle.PermitAcquireForEver:
 		p.taken = s
-	case oracle.PermitRelease, oracle.PermitRenew, oracle.PermitReleaseAll:
+	case oracle.PermitRelease, oracle.PermitRenew:
 		if p.taken != nil && rapid.Bool().Draw(p.rt, "again") {
 			s.Names, s.IDs = p.taken.Names, p.taken.IDs[:1]
+		}
+	case oracle.PermitReleaseAll:
+		if p.taken != nil && rapid.Bool().Draw(p.rt, "again") {
+			s.Names, s.IDs = p.taken.Names, p.taken.IDs
+		}
+		if rapid.IntRange(1, 4).Draw(p.rt, "stranger") == 1 {
+			s.IDs = append(slices.Clone(s.IDs), strangersID)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"encoding/hex"
 	"maps"
 	"slices"
@@ -69,11 +70,16 @@ func (c Case) many() Case { return c.of(Release.TakesManyPermits) }
 func releasesSome(r Release) bool { return !r.ReleasesAllOrNone() }
 func tellsAlways(r Release) bool  { return !r.NamesPublish() }
 
+// permitsCases are in the order of the operations.
 func permitsCases() []Case {
-	return slices.Concat(
+	all := slices.Concat(
 		permitNameCases(), permitTakes(), permitPrunes(), permitGives(), permitGivesAll(), permitRenews(), permitLefts(),
 		permitQuestions(PermitsFree), permitQuestions(PermitsAll), permitQuestions(PermitsOut), permitSets(), permitAdds(),
 	)
+	slices.SortStableFunc(all, func(a, b Case) int {
+		return cmp.Compare(slices.Index(permitOperations, a.Step.Op), slices.Index(permitOperations, b.Step.Op))
+	})
+	return all
 }
 
 // permitMeant has the divergences of each operation: of a semaphore that is not spoilt, of one
