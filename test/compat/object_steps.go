@@ -1,11 +1,13 @@
 package compat
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/oracle"
 )
 
@@ -42,11 +44,14 @@ var (
 // play returns the first difference that nothing explains.
 func (p *objectPlayer) play() error {
 	for range rapid.IntRange(20, 50).Draw(p.rt, "length") {
-		move := p.operate
-		if rapid.IntRange(1, 8).Draw(p.rt, "move") == 1 {
-			move = p.disturb
+		moves := []func() error{p.operate, p.operate, p.operate, p.operate, p.operate, p.operate, p.disturb}
+		switch p.kind {
+		case &oracle.Semaphore:
+			moves = append(moves, p.living)
+		case &oracle.Permits:
+			moves = append(moves, p.living, p.lasting)
 		}
-		if err := move(); err != nil {
+		if err := rapid.SampledFrom(moves).Draw(p.rt, "move")(); err != nil {
 			return err
 		}
 	}
@@ -104,7 +109,7 @@ func (p *objectPlayer) again(s *oracle.Step) {
 // disturb changes a key as other programs may, or as time does.
 func (p *objectPlayer) disturb() error {
 	name := rapid.SampledFrom(objectNames).Draw(p.rt, "name")
-	ends := map[string]string{"plain": "{plain}:timeout", "{tag}x": "{tag}x:timeout"}[name]
+	ends := codec.PermitsKey(name)
 	commands := rapid.SampledFrom([][][]any{
 		{{"DEL", name}},
 		{{"DEL", name}},
@@ -116,11 +121,39 @@ func (p *objectPlayer) disturb() error {
 		{{"DEL", name}, {"HSET", name, "field", 1}},
 		{{"SET", ends, "no set"}},
 	}).Draw(p.rt, "commands")
-	for _, c := range commands {
-		command, _ := c[0].(string)
-		if _, err := p.twin.Do(command, c[1:]...); err != nil {
-			return err
-		}
+	return p.prepare(commands)
+}
+
+// living changes a counter that has a time to live.
+func (p *objectPlayer) living() error {
+	ops := []*oracle.Operation{oracle.SemaphoreAdd, oracle.SemaphoreDrain}
+	if p.kind == &oracle.Permits {
+		ops = []*oracle.Operation{oracle.PermitsAdd}
 	}
-	return nil
+	name := rapid.SampledFrom(objectNames).Draw(p.rt, "name")
+	s := oracle.Step{
+		Op: rapid.SampledFrom(ops).Draw(p.rt, "op"), Names: []string{name}, Now: p.now,
+		Permits: rapid.Int64Range(-3, 5).Draw(p.rt, "permits"),
+	}
+	err := p.prepare([][]any{{"DEL", name}, {"SET", name, 2, "PX", objectLives[0]}})
+	return errors.Join(err, p.step(s))
+}
+
+// lasting gives a permit back that is out for long, beside one that is unknown, or renews it.
+func (p *objectPlayer) lasting() error {
+	ops := []*oracle.Operation{oracle.PermitRenew}
+	if p.release.TakesManyPermits() {
+		ops = append(ops, oracle.PermitReleaseAll)
+	}
+	name := rapid.SampledFrom(objectNames).Draw(p.rt, "name")
+	s := oracle.Step{
+		Op: rapid.SampledFrom(ops).Draw(p.rt, "op"), Names: []string{name}, IDs: []string{objectIDs[0]}, Now: p.now,
+		Lease: rapid.SampledFrom(objectLeases).Draw(p.rt, "lease"),
+	}
+	if s.Op == oracle.PermitReleaseAll {
+		s.IDs = append(s.IDs, strangersID)
+	}
+	ends := codec.PermitsKey(name)
+	err := p.prepare([][]any{{"DEL", name, ends}, {"SET", name, 0}, {"ZADD", ends, p.now + 60000, oracle.RawID(s.IDs[0])}})
+	return errors.Join(err, p.step(s))
 }

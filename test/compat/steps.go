@@ -55,6 +55,17 @@ func (p *player) step(s oracle.Step) error {
 	return p.referee.Judge(outcome)
 }
 
+// prepare runs commands on Redisson's side, to bring about a state.
+func (p *player) prepare(commands [][]any) error {
+	for _, c := range commands {
+		command, _ := c[0].(string)
+		if _, err := p.twin.Do(command, c[1:]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s scripts) play(rt *rapid.T, g game, referee *oracle.Referee, ours oracle.Ours) error {
 	if err := s.twin.Reset(); err != nil {
 		return err
