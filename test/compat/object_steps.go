@@ -139,7 +139,8 @@ func (p *objectPlayer) living() error {
 	return errors.Join(err, p.step(s))
 }
 
-// lasting gives a permit back that is out for long, beside one that is unknown, or renews it.
+// lasting gives a permit back that is out for long, beside one that is unknown, or renews it. Their
+// key may be spoilt.
 func (p *objectPlayer) lasting() error {
 	ops := []*oracle.Operation{oracle.PermitRenew}
 	if p.release.TakesManyPermits() {
@@ -154,6 +155,10 @@ func (p *objectPlayer) lasting() error {
 		s.IDs = append(s.IDs, strangersID)
 	}
 	ends := codec.PermitsKey(name)
-	err := p.prepare([][]any{{"DEL", name, ends}, {"SET", name, 0}, {"ZADD", ends, p.now + 60000, oracle.RawID(s.IDs[0])}})
+	out := []any{"ZADD", ends, p.now + 60000, oracle.RawID(s.IDs[0])}
+	if rapid.IntRange(1, 6).Draw(p.rt, "spoilt") == 6 {
+		out = []any{"SET", ends, "no set"}
+	}
+	err := p.prepare([][]any{{"DEL", name, ends}, {"SET", name, 0}, out})
 	return errors.Join(err, p.step(s))
 }
