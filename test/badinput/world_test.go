@@ -2,6 +2,7 @@ package badinput_test
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func receivers() map[reflect.Type][]value {
 			value{what: "lock " + limits.Quote(name), make: func(w *world) any { return rlock.New(w.client, name) }},
 			value{what: "fair lock " + limits.Quote(name), make: func(w *world) any { return rfairlock.New(w.client, name) }})
 	}
-	return map[reflect.Type][]value{
+	all := map[reflect.Type][]value{
 		typeOf[*rlock.Lock](): locks,
 		typeOf[*redlatch.Client](): {
 			{what: "client", make: func(w *world) any { return w.newClient() }},
@@ -144,6 +145,36 @@ func receivers() map[reflect.Type][]value {
 			{what: "read/write lock", make: func(w *world) any { return rreadwritelock.New(w.client, w.name(), nil) }},
 			mistake[*rreadwritelock.Lock]("nil read/write lock", nilDeref),
 		},
+		// The unexported type of what package admin takes.
+		reflect.TypeOf(admin.Inspect).In(1): locks,
+		typeOf[*redlatch.LockError](): vals(
+			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
+			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
+			&redlatch.LockError{Name: texts[len(texts)-2], TTL: durations[len(durations)-2], Err: redlatch.ErrLost}),
+		typeOf[redlatch.Loss]():        vals(redlatch.LossTaken, redlatch.Loss("")),
+		typeOf[reply.Beat]():           vals(reply.Beat{}),
+		typeOf[reply.ReleaseOutcome](): vals[reply.ReleaseOutcome](0, 255),
+		typeOf[*codec.Owner]():         {{what: "owner", make: func(*world) any { return &codec.Owner{} }}},
+		typeOf[*transport.Call]():      {{what: "call", make: func(*world) any { return &transport.Call{NumKeys: -1} }}},
+		typeOf[*transport.Script]():    vals(transport.NewScript("", "")),
+		typeOf[*transport.ServerError](): vals(&transport.ServerError{}, &transport.ServerError{Text: texts[len(texts)-1]},
+			&transport.ServerError{Text: "ERR \r\n\x00"}),
+		typeOf[*pubsub.Subscriber](): {{what: "subscriber", make: func(w *world) any {
+			s := pubsub.New(pubsub.Config{Dial: w.srv.Server.Dial})
+			w.t.Cleanup(func() { require.NoError(w.t, s.Close()) })
+			return s
+		}}},
+		typeOf[*embedded.Server](): {{what: "server", make: func(w *world) any {
+			return redistest.Mini(w.t, embedded.WithInProcess()).Server
+		}}},
+	}
+	maps.Copy(all, familyReceivers())
+	return all
+}
+
+// familyReceivers are semaphores, latches, and several locks as one.
+func familyReceivers() map[reflect.Type][]value {
+	return map[reflect.Type][]value{
 		typeOf[*rsemaphore.Expirable](): {
 			{what: "semaphore", make: func(w *world) any { return w.semaphore() }},
 			{what: "semaphore that was never set", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, w.name(), nil) }},
@@ -201,28 +232,6 @@ func receivers() map[reflect.Type][]value {
 			}},
 			mistake[*rmultilock.Hold]("nil hold of two locks", nilDeref),
 		},
-		// The unexported type of what package admin takes.
-		reflect.TypeOf(admin.Inspect).In(1): locks,
-		typeOf[*redlatch.LockError](): vals(
-			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
-			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
-			&redlatch.LockError{Name: texts[len(texts)-2], TTL: durations[len(durations)-2], Err: redlatch.ErrLost}),
-		typeOf[redlatch.Loss]():        vals(redlatch.LossTaken, redlatch.Loss("")),
-		typeOf[reply.Beat]():           vals(reply.Beat{}),
-		typeOf[reply.ReleaseOutcome](): vals[reply.ReleaseOutcome](0, 255),
-		typeOf[*codec.Owner]():         {{what: "owner", make: func(*world) any { return &codec.Owner{} }}},
-		typeOf[*transport.Call]():      {{what: "call", make: func(*world) any { return &transport.Call{NumKeys: -1} }}},
-		typeOf[*transport.Script]():    vals(transport.NewScript("", "")),
-		typeOf[*transport.ServerError](): vals(&transport.ServerError{}, &transport.ServerError{Text: texts[len(texts)-1]},
-			&transport.ServerError{Text: "ERR \r\n\x00"}),
-		typeOf[*pubsub.Subscriber](): {{what: "subscriber", make: func(w *world) any {
-			s := pubsub.New(pubsub.Config{Dial: w.srv.Server.Dial})
-			w.t.Cleanup(func() { require.NoError(w.t, s.Close()) })
-			return s
-		}}},
-		typeOf[*embedded.Server](): {{what: "server", make: func(w *world) any {
-			return redistest.Mini(w.t, embedded.WithInProcess()).Server
-		}}},
 	}
 }
 
