@@ -53,7 +53,7 @@ func permitsLoop(url string) error {
 // within a lease and two seconds, and each permit once.
 func (c *compat) testPermitCrashes(t *testing.T) {
 	t.Run("a Go process is killed that holds permits", func(t *testing.T) {
-		c.permitCrash(t, func(t *testing.T, s *redistest.Server, names []string) member {
+		c.permitCrash(t, true, func(t *testing.T, s *redistest.Server, names []string) member {
 			t.Helper()
 			m := startGo(t, s.URL(), names[0], memberPermits+"="+strings.Join(names, "\n"))
 			m.lock(t)
@@ -62,7 +62,7 @@ func (c *compat) testPermitCrashes(t *testing.T) {
 		})
 	})
 	t.Run("Java halts that holds permits", func(t *testing.T) {
-		c.permitCrash(t, func(t *testing.T, s *redistest.Server, names []string) member {
+		c.permitCrash(t, false, func(t *testing.T, s *redistest.Server, names []string) member {
 			t.Helper()
 			j := connect(t, peertest.Start(t, c.program), s, nil)
 			for _, name := range names {
@@ -73,9 +73,9 @@ func (c *compat) testPermitCrashes(t *testing.T) {
 	})
 }
 
-// permitCrash has a process take the only permit of each of many semaphores and die, while a
-// waiter of either language waits for each.
-func (c *compat) permitCrash(t *testing.T, holder func(t *testing.T, s *redistest.Server, names []string) member) {
+// permitCrash has a process take the only permit of each of many semaphores, renewed or not, and
+// die, while a waiter of either language waits for each.
+func (c *compat) permitCrash(t *testing.T, renewed bool, holder func(t *testing.T, s *redistest.Server, names []string) member) {
 	t.Helper()
 	c.ownLine(t)
 	t.Parallel()
@@ -112,6 +112,9 @@ func (c *compat) permitCrash(t *testing.T, holder func(t *testing.T, s *redistes
 	all.Wait()
 	for i, at := range took {
 		assert.Less(t, at.Sub(died), permitBack, "trial %d", i)
+		if renewed {
+			assert.Greater(t, at.Sub(died), watchdogMS*time.Millisecond/3, "trial %d: the dead one's lease is respected", i)
+		}
 		n, err := rsemaphore.NewExpirable(client, names[i]).Available(t.Context())
 		assert.NoError(t, err)
 		assert.Zero(t, n, "a permit came back twice")
