@@ -36,7 +36,11 @@ type report struct {
 	// WithoutGrantMS the longest time without a grant of any lock.
 	IdleMS         int64 `json:"idle_ms"`
 	WithoutGrantMS int64 `json:"without_grant_ms"`
-	Findings       int   `json:"findings"`
+	// Stalls is how often a process noticed that it had stood still, frozen or not; StallMS is
+	// the longest.
+	Stalls   int   `json:"stalls"`
+	StallMS  int64 `json:"stall_ms"`
+	Findings int   `json:"findings"`
 }
 
 // add takes the figures of a round.
@@ -79,6 +83,10 @@ func (r *report) add(s *history.Story, l history.Limits) {
 	}
 	r.Overlaps += len(pairs)
 	r.IdleMS = max(r.IdleMS, s.LongestIdle(l.Aftermath).Calm.Milliseconds())
+	for _, stall := range s.Stalls {
+		r.Stalls++
+		r.StallMS = max(r.StallMS, (stall.To - stall.From).Milliseconds())
+	}
 	slices.Sort(grants)
 	for i := 1; i < len(grants); i++ {
 		r.WithoutGrantMS = max(r.WithoutGrantMS, (grants[i] - grants[i-1]).Milliseconds())
@@ -101,6 +109,7 @@ func (r *report) print(w io.Writer) error {
 	row("overlaps", fmt.Sprintf("%d after the server forgot, the longest %d ms, the last to end %d ms after it", r.Overlaps, r.OverlapMS, r.OverlapEndMS))
 	row("free with waiters", fmt.Sprint(r.IdleMS, " ms"))
 	row("longest without a grant", fmt.Sprint(r.WithoutGrantMS, " ms"))
+	row("processes stood still", fmt.Sprintf("%d times, the longest %d ms", r.Stalls, r.StallMS))
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
 		row("fault: "+name, r.Faults[name])
 	}

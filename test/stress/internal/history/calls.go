@@ -1,6 +1,10 @@
 package history
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // checkCalls judges that every call of a process that lives returned, in its time and the
 // slack. The time that the process stood still is not counted.
@@ -22,10 +26,14 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// stood is for how long a process stood still in a span.
+// stood is for how long a process stood still in a span. Its stops may overlap: one was made,
+// and the process itself noticed it.
 func (s *Story) stood(p string, in Span) (sum Time) {
-	for _, stop := range s.Stops[p] {
-		sum += stop.and(in).length()
+	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	for _, stop := range stops {
+		part := stop.and(in)
+		sum += part.length()
+		in.From = max(in.From, part.To)
 	}
 	return sum
 }

@@ -43,7 +43,8 @@
 //   - Re-entries: the proof of a hold that the server was made to forget must be
 //     refused.
 //   - Bounds: every call returns in its time, the time its process stood still not
-//     counted.
+//     counted: it was frozen, or a goroutine of its own that does nothing else was woken
+//     half a second late.
 //   - Idle locks: from the reply to an unlock until a waiter has the lock, the time
 //     around faults not counted.
 //   - A second opinion: porcupine on windows of each key's history, as a mutex.

@@ -193,7 +193,12 @@ func TestCallsThatDoNotReturnInTimeAreFound(t *testing.T) {
 	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call, back})))
 	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call})), "it never returned")
 	assert.Empty(t, checks(NewStory([]Record{call, {T: 2 * s, P: "p", Kind: Kill}})))
-	assert.Empty(t, checks(NewStory([]Record{call, back, {T: 2 * s, Until: 3 * s, P: "p", Kind: Stop}})))
+	stop := Record{T: 2 * s, Until: 3 * s, P: "p", Kind: Stop}
+	assert.Empty(t, checks(NewStory([]Record{call, back, stop})))
+	twice := back
+	twice.T += s
+	assert.Equal(t, []string{"calls"}, checks(NewStory([]Record{call, twice, stop, stop})), "one stop, known twice")
+	assert.Empty(t, checks(NewStory([]Record{call, twice, stop, {T: 5 * s / 2, Until: 4 * s, P: "p", Kind: Stop}})))
 }
 
 func TestALockThatLiesFreeInCalmTimesWithWaitersIsFound(t *testing.T) {

@@ -67,6 +67,10 @@ const (
 	Kill Kind = "kill"
 )
 
+// Stalled is the Op of a Stop that the process noticed itself: a goroutine of its own was woken
+// late. It was frozen, or the machine gave it no time.
+const Stalled = "stalled"
+
 // Record is one line of a history. Which fields are set says its kind.
 type Record struct {
 	// T is when, P which process, Kind what.

@@ -42,7 +42,9 @@ type Story struct {
 	Marks, Audits, Faults []Record
 	// Stops are when processes stood still, Kills when they were killed, by name.
 	Stops map[string][]Span
-	Kills map[string]Time
+	// Stalls are those of the Stops that a process noticed itself, or the machine caused.
+	Stalls []Span
+	Kills  map[string]Time
 	// Ended is the time of the last record.
 	Ended Time
 }
@@ -124,6 +126,9 @@ func (s *Story) takeOther(r Record) {
 		s.Faults = append(s.Faults, r)
 	case Stop:
 		s.Stops[r.P] = append(s.Stops[r.P], Span{r.T, r.Until})
+		if r.Op == Stalled {
+			s.Stalls = append(s.Stalls, Span{r.T, r.Until})
+		}
 	case Kill:
 		s.Kills[r.P] = r.T
 	}

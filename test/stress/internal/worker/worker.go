@@ -22,6 +22,7 @@ type worker struct {
 	log     *history.Writer
 	sampler *sampler
 	auditor *auditor
+	stalls  *stallWatch
 	group   cancelGroup
 	ids     atomic.Int64
 	seeds   atomic.Uint64
@@ -36,7 +37,7 @@ func Serve(cfg Config, in io.Reader, out io.Writer) error {
 		return err
 	}
 	before := runtime.NumGoroutine()
-	w := &worker{cfg: cfg, log: log, auditor: openAuditor(&cfg, log), sampler: openSampler(log)}
+	w := &worker{cfg: cfg, log: log, auditor: openAuditor(&cfg, log), sampler: openSampler(log), stalls: openStallWatch(log)}
 	if err := w.ready(); err != nil {
 		return err
 	}
@@ -154,6 +155,7 @@ func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f
 func (w *worker) end() (left int) {
 	w.close("close", w.current.Load(), 0, (*redlatch.Client).Close)
 	w.sampler.close()
+	w.stalls.close()
 	w.auditor.close()
 	left = runtime.NumGoroutine()
 	for range 50 {
