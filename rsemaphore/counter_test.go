@@ -33,6 +33,13 @@ func available(t *testing.T, sem *rsemaphore.Semaphore, want int) {
 	require.Equal(t, want, n)
 }
 
+// loaded has the server know the scripts of a counter: the reply that is lost later is theirs.
+func loaded(t *testing.T, sem *rsemaphore.Semaphore) {
+	t.Helper()
+	require.NoError(t, sem.Acquire(within(t), 1))
+	require.NoError(t, sem.Release(within(t), 1))
+}
+
 func taking(ctx context.Context, sem *rsemaphore.Semaphore, n int, opts ...rsemaphore.AcquireOption) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- sem.Acquire(ctx, n, opts...) }()
@@ -160,7 +167,7 @@ func TestALostReplyOfACounterIsUncertain(t *testing.T) {
 	sem := newCounter(t, s, 3)
 	p := redistest.NewProxy(t, s.Addr())
 	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second)), sem.Name())
-	available(t, far, 3)
+	loaded(t, far)
 	p.Blackhole(redistest.ToClient)
 	require.ErrorIs(t, far.Acquire(within(t), 1), redlatch.ErrUncertain)
 	p.Reset()
@@ -181,7 +188,7 @@ func TestPermitsOfALateReplyAreGivenBack(t *testing.T) {
 	sem := newCounter(t, s, 3)
 	p := redistest.NewProxy(t, s.Addr())
 	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), sem.Name())
-	available(t, far, 3)
+	loaded(t, far)
 	p.Blackhole(redistest.ToClient)
 	ctx, cancel := context.WithCancel(t.Context())
 	came := taking(ctx, far, 2)
@@ -202,7 +209,7 @@ func TestAnAttemptAtTheEndOfTheWaitIsSettledByItsReply(t *testing.T) {
 	sem := newCounter(t, s, 3)
 	p := redistest.NewProxy(t, s.Addr())
 	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), sem.Name())
-	available(t, far, 3)
+	loaded(t, far)
 	p.Latency(redistest.ToClient, 150*time.Millisecond)
 	for _, n := range []int{2, 2} {
 		ctx, cancel := context.WithTimeout(t.Context(), 75*time.Millisecond)

@@ -35,6 +35,10 @@ A lock that is free although its queue is not empty is watched for a second, or
 for --for, since it may be on its way from one owner to the next. If it is
 still free then, a note explains what is known of the first in the queue.
 
+Of a semaphore of Redisson it shows how many permits are available and which
+are taken, those first that end first. An id is what a program releases the
+permit with. list, watch and unlock know locks only.
+
 A plain and a fair lock of one name are one lock. Where connections of the
 master listen as for a plain one while others are queued, "mixed" reports it.`
 

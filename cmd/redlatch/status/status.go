@@ -7,6 +7,7 @@ package status
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,19 +43,7 @@ func New(g *cli.Globals) *cobra.Command {
 				return cli.Errorf(1, "--waiters must be how many to show, or 0 for all")
 			}
 			q.name, q.lease = args[0], cmd.Flags().Changed("for")
-			s, err := q.ask(cmd.Context(), g)
-			var other *inspect.NotLock
-			if asJSON && errors.As(err, &other) {
-				_ = cli.PrintJSON(cmd, other) // the error says it, too
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return cli.PrintJSON(cmd, s)
-			}
-			s.print(cmd.OutOrStdout())
-			return nil
+			return q.answer(cmd, g, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -74,6 +63,30 @@ type question struct {
 	lease bool
 	// show is how many of the queue to show, 0 for all.
 	show int
+}
+
+// shown is what the command shows: a lock, or a semaphore.
+type shown interface{ print(w io.Writer) }
+
+// answer asks, and prints what is there.
+func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error {
+	var s shown
+	lock, err := q.ask(cmd.Context(), g)
+	if s = lock; err != nil {
+		s, err = showSemaphore(cmd.Context(), g, q.name, err)
+	}
+	var other *inspect.NotLock
+	if asJSON && errors.As(err, &other) {
+		_ = cli.PrintJSON(cmd, other) // the error says it, too
+	}
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return cli.PrintJSON(cmd, s)
+	}
+	s.print(cmd.OutOrStdout())
+	return nil
 }
 
 // ask reads the lock and the first of its queue at one moment, and again for as long as

@@ -1,0 +1,154 @@
+package countqueue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// listening is a subscription that hears nothing.
+type listening struct{ closed bool }
+
+func (*listening) Events() <-chan transport.Event { return nil }
+func (l *listening) Close()                       { l.closed = true }
+func (*listening) Err() error                     { return nil }
+
+// queued returns a queue in which callers wait for so many permits, and one listens for all.
+func queued(t *testing.T, permits ...int64) (*queue, []*caller) {
+	t.Helper()
+	all := &engine.Registry[name, *queue]{}
+	var q *queue
+	var callers []*caller
+	for _, n := range permits {
+		q = all.Join(name{}, func() *queue { return &queue{queues: all, sub: &listening{}} })
+		c := &caller{strategy: &strategy{engine: &engine.Engine{Config: engine.Config{PollCap: time.Minute}}, n: n}, queue: q}
+		may, refused := c.begin(false)
+		require.False(t, refused)
+		if may { // the first of all
+			q.insert(c)
+		}
+		callers = append(callers, c)
+	}
+	return q, callers
+}
+
+// refuse answers c, whose turn it is, with so many permits left.
+func refuse(t *testing.T, c *caller, left int64) {
+	t.Helper()
+	ask, _ := c.Woken()
+	require.True(t, ask, "it was not its turn")
+	<-c.wake
+	c.Refused(&acquire.Acquisition{}, acquire.Outcome{Available: left, TTL: -1})
+}
+
+func grant(t *testing.T, c *caller, left int64) {
+	t.Helper()
+	ask, _ := c.Woken()
+	require.True(t, ask, "it was not its turn")
+	<-c.wake
+	c.Granted(&acquire.Acquisition{Available: left})
+}
+
+func TestARoundAsksThoseThatFitInOrder(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 3, 2, 1, 2)
+	q.begin(nil)
+	refuse(t, c[0], 2)
+	require.Equal(t, c[1], q.asking)
+	refuse(t, c[1], 1) // another process was sooner
+	require.Equal(t, c[2], q.asking)
+	grant(t, c[2], 0)
+	require.Nil(t, q.asking)
+	q.begin(nil)
+	grant(t, c[0], 4)
+	grant(t, c[1], 2)
+	sub, _ := q.sub.(*listening)
+	require.False(t, sub.closed)
+	grant(t, c[3], 0)
+	require.True(t, sub.closed, "the last one ends the subscription")
+}
+
+func TestAMessageInARoundBeginsAnotherOne(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 2, 1)
+	q.begin(nil)
+	ask, _ := c[1].OnEvent(&acquire.Acquisition{}, transport.Event{})
+	require.False(t, ask)
+	refuse(t, c[0], 0)
+	require.Equal(t, c[0], q.asking, "it asks again")
+	refuse(t, c[0], 1)
+	grant(t, c[1], 0)
+}
+
+func TestOneThatLeavesInItsTurnPassesItOn(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 2, 2, 1)
+	q.begin(nil)
+	c[0].Leave(nil)
+	require.Equal(t, c[1], q.asking)
+	refuse(t, c[1], 1)
+	require.Equal(t, c[2], q.asking)
+	c[2].Leave(nil)
+	require.Equal(t, c[1], q.asking, "what it was told may have gone with it")
+}
+
+func TestOneThatComesAsksOnlyForWhatThoseBeforeItLeave(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 3, 1)
+	come := func(n int64, try, strict bool) (may, refused bool) {
+		return (&caller{strategy: &strategy{n: n, strict: strict}, queue: q}).begin(try)
+	}
+	q.begin(nil)
+	refuse(t, c[0], 2)
+	q.state.Known = true
+	may, _ := come(1, true, false)
+	require.False(t, may, "the second of those that wait takes it")
+	grant(t, c[1], 1)
+	may, _ = come(1, true, false)
+	require.True(t, may)
+	may, refused := come(1, true, true)
+	require.False(t, may)
+	require.True(t, refused, "its order is strict")
+	may, refused = come(2, true, false)
+	require.True(t, may, "only the server knows whether as many have come back")
+	require.False(t, refused)
+	_, refused = come(3, true, false)
+	require.True(t, refused, "the first wants no more")
+}
+
+func TestTheNextListensWhenTheFirstHasGone(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 1, 1)
+	_, wake := c[1].Signals()
+	events, _ := c[1].Signals()
+	require.Equal(t, (<-chan transport.Event)(silence), events)
+	c[0].Leave(nil)
+	<-wake
+	ask, d := c[1].Woken()
+	require.False(t, ask, "nothing was missed")
+	require.Equal(t, time.Minute, d)
+	require.Equal(t, time.Minute, c[1].Sleep(0, 0))
+	require.True(t, q.isFirst(c[1]))
+	// Where none has listened yet it asks, too.
+	q, c = queued(t, 1, 1)
+	q.sub = nil
+	c[0].Leave(nil)
+	ask, _ = c[1].Woken()
+	require.True(t, ask)
+}
+
+func TestOneThatComesInARoundIsAskedInIt(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 2)
+	q.begin(nil)
+	late := &caller{strategy: &strategy{engine: c[0].engine, n: 1}, queue: q}
+	may, _ := late.begin(false)
+	require.False(t, may)
+	refuse(t, c[0], 1)
+	require.Equal(t, late, q.asking)
+}
