@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 )
 
 // demo returns a client of a server in this process, and what ends both.
@@ -118,24 +118,17 @@ func Example_migrateThreadID() {
 	// Output: true
 }
 
-// A multi-lock, of locks of one kind: one after the other, always in the same order.
+// A multi-lock: both locks, or neither.
 func Example_migrateMultiLock() {
 	client, stop := demo()
 	defer stop()
 	ctx := context.Background()
 
-	var all func(ctx context.Context, names []string, work func(context.Context) error) error
-	all = func(ctx context.Context, names []string, work func(context.Context) error) error {
-		if len(names) == 0 {
-			return work(ctx)
-		}
-		return rlock.New(client, names[0]).Do(ctx, func(ctx context.Context) error {
-			return all(ctx, names[1:], work)
-		})
-	}
-	names := []string{"stock:7", "orders:42"}
-	slices.Sort(names) // the same order everywhere: no deadlock
-	fmt.Println(all(ctx, names, ship))
+	both := rmultilock.New(client, "stock:7", "orders:42")
+	err := both.Do(ctx, func(ctx context.Context) error {
+		return ship(ctx) // ctx ends when either lock is lost
+	})
+	fmt.Println(err)
 	// Output: <nil>
 }
 

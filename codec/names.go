@@ -15,6 +15,8 @@ const (
 	rwPrefix      = "redisson_rwlock"
 
 	semaphorePrefix = "redisson_sc"
+
+	countPrefix = "redisson_countdownlatch__channel__"
 )
 
 // LockChannel returns the channel on which waiters of the lock with this mapped
@@ -80,6 +82,11 @@ func PermitsKey(name string) string { return suffixed(prefixed("", name)[1:], "t
 
 // PermitForever is the end of a permit's lease that never ends.
 const PermitForever = 922337203685477
+
+// CountDownChannel returns the channel on which the waiters of the count-down latch with this
+// mapped name learn that it has opened or closed. The braces are added to any name: one with a
+// hash tag has a channel in another slot of a cluster.
+func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }
 
 // LatchKey returns the key that keeps the outcome of one unlock, so that the
 // same unlock sent again gets the same answer. Redisson's requestID is 32

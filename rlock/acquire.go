@@ -112,6 +112,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 	}
 	a.Engine, a.Kind, a.Lock = a.lock.Engine, a.lock.Kind, a.lock.Name
 	a.Claims, a.Try, a.Given = a, a.set.Try, a.set.given
+	a.Poll, a.Deaf = a.set.poll, a.set.deaf
 	return a.Run(ctx, a.lock.Strategy)
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/limits"
 )
@@ -19,6 +20,9 @@ type settings struct {
 	watchdog bool // WithWatchdog was given
 	capped   bool // WithMaxHold was given
 	given    bool // WithOwner was given
+	poll     time.Duration
+	polled   bool // WithPollCap was given
+	deaf     bool // WithoutWakeUps was given
 }
 
 // WithWait bounds how long Lock waits for the lock, besides its context. When
@@ -30,6 +34,26 @@ type settings struct {
 // argument of Redisson's tryLock(waitTime, leaseTime, unit).
 func WithWait(d time.Duration) Option {
 	return func(s *settings) { s.wait, s.bounded = d, true }
+}
+
+// WithPollCap bounds for how long Lock sleeps without asking Redis, in place of the client's poll
+// cap, redlatch.WithPollCap. At least 1 ms. A short one is for locks that are freed without a
+// message, such as those that Redisson's getSpinLock has held: the waiter gets such a lock d
+// later at most, and costs one EVALSHA each d. Of the callers of one process the one that has the
+// turn polls. Redisson has no counterpart.
+func WithPollCap(d time.Duration) Option {
+	return func(s *settings) { s.poll, s.polled = d, true }
+}
+
+// WithoutWakeUps makes Lock wait without a subscription: it asks Redis once each d, up to an
+// eighth sooner, and when the holder's lease should be over. At least 1 ms. It is for servers
+// without pub/sub, and for very many locks of which hardly one is waited for. Unlock still
+// publishes, so that other waiters, Redisson's among them, are woken; beside such a caller that
+// polls comes late. For the plain and the fenced lock; with others, and with [WithPollCap], it
+// gives ErrInvalid: a fair waiter without a subscription counts as dead. It is Redisson's
+// getSpinLock, whose waiters ask every 1 to 128 ms.
+func WithoutWakeUps(d time.Duration) Option {
+	return func(s *settings) { s.poll, s.deaf = d, true }
 }
 
 // WithLease takes the lock for d and does not renew it: the hold is lost when d,
@@ -73,6 +97,16 @@ func WithOwner(owner redlatch.Owner) Option {
 	return func(s *settings) { s.Owner, s.given = owner, true }
 }
 
+func init() {
+	hold.Options = func(l *hold.Lock, opts any) (hold.Asked, error) {
+		list, _ := opts.([]Option) // it is one
+		s, err := configure(l, list)
+		return hold.Asked{
+			Terms: s.Terms, Wait: s.wait, Bounded: s.bounded, Poll: s.poll, Deaf: s.deaf, Given: s.given,
+		}, err
+	}
+}
+
 // configure applies the options to the defaults and checks the result.
 func configure(l *hold.Lock, opts []Option) (settings, error) {
 	e := l.Engine
@@ -99,6 +133,9 @@ func apply(l *hold.Lock, opts []Option) (settings, error) {
 	if err := s.checkOwner(l); err != nil {
 		return s, err
 	}
+	if err := s.checkPoll(l); err != nil {
+		return s, err
+	}
 	if s.capped && s.Fixed {
 		return s, fmt.Errorf("%w: WithMaxHold is for leases that are renewed, not for WithLease", redlatch.ErrInvalid)
 	}
@@ -118,6 +155,22 @@ func apply(l *hold.Lock, opts []Option) (settings, error) {
 		s.Wait = wholeMillis(s.wait)
 	}
 	return s, nil
+}
+
+// checkPoll checks how the caller polls.
+func (s *settings) checkPoll(l *hold.Lock) error {
+	_, can := l.Strategy.(acquire.Pollable)
+	switch {
+	case !s.polled && !s.deaf:
+		return nil
+	case s.polled && s.deaf:
+		return fmt.Errorf("%w: WithoutWakeUps says how often to ask, and WithPollCap is for callers that are woken", redlatch.ErrInvalid)
+	case s.poll < time.Millisecond || s.poll > limits.Max:
+		return fmt.Errorf("%w: asking every %v: write a unit, as in 100*time.Millisecond", redlatch.ErrInvalid, s.poll)
+	case s.deaf && !can:
+		return fmt.Errorf("%w: WithoutWakeUps is not for a %s lock, whose waiters must listen", redlatch.ErrInvalid, l.Kind.Name())
+	}
+	return nil
 }
 
 // checkOwner checks the owner that was given, if one was.

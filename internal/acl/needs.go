@@ -12,6 +12,7 @@ const (
 	Fair      = "fair"
 	Tokens    = "tokens"
 	ReadWrite = "read-write"
+	Latches   = "latches"
 	Clocks    = "clocks"
 	Listeners = "listeners"
 	Doubt     = "doubt"
@@ -55,6 +56,10 @@ var needs = []Need{
 	{
 		ID: ReadWrite, Title: "Read/write locks", User: "locks",
 		Commands: strings.Fields("hdel hlen hgetall set"), Patterns: []Pattern{rwAsKeys, rwChannels},
+	},
+	{
+		ID: Latches, Title: "Count-down latches", User: "locks",
+		Commands: strings.Fields("get set decr"), Patterns: []Pattern{countDownsAsKeys, countDowns},
 	},
 	// The manual gives it with the lines that make a user.
 	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},

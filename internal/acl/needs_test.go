@@ -28,6 +28,7 @@ var needs = []need{
 	{title: "Fair locks", below: []string{"Plain locks", "The clocks"}, use: (*trial).fairLocks},
 	{title: "Fencing tokens", below: []string{"Plain locks"}, use: (*trial).tokens},
 	{title: "Read/write locks", below: []string{"Plain locks"}, use: (*trial).readWriteLocks},
+	{title: "Count-down latches", below: []string{"Plain locks"}, use: (*trial).latches},
 	{title: "The clocks", below: []string{"Plain locks"}, use: (*trial).theClocks},
 	{title: "Who listens", below: []string{"Plain locks", "Fair locks"}, use: (*trial).whoListens},
 	{title: "Calls in doubt", below: []string{"Plain locks"}, use: (*trial).callsInDoubt},

@@ -1,6 +1,7 @@
 package acl_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
@@ -158,6 +160,32 @@ func (x *trial) readWriteLocks() error {
 			return err
 		}
 		return w.Unlock()
+	})
+}
+
+// latches does all that a count-down latch is for.
+func (x *trial) latches() error {
+	return x.each(func(name string) error {
+		if strings.Contains(name, "{") {
+			return nil // the manual adds the pattern without its brace for those
+		}
+		l := rlatch.New(x.client, name)
+		if _, err := l.TrySet(x.Context(), 2); err != nil {
+			return err
+		}
+		bounded, cancel := context.WithTimeout(x.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := l.Wait(bounded); !errors.Is(err, rlatch.ErrNotOpen) {
+			return fmt.Errorf("a wait for a closed latch: %w", err)
+		}
+		_, err1 := l.Count(x.Context())
+		err2 := l.CountDown(x.Context())
+		_, err3 := l.Delete(x.Context())
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return err
+		}
+		_, err := l.TrySet(x.Context(), 1)
+		return errors.Join(err, l.CountDown(x.Context()))
 	})
 }
 

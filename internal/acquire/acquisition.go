@@ -30,6 +30,10 @@ type Acquisition struct {
 	Unbounded context.Context //nolint:containedctx // it ends with the call
 	// Began is when the call began.
 	Began time.Time
+	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap.
+	Poll time.Duration
+	// Deaf is true for a caller that listens to nothing, and only polls.
+	Deaf bool
 
 	// Attempts is how often Redis was asked.
 	Attempts int

@@ -26,8 +26,10 @@ func (a *Acquisition) wait(ctx context.Context) error {
 		}
 	}
 	for {
-		if err := a.waiter.Listen(ctx, a); err != nil {
-			return err
+		if !a.Deaf {
+			if err := a.waiter.Listen(ctx, a); err != nil {
+				return err
+			}
 		}
 		began := time.Now()
 		granted, err := a.Attempt(ctx)
@@ -125,7 +127,14 @@ func (a *Acquisition) isAway(err error) {
 
 // napFor returns how long to sleep without a signal.
 func (a *Acquisition) napFor() time.Duration {
-	return a.waiter.Sleep(nap(a.TTL, a.Engine.PollCap), a.TTL)
+	limit := a.Engine.PollCap
+	if a.Poll > 0 {
+		limit = a.Poll
+	}
+	if a.Deaf && limit >= time.Millisecond {
+		limit -= rand.N(limit / 8) //nolint:gosec // spreading load needs no secrets
+	}
+	return a.waiter.Sleep(nap(a.TTL, limit), a.TTL)
 }
 
 // nap returns how long to sleep for a lock whose holder has ttl left: until its lease should

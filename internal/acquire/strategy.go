@@ -15,6 +15,12 @@ type Strategy interface {
 	Waiter(a *Acquisition) Waiter
 }
 
+// Pollable is a strategy whose callers can do without a subscription.
+type Pollable interface {
+	// CanPoll says so.
+	CanPoll()
+}
+
 // Waiter is how one caller waits. Its methods run on the caller's goroutine, one at a time.
 type Waiter interface {
 	// Enter returns when the caller may ask Redis. It may block in [Acquisition.Sleep] only,

@@ -123,6 +123,9 @@ func (h *Hold) end(why *ending) bool {
 	}
 	h.dismiss()
 	h.observeEnd(why)
+	if g := h.group.Load(); g != nil {
+		g.memberEnded(h, why)
+	}
 	return true
 }
 

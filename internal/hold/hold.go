@@ -28,6 +28,7 @@ type Hold struct {
 	counted bool          // it was added to the ownership; guarded by ownership.mu
 	queued  bool          // it has stood in a queue on the server
 	known   atomic.Uint32 // whether its caller knows of it
+	group   atomic.Pointer[Group]
 
 	result error     // of giveUp
 	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
@@ -59,14 +60,18 @@ type Terms struct {
 }
 
 // ending is why a hold is over.
-type ending struct{ cause error }
+type ending struct {
+	cause error
+	// kept says that the lock was left to its lease, or to Unlock, whichever comes first.
+	kept bool
+}
 
 // The endings that are no losses.
 var (
-	endMaxHold    = &ending{engine.ErrMaxHold}
-	endClosed     = &ending{engine.ErrClosed}
-	endGiven      = &ending{engine.ErrNotHeld}
-	endHandedOver = &ending{engine.ErrHandedOver}
+	endMaxHold    = &ending{engine.ErrMaxHold, true}
+	endClosed     = &ending{cause: engine.ErrClosed}
+	endGiven      = &ending{cause: engine.ErrNotHeld}
+	endHandedOver = &ending{cause: engine.ErrHandedOver}
 )
 
 // Init makes h, which is zero, a claim for an owner of its own, for the one that the terms
@@ -222,7 +227,7 @@ func (h *Hold) finish(why *ending, now time.Time) error {
 func (h *Hold) lose(why error) {
 	o := h.ownership
 	o.lock.Engine.Watchdog.Remove(&h.lease)
-	if !h.end(&ending{why}) {
+	if !h.end(&ending{cause: why}) {
 		return
 	}
 	switch left := o.remove(h); {
@@ -262,10 +267,13 @@ func (h *Hold) gone() error {
 
 // expire ends a hold that has reached its maximum. The work may go on for a moment, so the
 // lock is left to its lease, or to Unlock; and so is the slot of an outer hold.
-func (h *Hold) expire() {
+func (h *Hold) expire() { h.endKept(endMaxHold) }
+
+// endKept ends a hold whose lock is left to its lease, or to Unlock.
+func (h *Hold) endKept(why *ending) {
 	e := h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)
-	if h.end(endMaxHold) {
+	if h.end(why) {
 		left := h.lease.Deadline().Remaining(time.Now()) + e.LossMargin(h.lease.TTL)
 		h.leaveSlotAfter(left)
 		h.ownership.outlive()

@@ -30,34 +30,56 @@ func (h *Hold) unlockOnce(s *sending) error {
 	return h.result
 }
 
-// unlock is the first Unlock. The order is watchdog, life, server: a renewal that ran after
-// the release would report a loss.
+// unlock is the first Unlock.
 func (h *Hold) unlock(now time.Time, s *sending) error {
 	o := h.ownership
+	o.lock.Engine.Join()
+	defer o.lock.Engine.Leave()
+	l, over := h.beginUnlock(now)
+	if over {
+		return l.ended
+	}
+	return h.endUnlock(l, o.lower(l.left, l.bound, s))
+}
+
+// leaving is an Unlock of which the server is not told yet.
+type leaving struct {
+	ended  error         // why the hold was over before, if it was
+	left   int           // of its owner's holds
+	bound  time.Duration // on the release
+	resent int64
+}
+
+// beginUnlock ends the hold here, and counts it out. The order is watchdog, life, server: a
+// renewal that ran after the release would report a loss. Over says that nothing is to be
+// released.
+func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
+	o := h.ownership
 	e := o.lock.Engine
-	e.Join()
-	defer e.Leave()
 	e.Watchdog.Remove(&h.lease)
-	bound := min(e.Command, h.lease.Deadline().Remaining(now))
-	ended := h.finish(endGiven, now)
-	if ended != nil && !errors.Is(ended, engine.ErrMaxHold) {
-		return ended
+	l.bound = max(0, min(e.Command, h.lease.Deadline().Remaining(now)))
+	l.ended = h.finish(endGiven, now)
+	if l.ended != nil && !h.ended.Load().kept {
+		return l, true
 	}
-	if ended != nil {
-		bound = e.Command // the lock may be others' of this owner, for longer
+	if l.ended != nil {
+		l.bound = e.Command // the lock may be others' of this owner, for longer
 	}
-	resent := o.resent.Load()
-	left := o.remove(h)
-	if ended != nil && o.shared && left == 0 && h.isOver() {
-		return ended // by now the lock may be that of another user of the owner
-	}
-	err := engine.Explain(o.lower(left, max(bound, 0), s))
-	switch {
-	case ended != nil && unresolved(err):
-		return fmt.Errorf("%w: %w", ended, err)
-	case ended != nil:
-		return ended
-	case errors.Is(err, engine.ErrLost) && o.resent.Load() != resent:
+	l.resent = o.resent.Load()
+	l.left = o.remove(h)
+	// By now the lock may be that of another user of the owner.
+	return l, l.ended != nil && o.shared && l.left == 0 && h.isOver()
+}
+
+// endUnlock returns what Unlock returns when the release has ended with err.
+func (h *Hold) endUnlock(l leaving, err error) error {
+	o := h.ownership
+	switch err = engine.Explain(err); {
+	case l.ended != nil && unresolved(err):
+		return fmt.Errorf("%w: %w", l.ended, err)
+	case l.ended != nil:
+		return l.ended
+	case errors.Is(err, engine.ErrLost) && o.resent.Load() != l.resent:
 		return nil // what resolves an inner unlock has arrived at a count without this hold
 	case errors.Is(err, engine.ErrWrongType):
 		return fmt.Errorf("%w: %w", o.lock.Engine.Losses.Taken, err) // something else took its key

@@ -31,6 +31,9 @@ type strategy struct {
 	kind   Kind
 }
 
+// CanPoll is part of acquire.Pollable.
+func (*strategy) CanPoll() {}
+
 // Waiter is part of acquire.Strategy. Callers with a given owner do not wait for each other.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {

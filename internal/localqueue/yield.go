@@ -16,8 +16,11 @@ const manyOthers = 4
 // would have to be as fast as this process. It returns false when the caller has left
 // meanwhile.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yield) bool {
-	if y.Turns == 0 {
+	switch {
+	case y.Turns == 0:
 		return true
+	case a.Deaf: // it hears no turns of others
+		return a.Engine.Sleep(ctx, y.Patience)
 	}
 	others, counted := c.countOthers(ctx, a)
 	if ctx.Err() != nil {

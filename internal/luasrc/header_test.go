@@ -66,6 +66,13 @@ var all = map[string]*transport.Script{
 	"semaphore_drain.lua":   SemaphoreDrain,
 	"semaphore_add.lua":     SemaphoreAdd,
 	"semaphore_try_set.lua": SemaphoreTrySet,
+
+	"acquire_all.lua": AcquireAll,
+	"release_all.lua": ReleaseAll,
+
+	"latch_set.lua":        LatchSet,
+	"latch_count_down.lua": LatchCountDown,
+	"latch_delete.lua":     LatchDelete,
 }
 
 var (
@@ -165,10 +172,10 @@ func keysBeforeArgs(a, b string) int {
 // order is the order of KEYS and of ARGV in all scripts, by the words with which their
 // descriptions begin. Each script has those that it needs.
 var order = map[string][]string{
-	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the lock's channel", "the latch",
-		"the semaphore", "the permits", "the channel"},
+	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the count:", "the lock's channel",
+		"its channel", "the latch", "the semaphore", "the permits", "the channel"},
 	"ARGV": {
-		"now", "owner", "ids", "heir", "wait", "lease", "target", "least", // of the acquisition
+		"now", "owner", "ids", "heir", "wait", "lease", "target", "least", "count", // of the acquisition
 		"mode", "keep", "fair wait", "window", "n:", "how many", "subcommand", "the first place", "the last place", // of one script
 		"command to publish", "message", "the latch's time to live", "the semaphore's time to live", "given",
 		"n pairs", "more owners", "for each lock", // lists

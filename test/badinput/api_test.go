@@ -19,7 +19,9 @@ import (
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
@@ -27,7 +29,7 @@ import (
 
 // packages are those that users import, and the one that decodes what servers send, by
 // their folders.
-var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "rsemaphore", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
+var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rmultilock", "rsemaphore", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
 
 // functions are the exported functions and methods that are tried here. Options are
 // tried with what they are options of.
@@ -54,7 +56,8 @@ var functions = map[string]any{
 
 	"rlock.New": rlock.New, "rfairlock.New": rfairlock.New,
 	"rlock.WithLease": rlock.WithLease, "rlock.WithMaxHold": rlock.WithMaxHold,
-	"rlock.WithOwner": rlock.WithOwner, "rlock.WithWait": rlock.WithWait,
+	"rlock.WithOwner": rlock.WithOwner, "rlock.WithPollCap": rlock.WithPollCap,
+	"rlock.WithWait": rlock.WithWait, "rlock.WithoutWakeUps": rlock.WithoutWakeUps,
 	"rlock.WithWatchdog":     rlock.WithWatchdog,
 	"rlock.Lock.Do":          (*rlock.Lock).Do,
 	"rlock.Lock.ForceUnlock": (*rlock.Lock).ForceUnlock, "rlock.Lock.HoldCount": (*rlock.Lock).HoldCount,
@@ -116,6 +119,17 @@ var functions = map[string]any{
 	"rsemaphore.Semaphore.TrySet":        (*rsemaphore.Semaphore).TrySet,
 	"rsemaphore.Semaphore.Available":     (*rsemaphore.Semaphore).Available,
 
+	"rlatch.New": rlatch.New, "rlatch.Latch.Count": (*rlatch.Latch).Count, "rlatch.Latch.CountDown": (*rlatch.Latch).CountDown,
+	"rlatch.Latch.Delete": (*rlatch.Latch).Delete, "rlatch.Latch.Name": (*rlatch.Latch).Name,
+	"rlatch.Latch.TrySet": (*rlatch.Latch).TrySet, "rlatch.Latch.Wait": (*rlatch.Latch).Wait,
+
+	"rmultilock.New": rmultilock.New, "rmultilock.Of": rmultilock.Of,
+	"rmultilock.Lock.Do": (*rmultilock.Lock).Do, "rmultilock.Lock.Lock": (*rmultilock.Lock).Lock,
+	"rmultilock.Lock.Names": (*rmultilock.Lock).Names, "rmultilock.Lock.TryLock": (*rmultilock.Lock).TryLock,
+	"rmultilock.Hold.Context": (*rmultilock.Hold).Context, "rmultilock.Hold.Err": (*rmultilock.Hold).Err,
+	"rmultilock.Hold.Names": (*rmultilock.Hold).Names, "rmultilock.Hold.Remaining": (*rmultilock.Hold).Remaining,
+	"rmultilock.Hold.Token": (*rmultilock.Hold).Token, "rmultilock.Hold.Unlock": (*rmultilock.Hold).Unlock,
+
 	"admin.Evict": admin.Evict, "admin.ForceEvict": admin.ForceEvict, "admin.Inspect": admin.Inspect,
 	"admin.InspectPart": admin.InspectPart, "admin.Listeners": admin.Listeners,
 
@@ -130,7 +144,7 @@ var functions = map[string]any{
 	"codec.QueueKey":   codec.QueueKey, "codec.TimeoutKey": codec.TimeoutKey, "codec.TokenKey": codec.TokenKey,
 	"codec.HoldKey": codec.HoldKey, "codec.ReadWriteChannel": codec.ReadWriteChannel,
 	"codec.SemaphoreChannel": codec.SemaphoreChannel, "codec.PermitsKey": codec.PermitsKey,
-	"codec.WriterField": codec.WriterField, "codec.WriterOf": codec.WriterOf,
+	"codec.CountDownChannel": codec.CountDownChannel, "codec.WriterField": codec.WriterField, "codec.WriterOf": codec.WriterOf,
 
 	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
 	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists,

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -27,7 +28,7 @@ var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrMaxHold, redlatch.ErrHandedOver,
 	redlatch.ErrReentered, redlatch.ErrClosed, redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
 	admin.ErrNotQueued, admin.ErrWaiterAlive, admin.ErrNotCounted, redlatch.ErrInvalid,
-	redlatch.ErrNotReplicated, rfencedlock.ErrCounter, rfencedlock.ErrEpoch,
+	redlatch.ErrNotReplicated, rfencedlock.ErrCounter, rfencedlock.ErrEpoch, rlatch.ErrNotOpen,
 	transport.ErrBadReply, context.Canceled, context.DeadlineExceeded, errDial,
 }
 

@@ -2,6 +2,7 @@ package badinput_test
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -18,7 +19,9 @@ import (
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
@@ -99,7 +102,7 @@ func receivers() map[reflect.Type][]value {
 			value{what: "lock " + limits.Quote(name), make: func(w *world) any { return rlock.New(w.client, name) }},
 			value{what: "fair lock " + limits.Quote(name), make: func(w *world) any { return rfairlock.New(w.client, name) }})
 	}
-	return map[reflect.Type][]value{
+	all := map[reflect.Type][]value{
 		typeOf[*rlock.Lock](): locks,
 		typeOf[*redlatch.Client](): {
 			{what: "client", make: func(w *world) any { return w.newClient() }},
@@ -142,6 +145,36 @@ func receivers() map[reflect.Type][]value {
 			{what: "read/write lock", make: func(w *world) any { return rreadwritelock.New(w.client, w.name(), nil) }},
 			mistake[*rreadwritelock.Lock]("nil read/write lock", nilDeref),
 		},
+		// The unexported type of what package admin takes.
+		reflect.TypeOf(admin.Inspect).In(1): locks,
+		typeOf[*redlatch.LockError](): vals(
+			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
+			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
+			&redlatch.LockError{Name: texts[len(texts)-2], TTL: durations[len(durations)-2], Err: redlatch.ErrLost}),
+		typeOf[redlatch.Loss]():        vals(redlatch.LossTaken, redlatch.Loss("")),
+		typeOf[reply.Beat]():           vals(reply.Beat{}),
+		typeOf[reply.ReleaseOutcome](): vals[reply.ReleaseOutcome](0, 255),
+		typeOf[*codec.Owner]():         {{what: "owner", make: func(*world) any { return &codec.Owner{} }}},
+		typeOf[*transport.Call]():      {{what: "call", make: func(*world) any { return &transport.Call{NumKeys: -1} }}},
+		typeOf[*transport.Script]():    vals(transport.NewScript("", "")),
+		typeOf[*transport.ServerError](): vals(&transport.ServerError{}, &transport.ServerError{Text: texts[len(texts)-1]},
+			&transport.ServerError{Text: "ERR \r\n\x00"}),
+		typeOf[*pubsub.Subscriber](): {{what: "subscriber", make: func(w *world) any {
+			s := pubsub.New(pubsub.Config{Dial: w.srv.Server.Dial})
+			w.t.Cleanup(func() { require.NoError(w.t, s.Close()) })
+			return s
+		}}},
+		typeOf[*embedded.Server](): {{what: "server", make: func(w *world) any {
+			return redistest.Mini(w.t, embedded.WithInProcess()).Server
+		}}},
+	}
+	maps.Copy(all, familyReceivers())
+	return all
+}
+
+// familyReceivers are semaphores, latches, and several locks as one.
+func familyReceivers() map[reflect.Type][]value {
+	return map[reflect.Type][]value{
 		typeOf[*rsemaphore.Expirable](): {
 			{what: "semaphore", make: func(w *world) any { return w.semaphore() }},
 			{what: "semaphore that was never set", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, w.name(), nil) }},
@@ -166,28 +199,39 @@ func receivers() map[reflect.Type][]value {
 			{what: "counter without a name", make: func(w *world) any { return rsemaphore.New(w.client, "") }},
 			mistake[*rsemaphore.Semaphore]("nil counter", nilDeref),
 		},
-		// The unexported type of what package admin takes.
-		reflect.TypeOf(admin.Inspect).In(1): locks,
-		typeOf[*redlatch.LockError](): vals(
-			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
-			&redlatch.LockError{Name: texts[len(texts)-1], TTL: durations[len(durations)-1], Err: redlatch.ErrLost},
-			&redlatch.LockError{Name: texts[len(texts)-2], TTL: durations[len(durations)-2], Err: redlatch.ErrLost}),
-		typeOf[redlatch.Loss]():        vals(redlatch.LossTaken, redlatch.Loss("")),
-		typeOf[reply.Beat]():           vals(reply.Beat{}),
-		typeOf[reply.ReleaseOutcome](): vals[reply.ReleaseOutcome](0, 255),
-		typeOf[*codec.Owner]():         {{what: "owner", make: func(*world) any { return &codec.Owner{} }}},
-		typeOf[*transport.Call]():      {{what: "call", make: func(*world) any { return &transport.Call{NumKeys: -1} }}},
-		typeOf[*transport.Script]():    vals(transport.NewScript("", "")),
-		typeOf[*transport.ServerError](): vals(&transport.ServerError{}, &transport.ServerError{Text: texts[len(texts)-1]},
-			&transport.ServerError{Text: "ERR \r\n\x00"}),
-		typeOf[*pubsub.Subscriber](): {{what: "subscriber", make: func(w *world) any {
-			s := pubsub.New(pubsub.Config{Dial: w.srv.Server.Dial})
-			w.t.Cleanup(func() { require.NoError(w.t, s.Close()) })
-			return s
-		}}},
-		typeOf[*embedded.Server](): {{what: "server", make: func(w *world) any {
-			return redistest.Mini(w.t, embedded.WithInProcess()).Server
-		}}},
+		typeOf[*rlatch.Latch](): {
+			{what: "latch", make: func(w *world) any { return rlatch.New(w.client, w.name()) }},
+			{what: "closed latch", make: func(w *world) any {
+				l := rlatch.New(w.client, w.name())
+				_, err := l.TrySet(w.bounded(), 2)
+				require.NoError(w.t, err)
+				return l
+			}},
+			mistake[*rlatch.Latch]("nil latch", nilDeref),
+		},
+		typeOf[rmultilock.Member](): {
+			{what: "member", make: func(w *world) any { return rlock.New(w.client, w.name()) }},
+			{what: "fair member", make: func(w *world) any { return rfairlock.New(w.client, w.name()) }},
+			{what: "member without a name", make: func(w *world) any { return rlock.New(w.client, "") }},
+			mistake[rmultilock.Member]("no member", nilDeref),
+		},
+		typeOf[*rmultilock.Lock](): {
+			{what: "two locks", make: func(w *world) any { return rmultilock.New(w.client, w.name(), w.name()) }},
+			{what: "locks of two kinds", make: func(w *world) any {
+				return rmultilock.Of(rfairlock.New(w.client, w.name()), rlock.New(w.client, w.name()))
+			}},
+			{what: "no locks", make: func(w *world) any { return rmultilock.New(w.client) }},
+			mistake[*rmultilock.Lock]("nil locks", nilDeref),
+		},
+		typeOf[*rmultilock.Hold](): {
+			{what: "hold of two locks", make: func(w *world) any {
+				h, err := rmultilock.New(w.client, w.name(), w.name()).TryLock(w.t.Context())
+				require.NoError(w.t, err)
+				w.t.Cleanup(func() { _ = h.Unlock() }) // it may have been given up
+				return h
+			}},
+			mistake[*rmultilock.Hold]("nil hold of two locks", nilDeref),
+		},
 	}
 }
 
@@ -229,6 +273,19 @@ func (w *world) use(result any) {
 	case *rsemaphore.Hold:
 		if r != nil {
 			_ = r.Release() // the lease may be over by now
+		}
+	case *rlatch.Latch:
+		if set, err := r.TrySet(w.bounded(), 1); w.sane(err) && set {
+			w.sane(r.CountDown(w.bounded()))
+		}
+	case *rmultilock.Lock:
+		h, err := r.TryLock(w.bounded())
+		if w.sane(err) {
+			w.sane(h.Unlock())
+		}
+	case *rmultilock.Hold:
+		if r != nil {
+			_ = r.Unlock() // the lease may be over by now
 		}
 	case rfencedlock.Option:
 		w.use(rfencedlock.New(w.client, w.name(), r, nil))

@@ -61,6 +61,7 @@ func ShareLocks(t *testing.T) {
 			t.Run("fair", c.testFair)
 			t.Run("fenced", c.testFenced)
 			t.Run("read and write", c.testReadWrite)
+			t.Run("semaphores and latches", c.testObjects)
 		})
 	}
 }

@@ -68,6 +68,9 @@ func Member() {
 	if os.Getenv(memberTurns) != "" {
 		loop = turnsLoop
 	}
+	if os.Getenv(memberPermits) != "" {
+		loop = permitsLoop
+	}
 	if err := loop(url); err != nil {
 		fmt.Println(err)
 		os.Exit(1)

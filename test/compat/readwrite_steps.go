@@ -139,17 +139,6 @@ func (p *rwPlayer) writerLeaves() error {
 	return p.releaseAs(s)
 }
 
-// prepare runs commands on Redisson's side, to bring about a state.
-func (p *rwPlayer) prepare(commands [][]any) error {
-	for _, c := range commands {
-		command, _ := c[0].(string)
-		if _, err := p.twin.Do(command, c[1:]...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // writer asks which owner writes, if one does.
 func (p *rwPlayer) writer(name string) (string, error) {
 	for _, owner := range playOwners {

@@ -96,6 +96,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("our calls", s.testOurCalls)
 		t.Run("our calls, fair", s.testOurFairCalls)
 		t.Run("our calls, read and write", s.testOurReadWriteCalls)
+		t.Run("our calls, semaphores and latches", s.testOurObjectCalls)
 		t.Run("questions", s.testQuestions)
 	})
 	t.Run("valkey", func(t *testing.T) {
@@ -106,6 +107,7 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("our calls", s.testOurCalls)
 		t.Run("our calls, fair", s.testOurFairCalls)
 		t.Run("our calls, read and write", s.testOurReadWriteCalls)
+		t.Run("our calls, semaphores and latches", s.testOurObjectCalls)
 	})
 }
 
@@ -158,6 +160,12 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 		rw.writers()
 		rw.force()
 		rw.futures()
+		for kind, use := range map[string]func(objectCaptor){
+			"semaphore": objectCaptor.semaphore, "permits": objectCaptor.permits, "latch": objectCaptor.latch,
+		} {
+			k.name = name + " " + kind
+			use(objectCaptor{k})
+		}
 	}
 	k := &captor{t: t, o: o, j: j, theirs: theirs, name: redistest.Key(t)}
 	k.renewal()

@@ -128,7 +128,7 @@ func (k *Kind) caseOf(v Vector) int {
 func (k *Kind) CasesOf(r Release) []Case {
 	var all []Case
 	for _, c := range k.Cases {
-		if k.In(r) && (c.Of == nil || c.Of(r)) {
+		if k.In(r) && c.Step.Op.In(r) && (c.Of == nil || c.Of(r)) {
 			all = append(all, c)
 		}
 	}

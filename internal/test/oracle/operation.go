@@ -26,7 +26,7 @@ type Kind struct {
 }
 
 // Kinds lists the kinds of locks that are compared.
-var Kinds = []*Kind{&Plain, &Fair, &Fenced, &ReadWrite}
+var Kinds = []*Kind{&Plain, &Fair, &Fenced, &ReadWrite, &Semaphore, &Permits, &Latch}
 
 // KindsOf returns the kinds of locks that a release has.
 func KindsOf(r Release) []*Kind {
@@ -36,6 +36,14 @@ func KindsOf(r Release) []*Kind {
 // In tells whether a release has the kind.
 func (k *Kind) In(r Release) bool { return k.Has == nil || k.Has(r) }
 
+// OperationsOf returns what a release does of the kind.
+func (k *Kind) OperationsOf(r Release) []*Operation {
+	return slices.DeleteFunc(slices.Clone(k.Operations), func(op *Operation) bool { return !op.In(r) })
+}
+
+// In tells whether a release does it.
+func (op *Operation) In(r Release) bool { return op.Has == nil || op.Has(r) }
+
 // Operation is one thing that both sides do by a script. The package comment
 // tells how to add one.
 type Operation struct {
@@ -43,11 +51,14 @@ type Operation struct {
 	Name string
 	// Theirs is what Redisson's script is called with, by release.
 	Theirs func(Release, Step) []Args
+	// Has, where set, tells which releases do it at all; nil for all that have the kind.
+	Has func(Release) bool
 	// OneByOne, where set, tells for which releases Theirs has a call for each
 	// name, so that their replies make a list.
 	OneByOne func(Release) bool
 	// Ours is this module's call, for an owner of our own or for one that others
-	// use, too.
+	// use, too. Without it the operation is one of Redisson's alone: it is recorded, and
+	// brings about states.
 	Ours func(s Step, shared bool) Call
 	// TellsTime says that a positive reply is the time that something has left,
 	// and that a score which is new may be made from it. Both are smaller on the
@@ -63,10 +74,15 @@ type Operation struct {
 	// act is what is done to a read/write lock, by a writer if writes is true.
 	act    rwAct
 	writes bool
+	// does is what is done to a semaphore or latch.
+	does poolAct
 }
 
 // String returns the name.
 func (op *Operation) String() string { return op.Name }
+
+// GoString returns the name: it is what a failed random test shows.
+func (op *Operation) GoString() string { return op.Name }
 
 // Args is what one call of a script is given.
 type Args struct {
@@ -115,6 +131,11 @@ type Step struct {
 	RequestID string `json:"request,omitempty"`
 	Repeat    bool   `json:"repeat,omitempty"`
 
+	// Permits is how many permits an operation is about, or what a count is set to.
+	Permits int64 `json:"permits,omitempty"`
+	// IDs are those of permits, in hexadecimal digits.
+	IDs []string `json:"ids,omitempty"`
+
 	// Now is the caller's clock and Wait its waiting time, in milliseconds.
 	Now  int64 `json:"now,omitempty"`
 	Wait int64 `json:"wait,omitempty"`
@@ -125,6 +146,9 @@ func (s Step) String() string {
 	text := fmt.Sprintf("%s %q", s.Op, s.Names)
 	if s.Owner != "" {
 		text += fmt.Sprintf(" owner %s lease %d target %d", s.Owner, s.Lease, s.Target)
+	}
+	if s.Permits != 0 || len(s.IDs) > 0 {
+		text += fmt.Sprintf(" permits %d %q lease %d", s.Permits, s.IDs, s.Lease)
 	}
 	if s.Now != 0 {
 		text += fmt.Sprintf(" now %d wait %d", s.Now, s.Wait)
@@ -140,6 +164,7 @@ func (s Step) String() string {
 const (
 	latchTTL = "<latch>" // a latch's time to live, which is random
 	clockNow = "<now>"   // the caller's clock
+	leaseEnd = "<end>"   // when the step's lease ends by the caller's clock
 )
 
 // latchFor is the time to live of latches in steps, in milliseconds.
@@ -154,6 +179,8 @@ func (s Step) given(argv []string) []string {
 			arg = strconv.Itoa(latchFor)
 		case clockNow:
 			arg = strconv.FormatInt(s.Now, 10)
+		case leaseEnd:
+			arg = strconv.FormatInt(s.Now+s.Lease, 10)
 		}
 		all[i] = arg
 	}

@@ -46,6 +46,26 @@ func (r Release) HasFenced() bool { return r.atLeast(3, 19) }
 // HasLatch reports whether unlock keeps a latch (from 3.24).
 func (r Release) HasLatch() bool { return r.atLeast(3, 24) }
 
+// HasSemaphoreTTL reports whether the permits of a semaphore can be set for a time (from 3.29).
+func (r Release) HasSemaphoreTTL() bool { return r.atLeast(3, 29) }
+
+// HasReleaseIfExists reports whether a semaphore is given permits only if it is there (from 4.0).
+func (r Release) HasReleaseIfExists() bool { return r.atLeast(4) }
+
+// CountsPermits reports whether a semaphore of permits that expire tells how many there are
+// and how many are out, and can have them set anew (from 3.20).
+func (r Release) CountsPermits() bool { return r.atLeast(3, 20) }
+
+// TakesManyPermits reports whether such permits are taken and given back several at once; the
+// acquire has other arguments, then (from 3.22).
+func (r Release) TakesManyPermits() bool { return r.atLeast(3, 22) }
+
+// ReleasesAllOrNone reports whether one unknown id among several leaves all permits out (from 3.41).
+func (r Release) ReleasesAllOrNone() bool { return r.atLeast(3, 41) }
+
+// TellsPermitLease reports whether a permit's lease can be asked for (from 3.41).
+func (r Release) TellsPermitLease() bool { return r.atLeast(3, 41) }
+
 // RenewsBatches reports whether one script renews many locks (from 3.44).
 func (r Release) RenewsBatches() bool { return r.atLeast(3, 44) }
 

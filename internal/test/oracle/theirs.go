@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func (t *Theirs) Learn(op *Operation, call monitor.Call) error {
 // Missing returns the operations of a kind that no script was learnt for.
 func (t *Theirs) Missing(k *Kind) []*Operation {
 	var missing []*Operation
-	for _, op := range k.Operations {
+	for _, op := range k.OperationsOf(t.Release) {
 		if t.scripts[op] == "" {
 			missing = append(missing, op)
 		}
@@ -49,6 +50,7 @@ func (t *Theirs) Missing(k *Kind) []*Operation {
 func Identify(r Release, call monitor.Call, s Step) error {
 	s.RequestID = requestID(call)
 	want := s.Op.Theirs(r, s)[0]
+	want.Argv = s.ended(want.Argv, call.Argv)
 	if err := same("KEYS", want.Keys, call.Keys); err != nil {
 		return fmt.Errorf("oracle: %s by Redisson %s: %w", s.Op, r, err)
 	}
@@ -56,6 +58,28 @@ func Identify(r Release, call monitor.Call, s Step) error {
 		return fmt.Errorf("oracle: %s by Redisson %s: %w", s.Op, r, err)
 	}
 	return nil
+}
+
+// endsEarly is how long before it tells its clock a live Redisson may have looked at it for the
+// end of a lease.
+const endsEarly = 10 * time.Second
+
+// ended puts the end of a lease, as a call has it, into the arguments that are wanted, if it
+// fits the call's clock and the step's lease; else what it should be.
+func (s Step) ended(want, got []string) []string {
+	now, end := slices.Index(want, clockNow), slices.Index(want, leaseEnd)
+	if end < 0 || now < 0 || len(got) != len(want) {
+		return want
+	}
+	s.Now, _ = strconv.ParseInt(got[now], 10, 64) // 0 is no time of today
+	latest := s.Now + s.Lease
+	ends, err := strconv.ParseInt(got[end], 10, 64)
+	if err != nil || ends > latest || ends < latest-endsEarly.Milliseconds() {
+		ends = latest
+	}
+	want = slices.Clone(want)
+	want[end] = decimal(ends)
+	return want
 }
 
 const latchPrefix = "redisson_unlock_latch:"

@@ -39,6 +39,13 @@ func (t *Twin) Do(command string, args ...any) (any, error) {
 	return normal(t.theirs.conn.Do(command, args...))
 }
 
+// Alone takes a step on Redisson's side, to bring about a state.
+func (t *Twin) Alone(theirs *Theirs, step Step) error {
+	_, err1 := t.theirs.run(theirs.requests(step), theirs.isList(step))
+	_, err2 := t.theirs.messages()
+	return errors.Join(err1, err2)
+}
+
 // Play puts our side into the state of Redisson's, takes the step on both and
 // compares.
 func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {

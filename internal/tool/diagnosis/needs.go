@@ -47,6 +47,11 @@ var questions = []question{
 		absent: "Read/write locks cannot be used here.",
 	},
 	{
+		id: acl.Latches, check: "latches rights", use: "count-down latches", named: true,
+		advice: "Grant what is missing where count-down latches are used:",
+		absent: "Count-down latches cannot be used here.",
+	},
+	{
 		id: acl.Clocks, check: "clocks rights", use: "comparisons of clocks",
 		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",
 		absent: "Clocks that are apart, which delay fair locks, are not reported here.",

@@ -77,7 +77,7 @@ func (e *examination) command(name string) verdict {
 		return e.grow("RPUSH", codec.QueueKey(e.name), "LPOP")
 	case "sadd":
 		return e.grow("SADD", e.name, "PEXPIRE", 1)
-	case "incr":
+	case "incr", "decr":
 		return e.count(codec.TokenKey(e.name))
 	case "subscribe", "unsubscribe", "psubscribe":
 		return e.onListening(func(c redis.Conn) verdict {

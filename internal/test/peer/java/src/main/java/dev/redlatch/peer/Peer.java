@@ -22,6 +22,7 @@ final class Peer {
         clients.addTo(threaded);
         new LockOperations(clients).addTo(threaded);
         new AsyncLockOperations(clients).addTo(threaded);
+        new ObjectOperations(clients).addTo(threaded);
         threaded.put("count", new CountLoop(clients));
         threaded.put("readWrite", new ReadWriteLoop(clients));
     }

@@ -48,6 +48,11 @@ record Request(JsonObject fields) {
         return has(field) ? number(field) : otherwise;
     }
 
+    /** The elements of a list, none when the field is not there. */
+    List<JsonElement> list(String field) {
+        return has(field) ? need(field).getAsJsonArray().asList() : List.of();
+    }
+
     List<String> texts(String field) {
         List<String> all = new ArrayList<>();
         need(field).getAsJsonArray().forEach(e -> all.add(e.getAsString()));

@@ -1,0 +1,289 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
+)
+
+// Group is the holds of several locks as one: it lives while all of them do. A hold joins one
+// group at most, and is not given up but with it. All methods are safe for concurrent use.
+//
+//	open ──Add…──▶ open ──Unlock──▶ released
+//	  │ a member is lost, or at its maximum; the client is closed
+//	  └──▶ over for all: the others are left to their leases, or to Unlock
+type Group struct {
+	ended atomic.Pointer[ending]
+	once  sync.Once
+	errs  []error // of Unlock
+
+	// mu guards what follows. It is not held while contexts or holds are ended.
+	mu       sync.Mutex
+	holds    []*Hold
+	together [][]*Hold // those that are freed together
+	proofs   map[any]*Hold
+	pruned   int
+	contexts []*groupContext
+}
+
+// Add adds live holds. Those that are over end the group.
+func (g *Group) Add(holds ...*Hold) {
+	g.mu.Lock()
+	if g.proofs == nil {
+		g.proofs = map[any]*Hold{}
+	}
+	g.holds = append(g.holds, holds...)
+	for _, h := range holds {
+		g.proofs[h.ownership.lock.proof] = h
+	}
+	g.mu.Unlock()
+	for _, h := range holds {
+		h.group.Store(g)
+		if end := h.ended.Load(); end != nil {
+			g.memberEnded(h, end)
+		}
+	}
+	if end := g.ended.Load(); end != nil {
+		g.endOthers(end) // those that came too late
+	}
+}
+
+// AddTogether is Add of holds that have no turn of a queue, and that can be freed by one call.
+func (g *Group) AddTogether(holds []*Hold) {
+	g.mu.Lock()
+	g.together = append(g.together, holds)
+	g.mu.Unlock()
+	g.Add(holds...)
+}
+
+// Holds returns the members, in the order in which they came.
+func (g *Group) Holds() []*Hold {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.holds
+}
+
+// memberEnded ends the group because of a member.
+func (g *Group) memberEnded(h *Hold, why *ending) {
+	if g.ended.Load() != nil {
+		return
+	}
+	switch {
+	case why == endClosed:
+		g.end(why) // which ends the others, too
+		return
+	case errors.Is(why.cause, engine.ErrLost):
+		why = &ending{fmt.Errorf("%s: %w", limits.Quote(h.ownership.lock.Name), why.cause), true}
+	}
+	if g.end(why) {
+		g.endOthers(why)
+	}
+}
+
+// end ends the group and its contexts, once.
+func (g *Group) end(why *ending) bool {
+	if !g.ended.CompareAndSwap(nil, why) {
+		return false
+	}
+	g.mu.Lock()
+	contexts := g.contexts
+	g.contexts = nil
+	g.mu.Unlock()
+	for _, c := range contexts {
+		c.cancel(why.cause)
+	}
+	return true
+}
+
+// endOthers ends the members that live. Their locks are left to their leases, or to Unlock: what
+// the holder does yet is excluded from what others do under these.
+func (g *Group) endOthers(why *ending) {
+	if !why.kept {
+		return
+	}
+	for _, h := range g.Holds() {
+		if h.ended.Load() == nil {
+			h.endKept(why)
+		}
+	}
+}
+
+// Err returns nil while all members are held, and afterwards why not, with the name of the
+// member: see [Hold.Err]. It asks the clocks.
+func (g *Group) Err() error {
+	if g.ended.Load() == nil {
+		now := time.Now()
+		for _, h := range g.Holds() {
+			if h.errAt(now) != nil {
+				break // which has ended the group, too
+			}
+		}
+	}
+	if end := g.ended.Load(); end != nil {
+		return end.cause
+	}
+	return nil
+}
+
+// Remaining returns the least of what its members have: see [Hold.Remaining].
+func (g *Group) Remaining() time.Duration {
+	if g.Err() != nil {
+		return 0
+	}
+	var least time.Duration
+	for i, h := range g.Holds() {
+		if d := h.Remaining(); i == 0 || d < least {
+			least = d
+		}
+	}
+	return least
+}
+
+// Context returns a context that ends when parent does and when the group does, and that proves
+// each of the holds.
+func (g *Group) Context(parent context.Context) context.Context {
+	inner, cancel := context.WithCancelCause(parent)
+	c := &groupContext{Context: inner, group: g, cancel: cancel}
+	if !g.attach(c) {
+		cancel(g.ended.Load().cause)
+	}
+	return c
+}
+
+// attach makes the group's end end c. It returns false when the group is over.
+func (g *Group) attach(c *groupContext) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended.Load() != nil {
+		return false
+	}
+	if len(g.contexts) >= 2*g.pruned+8 {
+		kept := g.contexts[:0]
+		for _, c := range g.contexts {
+			if c.Context.Err() == nil {
+				kept = append(kept, c)
+			}
+		}
+		clear(g.contexts[len(kept):])
+		g.contexts, g.pruned = kept, len(kept)
+	}
+	g.contexts = append(g.contexts, c)
+	return true
+}
+
+// groupContext is a context tied to a group, as holdContext is to a hold.
+type groupContext struct {
+	context.Context //nolint:containedctx // it is a context
+	group           *Group
+	cancel          context.CancelCauseFunc
+}
+
+// Err is part of context.Context.
+func (c *groupContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if cause := c.group.Err(); cause != nil {
+		c.cancel(cause)
+	}
+	return c.Context.Err()
+}
+
+// Value is part of context.Context. It hands out the proofs of holding.
+func (c *groupContext) Value(key any) any {
+	if k, ok := key.(proofKey); ok {
+		c.group.mu.Lock()
+		h := c.group.proofs[k]
+		c.group.mu.Unlock()
+		if h != nil {
+			if end := h.ended.Load(); end != endGiven && end != endHandedOver {
+				return h
+			}
+		}
+	}
+	return c.Context.Value(key)
+}
+
+// Deadline is part of context.Context: that of the first member to end.
+func (c *groupContext) Deadline() (time.Time, bool) {
+	deadline, ok := c.Context.Deadline()
+	for _, h := range c.group.Holds() {
+		if !h.lease.Fixed && h.lease.Max == 0 {
+			continue
+		}
+		if end := h.lease.Final(); !ok || end.Before(deadline) {
+			deadline, ok = end, true
+		}
+	}
+	return deadline, ok
+}
+
+// Freer frees the locks of holds that were added together, each the last of its owner, within
+// bound, and returns for each what the server made of it: nil, ErrLost when it was not held, or
+// why that is not known; then it goes on in the background.
+type Freer func(holds []*Hold, bound time.Duration) []error
+
+// Unlock gives all members up, whatever becomes of each, and returns their errors in the order of
+// the members. Later calls do nothing and return the same.
+func (g *Group) Unlock(free Freer) []error {
+	g.once.Do(func() {
+		if g.Err() == nil {
+			g.end(endGiven)
+		}
+		for _, holds := range g.together {
+			unlockTogether(holds, free)
+		}
+		for _, h := range g.Holds() {
+			g.errs = append(g.errs, h.Unlock()) // of those that were freed it is known already
+		}
+	})
+	return g.errs
+}
+
+// unlockTogether gives up holds that were added together.
+func unlockTogether(holds []*Hold, free Freer) {
+	e := holds[0].ownership.lock.Engine
+	e.Join()
+	defer e.Leave()
+	var last []*Hold // of their owners
+	var lefts []leaving
+	var bound time.Duration
+	now := time.Now()
+	for _, h := range holds {
+		h.giveUp.Do(func() {
+			if l, isLast := h.unlockUnlessLast(now); isLast {
+				last, lefts, bound = append(last, h), append(lefts, l), max(bound, l.bound)
+			}
+		})
+	}
+	if len(last) == 0 {
+		return
+	}
+	for i, err := range free(last, bound) {
+		h := last[i]
+		h.result = h.endUnlock(lefts[i], err)
+		h.observeRelease(now)
+	}
+}
+
+// unlockUnlessLast is an Unlock of a hold that is not the last of its owner, as after a re-entry
+// that is still inside. Of one that is, the lock is to be freed.
+func (h *Hold) unlockUnlessLast(now time.Time) (l leaving, isLast bool) {
+	l, over := h.beginUnlock(now)
+	switch o := h.ownership; {
+	case over:
+		h.result = l.ended
+	case l.left == 0 && o.isFreed():
+		return l, true
+	default:
+		h.result = h.endUnlock(l, o.lower(l.left, l.bound, nil))
+	}
+	h.observeRelease(now)
+	return l, false
+}

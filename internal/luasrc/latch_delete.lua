@@ -1,0 +1,20 @@
+-- Deletes the count of a count-down latch, which opens it.
+--
+-- KEYS[1]   the count: an integer, and no key while the latch is open
+-- KEYS[2]   its channel
+-- ARGV[1]   command to publish with: PUBLISH or SPUBLISH
+-- ARGV[2]   message, as Redisson sends it: it has closed
+-- Replies:  1 when there was a count, 0 when there was none
+-- Effects:  the key is deleted; one that is no integer is an error, and stays
+-- Messages: the message on the channel, when there was a count
+local latch, channel, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local count = redis.call('GET', latch)
+if not count then
+    return 0
+end
+if not string.match(count, '^-?%d+$') then
+    return redis.error_reply('ERR value is not an integer or out of range')
+end
+redis.call('DEL', latch)
+redis.call(publish, channel, message)
+return 1

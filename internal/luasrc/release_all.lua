@@ -1,0 +1,27 @@
+-- Frees many locks at once, each if the owner holds it, as Release frees one: it may run late or
+-- more than once.
+--
+-- KEYS[1..n]     the locks: hashes of owner -> count
+-- KEYS[n+1..2n]  the locks' channels
+-- ARGV[1]        owner
+-- ARGV[2]        command to publish with: PUBLISH or SPUBLISH
+-- ARGV[3]        message
+-- Replies:       an array of n: 1 for a lock that is free now, nil for one that the owner does
+--                not hold, or whose key is no lock any more
+-- Effects:       the locks that the owner holds are deleted, whatever the count
+-- Messages:      the message on the channel of each lock that became free, in their order
+local owner, publish, message = ARGV[1], ARGV[2], ARGV[3]
+local n, freed = #KEYS / 2, {}
+for i = 1, n do
+    local count = redis.pcall('HGET', KEYS[i], owner)
+    if type(count) == 'table' and not string.find(count.err, 'WRONGTYPE', 1, true) then
+        return count
+    end
+    freed[i] = false
+    if type(count) == 'string' then
+        redis.call('DEL', KEYS[i])
+        redis.call(publish, KEYS[n + i], message)
+        freed[i] = 1
+    end
+end
+return freed

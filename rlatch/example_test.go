@@ -1,0 +1,70 @@
+package rlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/rlatch"
+)
+
+// open connects to a server of the example's own.
+func open(ctx context.Context) (*redlatch.Client, func()) {
+	server, err := embedded.Start() // or your own Redis
+	if err != nil {
+		log.Panic(err)
+	}
+	client, err := redlatch.Open(ctx, server.URL())
+	if err != nil {
+		log.Panic(err)
+	}
+	return client, func() { _ = client.Close(); server.Close() }
+}
+
+// A report waits until each of three imports is done, in whatever process or language.
+func ExampleNew() {
+	ctx := context.Background()
+	client, done := open(ctx)
+	defer done()
+
+	imports := rlatch.New(client, "imports:2026-11-24")
+	if _, err := imports.TrySet(ctx, 3); err != nil {
+		log.Panic(err)
+	}
+	for range 3 {
+		go func() {
+			if err := imports.CountDown(ctx); err != nil {
+				log.Print(err) // in doubt, it may have counted: it is not called again
+			}
+		}()
+	}
+	if err := imports.Wait(ctx); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("all imports are done")
+	// Output: all imports are done
+}
+
+// A wait without an end is rarely right: a worker that died never counts down.
+func ExampleLatch_Wait_deadline() {
+	ctx := context.Background()
+	client, done := open(ctx)
+	defer done()
+
+	imports := rlatch.New(client, "imports:2026-11-25")
+	if _, err := imports.TrySet(ctx, 2); err != nil {
+		log.Panic(err)
+	}
+	_ = imports.CountDown(ctx)
+	soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if err := imports.Wait(soon); errors.Is(err, rlatch.ErrNotOpen) {
+		left, _ := imports.Count(ctx)
+		fmt.Println("not done:", left)
+	}
+	// Output: not done: 1
+}

@@ -1,0 +1,95 @@
+package rlatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlatch"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// soon is far more than anything takes that is waited for.
+const soon = 30 * time.Second
+
+func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), url, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// newLatch returns a latch with a name of its own, on a client of its own, which is not helped
+// by polls.
+func newLatch(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *rlatch.Latch {
+	t.Helper()
+	opts = append([]redlatch.Option{redlatch.WithPollCap(time.Hour)}, opts...)
+	return rlatch.New(connect(t, s.URL(), opts...), redistest.Key(t))
+}
+
+// same returns the same latch on another client.
+func same(t *testing.T, s *redistest.Server, l *rlatch.Latch) *rlatch.Latch {
+	t.Helper()
+	return rlatch.New(connect(t, s.URL()), l.Name())
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func set(t *testing.T, l *rlatch.Latch, n int64) {
+	t.Helper()
+	was, err := l.TrySet(within(t), n)
+	require.NoError(t, err)
+	require.True(t, was)
+}
+
+func countDown(t *testing.T, l *rlatch.Latch) {
+	t.Helper()
+	require.NoError(t, l.CountDown(within(t)))
+}
+
+func count(t *testing.T, l *rlatch.Latch) int64 {
+	t.Helper()
+	n, err := l.Count(within(t))
+	require.NoError(t, err)
+	return n
+}
+
+// await waits for the latch on a goroutine of its own.
+func await(ctx context.Context, l *rlatch.Latch) <-chan error {
+	came := make(chan error, 1)
+	go func() { came <- l.Wait(ctx) }()
+	return came
+}
+
+// opens holds that a wait ends without an error.
+func opens(t *testing.T, came <-chan error) {
+	t.Helper()
+	select {
+	case err := <-came:
+		require.NoError(t, err)
+	case <-time.After(soon):
+		require.FailNow(t, "it does not open")
+	}
+}
+
+// listening waits until so many connections listen to the latch.
+func listening(t *testing.T, s *redistest.Server, l *rlatch.Latch, n int64) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.CountDownChannel(l.Name())).([]any)
+		return len(pair) == 2 && pair[1] == n
+	}, soon, 5*time.Millisecond, "they do not listen")
+}

@@ -1,0 +1,206 @@
+package rmultilock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// taking is one call of Lock or TryLock on its way to a hold.
+type taking struct {
+	lock  *Lock
+	op    string
+	opts  []rlock.Option
+	asked hold.Asked
+	began time.Time
+	hold  *Hold
+}
+
+// acquire is Lock and TryLock.
+func (l *Lock) acquire(ctx context.Context, op string, opts []rlock.Option) (*Hold, error) {
+	engine.NeedContext(ctx)
+	t := &taking{lock: l, op: op, opts: opts, began: time.Now(), hold: &Hold{lock: l}}
+	if err := t.run(ctx); err != nil {
+		var known *redlatch.LockError
+		if errors.As(err, &known) {
+			return nil, err
+		}
+		return nil, t.failed(l.title(), err)
+	}
+	return t.hold, nil
+}
+
+// title names all locks, as far as they are few.
+func (l *Lock) title() string {
+	const most = 3
+	if len(l.names) <= most {
+		return strings.Join(l.names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(l.names[:most], ", "), len(l.names)-most)
+}
+
+func (t *taking) failed(name string, err error) *redlatch.LockError {
+	return &redlatch.LockError{Op: t.op, Name: name, Err: engine.Explain(err)}
+}
+
+// run checks what can be checked before something is sent, and takes the locks.
+func (t *taking) run(ctx context.Context) error {
+	l := t.lock
+	if l.err != nil {
+		return l.err
+	}
+	var err error
+	if t.asked, err = hold.Options(l.steps[0].members[0].Internal(), t.opts); err != nil {
+		return err
+	}
+	switch {
+	case t.asked.Given:
+		return fmt.Errorf("%w: several locks have no owner that can be given: WithOwner is for one", redlatch.ErrInvalid)
+	case t.asked.Bounded && t.op == "trylock":
+		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
+	}
+	steps, err := t.steps(ctx)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx))
+	}
+	if err := l.engine.Enter(); err != nil {
+		return err
+	}
+	defer l.engine.Leave()
+	l.engine.Announce()
+	return t.takeAll(ctx, steps)
+}
+
+// steps returns the steps of this call: locks that ctx proves to be held come first, one by one,
+// since they are entered again and wait for no other program.
+func (t *taking) steps(ctx context.Context) ([]step, error) {
+	var again, first []step
+	for _, s := range t.lock.steps {
+		var others []Member
+		for _, m := range s.members {
+			proof, err := m.Internal().Proof(ctx)
+			switch {
+			case err != nil:
+				return nil, t.failed(m.Name(), err)
+			case proof != nil:
+				again = append(again, step{members: []Member{m}})
+			default:
+				others = append(others, m)
+			}
+		}
+		if len(others) > 0 {
+			first = append(first, step{s.slot, s.batched, others})
+		}
+	}
+	return append(again, first...), nil
+}
+
+// takeAll takes one step after the other. Unless it comes to its end it gives back what it has
+// taken, also when something panics. A loss of what was taken ends the wait for the others.
+func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
+	done := false
+	defer func() {
+		if !done {
+			_ = t.hold.unlock() // what could not be freed now is freed in the background, or logged
+		}
+	}()
+	group := &t.hold.group
+	outside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	inside := group.Context(outside)
+	for i := range steps {
+		if err := t.take(inside, &steps[i]); err != nil {
+			if lost := group.Err(); lost != nil && !errors.Is(err, engine.ErrNotReplicated) {
+				return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // in words only: nothing was held yet
+			}
+			return engine.WithEnd(ctx, err)
+		}
+	}
+	if lost := group.Err(); lost != nil {
+		return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // as above
+	}
+	done = true
+	return nil
+}
+
+// left returns how much of the time to wait is left, in whole milliseconds: 0 for one attempt.
+func (t *taking) left() time.Duration {
+	return max(0, t.asked.Wait-time.Since(t.began)).Truncate(time.Millisecond)
+}
+
+// take takes the locks of one step.
+func (t *taking) take(ctx context.Context, s *step) error {
+	if s.batched && len(s.members) > 1 {
+		return newBatch(t, s).take(ctx)
+	}
+	opts := t.opts
+	if t.asked.Bounded {
+		opts = append(append([]rlock.Option{}, opts...), rlock.WithWait(t.left()))
+	}
+	h, err := lockOne(ctx, s.members[0], t.op, opts)
+	if err != nil {
+		return err
+	}
+	t.hold.group.Add(h)
+	return nil
+}
+
+// lockOne takes one lock, of any kind.
+func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*hold.Hold, error) {
+	if fenced, ok := m.(*rfencedlock.Lock); ok {
+		call := fenced.Lock
+		if op == "trylock" {
+			call = fenced.TryLock
+		}
+		h, err := call(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return h.Internal(), nil
+	}
+	plain, ok := m.(*rlock.Lock)
+	if !ok {
+		return nil, fmt.Errorf("%w: a %T cannot be one of several locks", redlatch.ErrInvalid, m)
+	}
+	call := plain.Lock
+	if op == "trylock" {
+		call = plain.TryLock
+	}
+	h, err := call(ctx, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return h.Internal(), nil
+}
+
+// unlock gives up what is held. When the hold was over before, one error says why, and others say
+// what could not be given up besides.
+func (h *Hold) unlock() error {
+	over := h.group.Err()
+	if errors.Is(over, engine.ErrNotHeld) {
+		over = nil // an earlier Unlock, whose errors these are
+	}
+	var all []error
+	if over != nil {
+		all = append(all, &redlatch.LockError{Op: "unlock", Name: h.lock.title(), Err: over})
+	}
+	for i, err := range h.group.Unlock(free) {
+		if err == nil || over != nil && errors.Is(over, err) {
+			continue
+		}
+		held := h.group.Holds()[i]
+		all = append(all, &redlatch.LockError{Op: "unlock", Name: held.Lock().Name, Owner: held.ID(), Err: err})
+	}
+	return errors.Join(all...)
+}

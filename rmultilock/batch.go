@@ -1,0 +1,194 @@
+package rmultilock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// batch is plain locks of one slot on their way to a hold, all or none of them. It belongs to the
+// caller's goroutine. For the wait loop it is one lock, with the channel of the member that was in
+// the way at the last attempt.
+type batch struct {
+	acquire.Acquisition
+	*taking
+	locks   []*hold.Lock
+	scripts luasrc.All
+	blocked int // the member that another owner has
+	claim   *claim
+}
+
+func newBatch(t *taking, s *step) *batch {
+	b := &batch{taking: t}
+	for _, m := range s.members {
+		l := m.Internal()
+		b.locks = append(b.locks, l)
+	}
+	b.scripts = scriptsOf(b.locks)
+	return b
+}
+
+// scriptsOf fills the calls about plain locks of one slot.
+func scriptsOf(locks []*hold.Lock) luasrc.All {
+	all := luasrc.All{Publish: locks[0].Engine.Publish()}
+	for _, l := range locks {
+		all.Keys = append(all.Keys, l.Kind.Key())
+		all.Channels = append(all.Channels, l.Kind.Channel(nil))
+	}
+	return all
+}
+
+// take takes the locks, and waits for them as the call may.
+func (b *batch) take(ctx context.Context) error {
+	b.Engine, b.Kind, b.Lock = b.lock.engine, b, b.locks[0].Name
+	b.Claims, b.Began = b, time.Now()
+	b.Poll, b.Deaf = b.asked.Poll, b.asked.Deaf
+	b.Try = b.op == "trylock"
+	bounded := ctx
+	if b.asked.Bounded {
+		left := b.left()
+		b.Try = left == 0
+		if left > 0 {
+			if left < acquire.Overdue {
+				b.Unbounded = ctx
+			}
+			var cancel context.CancelFunc
+			bounded, cancel = context.WithTimeoutCause(ctx, left, engine.ErrWaitOver)
+			defer cancel()
+		}
+	}
+	b.asked.Try = b.Try
+	err := b.Run(bounded, b)
+	b.observe(err)
+	if err != nil {
+		failed := b.failed(b.locks[b.blocked].Name, err)
+		if errors.Is(err, engine.ErrNotAcquired) {
+			failed.Holder, failed.TTL = b.Holder, max(b.TTL, 0)
+		}
+		return failed
+	}
+	return nil
+}
+
+// observe tells the observer of each lock that was taken, or of the one that was in the way.
+func (b *batch) observe(err error) {
+	hooks, wait := &b.Engine.Hooks, time.Since(b.Began)
+	if tell := hooks.NotAcquired; tell != nil && err != nil {
+		l := b.locks[b.blocked]
+		tell(engine.NotAcquired{Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Wait: wait, Attempts: b.Attempts, Err: err})
+	}
+	if tell := hooks.Acquired; tell != nil && err == nil {
+		for i, l := range b.locks {
+			tell(engine.Acquired{
+				Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Owner: b.claim.holds[i].ID(), Wait: wait, Attempts: b.Attempts,
+			})
+		}
+	}
+}
+
+// Name is part of acquire.Waitable.
+func (*batch) Name() string { return "plain" }
+
+// Key is part of acquire.Waitable.
+func (b *batch) Key() string { return b.locks[0].Kind.Key() }
+
+// Channel is part of acquire.Waitable.
+func (b *batch) Channel(any) string { return b.locks[b.blocked].Kind.Channel(nil) }
+
+// Acquire is part of acquire.Waitable.
+func (b *batch) Acquire(c *transport.Call, r *acquire.Request) {
+	b.scripts.Acquire(c, r.Owner, r.Lease)
+}
+
+// Decode is part of acquire.Waitable.
+func (b *batch) Decode(answer any) (acquire.Outcome, error) {
+	if answer == nil {
+		return acquire.Outcome{Granted: true}, nil
+	}
+	parts, _ := answer.([]any)
+	if len(parts) != 3 {
+		return acquire.Outcome{}, fmt.Errorf("%w: of several locks: %T of %d", transport.ErrBadReply, answer, len(parts))
+	}
+	number, ok := parts[2].(int64)
+	if !ok || number < 1 || number > int64(len(b.locks)) {
+		return acquire.Outcome{}, fmt.Errorf("%w: of several locks, the number %v", transport.ErrBadReply, parts[2])
+	}
+	b.blocked = int(number) - 1
+	if _, isNumber := parts[0].(int64); !isNumber {
+		return acquire.Outcome{}, fmt.Errorf("%w: the key %q", redlatch.ErrWrongType, b.locks[b.blocked].Kind.Key())
+	}
+	_, ttl, err := reply.Acquired(answer)
+	return acquire.Outcome{TTL: ttl, Holder: reply.Refused(answer).Holder}, err
+}
+
+// Waiter is part of acquire.Strategy.
+func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter {
+	return &waiter{Waiter: acquire.Alone(), batch: b}
+}
+
+// waiter is a caller that listens to the channel of the lock in the way, which may be another one
+// after each attempt.
+type waiter struct {
+	acquire.Waiter
+	batch   *batch
+	listens bool
+	to      int
+}
+
+// Listen is part of acquire.Waiter.
+func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
+	if w.listens && w.to != w.batch.blocked {
+		w.Leave(a)
+		w.Waiter = acquire.Alone()
+	}
+	w.listens, w.to = true, w.batch.blocked
+	return w.Waiter.Listen(ctx, a)
+}
+
+// Sleep is part of acquire.Waiter. When another lock is in the way than the one that the caller
+// listens to, it listens to that one first.
+func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
+	if w.listens && w.to != w.batch.blocked {
+		return 0
+	}
+	return nap
+}
+
+// Claim is part of acquire.Claims.
+func (b *batch) Claim(acquire.Reusable) acquire.Claim {
+	owner := b.Engine.NextOwner()
+	c := &claim{batch: b, owner: sameOwner{owner, owner.String()}, holds: make([]*hold.Hold, len(b.locks))}
+	c.request = acquire.Request{Owner: c.owner.text, Lease: b.asked.TTLArg, Try: b.Try}
+	holds := make([]hold.Hold, len(b.locks))
+	for i, l := range b.locks {
+		c.holds[i] = &holds[i]
+		c.holds[i].Init(l, &b.asked.Terms, c.owner)
+	}
+	b.claim = c
+	return c
+}
+
+// sameOwner is the owner that all locks of a claim have.
+type sameOwner struct {
+	owner codec.Owner
+	text  any
+}
+
+// Owner is part of acquire.Reusable.
+func (s sameOwner) Owner() (codec.Owner, any) { return s.owner, s.text }
+
+// Put is part of acquire.Reusable: the owner is not used again.
+func (sameOwner) Put() {}
+
+// Close is part of acquire.Reusable.
+func (sameOwner) Close() {}

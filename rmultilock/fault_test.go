@@ -1,0 +1,129 @@
+package rmultilock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
+)
+
+// behind returns locks behind a network that can be broken. Their scripts are known.
+func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rmultilock.Lock) {
+	t.Helper()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	c := connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second), redlatch.WithPollCap(time.Hour))
+	l := rmultilock.New(c, names(t, 20)...)
+	require.NoError(t, take(t, l).Unlock())
+	return s, p, l
+}
+
+func TestLocksWhoseReplyIsLostAreFreed(t *testing.T) {
+	t.Parallel()
+	s, p, l := behind(t)
+	p.CutReplyAfter(0)
+	_, err := l.TryLock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	free(t, s, l.Names())
+	require.NoError(t, take(t, l).Unlock())
+}
+
+// The reply comes when the caller has left.
+func TestLocksThatAreGrantedLateAreFreed(t *testing.T) {
+	t.Parallel()
+	s, p, l := behind(t)
+	p.Blackhole(redistest.ToClient)
+	ctx, cancel := context.WithCancel(t.Context())
+	came := later(ctx, l)
+	require.Eventually(t, func() bool { return len(left(t, s, l.Names())) == 20 }, soon, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, (<-came).err, redlatch.ErrUncertain)
+	p.Heal()
+	free(t, s, l.Names())
+}
+
+func TestAReleaseWhoseReplyIsLostIsSentAgain(t *testing.T) {
+	t.Parallel()
+	s, p, l := behind(t)
+	h := take(t, l)
+	p.CutReplyAfter(0)
+	require.NoError(t, h.Unlock())
+	free(t, s, l.Names())
+}
+
+// Redis is away for longer than a command timeout: the release goes on in the background.
+func TestAReleaseThatRedisDoesNotAnswerGoesOn(t *testing.T) {
+	t.Parallel()
+	s, p, l := behind(t)
+	h := take(t, l)
+	p.Blackhole()
+	err := h.Unlock()
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	require.Len(t, unwrap(err), 20)
+	p.Heal()
+	free(t, s, l.Names())
+}
+
+func TestAWaiterThatMissedAMessageAsksAgain(t *testing.T) {
+	t.Parallel()
+	s, p, l := behind(t)
+	far := connect(t, s.URL())
+	one := takeOne(t, far, l.Names()[7])
+	came := later(within(t), l)
+	listening(t, s, l.Names()[7])
+	p.Refuse(true)
+	p.Reset()
+	require.NoError(t, one.Unlock())
+	p.Refuse(false)
+	require.NoError(t, must(t, came).Unlock())
+	free(t, s, l.Names())
+}
+
+func TestLocksThatTooFewReplicasHaveAreGivenBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, 50*time.Millisecond))
+	l := rmultilock.New(c, names(t, 3)...)
+	_, err := l.Lock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+	free(t, s, l.Names())
+}
+
+// A caller of many locks comes in beside callers of one that take turns without a pause, of its
+// own process and of another one.
+func TestBusyLocksLetACallerOfSeveralIn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	here, there := connect(t, s.URL()), connect(t, s.URL())
+	for _, busy := range [][]*redlatch.Client{{here, here, here}, {here, here, here, there, there}} {
+		all := names(t, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for _, c := range busy {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_ = rlock.New(c, all[1]).Do(ctx, func(context.Context) error { time.Sleep(time.Millisecond); return nil })
+				}
+			})
+		}
+		for range 5 {
+			began := time.Now()
+			h, err := rmultilock.New(here, all...).Lock(within(t))
+			if assert.NoError(t, err) {
+				t.Logf("after %v", time.Since(began))
+				assert.NoError(t, h.Unlock())
+			}
+		}
+		cancel()
+		wg.Wait()
+		free(t, s, all)
+	}
+}

@@ -1,0 +1,122 @@
+package compat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/peertest"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// memberPermits is in the environment of a Go process that takes a permit of each of the
+// semaphores, whose names stand there, one a line.
+const memberPermits = "REDLATCH_TEST_MEMBER_PERMITS"
+
+// permitTrials is how many permits a process holds when it dies, each of a semaphore of its own.
+const permitTrials = 50
+
+// permitBack is how soon a permit must be back when its holder has died.
+const permitBack = watchdogMS*time.Millisecond + 2*time.Second
+
+// permitsLoop takes the permits, says so, and holds them until it is killed.
+func permitsLoop(url string) error {
+	ctx := context.Background()
+	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	in := bufio.NewScanner(os.Stdin)
+	in.Scan()
+	for _, name := range strings.Split(os.Getenv(memberPermits), "\n") {
+		_, taken := rsemaphore.NewExpirable(client, name).TryAcquire(ctx, 1)
+		err = errors.Join(err, taken)
+	}
+	fmt.Println("lock", err)
+	in.Scan() // the parent's death, however it dies, ends the pipe and us
+	return nil
+}
+
+// testPermitCrashes ends processes of both languages that hold permits: waiters of both have them
+// within a lease and two seconds, and each permit once.
+func (c *compat) testPermitCrashes(t *testing.T) {
+	t.Run("a Go process is killed that holds permits", func(t *testing.T) {
+		c.permitCrash(t, true, func(t *testing.T, s *redistest.Server, names []string) member {
+			t.Helper()
+			m := startGo(t, s.URL(), names[0], memberPermits+"="+strings.Join(names, "\n"))
+			m.lock(t)
+			m.locked(t, atMost)
+			return m
+		})
+	})
+	t.Run("Java halts that holds permits", func(t *testing.T) {
+		c.permitCrash(t, false, func(t *testing.T, s *redistest.Server, names []string) member {
+			t.Helper()
+			j := connect(t, peertest.Start(t, c.program), s, nil)
+			for _, name := range names {
+				j.do(t, object("permits", "acquire", watchdogMS, msUnit).With(peer.Command{"name": name}))
+			}
+			return &javaMember{java: j}
+		})
+	})
+}
+
+// permitCrash has a process take the only permit of each of many semaphores, renewed or not, and
+// die, while a waiter of either language waits for each.
+func (c *compat) permitCrash(t *testing.T, renewed bool, holder func(t *testing.T, s *redistest.Server, names []string) member) {
+	t.Helper()
+	c.ownLine(t)
+	t.Parallel()
+	s := redistest.Start(t)
+	client := open(t, s, redlatch.WithPollCap(objectPoll))
+	living := connect(t, c.peer, s, nil)
+	var names []string
+	for i := range permitTrials {
+		name := fmt.Sprint(redistest.Key(t), " ", i)
+		names = append(names, name)
+		set, err := rsemaphore.NewExpirable(client, name).TrySetPermits(t.Context(), 1)
+		require.NoError(t, err)
+		require.True(t, set)
+	}
+	victim := holder(t, s, names)
+	var all sync.WaitGroup
+	took := make([]time.Time, len(names))
+	for i, name := range names {
+		all.Go(func() {
+			if i%2 == 0 {
+				_, err := rsemaphore.NewExpirable(client, name).Acquire(bounded(t), 1)
+				assert.NoError(t, err)
+			} else {
+				waits := object("permits", "acquire", 600000, msUnit).With(peer.Command{"name": name, "thread": name})
+				_, err := living.begin(waits).Wait(atMost)
+				assert.NoError(t, err)
+			}
+			took[i] = time.Now()
+		})
+	}
+	time.Sleep(watchdogMS * time.Millisecond / 4) // they wait
+	victim.kill(t)
+	died := time.Now()
+	all.Wait()
+	for i, at := range took {
+		assert.Less(t, at.Sub(died), permitBack, "trial %d", i)
+		if renewed {
+			assert.Greater(t, at.Sub(died), watchdogMS*time.Millisecond/3, "trial %d: the dead one's lease is respected", i)
+		}
+		n, err := rsemaphore.NewExpirable(client, names[i]).Available(t.Context())
+		assert.NoError(t, err)
+		assert.Zero(t, n, "a permit came back twice")
+	}
+}

@@ -1,0 +1,235 @@
+package compat
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// testObjectDefects has a live Redisson lose wake-ups in every way that is known, and ours bear
+// the same.
+func (c *compat) testObjectDefects(t *testing.T) {
+	t.Run("S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
+	t.Run("S2 a big waiter swallows a small one's wake-up", c.testBigWaiter)
+	t.Run("S4 a missed message is missed for good", c.testMissedMessage)
+	t.Run("h1 a latch that is gone is waited for", c.testLatchGone)
+	t.Run("h3 a latch spins on a false message", c.testLatchSpins)
+}
+
+// unwoken is for how long a waiter is looked at that should not be woken.
+const unwoken = 2 * time.Second
+
+// done counts the calls of Java's that have ended, when so much time has passed.
+func doneAfter(d time.Duration, all ...*peer.Call) int {
+	n := 0
+	end := time.Now().Add(d)
+	for _, call := range all {
+		if _, err := call.Wait(max(time.Until(end), time.Millisecond)); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// latched waits until so many listen to the latch.
+func (p *objectPair) latched(t *testing.T, n int) {
+	t.Helper()
+	awaitListenersOn(t, p.server, codec.CountDownChannel(p.name), n)
+}
+
+func (c *compat) testAsyncWaiters(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	o := observe(t)
+	waiters := func(p *objectPair) (all []*peer.Call) {
+		o.about(t, p.name)
+		for i := range 3 {
+			all = append(all, p.starts(fmt.Sprint("t", i), "semaphore", "acquireAsync"))
+			o.parked(t, p.name)
+		}
+		time.Sleep(settle)
+		return all
+	}
+	p := c.objectPairOn(t, o.server)
+	p.calls(t, "semaphore", "trySetPermits", 0)
+	calls := waiters(p)
+	p.calls(t, "semaphore", "release", 3)
+	require.Equal(t, 1, doneAfter(unwoken, calls...), "Redisson %s", c.release)
+	require.EqualValues(t, 2, p.value(t))
+
+	// Our release wakes all of them.
+	p = c.objectPairOn(t, o.server)
+	p.calls(t, "semaphore", "trySetPermits", 0)
+	calls = waiters(p)
+	require.NoError(t, p.counter.Release(t.Context(), 3))
+	require.Equal(t, 3, doneAfter(wakeBound, calls...), "our release has left asynchronous waiters of Java's asleep")
+	require.Zero(t, p.value(t))
+
+	// Java's release wakes all of ours.
+	var ours []waiting
+	for range 3 {
+		ours = append(ours, later(func() error { return p.counter.Acquire(bounded(t), 1) }))
+	}
+	p.listening(t, 1)
+	time.Sleep(settle)
+	p.calls(t, "semaphore", "release", 3)
+	for _, w := range ours {
+		w.done(t, wakeBound, "one of three")
+	}
+}
+
+func (c *compat) testBigWaiter(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	o := observe(t)
+	p := c.objectPairOn(t, o.server)
+	p.calls(t, "semaphore", "trySetPermits", 0)
+	o.about(t, p.name)
+	p.starts("big", "semaphore", "acquire", 2)
+	o.parked(t, p.name)
+	small := p.starts("small", "semaphore", "acquire", 1)
+	o.parked(t, p.name)
+	time.Sleep(settle)
+	p.calls(t, "semaphore", "release", 1)
+	require.Zero(t, doneAfter(unwoken, small), "Redisson %s", c.release)
+	require.EqualValues(t, 1, p.value(t))
+	p.calls(t, "semaphore", "release", 2) // both end
+
+	for kind, on := range map[string]func(p *objectPair) (big, small waiting){
+		"semaphore": func(p *objectPair) (big, small waiting) {
+			big = later(func() error { return p.counter.Acquire(bounded(t), 2) })
+			p.listening(t, 1)
+			return big, later(func() error { return p.counter.Acquire(bounded(t), 1) })
+		},
+		"permits": func(p *objectPair) (big, small waiting) {
+			take := func(n int) func() error {
+				return func() error {
+					_, err := p.permits.Acquire(bounded(t), n, rsemaphore.WithLease(time.Minute))
+					return err
+				}
+			}
+			big = later(take(2))
+			p.listening(t, 1)
+			return big, later(take(1))
+		},
+	} {
+		p := c.objectPair(t)
+		p.calls(t, kind, "trySetPermits", 3)
+		taken := p.drain(t, kind)
+		big, small := on(p)
+		time.Sleep(2 * settle)
+		taken()
+		small.done(t, wakeBound, "the small waiter of "+kind)
+		require.Empty(t, big)
+		taken()
+		taken()
+		big.done(t, wakeBound, "the big waiter of "+kind)
+	}
+}
+
+// drain has Java take three permits, and returns how it gives back one of them.
+func (p *objectPair) drain(t *testing.T, kind string) (back func()) {
+	t.Helper()
+	if kind == "semaphore" {
+		p.calls(t, kind, "acquire", 3)
+		return func() { p.calls(t, kind, "release", 1) }
+	}
+	var ids []string
+	for range 3 {
+		ids = append(ids, p.takes(t, 600000, msUnit))
+	}
+	return func() {
+		p.calls(t, kind, "release", ids[0])
+		ids = ids[1:]
+	}
+}
+
+// testMissedMessage has permits come without a message, as after one that was missed.
+func (c *compat) testMissedMessage(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	const poll = time.Second
+	p := c.objectPair(t, redlatch.WithPollCap(poll))
+	p.calls(t, "semaphore", "trySetPermits", 0)
+	theirs := p.starts("waits", "semaphore", "acquire", 1)
+	p.listening(t, 1)
+	time.Sleep(settle)
+	p.server.Do(t, "SET", p.name, 1)
+	require.Zero(t, doneAfter(4*time.Second, theirs), "Redisson %s", c.release)
+	p.server.Do(t, "SET", p.name, 0)
+	ours := later(func() error { return p.counter.Acquire(bounded(t), 1) })
+	p.listening(t, 2)
+	time.Sleep(settle)
+	p.server.Do(t, "SET", p.name, 1)
+	ours.done(t, poll+wakeBound/2, "a permit that came without a message")
+	p.calls(t, "semaphore", "release", 1) // for Java's
+}
+
+func (c *compat) testLatchGone(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	const poll = time.Second
+	for does, opens := range map[string]func(p *objectPair){
+		"deleted by Java": func(p *objectPair) { p.calls(t, "latch", "delete") },
+		"expired":         func(p *objectPair) { p.server.Do(t, "PEXPIRE", p.name, 1) },
+	} {
+		p := c.objectPair(t, redlatch.WithPollCap(poll))
+		p.calls(t, "latch", "trySetCount", 1)
+		theirs := p.starts("waits", "latch", "await")
+		ours := later(func() error { return p.latch.Wait(bounded(t)) })
+		p.latched(t, 2)
+		time.Sleep(settle)
+		opens(p)
+		ours.done(t, poll+wakeBound/2, does)
+		require.Zero(t, doneAfter(unwoken, theirs), "Redisson %s, %s", c.release, does)
+		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageOpened) // Java's goes
+		_, err := theirs.Wait(wakeBound)
+		require.NoError(t, err)
+	}
+}
+
+func (c *compat) testLatchSpins(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	const looks = time.Second
+	o := observe(t)
+	p := c.objectPairOn(t, o.server)
+	gets := func(waits func()) int {
+		waits()
+		p.latched(t, 1)
+		time.Sleep(settle)
+		o.about(t, p.name)
+		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageOpened)
+		time.Sleep(looks)
+		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageClosed)
+		n := 0
+		for _, call := range o.about(t, p.name) {
+			if call.Name() == "GET" {
+				n++
+			}
+		}
+		return n
+	}
+	p.calls(t, "latch", "trySetCount", 1)
+	var theirs *peer.Call
+	n := gets(func() { theirs = p.starts("waits", "latch", "await") })
+	require.Greater(t, n, 100, "Redisson %s", c.release)
+	p.calls(t, "latch", "countDown")
+	_, err := theirs.Wait(wakeBound)
+	require.NoError(t, err)
+	p.latched(t, 0)
+
+	p.calls(t, "latch", "trySetCount", 1)
+	var ours waiting
+	n = gets(func() { ours = later(func() error { return p.latch.Wait(bounded(t)) }) })
+	require.LessOrEqual(t, n, 2, "one for each message")
+	p.calls(t, "latch", "countDown")
+	ours.done(t, wakeBound, "it is open")
+}
