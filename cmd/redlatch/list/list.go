@@ -54,6 +54,9 @@ func New(g *cli.Globals) *cobra.Command {
 			if l.from, err = g.Server(); err != nil {
 				return err
 			}
+			if master := l.from.Master(cmd.Context()); master != "" {
+				l.message("warning: %s", l.from.OfReplica(master))
+			}
 			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.errors)) }
 			if l.watch {
 				do = l.repeat

@@ -195,6 +195,8 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 		output.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))
 	case lost:
 		return cli.Errorf(runner.CodeFailed, "lock %q was lost while the command ran: %s", name, o.lossOf(over, unlocked))
+	case errors.Is(unlocked, errUntold):
+		output.Messagef(os.Stderr, "lock %q was freed, but %v", name, unlocked)
 	case unlocked != nil && o.atLeast > 0:
 		output.Messagef(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	case unlocked != nil:
@@ -260,13 +262,15 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	if err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
-	client, err := srv.Open(ctx,
+	connecting, connected := o.connecting(ctx)
+	client, err := srv.Open(connecting,
 		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin().Truncate(time.Millisecond)))
+	connected()
 	if err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
 	lock := o.lock(client, name)
-	hold, err := o.take(ctx, lock)
+	hold, err := o.acquireOf(ctx, srv, lock)
 	if err != nil {
 		_ = client.Close() // the first error tells more
 		return nil, o.notTaken(ctx, srv, name, err)
@@ -295,7 +299,10 @@ func (o *runOptions) take(ctx context.Context, lock locker) (*rlock.Hold, error)
 func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var at *redlatch.LockError
 	var other *transport.ServerError
+	var odd *inspect.NotLock
 	switch {
+	case errors.As(err, &odd):
+		return &cli.ExitError{Code: runner.CodeFailed, Err: odd}
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return cli.Errorf(o.conflict, "lock %q is held by another owner, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))

@@ -7,6 +7,7 @@ package status
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // aMoment is for how long a free lock with a queue is looked at before that is
@@ -41,7 +43,7 @@ func New(g *cli.Globals) *cobra.Command {
 			case q.show < 0:
 				return cli.Errorf(1, "--waiters must be how many to show, or 0 for all")
 			}
-			q.name, q.lease = args[0], cmd.Flags().Changed("for")
+			q.name, q.lease, q.errors = args[0], cmd.Flags().Changed("for"), cmd.ErrOrStderr()
 			s, err := q.ask(cmd.Context(), g)
 			var other *inspect.NotLock
 			if asJSON && errors.As(err, &other) {
@@ -74,6 +76,8 @@ type question struct {
 	lease bool
 	// show is how many of the queue to show, 0 for all.
 	show int
+	// errors gets messages.
+	errors io.Writer
 }
 
 // ask reads the lock and the first of its queue at one moment, and again for as long as
@@ -84,7 +88,12 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err erro
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
 			return err
 		}
+		master := srv.Master(ctx)
+		if master != "" {
+			output.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
+		}
 		if s, err = q.watch(ctx, client); err == nil {
+			s.ReplicaOf = master
 			s.readDetails(ctx, srv)
 		}
 		return err

@@ -20,6 +20,8 @@ type status struct {
 	// and its queue is empty.
 	Kind string `json:"kind,omitempty"`
 	Held bool   `json:"held"`
+	// ReplicaOf is the master of the server that was asked, left out for a master.
+	ReplicaOf string `json:"replica_of,omitempty"`
 	// Mode is what a read/write lock is held for, "read" or "write".
 	Mode    string           `json:"mode,omitempty"`
 	Holders []inspect.Holder `json:"holders"`

@@ -84,6 +84,9 @@ func (w *watcher) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if master := w.srv.Master(ctx); master != "" {
+		w.message("warning: %s", w.srv.OfReplica(master))
+	}
 	inner, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
