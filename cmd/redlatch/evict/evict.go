@@ -3,6 +3,7 @@
 package evict
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ Exit codes:
 
 // evicted is the output of evict.
 type evicted struct {
-	Name  string `json:"name"`
+	inspect.Named
 	Owner string `json:"owner"`
 	inspect.Client
 	Position int `json:"position"`
@@ -54,8 +55,10 @@ type evicted struct {
 type nextInQueue struct {
 	Owner string `json:"owner"`
 	inspect.Client
-	// Woken is true when the lock was free, so that it was sent its wake-up.
-	Woken bool `json:"woken"`
+	// Notified is true when the lock was free, so that it was sent its wake-up.
+	Notified bool `json:"notified"`
+	// Subscribed is whether a connection is there that gets the wake-up.
+	Subscribed string `json:"subscribed"`
 }
 
 // New returns the command.
@@ -80,6 +83,7 @@ func New(g *cli.Globals) *cobra.Command {
 					return notEvicted(args[0], args[1], err)
 				}
 				done = evictedOf(args[0], e, time.Now())
+				done.Next.look(cmd.Context(), client, args[0])
 				return nil
 			})
 			if err != nil {
@@ -120,21 +124,47 @@ func notEvicted(name, owner string, err error) error {
 
 func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
 	out := &evicted{
-		Name: name, Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter),
+		Named: inspect.NameOf(name), Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter),
 	}
 	if !e.Deadline.IsZero() {
 		left := e.Deadline.Sub(now).Milliseconds()
 		out.DeadlineMillis = &left
 	}
 	if e.Next != "" {
-		out.Next = &nextInQueue{Owner: e.Next, Client: inspect.ClientOf(e.Next), Woken: e.Woken}
+		out.Next = &nextInQueue{Owner: e.Next, Client: inspect.ClientOf(e.Next), Notified: e.Woken, Subscribed: inspect.SubscribedUnknown}
 	}
 	return out
 }
 
+// look finds out whether the next in the queue of the lock gets its wake-up.
+func (n *nextInQueue) look(ctx context.Context, client *redlatch.Client, name string) {
+	if n == nil {
+		return
+	}
+	counts, err := admin.Listeners(ctx, rfairlock.New(client, name), n.Owner)
+	switch {
+	case err != nil || len(counts) != 1: // it stays unknown
+	case counts[0] > 0:
+		n.Subscribed = inspect.SubscribedYes
+	default:
+		n.Subscribed = inspect.SubscribedNo
+	}
+}
+
+// note says what became of the next in the queue.
+func (n *nextInQueue) note() string {
+	switch {
+	case !n.Notified:
+		return "subscribed " + n.Subscribed + ", not woken: the lock is held"
+	case n.Subscribed == inspect.SubscribedNo:
+		return "subscribed no: the lock is free, and its wake-up was sent, but no client was there to get it. It may be dead, too"
+	}
+	return "subscribed " + n.Subscribed + ", woken: the lock is free"
+}
+
 // print writes the text output.
 func (e *evicted) print(w io.Writer) {
-	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
+	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Named.Name)))
 	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(e.Owner))
 	fmt.Fprint(w, output.Indented("", e.String()+", place "+strconv.Itoa(e.Position)+
 		", subscribed "+e.Subscribed+", deadline "+output.Deadline(e.DeadlineMillis)))
@@ -143,9 +173,5 @@ func (e *evicted) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "  next   %s\n", sanitize.Word(e.Next.Owner))
-	note := ", woken: the lock is free"
-	if !e.Next.Woken {
-		note = ", not woken: the lock is held"
-	}
-	fmt.Fprint(w, output.Indented("", e.Next.String()+note))
+	fmt.Fprint(w, output.Indented("", e.Next.String()+", "+e.Next.note()))
 }

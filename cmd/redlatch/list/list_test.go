@@ -128,7 +128,7 @@ func TestListWatchesUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := program.Start(t, s.URL(), "list", "--watch", "--every", "100ms")
-	require.Regexp(t, `^\d\d:\d\d:\d\d  0 locks$`, p.Line())
+	require.Regexp(t, `^\d\d:\d\d:\d\dZ  0 locks$`, p.Line())
 	s.Do(t, "HSET", "job", program.SomeOwner, 1)
 	lines := strings.Join(program.ToEvent(p, "job  "), "\n")
 	require.Contains(t, lines, "  1 locks\nNAME  ")

@@ -16,7 +16,7 @@ import (
 
 // listed is a lock for programs.
 type listed struct {
-	Name string `json:"name"`
+	inspect.Named
 	Kind string `json:"kind"`
 	Held bool   `json:"held"`
 	// Mode is what a read/write lock is held for, "read" or "write".
@@ -24,9 +24,8 @@ type listed struct {
 	Holders []inspect.Holder `json:"holders"`
 	// More means that there are holders that are not listed.
 	More bool `json:"more_holders,omitempty"`
-	// TTLMillis is as in status.
-	TTLMillis *int64 `json:"ttl_ms"`
-	Queue     int64  `json:"queue_length"`
+	inspect.Lease
+	Queue int64 `json:"queue_length"`
 	// Token is the last fencing token that was given, left out for a lock without.
 	Token int64 `json:"token,omitempty"`
 	// Next is the first in the queue, nil when the queue is empty.
@@ -46,15 +45,12 @@ type listedNext struct {
 
 func listedOf(l *listing.Lock) *listed {
 	out := &listed{
-		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
-		Queue: l.Queue, Token: l.Token, PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
+		Named: inspect.NameOf(l.Name), Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
+		Lease: inspect.LeaseOf(len(l.Holders) > 0, l.TTL), Queue: l.Queue, Token: l.Token,
+		PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
 	}
 	for _, h := range l.Holders {
 		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
-	}
-	if out.Held && l.TTL >= 0 {
-		ms := l.TTL.Milliseconds()
-		out.TTLMillis = &ms
 	}
 	if l.Next != "" {
 		out.Next = &listedNext{Owner: l.Next, Client: inspect.ClientOf(l.Next), Label: l.NextLabel}

@@ -61,7 +61,7 @@ func (l *lister) picture(ctx context.Context) ([]string, error) {
 	}
 	sortRows(rows)
 	look := lookOf(l.out)
-	lines := []string{fmt.Sprintf("%s  %d locks%s", time.Now().Format(time.TimeOnly), n, l.matching()), heading(look)}
+	lines := []string{fmt.Sprintf("%s  %d locks%s", time.Now().UTC().Format(time.TimeOnly+"Z"), n, l.matching()), heading(look)}
 	for i := range rows {
 		lines = append(lines, rows[i].lines(look)...)
 	}

@@ -46,7 +46,7 @@ func TestStatusPrintsJSON(t *testing.T) {
 	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.Stdout)
 	s.Do(t, "HSET", name, program.SomeOwner, 2)
 	got = program.Finish(t, s.URL(), "status", "--json", name)
-	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+program.SomeOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.Stdout)
+	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+program.SomeOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"no_ttl":true,"queue_length":0,"queue":[]}`, got.Stdout)
 	s.Do(t, "PEXPIRE", name, 60_000)
 	got = program.Finish(t, s.URL(), "status", "--json", name)
 	require.Equal(t, 0, got.Code)

@@ -53,7 +53,7 @@ var untidy = []struct {
 	}},
 	{regexp.MustCompile(`"(at|client_started)": ?"[^"]*"`), func(s string) string { return s[:strings.Index(s, ":")] + `:"TIME"` }},
 	{regexp.MustCompile(`"(ttl_ms|deadline_in_ms|left_ms)": ?[1-9]\d*`), func(s string) string { return s[:strings.Index(s, ":")] + ":MS" }},
-	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d(\.\d\d\d)?`), func(string) string { return "TIME" }},
+	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d(\.\d\d\d)?Z`), func(string) string { return "TIME" }},
 	{regexp.MustCompile(`since \S+Z`), func(string) string { return "since TIME" }},
 	{regexp.MustCompile(`(?m)  +\d[\dhms.]*[hms] +[-\d]+$`), rightAligned},
 	{regexp.MustCompile(`   +\d[\dhms.]*[hms]\b`), func(s string) string { return fmt.Sprintf("%*s", len(s), "TIME") }},
