@@ -70,7 +70,7 @@ type row struct {
 const (
 	nameWidth   = 22
 	holderWidth = 28
-	cells       = "%-5s  %-28s %5s %7s %5s"
+	cells       = "%-5s  %s %5s %7s %5s"
 )
 
 func rowOf(l *listing.Lock) row {
@@ -83,7 +83,7 @@ func rowOf(l *listing.Lock) row {
 		queue = strconv.FormatInt(l.Queue, 10)
 	}
 	kind := kindOf(l)
-	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, who, entered, lease, queue), " ")
+	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
 	for _, h := range l.Holders {
 		if h.Label != "" {
 			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
@@ -138,10 +138,10 @@ func (r *row) lines(look output.Look) []string {
 		shown = look.Paint(output.Yellow, shown)
 	}
 	var all []string
-	if len(r.name) > nameWidth {
+	if sanitize.Width(r.name) > nameWidth {
 		all = append(all, r.name, strings.Repeat(" ", nameWidth+2)+shown)
 	} else {
-		all = append(all, fmt.Sprintf("%-*s  ", nameWidth, r.name)+shown)
+		all = append(all, sanitize.Pad(r.name, nameWidth)+"  "+shown)
 	}
 	for _, note := range r.notes {
 		all = append(all, strings.Split(strings.TrimSuffix(note, "\n"), "\n")...)
@@ -151,7 +151,7 @@ func (r *row) lines(look output.Look) []string {
 
 // heading is the line above the rows.
 func heading(look output.Look) string {
-	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", "HOLDER", "COUNT", "LEASE", "QUEUE"))
+	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
 }
 
 // page is how many rows are sorted, and kept, at most.

@@ -3,7 +3,6 @@ package watch
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -61,7 +60,7 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	if label == "" {
 		return line
 	}
-	room := max(leastLabel, output.Columns-2-utf8.RuneCountInString(line))
+	room := max(leastLabel, output.Columns-2-sanitize.Width(line))
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 

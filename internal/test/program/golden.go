@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -102,6 +103,6 @@ func Words(text string) string { return strings.Join(strings.Fields(text), " ") 
 func Narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		require.Less(t, len(strings.TrimSuffix(line, "\n")), output.Columns, line)
+		require.Less(t, sanitize.Width(strings.TrimSuffix(line, "\n")), output.Columns, line)
 	}
 }
