@@ -1,10 +1,7 @@
 package list
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +23,8 @@ type listed struct {
 	More bool `json:"more_holders,omitempty"`
 	inspect.Lease
 	Queue int64 `json:"queue_length"`
+	// NotSubscribed is how many of the queue have no subscriber, with --dead-waiters.
+	NotSubscribed int `json:"not_subscribed,omitempty"`
 	// Token is the last fencing token that was given, left out for a lock without.
 	Token int64 `json:"token,omitempty"`
 	// Next is the first in the queue, nil when the queue is empty.
@@ -46,7 +45,7 @@ type listedNext struct {
 func listedOf(l *listing.Lock) *listed {
 	out := &listed{
 		Named: inspect.NameOf(l.Name), Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
-		Lease: inspect.LeaseOf(len(l.Holders) > 0, l.TTL), Queue: l.Queue, Token: l.Token,
+		Lease: inspect.LeaseOf(len(l.Holders) > 0, l.TTL), Queue: l.Queue, NotSubscribed: l.NotSubscribed, Token: l.Token,
 		PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
 	}
 	for _, h := range l.Holders {
@@ -94,6 +93,9 @@ func rowOf(l *listing.Lock) row {
 	}
 	if l.HasTwoKinds() {
 		r.notes = append(r.notes, output.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
+	}
+	if l.NotSubscribed > 0 {
+		r.notes = append(r.notes, output.Indented("dead", fmt.Sprintf("%d of %d waiters have no subscriber", l.NotSubscribed, l.Queue)))
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)
@@ -152,45 +154,4 @@ func (r *row) lines(look output.Look) []string {
 // heading is the line above the rows.
 func heading(look output.Look) string {
 	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
-}
-
-// page is how many rows are sorted, and kept, at most.
-const page = 1000
-
-// table writes rows in sorted pages.
-type table struct {
-	out      io.Writer
-	look     output.Look
-	flushing func() // before something is written
-	rows     []row
-	printed  int
-}
-
-func (t *table) add(r row) {
-	t.rows = append(t.rows, r)
-	if len(t.rows) == page {
-		t.flush()
-	}
-}
-
-func (t *table) flush() {
-	if len(t.rows) == 0 {
-		return
-	}
-	t.flushing()
-	if t.printed == 0 {
-		fmt.Fprintln(t.out, heading(t.look))
-	}
-	sortRows(t.rows)
-	for i := range t.rows {
-		for _, line := range t.rows[i].lines(t.look) {
-			fmt.Fprintln(t.out, line)
-		}
-	}
-	t.printed += len(t.rows)
-	t.rows = t.rows[:0]
-}
-
-func sortRows(rows []row) {
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
 }
