@@ -76,7 +76,7 @@ func New(g *cli.Globals) *cobra.Command {
 	var asJSON, force bool
 	all := &allDead{}
 	cmd := &cobra.Command{
-		Use:   "evict NAME OWNER",
+		Use:   "evict NAME OWNER|--all-dead",
 		Short: "Evict a dead waiter from the queue of a fair lock",
 		Long:  evictHelp,
 		Example: `  redlatch status --for 40s billing-run

@@ -25,7 +25,8 @@ sorted pages of as many. --json prints them as they are found, unless --sort,
 locks with waiters that had no subscriber at two looks, a second apart, as in
 redlatch status; redlatch evict --all-dead takes such waiters out.
 
-With --watch up to 1,000 locks are shown, or --limit, and the pauses are at least four times as long as the looks.
+With --watch up to 1,000 locks are shown, or --limit, and the pauses are at
+least four times as long as the looks.
 
 Exit codes:
   0      the locks were listed, though there be none

@@ -67,7 +67,8 @@ func New(g *cli.Globals) *cobra.Command {
 		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
-				return cli.Errorf(runner.CodeFailed, "usage: redlatch %s", cmd.Use)
+				return cli.Errorf(runner.CodeFailed, "the lock's NAME comes before --, and COMMAND behind it. "+
+					"Usage: redlatch %s; `redlatch run --help` tells more", cmd.Use)
 			}
 			return nil
 		},
@@ -79,8 +80,8 @@ func New(g *cli.Globals) *cobra.Command {
 			return o.run(cmd.Context(), args[0], args[1:])
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &cli.ExitError{Code: runner.CodeFailed, Err: err}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &cli.ExitError{Code: runner.CodeFailed, Err: cli.WrongFlag(cmd, err)}
 	})
 	o.register(cmd)
 	return cmd

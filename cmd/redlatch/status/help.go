@@ -36,11 +36,17 @@ for --for, since it may be on its way from one owner to the next. If it is
 still free then, a note explains what is known of the first in the queue.
 
 A plain and a fair lock of one name are one lock. Where connections of the
-master listen as for a plain one while others are queued, "mixed" reports it.`
+master listen as for a plain one while others are queued, "mixed" reports it.
+
+Exit codes:
+  0  the lock was shown, held or free
+  1  something failed, or NAME is no lock
+  3  with --exit-code: it is free`
 
 const statusExamples = `  redlatch status nightly-report
   redlatch status --for 15s nightly-report   # is its lease renewed?
   redlatch status --for 40s billing-run      # is the first in the queue dead?
   redlatch status --json nightly-report | jq .held
+  redlatch status --exit-code nightly-report >/dev/null && echo held
   redlatch status --json --waiters 0 billing-run |
     jq '.queue[] | select(.subscribed == "no")'`

@@ -23,12 +23,15 @@ import (
 // called anything but a lock on its way from one to the next.
 const aMoment = time.Second
 
+// codeFree is the exit code for a lock that is free, as that of redlatch unlock.
+const codeFree = 3
+
 // shownWaiters is how many of a queue are shown, unless the user says.
 const shownWaiters = 20
 
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
-	var asJSON bool
+	var asJSON, exitCode bool
 	q := question{}
 	cmd := &cobra.Command{
 		Use:     "status NAME",
@@ -53,13 +56,18 @@ func New(g *cli.Globals) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return cli.PrintJSON(cmd, s)
+				err = cli.PrintJSON(cmd, s)
+			} else {
+				s.print(cmd.OutOrStdout())
 			}
-			s.print(cmd.OutOrStdout())
-			return nil
+			if err == nil && exitCode && !s.Held {
+				err = &cli.ExitError{Code: codeFree}
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when the lock is free")
 	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, 0 for all")
 	cmd.Flags().DurationVar(&q.look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+
 		"or a lock taken that is free and has a queue")
