@@ -189,7 +189,7 @@ func (n *nextInQueue) note() string {
 
 // print writes the text output.
 func (e *evicted) print(w io.Writer) {
-	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Named.Name)))
+	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	e.place.print(w)
 	e.Next.print(w)
 }

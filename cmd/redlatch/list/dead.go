@@ -26,23 +26,14 @@ func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) ([]*listin
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // it only asked
-	absent := map[*listing.Lock][]string{}
-	for look := range 2 {
-		if look > 0 && len(absent) > 0 {
-			if err := inspect.Pause(ctx, absentFor); err != nil {
-				return nil, err
-			}
+	absent, err := l.absent(ctx, client, locks, nil)
+	if err == nil && len(absent) > 0 {
+		if err = inspect.Pause(ctx, absentFor); err == nil {
+			absent, err = l.absent(ctx, client, locks, absent)
 		}
-		for _, lock := range locks {
-			if look > 0 && absent[lock] == nil {
-				continue
-			}
-			owners, err := inspect.Absent(ctx, client, lock.Name, absent[lock])
-			if err != nil {
-				return nil, l.notCounted(err)
-			}
-			absent[lock] = owners
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	var dead []*listing.Lock
 	for _, lock := range locks {
@@ -51,6 +42,27 @@ func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) ([]*listin
 		}
 	}
 	return dead, nil
+}
+
+// absentees are the owners without a subscriber in the queues of locks.
+type absentees map[*listing.Lock][]string
+
+// absent looks once, and if among is not nil only for those in it.
+func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*listing.Lock, among absentees) (absentees, error) {
+	found := absentees{}
+	for _, lock := range locks {
+		if among != nil && among[lock] == nil {
+			continue
+		}
+		owners, err := inspect.Absent(ctx, client, lock.Name, among[lock])
+		switch {
+		case err != nil:
+			return nil, l.notCounted(err)
+		case len(owners) > 0:
+			found[lock] = owners
+		}
+	}
+	return found, nil
 }
 
 func (l *lister) notCounted(err error) error {

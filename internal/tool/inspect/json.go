@@ -9,6 +9,7 @@ import (
 // Named is a lock's name in JSON, which is UTF-8: of other bytes it shows a sign in place of
 // each.
 type Named struct {
+	// Name is the name.
 	Name string `json:"name"`
 	// Base64 has the bytes of a name that is no UTF-8, left out for others.
 	Base64 string `json:"name_base64,omitempty"`
