@@ -51,7 +51,11 @@ func New(g *cli.Globals) *cobra.Command {
 			if l.from, err = g.Server(); err != nil {
 				return err
 			}
-			if master := l.from.Master(cmd.Context()); master != "" {
+			master, err := l.from.Master(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case master != "":
 				l.message("warning: %s", l.from.OfReplica(master))
 			}
 			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.errors)) }

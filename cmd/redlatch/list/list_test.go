@@ -233,3 +233,17 @@ func TestProgressIsReportedPeriodically(t *testing.T) {
 	none.show(1, 1)
 	none.clear()
 }
+
+// The connections that are made one after the other do not add up.
+func TestListGivesASilentServerUpOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Pause()
+	defer s.Resume()
+	began := time.Now()
+	got := program.Finish(t, s.URL(), "list")
+	require.Less(t, time.Since(began), 9*time.Second)
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "accepts connections, but does not answer in time")
+}

@@ -96,8 +96,11 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err erro
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
 			return err
 		}
-		master := srv.Master(ctx)
-		if master != "" {
+		master, err := srv.Master(ctx)
+		switch {
+		case err != nil:
+			return err
+		case master != "":
 			output.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
 		}
 		if s, err = q.watch(ctx, client); err == nil {

@@ -84,7 +84,11 @@ func (w *watcher) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if master := w.srv.Master(ctx); master != "" {
+	master, err := w.srv.Master(ctx)
+	switch {
+	case err != nil:
+		return err
+	case master != "":
 		w.message("warning: %s", w.srv.OfReplica(master))
 	}
 	inner, cancel := context.WithCancel(ctx)

@@ -11,17 +11,21 @@ import (
 
 // Master returns host:port of the master that the server is a replica of, "" when it is none,
 // when that may not be asked, and for clusters and Sentinels, which name masters. It sends
-// ROLE on a connection of its own.
-func (s *Server) Master(ctx context.Context) string {
+// ROLE on a connection of its own. Its errors are those of Dial.
+func (s *Server) Master(ctx context.Context) (string, error) {
 	if s.many != nil {
-		return ""
+		return "", nil
 	}
-	c, err := s.dial(ctx)
+	c, err := s.Dial(ctx)
 	if err != nil {
-		return "" // what the caller does next reports it
+		return "", err
 	}
 	defer func() { _ = c.Close() }() // only read from
-	return masterOf(c.Do("ROLE"))
+	reply, err := c.Do("ROLE")
+	if c.Err() != nil {
+		return "", s.Problem(err)
+	}
+	return masterOf(reply, err), nil
 }
 
 // masterOf reads the reply to ROLE.
