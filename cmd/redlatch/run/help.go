@@ -37,6 +37,10 @@ With --read or --write the lock is Redisson's read/write lock: readers hold it
 together, a writer alone. Use the same flags for all users of a name: a plain
 lock of that name is another lock.
 
+With --wait or --try connecting is given up after --wait, too, but not before
+2 seconds. A NAME that is that of a hash of something else is not waited for:
+the exit code is 125.
+
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
   125   redlatch failed, the lock was lost while COMMAND ran, or --max-hold was

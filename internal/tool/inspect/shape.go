@@ -48,13 +48,18 @@ func NotLockHash(name, why string) error {
 }
 
 // CheckIsLock returns an error if the name is that of a hash that is no lock. It is short
-// for the server: an inspection reads all of a hash.
+// for the server: an inspection reads all of a hash. It ends with ctx.
 func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // only read from
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
 	odd, err := listing.Glance(c, name)
 	switch {
 	case err != nil:
