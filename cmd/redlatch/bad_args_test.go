@@ -185,7 +185,7 @@ func some(values []string) []string {
 // needless are command lines that mean something, and go on until they are ended.
 func needless(path, flag, value string) bool {
 	switch path {
-	case "serve", "demo":
+	case "serve", "demo", "version":
 		// Without a server of others, how to reach it is not looked at; what comes of it
 		// otherwise is for the tests of connect.
 		if cli.NewRoot(constructors...).PersistentFlags().Lookup(flag) != nil {

@@ -37,6 +37,7 @@ func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 	values := map[string]string{
 		"on-lost": "term\nkill\nignore\n",
 		"kind":    "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",
+		"sort":    "name\nlease\nqueue\n",
 		"need":    "plain\nbraces\nfair\ntokens\n",
 		"profile": "aiven\nazure-cache\n",
 	}

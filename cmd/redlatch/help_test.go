@@ -16,6 +16,7 @@ func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	got := program.Finish(t, program.NoServer(t), "--version")
 	require.Equal(t, 0, got.Code)
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
+	require.Equal(t, got, program.Finish(t, program.NoServer(t), "version"))
 	for _, name := range []string{"run", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
 		got := program.Finish(t, program.NoServer(t), name, "--help")
 		require.Equal(t, 0, got.Code)
@@ -31,6 +32,31 @@ func TestUnknownCommandsExitWithOne(t *testing.T) {
 	got := program.Finish(t, program.NoServer(t), "lock-everything")
 	require.Equal(t, 1, got.Code)
 	program.OneLine(t, got.Stderr)
+}
+
+// What is typed wrong is answered with what to type.
+func TestUsageErrorsSayWhatToType(t *testing.T) {
+	t.Parallel()
+	for line, says := range map[string]string{
+		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME; `redlatch status --help` tells more\n",
+		"status a b":        "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
+		"evict job":         "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
+		"evict":             "redlatch: NAME and OWNER|--all-dead is missing. ",
+		"unlock --force":    "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
+		"watch":             "redlatch: NAME|PATTERN is missing. ",
+		"list a b":          "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
+		"doctor now":        "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
+		"run job":           "redlatch: the lock's NAME comes before --, and COMMAND behind it. Usage: redlatch run ",
+		"status --jsn x":    "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
+		"run --waite 1s x":  "redlatch: unknown flag: --waite. `redlatch run --help` lists the flags\n",
+		"stauts x":          "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
+		"lock-everything x": "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
+	} {
+		got := program.Finish(t, program.NoServer(t), strings.Fields(line)...)
+		require.NotZero(t, got.Code, line)
+		program.OneLine(t, got.Stderr)
+		require.True(t, strings.HasPrefix(got.Stderr, says), "%s: %s", line, got.Stderr)
+	}
 }
 
 func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // readOnlyUser starts a server with the manual's user for read-only commands, and returns the
@@ -69,5 +70,21 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 		got := p.Outcome(program.Soon)
 		require.Equal(t, program.CodeInterrupted, got.Code)
 		require.Empty(t, got.Stderr)
+	}
+}
+
+// What a replica shows may be late, and a lock that is free there cannot be taken.
+func TestWhatAReplicaShowsIsMarkedAsSuch(t *testing.T) {
+	testlevel.All(t, "replicas")
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	warning := "redlatch: warning: " + replica.URL() + " is a replica of " + master.Addr() + ": "
+	for _, args := range [][]string{{"status", "job"}, {"status", "--json", "job"}, {"list", "*"}, {"watch", "--for", "3s", "job"}} {
+		got := program.Finish(t, replica.URL(), args...)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Equal(t, 1, strings.Count(got.Stderr, warning), "%v: %s", args, got.Stderr)
+		require.Equal(t, args[1] == "--json", strings.Contains(got.Stdout, `"replica_of": "`+master.Addr()+`"`))
+		require.NotContains(t, program.Finish(t, master.URL(), args...).Stderr, "replica")
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // The exit codes of doctor other than 0.
@@ -247,7 +247,7 @@ func wrapped(text string, width int) []string {
 		switch {
 		case *last == "":
 			*last = word
-		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
+		case sanitize.Width(*last)+1+sanitize.Width(word) <= width:
 			*last += " " + word
 		default:
 			lines = append(lines, word)

@@ -83,6 +83,16 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
+func TestDoctorWithoutThePasswordSaysSoInOneLine(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.WithPassword("sesame"))
+	got := program.Finish(t, "redis://"+s.Addr(), "doctor")
+	require.Equal(t, 2, got.Code)
+	require.Empty(t, got.Stdout)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "refuses: NOAUTH Authentication required. Check user and password")
+}
+
 func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

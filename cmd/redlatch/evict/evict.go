@@ -3,6 +3,7 @@
 package evict
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,42 +34,62 @@ has no subscriber may be about to subscribe, or to reconnect: redlatch status
 --for 40s looks longer. A live waiter that is evicted queues anew, as the last;
 no lock is lost by that.
 
+With --all-dead all waiters are evicted that have no subscriber now and none
+after --for. Each is looked at once more before it is evicted.
+
 Exit codes:
-  0  OWNER was evicted
+  0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
   1  it was not: it is alive, is not queued, or something failed`
 
 // evicted is the output of evict.
 type evicted struct {
-	Name  string `json:"name"`
+	inspect.Named
+	place
+	// Next is the next owner in the queue, nil when it is empty.
+	Next *nextInQueue `json:"next"`
+}
+
+// place is a place in the queue that a waiter had.
+type place struct {
 	Owner string `json:"owner"`
 	inspect.Client
 	Position int `json:"position"`
 	// DeadlineMillis is how far its deadline was away, as in waiter.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
 	Subscribed     string `json:"subscribed"`
-	// Next is the next owner in the queue, nil when it is empty.
-	Next *nextInQueue `json:"next"`
 }
 
 // nextInQueue is the next owner in the queue.
 type nextInQueue struct {
 	Owner string `json:"owner"`
 	inspect.Client
-	// Woken is true when the lock was free, so that it was sent its wake-up.
-	Woken bool `json:"woken"`
+	// Notified is true when the lock was free, so that it was sent its wake-up.
+	Notified bool `json:"notified"`
+	// Subscribed is whether a connection is there that gets the wake-up.
+	Subscribed string `json:"subscribed"`
+
+	held bool // the lock is held
 }
 
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
 	var asJSON, force bool
+	all := &allDead{}
 	cmd := &cobra.Command{
-		Use:   "evict NAME OWNER",
+		Use:   "evict NAME OWNER|--all-dead",
 		Short: "Evict a dead waiter from the queue of a fair lock",
 		Long:  evictHelp,
 		Example: `  redlatch status --for 40s billing-run
-  redlatch evict billing-run 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57`,
-		Args: cobra.ExactArgs(2),
+  redlatch evict billing-run 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57
+  redlatch evict --all-dead billing-run`,
+		Args: func(cmd *cobra.Command, args []string) error { return all.args(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := all.check(cmd, force); err != nil {
+				return err
+			}
+			if all.on {
+				return all.run(cmd, g, args[0], asJSON)
+			}
 			evict := admin.Evict
 			if force {
 				evict = admin.ForceEvict
@@ -80,6 +101,7 @@ func New(g *cli.Globals) *cobra.Command {
 					return notEvicted(args[0], args[1], err)
 				}
 				done = evictedOf(args[0], e, time.Now())
+				done.Next.look(cmd.Context(), client, args[0])
 				return nil
 			})
 			if err != nil {
@@ -95,6 +117,8 @@ func New(g *cli.Globals) *cobra.Command {
 	cmd.Flags().BoolVar(&force, "even-if-alive", false,
 		"evict it although its channel has a subscriber, or although that cannot be counted")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters that have no subscriber")
+	cmd.Flags().DurationVar(&all.look, "for", absentFor, "with --all-dead, for how long a waiter must have none")
 	return cmd
 }
 
@@ -118,34 +142,69 @@ func notEvicted(name, owner string, err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
-	out := &evicted{
-		Name: name, Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter),
-	}
+func placeOf(e *admin.Eviction, now time.Time) place {
+	p := place{Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter)}
 	if !e.Deadline.IsZero() {
 		left := e.Deadline.Sub(now).Milliseconds()
-		out.DeadlineMillis = &left
+		p.DeadlineMillis = &left
 	}
+	return p
+}
+
+func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
+	out := &evicted{Named: inspect.NameOf(name), place: placeOf(e, now)}
 	if e.Next != "" {
-		out.Next = &nextInQueue{Owner: e.Next, Client: inspect.ClientOf(e.Next), Woken: e.Woken}
+		out.Next = &nextInQueue{Owner: e.Next, Client: inspect.ClientOf(e.Next), Notified: e.Woken, held: !e.Woken, Subscribed: inspect.SubscribedUnknown}
 	}
 	return out
+}
+
+// look finds out whether the next in the queue of the lock gets its wake-up.
+func (n *nextInQueue) look(ctx context.Context, client *redlatch.Client, name string) {
+	if n == nil {
+		return
+	}
+	counts, err := admin.Listeners(ctx, rfairlock.New(client, name), n.Owner)
+	switch {
+	case err != nil || len(counts) != 1: // it stays unknown
+	case counts[0] > 0:
+		n.Subscribed = inspect.SubscribedYes
+	default:
+		n.Subscribed = inspect.SubscribedNo
+	}
+}
+
+// note says what became of the next in the queue.
+func (n *nextInQueue) note() string {
+	switch {
+	case n.held:
+		return "subscribed " + n.Subscribed + ", not woken: the lock is held"
+	case !n.Notified:
+		return "subscribed " + n.Subscribed + ", not woken: it was the next one before"
+	case n.Subscribed == inspect.SubscribedNo:
+		return "subscribed no: the lock is free, and its wake-up was sent, but no client was there to get it. It may be dead, too"
+	}
+	return "subscribed " + n.Subscribed + ", woken: the lock is free"
 }
 
 // print writes the text output.
 func (e *evicted) print(w io.Writer) {
 	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
-	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(e.Owner))
-	fmt.Fprint(w, output.Indented("", e.String()+", place "+strconv.Itoa(e.Position)+
-		", subscribed "+e.Subscribed+", deadline "+output.Deadline(e.DeadlineMillis)))
-	if e.Next == nil {
+	e.place.print(w)
+	e.Next.print(w)
+}
+
+func (p *place) print(w io.Writer) {
+	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(p.Owner))
+	fmt.Fprint(w, output.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
+		", subscribed "+p.Subscribed+", deadline "+output.Deadline(p.DeadlineMillis)))
+}
+
+func (n *nextInQueue) print(w io.Writer) {
+	if n == nil {
 		fmt.Fprintln(w, "  next   none: the queue is empty")
 		return
 	}
-	fmt.Fprintf(w, "  next   %s\n", sanitize.Word(e.Next.Owner))
-	note := ", woken: the lock is free"
-	if !e.Next.Woken {
-		note = ", not woken: the lock is held"
-	}
-	fmt.Fprint(w, output.Indented("", e.Next.String()+note))
+	fmt.Fprintf(w, "  next   %s\n", sanitize.Word(n.Owner))
+	fmt.Fprint(w, output.Indented("", n.String()+", "+n.note()))
 }

@@ -30,18 +30,20 @@ func TestEvictPrintsText(t *testing.T) {
   owner  `+program.RedissonOwner+`
          Redisson, place 1, subscribed no, deadline in (1h0m0s|59m\d\d?(\.\d)?s)
   next   "\\x1b\[2J"
-         of unknown kind, woken: the lock is free
+         of unknown kind, subscribed no: the lock is free, and its wake-up was
+         sent, but no client was there to get it. It may be dead, too
 $`, got.Stdout)
 		require.Equal(t, []string{"\x1b[2J", program.RedlatchOwner}, program.QueueOf(t, s, name))
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
 
+		program.Listen(t, s, name, program.RedlatchOwner)
 		s.Do(t, "HSET", name, program.SomeOwner, 1)
 		got = program.Finish(t, s.URL(), "evict", name, "\x1b[2J")
 		require.Contains(t, got.Stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
 		require.Contains(t, got.Stdout, "  next   "+program.RedlatchOwner+
-			"\n         Redlatch since "+program.RedlatchSince+", not woken: the lock is held\n", got.Stderr)
+			"\n         Redlatch since "+program.RedlatchSince+", subscribed yes, not woken: the\n         lock is held\n", got.Stderr)
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
-		got = program.Finish(t, s.URL(), "evict", name, program.RedlatchOwner)
+		got = program.Finish(t, s.URL(), "evict", "--even-if-alive", name, program.RedlatchOwner)
 		require.Contains(t, got.Stdout, "  next   none: the queue is empty\n", got.Stderr)
 		require.Empty(t, program.QueueOf(t, s, name))
 	})
@@ -62,7 +64,7 @@ func TestEvictPrintsJSON(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"name": name, "owner": program.RedlatchOwner, "client": "redlatch", "client_started": "2024-12-21T01:06:31.296Z",
 		"position": 1.0, "deadline_in_ms": nil, "subscribed": "no",
-		"next": map[string]any{"owner": program.RedissonOwner, "client": "redisson", "woken": true},
+		"next": map[string]any{"owner": program.RedissonOwner, "client": "redisson", "notified": true, "subscribed": "no"},
 	}, evict(program.RedlatchOwner))
 	reported := evict(program.RedissonOwner)
 	require.Nil(t, reported["next"])

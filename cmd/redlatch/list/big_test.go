@@ -85,7 +85,8 @@ func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
 	p := program.Start(t, s.URL(), "list")
 	got = p.Outcome(5 * time.Minute)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Equal(t, locks+1, strings.Count(got.Stdout, "\n"), "each lock once, and a heading")
+	require.Equal(t, locks+2, strings.Count(got.Stdout, "\n"), "each lock once, a heading, and how many they are")
+	require.Contains(t, got.Stdout, fmt.Sprintf("\n%d locks\n", locks))
 	if used, known := peak(p.Cmd.ProcessState); known {
 		t.Logf("at most %d MiB", used>>20)
 		require.Less(t, used, int64(300<<20))

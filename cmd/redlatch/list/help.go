@@ -17,10 +17,16 @@ one of these. Quote it, or the shell takes it for files.
 Locks have no mark on the server, so all its keys are scanned, a thousand at a
 time and with short commands: the server serves other clients in between. In a
 cluster one master is scanned after the other. Locks that are taken or released
-meanwhile may be missing. Up to 1,000 locks are sorted by name; more come in
-sorted pages of as many. --json prints them as they are found.
+meanwhile may be missing. Up to 100,000 locks are sorted by name; more come in
+sorted pages of as many. --json prints them as they are found, unless --sort,
+--limit or --dead-waiters is given. The last line says how many there are.
 
-With --watch the pauses are at least four times as long as the looks.
+--stuck lists what is free although owners are queued. --dead-waiters lists
+locks with waiters that had no subscriber at two looks, a second apart, as in
+redlatch status; redlatch evict --all-dead takes such waiters out.
+
+With --watch up to 1,000 locks are shown, or --limit, and the pauses are at
+least four times as long as the looks.
 
 Exit codes:
   0      the locks were listed, though there be none
@@ -30,4 +36,6 @@ Exit codes:
 const listExamples = `  redlatch list
   redlatch list 'orders:*'
   redlatch list --kind fair --watch
+  redlatch list --sort queue --limit 10      # the longest queues
+  redlatch list --stuck                      # free, with a queue
   redlatch list --json | jq -r 'select(.queue_length > 10) | .name'`

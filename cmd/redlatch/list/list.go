@@ -4,7 +4,6 @@ package list
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"slices"
@@ -16,17 +15,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
-	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // lister lists locks.
 type lister struct {
-	from    *connect.Server
-	pattern string
-	kind    string
-	json    bool
-	watch   bool
-	every   time.Duration
+	choice
+	from  *connect.Server
+	json  bool
+	watch bool
+	every time.Duration
 
 	out    io.Writer
 	errors io.Writer
@@ -54,6 +51,13 @@ func New(g *cli.Globals) *cobra.Command {
 			if l.from, err = g.Server(); err != nil {
 				return err
 			}
+			master, err := l.from.Master(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case master != "":
+				l.message("warning: %s", l.from.OfReplica(master))
+			}
 			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.errors)) }
 			if l.watch {
 				do = l.repeat
@@ -66,7 +70,13 @@ func New(g *cli.Globals) *cobra.Command {
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+listing.KindNames())
 	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
 	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
+	f.BoolVar(&l.stuck, "stuck", false, "only locks that are free with a queue")
+	f.BoolVar(&l.noTTL, "no-ttl", false, "only locks that are held without a lease")
+	f.BoolVar(&l.dead, "dead-waiters", false, "only locks with waiters that have no subscriber, seen twice")
+	f.StringVar(&l.sort, "sort", "", "by name, by lease (the first to end first) or by queue (the longest first)")
+	f.IntVar(&l.limit, "limit", 0, "list so many at most, 0 for all")
 	cli.CompleteValues(cmd, "kind", listing.Kinds()...)
+	cli.CompleteValues(cmd, "sort", byName, byLease, byQueue)
 	return cmd
 }
 
@@ -77,6 +87,10 @@ func (l *lister) check(everyGiven bool) error {
 		return cli.Errorf(1, "--every is how often --watch looks: without --watch there is one look")
 	case l.kind != "" && !slices.Contains(listing.Kinds(), l.kind):
 		return cli.Errorf(1, "--kind must be %s", listing.KindNames())
+	case l.sort != "" && orders[l.sort] == nil:
+		return cli.Errorf(1, "--sort must be name, lease or queue")
+	case l.limit < 0:
+		return cli.Errorf(1, "--limit must be how many to list, or 0 for all")
 	case l.every < 100*time.Millisecond:
 		return cli.Errorf(1, "--every must be at least 100ms")
 	case l.watch && l.json:
@@ -89,28 +103,67 @@ func (l *lister) check(everyGiven bool) error {
 // because both may be on one terminal, also through other programs.
 func (l *lister) once(ctx context.Context, bar *bar) error {
 	defer bar.clear()
-	if l.json {
-		enc := json.NewEncoder(l.out)
-		return l.scan(ctx, bar, func(lock *listing.Lock) error {
-			bar.clear()
-			return enc.Encode(listedOf(lock))
-		})
+	out := l.printer(bar)
+	total := 0
+	list := func(lock *listing.Lock) error {
+		total++
+		return out.add(lock)
 	}
-	t := &table{out: l.out, look: lookOf(l.out), flushing: bar.clear}
-	err := l.scan(ctx, bar, func(lock *listing.Lock) error {
-		t.add(rowOf(lock))
-		return nil
-	})
-	t.flush()
+	var err error
+	if l.collects() {
+		var kept []*listing.Lock
+		if kept, total, err = l.collect(ctx, bar); err == nil {
+			err = each(kept, out.add)
+		}
+	} else {
+		err = l.scan(ctx, bar, list)
+	}
+	out.flush()
 	bar.clear()
 	switch {
-	case err != nil || t.printed > 0:
-	case l.unread > 0:
+	case err != nil:
+		return err
+	case total == 0 && l.json: // no line says it
+	case total == 0 && l.unread > 0:
 		l.message("no locks that this user may see%s", l.matching())
-	default:
+	case total == 0:
 		l.message("no locks here%s", l.matching())
+	default:
+		out.end(total)
 	}
-	return err
+	return nil
+}
+
+// collect finds the locks, and returns those to be listed, in order, and how many there are.
+func (l *lister) collect(ctx context.Context, bar *bar) ([]*listing.Lock, int, error) {
+	kept := l.collection()
+	if !l.dead {
+		err := l.scan(ctx, bar, kept.add)
+		return kept.first(), kept.total, err
+	}
+	var queued []*listing.Lock
+	err := l.scan(ctx, bar, func(lock *listing.Lock) error {
+		queued = append(queued, lock)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if queued, err = l.withDead(ctx, queued); err != nil {
+		return nil, 0, err
+	}
+	err = each(queued, kept.add)
+	return kept.first(), kept.total, err
+}
+
+// each does something with all locks, until an error.
+func each(locks []*listing.Lock, do func(*listing.Lock) error) error {
+	for _, lock := range locks {
+		if err := do(lock); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scan looks at all masters once.
@@ -119,7 +172,7 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	unread, err := listing.RunOnMasters(ctx, l.from, listing.Request{
 		Pattern: l.pattern,
 		Found: func(lock *listing.Lock) error {
-			if l.kind != "" && string(lock.Kind) != l.kind {
+			if !l.wants(lock) {
 				return nil
 			}
 			n++
@@ -135,18 +188,6 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 		l.message("%d hashes were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
 	}
 	return nil
-}
-
-// matching says which locks were looked for.
-func (l *lister) matching() string {
-	said := ""
-	if l.kind != "" {
-		said = " of kind " + l.kind
-	}
-	if l.pattern != "" {
-		said += " that match " + sanitize.Word(l.pattern)
-	}
-	return said
 }
 
 // lookOf says what may be written to w.

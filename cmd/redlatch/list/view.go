@@ -1,10 +1,7 @@
 package list
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +13,7 @@ import (
 
 // listed is a lock for programs.
 type listed struct {
-	Name string `json:"name"`
+	inspect.Named
 	Kind string `json:"kind"`
 	Held bool   `json:"held"`
 	// Mode is what a read/write lock is held for, "read" or "write".
@@ -24,9 +21,10 @@ type listed struct {
 	Holders []inspect.Holder `json:"holders"`
 	// More means that there are holders that are not listed.
 	More bool `json:"more_holders,omitempty"`
-	// TTLMillis is as in status.
-	TTLMillis *int64 `json:"ttl_ms"`
-	Queue     int64  `json:"queue_length"`
+	inspect.Lease
+	Queue int64 `json:"queue_length"`
+	// NotSubscribed is how many of the queue have no subscriber, with --dead-waiters.
+	NotSubscribed int `json:"not_subscribed,omitempty"`
 	// Token is the last fencing token that was given, left out for a lock without.
 	Token int64 `json:"token,omitempty"`
 	// Next is the first in the queue, nil when the queue is empty.
@@ -46,15 +44,12 @@ type listedNext struct {
 
 func listedOf(l *listing.Lock) *listed {
 	out := &listed{
-		Name: l.Name, Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
-		Queue: l.Queue, Token: l.Token, PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
+		Named: inspect.NameOf(l.Name), Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
+		Lease: inspect.LeaseOf(len(l.Holders) > 0, l.TTL), Queue: l.Queue, NotSubscribed: l.NotSubscribed, Token: l.Token,
+		PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
 	}
 	for _, h := range l.Holders {
 		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
-	}
-	if out.Held && l.TTL >= 0 {
-		ms := l.TTL.Milliseconds()
-		out.TTLMillis = &ms
 	}
 	if l.Next != "" {
 		out.Next = &listedNext{Owner: l.Next, Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
@@ -74,7 +69,7 @@ type row struct {
 const (
 	nameWidth   = 22
 	holderWidth = 28
-	cells       = "%-5s  %-28s %5s %7s %5s"
+	cells       = "%-5s  %s %5s %7s %5s"
 )
 
 func rowOf(l *listing.Lock) row {
@@ -87,7 +82,7 @@ func rowOf(l *listing.Lock) row {
 		queue = strconv.FormatInt(l.Queue, 10)
 	}
 	kind := kindOf(l)
-	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, who, entered, lease, queue), " ")
+	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
 	for _, h := range l.Holders {
 		if h.Label != "" {
 			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
@@ -98,6 +93,9 @@ func rowOf(l *listing.Lock) row {
 	}
 	if l.HasTwoKinds() {
 		r.notes = append(r.notes, output.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
+	}
+	if l.NotSubscribed > 0 {
+		r.notes = append(r.notes, output.Indented("dead", fmt.Sprintf("%d of %d waiters have no subscriber", l.NotSubscribed, l.Queue)))
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)
@@ -142,10 +140,10 @@ func (r *row) lines(look output.Look) []string {
 		shown = look.Paint(output.Yellow, shown)
 	}
 	var all []string
-	if len(r.name) > nameWidth {
+	if sanitize.Width(r.name) > nameWidth {
 		all = append(all, r.name, strings.Repeat(" ", nameWidth+2)+shown)
 	} else {
-		all = append(all, fmt.Sprintf("%-*s  ", nameWidth, r.name)+shown)
+		all = append(all, sanitize.Pad(r.name, nameWidth)+"  "+shown)
 	}
 	for _, note := range r.notes {
 		all = append(all, strings.Split(strings.TrimSuffix(note, "\n"), "\n")...)
@@ -155,46 +153,5 @@ func (r *row) lines(look output.Look) []string {
 
 // heading is the line above the rows.
 func heading(look output.Look) string {
-	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", "HOLDER", "COUNT", "LEASE", "QUEUE"))
-}
-
-// page is how many rows are sorted, and kept, at most.
-const page = 1000
-
-// table writes rows in sorted pages.
-type table struct {
-	out      io.Writer
-	look     output.Look
-	flushing func() // before something is written
-	rows     []row
-	printed  int
-}
-
-func (t *table) add(r row) {
-	t.rows = append(t.rows, r)
-	if len(t.rows) == page {
-		t.flush()
-	}
-}
-
-func (t *table) flush() {
-	if len(t.rows) == 0 {
-		return
-	}
-	t.flushing()
-	if t.printed == 0 {
-		fmt.Fprintln(t.out, heading(t.look))
-	}
-	sortRows(t.rows)
-	for i := range t.rows {
-		for _, line := range t.rows[i].lines(t.look) {
-			fmt.Fprintln(t.out, line)
-		}
-	}
-	t.printed += len(t.rows)
-	t.rows = t.rows[:0]
-}
-
-func sortRows(rows []row) {
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
+	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
 }

@@ -1,6 +1,7 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -46,24 +47,21 @@ func (l *lister) draw(lines []string) {
 	fmt.Fprintln(l.out)
 }
 
-// picture looks once. It keeps a page of rows at most, the first that were found.
+// pictured is how many locks a picture has at most, unless the user says.
+const pictured = 1000
+
+// picture looks once.
 func (l *lister) picture(ctx context.Context) ([]string, error) {
-	var rows []row
-	n := 0
-	err := l.scan(ctx, nil, func(lock *listing.Lock) error {
-		if n++; len(rows) < page {
-			rows = append(rows, rowOf(lock))
-		}
-		return nil
-	})
+	l.limit = cmp.Or(l.limit, pictured)
+	locks, n, err := l.collect(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	sortRows(rows)
 	look := lookOf(l.out)
-	lines := []string{fmt.Sprintf("%s  %d locks%s", time.Now().Format(time.TimeOnly), n, l.matching()), heading(look)}
-	for i := range rows {
-		lines = append(lines, rows[i].lines(look)...)
+	lines := []string{fmt.Sprintf("%s  %s%s", time.Now().UTC().Format(time.TimeOnly+"Z"), countOf(len(locks), n), l.matching()), heading(look)}
+	for _, lock := range locks {
+		r := rowOf(lock)
+		lines = append(lines, r.lines(look)...)
 	}
 	return lines, nil
 }

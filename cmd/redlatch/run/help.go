@@ -43,6 +43,10 @@ together. The permit is renewed like a lock, so that of a machine that dies
 comes back after one lease. N is set anew at each start; where it has become
 smaller, no COMMAND is ended. COMMAND finds the permit's id in REDLATCH_PERMIT.
 
+With --wait or --try connecting is given up after --wait, too, but not before
+2 seconds. A NAME that is that of a hash of something else is not waited for:
+the exit code is 125.
+
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
   125   redlatch failed, the lock was lost while COMMAND ran, or --max-hold was

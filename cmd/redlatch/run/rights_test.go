@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,7 +41,8 @@ func TestRunNamesTheRightThatIsMissing(t *testing.T) {
 			require.Equal(t, 0, got.Code, got.Stderr)
 			require.Equal(t, "in\n", got.Stdout)
 			program.OneLine(t, got.Stderr)
-			require.Regexp(t, "could not be freed and is left to its lease: (ERR|NOPERM) ", got.Stderr)
+			require.Regexp(t, `lock "app:job" was freed, but its waiters were not notified, and ask for it when they next poll: (ERR|NOPERM) `, got.Stderr)
+			require.False(t, program.Exists(t, s, "app:job"))
 			require.Contains(t, got.Stderr, "The user lacks +publish. `redlatch doctor`")
 		})
 	}
@@ -62,4 +64,46 @@ func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
 	got := program.Finish(t, url, "run", "app:list", "--", "echo", "in")
 	require.Equal(t, program.Outcome{Code: 125, Stdout: "", Stderr: `redlatch: the key "app:list", or one of those of its queue, holds something that is no lock: ` +
 		"something else uses this name. This user may not ask what it is (+type)\n"}, got)
+}
+
+// A hash of something else looks like a lock that another owner holds, for ever.
+func TestRunSaysThatAHashIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "user:1", "name", "bob", "age", 4)
+	for _, flags := range [][]string{nil, {"--fair"}, {"--try"}, {"--wait", "1ms"}, {"--wait", "20s"}, {"--fair", "--wait", "1s"}, {"--fair", "--try"}} {
+		began := time.Now()
+		got := program.Finish(t, s.URL(), append(append([]string{"run"}, flags...), "user:1", "--", "echo", "in")...)
+		require.Equal(t, 125, got.Code, flags)
+		require.Empty(t, got.Stdout)
+		require.Regexp(t, `^redlatch: "user:1" is a hash, but no lock: its field "(name|age)" is no owner\n$`, got.Stderr, flags)
+		require.Less(t, time.Since(began), program.Soon, flags)
+	}
+	require.EqualValues(t, 1, s.Do(t, "DBSIZE"), "a queue is left")
+}
+
+// A lock that is held is said to be held, also to a user that may not look at it.
+func TestRunDoesNotCallALockForeignThatItMayNotRead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
+	url := s.GiveRights(t, []string{"Plain locks"})
+	got := program.Finish(t, url, "run", "--wait", "1s", "app:job", "--", "echo", "in")
+	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"app:job\" is held by another owner\n"}, got)
+}
+
+// The server takes connections, as a system does for a program that stands still, and does not
+// answer.
+func TestRunWaitsForASilentServerAboutAsLongAsForTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Pause()
+	defer s.Resume()
+	began := time.Now()
+	got := program.Finish(t, s.URL(), "run", "--wait", "2s", "job", "--", "echo", "in")
+	require.Less(t, time.Since(began), 4500*time.Millisecond)
+	require.Equal(t, 125, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, " accepts connections, but does not answer in time: ")
+	require.NotContains(t, got.Stderr, "Start one")
 }

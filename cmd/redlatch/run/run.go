@@ -73,7 +73,8 @@ func New(g *cli.Globals) *cobra.Command {
 				names = 0
 			}
 			if cmd.ArgsLenAtDash() != names || len(args) <= names {
-				return cli.Errorf(runner.CodeFailed, "usage: redlatch %s", cmd.Use)
+				return cli.Errorf(runner.CodeFailed, "the lock's NAME comes before --, unless there is --permits, and COMMAND behind it. "+
+					"Usage: redlatch %s; `redlatch run --help` tells more", cmd.Use)
 			}
 			return nil
 		},
@@ -88,8 +89,8 @@ func New(g *cli.Globals) *cobra.Command {
 			return o.run(cmd.Context(), args[0], args[1:])
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &cli.ExitError{Code: runner.CodeFailed, Err: err}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &cli.ExitError{Code: runner.CodeFailed, Err: cli.WrongFlag(cmd, err)}
 	})
 	o.register(cmd)
 	return cmd
@@ -210,6 +211,8 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 		output.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))
 	case lost:
 		return cli.Errorf(runner.CodeFailed, "lock %q was lost while the command ran: %s", name, o.lossOf(over, unlocked))
+	case errors.Is(unlocked, errUntold):
+		output.Messagef(os.Stderr, "lock %q was freed, but %v", name, unlocked)
 	case unlocked != nil && o.atLeast > 0:
 		output.Messagef(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	case unlocked != nil:
@@ -275,12 +278,14 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	if err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
-	client, err := srv.Open(ctx,
+	connecting, connected := o.connecting(ctx)
+	client, err := srv.Open(connecting,
 		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin().Truncate(time.Millisecond)))
+	connected()
 	if err != nil {
 		return nil, &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	}
-	lock, hold, err := o.lockOrPermit(ctx, client, name)
+	lock, hold, err := o.lockOrPermit(ctx, srv, client, name)
 	if err != nil {
 		_ = client.Close() // the first error tells more
 		return nil, o.notTaken(ctx, srv, name, err)
@@ -289,12 +294,14 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 }
 
 // lockOrPermit takes the lock, or a permit.
-func (o *runOptions) lockOrPermit(ctx context.Context, client *redlatch.Client, name string) (locker, *rlock.Hold, error) {
+func (o *runOptions) lockOrPermit(
+	ctx context.Context, srv *connect.Server, client *redlatch.Client, name string,
+) (locker, *rlock.Hold, error) {
 	if o.permits != "" {
 		return o.takePermit(ctx, client)
 	}
 	lock := o.lock(client, name)
-	hold, err := o.take(ctx, lock)
+	hold, err := o.acquireOf(ctx, srv, lock)
 	return lock, hold, err
 }
 
@@ -319,12 +326,15 @@ func (o *runOptions) take(ctx context.Context, lock locker) (*rlock.Hold, error)
 func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var at *redlatch.LockError
 	var other *transport.ServerError
+	var odd *inspect.NotLock
 	if o.permits != "" {
 		if refused := o.noPermit(err); refused != nil {
 			return refused
 		}
 	}
 	switch {
+	case errors.As(err, &odd):
+		return &cli.ExitError{Code: runner.CodeFailed, Err: odd}
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return cli.Errorf(o.conflict, "lock %q is held by another owner, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))

@@ -40,11 +40,17 @@ are taken, those first that end first. An id is what a program releases the
 permit with. list, watch and unlock know locks only.
 
 A plain and a fair lock of one name are one lock. Where connections of the
-master listen as for a plain one while others are queued, "mixed" reports it.`
+master listen as for a plain one while others are queued, "mixed" reports it.
+
+Exit codes:
+  0  the lock was shown, held or free
+  1  something failed, or NAME is no lock
+  3  with --exit-code: it is free`
 
 const statusExamples = `  redlatch status nightly-report
   redlatch status --for 15s nightly-report   # is its lease renewed?
   redlatch status --for 40s billing-run      # is the first in the queue dead?
   redlatch status --json nightly-report | jq .held
+  redlatch status --exit-code nightly-report >/dev/null && echo held
   redlatch status --json --waiters 0 billing-run |
     jq '.queue[] | select(.subscribed == "no")'`

@@ -55,8 +55,8 @@ func (w *leaseWatch) renewed() string {
 	return inspect.RenewedUnknown
 }
 
-// lease describes the lease for the text output.
-func (s *status) lease() string {
+// leaseText describes the lease for the text output.
+func (s *status) leaseText() string {
 	left := time.Duration(*s.TTLMillis) * time.Millisecond
 	said := output.Millis(*s.TTLMillis) + " left"
 	switch s.Renewed {

@@ -150,7 +150,7 @@ func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
 	var b strings.Builder
-	(&status{Name: "a", Held: true, TTLMillis: &left, Renewed: inspect.RenewedNo, Queue: []waiter{}}).print(&b)
+	(&status{Named: inspect.NameOf("a"), Held: true, Lease: inspect.Lease{TTLMillis: &left}, Renewed: inspect.RenewedNo, Queue: []waiter{}}).print(&b)
 	program.Narrow(t, b.String())
 	require.Contains(t, program.Words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

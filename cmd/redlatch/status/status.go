@@ -16,11 +16,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // aMoment is for how long a free lock with a queue is looked at before that is
 // called anything but a lock on its way from one to the next.
 const aMoment = time.Second
+
+// codeFree is the exit code for a lock that is free, as that of redlatch unlock.
+const codeFree = 3
 
 // shownWaiters is how many of a queue are shown, unless the user says.
 const shownWaiters = 20
@@ -42,11 +46,12 @@ func New(g *cli.Globals) *cobra.Command {
 			case q.show < 0:
 				return cli.Errorf(1, "--waiters must be how many to show, or 0 for all")
 			}
-			q.name, q.lease = args[0], cmd.Flags().Changed("for")
+			q.name, q.lease, q.errors = args[0], cmd.Flags().Changed("for"), cmd.ErrOrStderr()
 			return q.answer(cmd, g, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&q.exitCode, "exit-code", false, "exit with 3 when the lock is free")
 	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, 0 for all")
 	cmd.Flags().DurationVar(&q.look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+
 		"or a lock taken that is free and has a queue")
@@ -63,6 +68,10 @@ type question struct {
 	lease bool
 	// show is how many of the queue to show, 0 for all.
 	show int
+	// exitCode makes a lock that is free a failure.
+	exitCode bool
+	// errors gets messages.
+	errors io.Writer
 }
 
 // shown is what the command shows: a lock, or a semaphore.
@@ -83,10 +92,14 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	case err != nil:
 		return err
 	case asJSON:
-		return cli.PrintJSON(cmd, s)
+		err = cli.PrintJSON(cmd, s)
+	default:
+		s.print(cmd.OutOrStdout())
 	}
-	s.print(cmd.OutOrStdout())
-	return nil
+	if err == nil && q.exitCode && lock != nil && !lock.Held {
+		return &cli.ExitError{Code: codeFree}
+	}
+	return err
 }
 
 // ask reads the lock and the first of its queue at one moment, and again for as long as
@@ -97,7 +110,15 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err erro
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
 			return err
 		}
+		master, err := srv.Master(ctx)
+		switch {
+		case err != nil:
+			return err
+		case master != "":
+			output.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
+		}
 		if s, err = q.watch(ctx, client); err == nil {
+			s.ReplicaOf = master
 			s.readDetails(ctx, srv)
 		}
 		return err

@@ -3,6 +3,7 @@ package status
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,7 +47,7 @@ func TestStatusPrintsJSON(t *testing.T) {
 	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.Stdout)
 	s.Do(t, "HSET", name, program.SomeOwner, 2)
 	got = program.Finish(t, s.URL(), "status", "--json", name)
-	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+program.SomeOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.Stdout)
+	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+program.SomeOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"no_ttl":true,"queue_length":0,"queue":[]}`, got.Stdout)
 	s.Do(t, "PEXPIRE", name, 60_000)
 	got = program.Finish(t, s.URL(), "status", "--json", name)
 	require.Equal(t, 0, got.Code)
@@ -78,4 +79,25 @@ func TestStatusExitsWithOneWhenItFails(t *testing.T) {
 		require.Contains(t, got.Stderr, c.says)
 		require.NotContains(t, got.Stderr, "sesame")
 	}
+}
+
+func TestTheExitCodeTellsHeldFromFree(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	free, held := redistest.Key(t), program.HeldBy(t, s, program.SomeOwner, time.Minute)
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{free}, 0},
+		{[]string{"--exit-code", held}, 0},
+		{[]string{"--exit-code", free}, 3},
+		{[]string{"--exit-code", "--json", free}, 3},
+	} {
+		got := program.Finish(t, s.URL(), append([]string{"status"}, c.args...)...)
+		require.Equal(t, c.code, got.Code, c.args)
+		require.Empty(t, got.Stderr)
+		require.NotEmpty(t, got.Stdout)
+	}
+	require.Equal(t, 1, program.Finish(t, program.NoServer(t), "status", "--exit-code", free).Code)
 }

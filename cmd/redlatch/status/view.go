@@ -14,17 +14,18 @@ import (
 
 // status is what there is to show of a lock.
 type status struct {
-	Name string `json:"name"`
+	inspect.Named
 	// Kind is what the lock looks like: "plain", "fair" when its queue is not empty,
 	// "fenced" and "fair-fenced" when it has tokens, or "readwrite"; empty when it is free
 	// and its queue is empty.
 	Kind string `json:"kind,omitempty"`
 	Held bool   `json:"held"`
+	// ReplicaOf is the master of the server that was asked, left out for a master.
+	ReplicaOf string `json:"replica_of,omitempty"`
 	// Mode is what a read/write lock is held for, "read" or "write".
 	Mode    string           `json:"mode,omitempty"`
 	Holders []inspect.Holder `json:"holders"`
-	// TTLMillis is what the lease has left, nil when the lock is free or has none.
-	TTLMillis *int64 `json:"ttl_ms"`
+	inspect.Lease
 	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
 	// although it was due, else "unknown"; "" when there is none.
 	Renewed string `json:"renewed,omitempty"`
@@ -67,13 +68,12 @@ type waiter struct {
 
 // statusOf makes a status of what was seen just now.
 func statusOf(in *admin.Inspection, shape *listing.Shape, now time.Time) *status {
-	s := &status{Name: in.Name, Kind: string(shape.Kind), Held: len(in.Holders) > 0, Mode: shape.Mode, Holders: []inspect.Holder{}}
+	s := &status{
+		Named: inspect.NameOf(in.Name), Kind: string(shape.Kind), Held: len(in.Holders) > 0, Mode: shape.Mode,
+		Holders: []inspect.Holder{}, Lease: inspect.LeaseOf(len(in.Holders) > 0, in.TTL),
+	}
 	for _, h := range shape.Holders {
 		s.Holders = append(s.Holders, inspect.HolderOf(h, shape.Kind))
-	}
-	if s.Held && in.TTL >= 0 {
-		left := in.TTL.Milliseconds()
-		s.TTLMillis = &left
 	}
 	if in.Kind != inspect.KindFair {
 		return s
@@ -116,7 +116,7 @@ func (s *status) print(w io.Writer) {
 	}
 	switch {
 	case s.TTLMillis != nil:
-		fmt.Fprintf(w, "  lease  %s\n", s.lease())
+		fmt.Fprintf(w, "  lease  %s\n", s.leaseText())
 	case s.Held:
 		fmt.Fprintln(w, "  lease  none: it stays until it is released")
 	}

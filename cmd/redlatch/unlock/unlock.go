@@ -100,7 +100,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 		f.readDetails(ctx, srv)
 		err = o.refusal(f)
 		if err == nil {
-			err = o.take(ctx, client, &first, f, log)
+			err = o.take(ctx, target{srv, client, &first}, f, log)
 		}
 		o.print(cmd, f)
 		return err
@@ -151,8 +151,15 @@ func (o *unlockOptions) refusal(f *forced) error {
 	return nil
 }
 
+// target is a lock that is to be taken, as it was seen.
+type target struct {
+	srv    *connect.Server
+	client *redlatch.Client
+	seen   *inspect.Snapshot
+}
+
 // take asks the user, where there is one, looks once more, and takes the lock.
-func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen *inspect.Snapshot, f *forced, log *auditLog) error {
+func (o *unlockOptions) take(ctx context.Context, t target, f *forced, log *auditLog) error {
 	if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
 		f.print(os.Stderr)
 		o.shown = true
@@ -162,34 +169,31 @@ func (o *unlockOptions) take(ctx context.Context, client *redlatch.Client, seen 
 	}
 	// Confirmation and audit took time since the last look, and the script that takes the
 	// lock does not compare holders.
-	now, err := inspect.TakeSnapshot(ctx, client, f.Name)
+	now, err := inspect.TakeSnapshot(ctx, t.client, f.Name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case !now.Held(), o.evenIfAlive && !o.shown: // the taking finds out
-	case !seen.SameHolders(&now):
+	case !t.seen.SameHolders(&now):
 		return f.refuse(codeRefused, refusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
-	case !o.evenIfAlive && seen.RenewedBy(&now):
+	case !o.evenIfAlive && t.seen.RenewedBy(&now):
 		f.Renewed = inspect.RenewedYes
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
 	}
-	newLock, notified := rlock.New, notifiedAll
+	newLock := rlock.New
 	switch {
-	case !now.ReadQueue():
-		notified = notifiedPlain
-	case now.Inspection.Waiting > 0:
-		newLock, notified = rfairlock.New, notifiedFirst
+	case f.shape.Mode == codec.ModeRead:
+		newLock = reading
+	case f.shape.Mode == codec.ModeWrite:
+		newLock = writing
+	case now.ReadQueue() && now.Inspection.Waiting > 0:
+		newLock = rfairlock.New
 	}
-	switch f.shape.Mode {
-	case codec.ModeRead:
-		newLock, notified = reading, notifiedAll
-	case codec.ModeWrite:
-		newLock, notified = writing, notifiedAll
-	}
-	held, err := newLock(client, f.Name).ForceUnlock(ctx)
+	heard := hearingOf(ctx, t.srv, t.client, &now, f.shape.Mode)
+	held, err := newLock(t.client, f.Name).ForceUnlock(ctx)
 	if f.Taken = held && err == nil; f.Taken {
-		f.Notified = notified
+		f.Notified, f.Subscribers, f.heard = heard.notified, heard.subscribers, heard
 	}
 	return o.record(f, log, err)
 }

@@ -75,7 +75,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	s.Do(t, "PEXPIRE", name, 15_000)
 	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedissonOwner, "--reason", "host\nis gone", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  taken  all waiters were notified\n")
+	require.Contains(t, got.Stdout, "  taken  no waiter was notified: no connection of the master is subscribed to\n")
 	program.OneLine(t, got.Stderr)
 	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+program.RedissonOwner+
 		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.Stderr)
@@ -119,9 +119,37 @@ func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "  queue  1 waiting\n")
+	require.Contains(t, got.Stdout, "  taken  the first in the queue whose deadline is not over was notified\n")
 	message, err := redis.Strings(redis.ReceiveWithTimeout(c, program.Soon))
 	require.NoError(t, err)
 	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
+}
+
+// A message to a channel without a subscriber notifies no waiter.
+func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, program.Words(got.Stdout), "taken no waiter was notified: no connection is subscribed for the first in the queue, "+
+		program.RedissonOwner+". If it is dead, redlatch evict takes it out of the queue")
+
+	for subscribers, channel := range []string{"", codec.LockChannel(name)} {
+		s.Do(t, "HSET", name, program.RedlatchOwner, 1)
+		s.Do(t, "DEL", codec.QueueKey(name))
+		if channel != "" {
+			_, err := s.Dial(t).Do("SUBSCRIBE", channel)
+			require.NoError(t, err)
+		}
+		got = program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		var reported map[string]any
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+		require.Equal(t, "all", reported["notified"])
+		require.InDelta(t, subscribers, reported["subscribers"], 0)
+	}
 }
 
 // awaitListener waits until a waiter listens for the lock, plain or fair.
@@ -273,7 +301,7 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		require.NoError(t, err)
 		change(name)
 		o := &unlockOptions{Globals: &cli.Globals{}, dead: program.RedissonOwner, yes: true}
-		err = o.take(t.Context(), client, &seen, forcedOf(&seen), &auditLog{})
+		err = o.take(t.Context(), target{client: client, seen: &seen}, forcedOf(&seen), &auditLog{})
 		require.ErrorContains(t, err, why)
 		require.True(t, program.Exists(t, s, name))
 	}

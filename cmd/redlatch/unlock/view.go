@@ -51,22 +51,25 @@ var notifiedTexts = map[string]string{
 
 // forced is the output of unlock --force.
 type forced struct {
-	Name    string        `json:"name"`
+	inspect.Named
 	Holders []forcedOwner `json:"holders"`
-	// TTLMillis is what the lease has left, nil when there is none.
-	TTLMillis *int64 `json:"ttl_ms"`
+	inspect.Lease
 	// Renewed is whether the lease is seen to be renewed: yes, no or unknown.
 	Renewed string `json:"renewed"`
-	// Waiting is how many are in the queue of a fair lock, nil when it may not be read.
-	Waiting *int `json:"waiting"`
-	Taken   bool `json:"taken"`
+	// QueueLength is how many are in the queue of a fair lock, nil when it may not be read.
+	QueueLength *int `json:"queue_length"`
+	Taken       bool `json:"taken"`
 	// Notified is which waiters were notified that the lock is free, "" when it was not taken.
 	Notified string `json:"notified,omitempty"`
+	// Subscribers is how many connections were subscribed to the channel of these waiters: with
+	// 0 no waiter was notified. It is left out when they cannot be counted.
+	Subscribers *int64 `json:"subscribers,omitempty"`
 	// Refused is why the lock was not taken.
 	Refused string `json:"refused,omitempty"`
 
 	changed bool // it has another holder than at first
 	shape   listing.Shape
+	heard   hearing
 }
 
 // forcedOwner is an owner that loses the lock.
@@ -78,17 +81,16 @@ type forcedOwner struct {
 }
 
 func forcedOf(s *inspect.Snapshot) *forced {
-	f := &forced{Name: s.Inspection.Name, Holders: []forcedOwner{}, Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOfInspection(s.Inspection)}
+	f := &forced{
+		Named: inspect.NameOf(s.Inspection.Name), Holders: []forcedOwner{}, Lease: inspect.LeaseOf(s.Held(), s.Inspection.TTL),
+		Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOfInspection(s.Inspection),
+	}
 	if s.ReadQueue() {
 		waiting := s.Inspection.Waiting
-		f.Waiting = &waiting
+		f.QueueLength = &waiting
 	}
 	for _, h := range f.shape.Holders {
 		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, Client: inspect.ClientOf(h.Owner), Count: inspect.Count(h.Count)})
-	}
-	if s.Held() && s.Inspection.TTL >= 0 {
-		left := s.Inspection.TTL.Milliseconds()
-		f.TTLMillis = &left
 	}
 	return f
 }
@@ -156,8 +158,8 @@ func (f *forced) whyUnknown() string {
 	return "it was not watched long enough to see whether its lease is renewed"
 }
 
-// lease returns what the lease has left, and whether it is renewed.
-func (f *forced) lease() string {
+// leaseText returns what the lease has left, and whether it is renewed.
+func (f *forced) leaseText() string {
 	switch {
 	case f.TTLMillis == nil:
 		return "none: it stays until it is released"
@@ -175,7 +177,7 @@ func (f *forced) describe() string {
 	for _, h := range f.Holders {
 		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Labelled(h.Label), sanitize.Word(string(h.Count))))
 	}
-	return strings.Join(all, ", ") + ", lease " + f.lease()
+	return strings.Join(all, ", ") + ", lease " + f.leaseText()
 }
 
 // print prints the lock and the outcome.
@@ -188,7 +190,7 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *forced) {
 		f.print(cmd.OutOrStdout())
 	}
 	if f.Taken {
-		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", notifiedTexts[f.Notified]))
+		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", f.heard.text()))
 	}
 }
 
@@ -203,11 +205,11 @@ func (f *forced) print(w io.Writer) {
 		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		fmt.Fprint(w, output.Indented("", h.Labelled(h.Label)))
 	}
-	fmt.Fprintf(w, "  lease  %s\n", f.lease())
+	fmt.Fprintf(w, "  lease  %s\n", f.leaseText())
 	switch {
-	case f.Waiting == nil:
+	case f.QueueLength == nil:
 		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
-	case *f.Waiting > 0:
-		fmt.Fprintf(w, "  queue  %d waiting\n", *f.Waiting)
+	case *f.QueueLength > 0:
+		fmt.Fprintf(w, "  queue  %d waiting\n", *f.QueueLength)
 	}
 }

@@ -3,7 +3,6 @@ package watch
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -13,10 +12,10 @@ import (
 
 // eventJSON is an event in the JSON output.
 type eventJSON struct {
-	At    time.Time `json:"at"`
-	Name  string    `json:"name"`
-	Event string    `json:"event"`
-	Owner string    `json:"owner,omitempty"`
+	At time.Time `json:"at"`
+	inspect.Named
+	Event string `json:"event"`
+	Owner string `json:"owner,omitempty"`
 	*inspect.Client
 	Label string `json:"label,omitempty"`
 	// From is the owner that had the lock before.
@@ -27,25 +26,25 @@ type eventJSON struct {
 	// LeaseMillis is what the lease has left, nil when it has none or it is not the
 	// owner's.
 	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
-	Place       int    `json:"place,omitempty"`
-	Queue       int    `json:"queue_length"`
+	// NoTTL says that the owner holds the lock and has no lease.
+	NoTTL    bool `json:"no_ttl,omitempty"`
+	Position int  `json:"position,omitempty"`
+	Queue    int  `json:"queue_length"`
 	// Messages is how many messages there were since the last look.
 	Messages int `json:"messages"`
 }
 
 func eventJSONOf(e *follow.Event, label string) *eventJSON {
 	t := &eventJSON{
-		At: e.At, Name: e.Name, Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count), Mode: e.Mode,
-		Place: e.Place, Queue: e.Queue, Messages: e.Messages,
+		At: e.At.UTC(), Named: inspect.NameOf(e.Name), Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count), Mode: e.Mode,
+		Position: e.Place, Queue: e.Queue, Messages: e.Messages,
 	}
 	if e.Owner != "" {
 		c := inspect.ClientOf(e.Owner)
 		t.Client = &c
 	}
-	if e.Count != "" && e.Lease >= 0 {
-		ms := e.Lease.Milliseconds()
-		t.LeaseMillis = &ms
-	}
+	lease := inspect.LeaseOf(e.Count != "", e.Lease)
+	t.LeaseMillis, t.NoTTL = lease.TTLMillis, lease.NoTTL
 	return t
 }
 
@@ -54,14 +53,14 @@ const leastLabel = 8
 
 // eventLine formats an event as a line that fits a terminal, as far as names let it.
 func eventLine(e *follow.Event, label string, named bool) string {
-	line := fmt.Sprintf("%s  %-8s  %s", e.At.Format("15:04:05.000"), e.What, eventWords(e))
+	line := fmt.Sprintf("%s %-8s  %s", e.At.UTC().Format("15:04:05.000Z"), e.What, eventWords(e))
 	if named {
 		line += "  " + sanitize.Word(e.Name)
 	}
 	if label == "" {
 		return line
 	}
-	room := max(leastLabel, output.Columns-2-utf8.RuneCountInString(line))
+	room := max(leastLabel, output.Columns-2-sanitize.Width(line))
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 

@@ -69,11 +69,6 @@ func New(g *cli.Globals) *cobra.Command {
 
 // run watches until ctx ends or the time is over.
 func (w *watcher) run(ctx context.Context) error {
-	if w.length > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.length)
-		defer cancel()
-	}
 	client, err := w.srv.Open(ctx, redlatch.WithServerTime())
 	if err != nil {
 		return err
@@ -83,6 +78,18 @@ func (w *watcher) run(ctx context.Context) error {
 		if err := inspect.CheckIsLock(ctx, w.srv, w.pattern); err != nil {
 			return err
 		}
+	}
+	master, err := w.srv.Master(ctx)
+	switch {
+	case err != nil:
+		return err
+	case master != "":
+		w.message("warning: %s", w.srv.OfReplica(master))
+	}
+	if w.length > 0 { // from now on: to connect takes its time
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.length)
+		defer cancel()
 	}
 	inner, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup

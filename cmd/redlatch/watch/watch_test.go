@@ -32,7 +32,7 @@ func TestWatchPrintsWhatHappensToALock(t *testing.T) {
 		e = program.Events(p, "queued")[0]
 		require.Equal(t, program.RedissonOwner, e["owner"])
 		require.Equal(t, "redisson", e["client"])
-		require.InDelta(t, 1, e["place"], 0)
+		require.InDelta(t, 1, e["position"], 0)
 		s.Do(t, "DEL", name)
 		require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
 		s.Do(t, "DEL", codec.QueueKey(name))
@@ -207,7 +207,7 @@ func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
 	got := program.Finish(t, s.URL(), "watch", "--for", "2s", redistest.Key(t))
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
-	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\d  free      the queue is empty\n$`, got.Stdout)
+	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\dZ free      the queue is empty\n$`, got.Stdout)
 	for _, none := range []string{"-1s", "0s"} {
 		require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, program.Finish(t, s.URL(), "watch", "--for", none, "x"))
 	}

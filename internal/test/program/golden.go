@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -53,7 +54,7 @@ var untidy = []struct {
 	}},
 	{regexp.MustCompile(`"(at|client_started)": ?"[^"]*"`), func(s string) string { return s[:strings.Index(s, ":")] + `:"TIME"` }},
 	{regexp.MustCompile(`"(ttl_ms|deadline_in_ms|left_ms)": ?[1-9]\d*`), func(s string) string { return s[:strings.Index(s, ":")] + ":MS" }},
-	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d(\.\d\d\d)?`), func(string) string { return "TIME" }},
+	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d(\.\d\d\d)?Z`), func(string) string { return "TIME" }},
 	{regexp.MustCompile(`since \S+Z`), func(string) string { return "since TIME" }},
 	{regexp.MustCompile(`(?m)  +\d[\dhms.]*[hms] +[-\d]+$`), rightAligned},
 	{regexp.MustCompile(`   +\d[\dhms.]*[hms]\b`), func(s string) string { return fmt.Sprintf("%*s", len(s), "TIME") }},
@@ -102,6 +103,6 @@ func Words(text string) string { return strings.Join(strings.Fields(text), " ") 
 func Narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		require.Less(t, len(strings.TrimSuffix(line, "\n")), output.Columns, line)
+		require.Less(t, sanitize.Width(strings.TrimSuffix(line, "\n")), output.Columns, line)
 	}
 }

@@ -10,5 +10,6 @@ import (
 func PrintJSON(cmd *cobra.Command, what any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false) // lines to be copied have & in them
 	return enc.Encode(what)
 }

@@ -49,6 +49,7 @@ func Execute(ctx context.Context, args []string, commands ...Constructor) int {
 	if err == nil {
 		return 0
 	}
+	err = wrongCommand(root, err)
 	code, exit := 1, (*ExitError)(nil)
 	if errors.As(err, &exit) {
 		code = exit.Code
@@ -84,11 +85,15 @@ command says otherwise, and 128+n when signal n ended it: 130 for SIGINT
 	root.SetVersionTemplate("{{.Version}}\n")
 	// Flags fit a terminal of 80 columns, too.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	root.SetFlagErrorFunc(WrongFlag)
+	root.SuggestionsMinimumDistance = 2
+	root.DisableSuggestions = true // they are of several lines; wrongCommand makes one
 	g.register(root)
 	offersNoFiles(root)
 	for _, newCommand := range commands {
-		root.AddCommand(newCommand(g))
+		root.AddCommand(explained(newCommand(g)))
 	}
+	root.AddCommand(explained(newVersion()))
 	return root
 }
 

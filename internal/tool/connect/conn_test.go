@@ -321,3 +321,55 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	_, err = New(Settings{Address: "elsewhere"})
 	require.ErrorContains(t, err, "not of the form")
 }
+
+func TestRefusalsToWriteAreNotBlamedOnThePassword(t *testing.T) {
+	t.Parallel()
+	s := at(t, "redis://h:1")
+	for text, says := range map[string]string{
+		"READONLY You can't write against a read only replica":   "It is a replica: name its master",
+		"OOM command not allowed when used memory > 'maxmemory'": "Its memory is full",
+		"LOADING Redis is loading the dataset in memory":         "wait until it has read its data",
+		"BUSY Redis is busy running a script":                    "SCRIPT KILL",
+		"MISCONF Redis is configured to save RDB snapshots":      "see its log and its disk",
+	} {
+		err := s.Problem(redis.Error(text))
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "password")
+	}
+}
+
+// The system takes connections for a program that stands still.
+func TestAServerThatDoesNotAnswerIsNotCalledAbsent(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	addr := l.Addr().String()
+	for _, late := range []error{context.DeadlineExceeded, os.ErrDeadlineExceeded} {
+		for address, says := range map[string]string{
+			"redis://" + addr:                   "it is frozen or overloaded",
+			"rediss://" + addr:                  "it does not speak TLS on this port",
+			"redis-cluster://h.invalid," + addr: "it is frozen or overloaded",
+		} {
+			said := at(t, address).Problem(fmt.Errorf("open: %w", late))
+			require.ErrorContains(t, said, " accepts connections, but does not answer in time: "+says)
+			require.ErrorIs(t, said, late)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	socket, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer func() { _ = socket.Close() }()
+	require.ErrorContains(t, at(t, "unix://"+path).Problem(os.ErrDeadlineExceeded), "accepts connections")
+	require.NoError(t, l.Close())
+	said := at(t, "redis://"+addr).Problem(os.ErrDeadlineExceeded)
+	require.ErrorContains(t, said, "cannot reach Redis at redis://"+addr+": timed out. It takes no connection: check the host and the port")
+}
+
+func TestARoleOtherThanReplicaNamesNoMaster(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "h:6379", masterOf([]any{[]byte("slave"), []byte("h"), int64(6379), []byte("connected"), int64(1)}, nil))
+	require.Empty(t, masterOf([]any{[]byte("master"), int64(1), []any{}}, nil))
+	require.Empty(t, masterOf([]any{[]byte("sentinel"), []any{}}, nil))
+	require.Empty(t, masterOf(nil, redis.Error("NOPERM")))
+}

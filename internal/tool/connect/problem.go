@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -35,6 +34,9 @@ func (s *Server) Problem(err error) error {
 	if text, refused := refusal(err); refused {
 		return &problem{fmt.Sprintf("Redis at %s refuses: %s. %s", s, text, remedy(text)), err}
 	}
+	if timedOut(err) && s.accepts() {
+		return &problem{fmt.Sprintf("Redis at %s accepts connections, but does not answer in time: %s", s, s.silence()), err}
+	}
 	line := fmt.Sprintf("cannot reach Redis at %s: %s. %s", s, Reason(err), s.advice(err))
 	return &problem{line, err}
 }
@@ -50,31 +52,6 @@ func refusal(err error) (string, bool) {
 		return tidy(wrapped.Text), true
 	}
 	return "", false
-}
-
-// remedy says what to do about a refusal.
-func remedy(text string) string {
-	if isDenial(text) {
-		return remedyOfDenial(text, nil)
-	}
-	code, _, _ := strings.Cut(text, " ")
-	switch {
-	case strings.Contains(text, "No such master"):
-		return "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."
-	case strings.Contains(text, "SENTINEL") && strings.Contains(text, "unknown command"):
-		return "It is no Sentinel: these have a port of their own, 26379 as a rule."
-	case code == "MOVED" || code == "CROSSSLOT":
-		return "It is a node of a cluster: name it with redis-cluster:// in --redis or REDIS_URL."
-	case strings.Contains(text, "cluster support disabled"):
-		return "It is in no cluster: name it with redis:// in --redis or REDIS_URL."
-	}
-	switch code {
-	case "NOAUTH":
-		return "Check user and password: --user, and REDIS_PASSWORD or --password-file."
-	case "WRONGPASS":
-		return "Check user (--user, or in the address) and password (REDIS_PASSWORD or --password-file)."
-	}
-	return "Check user, password and database in --redis or REDIS_URL; `redlatch doctor` looks at the server."
 }
 
 // advice says what to do about a server that cannot be reached.
@@ -93,6 +70,8 @@ func (s *Server) advice(err error) string {
 		return "Give it one with --tls-cert and --tls-key."
 	case s.isPlain() && hungUp(err):
 		return "If it speaks TLS on this port, use --tls."
+	case timedOut(err):
+		return "It takes no connection: check the host and the port in --redis or REDIS_URL, and what is between, such as a firewall."
 	case s.isNameless() && hungUp(err):
 		return "If it wants a certificate of its clients, give it one with --tls-cert and --tls-key."
 	}
@@ -128,13 +107,12 @@ func Reason(err error) string {
 	}
 	var errno syscall.Errno
 	var dns *net.DNSError
-	var timed net.Error
 	switch {
 	case errors.As(err, &dns):
 		return dns.Err
 	case errors.As(err, &errno):
 		return errno.Error()
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timed) && timed.Timeout():
+	case timedOut(err):
 		return "timed out"
 	}
 	return encryption(err)

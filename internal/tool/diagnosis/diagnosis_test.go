@@ -40,7 +40,7 @@ func TestDoctorLooksAtTheSettings(t *testing.T) {
 	}{
 		{[]string{"maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"}, "eviction", Warning, "allkeys-lru with maxmemory 100 MB may evict a lock"},
 		{[]string{"maxmemory", "100mb", "maxmemory-policy", "noeviction"}, "eviction", OK, "noeviction, "},
-		{[]string{"maxmemory", "1mb"}, "eviction", Warning, "memory are used"},
+		{[]string{"maxmemory", "1mb"}, "eviction", Error, "full: "},
 		{[]string{"maxmemory", "0", "maxmemory-policy", "volatile-ttl"}, "eviction", OK, "volatile-ttl, and no maxmemory"},
 		{[]string{"appendonly", "no"}, "persistence", Warning, "a crash forgets locks"},
 		{[]string{"appendonly", "yes", "appendfsync", "always"}, "persistence", OK, "appendfsync always"},
@@ -56,6 +56,43 @@ func TestDoctorLooksAtTheSettings(t *testing.T) {
 		require.Contains(t, f.Found, c.says)
 		require.Equal(t, c.level != OK, f.Advice != "", f.Advice)
 	}
+}
+
+func TestMemoryThatIsNearlyFullIsAWarning(t *testing.T) {
+	t.Parallel()
+	for used, level := range map[string]Level{"89": OK, "91": Warning, "99": Warning, "100": Error, "150": Error} {
+		e := examination{info: map[string]string{"maxmemory_policy": "noeviction", "maxmemory": "100", "used_memory": used}}
+		require.Equal(t, level, e.eviction().Level, used)
+	}
+}
+
+// Without the password no check finds out anything, and none is made.
+func TestDoctorWithoutThePasswordMakesNoFindings(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
+		"redis": redistest.Start, "valkey": redistest.StartValkey,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, redistest.WithPassword("sesame"))
+			srv, err := connect.New(connect.Settings{Address: "redis://" + s.Addr()})
+			require.NoError(t, err)
+			findings, err := Examine(t.Context(), Examination{Server: srv})
+			require.ErrorContains(t, err, "refuses: NOAUTH Authentication required. Check user and password: --user, and REDIS_PASSWORD")
+			require.Empty(t, findings)
+		})
+	}
+}
+
+func TestDoctorNamesTheFullMemoryAndNotTheRights(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1mb")
+	all := examined(t, s.URL(), "")
+	require.Contains(t, all["lock"].Found, "OOM")
+	require.Equal(t, "Without this nothing works: see eviction below.", all["lock"].Advice)
+	require.Equal(t, "Make room, or raise maxmemory.", all["eviction"].Advice)
+	require.Contains(t, all["eviction"].Found, "no lock can be taken")
 }
 
 func TestDoctorLooksAtReplicas(t *testing.T) {
@@ -74,6 +111,8 @@ func TestDoctorLooksAtReplicas(t *testing.T) {
 	require.Contains(t, all["server"].Found, "a replica, where no lock can be taken")
 	require.Equal(t, Error, all["server"].Level)
 	require.Equal(t, Error, all["lock"].Level)
+	require.Equal(t, "Without this nothing works: see server above.", all["lock"].Advice)
+	require.Contains(t, all["replicas"].Found, "this is a replica of 127.0.0.1:")
 }
 
 func TestDoctorReportsWhatRedissonChoosesInACluster(t *testing.T) {

@@ -101,6 +101,9 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 			return nil, err
 		}
 		defer func() { _ = c.Close() }() // nothing is buffered
+		if err := answers(c); err != nil {
+			return nil, srv.Problem(err)
+		}
 		e := newExam(ctx, srv, c, x.Prefix)
 		if x.Server.IsCluster() {
 			e.masters = len(masters)
@@ -119,6 +122,21 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 		findings = append(findings, f)
 	}
 	return findings, nil
+}
+
+// answers returns the server's error when it answers no command at all, so that no check
+// would find out anything. That this user may not send PING is left to the checks.
+func answers(c redis.Conn) error {
+	_, err := c.Do("PING")
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return err
+	}
+	switch before(said.Error(), " ") {
+	case "NOAUTH", "LOADING", "BUSY":
+		return err
+	}
+	return nil
 }
 
 // at makes the check, at each master unless once will do, and returns the worst finding.
@@ -192,16 +210,29 @@ func shortError(err error) string {
 func (e *examination) lock() Finding {
 	took, err := e.pair(rlock.New(e.client, e.name))
 	if err != nil {
-		return bad("Without this nothing works: see the rights below.", "a lock cannot be taken and freed: %s", shortError(err))
+		return bad("Without this nothing works: "+seeBelow(err), "a lock cannot be taken and freed: %s", shortError(err))
 	}
 	return good("taken and freed in %s", took)
+}
+
+// seeBelow names the finding that says more about an error of the server.
+func seeBelow(err error) string {
+	switch before(connect.Reason(err), " ") {
+	case "OOM":
+		return "see eviction below."
+	case "READONLY":
+		return "see server above."
+	case "MISCONF":
+		return "see persistence below."
+	}
+	return "see the rights below."
 }
 
 // fairLock takes and frees a fair lock.
 func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	if err != nil {
-		f := warning("Plain locks work without it: see the rights below.", "a fair lock cannot be taken and freed: %s", shortError(err))
+		f := warning("Plain locks work without it: "+seeBelow(err), "a fair lock cannot be taken and freed: %s", shortError(err))
 		f.Level = e.lacking(acl.Fair)
 		return f
 	}

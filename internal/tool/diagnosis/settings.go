@@ -36,6 +36,8 @@ func (e *examination) eviction() Finding {
 		return good("%s, and no maxmemory: nothing is evicted", policy)
 	case policy != "noeviction":
 		return warning("Set maxmemory-policy noeviction.", "%s with maxmemory %s may evict a lock that is held", policy, size(limit))
+	case used >= limit:
+		return bad("Make room, or raise maxmemory.", "full: %s of %s of memory are used, and no lock can be taken", size(used), size(limit))
 	case used*100 > limit*fullAt:
 		return warning("When it is full no lock can be taken.", "%s of %s of memory are used", size(used), size(limit))
 	}
@@ -91,6 +93,8 @@ func (e *examination) replicas() Finding {
 	switch {
 	case e.info["connected_slaves"] == "":
 		return unknown("the server does not report it")
+	case e.info["role"] == "slave":
+		return e.replication()
 	case n == 0:
 		return good("none, so no failover either")
 	}
@@ -108,6 +112,15 @@ func (e *examination) replicas() Finding {
 			"%d, in step; but a master that is cut off goes on giving locks", n)
 	}
 	return good("%d, in step, min-replicas-to-write %s", n, least)
+}
+
+// replication looks at the link of a replica to its master.
+func (e *examination) replication() Finding {
+	of := e.info["master_host"] + ":" + e.info["master_port"]
+	if link := e.info["master_link_status"]; link != "up" {
+		return warning("See the logs of both.", "this is a replica of %s, and its link to it is %s", of, link)
+	}
+	return good("this is a replica of %s, in touch with it", of)
 }
 
 // lag returns by how many seconds a replica is behind.

@@ -17,8 +17,8 @@ import (
 
 // NotLock says that a name is that of something else, to people as an error.
 type NotLock struct {
-	// Name is the name that was asked for.
-	Name string `json:"name"`
+	// Named is the name that was asked for.
+	Named
 	// Fault is what is wrong, one of the constants.
 	Fault string `json:"error"`
 	// Key is the key that is not as a lock has it, Type what it holds.
@@ -44,17 +44,22 @@ func (n *NotLock) Error() string {
 
 // NotLockHash returns the error for a hash that is not a lock.
 func NotLockHash(name, why string) error {
-	return &NotLock{Name: name, Fault: FaultShape, Key: name, Type: "hash", Why: why}
+	return &NotLock{Named: NameOf(name), Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }
 
 // CheckIsLock returns an error if the name is that of a hash that is no lock. It is short
-// for the server: an inspection reads all of a hash.
+// for the server: an inspection reads all of a hash. It ends with ctx.
 func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	c, err := srv.Dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // only read from
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
 	odd, err := listing.Glance(c, name)
 	switch {
 	case err != nil:
@@ -86,7 +91,7 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 		case err != nil:
 			return srv.Problem(err)
 		case kind != "none" && kind != key.kind:
-			return &NotLock{Name: name, Fault: FaultType, Key: key.name, Type: kind, Why: key.what}
+			return &NotLock{Named: NameOf(name), Fault: FaultType, Key: key.name, Type: kind, Why: key.what}
 		}
 	}
 	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it is right again by now

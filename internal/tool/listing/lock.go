@@ -44,6 +44,8 @@ type Lock struct {
 	Next  string
 	// NextLabel is the label of the client of Next, empty when it has none.
 	NextLabel string
+	// NotSubscribed is how many of the queue have no subscriber. A scan leaves it 0.
+	NotSubscribed int
 	// Token is the last token that was given, 0 for a lock without.
 	Token int64
 	// PlainWaiters is how many connections wait for the lock as for a plain one while

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 
 // WithDetails writes an owner and its details, below it where the line has no room.
 func WithDetails(owner, what string) string {
-	if utf8.RuneCountInString(owner)+3+utf8.RuneCountInString(what) < Columns {
+	if sanitize.Width(owner)+3+sanitize.Width(what) < Columns {
 		return owner + "   " + what + "\n"
 	}
 	return owner + "\n" + Indented("", what)
@@ -29,7 +29,7 @@ func Indented(word, text string) string {
 	line := fmt.Sprintf("  %-*s", hang-3, word)
 	for _, word := range strings.Fields(text) {
 		// The last column stays empty: a full line would make some terminals wrap.
-		if len(line)+1+len(word) >= Columns && len(line) >= hang {
+		if sanitize.Width(line)+1+sanitize.Width(word) >= Columns && sanitize.Width(line) >= hang {
 			b.WriteString(line + "\n")
 			line = strings.Repeat(" ", hang-1)
 		}

@@ -5,9 +5,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // Messagef writes a message to standard error, or w. Programs and logs get one line,
@@ -37,7 +38,7 @@ func fold(text string, width int) string {
 	for line := range strings.Lines(text) {
 		used := 0
 		for i, word := range strings.Split(line, " ") {
-			size := utf8.RuneCountInString(strings.TrimSuffix(word, "\n"))
+			size := sanitize.Width(strings.TrimSuffix(word, "\n"))
 			switch {
 			case i == 0:
 			case used+1+size > width && used > len(indent):

@@ -12,9 +12,10 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 const (
@@ -133,23 +134,33 @@ func (s *Screen) Draw(lines []string) {
 // Close shows the cursor again. The last picture stays.
 func (s *Screen) Close() { _, _ = io.WriteString(s.out, showCursor) }
 
-// Cut returns the beginning of a line that fits into width columns. It takes
-// every character for one column wide, and escape sequences for none.
+// Cut returns the beginning of a line that fits into width columns, of which escape sequences
+// take none.
 func Cut(line string, width int) string {
-	columns, escaped := 0, false
+	columns := 0
 	for i := 0; i < len(line); {
-		r, size := utf8.DecodeRuneInString(line[i:])
-		switch {
-		case r == '\x1b':
-			escaped = true
-		case escaped:
-			escaped = r < '@' || r == '['
-		case columns == width:
-			return line[:i] + reset
-		default:
-			columns++
+		if n := escape(line[i:]); n > 0 {
+			i += n
+			continue
 		}
-		i += size
+		plain, _, _ := strings.Cut(line[i:], "\x1b")
+		begin, rest := sanitize.Cut(plain, width-columns)
+		if i += len(begin); rest != "" {
+			return line[:i] + reset
+		}
+		columns += sanitize.Width(begin)
 	}
 	return line
+}
+
+// escape returns the length of the escape sequence that a text begins with, 0 for none.
+func escape(text string) int {
+	if !strings.HasPrefix(text, "\x1b") {
+		return 0
+	}
+	end := strings.IndexFunc(text[1:], func(r rune) bool { return r >= '@' && r != '[' })
+	if end < 0 {
+		return len(text)
+	}
+	return 1 + end + 1
 }

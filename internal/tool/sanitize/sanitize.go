@@ -84,11 +84,3 @@ func Line(text string) string {
 	}
 	return text
 }
-
-// Truncate returns the beginning of a text, with dots in place of the rest.
-func Truncate(text string, width int) string {
-	if all := []rune(text); len(all) > width {
-		return string(all[:width-2]) + ".."
-	}
-	return text
-}

@@ -1,0 +1,124 @@
+package list
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// choice is which locks are listed, in what order and how many of them.
+type choice struct {
+	pattern string
+	kind    string
+	stuck   bool // free with a queue
+	noTTL   bool // held without a lease
+	dead    bool // with waiters that have no subscriber
+	sort    string
+	limit   int // 0 for all
+}
+
+// The orders.
+const (
+	byName  = "name"
+	byLease = "lease"
+	byQueue = "queue"
+)
+
+// orders compare two locks, the first one to be listed being less.
+var orders = map[string]func(a, b *listing.Lock) int{
+	byName: func(a, b *listing.Lock) int { return cmp.Compare(a.Name, b.Name) },
+	byLease: func(a, b *listing.Lock) int {
+		return cmp.Or(cmp.Compare(ends(a), ends(b)), cmp.Compare(a.Name, b.Name))
+	},
+	byQueue: func(a, b *listing.Lock) int {
+		return cmp.Or(cmp.Compare(b.Queue, a.Queue), cmp.Compare(a.Name, b.Name))
+	},
+}
+
+// ends is when a lock ends by itself: what is free has ended, and without a lease it never does.
+func ends(l *listing.Lock) time.Duration {
+	switch {
+	case len(l.Holders) == 0:
+		return -1
+	case l.TTL == redlatch.NoTTL:
+		return math.MaxInt64
+	}
+	return l.TTL
+}
+
+// wants reports whether a lock that was found is listed, as far as one look tells.
+func (c *choice) wants(l *listing.Lock) bool {
+	held := len(l.Holders) > 0
+	switch {
+	case c.kind != "" && string(l.Kind) != c.kind,
+		c.stuck && (held || l.Queue == 0),
+		c.noTTL && (!held || l.TTL != redlatch.NoTTL),
+		c.dead && l.Queue == 0:
+		return false
+	}
+	return true
+}
+
+// collects reports whether locks are listed only when all are found: in an order, or some of
+// them.
+func (c *choice) collects() bool { return c.sort != "" || c.limit > 0 || c.dead }
+
+// matching says which locks were looked for.
+func (c *choice) matching() string {
+	said := ""
+	if c.kind != "" {
+		said = " of kind " + c.kind
+	}
+	if c.stuck {
+		said += " that are free with a queue"
+	}
+	if c.noTTL {
+		said += " without a lease"
+	}
+	if c.dead {
+		said += " with waiters that have no subscriber"
+	}
+	if c.pattern != "" {
+		said += " that match " + sanitize.Word(c.pattern)
+	}
+	return said
+}
+
+// collection keeps the first locks in an order.
+type collection struct {
+	order func(a, b *listing.Lock) int
+	limit int // 0 for all
+	locks []*listing.Lock
+	total int
+}
+
+func (c *choice) collection() *collection {
+	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
+}
+
+// leastKept is how many are kept at least before those beyond the limit are dropped.
+const leastKept = 1024
+
+func (c *collection) add(l *listing.Lock) error {
+	c.total++
+	c.locks = append(c.locks, l)
+	if c.limit > 0 && len(c.locks) > max(2*c.limit, leastKept) {
+		c.first()
+	}
+	return nil
+}
+
+// first returns the first locks in the order.
+func (c *collection) first() []*listing.Lock {
+	slices.SortFunc(c.locks, c.order)
+	if c.limit > 0 && len(c.locks) > c.limit {
+		clear(c.locks[c.limit:])
+		c.locks = c.locks[:c.limit]
+	}
+	return c.locks
+}

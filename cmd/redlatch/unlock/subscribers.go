@@ -1,0 +1,78 @@
+package unlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+// hearing is who will hear that the lock is free.
+type hearing struct {
+	notified    string
+	subscribers *int64 // nil when they cannot be counted
+	first       string // the waiter that is notified, of a fair lock
+}
+
+// hearingOf counts, before the lock is taken, the connections that will get the message: a
+// message to a channel without a subscriber notifies no waiter.
+func hearingOf(ctx context.Context, srv *connect.Server, client *redlatch.Client, now *inspect.Snapshot, mode string) hearing {
+	in := now.Inspection
+	switch {
+	case mode != "":
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, srv, codec.ReadWriteChannel(in.Name))}
+	case !now.ReadQueue():
+		return hearing{notified: notifiedPlain, subscribers: onChannel(ctx, srv, codec.LockChannel(in.Name))}
+	case in.Waiting == 0:
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, srv, codec.LockChannel(in.Name))}
+	}
+	h := hearing{notified: notifiedFirst}
+	for i := range in.Queue {
+		if w := &in.Queue[i]; w.Deadline.IsZero() || w.Deadline.After(time.Now()) {
+			h.first = w.Text
+			break
+		}
+	}
+	if h.first != "" {
+		if counts, err := admin.Listeners(ctx, rfairlock.New(client, in.Name), h.first); err == nil && len(counts) == 1 {
+			h.subscribers = &counts[0]
+		}
+	}
+	return h
+}
+
+// onChannel counts the connections of the master that are subscribed to a channel.
+func onChannel(ctx context.Context, srv *connect.Server, channel string) *int64 {
+	c, err := srv.Dial(ctx)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = c.Close() }() // only read from
+	n, err := connect.Listening(ctx, c, channel)
+	if err != nil || len(n) != 1 {
+		return nil
+	}
+	return &n[0]
+}
+
+// text says which waiters the message has reached.
+func (h *hearing) text() string {
+	switch {
+	case h.subscribers == nil || *h.subscribers > 0:
+		return notifiedTexts[h.notified]
+	case h.notified == notifiedFirst:
+		return fmt.Sprintf("no waiter was notified: no connection is subscribed for the first in the queue, %s. "+
+			"If it is dead, redlatch evict takes it out of the queue", sanitize.Word(h.first))
+	case h.notified == notifiedPlain:
+		return "no waiter was notified: no connection of the master is subscribed to the channel of the plain lock. " +
+			"Whether the fair lock of this name has a queue is unknown: a waiter in it gets the lock when it next polls"
+	}
+	return "no waiter was notified: no connection of the master is subscribed to the lock's channel"
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// explained makes the errors of a command about its arguments say what it takes.
+func explained(cmd *cobra.Command) *cobra.Command {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			err := check(c, args)
+			var said *ExitError
+			if err == nil || errors.As(err, &said) {
+				return err
+			}
+			return Errorf(1, "%s. Usage: redlatch %s; `%s --help` tells more", wrongArgs(c.Use, args), c.Use, c.CommandPath())
+		}
+	}
+	return cmd
+}
+
+// wrongArgs says which argument is missing, or too many, by the line of usage.
+func wrongArgs(use string, args []string) string {
+	var wanted, optional []string
+	for _, word := range strings.Fields(use)[1:] {
+		switch {
+		case strings.HasPrefix(word, "-"):
+		case strings.HasPrefix(word, "["):
+			optional = append(optional, word)
+		default:
+			wanted = append(wanted, word)
+		}
+	}
+	if len(args) < len(wanted) {
+		return strings.Join(wanted[len(args):], " and ") + " is missing"
+	}
+	extra := ""
+	if most := len(wanted) + len(optional); len(args) > most {
+		extra = ": " + sanitize.Word(args[most])
+	}
+	said := "there are too many arguments" + extra
+	if strings.Contains(use, "PATTERN") {
+		said += " (a pattern in quotes is not expanded by the shell)"
+	}
+	return said
+}
+
+// WrongFlag makes the error about a flag that does not exist say where the flags are listed.
+func WrongFlag(cmd *cobra.Command, err error) error {
+	if strings.HasPrefix(err.Error(), "unknown ") {
+		return fmt.Errorf("%w. `%s --help` lists the flags", err, cmd.CommandPath())
+	}
+	return err
+}
+
+// wrongCommand returns err, or for a command that does not exist an error that names one like it.
+func wrongCommand(root *cobra.Command, err error) error {
+	var name string
+	if _, scanned := fmt.Sscanf(err.Error(), "unknown command %q for", &name); scanned != nil {
+		return err
+	}
+	like := ""
+	if names := root.SuggestionsFor(name); len(names) > 0 {
+		like = ", but " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("there is no command %s%s. `redlatch --help` lists the commands", sanitize.Word(name), like)
+}
+
+// newVersion returns the command that prints the version.
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Long: `Prints the version of redlatch, the commit and the Go release that it was built
+with, as --version does.`,
+		Example: "  redlatch version",
+		Args:    cobra.NoArgs,
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version()) },
+	}
+}
