@@ -7,7 +7,7 @@ or an acquisition of a Go process. After it comes the client's label, if the
 client of Redlatch has one. A hash that does not look like a lock is not
 shown: the exit code is 1, and --json says why.
 
-Of a read/write lock of Redisson it shows the mode, the readers and the writer;
+Of a read/write lock it shows the mode, the readers and the writer;
 the owner of a write lock ends in ":write". Each reader has a lease of its own:
 one whose lease is over does not block the lock any more when the other readers
 have left.
@@ -35,9 +35,11 @@ A lock that is free although its queue is not empty is watched for a second, or
 for --for, since it may be on its way from one owner to the next. If it is
 still free then, a note explains what is known of the first in the queue.
 
-Of a semaphore of Redisson it shows how many permits are available and which
-are taken, those first that end first. An id is what a program releases the
-permit with. list, watch and unlock know locks only.
+A name that holds a number is no lock, but may be a semaphore or a count-down
+latch: it shows the number, how many connections wait for it as for either, and
+which permits are taken, those first that end first. An id is what a program
+releases the permit with. list, watch and unlock know locks only: on the server
+each number looks like a semaphore.
 
 A plain and a fair lock of one name are one lock. Where connections of the
 master listen as for a plain one while others are queued, "mixed" reports it.

@@ -74,7 +74,7 @@ type question struct {
 	errors io.Writer
 }
 
-// shown is what the command shows: a lock, or a semaphore.
+// shown is what the command shows: a lock, or the number of a semaphore or a latch.
 type shown interface{ print(w io.Writer) }
 
 // answer asks, and prints what is there.
@@ -82,7 +82,7 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	var s shown
 	lock, err := q.ask(cmd.Context(), g)
 	if s = lock; err != nil {
-		s, err = showSemaphore(cmd.Context(), g, q.name, err)
+		s, err = showCounter(cmd.Context(), g, q.name, err)
 	}
 	var other *inspect.NotLock
 	if asJSON && errors.As(err, &other) {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,10 +19,12 @@ func TestStatusShowsASemaphore(t *testing.T) {
 		name := redistest.Key(t)
 		s.Do(t, "SET", name, 3)
 		got := program.Finish(t, s.URL(), "status", name)
-		require.Equal(t, program.Outcome{Stdout: "semaphore \"" + name + "\" has 3 permits available, 0 are taken\n"}, got)
+		require.Contains(t, got.Stdout, "is no lock, but a number: 3\n")
+		require.Contains(t, got.Stdout, "as a semaphore it has 3 permits available, 0 are taken")
+		require.Contains(t, got.Stdout, "as a count-down latch it is closed: 3 to count down")
 		s.Do(t, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
 		got = program.Finish(t, s.URL(), "status", name)
-		require.Equal(t, program.Outcome{Stdout: "semaphore \"" + name + `" has 3 permits available, 2 are taken
+		require.Equal(t, program.Outcome{Stdout: fmt.Sprintf("%q is no lock, but a number: 3\n", name) + `  permit as a semaphore it has 3 permits available, 2 are taken
   permit 30313233343536373839616263646566   its lease is over
   permit 66656463626139383736353433323130   never ends
 `}, got)
