@@ -47,13 +47,26 @@ var shapes = map[string]draw.GlyphDrawer{
 	"raw-pipelined":   draw.CrossGlyph{},
 }
 
+// variants are the shapes of what a library has besides its plain lock, by what its name ends in.
+var variants = map[string]draw.GlyphDrawer{
+	"-fair":  draw.RingGlyph{},
+	"-rw":    draw.SquareGlyph{},
+	"-async": draw.TriangleGlyph{},
+}
+
 // lookOf returns how an entrant is drawn: by its library, and with dashes what is no lock, but a
 // limit, and with dots another kind of lock than the plain one.
 func lookOf(e run.Entrant) look {
-	name := strings.TrimSuffix(strings.TrimSuffix(e.Label, "-fair"), "-rw")
+	name := e.Label
+	var variant draw.GlyphDrawer
+	for suffix, shape := range variants {
+		if of, is := strings.CutSuffix(e.Label, suffix); is {
+			name, variant = of, shape
+		}
+	}
 	l := look{colour: colours[name], shape: shapes[name], width: vg.Points(1.2)}
-	if name != e.Label { // beside the plain lock of the library
-		l.shape, l.dashes = draw.RingGlyph{}, []vg.Length{vg.Points(1.5), vg.Points(2.5)}
+	if variant != nil { // beside the plain lock of the library
+		l.shape, l.dashes = variant, []vg.Length{vg.Points(1.5), vg.Points(2.5)}
 	}
 	if l.colour == nil {
 		l.colour, l.shape = color.Black, draw.RingGlyph{}
