@@ -24,7 +24,7 @@ const atOnceAfterEvict = time.Second
 func TestTheNextWaiterHoldsWithinASecondOfAnyEvict(t *testing.T) {
 	for trial := range testlevel.Rounds(5, 50) {
 		synctest.Test(t, func(t *testing.T) {
-			draw := rand.New(rand.NewPCG(1, uint64(trial))) //nolint:gosec // moments of trials
+			draw := rand.New(rand.NewPCG(1, uint64(trial)))
 			srv := redistest.Mini(t, embedded.WithInProcess())
 			l := rfairlock.New(hostOf(t, srv, 0, patient()), "job")
 			others := rfairlock.New(hostOf(t, srv, 0, patient()), "job")
