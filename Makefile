@@ -51,11 +51,11 @@ setup: ## day | 1 min once | Get a redis-server and a valkey-server to test agai
 	@scripts/redis-server.sh setup
 
 test: setup ## day | 4 min | The tests, race detector, real server; lists at its end what is left to test-all
-	cd test/stress && $(GO) test -race -count=1 -timeout 5m ./fleet
+	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun ./...
 
 test-all: setup ## change | 18 min | All tests: also Java machines, clusters, load, long leases, many rounds
-	cd test/stress && $(GO) test -race -count=1 -timeout 5m ./fleet
+	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun -all ./...
 
 test-short: export REDLATCH_TEST =
@@ -162,6 +162,10 @@ itest: setup ## change | 3 min | The suites for every server, in containers wher
 stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis run
 	scripts/module-check.sh test/stress
 	cd test/stress && $(GO) test -race -short -count=1 -timeout 2m ./...
+
+.PHONY: campaigns
+campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults and habits that show one kind of bug
+	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite)?Stress$$' .
 
 fences: setup ## change | 2 min | Vet, lint and test the guards of package fence on SQLite, PostgreSQL and MariaDB
 	scripts/fence-check.sh

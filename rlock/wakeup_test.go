@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -180,7 +181,7 @@ func TestU27FloodOfMessagesCostsNoWaiterAWakeUp(t *testing.T) {
 
 func TestU17ThousandWaitersOfThousandLocksShareTwoConnections(t *testing.T) {
 	t.Parallel()
-	const n = 1000
+	n := testlevel.Rounds(1000, 3000)
 	srv := redistest.Start(t)
 	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
 	before := srv.Clients(t)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -90,6 +91,7 @@ func forceWrite(l string) vector {
 }
 
 func TestReadWriteVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	testlevel.All(t, "replays the vectors for each mistake")
 	t.Parallel()
 	s := newQuietStage(t, redistest.Start(t))
 	for _, m := range readWriteMutations {

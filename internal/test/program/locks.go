@@ -95,36 +95,3 @@ func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	_, err := c.Do("")
 	require.NoError(t, err)
 }
-
-// SlowLog returns the commands that the server was slow at since it was last asked.
-func SlowLog(t *testing.T, s *redistest.Server) (commands [][]string) {
-	t.Helper()
-	entries, err := redis.Values(s.Do(t, "SLOWLOG", "GET", -1), nil)
-	require.NoError(t, err)
-	for _, entry := range entries {
-		fields, err := redis.Values(entry, nil)
-		require.NoError(t, err)
-		command, err := redis.Strings(fields[3], nil)
-		require.NoError(t, err)
-		commands = append(commands, command)
-	}
-	s.Do(t, "SLOWLOG", "RESET")
-	return commands
-}
-
-// AlwaysSlow returns those of the commands that are slow each time. A machine that is busy
-// stops the server in the midst of any command.
-func AlwaysSlow(t *testing.T, s *redistest.Server, commands [][]string) (always [][]string) {
-	t.Helper()
-	for _, command := range commands {
-		again := true
-		for tries := 0; again && tries < 10; tries++ {
-			s.Do(t, command[0], redis.Args{}.AddFlat(command[1:])...)
-			again = len(SlowLog(t, s)) > 0
-		}
-		if again {
-			always = append(always, command)
-		}
-	}
-	return always
-}

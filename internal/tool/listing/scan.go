@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// step is how many keys one SCAN looks at.
-	step = 1000
+	// step is how many keys one SCAN looks at: with 250 it takes a server half a millisecond,
+	// and other clients wait for it no longer.
+	step = 250
 	// batch is how many of them are looked into at once.
 	batch = 200
 	// remembered is how many locks are remembered, to report none twice.
