@@ -100,6 +100,7 @@ var functions = map[string]any{
 	"rsemaphore.Expirable.Available":     (*rsemaphore.Expirable).Available,
 	"rsemaphore.Expirable.Acquired":      (*rsemaphore.Expirable).Acquired,
 	"rsemaphore.Expirable.Permits":       (*rsemaphore.Expirable).Permits,
+	"rsemaphore.Expirable.Inspect":       (*rsemaphore.Expirable).Inspect,
 	"rsemaphore.Hold.Name":               (*rsemaphore.Hold).Name,
 	"rsemaphore.Hold.Internal":           (*rsemaphore.Hold).Internal,
 	"rsemaphore.Hold.N":                  (*rsemaphore.Hold).N,
