@@ -46,7 +46,7 @@ func TestUsageErrorsSayWhatToType(t *testing.T) {
 		"watch":             "redlatch: NAME|PATTERN is missing. ",
 		"list a b":          "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
 		"doctor now":        "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
-		"run job":           "redlatch: the lock's NAME comes before --, and COMMAND behind it. Usage: redlatch run ",
+		"run job":           "redlatch: NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run ",
 		"status --jsn x":    "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
 		"run --waite 1s x":  "redlatch: unknown flag: --waite. `redlatch run --help` lists the flags\n",
 		"stauts x":          "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",

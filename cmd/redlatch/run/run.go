@@ -73,7 +73,7 @@ func New(g *cli.Globals) *cobra.Command {
 				names = 0
 			}
 			if cmd.ArgsLenAtDash() != names || len(args) <= names {
-				return cli.Errorf(runner.CodeFailed, "the lock's NAME comes before --, unless there is --permits, and COMMAND behind it. "+
+				return cli.Errorf(runner.CodeFailed, "NAME or --permits comes before --, and COMMAND behind it. "+
 					"Usage: redlatch %s; `redlatch run --help` tells more", cmd.Use)
 			}
 			return nil
