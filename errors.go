@@ -80,8 +80,9 @@ type LockError struct {
 	// all but the first in its queue; admin.Inspect tells which waiter that is, and
 	// whether it is subscribed.
 	Holder Owner
-	// TTL is how long the present holder's lease had left when it was last
-	// asked for, 0 if not known.
+	// TTL is how long the present holder's lease had left when it was last asked for:
+	// NoTTL, which is negative, when it never ends, and 0 if not known, as always for a
+	// fair lock's that never ends.
 	TTL time.Duration
 	// Err is what went wrong.
 	Err error
@@ -102,6 +103,8 @@ func (e *LockError) Error() string {
 		holder = e.Holder.String()
 	}
 	switch {
+	case e.TTL == NoTTL:
+		b.WriteString(" (the lease of " + holder + " never ends)")
 	case e.TTL > 0:
 		b.WriteString(" (the lease of " + holder + " had " + e.TTL.Round(time.Millisecond).String() + " left)")
 	case !e.Holder.IsZero():

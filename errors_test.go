@@ -34,6 +34,9 @@ func TestLockErrorNamesOperationLockAndReason(t *testing.T) {
 		`trylock "kept": redlatch: lock not acquired (held by 01000000-0000-0000-0000-000000000000:7)`: {
 			Op: "trylock", Name: "kept", Err: redlatch.ErrNotAcquired, Holder: codec.NewOwner(uuid.UUID{1}, 7),
 		},
+		`lock "stays": redlatch: lock not acquired (the lease of its holder never ends)`: {
+			Op: "lock", Name: "stays", Err: redlatch.ErrNotAcquired, TTL: redlatch.NoTTL,
+		},
 		`lock "j": first; second`: {
 			Op: "lock", Name: "j", Err: errors.Join(errors.New("first"), errors.New("second")),
 		},

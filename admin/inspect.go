@@ -21,8 +21,9 @@ type Inspection struct {
 	// OtherKind says that the key holds a lock of another kind than was asked about:
 	// "read-write", for a lock of which the hash has a mode, or "plain", for a read/write
 	// lock of which it has none. Two programs use one name for two locks then. Redisson's
-	// do not exclude each other. It is empty when the kind is right, as far as the hash
-	// tells.
+	// do not exclude each other. It is "unknown" for a hash with a mode that no lock has:
+	// another program's, or damaged. It is empty when the kind is right, as far as the
+	// hash tells.
 	OtherKind string
 	// Mode is that of a read/write lock: "read" or "write". Empty for other locks, and
 	// when it is free.
@@ -129,7 +130,7 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 	_, roles := l.Kind.(hold.Role)
 	for _, f := range seen.Held {
 		h := Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count, CountText: f.Text}
-		if roles {
+		if roles && seen.Mode != "" {
 			h.Role, h.Left = roleOf(f.Owner), f.Left
 		}
 		in.Holders = append(in.Holders, h)
@@ -150,11 +151,15 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 // otherKind returns what the hash of a lock is instead, "" when it is what was asked about. A
 // read/write lock has roles.
 func otherKind(seen *reply.Inspection, roles bool) string {
-	hasMode := seen.Mode != ""
+	mode, hasMode := seen.Mode, seen.Mode != ""
 	for _, f := range seen.Held {
-		hasMode = hasMode || f.Owner == codec.ModeField
+		if f.Owner == codec.ModeField && !hasMode {
+			mode, hasMode = f.Text, true
+		}
 	}
 	switch {
+	case hasMode && mode != codec.ModeRead && mode != codec.ModeWrite:
+		return "unknown"
 	case hasMode && !roles:
 		return "read-write"
 	case !hasMode && roles && len(seen.Held) > 0:

@@ -125,7 +125,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 }
 
 // IsLocked reports whether the lock is held, as Redisson's isLocked, asked of
-// the master. It sends EXISTS.
+// the master. It sends EXISTS, or for a role of a read/write lock one EVALSHA.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	fill, locked := l.command("EXISTS"), reply.Exists
 	if kind, ok := l.Internal().Kind.(hold.Lockable); ok {

@@ -139,6 +139,11 @@ func TestQuestionsAboutALockThatRedissonHolds(t *testing.T) {
 		left, err = l.TTL(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, redlatch.NoTTL, left)
+		_, err = l.TryLock(t.Context())
+		checkHeld(t, err)
+		require.ErrorAs(t, err, &le)
+		require.Equal(t, redlatch.NoTTL, le.TTL)
+		require.ErrorContains(t, err, " never ends)")
 
 		srv.Do(t, "DEL", "job")
 		requireAnswers(t, l, answers{})

@@ -56,8 +56,11 @@
 // # Other kinds
 //
 // A name is that of one kind of lock. A plain lock of the name, RLock in Java, is
-// redlatch.ErrWrongType here, and admin.Inspect says so. Redisson's read/write lock ignores it
-// and adds its fields to it: both have the lock then.
+// redlatch.ErrWrongType for Lock, TryLock, Do and IsLocked, and admin.Inspect says so. Redisson's
+// read/write lock ignores it and adds its fields to it: both have the lock then. The calls that
+// only end or go on with a hold change nothing of it: UnlockAs and Resume return
+// redlatch.ErrNotHeld, and ForceUnlock false. A key that is no hash is redlatch.ErrWrongType for
+// all of them but Resume, which returns redlatch.ErrNotHeld.
 //
 // IsLocked is about the role: of the reader's it is true while a reader has the lock, also the
 // writer as one. ForceUnlock frees the lock only while it is held in that role. A refusal names

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -75,6 +76,14 @@ func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
 		in, err := admin.Inspect(within(t), l)
 		require.NoError(t, err)
 		require.Equal(t, "plain", in.OtherKind)
+		require.Empty(t, in.Holders[0].Role)
+		_, err = l.IsLocked(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.ErrorContains(t, err, "no read/write lock")
+		other := redlatch.NewOwner(client.ID(), 99)
+		_, err = l.Resume(within(t), other)
+		require.ErrorIs(t, err, redlatch.ErrNotHeld)
+		require.ErrorIs(t, l.UnlockAs(within(t), other), redlatch.ErrNotHeld)
 		forced, err := l.ForceUnlock(within(t))
 		require.NoError(t, err)
 		require.False(t, forced)
@@ -90,6 +99,25 @@ func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
 		unlock(t, h)
 	}
 	free(t, s, rw)
+}
+
+// A hash with a mode that no lock has is no lock, whichever kind is asked about.
+func TestInspectTellsAHashWithAnOddModeFromALock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	client, name := connect(t, s.URL()), redistest.Key(t)
+	rw := rreadwritelock.New(client, name)
+	s.Do(t, "HSET", name, codec.ModeField, "odd", "a", "1")
+	for _, l := range []*rlock.Lock{rw.Read(), rw.Write(), rlock.New(client, name)} {
+		in, err := admin.Inspect(within(t), l)
+		require.NoError(t, err)
+		require.Equal(t, "unknown", in.OtherKind)
+		require.Empty(t, in.Mode)
+		require.Len(t, in.Holders, 2)
+		for _, h := range in.Holders {
+			require.Empty(t, h.Role)
+		}
+	}
 }
 
 // What other programs have stored under the name is an error, and stays.
@@ -109,8 +137,26 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 			require.ErrorIs(t, err, redlatch.ErrWrongType)
 			_, err = l.TryLock(within(t))
 			require.ErrorIs(t, err, redlatch.ErrWrongType)
+			_, err = l.IsLocked(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
 			_, err = l.Lock(within(t), rlock.WithLease(-time.Second))
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
+		}
+		isHash := c.cmd[0] == "HSET"
+		for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
+			// These change nothing. Of a hash, none says that it is of another kind.
+			forced, err := l.ForceUnlock(within(t))
+			require.False(t, forced)
+			require.Equal(t, isHash, err == nil, "%v: %v", c.cmd, err)
+			owner := redlatch.NewOwner(uuid.Max, 1)
+			if unlocked := l.UnlockAs(within(t), owner); isHash {
+				require.ErrorIs(t, unlocked, redlatch.ErrNotHeld)
+			} else {
+				require.ErrorIs(t, err, redlatch.ErrWrongType)
+				require.ErrorIs(t, unlocked, redlatch.ErrWrongType)
+			}
+			_, err = l.Resume(within(t), owner)
+			require.ErrorIs(t, err, redlatch.ErrNotHeld)
 		}
 		require.Equal(t, dump, s.Do(t, "DUMP", rw.Name()))
 	}
@@ -119,6 +165,10 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 	s.Do(t, "HSET", rw.Name(), codec.ModeField, codec.ModeWrite, "11111111-1111-4111-8111-111111111111:7:write", "1")
 	_, err := rw.Read().Lock(within(t), rlock.WithWait(100*time.Millisecond))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	var refusal *redlatch.LockError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, redlatch.NoTTL, refusal.TTL)
+	require.ErrorContains(t, err, "(the lease of 11111111-1111-4111-8111-111111111111:7 never ends)")
 	ttl, err := rw.Write().TTL(within(t))
 	require.NoError(t, err)
 	require.Equal(t, redlatch.NoTTL, ttl)

@@ -1,6 +1,8 @@
 package rreadwritelock
 
 import (
+	"fmt"
+
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
@@ -60,6 +62,18 @@ func (r *role) ForceRelease(c *transport.Call) { r.scripts.ForceRelease(c) }
 // Inspect is part of hold.Inspectable.
 func (r *role) Inspect(c *transport.Call, _, _ int64) { r.scripts.Inspect(c) }
 
+// errNoMode says what Lock says of such a key.
+var errNoMode = fmt.Errorf("%w: the key holds a hash that is no read/write lock", engine.ErrWrongType)
+
+// state reads the reply of an inspection. A hash without a mode is an error.
+func state(answer any) (reply.Inspection, error) {
+	in, err := reply.InspectedReadWrite(answer)
+	if err == nil && in.Mode == "" && len(in.Held) > 0 {
+		err = errNoMode
+	}
+	return in, err
+}
+
 // IsLocked is part of hold.Lockable.
 func (r *role) IsLocked(c *transport.Call) { r.scripts.Inspect(c) }
 
@@ -110,7 +124,7 @@ func (*reader) Shares() bool { return true }
 
 // Locked is part of hold.Lockable: a reader has it, be it the writer, too.
 func (*reader) Locked(answer any) (bool, error) {
-	in, err := reply.InspectedReadWrite(answer)
+	in, err := state(answer)
 	if in.Mode == codec.ModeWrite {
 		return len(in.Held) > 1, err
 	}
@@ -136,6 +150,6 @@ func (*writer) Shares() bool { return false }
 
 // Locked is part of hold.Lockable.
 func (*writer) Locked(answer any) (bool, error) {
-	in, err := reply.InspectedReadWrite(answer)
+	in, err := state(answer)
 	return in.Mode == codec.ModeWrite, err
 }

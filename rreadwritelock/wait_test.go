@@ -75,6 +75,57 @@ func TestReadersMayKeepAWriterOut(t *testing.T) {
 	free(t, s, rw)
 }
 
+// Without the preference a reader is never held back, also not one that waits when the reader
+// that asked for it gives up.
+func TestAReaderThatIsNotHeldBackTakesTheLeadBesideAWriterThatWaits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	far := newLock(t, s)
+	rw := rreadwritelock.New(connect(t, s.URL()), far.Name(), rreadwritelock.WithoutWriterPreference())
+	w := take(t, far.Write())
+	reads := enter(t, far.Read(), w)
+	ctx, cancel := context.WithCancel(within(t))
+	writer := later(ctx, rw.Write())
+	waiting(t, s, rw, 1)
+	first, giveUp := context.WithCancel(within(t))
+	leader := later(first, rw.Read())
+	waiting(t, s, rw, 1) // one subscription of the client has all
+	count := func(n int64) func() bool { return func() bool { return rw.Read().Internal().Engine.Waiting() == n } }
+	require.Eventually(t, count(2), soon, time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // the burst is over
+	parked := later(within(t), rw.Read())
+	require.Eventually(t, count(3), soon, time.Millisecond)
+	giveUp()
+	require.ErrorIs(t, (<-leader).err, redlatch.ErrNotAcquired)
+	unlock(t, w) // the lock is left to a reader
+	other := take(t, rw.Read())
+	came := must(t, parked, 5*time.Second)
+	unlock(t, other, came, reads)
+	unlock(t, must(t, writer, soon))
+	cancel()
+	free(t, s, rw)
+}
+
+// A refusal names the writer, and no reader, be it one of the same client.
+func TestARefusalNamesNoReader(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	far := newLock(t, s)
+	rw := rreadwritelock.New(connect(t, s.URL()), far.Name(), rreadwritelock.WithoutWriterPreference())
+	r := take(t, far.Read())
+	w := later(within(t), rw.Write())
+	waiting(t, s, rw, 1)
+	ours := take(t, rw.Read())
+	_, err := rw.Write().TryLock(within(t))
+	var refusal *redlatch.LockError
+	require.ErrorAs(t, err, &refusal)
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.Zero(t, refusal.Holder)
+	unlock(t, r, ours)
+	unlock(t, must(t, w, soon))
+	free(t, s, rw)
+}
+
 // A writer that other processes keep out must not keep readers out for good.
 func TestReadersAreHeldBackForAWhileOnly(t *testing.T) {
 	t.Parallel()

@@ -209,7 +209,10 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.mu.Lock()
 	q.unpark(c)
 	q.answered(c)
-	q.state = acquire.QueueState{Known: true, Held: !c.reads && c.turn, Holder: a.Claim().ID()}
+	q.state = acquire.QueueState{Known: true, Held: !c.reads && c.turn}
+	if !c.reads { // a refusal names no reader
+		q.state.Holder = a.Claim().ID()
+	}
 	var turn acquire.Turn
 	switch {
 	case c.reads:

@@ -105,11 +105,18 @@ func (q *queue) wakeReaders(first bool) {
 	}
 }
 
-// promote makes the first reader that is parked the leader, if there is none and readers are
-// not held back, mu held.
+// promote makes the first parked reader that may be let in the leader, if there is none, mu held.
+// Some are held back beside a writer that waits, others never are.
 func (q *queue) promote(now time.Time) {
-	if q.leader == nil && len(q.readers) > 0 && !q.holdsBack(now) {
-		q.leader = q.readers[0]
+	if q.leader != nil || len(q.readers) == 0 {
+		return
+	}
+	i := 0
+	if q.holdsBack(now) {
+		i = slices.IndexFunc(q.readers, func(c *caller) bool { return !c.heldBack })
+	}
+	if i >= 0 {
+		q.leader = q.readers[i]
 		q.unpark(q.leader)
 		q.leader.signal()
 	}

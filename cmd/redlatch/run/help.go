@@ -34,8 +34,9 @@ of every holder before it. Pass it on with each write, to something that
 refuses one below the highest that it has seen.
 
 With --read or --write the lock is Redisson's read/write lock: readers hold it
-together, a writer alone. Use the same flags for all users of a name: a plain
-lock of that name is another lock.
+together, a writer alone. Use one of the two for all users of a name. Where
+the lock is held as another kind, run with --read or --write fails (125); run
+without them waits, and asks every 10 seconds: it is not woken.
 
 With --permits NAME:N, which stands in place of NAME, COMMAND runs under one of
 the N permits of a semaphore: N commands run at a time, on all machines

@@ -89,7 +89,7 @@ func TestRunDoesNotCallALockForeignThatItMayNotRead(t *testing.T) {
 	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
 	url := s.GiveRights(t, []string{"Plain locks"})
 	got := program.Finish(t, url, "run", "--wait", "1s", "app:job", "--", "echo", "in")
-	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"app:job\" is held by another owner\n"}, got)
+	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"app:job\" is held by another owner, whose lease never ends: it stays until it is released\n"}, got)
 }
 
 // The server takes connections, as a system does for a program that stands still, and does not

@@ -338,6 +338,8 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return cli.Errorf(o.conflict, "lock %q is held by another owner, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))
+	case errors.Is(err, redlatch.ErrNotAcquired) && at != nil && at.TTL == redlatch.NoTTL:
+		return cli.Errorf(o.conflict, "lock %q is held by another owner, whose lease never ends: it stays until it is released", name)
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.fair && at != nil && at.Holder.IsZero():
 		return cli.Errorf(o.conflict, "lock %q is free, but others are queued for it", name)
 	case errors.Is(err, redlatch.ErrNotAcquired):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
@@ -36,8 +37,10 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	}
 	s.Token, _ = listing.Token(c, s.Name) // 0 when it is unknown
 	s.Kind = string(listing.Kind(s.Kind).WithToken(s.Token))
-	s.lookAtReaders(c)
 	readWrite := s.Kind == string(listing.ReadWrite)
+	if readWrite {
+		inspect.ReadLeases(c, s.Name, s.Holders)
+	}
 	if len(s.Queue) > 0 || readWrite {
 		// A waiter of a fair lock listens to a channel of its own, not to this one.
 		s.PlainWaiters = listening(ctx, c, codec.LockChannel(s.Name))
@@ -54,27 +57,6 @@ func listening(ctx context.Context, c redis.Conn, channel string) int64 {
 		return 0
 	}
 	return counts[0]
-}
-
-// lookAtReaders reads what each reader has left of its lease.
-func (s *status) lookAtReaders(c redis.Conn) {
-	if s.Kind != string(listing.ReadWrite) {
-		return
-	}
-	holders := make([]listing.Holder, len(s.Holders))
-	for i, h := range s.Holders {
-		holders[i] = listing.Holder{Owner: h.Owner, Count: string(h.Count)}
-	}
-	left, err := listing.ReadersLeft(c, s.Name, holders)
-	if err != nil {
-		return
-	}
-	for i := range s.Holders {
-		if d, known := left[s.Holders[i].Owner]; known && d >= 0 {
-			ms := d.Milliseconds()
-			s.Holders[i].LeftMillis = &ms
-		}
-	}
 }
 
 // mixed warns of two kinds of lock of one name.

@@ -105,13 +105,13 @@ func (s *status) print(w io.Writer) {
 		fmt.Fprintf(w, "lock %q is free\n", s.Name)
 	}
 	if s.Mode != "" {
-		fmt.Fprintf(w, "  kind   read/write, held for %s\n", map[string]string{"read": "reading", "write": "writing"}[s.Mode])
+		fmt.Fprintf(w, "  kind   %s\n", inspect.ModeText(s.Mode))
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
 		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
-			fmt.Fprint(w, output.Indented("", holderText(h)))
+			fmt.Fprint(w, output.Indented("", h.Describe(output.Millis)))
 		}
 	}
 	switch {
@@ -128,25 +128,6 @@ func (s *status) print(w io.Writer) {
 		fmt.Fprint(w, output.Indented("mixed", s.mixed()))
 	}
 	s.printNote(w)
-}
-
-// holderText describes a holder beyond its owner and count.
-func holderText(h *inspect.Holder) string {
-	said := h.String()
-	switch {
-	case h.Mode == "write":
-		said += ", writes"
-	case h.Mode == "read" && h.LeftMillis == nil:
-		said += ", reads"
-	case h.Mode == "read" && *h.LeftMillis == 0:
-		said += ", reads, its own lease is over"
-	case h.Mode == "read":
-		said += ", reads, " + output.Millis(*h.LeftMillis) + " left"
-	}
-	if h.Label != "" {
-		said += ", label " + sanitize.Word(h.Label)
-	}
-	return said
 }
 
 func (s *status) printQueue(w io.Writer) {

@@ -14,7 +14,8 @@ fair lock wakes no waiter in it; the output says so.
              the server cannot tell these apart. The lock is not taken either.
   dead       the lease is not renewed, and you have looked at the process
              yourself: --dead OWNER states it. The lock is taken if OWNER
-             still holds it.
+             still holds it. Of several readers state each one, with a --dead
+             of its own; one whose own lease is over counts as dead.
 
 --even-if-alive takes the lock in any case, at once. A live holder notices
 at its next renewal, a third of its lease later; until then two may be at work.
@@ -40,6 +41,10 @@ const unlockExamples = `  # Which holder would lose it, and is it alive?
   # The process was examined, and is gone
   redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
     --reason "host was shut down, ticket 4711" nightly-report
+
+  # Two readers, both gone
+  redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
+    --dead 0193e6c0-6f00-7000-8000-0000000000aa:2 books
 
   # In any case, at once
   redlatch unlock --force --even-if-alive --yes \

@@ -21,7 +21,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
-	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -37,7 +36,8 @@ const (
 type unlockOptions struct {
 	*cli.Globals
 	force, evenIfAlive, yes, json bool
-	dead, reason, auditFile       string
+	dead                          []string
+	reason, auditFile             string
 	look                          time.Duration
 	shown                         bool // the user has seen the holder
 }
@@ -58,7 +58,7 @@ func New(g *cli.Globals) *cobra.Command {
 					"--force takes it away from a dead holder: see redlatch unlock --help")
 			case o.look <= 0:
 				return cli.Errorf(1, "--for must be more than 0s")
-			case o.dead != "" && o.evenIfAlive:
+			case len(o.dead) > 0 && o.evenIfAlive:
 				return cli.Errorf(1, "--dead and --even-if-alive contradict each other")
 			}
 			return o.unlock(cmd, args[0])
@@ -66,7 +66,7 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
-	f.StringVar(&o.dead, "dead", "", "the holder, of which you know that it is dead")
+	f.StringArrayVar(&o.dead, "dead", nil, "a holder of which you know that it is dead; may be repeated")
 	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "take the lock away at once, even from a live holder")
 	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
 	f.StringVar(&o.reason, "reason", "", "why, for the audit")
@@ -91,7 +91,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 			return err
 		}
 		f := forcedOf(&first)
-		if first.Held() && !o.evenIfAlive && f.kind() == "" {
+		if first.Held() && !o.evenIfAlive && f.unfit() == "" {
 			f, first, err = o.examine(ctx, client, first)
 			if err != nil {
 				return err
@@ -129,7 +129,7 @@ func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, fi
 
 // refusal says why the lock is not taken, nil when it may be.
 func (o *unlockOptions) refusal(f *forced) error {
-	if why := f.kind(); why != "" {
+	if why := f.unfit(); why != "" {
 		return f.refuse(codeRefused, refusedKind, "%s. It is left alone", why)
 	}
 	switch {
@@ -142,11 +142,30 @@ func (o *unlockOptions) refusal(f *forced) error {
 	case f.Renewed == inspect.RenewedYes:
 		return f.refuse(codeRefused, refusedAlive, "lock %q: its holder is alive, its lease was renewed just now. "+
 			"--even-if-alive takes the lock all the same", f.Name)
-	case o.dead == "":
-		return f.refuse(codeRefused, refusedUnknown, "lock %q: its holder is not known to be dead: %s. If you know that it is dead: --dead %s. "+
-			"--even-if-alive takes the lock in any case", f.Name, f.whyUnknown(), f.Holders[0].Owner)
-	case !f.heldOnlyBy(o.dead):
-		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, sanitize.Word(o.dead))
+	}
+	return o.doubt(f)
+}
+
+// doubt says which holders may live, nil when all are stated to be dead, or are readers whose own
+// lease is over. One at least is stated: a lock is not taken without that.
+func (o *unlockOptions) doubt(f *forced) error {
+	alive := f.alive(o.dead)
+	switch {
+	case len(o.dead) == 0:
+		if len(alive) == 0 {
+			alive = []string{f.Holders[0].Owner}
+		}
+		of, they := "its holder is", "it is"
+		if len(alive) > 1 {
+			of, they = "its holders are", "they are"
+		}
+		return f.refuse(codeRefused, refusedUnknown, "lock %q: %s not known to be dead: %s. If you know that %s dead: %s. "+
+			"--even-if-alive takes the lock in any case", f.Name, of, f.whyUnknown(), they, stated(alive))
+	case !f.isHeldBy(o.dead):
+		return f.refuse(codeRefused, refusedOther, "lock %q is not held by %s", f.Name, words(o.dead, " or "))
+	case len(alive) > 0:
+		return f.refuse(codeRefused, refusedOther, "lock %q has other holders, too. If you know that they are dead as well, add %s",
+			f.Name, stated(alive))
 	}
 	return nil
 }

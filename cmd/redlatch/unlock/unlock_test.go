@@ -214,6 +214,7 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 	eternal, readers, long := redistest.Key(t), redistest.Key(t), program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", eternal, program.RedissonOwner, 1)
 	s.Do(t, "HSET", readers, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1)
+	s.Do(t, "SET", readKey(readers, program.RedlatchOwner), 1)
 	for _, c := range []struct {
 		name  string
 		flags []string
@@ -221,7 +222,7 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		says  string
 	}{
 		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
-		{readers, []string{"--dead", program.RedissonOwner}, 2, "is not held by " + program.RedissonOwner},
+		{readers, []string{"--dead", program.RedissonOwner}, 2, "has other holders, too. If you know that they are dead as well, add --dead " + program.RedlatchOwner},
 		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see whether its lease is renewed"},
 		{long, []string{"--for", "0s"}, 1, "--for"},
 		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 1, "contradict"},
@@ -262,6 +263,69 @@ func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
 	}
 }
 
+// Each reader has a lease of its own, so that each one is stated to be dead.
+func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name, over := redistest.Key(t), "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:99"
+	s.Do(t, "HSET", name, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1, over, 1)
+	s.Do(t, "PEXPIRE", name, 3_000_000)
+	for _, owner := range []string{program.RedissonOwner, program.RedlatchOwner} {
+		s.Do(t, "SET", readKey(name, owner), 1, "PX", 2_000_000)
+	}
+	for _, c := range []struct {
+		dead []string
+		says string
+	}{
+		{nil, "its holders are not known to be dead: it was not watched long enough to see whether its lease is renewed. " +
+			"If you know that they are dead: --dead " + program.RedissonOwner + " --dead " + program.RedlatchOwner + ". --even"},
+		{[]string{program.RedlatchOwner}, "has other holders, too. If you know that they are dead as well, add --dead " + program.RedissonOwner + "\n"},
+		{[]string{over}, "add --dead " + program.RedissonOwner + " --dead " + program.RedlatchOwner + "\n"},
+		{[]string{"a:1", "b:1"}, "is not held by a:1 or b:1\n"},
+	} {
+		args := []string{"unlock", "--force", "--for", "1s", name}
+		for _, owner := range c.dead {
+			args = append(args, "--dead", owner)
+		}
+		got := program.Finish(t, s.URL(), args...)
+		require.Equal(t, 2, got.Code, got.Stderr)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.True(t, program.Exists(t, s, name))
+	}
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, "--dead", program.RedissonOwner, name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "\n  kind   read/write, held for reading\n")
+	require.Regexp(t, "Redisson, reads, 33m\\S+s left\n", got.Stdout)
+	require.Contains(t, got.Stdout, "Redisson, reads, its own lease is over\n")
+	require.Regexp(t, `from .*`+program.RedissonOwner+` \(Redisson, reads, 33m\S+s left, count 1\)`, got.Stderr)
+	require.False(t, program.Exists(t, s, name))
+}
+
+// Even if the leases of all readers are over, a lock is taken only when a holder is stated.
+func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1)
+	s.Do(t, "PEXPIRE", name, 3_000_000)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--json", name)
+	require.Equal(t, 2, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "If you know that it is dead: --dead "+program.RedissonOwner+". --even")
+	var reported map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.Equal(t, "readwrite", reported["kind"])
+	require.Equal(t, "read", reported["mode"])
+	holder := reported["holders"].([]any)[0].(map[string]any)
+	require.Equal(t, "read", holder["mode"])
+	require.InDelta(t, 0, holder["left_ms"], 0)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+}
+
+// readKey is the key of an owner's hold of a read lock.
+func readKey(name, owner string) string { return "{" + name + "}:" + owner + ":rwlock_timeout:1" }
+
 func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -300,7 +364,7 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		seen, err := inspect.TakeSnapshot(t.Context(), client, name)
 		require.NoError(t, err)
 		change(name)
-		o := &unlockOptions{Globals: &cli.Globals{}, dead: program.RedissonOwner, yes: true}
+		o := &unlockOptions{Globals: &cli.Globals{}, dead: []string{program.RedissonOwner}, yes: true}
 		err = o.take(t.Context(), target{client: client, seen: &seen}, forcedOf(&seen), &auditLog{})
 		require.ErrorContains(t, err, why)
 		require.True(t, program.Exists(t, s, name))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,11 @@ var notifiedTexts = map[string]string{
 // forced is the output of unlock --force.
 type forced struct {
 	inspect.Named
-	Holders []forcedOwner `json:"holders"`
+	// Kind and Mode are those of a read/write lock, left out for others: "readwrite", and
+	// "read" or "write".
+	Kind    string           `json:"kind,omitempty"`
+	Mode    string           `json:"mode,omitempty"`
+	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
 	// Renewed is whether the lease is seen to be renewed: yes, no or unknown.
 	Renewed string `json:"renewed"`
@@ -72,17 +77,9 @@ type forced struct {
 	heard   hearing
 }
 
-// forcedOwner is an owner that loses the lock.
-type forcedOwner struct {
-	Owner string `json:"owner"`
-	inspect.Client
-	Count inspect.Count `json:"count"`
-	Label string        `json:"label,omitempty"`
-}
-
 func forcedOf(s *inspect.Snapshot) *forced {
 	f := &forced{
-		Named: inspect.NameOf(s.Inspection.Name), Holders: []forcedOwner{}, Lease: inspect.LeaseOf(s.Held(), s.Inspection.TTL),
+		Named: inspect.NameOf(s.Inspection.Name), Holders: []inspect.Holder{}, Lease: inspect.LeaseOf(s.Held(), s.Inspection.TTL),
 		Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOfInspection(s.Inspection),
 	}
 	if s.ReadQueue() {
@@ -90,12 +87,16 @@ func forcedOf(s *inspect.Snapshot) *forced {
 		f.QueueLength = &waiting
 	}
 	for _, h := range f.shape.Holders {
-		f.Holders = append(f.Holders, forcedOwner{Owner: h.Owner, Client: inspect.ClientOf(h.Owner), Count: inspect.Count(h.Count)})
+		f.Holders = append(f.Holders, inspect.HolderOf(h, f.shape.Kind))
+	}
+	if f.shape.Kind == listing.ReadWrite {
+		f.Kind, f.Mode = string(listing.ReadWrite), f.shape.Mode
 	}
 	return f
 }
 
-// readDetails looks up the labels of the holders. Without them it tells less.
+// readDetails looks up the labels of the holders, and what each reader has left. Without them
+// it tells less.
 func (f *forced) readDetails(ctx context.Context, srv *connect.Server) {
 	c, err := srv.Dial(ctx)
 	if err != nil {
@@ -113,6 +114,9 @@ func (f *forced) readDetails(ctx context.Context, srv *connect.Server) {
 	for i := range f.Holders {
 		f.Holders[i].Label = labels[f.Holders[i].Owner]
 	}
+	if f.Kind != "" {
+		inspect.ReadLeases(c, f.Name, f.Holders)
+	}
 }
 
 // refuse notes why the lock is not taken, and makes the error of it.
@@ -121,24 +125,50 @@ func (f *forced) refuse(code int, why, format string, args ...any) error {
 	return cli.Errorf(code, format, args...)
 }
 
-// kind returns why this lock cannot be taken at all, "" when it can.
-func (f *forced) kind() string {
+// unfit returns why this lock cannot be taken at all, "" when it can.
+func (f *forced) unfit() string {
 	if f.shape.Odd != "" {
 		return fmt.Sprintf("%q is a hash, and no lock of Redisson's: %s", f.Name, f.shape.Odd)
 	}
 	return ""
 }
 
-// heldOnlyBy reports whether the lock is held by the owner, and no other: a writer may read,
-// too.
-func (f *forced) heldOnlyBy(owner string) bool {
-	bare, _ := listing.Bare(owner)
-	for _, h := range f.Holders {
-		if other, _ := listing.Bare(h.Owner); other != bare {
-			return false
+// alive returns the holders that are neither stated to be dead nor readers whose own lease is
+// over. The owner of a writer stands for what it reads, too.
+func (f *forced) alive(dead []string) (owners []string) {
+	for i := range f.Holders {
+		h := &f.Holders[i]
+		if !h.IsOver() && !isOneOf(h, dead) {
+			owners = append(owners, h.Owner)
 		}
 	}
-	return true
+	return owners
+}
+
+// isHeldBy reports whether one of the owners has the lock.
+func (f *forced) isHeldBy(owners []string) bool {
+	isOne := func(h inspect.Holder) bool { return isOneOf(&h, owners) }
+	return slices.ContainsFunc(f.Holders, isOne)
+}
+
+func isOneOf(h *inspect.Holder, owners []string) bool {
+	bare, _ := listing.Bare(h.Owner)
+	return slices.ContainsFunc(owners, func(owner string) bool {
+		other, _ := listing.Bare(owner)
+		return other == bare
+	})
+}
+
+// stated returns the flags that state that these owners are dead.
+func stated(owners []string) string { return "--dead " + words(owners, " --dead ") }
+
+// words returns owners in one line.
+func words(owners []string, between string) string {
+	safe := make([]string, len(owners))
+	for i, owner := range owners {
+		safe[i] = sanitize.Word(owner)
+	}
+	return strings.Join(safe, between)
 }
 
 // isFree notes that there is nothing to take.
@@ -174,8 +204,9 @@ func (f *forced) leaseText() string {
 // describe names the owners that lose the lock, in one line.
 func (f *forced) describe() string {
 	var all []string
-	for _, h := range f.Holders {
-		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Labelled(h.Label), sanitize.Word(string(h.Count))))
+	for i := range f.Holders {
+		h := &f.Holders[i]
+		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Describe(output.Millis), sanitize.Word(string(h.Count))))
 	}
 	return strings.Join(all, ", ") + ", lease " + f.leaseText()
 }
@@ -201,9 +232,13 @@ func (f *forced) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "lock %q is held\n", f.Name)
-	for _, h := range f.Holders {
+	if f.Mode != "" {
+		fmt.Fprintf(w, "  kind   %s\n", inspect.ModeText(f.Mode))
+	}
+	for i := range f.Holders {
+		h := &f.Holders[i]
 		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
-		fmt.Fprint(w, output.Indented("", h.Labelled(h.Label)))
+		fmt.Fprint(w, output.Indented("", h.Describe(output.Millis)))
 	}
 	fmt.Fprintf(w, "  lease  %s\n", f.leaseText())
 	switch {

@@ -1,0 +1,58 @@
+package inspect
+
+import (
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// ReadLeases reads what each reader among the holders of a read/write lock has left of its own
+// lease, as [listing.ReadersLeft] does: LeftMillis stays nil where that is not known.
+func ReadLeases(c redis.Conn, name string, holders []Holder) {
+	asked := make([]listing.Holder, len(holders))
+	for i := range holders {
+		asked[i] = listing.Holder{Owner: holders[i].Owner, Count: string(holders[i].Count)}
+	}
+	left, err := listing.ReadersLeft(c, name, asked)
+	if err != nil {
+		return // the lock is shown without
+	}
+	for i := range holders {
+		if d, known := left[holders[i].Owner]; known && d >= 0 {
+			ms := d.Milliseconds()
+			holders[i].LeftMillis = &ms
+		}
+	}
+}
+
+// IsOver reports whether it is a reader whose own lease is over: it blocks the lock no more.
+func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
+
+// Describe returns what there is to say of a holder beyond its owner and count. Show formats
+// milliseconds.
+func (h *Holder) Describe(show func(ms int64) string) string {
+	said := h.String()
+	switch {
+	case h.Mode == "write":
+		said += ", writes"
+	case h.Mode == "read" && h.LeftMillis == nil:
+		said += ", reads"
+	case h.IsOver():
+		said += ", reads, its own lease is over"
+	case h.Mode == "read":
+		said += ", reads, " + show(*h.LeftMillis) + " left"
+	}
+	if h.Label != "" {
+		said += ", label " + sanitize.Word(h.Label)
+	}
+	return said
+}
+
+// ModeText returns the mode of a read/write lock in words.
+func ModeText(mode string) string {
+	if mode == "write" {
+		return "read/write, held for writing"
+	}
+	return "read/write, held for reading"
+}
