@@ -171,6 +171,33 @@ func (c *contract) raise(key string, ttl int64, mortal bool) {
 	}
 }
 
+// lastFor gives a lock that is read more time. One that never expires stays so while it is
+// written, and else gets what its longest read has.
+func (c *contract) lastFor(ttl int64) {
+	endless := c.left(c.name()) == never
+	switch {
+	case endless && c.mode() == codec.ModeWrite:
+	case endless:
+		c.expire(c.name(), max(ttl, c.longest()))
+	default:
+		c.raise(c.name(), ttl, false)
+	}
+}
+
+// keep gives the first holds of an owner what the longest of all its holds had, and their
+// lease at least, if one was alive.
+func (c *contract) keep(holds, most int64) {
+	if most == -2 {
+		return
+	}
+	most = max(most, c.step.Lease)
+	for k := range holds {
+		if left := c.left(c.step.HoldKey(k + 1)); left != never && left < most {
+			c.set(c.step.HoldKey(k+1), "1", most)
+		}
+	}
+}
+
 func (c *contract) publish(message string) {
 	c.messages = append(c.messages, codec.ReadWriteChannel(c.name())+" "+message)
 }
@@ -208,14 +235,15 @@ func (c *contract) acquire() any {
 	c.put(s.Field(), decimal(n))
 	if s.isRead(rwAcquire) {
 		c.set(s.HoldKey(n), "1", s.Lease)
-		c.raise(c.name(), s.Lease, true)
-		return nil
 	}
-	lease := s.Lease
-	if !free {
-		lease += c.left(c.name())
+	switch {
+	case free:
+		c.expire(c.name(), s.Lease)
+	case s.isRead(rwAcquire):
+		c.lastFor(s.Lease)
+	default:
+		c.raise(c.name(), s.Lease, false)
 	}
-	c.expire(c.name(), lease)
 	return nil
 }
 
@@ -291,27 +319,35 @@ func (c *contract) release() any {
 	if s.isWrite(rwFree) {
 		return c.writeLeft(target)
 	}
+	most := int64(-2)
+	for k := range before {
+		most = max(most, c.left(s.HoldKey(k+1)))
+	}
 	for k := target + 1; k <= before; k++ {
 		delete(c.state, s.HoldKey(k))
 	}
-	for k := range max(target, 0) {
-		if c.shared {
-			c.raise(s.HoldKey(k+1), s.Lease, false)
-			continue
-		}
+	if c.shared {
+		c.keep(target, most)
+		return c.readLeft(target)
+	}
+	for k := range target {
 		c.expire(s.HoldKey(k+1), s.Lease)
 	}
 	return c.readLeft(target)
 }
 
 func (c *contract) writeLeft(target int64) any {
-	if target > 0 {
-		c.expire(c.name(), max(c.step.Lease, c.longest()))
+	switch most := max(c.step.Lease, c.longest()); {
+	case target > 0 && c.shared:
+		c.raise(c.name(), most, false)
+		return int64(0)
+	case target > 0:
+		c.expire(c.name(), most)
 		return int64(0)
 	}
 	if most := c.longest(); most > 0 {
 		c.put(codec.ModeField, codec.ModeRead)
-		c.raise(c.name(), most, false)
+		c.expire(c.name(), most)
 	} else {
 		delete(c.state, c.name())
 	}
@@ -360,6 +396,7 @@ func (c *contract) renew() any {
 func (c *contract) renewOne() any {
 	s, renewed := c.step, int64(0)
 	if s.isWrite(rwRenew) && c.has(s.writer()) {
+		c.raise(c.name(), s.Lease, true)
 		renewed = 1
 	}
 	for k := range c.holds(s.Owner) {
@@ -369,8 +406,8 @@ func (c *contract) renewOne() any {
 			renewed = 1
 		}
 	}
-	if renewed == 1 {
-		c.raise(c.name(), s.Lease, true)
+	if s.isRead(rwRenew) && renewed == 1 {
+		c.lastFor(s.Lease)
 	}
 	return renewed
 }
