@@ -8,14 +8,16 @@
 --           has left, -1 when it never expires, in an array with the writer if the user
 --           may ask (HKEYS); the error WRONGTYPE for a hash that is no read/write lock
 -- Effects:  when acquired, the owner's count is one higher, the key of that hold lasts for
---           the lease, and the lock for as long at least
+--           the lease, and the lock for as long at least; a lock that never expires lasts
+--           as long as the longest of the readers' holds then, but stays as it is while it
+--           is written
 -- Messages: none
--- Uses:     hold_key, refused
+-- Uses:     hold_key, last_for, refused
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
-local mode = redis.call('HGET', lock, 'mode')
+local mode, free = redis.call('HGET', lock, 'mode'), false
 if not mode and redis.call('EXISTS', lock) == 0 then
-    mode = 'read'
-    redis.call('HSET', lock, 'mode', mode)
+    free = true
+    redis.call('HSET', lock, 'mode', 'read')
 elseif mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 0 then
     return refused(lock, mode)
 elseif mode ~= 'read' and mode ~= 'write' then
@@ -24,7 +26,9 @@ end
 local key = hold_key(lock, owner, redis.call('HINCRBY', lock, owner, 1))
 redis.call('SET', key, '1')
 redis.call('PEXPIRE', key, lease)
-if redis.call('PTTL', lock) < tonumber(lease) then
+if free then
     redis.call('PEXPIRE', lock, lease)
+else
+    last_for(lock, tonumber(lease))
 end
 return nil

@@ -10,7 +10,7 @@
 --           the owner's holds last as long as the longest of them, for the lease at least,
 --           and so does the lock; a lock that the owner does not hold is left as it is
 -- Messages: none
--- Uses:     hold_count, hold_key
+-- Uses:     hold_count, hold_key, lengthen
 local lock, owner, lease, target = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local mode = redis.call('HGET', lock, 'mode')
 local count = hold_count(redis.call('HGET', lock, owner))
@@ -35,8 +35,5 @@ for k = 1, count do
     redis.call('SET', key, '1')
     redis.call('PEXPIRE', key, most)
 end
-local left = redis.call('PTTL', lock)
-if left >= 0 and left < most then
-    redis.call('PEXPIRE', lock, most)
-end
+lengthen(lock, most)
 return 1

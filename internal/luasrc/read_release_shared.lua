@@ -13,7 +13,8 @@
 --           it was free; 0 when readers or a writer have it still; the latch's value when it
 --           is there
 -- Effects:  a latch that is there: none. Otherwise the count falls by one, the key of the
---           last hold is deleted, and the others last for the lease at least; then the lock
+--           last hold is deleted, and the others last as long as the longest of all did, it
+--           included, and for the lease at least, if one of them was alive; then the lock
 --           is deleted if no reader that is alive has it, and else lasts as long as the
 --           longest of the readers' holds, but for a writer never less than before, and as
 --           long as it did if it has more than sixteen readers and more left than the last
@@ -40,11 +41,17 @@ local left = redis.call('PTTL', hold_key(lock, owner, count))
 redis.call('DEL', hold_key(lock, owner, count))
 if count > 1 then
     redis.call('HINCRBY', lock, owner, -1)
+    local most = left
+    for k = 1, count - 1 do
+        most = math.max(most, redis.call('PTTL', hold_key(lock, owner, k)))
+    end
+    most = most > -2 and math.max(most, tonumber(lease)) or -2
     for k = 1, count - 1 do
         local key = hold_key(lock, owner, k)
         local left = redis.call('PTTL', key)
-        if left >= 0 and left < tonumber(lease) then
-            redis.call('PEXPIRE', key, lease)
+        if left ~= -1 and left < most then
+            redis.call('SET', key, '1')
+            redis.call('PEXPIRE', key, most)
         end
     end
 else

@@ -11,9 +11,11 @@
 -- Replies:     an array of n numbers: 1 when the owner is a reader of the lock, the key of
 --              one of its holds is there, and the lease holds; else 0
 -- Effects:     the keys of the owner's holds and the locks answered with 1 last for the
---              lease, if less was left; no key is ever created
+--              lease, if less was left; a lock that never expires lasts as long as the
+--              longest of the readers' holds then, but stays as it is while it is written;
+--              no key is ever created
 -- Messages:    none
--- Uses:        hold_count, hold_key
+-- Uses:        hold_count, hold_key, last_for
 local renewed = {}
 for i = 1, #KEYS do
     local lock, owner, lease = KEYS[i], ARGV[2 * i - 1], tonumber(ARGV[2 * i])
@@ -35,8 +37,8 @@ for i = 1, #KEYS do
             redis.call('PEXPIRE', key, lease)
         end
     end
-    if renewed[i] == 1 and redis.call('PTTL', lock) < lease then
-        redis.call('PEXPIRE', lock, lease)
+    if renewed[i] == 1 then
+        last_for(lock, lease)
     end
 end
 return renewed

@@ -12,7 +12,7 @@ import (
 // enters again with [Reenter] and is renewed with [Renew], and both roles are written once
 // more with [Replicate].
 var (
-	// ReadAcquire takes a lock as a reader. It runs six commands on a free lock.
+	// ReadAcquire takes a lock as a reader. It runs seven commands on a free lock.
 	ReadAcquire = load("read_acquire")
 
 	// ReadReenter enters a lock as a reader for an owner that is a reader, or the writer.

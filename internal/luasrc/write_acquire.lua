@@ -8,10 +8,10 @@
 --           left, -1 when it never expires, in an array with the writer if there is one and
 --           the user may ask (HKEYS); the error WRONGTYPE for a hash that is no read/write
 --           lock
--- Effects:  when acquired, the owner's count is one higher, and the lock has the lease left
---           for the first hold, and as much more for each further one
+-- Effects:  when acquired, the owner's count is one higher, and the lock lasts for the lease
+--           at least
 -- Messages: none
--- Uses:     refused
+-- Uses:     lengthen, refused
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 local mode = redis.call('HGET', lock, 'mode')
 if not mode and redis.call('EXISTS', lock) == 0 then
@@ -22,7 +22,7 @@ if not mode and redis.call('EXISTS', lock) == 0 then
 end
 if mode == 'write' and redis.call('HEXISTS', lock, owner) == 1 then
     redis.call('HINCRBY', lock, owner, 1)
-    redis.call('PEXPIRE', lock, redis.call('PTTL', lock) + tonumber(lease))
+    lengthen(lock, tonumber(lease))
     return nil
 end
 return refused(lock, mode)

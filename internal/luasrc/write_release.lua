@@ -11,8 +11,8 @@
 -- ARGV[5]   message
 -- Replies:  nil when the owner is not the writer; 1 when it is not any more; 0 when it is
 --           still
--- Effects:  target 0 leaves the lock to the writer's own reads if one is alive, and else
---           deletes it, whatever the count; a higher target becomes the count if the count
+-- Effects:  target 0 leaves the lock to the writer's own reads, for as long as the longest of
+--           them, if one is alive, and else deletes it, whatever the count; a higher target becomes the count if the count
 --           was above it, and the lock lasts for the lease then, or as long as the longest
 --           of the reads; otherwise nothing changes
 -- Messages: the message on the channel, when the owner is not the writer any more

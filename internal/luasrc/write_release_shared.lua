@@ -12,12 +12,13 @@
 -- Replies:  nil when the owner is not the writer; 1 when it is not any more; 2 when the lock
 --           was free; 0 when it is the writer still; the latch's value when it is there
 -- Effects:  a latch that is there: none. Otherwise the count falls by one, and the lock
---           lasts for the lease, or as long as the longest of the writer's reads; or, with
---           the last count, the lock is left to the reads if one is alive, and else
---           deleted; a reply other than nil becomes the latch
+--           lasts for the lease at least, and as long as the longest of the writer's reads;
+--           or, with the last count, the lock is left to the reads, for as long as the
+--           longest of them, if one is alive, and else deleted; a reply other than nil
+--           becomes the latch
 -- Messages: the message on the channel, when the owner is not the writer any more, or the
 --           lock was free
--- Uses:     end_write, longest_read
+-- Uses:     end_write, lengthen, longest_read
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease, publish, message, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('GET', latch)
@@ -35,7 +36,7 @@ if mode ~= 'write' or redis.call('HEXISTS', lock, owner) == 0 then
 end
 local over = 0
 if redis.call('HINCRBY', lock, owner, -1) > 0 then
-    redis.call('PEXPIRE', lock, math.max(lease, longest_read(lock)))
+    lengthen(lock, math.max(lease, longest_read(lock)))
 else
     end_write(lock, channel, owner, publish, message)
     over = 1

@@ -28,7 +28,7 @@ var rwNames = []string{"plain", "{tag}x"}
 func (p *rwPlayer) play() error {
 	moves := []func() error{
 		p.acquire, p.acquire, p.acquire, p.acquire, p.acquire, p.reenter, p.release, p.release, p.release,
-		p.writes, p.writes, p.writes, p.writerLeaves, p.late, p.repeat, p.force, p.renew, p.renew, p.pass, p.disturb,
+		p.writes, p.writes, p.writes, p.writerLeaves, p.endless, p.late, p.repeat, p.force, p.renew, p.renew, p.pass, p.disturb,
 	}
 	for range rapid.IntRange(30, 60).Draw(p.rt, "length") {
 		if err := rapid.SampledFrom(moves).Draw(p.rt, "move")(); err != nil {
@@ -137,6 +137,28 @@ func (p *rwPlayer) writerLeaves() error {
 		return err
 	}
 	return p.releaseAs(s)
+}
+
+// endless has a reader come in, or be renewed, where the lock has lost its time to live: beside
+// another reader, or inside what it writes.
+func (p *rwPlayer) endless() error {
+	op := rapid.SampledFrom([]*oracle.Operation{oracle.ReadAcquire, oracle.ReadRenew}).Draw(p.rt, "op")
+	s := oracle.Step{Op: op, Names: []string{p.name()}, Owner: playOwners[0], Lease: p.lease()}
+	other := s
+	other.Owner = playOwners[1]
+	name := s.Names[0]
+	hash := []any{"HSET", name, "mode", "read", s.Owner, 1, other.Owner, 1}
+	if p.oneIn(2, "written") {
+		hash = []any{"HSET", name, "mode", "write", s.Owner + ":write", 1, s.Owner, 1}
+	}
+	commands := [][]any{
+		{"DEL", name}, hash,
+		{"SET", s.HoldKey(1), "1", "PX", p.lease()}, {"SET", other.HoldKey(1), "1", "PX", p.lease()},
+	}
+	if err := errors.Join(p.forget(), p.prepare(commands)); err != nil {
+		return err
+	}
+	return p.step(s)
 }
 
 // writer asks which owner writes, if one does.

@@ -2,14 +2,11 @@
 -- is alive has it: it returns 1 then, else 0. What remains has as much left as the longest
 -- of the readers' holds, a lock that is written at least as much as before.
 --
--- Uses: longest_read
+-- Uses: lengthen, longest_read
 local function end_read(lock, channel, mode, publish, message)
     local most = longest_read(lock)
     if mode == 'write' then
-        local left = redis.call('PTTL', lock)
-        if left >= 0 and left < most then
-            redis.call('PEXPIRE', lock, most)
-        end
+        lengthen(lock, most)
         return 0
     end
     if most > 0 then

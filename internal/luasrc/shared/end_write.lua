@@ -1,6 +1,6 @@
 -- Ends the last hold of the writer, and sends the message: to all that wait, also when
--- readers remain, whose lock it is then. Of their holds one at least must be alive, else
--- the lock is deleted.
+-- readers remain, whose lock it is then, for as long as the longest of their holds. One of
+-- these at least must be alive, else the lock is deleted.
 --
 -- Uses: longest_read
 local function end_write(lock, channel, writer, publish, message)
@@ -8,10 +8,7 @@ local function end_write(lock, channel, writer, publish, message)
     local most = redis.call('HLEN', lock) > 1 and longest_read(lock) or 0
     if most > 0 then
         redis.call('HSET', lock, 'mode', 'read')
-        local left = redis.call('PTTL', lock)
-        if left >= 0 and left < most then
-            redis.call('PEXPIRE', lock, most)
-        end
+        redis.call('PEXPIRE', lock, most)
     else
         redis.call('DEL', lock)
     end

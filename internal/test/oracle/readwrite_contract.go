@@ -98,93 +98,6 @@ func number(value any) int64 {
 	return n
 }
 
-func (c *contract) name() string { return c.step.Names[0] }
-
-func (c *contract) fields() map[string]string {
-	fields, _ := c.state[c.name()].Value.(map[string]string)
-	return fields
-}
-
-func (c *contract) mode() string { return c.fields()[codec.ModeField] }
-
-func (c *contract) holds(field string) int64 {
-	n, _ := strconv.ParseInt(c.fields()[field], 10, 64)
-	return n
-}
-
-func (c *contract) has(field string) bool {
-	_, ok := c.fields()[field]
-	return ok
-}
-
-// put sets a field, or deletes it if the value is empty.
-func (c *contract) put(field, value string) {
-	e, ok := c.state[c.name()]
-	if !ok {
-		e = Entry{Type: "hash", Expires: never}
-	}
-	fields := maps.Clone(c.fields())
-	if fields == nil {
-		fields = map[string]string{}
-	}
-	fields[field] = value
-	if value == "" {
-		delete(fields, field)
-	}
-	e.Value = fields
-	c.state[c.name()] = e
-}
-
-func (c *contract) set(key, value string, ttl int64) {
-	c.state[key] = Entry{Type: "string", Value: value, Expires: never}
-	c.expire(key, ttl)
-}
-
-func (c *contract) expire(key string, ttl int64) {
-	e, ok := c.state[key]
-	if !ok {
-		return
-	}
-	e.Expires = c.at + ttl
-	c.state[key] = e
-	if ttl <= 0 {
-		delete(c.state, key)
-	}
-}
-
-// left is what a key has left: −1 for no end, −2 for no key.
-func (c *contract) left(key string) int64 {
-	e, ok := c.state[key]
-	switch {
-	case !ok:
-		return -2
-	case e.Expires == never:
-		return never
-	}
-	return e.Expires - c.at
-}
-
-// raise gives a key, or one that never expires if mortal, more time.
-func (c *contract) raise(key string, ttl int64, mortal bool) {
-	if left := c.left(key); left < ttl && (left >= 0 || left == never && mortal) {
-		c.expire(key, ttl)
-	}
-}
-
-func (c *contract) publish(message string) {
-	c.messages = append(c.messages, codec.ReadWriteChannel(c.name())+" "+message)
-}
-
-// longest is what the longest of all reads has left, 0 for none.
-func (c *contract) longest() (most int64) {
-	for field := range c.fields() {
-		for k := range c.holds(field) {
-			most = max(most, c.left(codec.HoldKey(c.name(), field, k+1)))
-		}
-	}
-	return most
-}
-
 func (c *contract) acquire() any {
 	s, free := c.step, len(c.fields()) == 0
 	writes := c.has(s.writer())
@@ -208,14 +121,15 @@ func (c *contract) acquire() any {
 	c.put(s.Field(), decimal(n))
 	if s.isRead(rwAcquire) {
 		c.set(s.HoldKey(n), "1", s.Lease)
-		c.raise(c.name(), s.Lease, true)
-		return nil
 	}
-	lease := s.Lease
-	if !free {
-		lease += c.left(c.name())
+	switch {
+	case free:
+		c.expire(c.name(), s.Lease)
+	case s.isRead(rwAcquire):
+		c.lastFor(s.Lease)
+	default:
+		c.raise(c.name(), s.Lease, false)
 	}
-	c.expire(c.name(), lease)
 	return nil
 }
 
@@ -291,27 +205,35 @@ func (c *contract) release() any {
 	if s.isWrite(rwFree) {
 		return c.writeLeft(target)
 	}
+	most := int64(-2)
+	for k := range before {
+		most = max(most, c.left(s.HoldKey(k+1)))
+	}
 	for k := target + 1; k <= before; k++ {
 		delete(c.state, s.HoldKey(k))
 	}
-	for k := range max(target, 0) {
-		if c.shared {
-			c.raise(s.HoldKey(k+1), s.Lease, false)
-			continue
-		}
+	if c.shared {
+		c.keep(target, most)
+		return c.readLeft(target)
+	}
+	for k := range target {
 		c.expire(s.HoldKey(k+1), s.Lease)
 	}
 	return c.readLeft(target)
 }
 
 func (c *contract) writeLeft(target int64) any {
-	if target > 0 {
-		c.expire(c.name(), max(c.step.Lease, c.longest()))
+	switch most := max(c.step.Lease, c.longest()); {
+	case target > 0 && c.shared:
+		c.raise(c.name(), most, false)
+		return int64(0)
+	case target > 0:
+		c.expire(c.name(), most)
 		return int64(0)
 	}
 	if most := c.longest(); most > 0 {
 		c.put(codec.ModeField, codec.ModeRead)
-		c.raise(c.name(), most, false)
+		c.expire(c.name(), most)
 	} else {
 		delete(c.state, c.name())
 	}
@@ -360,6 +282,7 @@ func (c *contract) renew() any {
 func (c *contract) renewOne() any {
 	s, renewed := c.step, int64(0)
 	if s.isWrite(rwRenew) && c.has(s.writer()) {
+		c.raise(c.name(), s.Lease, true)
 		renewed = 1
 	}
 	for k := range c.holds(s.Owner) {
@@ -369,8 +292,8 @@ func (c *contract) renewOne() any {
 			renewed = 1
 		}
 	}
-	if renewed == 1 {
-		c.raise(c.name(), s.Lease, true)
+	if s.isRead(rwRenew) && renewed == 1 {
+		c.lastFor(s.Lease)
 	}
 	return renewed
 }

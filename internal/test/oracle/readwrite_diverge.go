@@ -10,28 +10,33 @@ import (
 // lock. Ours is held to its contract in every step (see isAsContracted), so that each of these
 // only says where the contract differs from Redisson.
 const (
-	rwForeign   = "read/write: a hash of another kind"
-	rwGone      = "read/write release: a lock that is gone"
-	rwWriteMore = "write re-entry: time to live"
-	rwKeys      = "read re-entry: the keys of holds"
-	rwReadReply = "read release: reply"
-	rwKeysLeft  = "read release: time to live when holds remain"
-	rwUncut     = "read release: a writer's time to live"
-	rwWriteLeft = "write release: time to live when holds remain"
-	rwDowngrade = "downgrade: message"
-	rwDeadReads = "downgrade: dead readers"
-	rwLongReads = "downgrade: time to live"
-	rwOthers    = "read renewal: other readers, before 4.4"
-	rwSpoilt    = "read renewal: several keys, 3.44 to 3.52"
-	rwOver      = "read renewal: a reader whose holds are over"
+	rwForeign    = "read/write: a hash of another kind"
+	rwEndless    = "read/write: a lock without a time to live"
+	rwGone       = "read/write release: a lock that is gone"
+	rwWriteMore  = "write re-entry: time to live"
+	rwKeys       = "read re-entry: the keys of holds"
+	rwReadReply  = "read release: reply"
+	rwKeysLeft   = "read release: time to live when holds remain"
+	rwRevived    = "read release: holds whose keys are gone"
+	rwUncut      = "read release: a writer's time to live"
+	rwWriteLeft  = "write release: time to live when holds remain"
+	rwWriteUncut = "write release: an owner that travels"
+	rwDowngrade  = "downgrade: message"
+	rwDeadReads  = "downgrade: dead readers"
+	rwReadsLast  = "downgrade: time to live"
+	rwOthers     = "read renewal: other readers, before 4.4"
+	rwSpoilt     = "read renewal: several keys, 3.44 to 3.52"
+	rwOver       = "read renewal: a reader whose holds are over"
 )
 
-func ownerOf44(r Release, _ Ours) bool { return !r.RenewsOwnReaders() }
-func spoils(r Release, _ Ours) bool    { return r.SpoilsReadRenewals() }
+func ownerOf44(r Release, _ Ours) bool   { return !r.RenewsOwnReaders() }
+func sharedOwner(_ Release, o Ours) bool { return o.Shared }
+func spoils(r Release, _ Ours) bool      { return r.SpoilsReadRenewals() }
 
 var rwDiverges = []Divergence{
 	{Name: anyHolder, Reason: "a refused caller learns the holder without another request", Applies: always, Explains: isWriterNamed},
 	{Name: rwForeign, Reason: "a read/write lock excludes no lock of another kind, and would spoil it", Applies: always, Explains: isForeignRefused},
+	{Name: rwEndless, Reason: "the others that have it are owed their own leases", Applies: always, Explains: isEndlessKept},
 	{Name: ownReply, Reason: "nil means not held, as in the other scripts", Applies: always, Explains: isRWReentryReply},
 	{Name: ownGone, Reason: "work that began under a lock must not go on under another", Applies: always, Explains: isRWReentryRefused},
 	{Name: ownLease, Reason: "the outer hold was promised its own lease", Applies: always, Explains: isRWKeptLease},
@@ -44,11 +49,13 @@ var rwDiverges = []Divergence{
 	{Name: ownCount, Reason: "sent twice or late, it cannot free a hold that is still in use", Applies: ownOwner, Explains: isRWTarget},
 	{Name: rwReadReply, Reason: "the owner's hold is over, whoever else reads", Applies: ownOwner, Explains: isReadReply},
 	{Name: rwKeysLeft, Reason: "Redisson deletes the newest key, whichever hold goes", Applies: always, Explains: isKeysKept},
+	{Name: rwRevived, Reason: "which hold goes is not known, and one that stays is alive", Applies: sharedOwner, Explains: isHoldRevived},
 	{Name: rwUncut, Reason: "a writer that has read inside must not lose its lease", Applies: always, Explains: isWriterUncut},
+	{Name: rwWriteUncut, Reason: "what other clients' holds of the owner are owed is not known", Applies: sharedOwner, Explains: isSharedWriterUncut},
 	{Name: rwWriteLeft, Reason: "the writer's reads were promised their own leases", Applies: always, Explains: isWriteLeft},
 	{Name: rwDowngrade, Reason: "readers that wait may come in at once", Applies: always, Explains: isDowngradeTold},
 	{Name: rwDeadReads, Reason: "a reader that is dead must not keep writers out", Applies: always, Explains: isDowngradeFreed},
-	{Name: rwLongReads, Reason: "as for the release of a write hold when holds remain", Applies: always, Explains: isDowngradeRaised},
+	{Name: rwReadsLast, Reason: "a reader that crashes keeps writers out for its own lease only", Applies: always, Explains: isReadsLease},
 	{Name: anyLonger, Reason: "a late renewal must not cut a longer lease of another hold", Applies: always, Explains: isRWLonger},
 	{Name: rwOver, Reason: "a hold without its key can be lost at any time, and its holder must hear of it", Applies: always, Explains: isOverRead},
 	{Name: anyRenewal, Reason: "one spoilt key must not cost other locks their lease", Applies: always, Explains: isRWSpoiltRenewal},
@@ -119,6 +126,21 @@ func isForeignRefused(o *Outcome, d Diff) bool {
 		o.Ours.Reply == wrongType && o.untouched()
 }
 
+// isEndlessKept: a reader that comes in, or that is renewed, gives a lock that never expires what
+// the longest read has left; while it is written it stays as it is. In Redisson it lasts for
+// the reader's lease; for no time at all if that is 0.
+func isEndlessKept(o *Outcome, d Diff) bool {
+	fields, _ := o.Prior[d.Key].Value.(map[string]string)
+	grants := o.isAcquire() && o.Step.Target == 0 || o.Step.isRead(rwRenew)
+	if !grants || !slices.Contains(o.Step.Names, d.Key) || o.Prior[d.Key].Expires != never {
+		return false
+	}
+	if fields[codec.ModeField] == codec.ModeWrite {
+		return o.Ours.After[d.Key].Expires == never && (d.What == "ttl" || d.What == "key" && o.Step.Lease == 0)
+	}
+	return d.What == "ttl" && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires || d.What == "key" && d.Ours == true && o.Step.Lease == 0
+}
+
 func isRWReentryReply(o *Outcome, d Diff) bool {
 	return o.isAgain() && d.What == "reply" && o.Theirs.Reply == nil && o.Ours.Reply == int64(1)
 }
@@ -146,8 +168,9 @@ func isRWRaisedCount(o *Outcome, d Diff) bool {
 
 // isLeaseNotAdded: Redisson adds the lease to what is left.
 func isLeaseNotAdded(o *Outcome, d Diff) bool {
-	return o.isAgain() && o.Step.isWrite(rwAcquire) && d.What == "ttl" && d.Key == o.name() &&
-		o.Ours.Reply == int64(1) && o.Ours.After[d.Key].Expires < o.Theirs.After[d.Key].Expires
+	ours := o.Ours.After[d.Key].Expires
+	return o.Step.isWrite(rwAcquire) && o.rwCount() > 0 && d.What == "ttl" && d.Key == o.name() &&
+		o.Theirs.Reply == nil && ours != never && ours < o.Theirs.After[d.Key].Expires
 }
 
 // isKeysRaised: all keys of the owner's holds last for the longest.
@@ -187,11 +210,44 @@ func isKeysKept(o *Outcome, d Diff) bool {
 		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == codec.ModeRead)
 }
 
+// isHoldRevived: of the holds that remain the first have no keys, and the others' leases go on
+// in their place. Redisson frees the lock when the key that it deletes was the last.
+func isHoldRevived(o *Outcome, d Diff) bool {
+	if !o.isDirect() || !o.Step.isRead(rwFree) || o.rwCount() < 2 || o.isOver(o.name()) || !o.hasGap() {
+		return false
+	}
+	switch freed := o.Theirs.Reply == int64(1) && o.Ours.Reply == int64(0); d.What {
+	case "key":
+		return d.Ours == true && (o.isOwnKey(d.Key) || d.Key == o.name() && freed)
+	case "value":
+		return freed && d.Key == o.Step.latch()
+	case "reply", "messages":
+		return freed && len(o.Ours.Messages) == 0
+	}
+	return false
+}
+
+// hasGap tells whether one of the owner's holds but the last has no key.
+func (o *Outcome) hasGap() bool {
+	for k := range o.rwCount() - 1 {
+		if _, there := o.Prior[o.Step.HoldKey(k+1)]; !there {
+			return true
+		}
+	}
+	return false
+}
+
 // isWriterUncut: the lock is written, and lasts as long as before at least.
 func isWriterUncut(o *Outcome, d Diff) bool {
 	before, ours := o.Prior[d.Key].Expires, o.Ours.After[d.Key].Expires
 	return o.isDirect() && o.Step.isRead(rwFree) && d.What == "ttl" && d.Key == o.name() && o.mode() == codec.ModeWrite &&
 		(ours == never || ours >= before)
+}
+
+// isSharedWriterUncut: the lock lasts as long as before.
+func isSharedWriterUncut(o *Outcome, d Diff) bool {
+	return o.isDirect() && o.Step.isWrite(rwFree) && o.rwCount() > 1 && d.What == "ttl" && d.Key == o.name() &&
+		o.Ours.After[d.Key].Expires == o.Prior[d.Key].Expires
 }
 
 // isWriteLeft: the lock lasts as long as the longest of the reads.
@@ -215,8 +271,16 @@ func isDowngradeFreed(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && d.What == "key" && d.Key == o.name() && d.Ours == false
 }
 
-func isDowngradeRaised(o *Outcome, d Diff) bool {
-	return o.isDowngrade() && d.What == "ttl" && d.Key == o.name() && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
+// isReadsLease: the lock lasts as long as the longest read that its readers have.
+func isReadsLease(o *Outcome, d Diff) bool {
+	longest := int64(never)
+	for key, e := range o.Prior {
+		if isHoldKey(key, o.name(), "") {
+			longest = max(longest, e.Expires)
+		}
+	}
+	late := o.Ours.After[d.Key].Expires - longest
+	return o.isDowngrade() && d.What == "ttl" && d.Key == o.name() && late <= o.Elapsed && longest != never
 }
 
 func (o *Outcome) isRenewal() bool { return o.Step.Op.act == rwRenew }

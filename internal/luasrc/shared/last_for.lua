@@ -1,0 +1,17 @@
+-- Lets a lock that a reader has last for some milliseconds at least. One without a time to
+-- live gets one that is as long as the longest of the readers' holds. While it is written it
+-- stays without: what the writer is owed is not known.
+--
+-- Uses: longest_read
+local function last_for(lock, millis)
+    local left = redis.call('PTTL', lock)
+    if left == -1 then
+        if redis.call('HGET', lock, 'mode') == 'write' then
+            return
+        end
+        millis = math.max(millis, longest_read(lock))
+    end
+    if left < millis then
+        redis.call('PEXPIRE', lock, millis)
+    end
+end
