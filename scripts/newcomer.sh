@@ -302,6 +302,9 @@ hourly="redlatch run --try --conflict-exit-code 0 --at-least 55m hourly -- ./job
 does "$hourly" >>ran
 eval "$hourly" >>ran 2>>errors || fail "the second job of the hour is an error"
 [ "$(cat ran)" = $'./report.sh ran\n./job.sh ran' ] || fail "jobs ran: $(cat ran)"
+cp job.sh crawl.sh
+does "redlatch run --permits crawl:5 -- ./crawl.sh    # five at a time" >ran
+grep -qx './crawl.sh ran' ran || fail "the command under a permit did not run"
 does "redlatch list" >listed
 grep -q '^hourly ' listed || fail "the list does not have the lock of the hour"
 does "redlatch status NAME" NAME hourly >status

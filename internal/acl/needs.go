@@ -7,23 +7,24 @@ import (
 
 // The IDs of needs.
 const (
-	Plain     = "plain"
-	Braces    = "braces"
-	Fair      = "fair"
-	Tokens    = "tokens"
-	ReadWrite = "read-write"
-	Latches   = "latches"
-	Clocks    = "clocks"
-	Listeners = "listeners"
-	Doubt     = "doubt"
-	Inspect   = "inspect"
-	Owners    = "owners"
-	Names     = "names"
-	Replicas  = "replicas"
-	Labels    = "labels"
-	Viewer    = "viewer"
-	Operator  = "operator"
-	Onlooker  = "onlooker"
+	Plain      = "plain"
+	Braces     = "braces"
+	Fair       = "fair"
+	Tokens     = "tokens"
+	ReadWrite  = "read-write"
+	Latches    = "latches"
+	Semaphores = "semaphores"
+	Clocks     = "clocks"
+	Listeners  = "listeners"
+	Doubt      = "doubt"
+	Inspect    = "inspect"
+	Owners     = "owners"
+	Names      = "names"
+	Replicas   = "replicas"
+	Labels     = "labels"
+	Viewer     = "viewer"
+	Operator   = "operator"
+	Onlooker   = "onlooker"
 )
 
 // Need is what a user needs for something that it may be there for.
@@ -60,6 +61,10 @@ var needs = []Need{
 	{
 		ID: Latches, Title: "Count-down latches", User: "locks",
 		Commands: strings.Fields("get set decr"), Patterns: []Pattern{countDownsAsKeys, countDowns},
+	},
+	{
+		ID: Semaphores, Title: "Semaphores", User: "locks",
+		Commands: strings.Fields("get set incrby decrby zscore zadd zrem zrange zrangebyscore zcount"), Patterns: []Pattern{semaphoresAsKeys, semaphoreChannels},
 	},
 	// The manual gives it with the lines that make a user.
 	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},

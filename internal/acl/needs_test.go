@@ -29,6 +29,7 @@ var needs = []need{
 	{title: "Fencing tokens", below: []string{"Plain locks"}, use: (*trial).tokens},
 	{title: "Read/write locks", below: []string{"Plain locks"}, use: (*trial).readWriteLocks},
 	{title: "Count-down latches", below: []string{"Plain locks"}, use: (*trial).latches},
+	{title: "Semaphores", below: []string{"Plain locks", "The clocks"}, use: (*trial).semaphores},
 	{title: "The clocks", below: []string{"Plain locks"}, use: (*trial).theClocks},
 	{title: "Who listens", below: []string{"Plain locks", "Fair locks"}, use: (*trial).whoListens},
 	{title: "Calls in doubt", below: []string{"Plain locks"}, use: (*trial).callsInDoubt},

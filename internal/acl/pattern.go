@@ -19,19 +19,21 @@ type Pattern struct {
 // The patterns that needs are made of. Scripts name channels as keys, so that a
 // cluster can route them.
 var (
-	locks            = Pattern{sign: "~", of: func(name string) string { return name }}
-	locksInBraces    = Pattern{sign: "~", of: inBraces, bracing: true}
-	channelsAsKeys   = Pattern{sign: "~", of: codec.LockChannel}
-	queues           = Pattern{sign: "~", of: codec.QueueKey}
-	timeouts         = Pattern{sign: "~", of: codec.TimeoutKey}
-	tokens           = Pattern{sign: "~", of: codec.TokenKey}
-	rwAsKeys         = Pattern{sign: "~", of: codec.ReadWriteChannel}
-	rwChannels       = Pattern{sign: "&", of: codec.ReadWriteChannel}
-	countDownsAsKeys = Pattern{sign: "~", of: codec.CountDownChannel}
-	countDowns       = Pattern{sign: "&", of: codec.CountDownChannel}
-	latches          = Pattern{sign: "~", of: func(name string) string { return codec.LatchKey(name, "") }}
-	labels           = Pattern{sign: "~", fixed: "redlatch:label:*"}
-	channels         = Pattern{sign: "&", of: codec.LockChannel}
+	locks             = Pattern{sign: "~", of: func(name string) string { return name }}
+	locksInBraces     = Pattern{sign: "~", of: inBraces, bracing: true}
+	channelsAsKeys    = Pattern{sign: "~", of: codec.LockChannel}
+	queues            = Pattern{sign: "~", of: codec.QueueKey}
+	timeouts          = Pattern{sign: "~", of: codec.TimeoutKey}
+	tokens            = Pattern{sign: "~", of: codec.TokenKey}
+	rwAsKeys          = Pattern{sign: "~", of: codec.ReadWriteChannel}
+	rwChannels        = Pattern{sign: "&", of: codec.ReadWriteChannel}
+	countDownsAsKeys  = Pattern{sign: "~", of: codec.CountDownChannel}
+	countDowns        = Pattern{sign: "&", of: codec.CountDownChannel}
+	latches           = Pattern{sign: "~", of: func(name string) string { return codec.LatchKey(name, "") }}
+	labels            = Pattern{sign: "~", fixed: "redlatch:label:*"}
+	channels          = Pattern{sign: "&", of: codec.LockChannel}
+	semaphoresAsKeys  = Pattern{sign: "~", of: codec.SemaphoreChannel}
+	semaphoreChannels = Pattern{sign: "&", of: codec.SemaphoreChannel}
 	// A user whose channels are bounded may use PSUBSCRIBE with just the patterns that
 	// bound them, and `redlatch watch` uses these.
 	allChannels   = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}

@@ -127,7 +127,7 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	diagnosed(t, "doctor-need.json", got.Stdout)
 	for _, need := range []string{"", "fair,none", "Plain"} {
 		got = program.Finish(t, program.NoServer(t), "doctor", "--need="+need)
-		require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --need must be one of plain, braces, fair, tokens, read-write, latches, clocks, listeners, doubt, inspect, " +
+		require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --need must be one of plain, braces, fair, tokens, read-write, latches, semaphores, clocks, listeners, doubt, inspect, " +
 			"owners, names, replicas, labels, onlooker, operator, viewer, or several with commas between\n"}, got)
 	}
 }

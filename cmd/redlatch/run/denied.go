@@ -12,15 +12,15 @@ import (
 // denied names the rights that a user lacks. Servers do not always name what a script
 // lacks, so the rights are tried.
 func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
-	if o.permits != "" {
-		return connect.Reason(err)
-	}
 	needs := []string{acl.Plain}
 	if o.fair {
 		needs = append(needs, acl.Fair)
 	}
 	if o.fenced {
 		needs = append(needs, acl.Tokens)
+	}
+	if o.permits != "" {
+		needs = append(needs, acl.Semaphores)
 	}
 	if o.read || o.write {
 		needs = append(needs, acl.ReadWrite)

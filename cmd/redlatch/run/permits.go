@@ -9,7 +9,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/run/runner"
 	"github.com/redlatch/redlatch/internal/tool/cli"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -66,8 +65,6 @@ func (o *runOptions) noPermit(err error) error {
 		return cli.Errorf(o.conflict, "semaphore %q: all %d permits are taken", o.of.name, o.of.n)
 	case errors.Is(err, redlatch.ErrWrongType):
 		return cli.Errorf(runner.CodeFailed, "semaphore %q: the key holds something that is no semaphore, such as a lock of this name", o.of.name)
-	case connect.Denied(err):
-		return cli.Errorf(runner.CodeFailed, "semaphore %q: Redis refuses: %s", o.of.name, connect.Reason(err))
 	}
 	return nil
 }

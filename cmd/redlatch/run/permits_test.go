@@ -62,3 +62,17 @@ func TestRunRefusesPermitsThatMakeNoSense(t *testing.T) {
 	require.Equal(t, 125, got.Code)
 	require.Contains(t, got.Stderr, "no semaphore, such as a lock of this name")
 }
+
+// The rights that a user lacks are those of semaphores.
+func TestRunNamesTheRightsOfPermitsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := s.GiveRights(t, []string{"Plain locks", "The clocks"})
+	args := []string{"run", "--try", "--permits", "app:job:1", "--", "echo", "in"}
+	got := program.Finish(t, url, args...)
+	require.Equal(t, 125, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Regexp(t, `The user lacks [^.]*\+zadd [^.]*~redisson_sc:\{app:job\* `, got.Stderr)
+	got = program.Finish(t, s.GiveRights(t, []string{"Plain locks", "The clocks", "Semaphores"}), args...)
+	require.Equal(t, program.Outcome{Stdout: "in\n"}, got)
+}

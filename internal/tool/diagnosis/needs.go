@@ -52,6 +52,11 @@ var questions = []question{
 		absent: "Count-down latches cannot be used here.",
 	},
 	{
+		id: acl.Semaphores, check: "semaphores rights", use: "semaphores", named: true,
+		advice: "Grant what is missing where semaphores are used:",
+		absent: "Semaphores cannot be used here.",
+	},
+	{
 		id: acl.Clocks, check: "clocks rights", use: "comparisons of clocks",
 		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",
 		absent: "Clocks that are apart, which delay fair locks, are not reported here.",
