@@ -156,6 +156,7 @@ func (c *compat) testRolesForced(t *testing.T) {
 		hold := p.take(t, ours, rlock.WithLease(time.Minute))
 		waiter := p.begin("lock", writing(peer.Command{"thread": "waits"}))
 		p.waiters(t, 1)
+		time.Sleep(10 * rwParks)
 		require.True(t, p.truth(t, "forceUnlock", at))
 		_, err := waiter.Wait(wakeBound)
 		require.NoError(t, err)

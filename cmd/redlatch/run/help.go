@@ -41,8 +41,10 @@ without them waits, and asks every 10 seconds: it is not woken.
 With --permits NAME:N, which stands in place of NAME, COMMAND runs under one of
 the N permits of a semaphore: N commands run at a time, on all machines
 together. The permit is renewed like a lock, so that of a machine that dies
-comes back after one lease. N is set anew at each start; where it has become
-smaller, no COMMAND is ended. COMMAND finds the permit's id in REDLATCH_PERMIT.
+comes back after one lease. While permits are taken, each start sets N anew;
+where it has become smaller, no COMMAND is ended. Another number under NAME, of
+which no permit is taken, may be something else's and is left alone: the exit
+code is 125. COMMAND finds the permit's id in REDLATCH_PERMIT.
 
 With --wait or --try connecting is given up after --wait, too, but not before
 2 seconds. A NAME that is that of a hash of something else is not waited for:

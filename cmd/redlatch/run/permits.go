@@ -45,10 +45,31 @@ func (o *runOptions) checkPermits(changed func(string) bool) error {
 	return err
 }
 
+// setPermits makes the semaphore, or sets how many permits it has. A number of which no permit
+// is taken, and that is another one, may be something else, such as a counter or a latch: it is
+// left alone.
+func (o *runOptions) setPermits(ctx context.Context, sem *rsemaphore.Expirable) error {
+	made, err := sem.TrySetPermits(ctx, o.of.n)
+	if made || err != nil {
+		return err
+	}
+	in, err := sem.Inspect(ctx)
+	switch {
+	case err != nil:
+		return err
+	case in.Available+in.Taken == o.of.n:
+		return nil
+	case in.Taken == 0 && in.Exists:
+		return cli.Errorf(runner.CodeFailed, "semaphore %q: the key holds the number %d, and no permit is taken: it may be that of "+
+			"something else. If it is this semaphore with another number of permits, delete the key", o.of.name, in.Available)
+	}
+	return sem.SetPermits(ctx, o.of.n)
+}
+
 // takePermit sets how many permits there are, and takes one.
 func (o *runOptions) takePermit(ctx context.Context, client *redlatch.Client) (locker, *rlock.Hold, error) {
 	sem := rsemaphore.NewExpirable(client, o.of.name)
-	if err := sem.SetPermits(ctx, o.of.n); err != nil {
+	if err := o.setPermits(ctx, sem); err != nil {
 		return nil, nil, err
 	}
 	lock := &rlock.Lock{}

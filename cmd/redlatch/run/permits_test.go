@@ -35,6 +35,19 @@ func TestRunPermitsLimitsHowManyRun(t *testing.T) {
 	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
 }
 
+// A number that may be that of something else, such as a counter or a latch, is left alone.
+func TestRunPermitsLeavesANumberOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "SET", name, 48213)
+	got := program.Finish(t, s.URL(), "run", "--permits", name+":5", "--", "true")
+	require.Equal(t, 125, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "holds the number 48213, and no permit is taken")
+	require.Equal(t, []byte("48213"), s.Do(t, "GET", name))
+}
+
 func TestRunRefusesPermitsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

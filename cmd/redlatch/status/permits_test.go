@@ -38,6 +38,10 @@ func TestStatusShowsASemaphore(t *testing.T) {
 		s.Do(t, "PEXPIRE", name, 60_000)
 		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "  lives  ")
 
+		got = program.Finish(t, s.URL(), "status", "--exit-code", name)
+		require.Equal(t, 1, got.Code, "it is not held, nor free")
+		require.Contains(t, got.Stderr, "is no lock")
+
 		s.Do(t, "SET", name, "seven")
 		got = program.Finish(t, s.URL(), "status", name)
 		require.Equal(t, 1, got.Code)

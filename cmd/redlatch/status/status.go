@@ -96,10 +96,15 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	default:
 		s.print(cmd.OutOrStdout())
 	}
-	if err == nil && q.exitCode && lock != nil && !lock.Held {
+	switch {
+	case err != nil || !q.exitCode:
+		return err
+	case lock == nil:
+		return cli.Errorf(1, "%q is no lock: whether it is held cannot be said", q.name)
+	case !lock.Held:
 		return &cli.ExitError{Code: codeFree}
 	}
-	return err
+	return nil
 }
 
 // ask reads the lock and the first of its queue at one moment, and again for as long as
