@@ -62,17 +62,29 @@ func TestAWriterGetsInBesideReadersThatTakeTurns(t *testing.T) {
 	free(t, s, rw)
 }
 
-// Without the preference readers keep the writer out, as Redisson's do.
+// Without the preference readers that overlap keep the writer out, as Redisson's do: each takes
+// the lock before the one before it leaves.
 func TestReadersMayKeepAWriterOut(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	rw := rreadwritelock.New(connect(t, s.URL()), redistest.Key(t), rreadwritelock.WithoutWriterPreference())
-	stop, turns := readers(t, rw.Read(), 20, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return turns.Load() > 40 }, soon, time.Millisecond)
-	_, err := rw.Write().Lock(within(t), rlock.WithWait(time.Second))
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	stop()
-	free(t, s, rw)
+	hold := take(t, rw.Read())
+	writer := later(within(t), rw.Write(), rlock.WithWait(time.Second))
+	waiting(t, s, rw, 1)
+	for turns := 0; ; turns++ {
+		next := take(t, rw.Read())
+		unlock(t, hold)
+		hold = next
+		select {
+		case w := <-writer:
+			require.ErrorIs(t, w.err, redlatch.ErrNotAcquired)
+			require.Greater(t, turns, 20, "readers went on meanwhile")
+			unlock(t, hold)
+			free(t, s, rw)
+			return
+		default:
+		}
+	}
 }
 
 // Without the preference a reader is never held back, also not one that waits when the reader
