@@ -73,7 +73,7 @@ func (b *batch) take(ctx context.Context) error {
 	if err != nil {
 		failed := b.failed(b.locks[b.blocked].Name, err)
 		if errors.Is(err, engine.ErrNotAcquired) {
-			failed.Holder, failed.TTL = b.Holder, max(b.TTL, 0)
+			failed.Holder, failed.TTL = b.Holder, max(b.TTL, redlatch.NoTTL)
 		}
 		return failed
 	}
