@@ -192,12 +192,13 @@ func TestMirrorLeaseTimeout(t *testing.T) {
 }
 
 func TestMirrorMultipleLocks(t *testing.T) {
+	threads := testlevel.Rounds(100, 500)
 	synctest.Test(t, func(t *testing.T) {
 		_, client, _ := inBubble(t)
 		var r criticalSection
 		var wg sync.WaitGroup
 		began := time.Now()
-		for range 500 {
+		for range threads {
 			wg.Go(func() {
 				hold, err := rfairlock.New(client, "job").Lock(t.Context(), rlock.WithLease(5*time.Second))
 				if !assert.NoError(t, err) {
@@ -209,8 +210,8 @@ func TestMirrorMultipleLocks(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, 500, r.entered)
-		require.Equal(t, 100*time.Second, time.Since(began))
+		require.Equal(t, threads, r.entered)
+		require.Equal(t, time.Duration(threads)*200*time.Millisecond, time.Since(began))
 	})
 }
 
@@ -267,15 +268,15 @@ func drift(t *testing.T, wait, lease, stay time.Duration, tries int) {
 }
 
 func TestMirrorWaitTimeoutDrift(t *testing.T) {
-	drift(t, 500*time.Millisecond, 30*time.Second, 2*time.Second, 50)
+	drift(t, 500*time.Millisecond, 30*time.Second, 2*time.Second, testlevel.Rounds(12, 50))
 }
 
 func TestMirrorLockAcquiredTimeoutDrift(t *testing.T) {
-	drift(t, 3*time.Second, 30*time.Second, 100*time.Millisecond, 50)
+	drift(t, 3*time.Second, 30*time.Second, 100*time.Millisecond, testlevel.Rounds(12, 50))
 }
 
 func TestMirrorFirstThreadDeathTimeoutDrift(t *testing.T) {
-	drift(t, 3*time.Second, 30*time.Second, 2*time.Second, 50)
+	drift(t, 3*time.Second, 30*time.Second, 2*time.Second, testlevel.Rounds(12, 50))
 }
 
 // An hour of short waits, long leases, and callers that leave, of several

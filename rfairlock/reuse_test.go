@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -89,7 +90,8 @@ func TestOwnersThatComeAgainExcludeEachOtherWhileConnectionsBreak(t *testing.T) 
 	t.Parallel()
 	srv := redistest.Start(t)
 	s := &workload{t: t, srv: srv}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	breaks := testlevel.Rounds(4, 12)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(breaks+4)*300*time.Millisecond)
 	defer cancel()
 	name := redistest.Key(t)
 	var wg sync.WaitGroup
@@ -102,7 +104,7 @@ func TestOwnersThatComeAgainExcludeEachOtherWhileConnectionsBreak(t *testing.T) 
 			wg.Go(func() { s.work(ctx, l) })
 		}
 	}
-	for i := range 12 {
+	for i := range breaks {
 		<-time.After(300 * time.Millisecond)
 		if i%2 == 0 {
 			srv.KillClients(t, "pubsub")

@@ -226,7 +226,7 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the vectors for each of 150 mistakes")
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
-	stories := fairStories()
+	stories := slices.Concat(fairStories(), fairLongStories())
 	for _, m := range slices.Concat(fairMutations, costMutations, keepMutations, keepCostMutations) {
 		s.mistake(m)
 		require.True(t, noticed(stories, func(story fairStory) bool { return s.tellFair(story) != nil }),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -219,13 +220,22 @@ func (f *telling) giveUp(owner string, now, wait int64, more ...leaver) *telling
 
 func TestFairScriptsDoWhatTheVectorsSay(t *testing.T) {
 	t.Parallel()
-	redistest.EachServer(t, tellAllFair)
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		tellAllFair(t, target, fairStories())
+		t.Run("long", func(t *testing.T) {
+			if _, real := target.(*redistest.Server); !real {
+				testlevel.All(t, "queues of thousands in an interpreter that the race detector watches")
+			}
+			tellAllFair(t, target, fairLongStories())
+		})
+	})
 }
 
-func tellAllFair(t *testing.T, target redistest.Target) {
+func tellAllFair(t *testing.T, target redistest.Target, stories []fairStory) {
 	t.Helper()
 	s := newStage(t, target)
-	for _, story := range fairStories() {
+	for _, story := range stories {
 		require.NoError(t, s.tellFair(story))
 	}
 }

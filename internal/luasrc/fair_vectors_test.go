@@ -27,9 +27,12 @@ const (
 // fairStories are played on every server. Those whose names begin with a section
 // hold what Redisson does; those with an "ours", a difference on purpose.
 func fairStories() []fairStory {
-	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves, fairLong,
-		fairHeartbeats, fairEvictions, fairNudges, fairKeepsLong)
+	return slices.Concat(fairVectors, fairTakes, fairQueues, fairReleases, fairLeaves,
+		fairHeartbeats, fairEvictions, fairNudges)
 }
+
+// fairLongStories are those of queues of thousands.
+func fairLongStories() []fairStory { return slices.Concat(fairLong, fairKeepsLong) }
 
 var fairVectors = []fairStory{
 	{"13.2 the fair lock, row by row", fairRows},

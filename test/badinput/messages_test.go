@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -44,7 +45,7 @@ func TestForeignMessagesGrantNoLock(t *testing.T) {
 				got <- err
 			}()
 			channel := listened(t, srv, codec.LockChannel(name))
-			for range 20 {
+			for range testlevel.Rounds(3, 20) {
 				for _, payload := range payloads {
 					srv.Do(t, "PUBLISH", channel, payload)
 				}

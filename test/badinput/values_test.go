@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/transport"
@@ -52,12 +53,15 @@ const nilDeref = "nil pointer dereference"
 
 const mebibyte = 1 << 20
 
+// long is the length of a long text. The race detector looks at each byte of each copy.
+var long = testlevel.Rounds(mebibyte/16, mebibyte)
+
 // texts are names, owners, payloads and everything else that is a string.
 var texts = []string{
 	"plain", "", " ", "\x00", "a\x00b", "\xff\xfe", "{", "}", "{}", "a{b", "a}b", "{a}{b}", "}{",
 	"a\r\nb", "*1\r\n$4\r\nQUIT\r\n", "ключ🔑", "%s%d%!", "-1", "NaN", "9223372036854775808", "1e400",
 	"00000000-0000-0000-0000-000000000000:1", "\x1b[2J",
-	strings.Repeat("n", mebibyte), strings.Repeat("{", mebibyte), strings.Repeat("\xff", mebibyte),
+	strings.Repeat("n", long), strings.Repeat("{", long), strings.Repeat("\xff", long),
 }
 
 var durations = []time.Duration{
@@ -68,7 +72,7 @@ var durations = []time.Duration{
 // replies are what a server may answer, most of it to nothing that it was asked.
 var replies = []any{
 	nil, int64(1), int64(0), int64(-1), int64(-2), int64(-3), int64(math.MaxInt64), int64(math.MinInt64),
-	"OK", "", "-1", []byte("1"), []byte{}, []byte("\xff\x00"), strings.Repeat("x", mebibyte), 1.5, true, int32(1),
+	"OK", "", "-1", []byte("1"), []byte{}, []byte("\xff\x00"), strings.Repeat("x", long), 1.5, true, int32(1),
 	[]any(nil), []any{}, []any{nil}, []any{int64(1)}, []any{int64(math.MaxInt64)}, []any{"1"}, []any{int64(-2), []any{}},
 	[]any{int64(math.MaxInt64), "a"}, []any{int64(1), nil, nil, nil}, []any{int64(0), "", "x", int64(1)},
 	[]any{int64(-2), []any{}, []any{}, []any{}, []any{}}, []any{int64(1), []any{"a"}, nil, nil, nil},
@@ -77,7 +81,7 @@ var replies = []any{
 	[]any{int64(5), []any{"a", "x"}, []any{"b"}, []any{"b", "inf"}, []any{"c"}, int64(math.MaxInt64)},
 	[]any{int64(5), []any{"a", "1e400"}, []any{}, int64(-1)}, []any{int64(-2), []any{"a", "inf", "b", "-inf"}, []any{}, int64(2)},
 	[]any{"1", "2"}, []any{"9223372036854775807", "9223372036854775807"}, []any{"master", int64(0), []any{[]any{"", "0"}}},
-	&transport.ServerError{}, &transport.ServerError{Text: strings.Repeat("E", mebibyte)}, errors.New("stray"),
+	&transport.ServerError{}, &transport.ServerError{Text: strings.Repeat("E", long)}, errors.New("stray"),
 	nested(100), many(100_000),
 }
 
@@ -144,7 +148,7 @@ var dials = []value{
 // values are the arguments of each type.
 var values = map[reflect.Type][]value{
 	typeOf[string]():        vals(texts...),
-	typeOf[[]byte]():        vals([]byte("x"), nil, []byte{}, []byte("\xff\x00"), make([]byte, mebibyte)),
+	typeOf[[]byte]():        vals([]byte("x"), nil, []byte{}, []byte("\xff\x00"), make([]byte, long)),
 	typeOf[int]():           vals(1, 0, -1, math.MaxInt, math.MinInt),
 	typeOf[int64]():         vals[int64](1, 0, -1, math.MaxInt64, math.MinInt64),
 	typeOf[time.Duration](): vals(durations...),
@@ -161,7 +165,7 @@ var values = map[reflect.Type][]value{
 		mistake[context.Context]("nil context", "nil Context|nil parent"), // the second is the standard library's
 	},
 	typeOf[redlatch.NameMapper](): append(vals[redlatch.NameMapper](mapper("mapped"), mapper(""), mapper("\xff"),
-		mapper(strings.Repeat("m", mebibyte))), val(redlatch.NameMapper(nil))),
+		mapper(strings.Repeat("m", long))), val(redlatch.NameMapper(nil))),
 	typeOf[*slog.Logger](): vals(slog.New(slog.DiscardHandler), nil, new(slog.Logger)),
 	typeOf[*tls.Config]():  vals(&tls.Config{}, nil),
 	typeOf[func(context.Context) (string, string, error)](): vals[func(context.Context) (string, string, error)](nil),

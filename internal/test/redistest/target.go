@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // Target is what a real server and an in-memory one have in common. Methods
@@ -20,10 +22,13 @@ type Target interface {
 }
 
 // EachServer runs body as a subtest on a fresh real server, on a fresh in-memory
-// one and on a fresh Valkey (see StartValkey).
+// one and, where all tests run, on a fresh Valkey (see StartValkey).
 func EachServer(t *testing.T, body func(t *testing.T, target Target)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) { body(t, Start(t)) })
 	t.Run("miniredis", func(t *testing.T) { body(t, Mini(t)) })
-	t.Run("valkey", func(t *testing.T) { body(t, StartValkey(t)) })
+	t.Run("valkey", func(t *testing.T) {
+		testlevel.All(t, "the same on Valkey")
+		body(t, StartValkey(t))
+	})
 }
