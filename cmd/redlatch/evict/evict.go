@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -39,7 +40,8 @@ after --for. Each is looked at once more before it is evicted.
 
 Exit codes:
   0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
-  1  it was not: it is alive, is not queued, or something failed`
+  1  it was not: it is alive, is not queued, or something failed
+  2  the server is a replica: nothing can be written there`
 
 // evicted is the output of evict.
 type evicted struct {
@@ -95,7 +97,7 @@ func New(g *cli.Globals) *cobra.Command {
 				evict = admin.ForceEvict
 			}
 			var done *evicted
-			err := cli.WithClient(cmd.Context(), g, args[0], func(client *redlatch.Client) error {
+			err := onMaster(cmd.Context(), g, args[0], func(client *redlatch.Client) error {
 				e, err := evict(cmd.Context(), rfairlock.New(client, args[0]), args[1])
 				if err != nil {
 					return notEvicted(args[0], args[1], err)
@@ -120,6 +122,16 @@ func New(g *cli.Globals) *cobra.Command {
 	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters that have no subscriber")
 	cmd.Flags().DurationVar(&all.look, "for", absentFor, "with --all-dead, for how long a waiter must have none")
 	return cmd
+}
+
+// onMaster is [cli.WithClient] for what writes.
+func onMaster(ctx context.Context, g *cli.Globals, name string, do func(*redlatch.Client) error) error {
+	return cli.WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
+		if err := cli.NeedMaster(ctx, srv); err != nil {
+			return err
+		}
+		return do(client)
+	})
 }
 
 // notEvicted returns an error with the reason and what to do.

@@ -293,18 +293,6 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	return &held{srv: srv, client: client, lock: lock, hold: hold, since: time.Now()}, nil
 }
 
-// lockOrPermit takes the lock, or a permit.
-func (o *runOptions) lockOrPermit(
-	ctx context.Context, srv *connect.Server, client *redlatch.Client, name string,
-) (locker, *rlock.Hold, error) {
-	if o.permits != "" {
-		return o.takePermit(ctx, client)
-	}
-	lock := o.lock(client, name)
-	hold, err := o.acquireOf(ctx, srv, lock)
-	return lock, hold, err
-}
-
 func (o *runOptions) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
 	var opts []rlock.Option
 	if o.lease > 0 {
@@ -327,14 +315,15 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 	var at *redlatch.LockError
 	var other *transport.ServerError
 	var odd *inspect.NotLock
+	var replica *connect.OnReplica
 	if o.permits != "" {
 		if refused := o.noPermit(err); refused != nil {
 			return refused
 		}
 	}
 	switch {
-	case errors.As(err, &odd):
-		return &cli.ExitError{Code: runner.CodeFailed, Err: odd}
+	case errors.As(err, &odd), errors.As(err, &replica):
+		return &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return cli.Errorf(o.conflict, "lock %q is held by another owner, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))

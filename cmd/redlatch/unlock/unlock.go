@@ -86,6 +86,9 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	defer log.close()
 	ctx := cmd.Context()
 	return cli.WithServer(ctx, o.Globals, name, func(srv *connect.Server, client *redlatch.Client) error {
+		if err := cli.NeedMaster(ctx, srv); err != nil {
+			return err
+		}
 		first, err := inspect.TakeSnapshot(ctx, client, name)
 		if err != nil {
 			return err

@@ -41,3 +41,18 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	}
 	return srv.Problem(err)
 }
+
+// CodeReplica is the exit code of a command that writes, on a replica.
+const CodeReplica = 2
+
+// NeedMaster returns an error with [CodeReplica] for a server that is a replica: a command that
+// writes would fail there, late and in other words. Other errors are those of
+// [connect.Server.NeedMaster].
+func NeedMaster(ctx context.Context, srv *connect.Server) error {
+	err := srv.NeedMaster(ctx)
+	var on *connect.OnReplica
+	if errors.As(err, &on) {
+		return &ExitError{Code: CodeReplica, Err: on}
+	}
+	return err
+}

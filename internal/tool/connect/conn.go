@@ -158,7 +158,7 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
 
-// replica returns the server at host:port, which is reached as this one, over TCP.
+// replica returns a replica of s, or its master, at host:port, which is reached as s is, over TCP.
 func (s *Server) replica(addr string) *Server {
 	u, err := url.Parse(s.address)
 	if err != nil {
