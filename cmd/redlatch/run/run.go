@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,13 +69,8 @@ func New(g *cli.Globals) *cobra.Command {
 
 		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
-			names := 1
-			if cmd.Flags().Changed("permits") {
-				names = 0
-			}
-			if cmd.ArgsLenAtDash() != names || len(args) <= names {
-				return cli.Errorf(runner.CodeFailed, "NAME or --permits comes before --, and COMMAND behind it. "+
-					"Usage: redlatch %s; `redlatch run --help` tells more", cmd.Use)
+			if why := wrongArgs(cmd, args); why != "" {
+				return cli.Errorf(runner.CodeFailed, "%s. Usage: redlatch %s; `redlatch run --help` tells more", why, cmd.Use)
 			}
 			return nil
 		},
@@ -90,10 +86,34 @@ func New(g *cli.Globals) *cobra.Command {
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &cli.ExitError{Code: runner.CodeFailed, Err: cli.WrongFlag(cmd, err)}
+		if err = cli.WrongFlag(cmd, err); !slices.Contains(os.Args, "--") {
+			err = fmt.Errorf("%w. COMMAND and its flags come behind --", err)
+		}
+		return &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	})
 	o.register(cmd)
 	return cmd
+}
+
+// wrongArgs says what is wrong with the arguments, "" for nothing.
+func wrongArgs(cmd *cobra.Command, args []string) string {
+	names, before := 1, cmd.ArgsLenAtDash()
+	if cmd.Flags().Changed("permits") {
+		names = 0
+	}
+	switch {
+	case before < 0:
+		return "NAME or --permits comes before --, and COMMAND behind it"
+	case before > 0 && names == 0:
+		return "--permits NAME:N stands in place of NAME: leave " + sanitize.Word(args[0]) + " out"
+	case before < names:
+		return "NAME is missing before --"
+	case before > names:
+		return sanitize.Word(args[names]) + " stands before --: what comes behind it is COMMAND and its arguments"
+	case len(args) == names:
+		return "COMMAND is missing behind --"
+	}
+	return ""
 }
 
 // register adds the flags.

@@ -112,7 +112,14 @@ func counterOf(name string, in *rsemaphore.Inspection) *counter {
 func (s *counter) print(w io.Writer) {
 	fmt.Fprintf(w, "%q is no lock, but a number: %d\n", s.Name, s.Available)
 	if s.Kind != kindLatch {
-		said := fmt.Sprintf("as a semaphore it has %d permits available, %d are taken", s.Available, s.Taken)
+		permits, are := "permits", "are"
+		if s.Available == 1 {
+			permits = "permit"
+		}
+		if s.Taken == 1 {
+			are = "is"
+		}
+		said := fmt.Sprintf("as a semaphore it has %d %s available, %d %s taken", s.Available, permits, s.Taken, are)
 		fmt.Fprint(w, output.Indented("permit", said+waiting(s.PermitWaiters)))
 	}
 	if s.Kind != kindSemaphore {
