@@ -76,6 +76,17 @@ func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 	}
 }
 
+// What is broken by hand is broken once more for the width of a terminal.
+func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
+	t.Parallel()
+	root := cli.NewRoot(constructors...)
+	for _, cmd := range append(root.Commands(), root) {
+		for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
+			require.Regexp(t, `^ +(-\w, )?--`, line, cmd.Name())
+		}
+	}
+}
+
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
 	program.Narrow(t, program.Finish(t, program.NoServer(t), "--help").Stdout)

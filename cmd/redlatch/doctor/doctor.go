@@ -119,10 +119,10 @@ func New(g *cli.Globals) *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.StringVar(&prefix, "prefix", "", "what the names of the locks begin with")
-	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners\n(default: anything)")
+	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners (default: anything)")
 	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	f.StringVar(&profile, profileFlag, "", "predict, without a server, what this service lacks:\n"+strings.Join(profiles(), ", "))
+	f.StringVar(&profile, profileFlag, "", "predict, without a server, what this service lacks: "+strings.Join(profiles(), ", "))
 	cli.CompleteValues(cmd, needFlag, diagnosis.Needs()...)
 	cli.CompleteValues(cmd, profileFlag, profiles()...)
 	return cmd
