@@ -116,7 +116,7 @@ func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woke
 	if len(now.Inspection.Queue) > 0 {
 		next := now.Inspection.Queue[0].Text
 		e.Next = &nextInQueue{
-			Owner: next, Client: inspect.ClientOf(next), Notified: next == woken, held: now.Held(), Subscribed: inspect.SubscribedUnknown,
+			Owned: inspect.OwnedBy(next), Client: inspect.ClientOf(next), Notified: next == woken, held: now.Held(), Subscribed: inspect.SubscribedUnknown,
 		}
 		e.Next.look(ctx, client, e.Name)
 	}

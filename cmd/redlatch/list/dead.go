@@ -21,7 +21,7 @@ func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) ([]*listin
 	if len(locks) == 0 {
 		return nil, nil
 	}
-	client, err := l.from.Open(ctx, redlatch.WithServerTime())
+	client, err := cli.Look(ctx, l.from)
 	if err != nil {
 		return nil, err
 	}

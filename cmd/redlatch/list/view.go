@@ -37,7 +37,7 @@ type listed struct {
 
 // listedNext is the first in a queue.
 type listedNext struct {
-	Owner string `json:"owner"`
+	inspect.Owned
 	inspect.Client
 	Label string `json:"label,omitempty"`
 }
@@ -52,7 +52,7 @@ func listedOf(l *listing.Lock) *listed {
 		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
 	}
 	if l.Next != "" {
-		out.Next = &listedNext{Owner: l.Next, Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
+		out.Next = &listedNext{Owned: inspect.OwnedBy(l.Next), Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
 	}
 	return out
 }
@@ -83,6 +83,9 @@ func rowOf(l *listing.Lock) row {
 	}
 	kind := kindOf(l)
 	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
+	if in := inspect.Base64(l.Name); in != "" {
+		r.notes = append(r.notes, "  base64 "+in+"\n")
+	}
 	for _, h := range l.Holders {
 		if h.Label != "" {
 			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
@@ -99,6 +102,9 @@ func rowOf(l *listing.Lock) row {
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)
+		if inspect.Base64(l.Next) != "" {
+			next = inspect.Shown(l.Next)
+		}
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}

@@ -29,7 +29,7 @@ const (
 // counter is what there is to show of a name that holds a number. A plain semaphore and a
 // count-down latch look alike, and neither has permits to show.
 type counter struct {
-	Name string `json:"name"`
+	inspect.Named
 	// Kind is one of the constants.
 	Kind string `json:"kind"`
 	// Available is the number.
@@ -92,7 +92,7 @@ func (s *counter) countWaiters(ctx context.Context, srv *connect.Server) {
 }
 
 func counterOf(name string, in *rsemaphore.Inspection) *counter {
-	s := &counter{Name: name, Kind: kindCounter, Available: in.Available, Taken: in.Taken, Permits: []permit{}}
+	s := &counter{Named: inspect.NameOf(name), Kind: kindCounter, Available: in.Available, Taken: in.Taken, Permits: []permit{}}
 	if in.TTL >= 0 {
 		ms := in.TTL.Milliseconds()
 		s.TTLMillis = &ms
