@@ -66,14 +66,21 @@ func (o *runOptions) whileLooking(ctx context.Context, srv *connect.Server, name
 	err := take(ctx)
 	cancel(nil)
 	why := <-looked
-	var refusal *transport.ServerError
 	switch {
 	case err == nil:
 		return nil
-	case why == nil && (errors.Is(err, redlatch.ErrNotAcquired) || errors.As(err, &refusal) && refusal.HasCode("READONLY")):
+	case why == nil && asksForALook(err):
 		why = o.hopeless(context.WithoutCancel(ctx), srv, name)
 	}
 	return cmp.Or(why, err)
+}
+
+// asksForALook reports whether a lock was refused for a reason that a look at the key, or at the
+// server, may explain.
+func asksForALook(err error) bool {
+	var refusal *transport.ServerError
+	return errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, redlatch.ErrWrongType) ||
+		errors.As(err, &refusal) && refusal.HasCode("READONLY")
 }
 
 // look returns why a lock that is waited for cannot be had, nil when there is no such reason by
