@@ -123,3 +123,10 @@ func TestListKeepsNamesThatAreNoUTF8(t *testing.T) {
 	require.Contains(t, got.Stdout, `"name":"a\ufffd\ufffd&","name_base64":"Yf/+Jg==",`)
 	require.Contains(t, got.Stdout, `"ttl_ms":null,"no_ttl":true,`)
 }
+
+func TestNumbersOfOneAreSingular(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "1 of 1 waiter has no subscriber", absentOf(1, 1))
+	require.Equal(t, "1 of 2 waiters has no subscriber", absentOf(1, 2))
+	require.Equal(t, "2 of 2 waiters have no subscriber", absentOf(2, 2))
+}

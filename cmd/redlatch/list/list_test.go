@@ -113,7 +113,7 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	require.Contains(t, got.Stdout, "app:job ")
 	require.NotContains(t, got.Stdout, "secret")
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "1 hashes were not looked into: this user may not read them (NOPERM")
+	require.Contains(t, got.Stderr, "1 hash was not looked into: this user may not read it (NOPERM")
 	got = program.Finish(t, url, "list", "sec*")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stdout)

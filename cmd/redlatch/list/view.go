@@ -98,7 +98,7 @@ func rowOf(l *listing.Lock) row {
 		r.notes = append(r.notes, output.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
 	}
 	if l.NotSubscribed > 0 {
-		r.notes = append(r.notes, output.Indented("dead", fmt.Sprintf("%d of %d waiters have no subscriber", l.NotSubscribed, l.Queue)))
+		r.notes = append(r.notes, output.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue)))
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)
@@ -111,6 +111,18 @@ func rowOf(l *listing.Lock) row {
 		r.notes = append(r.notes, output.Indented("next", next))
 	}
 	return r
+}
+
+// absentOf says how many of a queue have no subscriber.
+func absentOf(absent, queue int64) string {
+	waiters, have := "waiters", "have"
+	if queue == 1 {
+		waiters = "waiter"
+	}
+	if absent == 1 {
+		have = "has"
+	}
+	return fmt.Sprintf("%d of %d %s %s no subscriber", absent, queue, waiters, have)
 }
 
 // kindOf names the kind in the width of its column: tokens have a line of their own.

@@ -87,19 +87,22 @@ func asksForALook(err error) bool {
 // the end of ctx. A replica may become the master soon, in a failover: one that is waited for gets
 // the time for that.
 func (o *runOptions) look(ctx context.Context, srv *connect.Server, name string) error {
-	if inspect.Pause(ctx, lookAfter) != nil {
+	if !pauses(ctx, lookAfter) {
 		return nil // the lock is had, or is not to be had
 	}
 	why := o.hopeless(ctx, srv, name)
 	var on *connect.OnReplica
 	if !o.try && errors.As(why, &on) {
-		if inspect.Pause(ctx, replicaAfter) != nil {
+		if !pauses(ctx, replicaAfter) {
 			return nil
 		}
 		why = o.hopeless(ctx, srv, name)
 	}
 	return why
 }
+
+// pauses waits for d, and reports whether that was over before ctx.
+func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ctx, d) == nil }
 
 // hopeless returns why the lock cannot be had here, nil when it may be had, or may not be looked
 // at.
