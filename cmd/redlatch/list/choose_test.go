@@ -94,7 +94,7 @@ func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
 	got = program.Finish(t, s.UserURL("blind"), "list", "--dead-waiters")
 	require.Equal(t, 1, got.Code)
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "--dead-waiters: subscribers cannot be counted: ")
+	require.Contains(t, got.Stderr, "--dead-waiters: which waiters are dead is unknown: subscribers on ")
 }
 
 // However many locks there are, little more than those to be shown are kept.
