@@ -23,24 +23,39 @@ type Aftermath func(fault Record, key string) time.Duration
 func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 	waits := map[string][]*Made{}
 	for _, c := range s.Calls {
-		if c.Op == "lock" && c.Hold == "" {
+		if (c.Op == "lock" || c.Op == "acquire") && c.Hold == "" {
 			waits[c.Key] = append(waits[c.Key], c)
 		}
 	}
-	for _, key := range sortedKeys(s.ByKey) {
-		holds := s.ByKey[key]
-		for _, h := range holds {
-			// An inner unlock frees nothing; neither is one that others outlive.
-			if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
-				i := Idle{Key: key, Span: Span{u.Returned, s.until(holds, waits[key], u)}}
-				i.Calm = calm(i.Span, s.excuses(key, after))
-				if i.Calm > longest.Calm {
-					longest = i
-				}
+	for _, byName := range []map[string][]*Hold{s.ByKey, s.BySemaphore} {
+		for _, key := range sortedKeys(byName) {
+			if i := s.longestIdle(byName[key], waits[key], s.excuses(key, after)); i.Calm > longest.Calm {
+				longest = i
 			}
 		}
 	}
 	return longest
+}
+
+// longestIdle is LongestIdle of one lock, or semaphore: its holds, who waits for it, and what
+// faults excuse.
+func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longest Idle) {
+	for _, h := range holds {
+		// An inner unlock frees nothing; neither is one that others outlive.
+		if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
+			i := Idle{Key: h.Key, Span: Span{u.Returned, s.until(holds, enough(waits, h), u)}}
+			i.Calm = calm(i.Span, excused)
+			if i.Calm > longest.Calm {
+				longest = i
+			}
+		}
+	}
+	return longest
+}
+
+// enough are the waiters for whom what a hold has given up is enough.
+func enough(waits []*Made, h *Hold) []*Made {
+	return slices.DeleteFunc(slices.Clone(waits), func(c *Made) bool { return c.Permits > h.Permits })
 }
 
 // outlived reports whether another hold of the owner was valid when h was given up.
