@@ -60,6 +60,6 @@
 //   - Stocks: what the server has available and taken is together never more than was set,
 //     and where no permit can have been lost, never less; and what is available is at most
 //     what the holds leave that were valid from before the question until after the reply.
-//   - Idle permits: from the reply to a release until the next grant, while a caller waits
-//     for no more permits than were given back.
+//   - Idle permits: from the reply to a release, while a caller waits for no more of the
+//     permits that were given back than later grants have left.
 package history

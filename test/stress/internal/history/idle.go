@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -43,7 +44,7 @@ func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longe
 	for _, h := range holds {
 		// An inner unlock frees nothing; neither is one that others outlive.
 		if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
-			i := Idle{Key: h.Key, Span: Span{u.Returned, s.until(holds, enough(waits, h), u)}}
+			i := Idle{Key: h.Key, Span: Span{u.Returned, s.until(holds, waits, u, atLeastOne(h.Permits))}}
 			i.Calm = calm(i.Span, excused)
 			if i.Calm > longest.Calm {
 				longest = i
@@ -53,10 +54,8 @@ func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longe
 	return longest
 }
 
-// enough are the waiters for whom what a hold has given up is enough.
-func enough(waits []*Made, h *Hold) []*Made {
-	return slices.DeleteFunc(slices.Clone(waits), func(c *Made) bool { return c.Permits > h.Permits })
-}
+// atLeastOne is a number of permits, or a lock as one.
+func atLeastOne(permits int64) int64 { return max(permits, 1) }
 
 // outlived reports whether another hold of the owner was valid when h was given up.
 func outlived(holds []*Hold, h *Hold, at Time) bool {
@@ -65,20 +64,27 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 	})
 }
 
-// until is when the lock was taken after an unlock, or the last of its waiters had left.
-func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made) Time {
-	to := Time(0)
+// until is how long after an unlock, which has given back so many permits, there was a waiter that
+// could have had some of them, or the lock.
+func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
+	to := unlock.Returned
 	for _, w := range waits {
-		if w.T < unlock.T {
-			to = max(to, s.left(w))
+		if spare := freed - atLeastOne(w.Permits); w.T < unlock.T && spare >= 0 {
+			to = max(to, min(s.left(w), takenFrom(holds, unlock.T, spare)))
 		}
 	}
-	for _, h := range holds {
-		if h.From > unlock.T {
-			to = min(to, h.From)
+	return to
+}
+
+// takenFrom is when the holds granted after a moment had more permits together than so many.
+func takenFrom(holds []*Hold, at Time, spare int64) Time {
+	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
+	for _, h := range holds[first:] {
+		if spare -= atLeastOne(h.Permits); spare < 0 {
+			return h.From
 		}
 	}
-	return max(to, unlock.Returned)
+	return math.MaxInt64
 }
 
 // left is when a call was over: it returned, or its process was killed.

@@ -107,6 +107,9 @@ func TestPermitsThatLieIdleWithWaitersAreFound(t *testing.T) {
 	assert.Empty(t, checks(semaphore(held, waiter(3, "acquire")...)), "two are not enough")
 	assert.Empty(t, checks(semaphore(held, waiter(1, "acquire in order")...)), "another may come before it")
 	taken := append(held, share{deed{"b", 5 * s, 19 * s}, 1})
+	assert.Equal(t, []string{"idle"}, checks(semaphore(taken, waiter(1, "acquire")...)), "there is another one")
+	assert.Empty(t, checks(semaphore(taken, waiter(2, "acquire")...)), "one is not enough")
+	taken = append(taken, share{deed{"c", 6 * s, 19 * s}, 1})
 	assert.Empty(t, checks(semaphore(taken, waiter(1, "acquire")...)))
 }
 
