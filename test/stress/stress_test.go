@@ -72,8 +72,8 @@ func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 func TestStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress"), duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
-		kinds:  remembering,
-		keys:   slices.Concat(locks(6, 6, short, middling, short, long, middling, long), rwLocks(4, short, middling, short, long),
+		kinds: remembering,
+		keys: slices.Concat(locks(6, 6, short, middling, short, long, middling, long), rwLocks(4, short, middling, short, long),
 			semaphores(2, 1, []int{3, 5}, short, middling)),
 		habits: worker.Usual(), workers: 4, callers: 12,
 	}
