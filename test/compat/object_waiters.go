@@ -28,6 +28,7 @@ type permitCrash struct {
 // testPermitWaiterCrashes ends processes of both languages that wait for a permit, or give one
 // back, at the moments that matter: those that live come in.
 func (c *compat) testPermitWaiterCrashes(t *testing.T) {
+	t.Helper()
 	for _, side := range []struct {
 		dies   string
 		victim beginPermit

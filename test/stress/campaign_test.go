@@ -230,7 +230,7 @@ func (c *campaign) strike(e event) (end func()) {
 func (c *campaign) aftermath(r history.Record, key string) time.Duration {
 	f := c.byName[r.Op]
 	for _, k := range c.plan.keys {
-		if k.Name != key && !(k.Counter && strings.HasPrefix(key, k.Name+".")) {
+		if k.Name != key && (!k.Counter || !strings.HasPrefix(key, k.Name+".")) {
 			continue
 		}
 		after := f.after

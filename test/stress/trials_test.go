@@ -116,6 +116,7 @@ func TestPermitsOfAKilledHolderAreBackWithinItsLease(t *testing.T) {
 
 // run kills one holder, and returns how long after that its permits were back.
 func (r *trial) run(t *testing.T, client *redlatch.Client, java *peer.Peer, n int) (back time.Duration) {
+	t.Helper()
 	sem := rsemaphore.NewExpirable(client, r.name)
 	made, err := sem.TrySetPermits(t.Context(), trialPermits)
 	if !assert.NoError(t, err) || !assert.True(t, made) {
@@ -159,6 +160,7 @@ func (r *trial) run(t *testing.T, client *redlatch.Client, java *peer.Peer, n in
 
 // holder starts a process that holds n permits, and returns what kills it.
 func (r *trial) holder(t *testing.T, n int) (kill func() time.Time, ids []string) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), holderEnv+"="+fmt.Sprint(r.server.URL(), " ", r.name, " ", n))
 	cmd.Stderr = os.Stderr
@@ -189,6 +191,7 @@ return {redis.call('GET', KEYS[1]) + redis.call('ZCARD', KEYS[2]), n}`
 
 // has counts the dead holder's permits, and holds that the server has never more or fewer than all.
 func (r *trial) has(t *testing.T, ids []string) int {
+	t.Helper()
 	args := []any{lookAtTrial, 2, r.name, codec.PermitsKey(r.name)}
 	for _, id := range ids {
 		args = append(args, id)
@@ -203,6 +206,7 @@ func (r *trial) has(t *testing.T, ids []string) int {
 
 // have is what the others do with permits that they have.
 func (r *trial) have(t *testing.T, n int64, language int) {
+	t.Helper()
 	out := r.out.Add(n)
 	kept := r.kept.Load() // afterwards: these were not back when the others were counted
 	assert.LessOrEqual(t, out+kept, int64(trialPermits), "%s: the holder has %d of them", r.name, kept)
@@ -213,6 +217,7 @@ func (r *trial) have(t *testing.T, n int64, language int) {
 
 // ours takes and gives permits by Redlatch.
 func (r *trial) ours(ctx context.Context, t *testing.T, sem *rsemaphore.Expirable) {
+	t.Helper()
 	for ctx.Err() == nil {
 		hold, err := sem.Acquire(ctx, 1)
 		if err != nil {
@@ -227,6 +232,7 @@ func (r *trial) ours(ctx context.Context, t *testing.T, sem *rsemaphore.Expirabl
 
 // theirs does it by a live Redisson.
 func (r *trial) theirs(ctx context.Context, t *testing.T, java *peer.Peer, thread string) {
+	t.Helper()
 	command := peer.Command{"op": "call", "client": "c", "thread": thread, "name": r.name, "kind": "permits"}
 	for ctx.Err() == nil {
 		reply, err := java.Go(command.With(peer.Command{"method": "tryAcquire", "args": []any{100, 60000, "ms"}})).Wait(javaBound)
