@@ -17,8 +17,14 @@ import (
 )
 
 // memberPermit is in the environment of a Go process that takes a permit of a semaphore, as
-// others take a lock.
+// others take a lock: the kind of the semaphore, in the words of the Java peer.
 const memberPermit = "REDLATCH_TEST_MEMBER_PERMIT"
+
+// The kinds of semaphores.
+const (
+	withIDs  = "permits"
+	counting = "semaphore"
+)
 
 // permitLoop is what the process does: a command a line, and its outcome a line.
 func permitLoop(url string) error {
@@ -27,18 +33,36 @@ func permitLoop(url string) error {
 	if err != nil {
 		return err
 	}
-	permits := rsemaphore.NewExpirable(client, os.Getenv(memberLock))
-	var hold *rsemaphore.Hold
+	acquire := permitsOf(client, os.Getenv(memberPermit), os.Getenv(memberLock))
+	var release func() error
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var err error
 		if in.Text() == "lock" {
-			hold, err = permits.Acquire(ctx, 1)
+			release, err = acquire(ctx, 1)
 		} else {
-			err = hold.Release()
+			err = release()
 		}
 		fmt.Println(in.Text(), err)
 	}
 	return nil
+}
+
+// permitsOf returns how permits of a semaphore of either kind are taken, and given back.
+func permitsOf(client *redlatch.Client, kind, name string) func(ctx context.Context, n int, opts ...rsemaphore.AcquireOption) (func() error, error) {
+	if kind == counting {
+		counter := rsemaphore.New(client, name)
+		return func(ctx context.Context, n int, _ ...rsemaphore.AcquireOption) (func() error, error) {
+			return func() error { return counter.Release(context.WithoutCancel(ctx), n) }, counter.Acquire(ctx, n)
+		}
+	}
+	permits := rsemaphore.NewExpirable(client, name)
+	return func(ctx context.Context, n int, opts ...rsemaphore.AcquireOption) (func() error, error) {
+		hold, err := permits.Acquire(ctx, n, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return hold.Release, nil
+	}
 }
 
 // releaser is a member that can begin to give back what it has.
@@ -51,11 +75,13 @@ type releaser interface {
 // beginPermit begins to take permits of a semaphore.
 type beginPermit func(t *testing.T, url, name string) releaser
 
-func startGoPermit(t *testing.T, url, name string) releaser {
-	t.Helper()
-	m, ok := startGo(t, url, name, memberPermit+"=yes").(*goMember)
-	require.True(t, ok)
-	return goPermit{m}
+func startGoPermit(kind string) beginPermit {
+	return func(t *testing.T, url, name string) releaser {
+		t.Helper()
+		m, ok := startGo(t, url, name, memberPermit+"="+kind).(*goMember)
+		require.True(t, ok)
+		return goPermit{m}
+	}
 }
 
 // goPermit is a Go process that takes a permit.
@@ -66,35 +92,43 @@ func (m goPermit) releases(t *testing.T) {
 	m.send(t, "unlock")
 }
 
-// javaPermit is a Redisson client that takes a permit with a lease, which it does not renew.
+// javaPermit is a Redisson client that takes a permit, one with an id with a lease, which it does
+// not renew.
 type javaPermit struct {
 	javaMember
-	lease time.Duration
-	id    string
+	semaphore string // its kind
+	lease     time.Duration
+	id        string
 }
 
 // startJavaPermit returns how to start clients of a process, or of a new one each, that take
-// permits for so long.
-func (c *compat) startJavaPermit(shared *peer.Peer, lease time.Duration) beginPermit {
+// permits of a kind of semaphore for so long.
+func (c *compat) startJavaPermit(shared *peer.Peer, kind string, lease time.Duration) beginPermit {
 	return func(t *testing.T, url, name string) releaser {
 		t.Helper()
 		p := shared
 		if p == nil {
 			p = peertest.Start(t, c.program)
 		}
-		return &javaPermit{javaMember{java: connectTo(t, p, url, nil), name: name}, lease, ""}
+		return &javaPermit{javaMember{java: connectTo(t, p, url, nil), name: name}, kind, lease, ""}
 	}
 }
 
 func (m *javaPermit) lock(*testing.T) {
-	m.call = m.java.begin(object("permits", "acquire", m.lease.Milliseconds(), msUnit).With(peer.Command{"name": m.name}))
+	call := object(withIDs, "acquire", m.lease.Milliseconds(), msUnit)
+	if m.semaphore == counting {
+		call = object(counting, "acquire", 1)
+	}
+	m.call = m.java.begin(call.With(peer.Command{"name": m.name}))
 }
 
 func (m *javaPermit) locked(t *testing.T, by time.Duration) time.Time {
 	t.Helper()
 	reply, err := m.call.Wait(by)
 	require.NoError(t, err)
-	require.NoError(t, reply.Into(&m.id))
+	if m.semaphore == withIDs {
+		require.NoError(t, reply.Into(&m.id))
+	}
 	return reply.Ended()
 }
 
@@ -106,5 +140,9 @@ func (m *javaPermit) unlock(t *testing.T) {
 }
 
 func (m *javaPermit) releases(*testing.T) {
-	m.call = m.java.begin(object("permits", "release", m.id).With(peer.Command{"name": m.name}))
+	call := object(withIDs, "release", m.id)
+	if m.semaphore == counting {
+		call = object(counting, "release", 1)
+	}
+	m.call = m.java.begin(call.With(peer.Command{"name": m.name}))
 }
