@@ -37,7 +37,7 @@ var floors = [][]string{
 	{"internal/tool"},
 	{"adapter"},
 	{"admin"},
-	{"rmultilock"},
+	{"rmultilock", "leader"},
 	{"rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rsemaphore"},
 	{"rlock"},
 	{"."},

@@ -17,16 +17,12 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/leader"
 )
 
-const (
-	// lease is how long there is no leader after one died. It is renewed every third of it;
-	// Redis that cannot be reached for about as long ends the leadership, too.
-	lease = 6 * time.Second
-	// pause keeps a candidate that meets an error from asking again at once.
-	pause = time.Second
-)
+// lease is how long there is no leader after one died. It is renewed every third of it;
+// Redis that cannot be reached for about as long ends the leadership, too.
+const lease = 6 * time.Second
 
 func main() {
 	url := "redis://localhost:6379"
@@ -45,26 +41,11 @@ func run(url string) error {
 	if err != nil {
 		return err
 	}
-	campaign(ctx, rlock.New(client, "leader-example"))
-	return client.Close()
-}
-
-// campaign leads whenever it can, until ctx ends.
-func campaign(ctx context.Context, lock *rlock.Lock) {
-	for ctx.Err() == nil {
-		err := lock.Do(ctx, lead)
-		switch {
-		case ctx.Err() != nil: // asked to stop: the lock is free, if it was ours
-		case errors.Is(err, redlatch.ErrLost):
-			fmt.Println("stepped down: the lock is lost")
-		case err != nil:
-			log.Print(err)
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-			}
-		}
-	}
+	err = leader.Run(ctx, client, "leader-example", leader.Config{
+		Lead:    lead,
+		OnError: func(err error) { fmt.Println("stepped down:", err) },
+	})
+	return errors.Join(err, client.Close())
 }
 
 // lead stands for what only the leader does. It must return soon after ctx ends: by

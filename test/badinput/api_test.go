@@ -2,6 +2,7 @@ package badinput_test
 
 import (
 	"maps"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/exported"
+	"github.com/redlatch/redlatch/leader"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -29,7 +31,7 @@ import (
 
 // packages are those that users import, and the one that decodes what servers send, by
 // their folders.
-var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rmultilock", "rsemaphore", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
+var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rmultilock", "rsemaphore", "leader", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
 
 // functions are the exported functions and methods that are tried here. Options are
 // tried with what they are options of.
@@ -124,6 +126,8 @@ var functions = map[string]any{
 	"rlatch.Latch.Delete": (*rlatch.Latch).Delete, "rlatch.Latch.Name": (*rlatch.Latch).Name,
 	"rlatch.Latch.TrySet": (*rlatch.Latch).TrySet, "rlatch.Latch.Wait": (*rlatch.Latch).Wait,
 
+	"leader.Status.ServeHTTP": func(s *leader.Status) { s.ServeHTTP(httptest.NewRecorder(), nil) },
+	"leader.Run":              leader.Run, "leader.Status.IsLeader": (*leader.Status).IsLeader,
 	"rmultilock.New": rmultilock.New, "rmultilock.Of": rmultilock.Of,
 	"rmultilock.Lock.Do": (*rmultilock.Lock).Do, "rmultilock.Lock.Lock": (*rmultilock.Lock).Lock,
 	"rmultilock.Lock.Names": (*rmultilock.Lock).Names, "rmultilock.Lock.TryLock": (*rmultilock.Lock).TryLock,

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/leader"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -172,6 +173,9 @@ func receivers() map[reflect.Type][]value {
 	return all
 }
 
+// leads is a Lead that has nothing to do.
+func leads(context.Context) error { return nil }
+
 // familyReceivers are semaphores, latches, and several locks as one.
 func familyReceivers() map[reflect.Type][]value {
 	return map[reflect.Type][]value{
@@ -208,6 +212,12 @@ func familyReceivers() map[reflect.Type][]value {
 				return l
 			}},
 			mistake[*rlatch.Latch]("nil latch", nilDeref),
+		},
+		typeOf[leader.Config](): vals(leader.Config{Lead: leads}, leader.Config{}, leader.Config{Lead: leads, Pause: -1},
+			leader.Config{Lead: leads, Pause: durations[len(durations)-1]}),
+		typeOf[*leader.Status](): {
+			{what: "status", make: func(*world) any { return &leader.Status{} }},
+			mistake[*leader.Status]("nil status", nilDeref),
 		},
 		typeOf[rmultilock.Member](): {
 			{what: "member", make: func(w *world) any { return rlock.New(w.client, w.name()) }},

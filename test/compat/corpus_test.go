@@ -65,6 +65,7 @@ func TestRecordedVectorsHoldForOurScripts(t *testing.T) {
 		requireCorpus(t, dialer(srv))
 	})
 	t.Run("valkey", func(t *testing.T) {
+		testlevel.All(t, "the same on Valkey")
 		t.Parallel()
 		requireCorpus(t, dialer(redistest.StartValkey(t)))
 	})

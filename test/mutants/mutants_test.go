@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -102,6 +104,7 @@ func bug(name, change string, tests ...string) mutant {
 // try runs a campaign and returns its table, without the seconds.
 func try(t *testing.T, mutants ...mutant) (table string, err error) {
 	t.Helper()
+	testlevel.All(t, "compiles a program for each mutant")
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	var out bytes.Buffer
@@ -176,6 +179,7 @@ func TestWhatIsNotCaughtFails(t *testing.T) {
 }
 
 func TestInterruptedCampaignCleansUpAndFails(t *testing.T) {
+	testlevel.All(t, "compiles a program")
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	ctx, cancel := context.WithCancel(t.Context())
