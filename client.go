@@ -171,7 +171,8 @@ func configure(opts []Option) (settings, error) {
 }
 
 func newClient(t transport.Transport, set *settings) *Client {
-	return &Client{engine: engine.New(engine.Config{
+	c := &Client{}
+	c.engine = engine.New(engine.Config{
 		Transport: t,
 		ClientID:  set.clientID,
 		Lease:     set.watchdog,
@@ -184,13 +185,17 @@ func newClient(t transport.Transport, set *settings) *Client {
 
 		MaxWaiters: int64(set.maxWaiters),
 		Grace:      set.grace,
-		Hooks:      hooks(set),
+		Hooks:      c.hooks(set),
 		Losses:     losses,
 		ServerTime: set.serverTime,
 		Label:      set.label,
 		Replicas:   set.replicas,
 		SyncWait:   set.syncWait,
-	})}
+	})
+	if in, can := set.observer.(ContextObserver); can {
+		set.tellIn(context.Background(), in, Opened{Client: c})
+	}
+	return c
 }
 
 // ID returns the UUID that the client's owners begin with.

@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -22,7 +23,9 @@ type Observer interface {
 }
 
 // Event is one of [Acquired], [NotAcquired], [Ended], [Released], [Renewed],
-// [Gap], [Evicted] and [Reconnected].
+// [Gap], [Evicted] and [Reconnected], and for a [ContextObserver] also one of
+// [Opened], [Closed], [Started], [Attempted], [Queued], [Woken], [DoStarted] and
+// [DoEnded].
 type Event interface{ event() }
 
 // WithObserver sets the observer of what happens to the client's locks.
@@ -49,6 +52,8 @@ type Acquired struct {
 	// Transferred is true when the lock came from another hold of this client, which
 	// passed its turn on when it was given up.
 	Transferred bool
+	// NoHold is true for a plain semaphore, whose permits are no hold: no Ended follows.
+	NoHold bool
 }
 
 // NotAcquired says that Lock, TryLock or Resume returned an error.
@@ -107,6 +112,10 @@ type Renewed struct {
 	Lost int
 	// Took is the time until the reply.
 	Took time.Duration
+	// Slack is how much time was left, when the reply came, before the first of the holds that
+	// it confirmed would have been lost; 0 when it confirmed none. Of a lease that is renewed
+	// in time it is about two thirds of the lease, less the loss margin.
+	Slack time.Duration
 	// Err is why there was no reply. It is tried again within the leases.
 	Err error
 }
@@ -156,35 +165,46 @@ func (Reconnected) event() {}
 
 // hooks makes the hooks of the parts below out of an observer. Without one there
 // are none.
-func hooks(set *settings) engine.Hooks {
+func (c *Client) hooks(set *settings) engine.Hooks {
 	if set.observer == nil {
 		return engine.Hooks{}
 	}
 	tell := set.tell
-	return engine.Hooks{
-		Acquired:    func(e engine.Acquired) { tell(Acquired(e)) },
-		NotAcquired: func(e engine.NotAcquired) { tell(NotAcquired(e)) },
-		Ended:       func(e engine.Ended) { tell(Ended(e)) },
-		Released: func(e engine.Released) {
-			if e.Err != nil {
-				e.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
-			}
-			tell(Released(e))
-		},
-		Gap:     func(e engine.Gap) { tell(Gap(e)) },
+	h := engine.Hooks{
 		Renewed: func(e engine.Renewed) { tell(Renewed(e)) },
 		Evicted: func(e engine.Evicted) { tell(Evicted(e)) },
 	}
+	if in, can := set.observer.(ContextObserver); can {
+		c.inContext(&h, set, in)
+		return h
+	}
+	h.Acquired = func(_ context.Context, e engine.Acquired) context.Context { tell(Acquired(e)); return nil }
+	h.NotAcquired = func(_ context.Context, e engine.NotAcquired) { tell(NotAcquired(e)) }
+	h.Ended = func(_ context.Context, e engine.Ended) { tell(Ended(e)) }
+	h.Released = func(_ context.Context, e engine.Released) { tell(released(e)) }
+	h.Gap = func(_ context.Context, e engine.Gap) { tell(Gap(e)) }
+	return h
+}
+
+// released adds to what a release returned of which hold it was.
+func released(e engine.Released) Released {
+	if e.Err != nil {
+		e.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
+	}
+	return Released(e)
 }
 
 // tell passes an event on to the observer. A panic is logged.
 func (set *settings) tell(event Event) {
-	defer func() {
-		if p := recover(); p != nil {
-			set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
-		}
-	}()
+	defer set.recovered(event)
 	set.observer.Observe(event)
+}
+
+// recovered logs a panic of the observer. It must be deferred.
+func (set *settings) recovered(event Event) {
+	if p := recover(); p != nil {
+		set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
+	}
 }
 
 // reconnected returns what tells the observer of connections made in place of lost ones, nil

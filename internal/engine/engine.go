@@ -56,6 +56,7 @@ type Engine struct {
 	fences  fences
 	slots   slots
 	rights  rights
+	gauges  gauges
 
 	leader   transport.Leader // nil: the transport leaves callers' goroutines alone
 	attempts sync.Pool        // of *Attempt
@@ -150,6 +151,9 @@ func (e *Engine) Close() error {
 		// waits for.
 		e.err = e.Transport.Close()
 		e.work.Wait()
+		if e.Hooks.Closed != nil {
+			e.Hooks.Closed()
+		}
 	})
 	return e.err
 }

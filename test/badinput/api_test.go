@@ -53,6 +53,7 @@ var functions = map[string]any{
 	"redlatch.WithWatchdogTimeout": redlatch.WithWatchdogTimeout,
 	"redlatch.Client.ClockOffset":  (*redlatch.Client).ClockOffset, "redlatch.Client.Close": (*redlatch.Client).Close,
 	"redlatch.Client.ID": (*redlatch.Client).ID, "redlatch.Client.Shutdown": (*redlatch.Client).Shutdown,
+	"redlatch.Client.Stats": (*redlatch.Client).Stats, "redlatch.Client.StatsBy": (*redlatch.Client).StatsBy,
 	"redlatch.LockError.Error": (*redlatch.LockError).Error, "redlatch.LockError.Unwrap": (*redlatch.LockError).Unwrap,
 	"redlatch.Loss.Error": redlatch.Loss.Error, "redlatch.Loss.Unwrap": redlatch.Loss.Unwrap,
 
