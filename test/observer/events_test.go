@@ -183,3 +183,33 @@ func TestAClientTellsOfItsBeginAndItsEnd(t *testing.T) {
 	require.Equal(t, redlatch.Closed{Client: client}, all[len(all)-1].event)
 	require.Len(t, all, 2)
 }
+
+func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
+	t.Parallel()
+	first, second, plain := &witness{}, &witness{}, &plainWitness{}
+	client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(redlatch.Observers(first, nil, plain, second)))
+	l := rlock.New(client, redistest.Key(t))
+	require.NoError(t, l.Do(t.Context(), func(context.Context) error { return nil }))
+	require.NoError(t, client.Close())
+	events := func(w *witness) (of []redlatch.Event) {
+		for _, s := range w.since() {
+			of = append(of, s.event)
+		}
+		return of
+	}
+	all := events(first)
+	require.Len(t, all, 9)
+	require.Equal(t, all, events(second))
+	require.Len(t, plain.all, 3)
+	require.IsType(t, redlatch.Acquired{}, plain.all[0])
+	require.IsType(t, redlatch.Ended{}, plain.all[1])
+	require.IsType(t, redlatch.Released{}, plain.all[2])
+
+	_, can := redlatch.Observers(plain, plain).(redlatch.ContextObserver)
+	require.False(t, can, "none has a use for contexts")
+}
+
+// plainWitness is an observer without contexts.
+type plainWitness struct{ all []redlatch.Event }
+
+func (w *plainWitness) Observe(e redlatch.Event) { w.all = append(w.all, e) }
