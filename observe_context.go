@@ -72,8 +72,9 @@ type Started struct {
 	Locks int
 }
 
-// Attempted says how one attempt to take a lock went. Re-entries and resumptions have none.
-// For a [ContextObserver] alone.
+// Attempted says that an attempt to take a lock did not get it, and which owner has it. The attempt
+// that gets it is the [Acquired]. Re-entries and resumptions have none. For a [ContextObserver]
+// alone.
 type Attempted struct {
 	// Name is the lock's name, as the caller gave it.
 	Name string
@@ -83,9 +84,7 @@ type Attempted struct {
 	Attempt int
 	// Took is the time until the reply.
 	Took time.Duration
-	// Granted is true when the caller has the lock.
-	Granted bool
-	// Holder is the owner that has it else, the zero Owner when that is not known.
+	// Holder is the owner that has the lock, the zero Owner when that is not known.
 	Holder Owner
 	// TTL is what the holder's lease has left, below 0 when it never ends or is not known.
 	TTL time.Duration

@@ -2,7 +2,8 @@ package redlatch
 
 import "context"
 
-// Observers returns an observer that passes each event on to all of those given, in their order.
+// Observers returns an observer that passes each event on to all of those given, in their order, those
+// that have no use for contexts last.
 // The values that a [ContextObserver] among them adds to a context are seen by those after it,
 // and by the function of Do. Nil ones are left out. A panic in one keeps the event from those
 // after it.
@@ -13,11 +14,13 @@ func Observers(all ...Observer) Observer {
 			continue
 		}
 		m.all = append(m.all, o)
-		if _, can := o.(ContextObserver); can {
-			m.in++
+		if in, can := o.(ContextObserver); can {
+			m.in = append(m.in, in)
+		} else {
+			m.plain = append(m.plain, o)
 		}
 	}
-	if m.in == 0 {
+	if len(m.in) == 0 {
 		return plainMany(m.all)
 	}
 	return m
@@ -35,26 +38,23 @@ func (m plainMany) Observe(event Event) {
 
 // many are observers, some with contexts.
 type many struct {
-	all []Observer
-	in  int // how many are with contexts
+	all   plainMany
+	in    []ContextObserver // those with
+	plain plainMany         // and those without
 }
 
 // Observe is part of Observer.
-func (m *many) Observe(event Event) { plainMany(m.all).Observe(event) }
+func (m *many) Observe(event Event) { m.all.Observe(event) }
 
 // ObserveContext is part of ContextObserver.
 func (m *many) ObserveContext(ctx context.Context, event Event) context.Context {
-	known := isPlain(event)
-	for _, o := range m.all {
-		in, can := o.(ContextObserver)
-		switch {
-		case can:
-			if next := in.ObserveContext(ctx, event); next != nil {
-				ctx = next
-			}
-		case known:
-			o.Observe(event)
+	for _, in := range m.in {
+		if next := in.ObserveContext(ctx, event); next != nil {
+			ctx = next
 		}
+	}
+	if len(m.plain) > 0 && isPlain(event) {
+		m.plain.Observe(event)
 	}
 	return ctx
 }

@@ -22,8 +22,8 @@
 //	redlatch.loss    a hold was lost
 //
 // redlatch.lock is a child of the caller's span, and has nothing inside that runs under the
-// lock. Its events are attempt, with the owner that was in the way, queued, with the place in the
-// queue of a fair lock, woken, and gap. A hold is no span: it may last for days, and its span
+// lock. Its events are attempt, for one that did not get the lock, with the owner that has
+// it; queued, with the place in the queue of a fair lock; woken; and gap. A hold is no span: it may last for days, and its span
 // would be seen when it is over. redlatch.do is a child of the caller's span, too, beside
 // redlatch.lock. Unlock has no context: its span is a child of the span in which the lock was
 // acquired, with a link to the acquisition. A loss is a trace of its own with the same link.

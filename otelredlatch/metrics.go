@@ -3,7 +3,6 @@ package otelredlatch
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -24,7 +23,7 @@ type instruments struct {
 	held, waiting                   metric.Int64ObservableUpDownCounter
 	oldest                          metric.Float64ObservableGauge
 
-	sets sync.Map // from labels to metric.MeasurementOption, of which there are few
+	sets cache[labels, *options] // of which there are few
 }
 
 // make makes the instruments, and registers what is asked for at each collection.
@@ -66,10 +65,10 @@ func (o *Observer) makeGauges(m metric.Meter) error {
 	}
 	o.registered, failed[3] = m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		for s, n := range o.now() {
-			set := o.attributes(s.labels())
-			to.ObserveInt64(o.held, int64(n.Held), set)
-			to.ObserveInt64(o.waiting, int64(n.Waiting), set)
-			to.ObserveFloat64(o.oldest, n.OldestHold.Seconds(), set)
+			set := o.attributes(s.labels()).now
+			to.ObserveInt64(o.held, int64(n.Held), set...)
+			to.ObserveInt64(o.waiting, int64(n.Waiting), set...)
+			to.ObserveFloat64(o.oldest, n.OldestHold.Seconds(), set...)
 		}
 		return nil
 	}, o.held, o.waiting, o.oldest)
@@ -79,13 +78,22 @@ func (o *Observer) makeGauges(m metric.Meter) error {
 // labels are the attributes of one series; what is "" is none.
 type labels struct{ kind, group, operation, outcome, end, reason, errorType string }
 
+// options are the attributes of one series, as instruments take them.
+type options struct {
+	record []metric.RecordOption
+	add    []metric.AddOption
+	now    []metric.ObserveOption
+}
+
 // attributes returns the attributes, made once.
-func (o *Observer) attributes(l labels) metric.MeasurementOption {
-	if known, ok := o.sets.Load(l); ok {
-		if set, is := known.(metric.MeasurementOption); is {
-			return set
-		}
+func (o *Observer) attributes(l labels) *options {
+	if known := o.sets.all()[l]; known != nil {
+		return known
 	}
+	return o.sets.add(l, l.options)
+}
+
+func (l labels) options() *options {
 	var all []attribute.KeyValue
 	for _, a := range []attribute.KeyValue{
 		attribute.String("kind", l.kind), attribute.String("group", l.group),
@@ -97,8 +105,7 @@ func (o *Observer) attributes(l labels) metric.MeasurementOption {
 		}
 	}
 	set := metric.WithAttributeSet(attribute.NewSet(all...))
-	o.sets.Store(l, set)
-	return set
+	return &options{[]metric.RecordOption{set}, []metric.AddOption{set}, []metric.ObserveOption{set}}
 }
 
 // of returns the labels that all metrics about a lock have.
@@ -116,37 +123,38 @@ func (o *Observer) groupOf(name string) string { return o.groups.of(o.set.groupi
 func (o *Observer) measure(ctx context.Context, event redlatch.Event) {
 	switch e := event.(type) {
 	case redlatch.Started:
-		if s := (series{kind: e.Kind, group: o.of(e.Name, e.Kind).group}); !o.knows(s) {
-			o.seen.Store(s, struct{}{})
+		s := series{kind: e.Kind, group: o.of(e.Name, e.Kind).group}
+		if _, known := o.seen.all()[s]; !known {
+			o.seen.add(s, func() struct{} { return struct{}{} })
 		}
 	case redlatch.Acquired:
 		l := o.of(e.Name, e.Kind)
 		l.operation, l.outcome = e.Op, "acquired"
-		o.acquire.Record(ctx, e.Wait.Seconds(), o.attributes(l))
+		o.acquire.Record(ctx, e.Wait.Seconds(), o.attributes(l).record...)
 	case redlatch.NotAcquired:
 		l := o.of(e.Name, e.Kind)
 		l.operation, l.outcome = e.Op, e.Outcome()
 		if l.outcome == failed {
 			l.errorType = redlatch.ErrorType(e.Err)
 		}
-		o.acquire.Record(ctx, e.Wait.Seconds(), o.attributes(l))
+		o.acquire.Record(ctx, e.Wait.Seconds(), o.attributes(l).record...)
 	case redlatch.Ended:
 		l := o.of(e.Name, e.Kind)
 		l.end = e.End()
-		o.hold.Record(ctx, e.Held.Seconds(), o.attributes(l))
+		o.hold.Record(ctx, e.Held.Seconds(), o.attributes(l).record...)
 		if reason := e.LossReason(); reason != "" {
 			l.end, l.reason = "", reason
-			o.lost.Add(ctx, 1, o.attributes(l))
+			o.lost.Add(ctx, 1, o.attributes(l).add...)
 		}
 	case redlatch.Gap:
-		o.gaps.Add(ctx, 1, o.attributes(o.of(e.Name, e.Kind)))
+		o.gaps.Add(ctx, 1, o.attributes(o.of(e.Name, e.Kind)).add...)
 	case redlatch.Renewed:
-		o.renewal.Record(ctx, e.Took.Seconds(), o.attributes(labels{errorType: redlatch.ErrorType(e.Err)}))
+		o.renewal.Record(ctx, e.Took.Seconds(), o.attributes(labels{errorType: redlatch.ErrorType(e.Err)}).record...)
 		if e.Err == nil && e.Lost < e.Holds {
 			o.slack.Record(ctx, e.Slack.Seconds())
 		}
 	case redlatch.Evicted:
-		o.evicted.Add(ctx, 1, o.attributes(o.of(e.Name, e.Kind)))
+		o.evicted.Add(ctx, 1, o.attributes(o.of(e.Name, e.Kind)).add...)
 	case redlatch.Reconnected:
 		o.reconnects.Add(ctx, 1)
 	}
@@ -159,11 +167,6 @@ const failed = "failed"
 type series struct{ kind, group string }
 
 func (s series) labels() labels { return labels{kind: s.kind, group: s.group} }
-
-func (o *Observer) knows(s series) bool {
-	_, known := o.seen.Load(s)
-	return known
-}
 
 // watch takes in that a client has begun or ended.
 func (o *Observer) watch(event redlatch.Event) {
@@ -186,12 +189,9 @@ func (o *Observer) now() map[series]redlatch.KindStats {
 	}
 	o.mu.Unlock()
 	all := map[series]redlatch.KindStats{}
-	o.seen.Range(func(key, _ any) bool {
-		if s, is := key.(series); is {
-			all[s] = redlatch.KindStats{}
-		}
-		return true
-	})
+	for s := range o.seen.all() {
+		all[s] = redlatch.KindStats{}
+	}
 	var group func(string) string
 	if o.set.grouping != nil {
 		group = o.groupOf

@@ -80,7 +80,7 @@ type Observer struct {
 
 	mu      sync.Mutex // guards clients
 	clients map[*redlatch.Client]struct{}
-	seen    sync.Map // of series
+	seen    cache[series, struct{}]
 }
 
 var _ redlatch.ContextObserver = (*Observer)(nil)

@@ -32,7 +32,6 @@ const (
 	keyReentry  = attribute.Key("redlatch.reentry")
 	keyTransfer = attribute.Key("redlatch.transferred")
 	keyAttempt  = attribute.Key("redlatch.attempt")
-	keyGranted  = attribute.Key("redlatch.granted")
 	keyHolder   = attribute.Key("redlatch.holder")
 	keyTTL      = attribute.Key("redlatch.holder.ttl")
 	keyPosition = attribute.Key("redlatch.queue.position")
@@ -151,8 +150,9 @@ func (o *Observer) during(c *call, event redlatch.Event) {
 	}
 }
 
+// attempted tells of an attempt that did not get the lock, and of the owner that has it.
 func attempted(e redlatch.Attempted) []attribute.KeyValue {
-	all := []attribute.KeyValue{keyAttempt.Int(e.Attempt), keyGranted.Bool(e.Granted)}
+	all := []attribute.KeyValue{keyAttempt.Int(e.Attempt)}
 	if !e.Holder.IsZero() {
 		all = append(all, keyHolder.String(e.Holder.String()))
 	}

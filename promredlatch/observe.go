@@ -39,15 +39,15 @@ func (m *Metrics) ObserveContext(ctx context.Context, event redlatch.Event) cont
 	case redlatch.Started:
 		m.see(e.Name, e.Kind)
 	case redlatch.Acquired:
-		m.observe(ctx, m.acquire, e.Wait, m.values(e.Name, e.Kind, e.Op, "acquired", ""))
+		m.acquired(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, "acquired", ""})
 	case redlatch.NotAcquired:
 		outcome, kind := e.Outcome(), ""
 		if outcome == "failed" {
 			kind = redlatch.ErrorType(e.Err)
 		}
-		m.observe(ctx, m.acquire, e.Wait, m.values(e.Name, e.Kind, e.Op, outcome, kind))
+		m.acquired(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, outcome, kind})
 	case redlatch.Ended:
-		m.observe(ctx, m.hold, e.Held, m.values(e.Name, e.Kind, e.End()))
+		m.ended(ctx, e.Held, holdKey{m.series(e.Name, e.Kind), e.End()})
 		if reason := e.LossReason(); reason != "" {
 			m.lost.WithLabelValues(m.values(e.Name, e.Kind, reason)...).Inc()
 		}
@@ -57,14 +57,39 @@ func (m *Metrics) ObserveContext(ctx context.Context, event redlatch.Event) cont
 	return ctx
 }
 
+// acquired adds to the histogram of acquisitions.
+func (m *Metrics) acquired(ctx context.Context, d time.Duration, k acquireKey) {
+	to, known := m.acquires.all()[k]
+	if !known {
+		to = m.acquires.add(k, func() prometheus.Observer {
+			return m.acquire.WithLabelValues(append(m.first(k.series), k.operation, k.outcome, k.errorType)...)
+		})
+	}
+	m.observe(ctx, d, to)
+}
+
+// ended adds to the histogram of holds.
+func (m *Metrics) ended(ctx context.Context, d time.Duration, k holdKey) {
+	to, known := m.holds.all()[k]
+	if !known {
+		to = m.holds.add(k, func() prometheus.Observer {
+			return m.hold.WithLabelValues(append(m.first(k.series), k.end)...)
+		})
+	}
+	m.observe(ctx, d, to)
+}
+
+// first returns the values of the labels that come first.
+func (m *Metrics) first(s series) []string {
+	if m.grouping != nil {
+		return []string{s.kind, s.group}
+	}
+	return []string{s.kind}
+}
+
 // values returns the values of the labels that labels returns.
 func (m *Metrics) values(name, kind string, others ...string) []string {
-	all := make([]string, 0, len(others)+2)
-	all = append(all, kind)
-	if m.grouping != nil {
-		all = append(all, m.groupOf(name))
-	}
-	return append(all, others...)
+	return append(m.first(m.series(name, kind)), others...)
 }
 
 // groupOf returns the group of a lock's name, as a label can have it.
@@ -77,8 +102,7 @@ func (m *Metrics) groupOf(name string) string {
 }
 
 // observe adds a duration to a histogram, with an exemplar if there is one.
-func (m *Metrics) observe(ctx context.Context, h *prometheus.HistogramVec, d time.Duration, values []string) {
-	to := h.WithLabelValues(values...)
+func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Observer) {
 	if m.exemplar != nil {
 		if labels := m.exemplar(ctx); labels != nil && fits(labels) {
 			if with, can := to.(prometheus.ExemplarObserver); can {
@@ -105,13 +129,19 @@ type series struct{ kind, group string }
 // see remembers that there are locks of a kind and group: from then on their gauges are there,
 // also while they are 0.
 func (m *Metrics) see(name, kind string) {
+	s := m.series(name, kind)
+	if _, known := m.seen.all()[s]; !known {
+		m.seen.add(s, func() struct{} { return struct{}{} })
+	}
+}
+
+// series returns the kind and the group of a lock.
+func (m *Metrics) series(name, kind string) series {
 	s := series{kind: kind}
 	if m.grouping != nil {
 		s.group = m.groupOf(name)
 	}
-	if _, known := m.seen.Load(s); !known {
-		m.seen.Store(s, struct{}{})
-	}
+	return s
 }
 
 // Describe is part of prometheus.Collector.
@@ -130,10 +160,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		c.Collect(out)
 	}
 	for s, n := range m.now() {
-		values := []string{s.kind}
-		if m.grouping != nil {
-			values = append(values, s.group)
-		}
+		values := m.first(s)
 		out <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(n.Held), values...)
 		out <- prometheus.MustNewConstMetric(m.waiting, prometheus.GaugeValue, float64(n.Waiting), values...)
 		out <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, n.OldestHold.Seconds(), values...)
@@ -153,12 +180,9 @@ func (m *Metrics) now() map[series]redlatch.KindStats {
 	}
 	m.mu.Unlock()
 	all := map[series]redlatch.KindStats{}
-	m.seen.Range(func(key, _ any) bool {
-		if s, is := key.(series); is {
-			all[s] = redlatch.KindStats{}
-		}
-		return true
-	})
+	for s := range m.seen.all() {
+		all[s] = redlatch.KindStats{}
+	}
 	var group func(string) string
 	if m.grouping != nil {
 		group = m.groupOf

@@ -54,9 +54,12 @@ type Metrics struct {
 	reconnects            prometheus.Counter
 	held, waiting, oldest *prometheus.Desc
 
+	acquires cache[acquireKey, prometheus.Observer]
+	holds    cache[holdKey, prometheus.Observer]
+
 	mu      sync.Mutex // guards clients
 	clients map[*redlatch.Client]struct{}
-	seen    sync.Map // of series
+	seen    cache[series, struct{}]
 }
 
 var (

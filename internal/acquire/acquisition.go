@@ -189,7 +189,9 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	if again {
 		return a.Attempt(ctx) // it is free, or another owner has it
 	}
-	a.observeAttempt(sent, granted, err)
+	if !granted {
+		a.observeAttempt(sent, err)
+	}
 	return granted, err
 }
 

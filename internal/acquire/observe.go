@@ -14,16 +14,14 @@ func (a *Acquisition) ObserveGap(e transport.Event) {
 	}
 }
 
-// observeAttempt tells the observer how an attempt went that was sent at sent.
-func (a *Acquisition) observeAttempt(sent time.Time, granted bool, err error) {
+// observeAttempt tells the observer that an attempt that was sent at sent did not get the lock.
+func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 	tell := a.Engine.Hooks.Attempted
 	if tell == nil {
 		return
 	}
-	e := engine.Attempted{
-		Name: a.Lock, Kind: a.Kind.Name(), Attempt: a.Attempts, Took: time.Since(sent), Granted: granted, Err: err,
-	}
-	if !granted && err == nil {
+	e := engine.Attempted{Name: a.Lock, Kind: a.Kind.Name(), Attempt: a.Attempts, Took: time.Since(sent), Err: err}
+	if err == nil {
 		e.Holder, e.TTL = a.Holder, a.TTL
 	}
 	tell(a.Observed, e)

@@ -17,7 +17,7 @@ type Hooks struct {
 	// context. It returns the context for the hooks of this call, from Attempted to
 	// NotAcquired.
 	Started func(context.Context, Started) context.Context
-	// Attempted gets each attempt that was answered, or was not.
+	// Attempted gets each attempt that did not get the lock.
 	Attempted func(context.Context, Attempted)
 	// Queued gets each call that begins to wait, and again when a queue on the server has put
 	// it at its end anew; Woken each time that it is woken to ask.
@@ -52,13 +52,12 @@ type Started struct {
 	Locks          int
 }
 
-// Attempted is one attempt of a call.
+// Attempted is one attempt of a call, which did not get the lock.
 type Attempted struct {
 	// Of which lock and kind, and how it went.
 	Name, Kind string
 	Attempt    int           // its number in the call, from 1
 	Took       time.Duration // until the reply
-	Granted    bool
 	Holder     codec.Owner   // the owner that has the lock, if that is known
 	TTL        time.Duration // what its lease has left
 	Err        error         // why there was no answer

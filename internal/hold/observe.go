@@ -29,9 +29,12 @@ func (h *Hold) awaitReport() {
 	}
 }
 
-// Reported says that the observer was told that the hold was acquired, and with which context
-// it hears of the rest. The hold may be over by now, and then that is reported.
+// Reported says that the observer was told that the hold was acquired, and with which context,
+// of which the values count, it hears of the rest. The hold may be over by now, and then that is reported.
 func (h *Hold) Reported(ctx context.Context) {
+	if ctx != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
 	h.observed = ctx
 	if h.known.CompareAndSwap(known, reported) {
 		return
@@ -58,7 +61,7 @@ func (h *Hold) reportEnd(why *ending) {
 	if why != endGiven {
 		err = why.cause
 	}
-	l.Engine.Hooks.Ended(h.observation(), engine.Ended{
+	l.Engine.Hooks.Ended(h.observed, engine.Ended{
 		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Held: time.Since(h.since), Err: err,
 	})
 }
@@ -67,18 +70,10 @@ func (h *Hold) reportEnd(why *ending) {
 func (h *Hold) observeRelease(began time.Time) {
 	l := h.ownership.lock
 	if tell := l.Engine.Hooks.Released; tell != nil {
-		tell(h.observation(), engine.Released{
+		tell(h.observed, engine.Released{
 			Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: time.Since(began), Err: h.result,
 		})
 	}
-}
-
-// observation returns the context for the observer: the caller's values without its end.
-func (h *Hold) observation() context.Context {
-	if h.observed == nil {
-		return nil
-	}
-	return context.WithoutCancel(h.observed)
 }
 
 // Observe gives a re-entry the context for the observer while it waits for its turn.
