@@ -115,6 +115,9 @@ bench: setup ## measure | 45 min | Measure against other clients: ROUNDS (5), SC
 bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'
 
+bench-observed: setup ## measure | 2 min | Compare a program that both modules for metrics observe with one without
+	scripts/bench-observed.sh
+
 executor: setup ## measure | 10 min | Callers that do their own I/O, through cancels, kills, pauses and Close, for DURATION
 	REDLATCH_EXECUTOR=$(DURATION) $(GO) test -race -count=1 -v -timeout 0 -run '^TestCallersThatReadGetTheirOwnReplies$$' ./internal/mux
 
@@ -149,6 +152,10 @@ fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from
 adapters: setup ## change | 5 min | Vet, lint and test the adapters of go-redis and rueidis (RUN: some)
 	RUN="$(RUN)" scripts/adapters-check.sh
 	scripts/adapters-core.sh
+
+.PHONY: observers bench-observed
+observers: setup ## change | 1 min | Vet, lint and test the modules for Prometheus and OpenTelemetry (RUN: some)
+	RUN="$(RUN)" scripts/observers-check.sh
 
 # One adapter after the other, and one failure after the other: they are timed.
 failover: setup ## measure | 10 min | Replace masters in every way, and print the table of docs/topologies.md

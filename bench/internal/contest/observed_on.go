@@ -45,4 +45,3 @@ func observed() []redlatch.Option {
 	}
 	return []redlatch.Option{redlatch.WithObserver(redlatch.Observers(metrics, observer))}
 }
-
