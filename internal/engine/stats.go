@@ -47,6 +47,7 @@ type named interface{ LockOf() (name, kind string) }
 
 // Held is a hold of this moment.
 type Held struct {
+	// Of which lock and kind.
 	Name, Kind string
 	Since      time.Time // when its acquisition was sent
 }

@@ -29,6 +29,7 @@ type Waiters struct {
 
 // Waiting is a caller that waits, for a lock and kind.
 type Waiting struct {
+	// For which lock and kind.
 	Name, Kind string
 
 	prev, next *Waiting
