@@ -235,7 +235,7 @@ func Observers(all ...Observer) Observer {
 		}
 	}
 	if len(m.in) == 0 {
-		return plainMany(m.all)
+		return m.all
 	}
 	return m
 }
