@@ -64,7 +64,7 @@ func (c *collected) ended(name string) (all []sdktrace.ReadOnlySpan) {
 func attrs(list []attribute.KeyValue) map[string]string {
 	all := map[string]string{}
 	for _, a := range list {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }
