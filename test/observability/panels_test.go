@@ -1,12 +1,8 @@
 package observability
 
 import (
-	"fmt"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +16,10 @@ import (
 
 // runFor is how long the run lasts: renewals, losses and evictions must have happened, and been
 // scraped.
-const runFor = 14 * time.Second
+const runFor = 16 * time.Second
+
+// programs is how many programs there are.
+const programs = 3
 
 // pictureEnv names the file for a picture of the panels.
 const pictureEnv = "REDLATCH_PICTURE"
@@ -45,7 +44,7 @@ func TestNoPanelIsEmptyAfterARealRun(t *testing.T) {
 		"--match", "orders=orders:*", "--match", "billing=billing*")
 	url, found := strings.CutSuffix(strings.TrimPrefix(e.Line(), "http://"), "/metrics")
 	require.True(t, found)
-	targets := map[string][]string{"redlatch-exporter": {url}, "shop": startFleet(t, s)}
+	targets := map[string][]string{"redlatch-exporter": {url}, "shop": startFleet(t, s, programs)}
 	p := startPrometheus(t, targets)
 	time.Sleep(runFor) // what is measured is time
 	until := time.Now()
@@ -122,32 +121,4 @@ func addKeysOfTheDead(t *testing.T, s *redistest.Server) {
 	require.NoError(t, c.Flush())
 	_, err := c.Receive()
 	require.NoError(t, err)
-}
-
-// startFleet starts programs that use locks, and returns where their metrics are.
-func startFleet(t *testing.T, s *redistest.Server) (addresses []string) {
-	t.Helper()
-	began := time.Now()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		age := time.Since(began).Seconds()
-		for name, m := range known(t) {
-			for _, outcome := range []string{"acquired", "failed"} {
-				for _, le := range []string{"1", "10", "+Inf"} {
-					labels := ""
-					for _, l := range m.labels {
-						value := map[string]string{"kind": "plain", "le": le, "outcome": outcome, "reason": "gone"}[l]
-						if l != "group" {
-							labels += fmt.Sprintf(`%s="%s",`, l, value)
-						}
-					}
-					if strings.HasPrefix(name, "redlatch_") && !strings.HasPrefix(name, "redlatch_server") && !strings.HasPrefix(name, "redlatch_exporter") &&
-						(le == "1" || slices.Contains(m.labels, "le")) && (outcome == "failed" || slices.Contains(m.labels, "outcome")) {
-						fmt.Fprintf(w, "%s{%s} %f\n", name, labels, age*age)
-					}
-				}
-			}
-		}
-	}))
-	t.Cleanup(srv.Close)
-	return []string{strings.TrimPrefix(srv.URL, "http://")}
 }
