@@ -4,19 +4,22 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/promredlatch"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -40,8 +43,6 @@ func startFleet(t *testing.T, s *redistest.Server, n int) (addresses []string) {
 	f := &fleet{server: s}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	s.Do(t, "SET", "orders:no-lock", "text")
-	// A waiter that died: its client was one of Redlatch's.
-	program.Enqueue(t, s, "billing", program.RedlatchOwner, time.Hour)
 	for i := range n {
 		client, address := f.program(t, i)
 		addresses = append(addresses, address)
@@ -55,7 +56,11 @@ func startFleet(t *testing.T, s *redistest.Server, n int) (addresses []string) {
 // program starts a program.
 func (f *fleet) program(t *testing.T, i int) (client *redlatch.Client, address string) {
 	t.Helper()
-	client, err := redlatch.Open(t.Context(), f.server.URL(), redlatch.WithWatchdogTimeout(watchdog),
+	metrics := promredlatch.New(promredlatch.WithGroup(func(name string) string {
+		before, _, _ := strings.Cut(name, ":")
+		return before
+	}))
+	client, err := redlatch.Open(t.Context(), f.server.URL(), redlatch.WithObserver(metrics), redlatch.WithWatchdogTimeout(watchdog),
 		redlatch.WithClientName(fmt.Sprintf("shop-%d", i)), redlatch.WithDeadWaiterGrace(5*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -63,7 +68,7 @@ func (f *fleet) program(t *testing.T, i int) (client *redlatch.Client, address s
 		f.wg.Wait()
 		require.NoError(t, client.Close())
 	})
-	return client, serveMetrics(t)
+	return client, serveMetrics(t, metrics)
 }
 
 // work starts a program's workers.
@@ -71,7 +76,7 @@ func (f *fleet) work(client *redlatch.Client) {
 	for range 4 {
 		f.again(func() { f.use(rlock.New(client, fmt.Sprintf("orders:%d", rand.IntN(3))), 40*time.Millisecond) })
 	}
-	f.again(func() { f.use(rfairlock.New(client, "billing"), 150*time.Millisecond) })
+	f.again(func() { f.use(rfairlock.New(client, "billing:run"), 150*time.Millisecond) })
 	f.again(func() { f.use(rlock.New(client, "orders:slow"), 3*time.Second) })
 	f.again(func() {
 		// Refused mostly, and now and then no lock at all.
@@ -109,8 +114,8 @@ func (f *fleet) sleep(d time.Duration) {
 	}
 }
 
-// breakThings deletes a lock that is held, every two seconds, and ends the programs' connections
-// once.
+// breakThings deletes a lock that is held, every two seconds. Every six it also queues a waiter
+// that is dead, and ends the connections of the programs.
 func (f *fleet) breakThings(t *testing.T) {
 	t.Helper()
 	defer f.wg.Done()
@@ -120,9 +125,10 @@ func (f *fleet) breakThings(t *testing.T) {
 		if _, err := c.Do("DEL", "orders:slow"); err != nil {
 			return // the test is over
 		}
-		if i != 3 {
+		if i%3 != 0 {
 			continue
 		}
+		_, _ = c.Do("RPUSH", codec.QueueKey("billing:run"), codec.NewOwner(program.ClientID, int64(i)).String())
 		list, err := c.Do("CLIENT", "LIST")
 		text, is := list.([]byte)
 		if err != nil || !is {
@@ -136,30 +142,12 @@ func (f *fleet) breakThings(t *testing.T) {
 	}
 }
 
-// serveMetrics serves a program's metrics.
-func serveMetrics(t *testing.T) (address string) {
+// serveMetrics serves a program's metrics, and those of its process.
+func serveMetrics(t *testing.T, all ...prom.Collector) (address string) {
 	t.Helper()
-	began := time.Now()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		age := time.Since(began).Seconds()
-		for name, m := range known(t) {
-			for _, outcome := range []string{"acquired", "failed"} {
-				for _, le := range []string{"1", "10", "+Inf"} {
-					labels := ""
-					for _, l := range m.labels {
-						value := map[string]string{"kind": "plain", "le": le, "outcome": outcome, "reason": "gone"}[l]
-						if l != "group" {
-							labels += fmt.Sprintf(`%s="%s",`, l, value)
-						}
-					}
-					if strings.HasPrefix(name, "redlatch_") && !strings.HasPrefix(name, "redlatch_server") && !strings.HasPrefix(name, "redlatch_exporter") &&
-						(le == "1" || slices.Contains(m.labels, "le")) && (outcome == "failed" || slices.Contains(m.labels, "outcome")) {
-						fmt.Fprintf(w, "%s{%s} %f\n", name, labels, age*age)
-					}
-				}
-			}
-		}
-	}))
+	registry := prom.NewRegistry()
+	registry.MustRegister(append(all, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
+	srv := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(srv.Close)
 	return strings.TrimPrefix(srv.URL, "http://")
 }

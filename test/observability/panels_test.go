@@ -16,7 +16,7 @@ import (
 
 // runFor is how long the run lasts: renewals, losses and evictions must have happened, and been
 // scraped.
-const runFor = 16 * time.Second
+const runFor = 12 * time.Second
 
 // programs is how many programs there are.
 const programs = 3
