@@ -133,7 +133,52 @@ func TestFiguresAreThoseOfTheLocks(t *testing.T) {
 	series = looks(t, base, 2)
 	require.InDelta(t, 1, series[`redlatch_server_holds_seen_total{group="orders"}`], 0)
 	require.InDelta(t, 1, series[`redlatch_server_holds_seen_total{group="other"}`], 0)
-	require.InDelta(t, 1, series[`redlatch_server_locks_mixed{group="rest"}`]+1, 0)
+	require.InDelta(t, 0, series[`redlatch_server_locks_mixed{group="rest"}`], 0)
+
+	// Someone waits for a read/write lock as for a plain one.
+	c := s.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel("books")))
+	require.NoError(t, c.Flush())
+	require.InDelta(t, 1, looks(t, base, 2)[`redlatch_server_locks_mixed{group="rest"}`], 0)
+}
+
+// The golden list has every metric that is served, with its type and its labels, and no other.
+func TestWhatIsServedIsTheGoldenList(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/observability/exporter.txt")
+	require.NoError(t, err)
+	want := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "redlatch_") {
+			want[f[0]] = f[1] + " " + f[3]
+		}
+	}
+	s := redistest.Start(t)
+	addLocks(t, s)
+	_, base := start(t, s.URL(), "--every", "1s")
+	looks(t, base, 1)
+	_, body := get(t, base+"/metrics")
+	have, kind := map[string]string{}, ""
+	for line := range strings.Lines(body) {
+		f := strings.Fields(line)
+		switch {
+		case f[0] == "#" && f[1] == "TYPE":
+			kind = f[3]
+		case f[0] != "#":
+			name, rest, labelled := strings.Cut(f[0], "{")
+			labels := "-"
+			if labelled {
+				var names []string
+				for pair := range strings.SplitSeq(strings.TrimSuffix(rest, "}"), ",") {
+					label, _, _ := strings.Cut(pair, "=")
+					names = append(names, label)
+				}
+				labels = strings.Join(names, " ")
+			}
+			have[name] = kind + " " + labels
+		}
+	}
+	require.Equal(t, want, have)
 }
 
 // A waiter that a connection listens for on a replica lives, and one that has just come does.
