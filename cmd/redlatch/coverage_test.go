@@ -108,6 +108,7 @@ func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
 		{"renewals", (*fixture).testRenewals},
 		{"list and status", (*fixture).testListAndStatus},
 		{"run", (*fixture).testRun},
+		{"exporter", (*fixture).testExporter},
 		{"watch", (*fixture).testWatch},
 		{"watch a fair lock", (*fixture).testWatchFair},
 	} {
