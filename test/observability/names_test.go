@@ -87,7 +87,7 @@ func checkExpr(t *testing.T, all map[string]metric, where, expr string) (selecto
 
 func checkMatcher(t *testing.T, m metric, where, name string, matcher *labels.Matcher) {
 	t.Helper()
-	if matcher.Name == labels.MetricName || matcher.Name == "job" {
+	if matcher.Name == "__name__" || matcher.Name == "job" {
 		return
 	}
 	require.Contains(t, m.labels, matcher.Name, "%s: %s has no such label", where, name)
@@ -106,10 +106,9 @@ func checkRate(t *testing.T, m metric, where, name string, path []parser.Node) {
 			compared = compared || n.Op == parser.LUNLESS
 		}
 	}
-	switch {
-	case m.kind == "counter":
+	if m.kind == "counter" {
 		require.True(t, grows || compared, "%s: %s is a counter: what counts is its rate", where, name)
-	default:
+	} else {
 		require.False(t, grows, "%s: %s is no counter", where, name)
 	}
 }

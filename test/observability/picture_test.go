@@ -27,8 +27,10 @@ var colours = []string{"#3274d9", "#e0752d", "#299c46", "#a352cc", "#c4162a", "#
 // picture is an SVG.
 type picture struct{ strings.Builder }
 
+func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.Builder, format, args...) }
+
 func (p *picture) text(x, y float64, size int, style, text string) {
-	fmt.Fprintf(p, `<text x="%.0f" y="%.0f" font-size="%d" %s>%s</text>`+"\n", x, y, size, style, html.EscapeString(text))
+	p.printf(`<text x="%.0f" y="%.0f" font-size="%d" %s>%s</text>`+"\n", x, y, size, style, html.EscapeString(text))
 }
 
 // box is where something is drawn.
@@ -59,7 +61,7 @@ func draw(panels []shown, from, until time.Time) string {
 
 func (p *picture) panel(at box, s *shown, from, until time.Time) {
 	in := box{at.x + gap/2, at.y + gap/2, at.w - gap, at.h - gap}
-	fmt.Fprintf(p, `<rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" fill="#fff" stroke="#ddd"/>`+"\n", in.x, in.y, in.w, in.h)
+	p.printf(`<rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" fill="#fff" stroke="#ddd"/>`+"\n", in.x, in.y, in.w, in.h)
 	p.text(in.x+gap, in.y+16, 12, `font-weight="bold" fill="#333"`, s.Title)
 	unit := s.FieldConfig.Defaults.Unit
 	if s.Type == "stat" {
@@ -83,7 +85,7 @@ func (p *picture) panel(at box, s *shown, from, until time.Time) {
 	}
 	for i := range 3 {
 		y := plot.y + plot.h*float64(i)/2
-		fmt.Fprintf(p, `<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="#e6e6e6"/>`+"\n", plot.x, y, plot.x+plot.w, y)
+		p.printf(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="#e6e6e6"/>`+"\n", plot.x, y, plot.x+plot.w, y)
 		p.text(plot.x-4, y+4, 10, `text-anchor="end" fill="#777"`, short(most*float64(2-i)/2, unit))
 	}
 	span := until.Sub(from).Seconds()
@@ -92,14 +94,14 @@ func (p *picture) panel(at box, s *shown, from, until time.Time) {
 			return plot.x + plot.w*at.at.Sub(from).Seconds()/span, plot.y + plot.h*(1-at.value/most)
 		})
 		x, y := in.x+gap+float64(i%3)*(in.w-gap)/3, plot.y+plot.h+16+14*float64(i/3)
-		fmt.Fprintf(p, `<rect x="%.0f" y="%.0f" width="10" height="3" fill="%s"/>`+"\n", x, y-4, colours[i])
+		p.printf(`<rect x="%.0f" y="%.0f" width="10" height="3" fill="%s"/>`+"\n", x, y-4, colours[i])
 		p.text(x+14, y, 10, `fill="#555"`, c.name)
 	}
 }
 
 // curve draws the points that are numbers, joined where none is missing between them.
 func (p *picture) curve(plot box, c curve, colour string, place func(point) (x, y float64)) {
-	var path strings.Builder
+	var path picture
 	pen, before := "M", time.Time{}
 	for _, at := range c.points {
 		if math.IsNaN(at.value) || math.IsInf(at.value, 0) {
@@ -109,10 +111,10 @@ func (p *picture) curve(plot box, c curve, colour string, place func(point) (x, 
 			pen = "M"
 		}
 		x, y := place(at)
-		fmt.Fprintf(&path, "%s%.1f %.1f", pen, x, min(max(y, plot.y), plot.y+plot.h))
+		path.printf("%s%.1f %.1f", pen, x, min(max(y, plot.y), plot.y+plot.h))
 		pen, before = "L", at.at
 	}
-	fmt.Fprintf(p, `<path d="%s" fill="none" stroke="%s" stroke-width="1.5" stroke-linecap="round"/>`+"\n", path.String(), colour)
+	p.printf(`<path d="%s" fill="none" stroke="%s" stroke-width="1.5" stroke-linecap="round"/>`+"\n", path.String(), colour)
 }
 
 // short returns a number with its unit, as it is written on axes.

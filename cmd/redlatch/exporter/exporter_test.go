@@ -29,7 +29,7 @@ func start(t *testing.T, redis string, args ...string) (p *program.Process, base
 
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()
-	resp, err := http.Get(url) //nolint:gosec,noctx // the test's own server
+	resp, err := http.Get(url) //nolint:noctx // the test's own server
 	require.NoError(t, err)
 	defer func() { require.NoError(t, resp.Body.Close()) }()
 	text, err := io.ReadAll(resp.Body)

@@ -47,7 +47,7 @@ type absentees map[waiter]bool
 // findDead counts the waiters without a subscriber at this look and at the last one. A live one
 // may have none for a moment.
 func (l *look) findDead(ctx context.Context) (notCounted, err error) {
-	absent, err := l.Collector.withoutSubscriber(ctx, l.queues.waiters)
+	absent, err := l.withoutSubscriber(ctx, l.queues.waiters)
 	if errors.Is(err, admin.ErrNotCounted) {
 		l.figures.Unchecked += int64(len(l.queues.waiters))
 		l.absent = nil

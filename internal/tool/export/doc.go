@@ -9,9 +9,10 @@
 //	       ▼
 //	    Figures ─▶ Figures.Write            the text format of Prometheus
 //
-// The server knows who holds a lock, who is queued, and what the lease has left. It does not
-// know when a hold began: the Collector remembers when it first saw an owner hold a lock. A
-// hold's age is therefore at least what is said, and begins anew when the program starts.
+// The server knows the owners of a lock, the owners that are queued, and what the lease has
+// left. It does not know when a hold began: the Collector remembers when it first saw an owner
+// hold a lock. A hold's age is therefore at least what is said, and begins anew when the
+// program starts.
 //
 // Names of locks, owners and clients never become labels: the number of series depends on the
 // groups alone.

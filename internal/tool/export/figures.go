@@ -39,7 +39,7 @@ type Figures struct {
 	// Keys is how many hashes and queues were looked into, Unreadable how many of them the
 	// user may not read.
 	Keys, Unreadable int64
-	// Unchecked is how many of those who are queued were not asked about whether they have a
+	// Unchecked is how many owners in queues were not asked about whether they have a
 	// subscriber, Untracked how many holds were too many to remember.
 	Unchecked, Untracked int64
 }

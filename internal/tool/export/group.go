@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// Everything is the group of all locks when there are no others, Rest that of the locks
-	// that no pattern matches.
+	// Everything is the group of all locks when there are no others.
 	Everything = "all"
-	Rest       = "other"
+	// Rest is the group of the locks that no pattern matches.
+	Rest = "other"
 
 	// maxGroups bounds the number of series.
 	maxGroups = 100

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/listing"
@@ -33,19 +35,17 @@ type Status struct {
 type text struct{ bytes.Buffer }
 
 func (t *text) metric(name, kind, help string) {
-	fmt.Fprintf(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	fmt.Fprintf(&t.Buffer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
 // number writes one series. Labels are name and value in turn; no value needs to be escaped:
 // groups are letters and digits, and the others are constants.
 func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteString(name)
-	for i := 0; i < len(labels); i += 2 {
-		before := ","
-		if i == 0 {
-			before = "{"
-		}
-		fmt.Fprintf(t, "%s%s=%q", before, labels[i], labels[i+1])
+	before := "{"
+	for pair := range slices.Chunk(labels, 2) {
+		t.WriteString(before + strings.Join(pair, `="`) + `"`)
+		before = ","
 	}
 	if len(labels) > 0 {
 		t.WriteByte('}')
