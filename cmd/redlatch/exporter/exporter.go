@@ -24,6 +24,8 @@ const (
 	// leastEvery is the shortest interval: a waiter counts as dead when it had no subscriber
 	// at two looks, a second apart at least.
 	leastEvery = time.Second
+	// mostEvery is the longest interval.
+	mostEvery = 24 * time.Hour
 	// endTime is how long replies that are under way have when a signal ends the program.
 	endTime = 2 * time.Second
 	// headerTime bounds how long a request may take to arrive.
@@ -56,8 +58,11 @@ func New(g *cli.Globals) *cobra.Command {
 			if len(args) > 0 {
 				e.collector.Pattern = args[0]
 			}
-			if e.every < leastEvery {
-				return cli.Errorf(1, "--every must be at least %v", leastEvery)
+			switch {
+			case e.every < leastEvery || e.every > mostEvery:
+				return cli.Errorf(1, "--every must be from 1s to 24h")
+			case e.address == "":
+				return cli.Errorf(1, "--listen must be host:port, or :port for all interfaces")
 			}
 			groups, err := export.ParseGroups(e.match)
 			if err != nil {

@@ -296,7 +296,9 @@ func TestTheUserOfTheManualMayExportAndOthersAreToldWhatTheyMiss(t *testing.T) {
 func TestWhatCannotBeExportedIsAnError(t *testing.T) {
 	t.Parallel()
 	for flags, says := range map[string]string{
-		"--every 10ms":         "--every must be at least 1s",
+		"--every 10ms":         "--every must be from 1s to 24h",
+		"--every 25h":          "--every must be from 1s to 24h",
+		"--listen=":            "--listen must be host:port, or :port for all interfaces",
 		"--match orders":       "--match: orders is not of the form GROUP=PATTERN",
 		"--match other=x*":     "--match: other is the group of the locks that no pattern matches: choose another name",
 		"--match a{b=x*":       "--match: a{b cannot be the name of a group: use up to 63 letters, digits, and . _ -",

@@ -22,8 +22,8 @@ What the server does not know:
   - What semaphores are for. They have no mark, and are not counted.
 
 A waiter is dead when it had no subscriber at two looks. The first 200 places
-of each queue are checked, 20,000 in all. docs/observability.md has all metrics,
-and docs/operations.md the rights of the user that looks.
+of each queue are checked, 20,000 in all. docs/observability.md has all
+metrics, and docs/operations.md the rights of the user that looks.
 
 Exit codes:
   1      it cannot listen, or a flag is wrong
