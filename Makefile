@@ -144,6 +144,17 @@ stress-rw: setup ## measure | DURATION | Readers and writers of Redlatch and of 
 	scripts/compat.sh 4.3.1 4.7.0
 	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestReadWriteStress$$' . -duration $(DURATION) -seed $(SEED)
 
+.PHONY: stress-permits
+stress-permits: setup ## measure | DURATION | Permits of semaphores, then beside two live Redissons, with all faults (10m, SEED)
+	scripts/compat.sh 4.3.1 4.7.0
+	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestPermitStress$$' . -duration $(DURATION) -seed $(SEED)
+
+.PHONY: permit-trials
+permit-trials: TRIALS = 50
+permit-trials: setup ## measure | 1 min | Kill TRIALS (50) holders of permits beside a live Redisson: each permit is back in time
+	scripts/compat.sh 4.3.1
+	cd test/stress && $(GO) test -count=1 -v -timeout 0 -run '^TestPermitsOfAKilledHolder' . -trials $(TRIALS)
+
 .PHONY: fleet
 fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from random seeds (SEED; FLEETS: so many instead of DURATION)
 	cd test/stress && $(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./fleet -seed $(SEED) \
@@ -172,7 +183,7 @@ stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis 
 
 .PHONY: campaigns
 campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults and habits that show one kind of bug
-	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite)?Stress$$' .
+	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$$' .
 
 fences: setup ## change | 2 min | Vet, lint and test the guards of package fence on SQLite, PostgreSQL and MariaDB
 	scripts/fence-check.sh
