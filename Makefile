@@ -188,6 +188,15 @@ campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults an
 fences: setup ## change | 2 min | Vet, lint and test the guards of package fence on SQLite, PostgreSQL and MariaDB
 	scripts/fence-check.sh
 
+.PHONY: observability dashboard-picture
+observability: setup ## change | 1 min | Check the dashboard and the alerts of deploy with Prometheus, and walk through docs/observability.md (RUN: some)
+	RUN="$(RUN)" scripts/observability-check.sh
+
+dashboard-picture: setup ## measure | 1 min | Draw the panels of the dashboard from a run, for docs/observability.md
+	scripts/prometheus.sh >/dev/null
+	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run NoPanel .
+	chmod 644 docs/observability/dashboard.svg
+
 lint: check ## day | 20 s | All of check, and the linters (3 min the first time)
 	$(GO) vet ./...
 	$(GOLANGCI) run --allow-serial-runners ./...

@@ -127,10 +127,16 @@ func fits(labels prometheus.Labels) bool {
 type series struct{ kind, group string }
 
 // see remembers that there are locks of a kind and group: from then on their gauges are there,
-// also while they are 0.
+// also while they are 0. So are the counters of what goes wrong: the increase from nothing to 1
+// is none for Prometheus, that from 0 is one.
 func (m *Metrics) see(name, kind string) {
 	s := m.series(name, kind)
 	if _, known := m.seen.all()[s]; !known {
+		for _, reason := range []string{"late", "gone"} {
+			m.lost.WithLabelValues(m.values(name, kind, reason)...)
+		}
+		m.evicted.WithLabelValues(m.values(name, kind)...)
+		m.gaps.WithLabelValues(m.values(name, kind)...)
 		m.seen.add(s, func() struct{} { return struct{}{} })
 	}
 }
