@@ -27,7 +27,7 @@ type lister struct {
 
 	out    io.Writer
 	errors io.Writer
-	unread int // hashes that the last look could not look into
+	unread int // keys that the last look could not look into
 }
 
 // New returns the command.
@@ -125,9 +125,9 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 		return err
 	case total == 0 && l.json: // no line says it
 	case total == 0 && l.unread > 0:
-		l.message("no locks that this user may see%s", l.matching())
+		l.message("no %s that this user may see%s", l.things(), l.matching())
 	case total == 0:
-		l.message("no locks here%s", l.matching())
+		l.message("no %s here%s", l.things(), l.matching())
 	default:
 		out.end(total)
 	}
@@ -171,6 +171,8 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	n := 0
 	unread, err := listing.RunOnMasters(ctx, l.from, listing.Request{
 		Pattern: l.pattern,
+		Permits: l.permits(),
+		Numbers: listing.Kind(l.kind).IsNumber(),
 		Found: func(lock *listing.Lock) error {
 			if !l.wants(lock) {
 				return nil
@@ -185,7 +187,7 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	}
 	if l.unread = unread.Keys; l.unread > 0 {
 		bar.clear()
-		l.message("%d hashes were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
+		l.message("%d keys were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
 	}
 	return nil
 }

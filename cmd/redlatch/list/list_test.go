@@ -85,7 +85,7 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 		url, says string
 		args      []string
 	}{
-		{s.URL(), "--kind must be plain, fair, fenced, fair-fenced or readwrite", []string{"--kind", "big"}},
+		{s.URL(), "--kind must be plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter", []string{"--kind", "big"}},
 		{s.URL(), "--sort must be name, lease or queue", []string{"--sort", "age"}},
 		{s.URL(), "--limit must be how many to list, or 0 for all", []string{"--limit", "-1"}},
 		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
@@ -113,7 +113,7 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	require.Contains(t, got.Stdout, "app:job ")
 	require.NotContains(t, got.Stdout, "secret")
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "1 hashes were not looked into: this user may not read them (NOPERM")
+	require.Contains(t, got.Stderr, "1 keys were not looked into: this user may not read them (NOPERM")
 	got = program.Finish(t, url, "list", "sec*")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stdout)
