@@ -58,7 +58,7 @@ func (t *taking) run(ctx context.Context) error {
 		return l.err
 	}
 	var err error
-	if t.asked, err = hold.Options(l.steps[0].members[0].Internal(), t.opts); err != nil {
+	if t.asked, err = hold.Ask(l.steps[0].members[0].Internal(), t.opts); err != nil {
 		return err
 	}
 	switch {
@@ -136,7 +136,7 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 
 // left returns how much of the time to wait is left, in whole milliseconds: 0 for one attempt.
 func (t *taking) left() time.Duration {
-	return max(0, t.asked.Wait-time.Since(t.began)).Truncate(time.Millisecond)
+	return max(0, t.asked.Bound-time.Since(t.began)).Truncate(time.Millisecond)
 }
 
 // take takes the locks of one step.
