@@ -154,9 +154,10 @@ func (a *acquisition) observed(err error) {
 			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err,
 		})
 	}
-	if tell := hooks.Acquired; err == nil && tell != nil {
-		tell(engine.Acquired{
-			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Owner: a.hold.Internal().ID(), Wait: wait,
+	if err == nil && hooks.Acquired != nil {
+		h := a.hold.Internal()
+		h.ObserveAcquired(engine.Acquired{
+			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Owner: h.ID(), Wait: wait,
 			Attempts: a.Attempts, Reentry: a.reentry, Transferred: a.Passed,
 		})
 	}

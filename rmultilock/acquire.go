@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,8 @@ func (t *taking) run(ctx context.Context) error {
 	case t.asked.Bounded && t.op == "trylock":
 		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
 	}
+	several := func(a *hold.Asked) { a.Several = true }
+	t.asked.Several, t.opts = true, append(slices.Clone(t.opts), several)
 	steps, err := t.steps(ctx)
 	if err != nil {
 		return err
@@ -121,17 +124,39 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	inside := group.Context(outside)
 	for i := range steps {
 		if err := t.take(inside, &steps[i]); err != nil {
-			if lost := group.Err(); lost != nil && !errors.Is(err, engine.ErrNotReplicated) {
+			if lost := group.Err(); lost != nil {
 				return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // in words only: nothing was held yet
 			}
 			return engine.WithEnd(ctx, err)
 		}
+	}
+	if err := t.replicated(inside); err != nil {
+		return engine.WithEnd(ctx, err)
 	}
 	if lost := group.Err(); lost != nil {
 		return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // as above
 	}
 	done = true
 	return nil
+}
+
+// replicated waits until enough replicas have all locks, within the time to wait.
+func (t *taking) replicated(ctx context.Context) error {
+	if t.lock.engine.Replicas == 0 {
+		return nil
+	}
+	if t.asked.Bound > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t.left(), engine.ErrWaitOver)
+		defer cancel()
+	}
+	h, err := hold.AwaitReplicas(ctx, t.hold.group.Holds())
+	if err == nil {
+		return nil
+	}
+	failed := t.failed(h.Lock().Name, err)
+	h.ObserveNotReplicated(failed, time.Since(t.began))
+	return failed
 }
 
 // left returns how much of the time to wait is left, in whole milliseconds: 0 for one attempt.

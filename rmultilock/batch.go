@@ -87,10 +87,11 @@ func (b *batch) observe(err error) {
 		l := b.locks[b.blocked]
 		tell(engine.NotAcquired{Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Wait: wait, Attempts: b.Attempts, Err: err})
 	}
-	if tell := hooks.Acquired; tell != nil && err == nil {
-		for i, l := range b.locks {
-			tell(engine.Acquired{
-				Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Owner: b.claim.holds[i].ID(), Wait: wait, Attempts: b.Attempts,
+	if hooks.Acquired != nil && err == nil {
+		for _, h := range b.claim.holds {
+			l := h.Lock()
+			h.ObserveAcquired(engine.Acquired{
+				Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Owner: h.ID(), Wait: wait, Attempts: b.Attempts,
 			})
 		}
 	}

@@ -44,15 +44,8 @@ func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	return nil
 }
 
-// Replicated is part of acquire.Claim.
-func (c *claim) Replicated(ctx context.Context) error {
-	for _, h := range c.holds {
-		if err := h.Replicated(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Replicated is part of acquire.Claim: the replicas of all steps are waited for together.
+func (*claim) Replicated(context.Context) error { return nil }
 
 // Disown is part of acquire.Claim.
 func (c *claim) Disown() { c.batch.Engine.Resolve(c.InDoubt()) }

@@ -23,12 +23,13 @@ type Hold struct {
 	since     time.Time              // when it became live, by the clock of the attempt
 	request   acquire.Request        // of its attempts
 
-	nesting               // in a chain of inner holds; guarded by ownership.mu
-	within  *Hold         // the hold by whose proof it was entered again, nil for one that was not
-	counted bool          // it was added to the ownership; guarded by ownership.mu
-	queued  bool          // it has stood in a queue on the server
-	known   atomic.Uint32 // whether its caller knows of it
-	group   atomic.Pointer[Group]
+	nesting                // in a chain of inner holds; guarded by ownership.mu
+	within   *Hold         // the hold by whose proof it was entered again, nil for one that was not
+	counted  bool          // it was added to the ownership; guarded by ownership.mu
+	queued   bool          // it has stood in a queue on the server
+	known    atomic.Uint32 // whether its caller knows of it
+	group    atomic.Pointer[Group]
+	deferred *deferred // nil but for a caller that waits for the replicas of several locks
 
 	result error     // of giveUp
 	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
@@ -57,6 +58,9 @@ type Terms struct {
 	Wait any
 	// Try is true for a caller that does not wait.
 	Try bool
+	// Several is true for a caller that waits for the replicas of several locks at once, with
+	// [AwaitReplicas].
+	Several bool
 }
 
 // ending is why a hold is over.
@@ -79,6 +83,9 @@ var (
 // dropped.
 func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
+	if terms.Several && l.Engine.Replicas > 0 {
+		h.deferred = &deferred{}
+	}
 	if !terms.Owner.IsZero() {
 		h.ownership = l.joinShared(terms.Owner)
 		h.request.Owner = h.ownership.final.Owner
