@@ -34,10 +34,8 @@ type Hold struct {
 	result error     // of giveUp
 	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
 
-	// mu guards pruned and contexts. It is not held while contexts are ended.
-	mu       sync.Mutex
-	pruned   int32
-	contexts []*holdContext
+	mu       sync.Mutex // guards contexts, and is not held while they are ended
+	contexts contexts
 
 	own ownership // of a hold that is the first of its owner
 }

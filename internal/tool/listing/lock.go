@@ -82,7 +82,9 @@ func Kinds() []string {
 }
 
 // KindNames says which kinds there are.
-func KindNames() string { return "plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter" }
+func KindNames() string {
+	return "plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter"
+}
 
 // WithToken returns what kind of lock this is when it has given a token, 0 for none.
 func (k Kind) WithToken(token int64) Kind {
