@@ -8,7 +8,9 @@ import (
 )
 
 // Option sets something about one acquisition. A nil one sets nothing.
-type Option func(*hold.Asked)
+type Option func(*settings)
+
+type settings = hold.Asked
 
 // WithWait bounds how long Lock waits for the lock, besides its context. When
 // the time runs out Lock returns ErrNotAcquired. The first attempt has half a second
@@ -18,7 +20,7 @@ type Option func(*hold.Asked)
 // max(0, time.Until(end).Truncate(time.Millisecond)). Default: no bound. It is the first
 // argument of Redisson's tryLock(waitTime, leaseTime, unit).
 func WithWait(d time.Duration) Option {
-	return func(a *hold.Asked) { a.Bound, a.Bounded = d, true }
+	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
 // WithPollCap bounds for how long Lock sleeps without asking Redis, in place of the client's poll
@@ -27,7 +29,7 @@ func WithWait(d time.Duration) Option {
 // later at most, and costs one EVALSHA each d. Of the callers of one process the one that has the
 // turn polls. Redisson has no counterpart.
 func WithPollCap(d time.Duration) Option {
-	return func(a *hold.Asked) { a.Poll, a.Polled = d, true }
+	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
 
 // WithoutWakeUps makes Lock wait without a subscription: it asks Redis once each d, up to an
@@ -38,7 +40,7 @@ func WithPollCap(d time.Duration) Option {
 // gives ErrInvalid: a fair waiter without a subscription counts as dead. It is Redisson's
 // getSpinLock, whose waiters ask every 1 to 128 ms.
 func WithoutWakeUps(d time.Duration) Option {
-	return func(a *hold.Asked) { a.Poll, a.Deaf = d, true }
+	return func(a *settings) { a.Poll, a.Deaf = d, true }
 }
 
 // WithLease takes the lock for d and does not renew it: the hold is lost when d,
@@ -46,7 +48,7 @@ func WithoutWakeUps(d time.Duration) Option {
 // Default: a lease that is renewed. It is the lease time of Redisson's
 // lock(leaseTime, unit).
 func WithLease(d time.Duration) Option {
-	return func(a *hold.Asked) { a.TTL, a.Fixed = d, true }
+	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }
 
 // WithWatchdog takes the lock with a lease of d that is renewed every third of
@@ -56,7 +58,7 @@ func WithLease(d time.Duration) Option {
 // its connection is also sooner given up when replies stay out. Redisson has one
 // such time for each client, lockWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
-	return func(a *hold.Asked) { a.TTL, a.Watchdog = d, true }
+	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }
 
 // WithMaxHold ends the hold d after it was acquired, however well it is renewed:
@@ -65,7 +67,7 @@ func WithWatchdog(d time.Duration) Option {
 // is for renewed leases: with WithLease it gives ErrInvalid. Default: no
 // maximum. Redisson has no counterpart.
 func WithMaxHold(d time.Duration) Option {
-	return func(a *hold.Asked) { a.Max, a.Capped = d, true }
+	return func(a *settings) { a.Max, a.Capped = d, true }
 }
 
 // WithOwner acquires the lock for owner, instead of an owner of its own: every caller that
@@ -79,5 +81,5 @@ func WithMaxHold(d time.Duration) Option {
 // ErrUncertain is returned and nothing is undone, because another caller may hold the
 // lock for the same owner. The zero Owner gives ErrInvalid.
 func WithOwner(owner redlatch.Owner) Option {
-	return func(a *hold.Asked) { a.Owner, a.Given = owner, true }
+	return func(a *settings) { a.Owner, a.Given = owner, true }
 }

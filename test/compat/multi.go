@@ -48,7 +48,7 @@ func (c *compat) multiPair(t *testing.T) *multiPair {
 		name := base + strconv.Itoa(i+1)
 		names, reverse = append(names, name), append([]string{name}, reverse...)
 	}
-	// The watchdog's lease is longer than wakeBound: who is in time was woken.
+	// The watchdog's lease is longer than wakeBound: a waiter in time was woken.
 	p := &pair{c, s, connect(t, c.peer, s, nil), client, base, rlock.New(client, names[1])}
 	theirs := peer.Command{"kind": "multi", "members": reverse, "thread": "multi"}
 	return &multiPair{p, names, rmultilock.New(client, names...), theirs}

@@ -217,4 +217,3 @@ func permitChanges(before, now *rsemaphore.Inspection, passed time.Duration) (al
 	}
 	return all
 }
-

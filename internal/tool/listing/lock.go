@@ -23,11 +23,12 @@ const (
 	// ReadWrite is a read/write lock.
 	ReadWrite Kind = "readwrite"
 
-	// Semaphore is a number of permits of which some are taken or waited for, Latch a count-down
-	// latch that connections wait for. Counter is a number that may be either, or something else.
+	// Semaphore is a number of permits of which some are taken or waited for.
 	Semaphore Kind = "semaphore"
-	Latch     Kind = "latch"
-	Counter   Kind = "counter"
+	// Latch is a count-down latch that connections wait for.
+	Latch Kind = "latch"
+	// Counter is a number that may be a semaphore or a latch, or something else.
+	Counter Kind = "counter"
 )
 
 // IsNumber reports whether a name of this kind holds a number.
