@@ -134,7 +134,7 @@ func (cs *contexts) add(c *holdContext) {
 			}
 		}
 		clear(cs.all[len(kept):])
-		cs.all, cs.pruned = kept, int32(len(kept)) //nolint:gosec // fewer than memory has room for
+		cs.all, cs.pruned = kept, int32(len(kept))
 	}
 	cs.all = append(cs.all, c)
 }

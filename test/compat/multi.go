@@ -21,6 +21,7 @@ import (
 // testMulti runs what both languages do with several locks as one, side by side. Its tests are
 // among those of behaviour, which mostly wait.
 func (c *compat) testMulti(t *testing.T) {
+	t.Helper()
 	t.Run("several locks of Java's wait for one of ours", c.testJavaMultiWaits)
 	t.Run("our several locks wait for one of Java's", c.testOurMultiWaits)
 	t.Run("several locks of both languages wake each other", c.testMultiWakeUps)

@@ -22,6 +22,7 @@ const spinPoll = 200 * time.Millisecond
 // testPlainKin runs the kinds of Redisson's that are a plain lock on the server. Its tests are
 // among those of behaviour, which mostly wait.
 func (c *compat) testPlainKin(t *testing.T) {
+	t.Helper()
 	t.Run("a spin lock of Java's frees without a message", c.testSpinFrees)
 	t.Run("a spin lock of Java's waits for ours", c.testSpinWaits)
 	t.Run("a non-reentrant lock of Java's and ours", c.testNonReentrant)

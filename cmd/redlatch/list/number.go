@@ -36,7 +36,8 @@ func listedNumberOf(l *listing.Lock) *listedNumber {
 // numberRowOf is rowOf for a name that holds a number.
 func numberRowOf(l *listing.Lock) row {
 	n, kind := l.Number, string(l.Kind)
-	said, lives, waiting := "", "-", "-"
+	lives, waiting := "-", "-"
+	var said string
 	switch l.Kind {
 	case listing.Semaphore:
 		kind, said = "sem", fmt.Sprintf("%d taken, %d available", n.Taken, n.Available)

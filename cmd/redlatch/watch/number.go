@@ -60,7 +60,7 @@ func (w *watcher) numberOf(ctx context.Context, client *redlatch.Client) *number
 	}
 	in, err := f.semaphore.Inspect(ctx)
 	if err != nil || !in.Exists {
-		return nil // what is wrong is found when it is looked at as a lock
+		return nil //nolint:nilerr // what is wrong is found when it is looked at as a lock
 	}
 	return f
 }
