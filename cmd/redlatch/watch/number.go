@@ -60,7 +60,7 @@ func (w *watcher) numberOf(ctx context.Context, client *redlatch.Client) *number
 	}
 	in, err := f.semaphore.Inspect(ctx)
 	if err != nil || !in.Exists {
-		return nil //nolint:nilerr // what is wrong is found when it is looked at as a lock
+		return nil // what is wrong is found when it is looked at as a lock
 	}
 	return f
 }
@@ -111,7 +111,7 @@ func (f *numberFollower) try(ctx context.Context) error {
 	err := f.look(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // the time of --for is over
 	case errors.Is(err, redlatch.ErrWrongType):
 		return inspect.WrongType(ctx, f.srv, f.pattern)
 	case err != nil && !f.failed:
