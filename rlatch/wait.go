@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/reply"
@@ -110,7 +109,7 @@ func (w *waiter) Unanswered(err error) {
 
 // passer is a caller that passes a latch: there is nothing that it holds then, and nothing to
 // give back.
-type passer struct{}
+type passer struct{ acquire.BareClaim }
 
 var (
 	_ acquire.Claims = passer{}
@@ -122,24 +121,17 @@ var (
 // Claim is part of acquire.Claims.
 func (p passer) Claim(acquire.Reusable) acquire.Claim { return p }
 
-// ID is part of acquire.Claim.
-func (passer) ID() codec.Owner { return codec.Owner{} }
-
 // Request is part of acquire.Claim.
 func (passer) Request() *acquire.Request { return &question }
 
 // Grant is part of acquire.Claim.
 func (passer) Grant(time.Time, acquire.Outcome) error { return nil }
 
-// What else is part of acquire.Claim.
-func (passer) Late(any, error)                    {}
-func (passer) InDoubt() *engine.InDoubt           { return nil }
-func (passer) Fail()                              {}
-func (passer) Disown()                            {}
-func (passer) Drop()                              {}
-func (passer) Place() acquire.Request             { return acquire.Request{} }
-func (passer) Placed(bool)                        {}
-func (passer) KeepTurn(acquire.Turn) bool         { return false }
-func (passer) PassWhenResolved(acquire.Turn) bool { return false }
-func (passer) KeepSubscription(acquire.Reusable)  {}
-func (passer) Replicated(context.Context) error   { return nil }
+// Disown is part of acquire.Claim.
+func (passer) Disown() {}
+
+// InDoubt is part of engine.Resolver.
+func (passer) InDoubt() *engine.InDoubt { return nil }
+
+// Late is part of engine.Resolver.
+func (passer) Late(any, error) {}

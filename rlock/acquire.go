@@ -18,7 +18,7 @@ type acquisition struct {
 	acquire.Acquisition
 	lock    *hold.Lock
 	op      string
-	set     settings
+	set     hold.Asked
 	hold    *Hold // what this becomes when the lock is acquired
 	reentry bool
 }
@@ -50,10 +50,10 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 		return l.Err
 	}
 	var err error
-	if a.set, err = configure(l, opts); err != nil {
+	if a.set, err = hold.Ask(l, opts); err != nil {
 		return err
 	}
-	if a.set.bounded && a.op == "trylock" {
+	if a.set.Bounded && a.op == "trylock" {
 		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
 	}
 	// A proof of a hold that is over says more than the context that ended with it.
@@ -69,21 +69,21 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	}
 	defer l.Engine.Leave()
 	l.Engine.Announce()
-	if a.set.wait <= 0 {
-		a.set.Try = a.op == "trylock" || a.set.bounded
+	if a.set.Bound <= 0 {
+		a.set.Try = a.op == "trylock" || a.set.Bounded
 		return a.choose(ctx, outer)
 	}
-	if a.set.wait < acquire.Overdue {
+	if a.set.Bound < acquire.Overdue {
 		a.Unbounded = ctx
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.set.wait, engine.ErrWaitOver)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.set.Bound, engine.ErrWaitOver)
 	defer cancel()
 	return a.choose(ctx, outer)
 }
 
 // proof returns the hold that ctx proves. It counts for nothing with an owner that is given.
 func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
-	if a.set.given {
+	if a.set.Given {
 		return nil, nil
 	}
 	return a.lock.Proof(ctx)
@@ -100,7 +100,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 		}
 		a.hold, a.reentry = nil, false
 		if errors.Is(err, hold.ErrSharedOwner) {
-			a.set.Owner, a.set.given = outer.ID(), true
+			a.set.Owner, a.set.Given = outer.ID(), true
 			break
 		}
 		next, err := a.proof(ctx) // of a hold further out, if that one was given up
@@ -113,8 +113,8 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 		outer = next
 	}
 	a.Engine, a.Kind, a.Lock = a.lock.Engine, a.lock.Kind, a.lock.Name
-	a.Claims, a.Try, a.Given = a, a.set.Try, a.set.given
-	a.Poll, a.Deaf = a.set.poll, a.set.deaf
+	a.Claims, a.Try, a.Given = a, a.set.Try, a.set.Given
+	a.Poll, a.Deaf = a.set.Poll, a.set.Deaf
 	return a.Run(ctx, a.lock.Strategy)
 }
 
@@ -164,11 +164,11 @@ func (a *acquisition) observed(err error) {
 			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err,
 		})
 	}
-	if tell := hooks.Acquired; err == nil && tell != nil {
+	if err == nil && hooks.Acquired != nil {
 		h := a.hold.Internal()
-		h.Reported(tell(a.Observed, engine.Acquired{
+		h.ObserveAcquired(a.Observed, engine.Acquired{
 			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Owner: h.ID(), Wait: wait,
 			Attempts: a.Attempts, Reentry: a.reentry, Transferred: a.Passed,
-		}))
+		})
 	}
 }

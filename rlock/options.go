@@ -1,29 +1,16 @@
 package rlock
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/hold"
-	"github.com/redlatch/redlatch/internal/limits"
 )
 
-// Option sets something about one acquisition.
+// Option sets something about one acquisition. A nil one sets nothing.
 type Option func(*settings)
 
-type settings struct {
-	hold.Terms
-	wait     time.Duration
-	bounded  bool // WithWait was given
-	watchdog bool // WithWatchdog was given
-	capped   bool // WithMaxHold was given
-	given    bool // WithOwner was given
-	poll     time.Duration
-	polled   bool // WithPollCap was given
-	deaf     bool // WithoutWakeUps was given
-}
+type settings = hold.Asked
 
 // WithWait bounds how long Lock waits for the lock, besides its context. When
 // the time runs out Lock returns ErrNotAcquired. The first attempt has half a second
@@ -33,7 +20,7 @@ type settings struct {
 // max(0, time.Until(end).Truncate(time.Millisecond)). Default: no bound. It is the first
 // argument of Redisson's tryLock(waitTime, leaseTime, unit).
 func WithWait(d time.Duration) Option {
-	return func(s *settings) { s.wait, s.bounded = d, true }
+	return func(a *settings) { a.Bound, a.Bounded = d, true }
 }
 
 // WithPollCap bounds for how long Lock sleeps without asking Redis, in place of the client's poll
@@ -42,7 +29,7 @@ func WithWait(d time.Duration) Option {
 // later at most, and costs one EVALSHA each d. Of the callers of one process the one that has the
 // turn polls. Redisson has no counterpart.
 func WithPollCap(d time.Duration) Option {
-	return func(s *settings) { s.poll, s.polled = d, true }
+	return func(a *settings) { a.Poll, a.Polled = d, true }
 }
 
 // WithoutWakeUps makes Lock wait without a subscription: it asks Redis once each d, up to an
@@ -53,7 +40,7 @@ func WithPollCap(d time.Duration) Option {
 // gives ErrInvalid: a fair waiter without a subscription counts as dead. It is Redisson's
 // getSpinLock, whose waiters ask every 1 to 128 ms.
 func WithoutWakeUps(d time.Duration) Option {
-	return func(s *settings) { s.poll, s.deaf = d, true }
+	return func(a *settings) { a.Poll, a.Deaf = d, true }
 }
 
 // WithLease takes the lock for d and does not renew it: the hold is lost when d,
@@ -61,7 +48,7 @@ func WithoutWakeUps(d time.Duration) Option {
 // Default: a lease that is renewed. It is the lease time of Redisson's
 // lock(leaseTime, unit).
 func WithLease(d time.Duration) Option {
-	return func(s *settings) { s.TTL, s.Fixed = d, true }
+	return func(a *settings) { a.TTL, a.Fixed = d, true }
 }
 
 // WithWatchdog takes the lock with a lease of d that is renewed every third of
@@ -71,7 +58,7 @@ func WithLease(d time.Duration) Option {
 // its connection is also sooner given up when replies stay out. Redisson has one
 // such time for each client, lockWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
-	return func(s *settings) { s.TTL, s.watchdog = d, true }
+	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }
 
 // WithMaxHold ends the hold d after it was acquired, however well it is renewed:
@@ -80,7 +67,7 @@ func WithWatchdog(d time.Duration) Option {
 // is for renewed leases: with WithLease it gives ErrInvalid. Default: no
 // maximum. Redisson has no counterpart.
 func WithMaxHold(d time.Duration) Option {
-	return func(s *settings) { s.Max, s.capped = d, true }
+	return func(a *settings) { a.Max, a.Capped = d, true }
 }
 
 // WithOwner acquires the lock for owner, instead of an owner of its own: every caller that
@@ -94,105 +81,5 @@ func WithMaxHold(d time.Duration) Option {
 // ErrUncertain is returned and nothing is undone, because another caller may hold the
 // lock for the same owner. The zero Owner gives ErrInvalid.
 func WithOwner(owner redlatch.Owner) Option {
-	return func(s *settings) { s.Owner, s.given = owner, true }
-}
-
-func init() {
-	hold.Options = func(l *hold.Lock, opts any) (hold.Asked, error) {
-		list, _ := opts.([]Option) // it is one
-		s, err := configure(l, list)
-		return hold.Asked{
-			Terms: s.Terms, Wait: s.wait, Bounded: s.bounded, Poll: s.poll, Deaf: s.deaf, Given: s.given,
-		}, err
-	}
-}
-
-// configure applies the options to the defaults and checks the result.
-func configure(l *hold.Lock, opts []Option) (settings, error) {
-	e := l.Engine
-	if len(opts) == 0 { // without an allocation
-		return settings{Terms: hold.Terms{TTL: e.Lease, TTLArg: e.LeaseArg, Wait: e.FairWaitArg}}, nil
-	}
-	return apply(l, opts)
-}
-
-func apply(l *hold.Lock, opts []Option) (settings, error) {
-	e := l.Engine
-	s := settings{Terms: hold.Terms{TTL: e.Lease, Wait: e.FairWaitArg}}
-	for _, o := range opts {
-		if o != nil {
-			o(&s)
-		}
-	}
-	if s.wait < time.Millisecond && s.wait != 0 {
-		return s, fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", redlatch.ErrInvalid, s.wait)
-	}
-	if s.Fixed && s.watchdog {
-		return s, fmt.Errorf("%w: WithLease and WithWatchdog contradict each other", redlatch.ErrInvalid)
-	}
-	if err := s.checkOwner(l); err != nil {
-		return s, err
-	}
-	if err := s.checkPoll(l); err != nil {
-		return s, err
-	}
-	if s.capped && s.Fixed {
-		return s, fmt.Errorf("%w: WithMaxHold is for leases that are renewed, not for WithLease", redlatch.ErrInvalid)
-	}
-	if s.capped && (s.Max < time.Millisecond || s.Max > limits.Max) {
-		return s, fmt.Errorf("%w: a maximum of %v", redlatch.ErrInvalid, s.Max)
-	}
-	ms, err := limits.Lease(s.TTL)
-	if err != nil {
-		return s, err
-	}
-	s.TTL = time.Duration(ms) * time.Millisecond
-	if s.TTL <= e.Margin {
-		return s, fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", redlatch.ErrInvalid, e.Margin, s.TTL)
-	}
-	s.TTLArg = ms
-	if s.wait > 0 {
-		s.Wait = wholeMillis(s.wait)
-	}
-	return s, nil
-}
-
-// checkPoll checks how the caller polls.
-func (s *settings) checkPoll(l *hold.Lock) error {
-	_, can := l.Strategy.(acquire.Pollable)
-	switch {
-	case !s.polled && !s.deaf:
-		return nil
-	case s.polled && s.deaf:
-		return fmt.Errorf("%w: WithoutWakeUps says how often to ask, and WithPollCap is for callers that are woken", redlatch.ErrInvalid)
-	case s.poll < time.Millisecond || s.poll > limits.Max:
-		return fmt.Errorf("%w: asking every %v: write a unit, as in 100*time.Millisecond", redlatch.ErrInvalid, s.poll)
-	case s.deaf && !can:
-		return fmt.Errorf("%w: WithoutWakeUps is not for a %s lock, whose waiters must listen", redlatch.ErrInvalid, l.Kind.Name())
-	}
-	return nil
-}
-
-// checkOwner checks the owner that was given, if one was.
-func (s *settings) checkOwner(l *hold.Lock) error {
-	if !s.given {
-		return nil
-	}
-	if s.Owner.IsZero() {
-		return fmt.Errorf("%w: the zero Owner", redlatch.ErrInvalid)
-	}
-	if _, can := l.Kind.(hold.Shareable); !can {
-		return fmt.Errorf("%w: owners of a %s lock cannot be given", redlatch.ErrInvalid, l.Kind.Name())
-	}
-	return nil
-}
-
-// wholeMillis is the wait that a queue on the server gets: in whole milliseconds, rounded
-// up.
-func wholeMillis(wait time.Duration) int64 {
-	ms := wait.Milliseconds()
-	if wait%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
+	return func(a *settings) { a.Owner, a.Given = owner, true }
 }

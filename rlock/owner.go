@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/hold"
 )
 
 // Resume takes over the lock that owner holds, from a hold that was handed over
@@ -38,19 +39,19 @@ func (l *Lock) resume(ctx context.Context, h *Hold, opts []Option) error {
 	if err != nil {
 		return err
 	}
-	if set.bounded {
+	if set.Bounded {
 		return fmt.Errorf("%w: Resume does not wait", redlatch.ErrInvalid)
 	}
 	return h.Internal().Resume(ctx, l.Internal(), &set.Terms)
 }
 
 // check is what can be checked before something is sent.
-func (l *Lock) check(ctx context.Context, opts []Option) (settings, error) {
+func (l *Lock) check(ctx context.Context, opts []Option) (hold.Asked, error) {
 	engine.NeedContext(ctx)
 	if err := l.Internal().Check(ctx); err != nil {
-		return settings{}, err
+		return hold.Asked{}, err
 	}
-	return configure(l.Internal(), opts)
+	return hold.Ask(l.Internal(), opts)
 }
 
 // UnlockAs lowers owner's count by one, and frees the lock with the last, as

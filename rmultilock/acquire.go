@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (t *taking) run(ctx context.Context) error {
 		return l.err
 	}
 	var err error
-	if t.asked, err = hold.Options(l.steps[0].members[0].Internal(), t.opts); err != nil {
+	if t.asked, err = hold.Ask(l.steps[0].members[0].Internal(), t.opts); err != nil {
 		return err
 	}
 	switch {
@@ -67,6 +68,8 @@ func (t *taking) run(ctx context.Context) error {
 	case t.asked.Bounded && t.op == "trylock":
 		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
 	}
+	several := func(a *hold.Asked) { a.Several = true }
+	t.asked.Several, t.opts = true, append(slices.Clone(t.opts), several)
 	steps, err := t.steps(ctx)
 	if err != nil {
 		return err
@@ -112,6 +115,9 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	done := false
 	defer func() {
 		if !done {
+			for _, h := range t.hold.group.Holds() {
+				h.ObserveGivenBack(err, time.Since(t.began))
+			}
 			_ = t.hold.unlock() // what could not be freed now is freed in the background, or logged
 		}
 	}()
@@ -121,11 +127,14 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	inside := group.Context(outside)
 	for i := range steps {
 		if err := t.take(inside, &steps[i]); err != nil {
-			if lost := group.Err(); lost != nil && !errors.Is(err, engine.ErrNotReplicated) {
+			if lost := group.Err(); lost != nil {
 				return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // in words only: nothing was held yet
 			}
 			return engine.WithEnd(ctx, err)
 		}
+	}
+	if err := t.replicated(inside); err != nil {
+		return engine.WithEnd(ctx, err)
 	}
 	if lost := group.Err(); lost != nil {
 		return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // as above
@@ -134,9 +143,26 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	return nil
 }
 
+// replicated waits until enough replicas have all locks, within the time to wait.
+func (t *taking) replicated(ctx context.Context) error {
+	if t.lock.engine.Replicas == 0 {
+		return nil
+	}
+	if t.asked.Bound > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t.left(), engine.ErrWaitOver)
+		defer cancel()
+	}
+	h, err := hold.AwaitReplicas(ctx, t.hold.group.Holds())
+	if err == nil {
+		return nil
+	}
+	return t.failed(h.Lock().Name, err)
+}
+
 // left returns how much of the time to wait is left, in whole milliseconds: 0 for one attempt.
 func (t *taking) left() time.Duration {
-	return max(0, t.asked.Wait-time.Since(t.began)).Truncate(time.Millisecond)
+	return max(0, t.asked.Bound-time.Since(t.began)).Truncate(time.Millisecond)
 }
 
 // take takes the locks of one step.

@@ -90,12 +90,12 @@ func (b *batch) observe(err error) {
 		l := b.locks[b.blocked]
 		tell(b.Observed, engine.NotAcquired{Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Wait: wait, Attempts: b.Attempts, Err: err})
 	}
-	if tell := hooks.Acquired; tell != nil && err == nil {
-		for i, l := range b.locks {
-			h := b.claim.holds[i]
-			h.Reported(tell(b.Observed, engine.Acquired{
+	if hooks.Acquired != nil && err == nil {
+		for _, h := range b.claim.holds {
+			l := h.Lock()
+			h.ObserveAcquired(b.Observed, engine.Acquired{
 				Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Owner: h.ID(), Wait: wait, Attempts: b.Attempts,
-			}))
+			})
 		}
 	}
 }

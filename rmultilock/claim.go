@@ -1,7 +1,6 @@
 package rmultilock
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -13,8 +12,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// claim is what an attempt acquires for: the holds of all locks, of one owner.
+// claim is what an attempt acquires for: the holds of all locks, of one owner. The replicas of all
+// steps are waited for together.
 type claim struct {
+	acquire.BareClaim
 	batch   *batch
 	owner   sameOwner
 	request acquire.Request
@@ -44,16 +45,6 @@ func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	return nil
 }
 
-// Replicated is part of acquire.Claim.
-func (c *claim) Replicated(ctx context.Context) error {
-	for _, h := range c.holds {
-		if err := h.Replicated(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Disown is part of acquire.Claim.
 func (c *claim) Disown() { c.batch.Engine.Resolve(c.InDoubt()) }
 
@@ -68,15 +59,6 @@ func (c *claim) Late(answer any, err error) {
 		c.Disown()
 	}
 }
-
-// The owner of a claim is never used again, and has no place on the server and no turn.
-func (*claim) Fail()                              {}
-func (*claim) Drop()                              {}
-func (*claim) Place() acquire.Request             { return acquire.Request{} }
-func (*claim) Placed(bool)                        {}
-func (*claim) KeepTurn(acquire.Turn) bool         { return false }
-func (*claim) PassWhenResolved(acquire.Turn) bool { return false }
-func (*claim) KeepSubscription(acquire.Reusable)  {}
 
 // undo is what frees plain locks of one slot if the owner has them.
 func undo(locks []*hold.Lock, scripts *luasrc.All, owner any) *engine.InDoubt {

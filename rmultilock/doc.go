@@ -31,6 +31,9 @@
 // another time, can keep a caller out: WithWait or a context bounds the wait. In one process a
 // caller that waits for several plain locks does not stand in the queue of rlock for each of them.
 //
+// With redlatch.WithReplicaSync the replicas of all locks are waited for at once, when all are
+// held.
+//
 // # What is different from Redisson's
 //
 //	                                 Redisson                        here

@@ -11,6 +11,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rmultilock"
 )
@@ -95,6 +97,75 @@ func TestLocksThatTooFewReplicasHaveAreGivenBack(t *testing.T) {
 	_, err := l.Lock(within(t))
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	free(t, s, l.Names())
+}
+
+// witness collects what is reported to an observer.
+type witness struct {
+	mu   sync.Mutex // guards seen
+	seen []redlatch.Event
+}
+
+// Observe is part of redlatch.Observer.
+func (w *witness) Observe(e redlatch.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, e)
+}
+
+// since returns what was seen since the last call.
+func (w *witness) since() []redlatch.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.seen
+	w.seen = nil
+	return seen
+}
+
+// Of what is given back for its replicas an observer learns that it was not acquired, and no end.
+func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	replica := redistest.StartReplica(t, s)
+	seen := &witness{}
+	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(seen))
+	all := names(t, 40)
+	var members []rmultilock.Member
+	for i, name := range all {
+		switch {
+		case i < 20:
+			members = append(members, rlock.New(c, name))
+		case i < 30:
+			members = append(members, rfairlock.New(c, name))
+		default:
+			members = append(members, rfencedlock.New(c, name))
+		}
+	}
+	l := rmultilock.Of(members...)
+	require.NoError(t, take(t, l).Unlock()) // the server knows the scripts
+	s.Do(t, "CONFIG", "RESETSTAT")
+	h := take(t, l)
+	waits := s.CommandStats(t)["wait"]
+	require.Positive(t, waits)
+	require.LessOrEqual(t, waits, int64(2), "one behind the first call, one behind the others")
+	require.NoError(t, h.Unlock())
+	require.Len(t, seen.since(), 2*3*len(all), "each is acquired, ended and released, twice")
+
+	replica.Kill()
+	_, err := l.Lock(within(t), rlock.WithWait(100*time.Millisecond))
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+	require.ErrorContains(t, err, all[0])
+	events := seen.since()
+	require.Len(t, events, len(all), "none was acquired, for its caller")
+	for _, e := range events {
+		refused, is := e.(redlatch.NotAcquired)
+		require.True(t, is)
+		require.Contains(t, all, refused.Name)
+		require.Equal(t, 1, refused.Attempts)
+		require.ErrorIs(t, refused.Err, redlatch.ErrNotReplicated)
+	}
+	for _, name := range all {
+		require.Zero(t, s.Do(t, "EXISTS", name), "it is given back")
+	}
 }
 
 // A caller of many locks comes in beside callers of one that take turns without a pause, of its

@@ -37,30 +37,17 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 
 // release repeats the release. Open says that one before the last may have run.
 func release(e *engine.Engine, scripts *luasrc.All, owner any, bound time.Duration) (freed []bool, open bool, err error) {
-	began := time.Now()
-	var pause engine.Backoff
-	for {
+	open, err = e.Persist(bound, func(rest time.Duration) error {
 		at := e.Attempt()
 		scripts.Release(&at.Call, owner)
 		at.Call.Urgent = true
-		var answer any
-		answer, err = at.RunFor(max(bound-time.Since(began), 0), nil)
+		answer, err := at.RunFor(max(rest, 0), nil)
 		if err == nil {
 			freed, err = freedOf(answer, len(scripts.Keys))
 		}
-		switch {
-		case err == nil:
-			return freed, open, nil
-		case errors.Is(err, engine.ErrUncertain):
-			open = true
-		case !engine.Passing(err):
-			return nil, open, err
-		}
-		d := pause.Next()
-		if time.Since(began)+d >= bound || !e.Wait(d) {
-			return nil, open, err
-		}
-	}
+		return err
+	})
+	return freed, open, err
 }
 
 // freedOf reads the reply of a release of n locks.

@@ -48,6 +48,7 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 // claim is what a caller of a counter acquires: nothing that anything on the server tells of. So
 // an attempt without a reply stays open, and nothing is undone that may not have been done.
 type claim struct {
+	acquire.BareClaim
 	*taking
 	request acquire.Request
 	late    chan bool // whether a late reply has granted it; has room for one
@@ -58,41 +59,14 @@ type claim struct {
 
 var _ acquire.Claim = (*claim)(nil)
 
-// ID is part of acquire.Claim.
-func (*claim) ID() codec.Owner { return codec.Owner{} }
-
 // Request is part of acquire.Claim.
 func (c *claim) Request() *acquire.Request { return &c.request }
 
 // Grant is part of acquire.Claim.
 func (*claim) Grant(time.Time, acquire.Outcome) error { return nil }
 
-// Fail is part of acquire.Claim.
-func (*claim) Fail() {}
-
 // Disown is part of acquire.Claim.
 func (*claim) Disown() {}
-
-// Drop is part of acquire.Claim.
-func (*claim) Drop() {}
-
-// Place is part of acquire.Claim: there is no queue on the server.
-func (*claim) Place() acquire.Request { return acquire.Request{} }
-
-// Placed is part of acquire.Claim.
-func (*claim) Placed(bool) {}
-
-// KeepTurn is part of acquire.Claim: there is no hold to keep one.
-func (*claim) KeepTurn(acquire.Turn) bool { return false }
-
-// PassWhenResolved is part of acquire.Claim.
-func (*claim) PassWhenResolved(acquire.Turn) bool { return false }
-
-// KeepSubscription is part of acquire.Claim.
-func (*claim) KeepSubscription(acquire.Reusable) {}
-
-// Replicated is part of acquire.Claim: a counter does not wait for replicas.
-func (*claim) Replicated(context.Context) error { return nil }
 
 // InDoubt is part of engine.Resolver: nothing on the server can tell.
 func (*claim) InDoubt() *engine.InDoubt { return nil }

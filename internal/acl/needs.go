@@ -89,9 +89,9 @@ var needs = []Need{
 	},
 	{
 		ID: Onlooker, User: "onlooker",
-		Commands: strings.Fields("ping eval evalsha hgetall pttl lrange zrange scan hscan hget llen lindex getrange type " +
+		Commands: strings.Fields("ping eval evalsha hgetall pttl lrange zrange scan hscan hget get llen lindex getrange type zcount " +
 			"subscribe unsubscribe psubscribe pubsub|numsub role"),
-		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, tokens, labels, allChannels, allRWChannels},
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, tokens, labels, allChannels, allRWChannels, allSemaphoreChannels, allCountDowns},
 	},
 }
 

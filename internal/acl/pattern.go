@@ -38,6 +38,9 @@ var (
 	// bound them, and `redlatch watch` uses these.
 	allChannels   = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}
 	allRWChannels = Pattern{sign: "&", fixed: "redisson_rwlock:*"}
+
+	allSemaphoreChannels = Pattern{sign: "&", fixed: "redisson_sc:*"}
+	allCountDowns        = Pattern{sign: "&", fixed: "redisson_countdownlatch__channel__*"}
 )
 
 func inBraces(name string) string { return "{" + name + "}" }

@@ -101,6 +101,37 @@ type Claim interface {
 	Replicated(ctx context.Context) error
 }
 
+// BareClaim has the methods of a [Claim] without an owner that is used again, a place in a queue on
+// the server or a turn to keep: those that do nothing. Such a claim embeds it.
+type BareClaim struct{}
+
+// ID is part of Claim.
+func (BareClaim) ID() codec.Owner { return codec.Owner{} }
+
+// Fail is part of Claim.
+func (BareClaim) Fail() {}
+
+// Drop is part of Claim.
+func (BareClaim) Drop() {}
+
+// Place is part of Claim.
+func (BareClaim) Place() Request { return Request{} }
+
+// Placed is part of Claim.
+func (BareClaim) Placed(bool) {}
+
+// KeepTurn is part of Claim.
+func (BareClaim) KeepTurn(Turn) bool { return false }
+
+// PassWhenResolved is part of Claim.
+func (BareClaim) PassWhenResolved(Turn) bool { return false }
+
+// KeepSubscription is part of Claim.
+func (BareClaim) KeepSubscription(Reusable) {}
+
+// Replicated is part of Claim.
+func (BareClaim) Replicated(context.Context) error { return nil }
+
 // Claims makes claims: the first one of a call, and another one when nothing more can be
 // asked for the owner of the last.
 type Claims interface {

@@ -47,7 +47,7 @@ func syncing(t *testing.T, tr transport.Transport) *Engine {
 
 // await waits for the replicas of a lock.
 func await(ctx context.Context, e *Engine) error {
-	return e.AwaitReplicas(ctx, func(c *transport.Call) { luasrc.FillReplicate(c, "lock", "owner") }, reply.Holds)
+	return e.Replicate(func(c *transport.Call) { luasrc.FillReplicate(c, "lock", "owner") }, reply.Holds).Wait(ctx)
 }
 
 func TestReplicasAreAskedForAndCounted(t *testing.T) {

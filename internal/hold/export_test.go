@@ -14,7 +14,7 @@ func SetLease(h *Hold, sent time.Time, margin time.Duration) {
 func Contexts(h *Hold) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.contexts)
+	return len(h.contexts.all)
 }
 
 // HoldContext is the type of a hold's contexts.

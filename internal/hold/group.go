@@ -28,8 +28,7 @@ type Group struct {
 	holds    []*Hold
 	together [][]*Hold // those that are freed together
 	proofs   map[any]*Hold
-	pruned   int
-	contexts []*groupContext
+	contexts contexts
 }
 
 // Add adds live holds. Those that are over end the group.
@@ -92,8 +91,7 @@ func (g *Group) end(why *ending) bool {
 		return false
 	}
 	g.mu.Lock()
-	contexts := g.contexts
-	g.contexts = nil
+	contexts := g.contexts.take()
 	g.mu.Unlock()
 	for _, c := range contexts {
 		c.cancel(why.cause)
@@ -148,80 +146,38 @@ func (g *Group) Remaining() time.Duration {
 // Context returns a context that ends when parent does and when the group does, and that proves
 // each of the holds.
 func (g *Group) Context(parent context.Context) context.Context {
-	inner, cancel := context.WithCancelCause(parent)
-	c := &groupContext{Context: inner, group: g, cancel: cancel}
-	if !g.attach(c) {
-		cancel(g.ended.Load().cause)
+	c := newContext(parent, g)
+	g.mu.Lock()
+	end := g.ended.Load()
+	if end == nil {
+		g.contexts.add(c)
+	}
+	g.mu.Unlock()
+	if end != nil {
+		c.cancel(end.cause)
 	}
 	return c
 }
 
-// attach makes the group's end end c. It returns false when the group is over.
-func (g *Group) attach(c *groupContext) bool {
+// prove is part of holder.
+func (g *Group) prove(key proofKey) *Hold {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ended.Load() != nil {
-		return false
+	h := g.proofs[key]
+	g.mu.Unlock()
+	if h == nil {
+		return nil
 	}
-	if len(g.contexts) >= 2*g.pruned+8 {
-		kept := g.contexts[:0]
-		for _, c := range g.contexts {
-			if c.Context.Err() == nil {
-				kept = append(kept, c)
-			}
-		}
-		clear(g.contexts[len(kept):])
-		g.contexts, g.pruned = kept, len(kept)
-	}
-	g.contexts = append(g.contexts, c)
-	return true
+	return h.prove(key)
 }
 
-// groupContext is a context tied to a group, as holdContext is to a hold.
-type groupContext struct {
-	context.Context //nolint:containedctx // it is a context
-	group           *Group
-	cancel          context.CancelCauseFunc
-}
-
-// Err is part of context.Context.
-func (c *groupContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
-	}
-	if cause := c.group.Err(); cause != nil {
-		c.cancel(cause)
-	}
-	return c.Context.Err()
-}
-
-// Value is part of context.Context. It hands out the proofs of holding.
-func (c *groupContext) Value(key any) any {
-	if k, ok := key.(proofKey); ok {
-		c.group.mu.Lock()
-		h := c.group.proofs[k]
-		c.group.mu.Unlock()
-		if h != nil {
-			if end := h.ended.Load(); end != endGiven && end != endHandedOver {
-				return h
-			}
+// final is part of holder: that of the first member to end.
+func (g *Group) final() (first time.Time, ends bool) {
+	for _, h := range g.Holds() {
+		if end, is := h.final(); is && (!ends || end.Before(first)) {
+			first, ends = end, true
 		}
 	}
-	return c.Context.Value(key)
-}
-
-// Deadline is part of context.Context: that of the first member to end.
-func (c *groupContext) Deadline() (time.Time, bool) {
-	deadline, ok := c.Context.Deadline()
-	for _, h := range c.group.Holds() {
-		if !h.lease.Fixed && h.lease.Max == 0 {
-			continue
-		}
-		if end := h.lease.Final(); !ok || end.Before(deadline) {
-			deadline, ok = end, true
-		}
-	}
-	return deadline, ok
+	return first, ends
 }
 
 // Freer frees the locks of holds that were added together, each the last of its owner, within

@@ -32,14 +32,13 @@ type Hold struct {
 	// observed is the context for the observer; written before known becomes reported.
 	observed context.Context //nolint:containedctx // its values are asked for when the hold ends
 	group    atomic.Pointer[Group]
+	deferred *deferred // nil but for a caller that waits for the replicas of several locks
 
 	result error     // of giveUp
 	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
 
-	// mu guards pruned and contexts. It is not held while contexts are ended.
-	mu       sync.Mutex
-	pruned   int32
-	contexts []*holdContext
+	mu       sync.Mutex // guards contexts, and is not held while they are ended
+	contexts contexts
 
 	own ownership // of a hold that is the first of its owner
 }
@@ -60,6 +59,9 @@ type Terms struct {
 	Wait any
 	// Try is true for a caller that does not wait.
 	Try bool
+	// Several is true for a caller that waits for the replicas of several locks at once, with
+	// [AwaitReplicas].
+	Several bool
 }
 
 // ending is why a hold is over.
@@ -82,6 +84,9 @@ var (
 // dropped.
 func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
+	if terms.Several && l.Engine.Replicas > 0 {
+		h.deferred = &deferred{}
+	}
 	if !terms.Owner.IsZero() {
 		h.ownership = l.joinShared(terms.Owner)
 		h.request.Owner = h.ownership.final.Owner

@@ -30,24 +30,6 @@ type Lock struct {
 	trust time.Duration // for how long a confirmation of a lease counts; 0: for all of it
 }
 
-// Asked is what the options of a call ask for.
-type Asked struct {
-	Terms
-	// Wait is for how long the caller waits at most, if Bounded; else its context alone bounds it.
-	Wait    time.Duration
-	Bounded bool
-	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap, and
-	// Deaf is true for one that only polls.
-	Poll time.Duration
-	Deaf bool
-	// Given is true for an owner that others may use, too.
-	Given bool
-}
-
-// Options reads options of package rlock, a slice of its Option, for a call about a lock. Package
-// rlock sets it when it is initialised, so that a lock of several locks has the same options.
-var Options func(l *Lock, opts any) (Asked, error)
-
 // Make makes a kind of lock for a mapped name, and how its callers wait.
 type Make func(e *engine.Engine, mapped string) (Kind, acquire.Strategy)
 

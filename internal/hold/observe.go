@@ -66,10 +66,10 @@ func (h *Hold) reportEnd(why *ending) {
 	})
 }
 
-// observeRelease tells the observer how an Unlock went.
+// observeRelease tells the observer how an Unlock went, of a hold that its caller knew of.
 func (h *Hold) observeRelease(began time.Time) {
 	l := h.ownership.lock
-	if tell := l.Engine.Hooks.Released; tell != nil {
+	if tell := l.Engine.Hooks.Released; tell != nil && h.known.Load() == reported {
 		tell(h.observed, engine.Released{
 			Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: time.Since(began), Err: h.result,
 		})

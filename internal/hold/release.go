@@ -208,38 +208,28 @@ func requestID() string {
 // called when it is on its way for the first time; open says that something was sent before that
 // may have done what the release would.
 func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
-	e := o.lock.Engine
-	began, rest := time.Now(), bound
-	var pause engine.Backoff
-	for {
-		at := e.Attempt()
+	var out reply.ReleaseOutcome
+	again, err := o.lock.Engine.Persist(bound, func(rest time.Duration) error {
+		at := o.lock.Engine.Attempt()
 		fill(&at.Call)
 		at.Call.Urgent = true
 		at.Sent = sent
 		sent = nil
 		answer, err := at.RunFor(rest, (*lateRelease)(o))
-		out := reply.NotHeld
+		out = reply.NotHeld
 		if err == nil {
 			out, err = o.lock.Kind.Released(answer)
 		}
 		if err != nil || out != reply.Free {
 			o.notReusable.Store(true)
 		}
-		switch {
-		case err == nil && out == reply.NotHeld && !open:
-			return engine.ErrLost
-		case err == nil:
-			return nil
-		case errors.Is(err, engine.ErrUncertain):
-			open = true
+		if errors.Is(err, engine.ErrUncertain) {
 			o.pendingReleases.Add(1)
-		case !engine.Passing(err):
-			return err
 		}
-		d := pause.Next()
-		if time.Since(began)+d >= bound || !e.Wait(d) {
-			return err
-		}
-		rest = bound - time.Since(began)
+		return err
+	})
+	if err == nil && out == reply.NotHeld && !open && !again {
+		return engine.ErrLost
 	}
+	return err
 }

@@ -73,6 +73,8 @@ func (c *compat) testBehaviour(t *testing.T) {
 	t.Run("names are mapped alike", c.testNameMapper)
 	t.Run("an interrupted Java waiter is gone", c.testInterruptedWaiter)
 	t.Run("a wait that is over leaves no trace", c.testWaitOver)
+	c.testMulti(t)
+	c.testPlainKin(t)
 }
 
 func (c *compat) testJavaAsks(t *testing.T) {

@@ -41,13 +41,18 @@ const (
 	mostTimeouts = 2
 )
 
+// doer is a lock, or several as one.
+type doer interface {
+	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
+}
+
 // fleet is both languages at one lock, as often as they can. Under it they count
 // on the server, reading and writing in two steps: every lack of exclusion loses
 // rounds.
 type fleet struct {
 	server    *redistest.Server
 	name, key string
-	lock      *rlock.Lock // of a client that does not count
+	lock      doer // of a client that does not count
 	theirs    []*peer.Call
 	ours      atomic.Int64
 	ended     chan error // of each of our goroutines
@@ -109,7 +114,7 @@ func (f *fleet) goCounts(t *testing.T) {
 	}
 }
 
-func (f *fleet) countUp(ctx context.Context, lock *rlock.Lock, conn redis.Conn) (err error) {
+func (f *fleet) countUp(ctx context.Context, lock doer, conn redis.Conn) (err error) {
 	for over := false; !over && err == nil; {
 		err = lock.Do(ctx, func(context.Context) error {
 			count, err := redis.Int64(conn.Do("GET", f.key))

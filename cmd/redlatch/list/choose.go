@@ -36,19 +36,38 @@ var orders = map[string]func(a, b *listing.Lock) int{
 		return cmp.Or(cmp.Compare(ends(a), ends(b)), cmp.Compare(a.Name, b.Name))
 	},
 	byQueue: func(a, b *listing.Lock) int {
-		return cmp.Or(cmp.Compare(b.Queue, a.Queue), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(waiting(b), waiting(a)), cmp.Compare(a.Name, b.Name))
 	},
 }
 
 // ends is when a lock ends by itself: what is free has ended, and without a lease it never does.
 func ends(l *listing.Lock) time.Duration {
 	switch {
-	case len(l.Holders) == 0:
+	case l.Number == nil && len(l.Holders) == 0:
 		return -1
 	case l.TTL == redlatch.NoTTL:
 		return math.MaxInt64
 	}
 	return l.TTL
+}
+
+// waiting is how many wait for something, as its line says.
+func waiting(l *listing.Lock) int64 {
+	if l.Number != nil {
+		return l.Number.Waiters()
+	}
+	return l.Queue
+}
+
+// permits reports whether semaphores of which permits are taken are looked for, beside locks.
+func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL && !c.dead }
+
+// things names what is looked for.
+func (c *choice) things() string {
+	if listing.Kind(c.kind).IsNumber() {
+		return "numbers"
+	}
+	return "locks"
 }
 
 // wants reports whether a lock that was found is listed, as far as one look tells.

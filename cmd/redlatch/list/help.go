@@ -1,9 +1,10 @@
 package list
 
 const listHelp = `Lists the locks whose names match PATTERN, all without one: those of Redlatch
-and of Redisson, held or free with a queue. It works while the applications are
-down. PATTERN is one of Redis's: * for anything, ? for one character, [ab] for
-one of these. Quote it, or the shell takes it for files.
+and of Redisson, held or free with a queue, and the semaphores of which permits
+with ids are taken. It works while the applications are down. PATTERN is one of
+Redis's: * for anything, ? for one character, [ab] for one of these. Quote it,
+or the shell takes it for files.
 
   KIND    plain, or fair if its queue is not empty (a fair lock with an empty
           queue looks like a plain one), or r/w for a read/write lock
@@ -13,6 +14,15 @@ one of these. Quote it, or the shell takes it for files.
   LEASE   how long the server keeps the lock if it is not renewed
   QUEUE   how many are queued
   mixed   some wait for this name as for another kind of lock than is held
+
+Of a semaphore (sem) HOLDER says how many permits are taken and available, those
+whose leases are over among the taken; LEASE is how long its number lives, and
+QUEUE how many connections wait. A semaphore of which no permit is taken, a
+plain one (getSemaphore) and a count-down latch (latch) are numbers on the
+server, as other programs have them, so they are listed only with --kind
+semaphore, latch or counter (count): what permits are taken of or waited for is
+a semaphore, what is waited for as for a latch is a latch, and each other number
+may be either or neither.
 
 Locks have no mark on the server, so all its keys are scanned, a thousand at a
 time and with short commands: the server serves other clients in between. In a
@@ -41,5 +51,6 @@ const listExamples = `  redlatch list
   redlatch list 'orders:*'
   redlatch list --kind fair --watch
   redlatch list --sort queue --limit 10      # the longest queues
+  redlatch list --kind semaphore 'pool:*'    # also with no permit taken
   redlatch list --stuck                      # free, with a queue
   redlatch list --json | jq -r 'select(.queue_length > 10) | .name'`

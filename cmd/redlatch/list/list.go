@@ -28,7 +28,7 @@ type lister struct {
 
 	out    io.Writer
 	errors io.Writer
-	unread int // hashes that the last look could not look into
+	unread int // keys that the last look could not look into
 }
 
 // New returns the command.
@@ -126,9 +126,9 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 		return err
 	case total == 0 && l.json: // no line says it
 	case total == 0 && l.unread > 0:
-		l.message("no locks that this user may see%s", l.matching())
+		l.message("no %s that this user may see%s", l.things(), l.matching())
 	case total == 0:
-		l.message("no locks here%s", l.matching())
+		l.message("no %s here%s", l.things(), l.matching())
 	default:
 		out.end(total)
 	}
@@ -172,6 +172,8 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	n := 0
 	unread, err := listing.RunOnMasters(ctx, l.from, listing.Request{
 		Pattern: l.pattern,
+		Permits: l.permits(),
+		Numbers: listing.Kind(l.kind).IsNumber(),
 		Found: func(lock *listing.Lock) error {
 			if !l.wants(lock) {
 				return nil
@@ -186,11 +188,11 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	}
 	if l.unread = unread.Keys; l.unread > 0 {
 		bar.clear()
-		hashes, them := fmt.Sprintf("%d hashes were", unread.Keys), "them"
+		keys, them := fmt.Sprintf("%d keys were", unread.Keys), "them"
 		if unread.Keys == 1 {
-			hashes, them = "1 hash was", "it"
+			keys, them = "1 key was", "it"
 		}
-		l.message("%s not looked into: this user may not read %s (%v)", hashes, them, unread.Why)
+		l.message("%s not looked into: this user may not read %s (%v)", keys, them, unread.Why)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestListRefusesWhatItCannotDo(t *testing.T) {
 		url, says string
 		args      []string
 	}{
-		{s.URL(), "--kind must be plain, fair, fenced, fair-fenced or readwrite", []string{"--kind", "big"}},
+		{s.URL(), "--kind must be plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter", []string{"--kind", "big"}},
 		{s.URL(), "--sort must be name, lease or queue", []string{"--sort", "age"}},
 		{s.URL(), "--limit must be how many to list, or 0 for all", []string{"--limit", "-1"}},
 		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
@@ -113,7 +113,7 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	require.Contains(t, got.Stdout, "app:job ")
 	require.NotContains(t, got.Stdout, "secret")
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "1 hash was not looked into: this user may not read it (NOPERM")
+	require.Contains(t, got.Stderr, "1 key was not looked into: this user may not read it (NOPERM")
 	got = program.Finish(t, url, "list", "sec*")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stdout)
@@ -172,6 +172,7 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 	table := &table{out: &out, page: page, flushing: func() { flushed++ }}
 	for i := range 2*page + 1 {
 		table.keep(row{name: fmt.Sprintf("%04d", 9999-i)})
+		table.tally.locks++
 		require.Less(t, len(table.rows), page)
 	}
 	table.flush()
@@ -189,7 +190,7 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 		printed int
 	}{{true, 2*page + 1}, {false, page}} {
 		out.Reset()
-		table.sorted, table.printed = alike.sorted, alike.printed
+		table.sorted, table.printed, table.tally.locks = alike.sorted, alike.printed, alike.printed
 		table.end(alike.printed)
 		require.Equal(t, fmt.Sprintf("%d locks\n", alike.printed), out.String())
 	}

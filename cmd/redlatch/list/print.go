@@ -38,6 +38,9 @@ type lines struct {
 
 func (p *lines) add(l *listing.Lock) error {
 	p.before()
+	if l.Number != nil {
+		return p.enc.Encode(listedNumberOf(l))
+	}
 	return p.enc.Encode(listedOf(l))
 }
 
@@ -57,9 +60,11 @@ type table struct {
 	flushing func() // before something is written
 	rows     []row
 	printed  int
+	tally    tally
 }
 
 func (t *table) add(l *listing.Lock) error {
+	t.tally.add(l)
 	t.keep(rowOf(l))
 	return nil
 }
@@ -92,21 +97,44 @@ func (t *table) flush() {
 }
 
 func (t *table) end(total int) {
-	said := countOf(t.printed, total)
+	said := t.tally.of(total)
 	if !t.sorted && t.printed > t.page {
 		said += fmt.Sprintf(", sorted in pages of %d: --sort name sorts all", t.page)
 	}
 	fmt.Fprintln(t.out, said)
 }
 
-// countOf says how many locks there are, and how many of them are shown.
-func countOf(shown, total int) string {
+// tally counts what is shown.
+type tally struct{ locks, numbers, semaphores int }
+
+func (t *tally) add(l *listing.Lock) {
+	if l.Number != nil {
+		t.numbers++
+		if l.Kind == listing.Semaphore {
+			t.semaphores++
+		}
+		return
+	}
+	t.locks++
+}
+
+// of says how many there are, of which these are shown.
+func (t *tally) of(total int) string {
+	shown, what := t.locks+t.numbers, "lock"
+	switch {
+	case t.numbers > 0 && t.locks > 0:
+		what = "locks and semaphore"
+	case t.semaphores < t.numbers:
+		what = "number"
+	case t.semaphores > 0:
+		what = "semaphore"
+	}
 	of := ""
 	if shown < total {
 		of = fmt.Sprintf("%d of ", shown)
 	}
-	if total == 1 {
-		return of + "1 lock"
+	if total != 1 {
+		what += "s"
 	}
-	return fmt.Sprintf("%s%d locks", of, total)
+	return fmt.Sprintf("%s%d %s", of, total, what)
 }

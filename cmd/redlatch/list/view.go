@@ -73,6 +73,9 @@ const (
 )
 
 func rowOf(l *listing.Lock) row {
+	if l.Number != nil {
+		return numberRowOf(l)
+	}
 	r := row{name: sanitize.Word(l.Name), free: len(l.Holders) == 0}
 	who, entered, lease, queue := "free", "-", "-", "-"
 	if !r.free {

@@ -57,8 +57,11 @@ func (l *lister) picture(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	look := lookOf(l.out)
-	lines := []string{fmt.Sprintf("%s  %s%s", time.Now().UTC().Format(time.TimeOnly+"Z"), countOf(len(locks), n), l.matching()), heading(look)}
+	look, shown := lookOf(l.out), tally{}
+	for _, lock := range locks {
+		shown.add(lock)
+	}
+	lines := []string{fmt.Sprintf("%s  %s%s", time.Now().UTC().Format(time.TimeOnly+"Z"), shown.of(n), l.matching()), heading(look)}
 	for _, lock := range locks {
 		r := rowOf(lock)
 		lines = append(lines, r.lines(look)...)

@@ -30,6 +30,18 @@ In a cluster the channels of the locks that are watched are listened to, since
 no pattern covers messages of shards: there new locks that match a pattern are
 found by the search alone.
 
+NAME may also be a semaphore or a count-down latch, which are numbers on the
+server. Then the events are
+
+  number    it was there when watching began, or is there now
+  taken, released, expired   a permit with an id was taken, given back, or its
+            lease was over
+  changed   the number is another one, and no permit explains it: a plain
+            semaphore, a latch that counts down, or permits that were set anew
+  gone      the number is gone: a latch is open, a semaphore deleted
+
+Of more than 1,000 permits that are taken only the numbers are told.
+
 Exit codes:
   0      the time of --for is over
   1      something failed

@@ -78,10 +78,12 @@ func (w *watcher) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // it only asked
+	var number *numberFollower
 	if w.single {
 		if err := inspect.CheckIsLock(ctx, w.srv, w.pattern); err != nil {
 			return err
 		}
+		number = w.numberOf(ctx, client)
 	}
 	master, err := w.srv.Master(ctx)
 	switch {
@@ -94,6 +96,9 @@ func (w *watcher) run(ctx context.Context) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.length)
 		defer cancel()
+	}
+	if number != nil {
+		return number.run(ctx)
 	}
 	inner, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup

@@ -43,6 +43,9 @@ func (r Release) NamesPublish() bool { return r.atLeast(3, 22) }
 // HasFenced reports whether there is a fenced lock (from 3.19).
 func (r Release) HasFenced() bool { return r.atLeast(3, 19) }
 
+// HasNonReentrant reports whether there are locks that their owner cannot enter again (from 4.4).
+func (r Release) HasNonReentrant() bool { return r.atLeast(4, 4) }
+
 // HasLatch reports whether unlock keeps a latch (from 3.24).
 func (r Release) HasLatch() bool { return r.atLeast(3, 24) }
 

@@ -45,10 +45,11 @@ func send(t *testing.T, s *redistest.Server, command string) {
 	s.Do(t, "ACL", args...)
 }
 
-// The patterns of all channels: of locks, and of read/write locks.
+// The patterns of all channels: of locks, of read/write locks, of semaphores and of latches.
 const (
-	lockPattern, rwPattern = "&redisson_lock__channel:*", "&redisson_rwlock:*"
-	onlookersPatterns      = lockPattern + " " + rwPattern
+	lockPattern, rwPattern         = "&redisson_lock__channel:*", "&redisson_rwlock:*"
+	semaphorePattern, latchPattern = "&redisson_sc:*", "&redisson_countdownlatch__channel__*"
+	onlookersPatterns              = lockPattern + " " + rwPattern + " " + semaphorePattern + " " + latchPattern
 )
 
 // lacksOnly holds that of all needs just those are not fulfilled that have one of these
@@ -101,6 +102,10 @@ func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
 					missing = append(missing, lockPattern)
 				case "&redisson_rwlock:{app:*":
 					missing = append(missing, rwPattern)
+				case "&redisson_sc:{app:*":
+					missing = append(missing, semaphorePattern)
+				case "&redisson_countdownlatch__channel__{app:*":
+					missing = append(missing, latchPattern)
 				}
 				url := userWith(t, s, slices.DeleteFunc(slices.Clone(all), func(w string) bool { return slices.Contains(missing, w) })...)
 				lacksOnly(t, examined(t, url, "app:"), missing...)

@@ -17,6 +17,14 @@
 //	   ▼
 //	as above
 //
+//	SCAN … MATCH *:timeout TYPE zset
+//	   │  permits, beside a number
+//	   ▼
+//	GETRANGE, PTTL, ZCOUNT permits      a semaphore, if the first permit has 16 bytes
+//
+// A semaphore of which no permit is taken, a plain one and a count-down latch are a number, as
+// other programs have them. They are looked for when that is asked for only.
+//
 // KEYS and HGETALL are not used: one blocks the server for as long as it has keys, the
 // other for as long as a hash, which need not be a lock, has fields. Between the commands
 // about one lock other clients may change it; a lock that is gone by then is left out.

@@ -22,7 +22,17 @@ const (
 	FairFenced Kind = "fair-fenced"
 	// ReadWrite is a read/write lock.
 	ReadWrite Kind = "readwrite"
+
+	// Semaphore is a number of permits of which some are taken or waited for.
+	Semaphore Kind = "semaphore"
+	// Latch is a count-down latch that connections wait for.
+	Latch Kind = "latch"
+	// Counter is a number that may be a semaphore or a latch, or something else.
+	Counter Kind = "counter"
 )
+
+// IsNumber reports whether a name of this kind holds a number.
+func (k Kind) IsNumber() bool { return k == Semaphore || k == Latch || k == Counter }
 
 // Lock is a lock as it was found.
 type Lock struct {
@@ -48,6 +58,9 @@ type Lock struct {
 	NotSubscribed int
 	// Token is the last token that was given, 0 for a lock without.
 	Token int64
+	// Number is what there is to tell of one that IsNumber, nil of others. Of such only Name,
+	// Kind and TTL, which is how long the number lives, are set besides.
+	Number *Number
 	// PlainWaiters is how many connections wait for the lock as for a plain one while
 	// others are queued for it, or it is held as a read/write lock. ReadWriteWaiters is how
 	// many wait for it as for a read/write lock while it is held as another kind. Both are 0
@@ -67,11 +80,16 @@ func (l *Lock) HasTwoKinds() bool {
 
 // Kinds are all kinds, for people to choose from.
 func Kinds() []string {
-	return []string{string(Plain), string(Fair), string(Fenced), string(FairFenced), string(ReadWrite)}
+	return []string{
+		string(Plain), string(Fair), string(Fenced), string(FairFenced), string(ReadWrite),
+		string(Semaphore), string(Latch), string(Counter),
+	}
 }
 
 // KindNames says which kinds there are.
-func KindNames() string { return "plain, fair, fenced, fair-fenced or readwrite" }
+func KindNames() string {
+	return "plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter"
+}
 
 // WithToken returns what kind of lock this is when it has given a token, 0 for none.
 func (k Kind) WithToken(token int64) Kind {

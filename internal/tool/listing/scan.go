@@ -31,6 +31,9 @@ type Request struct {
 	Labels redis.Conn
 	// Pattern is what names must match, "" for all.
 	Pattern string
+	// Permits is true to look for semaphores of which permits are taken, too, and Numbers to look
+	// for all numbers in place of locks.
+	Permits, Numbers bool
 	// Found gets each lock. An error of it ends the scan.
 	Found func(*Lock) error
 	// Progress, if not nil, gets the part of the keys that was looked at, from 0 to 1, many
@@ -61,10 +64,17 @@ type scan struct {
 	known  map[uint64]struct{}
 	unread Unread
 	done   float64
+	part   float64 // of all that one pass is
 }
 
-// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB, and
-// LRANGE for places of queues. It ends with ctx, between two commands. An error is the connection's, the server's
+// pass is a scan of all keys of a type whose names match, and what takes them.
+type pass struct {
+	match, kind string
+	take        func(ctx context.Context, keys []string) error
+}
+
+// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB,
+// LRANGE for places of queues, and for semaphores also ZCOUNT and ZRANGE. It ends with ctx, between two commands. An error is the connection's, the server's
 // refusal to scan, or Found's.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
@@ -74,23 +84,34 @@ func Run(ctx context.Context, r Request) (Unread, error) {
 	if s.Labels == nil {
 		s.Labels = s.Conn
 	}
-	err := s.pass(ctx, s.Pattern, "hash", s.held)
-	if err == nil {
-		s.done = 0.5
-		err = s.pass(ctx, queuePrefix+"*", "list", s.queues(Match(s.Pattern)))
+	passes := []pass{
+		{s.Pattern, "hash", s.held},
+		{queuePrefix + "*", "list", s.queues(Match(s.Pattern))},
 	}
-	return s.unread, err
+	switch {
+	case s.Numbers:
+		passes = []pass{{s.Pattern, "string", s.numbers}}
+	case s.Permits:
+		passes = append(passes, pass{"*" + permitsSuffix, "zset", s.permits(Match(s.Pattern))})
+	}
+	for i, p := range passes {
+		s.done, s.part = float64(i)/float64(len(passes)), 1/float64(len(passes))
+		if err := s.pass(ctx, p); err != nil {
+			return s.unread, err
+		}
+	}
+	return s.unread, nil
 }
 
-// pass scans all keys of a type whose names match.
-func (s *scan) pass(ctx context.Context, match, kind string, take func(ctx context.Context, keys []string) error) error {
+// pass makes a pass.
+func (s *scan) pass(ctx context.Context, p pass) error {
 	before := s.done
 	cursor := "0"
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		reply, err := redis.Values(s.Conn.Do("SCAN", cursor, "MATCH", match, "COUNT", step, "TYPE", kind))
+		reply, err := redis.Values(s.Conn.Do("SCAN", cursor, "MATCH", p.match, "COUNT", step, "TYPE", p.kind))
 		if err != nil {
 			return err
 		}
@@ -106,7 +127,7 @@ func (s *scan) pass(ctx context.Context, match, kind string, take func(ctx conte
 			s.Looked(len(keys))
 		}
 		for some := range slices.Chunk(keys, batch) {
-			if err := take(ctx, some); err != nil {
+			if err := p.take(ctx, some); err != nil {
 				return err
 			}
 		}
@@ -124,7 +145,7 @@ func (s *scan) progress(before float64, cursor string) {
 	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
 		part = float64(bits.Reverse64(n)) / math.Exp2(64)
 	}
-	s.done = max(s.done, before+part/2)
+	s.done = max(s.done, before+part*s.part)
 	if s.Progress != nil {
 		s.Progress(s.done)
 	}

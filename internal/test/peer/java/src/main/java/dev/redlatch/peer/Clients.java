@@ -32,15 +32,23 @@ final class Clients {
     }
 
     /**
-     * The lock object of a command: kind ("plain", "fair", "fenced", and "read" and "write"
-     * for the two of a read/write lock), name, and object, which tells apart several Java objects for one lock (default: one).
-     * Redisson keeps the last lease in the object, so which one it is matters.
+     * The lock object of a command: kind ("plain", "fair", "fenced", "spin", "nonReentrant",
+     * "nonReentrantFair", "read" and "write" for the two of a read/write lock, and "multi" for
+     * several locks as one), name, and object, which tells apart several Java objects for one lock (default: one).
+     * Redisson keeps the last lease in the object, so which one it is matters. For "multi" the
+     * field members has the names, in order, and member their kind.
      */
     RLock lock(Request r) {
         RedissonClient client = client(r);
         String kind = r.text("kind", "plain");
         String name = r.text("name");
         String key = String.join("\0", r.text("client"), kind, name, r.text("object", ""));
+        if (kind.equals("multi")) {
+            RLock[] members = r.texts("members").stream()
+                    .map(member -> make(client, r.text("member", "plain"), member))
+                    .toArray(RLock[]::new);
+            return locks.computeIfAbsent(key, k -> client.getMultiLock(members));
+        }
         return locks.computeIfAbsent(key, k -> make(client, kind, name));
     }
 
@@ -49,17 +57,20 @@ final class Clients {
         return switch (kind) {
             case "plain" -> client.getLock(name);
             case "fair" -> client.getFairLock(name);
-            case "fenced" -> fenced(client, name);
+            case "fenced" -> later(client, "getFencedLock", name);
+            case "spin" -> client.getSpinLock(name);
+            case "nonReentrant" -> later(client, "getNonReentrantLock", name);
+            case "nonReentrantFair" -> later(client, "getNonReentrantFairLock", name);
             case "read" -> client.getReadWriteLock(name).readLock();
             case "write" -> client.getReadWriteLock(name).writeLock();
             default -> throw new IllegalArgumentException("unknown kind " + kind);
         };
     }
 
-    /** A fenced lock, which early releases do not have. */
-    private static RLock fenced(RedissonClient client, String name) {
+    /** A lock of a kind that early releases do not have. */
+    private static RLock later(RedissonClient client, String getter, String name) {
         try {
-            return (RLock) RedissonClient.class.getMethod("getFencedLock", String.class).invoke(client, name);
+            return (RLock) RedissonClient.class.getMethod(getter, String.class).invoke(client, name);
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(e);
         }

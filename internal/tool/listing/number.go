@@ -1,0 +1,170 @@
+package listing
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+)
+
+// Number is what there is to tell of a name that holds a number: a semaphore, a count-down latch,
+// or a number of another program, which looks the same.
+type Number struct {
+	// Available is the number: the permits of a semaphore that can be taken, or what is to count
+	// down.
+	Available int64
+	// Taken is how many permits are taken, those whose leases are over among them.
+	Taken int64
+	// PermitWaiters is how many connections wait for permits, LatchWaiters how many wait as for a
+	// count-down latch. Both are 0 when that is unknown.
+	PermitWaiters, LatchWaiters int64
+}
+
+// Waiters is how many connections wait.
+func (n *Number) Waiters() int64 { return n.PermitWaiters + n.LatchWaiters }
+
+// kind is Semaphore when permits are taken or waited for, Latch when connections wait as for one,
+// and else Counter, which may be either.
+func (n *Number) kind() Kind {
+	switch {
+	case n.Taken > 0 || n.PermitWaiters > 0:
+		return Semaphore
+	case n.LatchWaiters > 0:
+		return Latch
+	}
+	return Counter
+}
+
+// mostDigits is how long a number is at most, with its sign.
+const mostDigits = 20
+
+// permitsSuffix is how the keys of taken permits end.
+var permitsSuffix = strings.TrimPrefix(codec.PermitsKey("{}"), "{}")
+
+// semaphoreOf returns the name of the semaphore that a key of taken permits is of.
+func semaphoreOf(permitsKey string) string {
+	return Unbraced(strings.TrimSuffix(permitsKey, permitsSuffix))
+}
+
+// isPart reports whether a key that holds a number is a part of a lock.
+func isPart(key string) bool {
+	for _, of := range []string{codec.TokenKey("{"), codec.LatchKey("{", "")} {
+		if strings.HasPrefix(key, of[:strings.IndexByte(of, ':')+1]) {
+			return true
+		}
+	}
+	return strings.Contains(key, ":rwlock_timeout:")
+}
+
+// permits returns what handles the keys of taken permits.
+func (s *scan) permits(match func(string) bool) func(context.Context, []string) error {
+	return func(ctx context.Context, keys []string) error {
+		var names []string
+		for _, key := range keys {
+			if name := semaphoreOf(key); match(name) {
+				names = append(names, name)
+			}
+		}
+		return s.readNumbers(ctx, names, true)
+	}
+}
+
+// numbers takes texts.
+func (s *scan) numbers(ctx context.Context, keys []string) error {
+	var names []string
+	for _, key := range keys {
+		if !isPart(key) {
+			names = append(names, key)
+		}
+	}
+	return s.readNumbers(ctx, names, false)
+}
+
+// askedOfNumber is how many calls readNumbers makes for each name.
+const askedOfNumber = 3
+
+// readNumbers looks at names that may hold a number, and reports those that do. With taken only
+// those of which permits are taken.
+func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) error {
+	var calls []call
+	for _, name := range names {
+		calls = append(calls, command("GETRANGE", name, 0, mostDigits), command("PTTL", name),
+			command("ZCOUNT", codec.PermitsKey(name), 0, "+inf"))
+	}
+	replies, err := ask(s.Conn, calls)
+	if err != nil {
+		return err
+	}
+	var found []*Lock
+	for i, name := range names {
+		mine := replies[askedOfNumber*i : askedOfNumber*(i+1)]
+		if refused, is := forbidden(mine[0]); is {
+			s.refused(refused)
+			continue
+		}
+		available, err := strconv.ParseInt(text(mine[0]), 10, 64)
+		if err != nil || taken && number(mine[2]) == 0 {
+			continue
+		}
+		l := &Lock{Name: name, TTL: redlatch.NoTTL, Number: &Number{Available: available, Taken: number(mine[2])}}
+		if left, isNumber := mine[1].(int64); isNumber && left >= 0 {
+			l.TTL = time.Duration(left) * time.Millisecond
+		}
+		found = append(found, l)
+	}
+	if taken {
+		if found, err = s.withIDs(found); err != nil {
+			return err
+		}
+	}
+	countNumberWaiters(ctx, s.Labels, found)
+	return s.reportNew(found)
+}
+
+// idLength is how long the id of a permit is.
+const idLength = 16
+
+// withIDs returns those whose first taken permit has an id of the right length: other programs
+// have sorted sets beside numbers, too.
+func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
+	var calls []call
+	for _, l := range found {
+		calls = append(calls, command("ZRANGE", codec.PermitsKey(l.Name), 0, 0))
+	}
+	replies, err := ask(s.Conn, calls)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range found {
+		ids, err := redis.Strings(replies[i], nil)
+		if err == nil && len(ids) == 1 && len(ids[0]) == idLength {
+			kept = append(kept, l)
+		}
+	}
+	return kept, nil
+}
+
+// countNumberWaiters counts those that wait, and says what kinds the numbers are. Where they
+// cannot be counted none are known.
+func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) {
+	var channels []string
+	for _, l := range found {
+		channels = append(channels, codec.SemaphoreChannel(l.Name), codec.CountDownChannel(l.Name))
+	}
+	var counts []int64
+	if len(channels) > 0 {
+		counts, _ = connect.Listening(ctx, c, channels...) // a broken connection has the error of the next command
+	}
+	for i, l := range found {
+		if 2*i+1 < len(counts) {
+			l.Number.PermitWaiters, l.Number.LatchWaiters = counts[2*i], counts[2*i+1]
+		}
+		l.Kind = l.Number.kind()
+	}
+}

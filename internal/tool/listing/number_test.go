@@ -1,0 +1,87 @@
+package listing
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// addNumbers makes semaphores, latches, and what looks like them.
+func addNumbers(t *testing.T, s redistest.Target) {
+	t.Helper()
+	s.Do(t, "SET", "pool", 3)
+	s.Do(t, "ZADD", codec.PermitsKey("pool"), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
+	s.Do(t, "SET", "{eu}pool", -1, "PX", time.Hour.Milliseconds())
+	s.Do(t, "ZADD", codec.PermitsKey("{eu}pool"), codec.PermitForever, "fedcba9876543210")
+	s.Do(t, "SET", "idle", 5)
+	s.Do(t, "SET", "text", "12 monkeys")
+	s.Do(t, "ZADD", codec.PermitsKey("text"), 1, "0123456789abcdef")
+	s.Do(t, "SET", "other", 7)
+	s.Do(t, "ZADD", codec.PermitsKey("other"), 1, "an id of another length")
+	s.Do(t, "ZADD", codec.PermitsKey("gone"), 1, "0123456789abcdef")
+	s.Do(t, "SET", codec.TokenKey("plain"), 12)
+	s.Do(t, "SET", codec.LatchKey("plain", "0123"), 1)
+	s.Do(t, "SET", codec.HoldKey("rw", java, 1), 1)
+}
+
+func numbersFound(t *testing.T, s redistest.Target, r Request) map[string]*Lock {
+	t.Helper()
+	found := map[string]*Lock{}
+	r.Conn, r.Found = s.Dial(t), func(l *Lock) error {
+		require.NotContains(t, found, l.Name, "twice")
+		found[l.Name] = l
+		return nil
+	}
+	_, err := Run(t.Context(), r)
+	require.NoError(t, err)
+	return found
+}
+
+func TestSemaphoresWithPermitsTakenAreFoundBesideLocks(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		addNumbers(t, s)
+		require.Empty(t, numbersFound(t, s, Request{}), "they are not asked for")
+		s.Do(t, "HSET", "plain", java, 1)
+		all := numbersFound(t, s, Request{Permits: true})
+		require.Equal(t, []string{"plain", "pool", "{eu}pool"}, slices.Sorted(maps.Keys(all)))
+		require.Equal(t, &Lock{Name: "pool", Kind: Semaphore, TTL: redlatch.NoTTL, Number: &Number{Available: 3, Taken: 2}}, all["pool"])
+		require.InDelta(t, time.Hour, all["{eu}pool"].TTL, float64(time.Minute))
+		require.Equal(t, &Number{Available: -1, Taken: 1}, all["{eu}pool"].Number)
+		require.Equal(t, []string{"{eu}pool"}, slices.Sorted(maps.Keys(numbersFound(t, s, Request{Permits: true, Pattern: "{eu}*"}))))
+	})
+}
+
+func TestAllNumbersAreFoundWhenTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	addNumbers(t, s)
+	s.Do(t, "HSET", "plain", java, 1)
+	conn := s.Dial(t)
+	for _, channel := range []string{codec.SemaphoreChannel("idle"), codec.CountDownChannel("other")} {
+		require.NoError(t, conn.Send("SUBSCRIBE", channel))
+		require.NoError(t, conn.Flush())
+		_, err := redis.ReceiveWithTimeout(conn, time.Minute)
+		require.NoError(t, err)
+	}
+	s.Do(t, "DEL", codec.PermitsKey("other"))
+	s.Do(t, "SET", "plain-counter", 0)
+	all := numbersFound(t, s, Request{Numbers: true})
+	require.Equal(t, []string{"idle", "other", "plain-counter", "pool", "{eu}pool"}, slices.Sorted(maps.Keys(all)))
+	require.Equal(t, Semaphore, all["idle"].Kind)
+	require.Equal(t, &Number{Available: 5, PermitWaiters: 1}, all["idle"].Number)
+	require.Equal(t, Latch, all["other"].Kind)
+	require.Equal(t, &Number{Available: 7, LatchWaiters: 1}, all["other"].Number)
+	require.Equal(t, Counter, all["plain-counter"].Kind)
+	require.Equal(t, Semaphore, all["pool"].Kind)
+}

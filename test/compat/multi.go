@@ -1,0 +1,276 @@
+package compat
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
+)
+
+// testMulti runs what both languages do with several locks as one, side by side. Its tests are
+// among those of behaviour, which mostly wait.
+func (c *compat) testMulti(t *testing.T) {
+	t.Helper()
+	t.Run("several locks of Java's wait for one of ours", c.testJavaMultiWaits)
+	t.Run("our several locks wait for one of Java's", c.testOurMultiWaits)
+	t.Run("several locks of both languages wake each other", c.testMultiWakeUps)
+	t.Run("members in reverse order, at once", c.testMultiFleet)
+	t.Run("members in reverse order, each with one", c.testMultiReverse)
+	t.Run("fair members in reverse order, each with one", c.testMultiReverseFair)
+}
+
+// multiPair is a client of each language with six names: ours takes them in its own order, Java in
+// the reverse of that. Java's lock() begins anew by itself after 1.5 s for each of its members:
+// with so many that is long after wakeBound.
+type multiPair struct {
+	*pair
+	names  []string
+	ours   *rmultilock.Lock
+	theirs peer.Command
+}
+
+func (c *compat) multiPair(t *testing.T) *multiPair {
+	t.Helper()
+	s, base := redistest.Shared(t), redistest.Key(t)
+	client := open(t, s, redlatch.WithPollCap(objectPoll))
+	var names, reverse []string
+	for i := range 6 {
+		name := base + strconv.Itoa(i+1)
+		names, reverse = append(names, name), append([]string{name}, reverse...)
+	}
+	// The watchdog's lease is longer than wakeBound: a waiter in time was woken.
+	p := &pair{c, s, connect(t, c.peer, s, nil), client, base, rlock.New(client, names[1])}
+	theirs := peer.Command{"kind": "multi", "members": reverse, "thread": "multi"}
+	return &multiPair{p, names, rmultilock.New(client, names...), theirs}
+}
+
+// allNames is what held returns when all are.
+const allNames = "123456"
+
+// held returns the last digits of the names that are locked.
+func (p *multiPair) held(t *testing.T) (all string) {
+	t.Helper()
+	for i, name := range p.names {
+		n, err := redis.Int(p.server.Do(t, "EXISTS", name), nil)
+		require.NoError(t, err)
+		all += strings.Repeat(strconv.Itoa(i+1), n)
+	}
+	return all
+}
+
+// allHeld holds that neither language gets any of the locks, alone or with the others.
+func (p *multiPair) allHeld(t *testing.T) {
+	t.Helper()
+	require.Equal(t, allNames, p.held(t))
+	other := peer.Command{"thread": "other"}
+	for _, name := range p.names {
+		_, err := rlock.New(p.client, name).TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.False(t, p.java.boolean(t, peer.Command{"op": "tryLock", "name": name}.With(other)))
+	}
+	_, err := p.ours.TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.False(t, p.truth(t, "tryLock", p.theirs.With(other)))
+	require.Equal(t, allNames, p.held(t))
+}
+
+func (p *multiPair) requireClean(t *testing.T) {
+	t.Helper()
+	for _, name := range p.names {
+		requireClean(t, p.server, name)
+	}
+}
+
+func (c *compat) testJavaMultiWaits(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.multiPair(t)
+	one, err := p.lock.Lock(t.Context())
+	require.NoError(t, err)
+	require.False(t, p.truth(t, "tryLock", p.theirs))
+	require.Equal(t, "2", p.held(t), "what Java took is given back")
+	waiter := p.begin("lock", p.theirs)
+	awaitListeners(t, p.server, p.names[1], 1)
+	time.Sleep(settle)
+	require.NoError(t, one.Unlock())
+	_, err = waiter.Wait(wakeBound)
+	require.NoError(t, err, "Java was not woken")
+	p.allHeld(t)
+	p.does(t, "unlock", p.theirs)
+	p.requireClean(t)
+
+	// Not before: early releases leave a subscription behind when the wait is over while they
+	// make the first one of a client.
+	one, err = p.lock.Lock(t.Context())
+	require.NoError(t, err)
+	require.False(t, p.truth(t, "tryLock", p.theirs.With(peer.Command{"wait": 500})))
+	require.Equal(t, "2", p.held(t))
+	require.NoError(t, one.Unlock())
+	p.requireClean(t)
+}
+
+func (c *compat) testOurMultiWaits(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.multiPair(t)
+	one := peer.Command{"name": p.names[1], "thread": "one"}
+	for _, kind := range []string{"plain", "spin"} {
+		one = one.With(peer.Command{"kind": kind})
+		p.does(t, "lock", one)
+		_, err := p.ours.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		var refused *redlatch.LockError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, p.names[1], refused.Name)
+		require.Equal(t, p.java.owner(t, "one"), refused.Holder.String())
+
+		var opts []rlock.Option
+		if kind == "spin" { // its release sends no message
+			opts = append(opts, rlock.WithPollCap(spinPoll))
+		}
+		var hold *rmultilock.Hold
+		w := later(func() (err error) { hold, err = p.ours.Lock(bounded(t), opts...); return err })
+		awaitListeners(t, p.server, p.names[1], 1)
+		require.Equal(t, "2", p.held(t), "ours holds none while it waits")
+		p.does(t, "unlock", one)
+		w.done(t, wakeBound, "we were not woken")
+		p.allHeld(t)
+		require.NoError(t, hold.Unlock())
+		p.requireClean(t)
+	}
+}
+
+// testMultiWakeUps has each language free all of them while the other waits for all.
+func (c *compat) testMultiWakeUps(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.multiPair(t)
+	hold, err := p.ours.Lock(t.Context())
+	require.NoError(t, err)
+	waiter := p.begin("lock", p.theirs)
+	awaitListeners(t, p.server, p.names[5], 1) // the first of Java's
+	time.Sleep(settle)
+	p.allHeld(t)
+	require.NoError(t, hold.Unlock())
+	_, err = waiter.Wait(wakeBound)
+	require.NoError(t, err, "Java was not woken")
+
+	w := later(func() (err error) { hold, err = p.ours.Lock(bounded(t)); return err })
+	awaitListeners(t, p.server, p.names[0], 1) // the first of ours
+	p.does(t, "unlock", p.theirs)
+	w.done(t, wakeBound, "we were not woken")
+	p.allHeld(t)
+	require.NoError(t, hold.Unlock())
+	p.requireClean(t)
+}
+
+// multiRounds is how often each language gets in when both count under the same locks.
+const multiRounds = 25
+
+// testMultiFleet has both languages take the same locks in opposite orders, as often as they can.
+func (c *compat) testMultiFleet(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.multiPair(t)
+	f := &fleet{server: p.server, name: p.name, key: p.name + "n", lock: p.ours}
+	t.Cleanup(func() { p.server.Do(t, "DEL", f.key) })
+	for _, thread := range []string{"t1", "t2"} {
+		f.theirs = append(f.theirs, p.begin("count", p.theirs.With(peer.Command{
+			"thread": thread, "address": p.server.URL(), "key": f.key, "total": fleetOver, "timeouts": mostTimeouts,
+		})))
+	}
+	f.ended = make(chan error, 2)
+	for range 2 {
+		conn := p.server.Dial(t)
+		go func() { f.ended <- f.countUp(t.Context(), p.ours, conn) }()
+	}
+	require.Eventually(t, func() bool {
+		count, ours := f.rounds(t)
+		return ours >= multiRounds && count-ours >= multiRounds
+	}, 2*time.Minute, 10*time.Millisecond, "one language does not get in")
+	count, _ := f.end(t)
+	t.Logf("Redisson %s: Go %d of %d rounds", c.release, f.ours.Load(), count)
+	p.requireClean(t)
+}
+
+// testMultiReverse has each language hold a lock that the other one waits for. The one whose wait
+// is over gives back what it has, and the other gets in.
+func (c *compat) testMultiReverse(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.multiPair(t)
+	const wait, theirWait = 300 * time.Millisecond, 3 * time.Second // Java has its five all the while
+	first, err := rlock.New(p.client, p.names[0]).Lock(t.Context())
+	require.NoError(t, err)
+	theirs := p.begin("tryLock", p.theirs.With(peer.Command{"wait": theirWait.Milliseconds()}))
+	awaitListeners(t, p.server, p.names[0], 1)
+	require.Equal(t, allNames, p.held(t), "Java has five, ours has one")
+	_, err = p.ours.Lock(first.Context(bounded(t)), rlock.WithWait(wait))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.Equal(t, allNames, p.held(t))
+	var hold *rmultilock.Hold
+	ours := later(func() (err error) { hold, err = p.ours.Lock(first.Context(bounded(t))); return err })
+	reply, err := theirs.Wait(atMost)
+	require.NoError(t, err)
+	require.JSONEq(t, "false", string(reply.Value), "each waits for the other")
+	ours.done(t, wakeBound, "Java gave up, and ours does not get in")
+
+	again := p.begin("lock", p.theirs)
+	awaitListeners(t, p.server, p.names[5], 1)
+	time.Sleep(settle)
+	require.NoError(t, first.Unlock())
+	p.allHeld(t)
+	require.NoError(t, hold.Unlock())
+	_, err = again.Wait(wakeBound)
+	require.NoError(t, err, "Java does not get in")
+	p.does(t, "unlock", p.theirs)
+	p.requireClean(t)
+}
+
+// testMultiReverseFair has no wait end but that which Redisson's lock() sets itself: 1.5 s for
+// each member. Then it gives back what it has and begins again, but ours is in the queue.
+func (c *compat) testMultiReverseFair(t *testing.T) {
+	c.ownLine(t)
+	t.Parallel()
+	p := c.multiPair(t)
+	one, two := rfairlock.New(p.client, p.names[0]), rfairlock.New(p.client, p.names[1])
+	multi := p.theirs.With(peer.Command{"member": "fair", "members": []string{p.names[1], p.names[0]}})
+	first, err := one.Lock(t.Context())
+	require.NoError(t, err)
+	theirs := p.begin("lock", multi)
+	p.queued(t, p.names[0], 1)
+	var hold *rmultilock.Hold
+	ours := later(func() (err error) {
+		hold, err = rmultilock.Of(two, one).Lock(first.Context(bounded(t)))
+		return err
+	})
+	p.queued(t, p.names[1], 1)
+	ours.done(t, 2*1500*time.Millisecond+wakeBound, "each waits for the other")
+	require.NoError(t, first.Unlock())
+	require.NoError(t, hold.Unlock())
+	_, err = theirs.Wait(wakeBound)
+	require.NoError(t, err, "Java does not get in")
+	require.Equal(t, "12", p.held(t))
+	p.does(t, "unlock", multi)
+	p.requireClean(t)
+	for _, name := range p.names {
+		require.EqualValues(t, 0, p.server.Do(t, "EXISTS", codec.QueueKey(name), codec.TimeoutKey(name)))
+	}
+}
+
+// queued waits until so many are in the queue of a fair lock.
+func (p *pair) queued(t *testing.T, name string, n int64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return p.server.Do(t, "LLEN", codec.QueueKey(name)) == any(n) }, atMost, time.Millisecond)
+}
