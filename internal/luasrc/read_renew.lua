@@ -38,7 +38,7 @@ for i = 1, #KEYS do
         end
     end
     if renewed[i] == 1 then
-        last_for(lock, lease)
+        last_for(lock, redis.call('PTTL', lock), lease)
     end
 end
 return renewed
