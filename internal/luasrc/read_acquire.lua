@@ -1,6 +1,9 @@
 -- Takes a read/write lock as a reader: when it is free, when readers have it, or when the
 -- owner has it as the writer.
 --
+-- The lock gets its time before the hold does, whose time is as long: while the server's clock
+-- goes on, the lock must not seem to outlast the longest hold (see outlived).
+--
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
@@ -25,6 +28,6 @@ else
     end
     count = redis.call('HINCRBY', lock, owner, 1)
 end
-set_hold(lock, owner, count, lease)
 last_for(lock, left, tonumber(lease))
+set_hold(lock, owner, count, lease)
 return nil

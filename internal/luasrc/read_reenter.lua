@@ -30,8 +30,8 @@ if count < target then
     count = target
 end
 most = math.max(most, lease)
+lengthen(lock, most)
 for k = 1, count do
     set_hold(lock, owner, k, most)
 end
-lengthen(lock, most)
 return 1

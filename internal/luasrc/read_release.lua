@@ -16,7 +16,7 @@
 --           count was above it; then the lock is deleted if no reader that is alive has it,
 --           and else lasts as long as the longest of the readers' holds, but for a writer
 --           never less than before; for more than four other readers as long as it did if
---           one of them has just as much left, and for more than sixteen also if it had more
+--           one of them has just as much left, and for more than sixteen mostly also if it had more
 --           left than the holds that ended; otherwise nothing changes
 -- Messages: the message on the channel, when the lock was deleted
 -- Uses:     end_read, hold_count, hold_key, leave_read

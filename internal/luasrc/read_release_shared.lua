@@ -18,7 +18,7 @@
 --           is deleted if no reader that is alive has it, and else lasts as long as the
 --           longest of the readers' holds, but for a writer never less than before; when the
 --           owner has gone, for more than four other readers as long as it did if one of
---           them has just as much left, and for more than sixteen also if it had more left
+--           them has just as much left, and for more than sixteen mostly also if it had more left
 --           than the hold that ended; a reply other than nil becomes the latch
 -- Messages: the message on the channel, when the lock was deleted or was free
 -- Uses:     end_read, hold_count, hold_key, leave_read, set_hold

@@ -79,7 +79,7 @@ func rwLeaves(l string) (all []vector) {
 		if others < 17 {
 			all = append(all, leaving(l, longest, most, much)...)
 		} else {
-			all = append(all, leaving(l, longest, most, most)...)
+			all = append(all, leaving(l, longest, much, much)...)
 		}
 		// The one that goes was the longest.
 		all = append(all, leaving(l, append(leases{{1, most}, {2, much}}, first[1:]...), most, much)...)
@@ -87,8 +87,7 @@ func rwLeaves(l string) (all []vector) {
 		all = append(all, leaving(l, append(leases{{1, 0}, {2, much}}, first[1:]...), -1, much)...)
 	}
 	// The lock had less than a reader, as after a renewal of Java's, and as much as another.
-	all = append(all, leaving(l, leases{{1, little}, {2, most}}.more(3, much), much, most)...)
-	return append(all, leaving(l, leases{{1, little}, {2, most}}.more(4, much), much, much)...)
+	return append(all, leaving(l, leases{{1, little}, {2, most}}.more(3, much), much, most)...)
 }
 
 // What programs and servers never do, and hands may.
