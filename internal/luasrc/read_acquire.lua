@@ -2,7 +2,9 @@
 -- owner has it as the writer.
 --
 -- The lock gets its time before the hold does, whose time is as long: while the server's clock
--- goes on, the lock must not seem to outlast the longest hold (see outlived).
+-- goes on, the lock must not seem to outlast the longest hold (see outlived). But a lock that
+-- never expires gets the time of the longest hold, this one's included: what its key had before
+-- is over.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- ARGV[1]   owner
@@ -27,6 +29,9 @@ else
         return refused(lock, mode)
     end
     count = redis.call('HINCRBY', lock, owner, 1)
+end
+if left == -1 then
+    set_hold(lock, owner, count, lease)
 end
 last_for(lock, left, tonumber(lease))
 set_hold(lock, owner, count, lease)

@@ -7,7 +7,7 @@ var rwMutants = []mutant{
 	{"a reader takes a written lock", luasrc.ReadAcquire, "if mode ~= 'read' and not writes then", "if mode ~= 'read' and mode ~= 'write' then"},
 	{"a reader does not read what it writes", luasrc.ReadAcquire, "mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 1", "false"},
 	{"a reader takes a plain lock", luasrc.ReadAcquire, "if mode ~= 'read' and not writes then", "if mode == 'write' and not writes then"},
-	{"a reader's hold has no key", luasrc.ReadAcquire, "set_hold(lock, owner, count, lease)", ""},
+	{"a reader's hold has no key", luasrc.ReadAcquire, "set_hold(lock, owner, count, lease)\nreturn", "return"},
 	{"a reader's key never expires", luasrc.ReadAcquire, ", '1', 'PX', lease)", ", '1')"},
 	{"a reader cuts the others' lease", luasrc.ReadAcquire, "    if left < millis then", "    if true then"},
 	{"a reader leaves the lock's lease", luasrc.ReadAcquire, "    if left < millis then", "    if false then"},
