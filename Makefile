@@ -115,6 +115,9 @@ bench: setup ## measure | 45 min | Measure against other clients: ROUNDS (5), SC
 bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'
 
+bench-observed: setup ## measure | 2 min | Compare a program that both modules for metrics observe with one without
+	scripts/bench-observed.sh
+
 executor: setup ## measure | 10 min | Callers that do their own I/O, through cancels, kills, pauses and Close, for DURATION
 	REDLATCH_EXECUTOR=$(DURATION) $(GO) test -race -count=1 -v -timeout 0 -run '^TestCallersThatReadGetTheirOwnReplies$$' ./internal/mux
 
@@ -141,6 +144,17 @@ stress-rw: setup ## measure | DURATION | Readers and writers of Redlatch and of 
 	scripts/compat.sh 4.3.1 4.7.0
 	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestReadWriteStress$$' . -duration $(DURATION) -seed $(SEED)
 
+.PHONY: stress-permits
+stress-permits: setup ## measure | DURATION | Permits of semaphores, then beside two live Redissons, with all faults (10m, SEED)
+	scripts/compat.sh 4.3.1 4.7.0
+	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestPermitStress$$' . -duration $(DURATION) -seed $(SEED)
+
+.PHONY: permit-trials
+permit-trials: TRIALS = 50
+permit-trials: setup ## measure | 1 min | Kill TRIALS (50) holders of permits beside a live Redisson: each permit is back in time
+	scripts/compat.sh 4.3.1
+	cd test/stress && $(GO) test -count=1 -v -timeout 0 -run '^TestPermitsOfAKilledHolder' . -trials $(TRIALS)
+
 .PHONY: fleet
 fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from random seeds (SEED; FLEETS: so many instead of DURATION)
 	cd test/stress && $(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./fleet -seed $(SEED) \
@@ -149,6 +163,10 @@ fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from
 adapters: setup ## change | 5 min | Vet, lint and test the adapters of go-redis and rueidis (RUN: some)
 	RUN="$(RUN)" scripts/adapters-check.sh
 	scripts/adapters-core.sh
+
+.PHONY: observers bench-observed
+observers: setup ## change | 1 min | Vet, lint and test the modules for Prometheus and OpenTelemetry (RUN: some)
+	RUN="$(RUN)" scripts/observers-check.sh
 
 # One adapter after the other, and one failure after the other: they are timed.
 failover: setup ## measure | 10 min | Replace masters in every way, and print the table of docs/topologies.md
@@ -165,10 +183,19 @@ stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis 
 
 .PHONY: campaigns
 campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults and habits that show one kind of bug
-	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite)?Stress$$' .
+	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$$' .
 
 fences: setup ## change | 2 min | Vet, lint and test the guards of package fence on SQLite, PostgreSQL and MariaDB
 	scripts/fence-check.sh
+
+.PHONY: observability dashboard-picture
+observability: setup ## change | 1 min | Check the dashboard and the alerts of deploy with Prometheus, and walk through docs/observability.md (RUN: some)
+	RUN="$(RUN)" scripts/observability-check.sh
+
+dashboard-picture: setup ## measure | 1 min | Draw the panels of the dashboard from a run, for docs/observability.md
+	scripts/prometheus.sh >/dev/null
+	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run NoPanel .
+	chmod 644 docs/observability/dashboard.svg
 
 lint: check ## day | 20 s | All of check, and the linters (3 min the first time)
 	$(GO) vet ./...

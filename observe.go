@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -22,7 +23,9 @@ type Observer interface {
 }
 
 // Event is one of [Acquired], [NotAcquired], [Ended], [Released], [Renewed],
-// [Gap], [Evicted] and [Reconnected].
+// [Gap], [Evicted] and [Reconnected], and for a [ContextObserver] also one of
+// [Opened], [Closed], [Started], [Attempted], [Queued], [Woken], [DoStarted] and
+// [DoEnded].
 type Event interface{ event() }
 
 // WithObserver sets the observer of what happens to the client's locks.
@@ -49,6 +52,8 @@ type Acquired struct {
 	// Transferred is true when the lock came from another hold of this client, which
 	// passed its turn on when it was given up.
 	Transferred bool
+	// NoHold is true for a plain semaphore, whose permits are no hold: no Ended follows.
+	NoHold bool
 }
 
 // NotAcquired says that Lock, TryLock or Resume returned an error.
@@ -107,6 +112,10 @@ type Renewed struct {
 	Lost int
 	// Took is the time until the reply.
 	Took time.Duration
+	// Slack is how much time was left, when the reply came, before the first of the holds that
+	// it confirmed would have been lost; 0 when it confirmed none. Of a lease that is renewed
+	// in time it is about two thirds of the lease, less the loss margin.
+	Slack time.Duration
 	// Err is why there was no reply. It is tried again within the leases.
 	Err error
 }
@@ -156,35 +165,46 @@ func (Reconnected) event() {}
 
 // hooks makes the hooks of the parts below out of an observer. Without one there
 // are none.
-func hooks(set *settings) engine.Hooks {
+func (c *Client) hooks(set *settings) engine.Hooks {
 	if set.observer == nil {
 		return engine.Hooks{}
 	}
 	tell := set.tell
-	return engine.Hooks{
-		Acquired:    func(e engine.Acquired) { tell(Acquired(e)) },
-		NotAcquired: func(e engine.NotAcquired) { tell(NotAcquired(e)) },
-		Ended:       func(e engine.Ended) { tell(Ended(e)) },
-		Released: func(e engine.Released) {
-			if e.Err != nil {
-				e.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
-			}
-			tell(Released(e))
-		},
-		Gap:     func(e engine.Gap) { tell(Gap(e)) },
+	h := engine.Hooks{
 		Renewed: func(e engine.Renewed) { tell(Renewed(e)) },
 		Evicted: func(e engine.Evicted) { tell(Evicted(e)) },
 	}
+	if in, can := set.observer.(ContextObserver); can {
+		c.inContext(&h, set, in)
+		return h
+	}
+	h.Acquired = func(_ context.Context, e engine.Acquired) context.Context { tell(Acquired(e)); return nil }
+	h.NotAcquired = func(_ context.Context, e engine.NotAcquired) { tell(NotAcquired(e)) }
+	h.Ended = func(_ context.Context, e engine.Ended) { tell(Ended(e)) }
+	h.Released = func(_ context.Context, e engine.Released) { tell(released(e)) }
+	h.Gap = func(_ context.Context, e engine.Gap) { tell(Gap(e)) }
+	return h
+}
+
+// released adds to what a release returned of which hold it was.
+func released(e engine.Released) Released {
+	if e.Err != nil {
+		e.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
+	}
+	return Released(e)
 }
 
 // tell passes an event on to the observer. A panic is logged.
 func (set *settings) tell(event Event) {
-	defer func() {
-		if p := recover(); p != nil {
-			set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
-		}
-	}()
+	defer set.recovered(event)
 	set.observer.Observe(event)
+}
+
+// recovered logs a panic of the observer. It must be deferred.
+func (set *settings) recovered(event Event) {
+	if p := recover(); p != nil {
+		set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
+	}
 }
 
 // reconnected returns what tells the observer of connections made in place of lost ones, nil
@@ -194,4 +214,70 @@ func (set *settings) reconnected() func(connection string) {
 		return nil
 	}
 	return func(connection string) { set.tell(Reconnected{Connection: connection}) }
+}
+
+// Observers returns an observer that passes each event on to all of those given, in their order, those
+// that have no use for contexts last.
+// The values that a [ContextObserver] among them adds to a context are seen by those after it,
+// and by the function of Do. Nil ones are left out. A panic in one keeps the event from those
+// after it.
+func Observers(all ...Observer) Observer {
+	m := &many{}
+	for _, o := range all {
+		if o == nil {
+			continue
+		}
+		m.all = append(m.all, o)
+		if in, can := o.(ContextObserver); can {
+			m.in = append(m.in, in)
+		} else {
+			m.plain = append(m.plain, o)
+		}
+	}
+	if len(m.in) == 0 {
+		return m.all
+	}
+	return m
+}
+
+// plainMany are observers of which none has a use for contexts.
+type plainMany []Observer
+
+// Observe is part of Observer.
+func (m plainMany) Observe(event Event) {
+	for _, o := range m {
+		o.Observe(event)
+	}
+}
+
+// many are observers, some with contexts.
+type many struct {
+	all   plainMany
+	in    []ContextObserver // those with
+	plain plainMany         // and those without
+}
+
+// Observe is part of Observer.
+func (m *many) Observe(event Event) { m.all.Observe(event) }
+
+// ObserveContext is part of ContextObserver.
+func (m *many) ObserveContext(ctx context.Context, event Event) context.Context {
+	for _, in := range m.in {
+		if next := in.ObserveContext(ctx, event); next != nil {
+			ctx = next
+		}
+	}
+	if len(m.plain) > 0 && isPlain(event) {
+		m.plain.Observe(event)
+	}
+	return ctx
+}
+
+// isPlain reports whether an observer without contexts receives the event.
+func isPlain(event Event) bool {
+	switch event.(type) {
+	case Opened, Closed, Started, Attempted, Queued, Woken, DoStarted, DoEnded:
+		return false
+	}
+	return true
 }

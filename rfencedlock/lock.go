@@ -92,7 +92,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
+	return hold.Do(ctx, h.Internal().Subject(), h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
 // Token returns the last token that was given for this lock, to any holder, 0 when there was

@@ -31,6 +31,7 @@ func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, er
 	engine.NeedContext(ctx)
 	a, _ := acquisitions.Get().(*acquisition) // it is one
 	a.lock, a.op, a.Began = l.Internal(), op, time.Now()
+	a.started(ctx)
 	err := a.begin(ctx, opts)
 	h := a.hold
 	if err != nil {
@@ -92,6 +93,7 @@ func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 	for outer != nil {
 		a.hold, a.reentry = &Hold{}, true
+		a.hold.Internal().Observe(a.Observed)
 		err := a.hold.Internal().Reenter(ctx, a.lock, &a.set.Terms, outer)
 		if !errors.Is(err, hold.ErrNotReentered) {
 			return err
@@ -145,19 +147,28 @@ func (a *acquisition) leastTTL() time.Duration {
 	return redlatch.NoTTL
 }
 
+// started tells the observer, if there is one, that an acquisition has begun.
+func (a *acquisition) started(ctx context.Context) {
+	hooks := &a.lock.Engine.Hooks
+	if hooks.Started != nil {
+		a.Observed = hooks.Started(ctx, engine.Started{Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Locks: 1})
+	}
+}
+
 // observed tells the observer, if there is one, how an acquisition went.
 func (a *acquisition) observed(err error) {
 	hooks := &a.lock.Engine.Hooks
 	wait := time.Since(a.Began)
 	if tell := hooks.NotAcquired; err != nil && tell != nil {
-		tell(engine.NotAcquired{
+		tell(a.Observed, engine.NotAcquired{
 			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err,
 		})
 	}
 	if tell := hooks.Acquired; err == nil && tell != nil {
-		tell(engine.Acquired{
-			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Owner: a.hold.Internal().ID(), Wait: wait,
+		h := a.hold.Internal()
+		h.Reported(tell(a.Observed, engine.Acquired{
+			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Owner: h.ID(), Wait: wait,
 			Attempts: a.Attempts, Reentry: a.reentry, Transferred: a.Passed,
-		})
+		}))
 	}
 }

@@ -100,7 +100,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, h, fn)
+	return hold.Do(ctx, h.Internal().Subject(), h, fn)
 }
 
 // ForceUnlock removes the lock, whichever owner holds it, and wakes the waiters,

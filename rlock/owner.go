@@ -22,10 +22,10 @@ import (
 // after the lock is freed here.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
-	began := time.Now()
-	err := l.wrap("resume", owner, engine.Explain(l.resume(ctx, h, append(slices.Clone(opts), WithOwner(owner)))))
 	a := acquisition{lock: l.Internal(), op: "resume", hold: h}
-	a.Began = began
+	a.Began = time.Now()
+	a.started(ctx)
+	err := l.wrap("resume", owner, engine.Explain(l.resume(ctx, h, append(slices.Clone(opts), WithOwner(owner)))))
 	a.observed(err)
 	if err != nil {
 		return nil, err

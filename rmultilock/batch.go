@@ -68,6 +68,9 @@ func (b *batch) take(ctx context.Context) error {
 		}
 	}
 	b.asked.Try = b.Try
+	if tell := b.Engine.Hooks.Started; tell != nil {
+		b.Observed = tell(ctx, engine.Started{Op: b.op, Name: b.Lock, Kind: b.Name(), Locks: len(b.locks)})
+	}
 	err := b.Run(bounded, b)
 	b.observe(err)
 	if err != nil {
@@ -85,13 +88,14 @@ func (b *batch) observe(err error) {
 	hooks, wait := &b.Engine.Hooks, time.Since(b.Began)
 	if tell := hooks.NotAcquired; tell != nil && err != nil {
 		l := b.locks[b.blocked]
-		tell(engine.NotAcquired{Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Wait: wait, Attempts: b.Attempts, Err: err})
+		tell(b.Observed, engine.NotAcquired{Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Wait: wait, Attempts: b.Attempts, Err: err})
 	}
 	if tell := hooks.Acquired; tell != nil && err == nil {
 		for i, l := range b.locks {
-			tell(engine.Acquired{
-				Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Owner: b.claim.holds[i].ID(), Wait: wait, Attempts: b.Attempts,
-			})
+			h := b.claim.holds[i]
+			h.Reported(tell(b.Observed, engine.Acquired{
+				Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Owner: h.ID(), Wait: wait, Attempts: b.Attempts,
+			}))
 		}
 	}
 }

@@ -66,6 +66,9 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, t *terms) e
 	a := &taking{semaphore: s, kind: s.kind, n: n}
 	a.kind.n = n
 	a.Began = time.Now()
+	if tell := s.engine.Hooks.Started; tell != nil {
+		a.Observed = tell(ctx, engine.Started{Op: op, Name: s.name, Kind: a.kind.Name(), Locks: 1})
+	}
 	err := a.begin(ctx, op == "try-acquire", t)
 	a.observe(op, err)
 	return failed(op, s.name, engine.Explain(err))
@@ -123,10 +126,12 @@ func (a *taking) Claim(acquire.Reusable) acquire.Claim {
 func (a *taking) observe(op string, err error) {
 	hooks, wait := &a.semaphore.engine.Hooks, time.Since(a.Began)
 	if tell := hooks.NotAcquired; err != nil && tell != nil {
-		tell(engine.NotAcquired{Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err})
+		tell(a.Observed, engine.NotAcquired{Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err})
 	}
 	if tell := hooks.Acquired; err == nil && tell != nil {
-		tell(engine.Acquired{Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts})
+		tell(a.Observed, engine.Acquired{
+			Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts, NoHold: true,
+		})
 	}
 }
 

@@ -38,6 +38,7 @@ func named(op string, err error) error {
 	}
 	renamed := *failed
 	renamed.Op = op
+	renamed.TTL = max(renamed.TTL, 0) // a semaphore that is empty, or was never set, has no lease that never ends
 	var answer *transport.ServerError
 	if errors.As(err, &answer) && (strings.Contains(answer.Text, "not an integer") || strings.Contains(answer.Text, "overflow")) {
 		renamed.Err = fmt.Errorf("%w: the key must be a number of permits, and stay one: %w", redlatch.ErrWrongType, renamed.Err)

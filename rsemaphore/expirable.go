@@ -78,7 +78,7 @@ func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, doing{h}, fn)
+	return hold.Do(ctx, h.Internal().Subject(), doing{h}, fn)
 }
 
 // doing is a hold as Do has it.

@@ -56,6 +56,20 @@ func TestPermitsAreTakenAndGivenBack(t *testing.T) {
 	whole(t, sem, 3)
 }
 
+// A semaphore that was never set has no holder, and no lease.
+func TestARefusalOfASemaphoreThatWasNeverSetTellsOfNoLease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := newSemaphore(t, s, 1)
+	release(t, take(t, sem, 1))
+	s.Do(t, "DEL", sem.Name())
+	_, err := sem.TryAcquire(within(t), 1)
+	require.Regexp(t, `: redlatch: lock not acquired$`, err)
+	var refused *redlatch.LockError
+	require.ErrorAs(t, err, &refused)
+	require.Zero(t, refused.TTL)
+}
+
 func TestDoReleasesAlsoWhenTheFunctionPanics(t *testing.T) {
 	t.Parallel()
 	sem := newSemaphore(t, redistest.Shared(t), 2)

@@ -35,7 +35,7 @@ var floors = [][]string{
 	{"internal/test"},
 	{"cmd"},
 	{"internal/tool"},
-	{"adapter"},
+	{"adapter", "otelredlatch", "promredlatch"},
 	{"admin"},
 	{"rmultilock", "leader"},
 	{"rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rsemaphore"},

@@ -283,6 +283,7 @@ redlatch() {
 	demo) "$work/bin/redlatch" "$@" --help >/dev/null ;;
 	watch) interrupted "$@" ;;
 	serve) interrupted "$@" --addr 127.0.0.1:0 ;;
+	exporter) interrupted "$@" --listen 127.0.0.1:0 ;;
 	bench) "$work/bin/redlatch" "$@" --duration 1s ;;
 	*) "$work/bin/redlatch" "$@" ;;
 	esac
@@ -315,6 +316,8 @@ does "redlatch evict NAME OWNER" NAME hourly OWNER "$dead" 2>refused && fail "so
 grep -q 'is not in the queue' refused || fail "evict does not say that nobody is queued"
 does "redlatch unlock --force NAME" NAME '--even-if-alive hourly' >forced 2>&1 </dev/null || fail "the lock of the hour was not taken"
 does "redlatch doctor" >examined || fail "doctor finds errors: $(cat examined)"
+does "redlatch exporter" >figures 2>>errors
+grep -q '^http://.*/metrics$' figures || fail "the exporter does not say where it is"
 does "redlatch bench" >measured
 grep -q ' wake-ups ' measured || fail "bench has no figures"
 does "redlatch run NAME -- COMMAND" NAME hourly COMMAND ./job.sh >ran

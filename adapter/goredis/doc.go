@@ -48,6 +48,14 @@
 //   - Deadlines are Redlatch's own, see redlatch.WithCommandTimeout.
 //   - A listener that does not read delays no other, and is woken all the same.
 //
+// # Metrics of go-redis
+//
+// The native metrics of go-redis (redisotel-native) label each message with its channel. Those of
+// locks are not among them, because Redlatch reads its messages itself, and so they are as few
+// with locks as without. A program that subscribes or publishes to lock channels with the client
+// itself has one series for each lock's name: set WithHidePubSubChannelNames(true) in their
+// configuration. What to watch of locks is in the modules promredlatch and otelredlatch.
+//
 // # Sentinels
 //
 // A master that was replaced goes on working for seconds: a client that keeps its

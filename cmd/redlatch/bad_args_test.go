@@ -185,9 +185,9 @@ func some(values []string) []string {
 // needless are command lines that mean something, and go on until they are ended.
 func needless(path, flag, value string) bool {
 	switch path {
-	case "serve", "demo", "version":
+	case "serve", "demo", "version", "exporter":
 		// Without a server of others, how to reach it is not looked at; what comes of it
-		// otherwise is for the tests of connect.
+		// otherwise is for the tests of connect. The exporter goes on, and tries again.
 		if cli.NewRoot(constructors...).PersistentFlags().Lookup(flag) != nil {
 			return true
 		}

@@ -16,12 +16,13 @@ import (
 // showNoLocks are the commands that show no locks of other clients, and why. The tests
 // hold that all others show locks of both languages, as text and as JSON.
 var showNoLocks = map[string]string{
-	"run":     "what it prints is COMMAND's, but for run-held.golden",
-	"doctor":  "it examines the server, with locks of its own that are gone at once",
-	"bench":   "it measures with locks of its own that are gone at once",
-	"demo":    "it has processes and locks of its own; its summary is checked line by line",
-	"serve":   "it is a server, and prints its address",
-	"version": "it asks no server",
+	"run":      "what it prints is COMMAND's, but for run-held.golden",
+	"doctor":   "it examines the server, with locks of its own that are gone at once",
+	"bench":    "it measures with locks of its own that are gone at once",
+	"demo":     "it has processes and locks of its own; its summary is checked line by line",
+	"serve":    "it is a server, and prints its address",
+	"exporter": "it shows figures; its tests compare them with the locks of a live Redisson",
+	"version":  "it asks no server",
 }
 
 // coverage records, for one run, which commands have shown locks of a live Redisson and
@@ -107,6 +108,7 @@ func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
 		{"renewals", (*fixture).testRenewals},
 		{"list and status", (*fixture).testListAndStatus},
 		{"run", (*fixture).testRun},
+		{"exporter", (*fixture).testExporter},
 		{"watch", (*fixture).testWatch},
 		{"watch a fair lock", (*fixture).testWatchFair},
 	} {

@@ -38,19 +38,21 @@ func TestUnknownCommandsExitWithOne(t *testing.T) {
 func TestUsageErrorsSayWhatToType(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME; `redlatch status --help` tells more\n",
-		"status a b":        "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
-		"evict job":         "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
-		"evict":             "redlatch: NAME and OWNER|--all-dead is missing. ",
-		"unlock --force":    "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
-		"watch":             "redlatch: NAME|PATTERN is missing. ",
-		"list a b":          "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
-		"doctor now":        "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
-		"run job":           "redlatch: NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run ",
-		"status --jsn x":    "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
-		"run --waite 1s x":  "redlatch: unknown flag: --waite. `redlatch run --help` lists the flags\n",
-		"stauts x":          "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
-		"lock-everything x": "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
+		"status":             "redlatch: NAME is missing. Usage: redlatch status NAME; `redlatch status --help` tells more\n",
+		"status a b":         "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
+		"evict job":          "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
+		"evict":              "redlatch: NAME and OWNER|--all-dead are missing. ",
+		"run --wait 10 a --": "redlatch: invalid argument \"10\" for \"--wait\" flag: a time has a unit, such as 10s, 500ms or 1h30m\n",
+		"list --every soon":  "redlatch: invalid argument \"soon\" for \"--every\" flag: a time has a unit, such as 10s, ",
+		"unlock --force":     "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
+		"watch":              "redlatch: NAME|PATTERN is missing. ",
+		"list a b":           "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
+		"doctor now":         "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
+		"run job":            "redlatch: NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run ",
+		"status --jsn x":     "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
+		"run --waite 1s x":   "redlatch: unknown flag: --waite. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
+		"stauts x":           "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
+		"lock-everything x":  "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
 	} {
 		got := program.Finish(t, program.NoServer(t), strings.Fields(line)...)
 		require.NotZero(t, got.Code, line)
@@ -71,6 +73,17 @@ func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
 		_, flags, found := strings.Cut(help, "\nFlags:\n")
 		require.True(t, found, cmd.Name())
 		program.Narrow(t, flags)
+	}
+}
+
+// What is broken by hand is broken once more for the width of a terminal.
+func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
+	t.Parallel()
+	root := cli.NewRoot(constructors...)
+	for _, cmd := range append(root.Commands(), root) {
+		for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
+			require.Regexp(t, `^ +(-\w, )?--`, line, cmd.Name())
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/demo"
 	"github.com/redlatch/redlatch/cmd/redlatch/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
+	"github.com/redlatch/redlatch/cmd/redlatch/exporter"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
 	"github.com/redlatch/redlatch/cmd/redlatch/serve"
@@ -26,6 +27,7 @@ var constructors = []cli.Constructor{
 	demo.New, demo.NewWorker,
 	doctor.New,
 	evict.New,
+	exporter.New,
 	list.New,
 	run.New, run.NewGuard,
 	serve.New,

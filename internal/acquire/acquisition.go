@@ -30,6 +30,8 @@ type Acquisition struct {
 	Unbounded context.Context //nolint:containedctx // it ends with the call
 	// Began is when the call began.
 	Began time.Time
+	// Observed is the context for the observer, which Hooks.Started returned; nil without one.
+	Observed context.Context //nolint:containedctx // it ends with the call
 	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap.
 	Poll time.Duration
 	// Deaf is true for a caller that listens to nothing, and only polls.
@@ -56,7 +58,9 @@ type Acquisition struct {
 	waiter  Waiter
 	claim   Claim
 	inDoubt Claim // what the last attempt was for, if its outcome is not known
-	counted bool  // among the callers that wait
+	waiting engine.Waiting
+	counted bool // among the callers that wait
+	place   int  // in the queue on the server, when it was last put there; 0: never
 }
 
 // Run returns when the caller has the lock, or an error that says why not. The claim that was
@@ -70,7 +74,7 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 		err = a.claim.Replicated(ctx)
 	}
 	if a.counted {
-		a.Engine.EndWait()
+		a.Engine.EndWait(&a.waiting)
 	}
 	if a.waiter = nil; err != nil && a.claim != nil {
 		a.claim.Drop()
@@ -104,10 +108,12 @@ func (a *Acquisition) BeginWait() error {
 	if a.counted {
 		return nil
 	}
-	if err := a.Engine.BeginWait(); err != nil {
+	a.waiting = engine.Waiting{Name: a.Lock, Kind: a.Kind.Name()}
+	if err := a.Engine.BeginWait(&a.waiting); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, err)
 	}
 	a.counted = true
+	a.observeQueued()
 	return nil
 }
 
@@ -179,31 +185,45 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	}
 	sent := time.Now()
 	reply, err := at.Run(ctx, claim)
+	granted, again, err := a.answered(claim, transfer, sent, reply, err)
+	if again {
+		return a.Attempt(ctx) // it is free, or another owner has it
+	}
+	if !granted {
+		a.observeAttempt(sent, err)
+	}
+	return granted, err
+}
+
+// answered takes in what an attempt was answered. Again says that the lock was not there to be
+// transferred.
+func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
 	if transfer != nil {
 		again, taken := transfer.Taken(reply, err)
-		if again {
-			return a.Attempt(ctx) // it is free, or another owner has it
-		}
-		if err == nil && taken != nil {
+		switch {
+		case again:
+			return false, true, nil
+		case err == nil && taken != nil:
 			claim.Disown()
-			return false, taken
+			return false, false, taken
 		}
 	}
 	if err != nil {
 		a.unanswered(err)
-		return false, err
+		return false, false, err
 	}
 	out, err := a.Kind.Decode(reply)
 	if err != nil {
 		claim.Disown()
-		return false, err
+		return false, false, err
 	}
 	if a.Available = out.Available; !out.Granted {
 		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
-		return false, nil
+		a.queuedAt(out.Position)
+		return false, false, nil
 	}
 	err = claim.Grant(sent, out)
-	return err == nil, err
+	return err == nil, false, err
 }
 
 // unanswered deals with an attempt that ended with an error. An owner of which it is not

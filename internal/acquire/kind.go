@@ -43,8 +43,10 @@ type Outcome struct {
 	Free bool
 	// Head is the text of the owner that is first in a queue on the server.
 	Head string
-	// Queued is true when the attempt has put the owner at the end of that queue.
-	Queued bool
+	// Queued is true when the attempt has put the owner at the end of that queue, and Position
+	// its place then, from 1, if that is known.
+	Queued   bool
+	Position int
 }
 
 // Waitable is all that the loop needs to know of a lock. All methods are safe for concurrent

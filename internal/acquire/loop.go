@@ -69,9 +69,13 @@ func (a *Acquisition) Sleep(ctx context.Context, timer *time.Timer, d time.Durat
 			if !works {
 				return a.waiter.Broken()
 			}
-			ask, again = a.waiter.OnEvent(a, event)
+			if ask, again = a.waiter.OnEvent(a, event); ask {
+				a.observeEvent(event)
+			}
 		case <-wake:
-			ask, again = a.waiter.Woken()
+			if ask, again = a.waiter.Woken(); ask {
+				a.observeWoken(engine.WokenByTurn)
+			}
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
@@ -88,20 +92,13 @@ func (a *Acquisition) Sleep(ctx context.Context, timer *time.Timer, d time.Durat
 	}
 }
 
-// ObserveGap tells the observer of an event that is a gap.
-func (a *Acquisition) ObserveGap(e transport.Event) {
-	if e.Gap {
-		a.Engine.Hooks.ObserveGap(a.Lock, a.Kind.Name())
-	}
-}
-
 // Subscribe listens to a channel, however long it takes to reach Redis.
 func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	open, cancel := a.Engine.Open(ctx) // ends with the client, too
 	defer cancel()
 	var pause engine.Backoff
 	for {
-		sub, err := a.Engine.Transport.Subscribe(open, channel)
+		sub, err := a.Engine.Subscribe(open, channel)
 		switch {
 		case err == nil:
 			return sub, nil

@@ -35,6 +35,7 @@ type Config struct {
 	Replicas   int                 // how many must have a lock before it is acquired; 0: none is waited for
 	SyncWait   time.Duration       // for how long they are waited for
 	Mapper     Mapper              // nil: names are keys
+	AnyName    bool                // names that are no UTF-8 are not refused: for tools, which find such keys
 	Logger     *slog.Logger        // required
 }
 
@@ -56,6 +57,7 @@ type Engine struct {
 	fences  fences
 	slots   slots
 	rights  rights
+	gauges  gauges
 
 	leader   transport.Leader // nil: the transport leaves callers' goroutines alone
 	attempts sync.Pool        // of *Attempt
@@ -122,16 +124,26 @@ type Mapper interface {
 // Map returns the key that a lock's name stands for, or an error that wraps
 // limits.ErrInvalid.
 func (e *Engine) Map(name string) (string, error) {
-	if err := limits.Name(name); err != nil {
+	if err := e.checkName(name); err != nil {
 		return "", err
 	}
 	if e.Mapper != nil {
 		name = e.Mapper.Map(name)
 	}
-	if _, cluster := e.Transport.(transport.Slotter); cluster {
-		return name, limits.ClusterName(name)
+	if err := e.checkName(name); err != nil {
+		return name, err
 	}
-	return name, limits.Name(name)
+	if _, cluster := e.Transport.(transport.Slotter); cluster {
+		return name, limits.OneSlot(name)
+	}
+	return name, nil
+}
+
+func (e *Engine) checkName(name string) error {
+	if e.AnyName && name != "" {
+		return nil
+	}
+	return limits.Name(name)
 }
 
 // Close ends every hold with ErrClosed, lets waiters leave, gives calls whose
@@ -150,6 +162,9 @@ func (e *Engine) Close() error {
 		// waits for.
 		e.err = e.Transport.Close()
 		e.work.Wait()
+		if e.Hooks.Closed != nil {
+			e.Hooks.Closed()
+		}
 	})
 	return e.err
 }

@@ -35,7 +35,7 @@ func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 		if err != nil {
 			held = nil
 		}
-		e.Hooks.observeRenewal(began, held, len(leases), err)
+		e.Hooks.observeRenewal(began, held, leases, err)
 		done(held, err)
 	})
 }

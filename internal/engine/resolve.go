@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/transport"
@@ -36,7 +37,8 @@ type InDoubt struct {
 	// Done, if not nil, runs when the doubt is over. Over says that the call can run no more.
 	Done func(over bool)
 
-	attempt *Attempt // nil: a definite answer ends the doubt
+	attempt *Attempt      // nil: a definite answer ends the doubt
+	open    *atomic.Int64 // counts it while it lasts
 }
 
 // Run runs a call that may be repeated, for at most one command timeout.
@@ -49,6 +51,8 @@ type Run func(fill func(*transport.Call)) (reply any, err error)
 // proves nothing, unless the old connection was killed on the server before. Where that is
 // not possible, the question is repeated until the server has answered it for one lease.
 func (e *Engine) Resolve(d *InDoubt) {
+	e.gauges.inDoubt.Add(1)
+	d.open = &e.gauges.inDoubt
 	if d.Undo == nil {
 		if !e.Go(func() { d.end(e.fence(d.attempt)) }) {
 			d.end(false)
@@ -66,6 +70,7 @@ func (e *Engine) Resolve(d *InDoubt) {
 
 // end ends a doubt.
 func (d *InDoubt) end(over bool) {
+	d.open.Add(-1)
 	if d.Done != nil {
 		d.Done(over)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redlatch/redlatch/transport"
@@ -17,27 +18,68 @@ var (
 	ErrOwnNotCounted = errors.New("the server does not count this client's own listeners")
 )
 
-// Waiters counts the callers that wait.
+// Waiters has the callers that wait.
 type Waiters struct {
 	n    atomic.Int64
 	most int64 // 0: as many as may come
+
+	mu    sync.Mutex // guards the list
+	first *Waiting
+}
+
+// Waiting is a caller that waits, for a lock and kind.
+type Waiting struct {
+	// For which lock and kind.
+	Name, Kind string
+
+	prev, next *Waiting
 }
 
 // BeginWait counts a caller in that is about to wait. It returns an error when as many wait
-// as are allowed. Each that returned nil needs an EndWait.
-func (w *Waiters) BeginWait() error {
-	if n := w.n.Add(1); w.most > 0 && n > w.most {
-		w.n.Add(-1)
+// as are allowed. Each that returned nil needs an EndWait; until then w must not be changed.
+func (ws *Waiters) BeginWait(w *Waiting) error {
+	if n := ws.n.Add(1); ws.most > 0 && n > ws.most {
+		ws.n.Add(-1)
 		return errTooMany
 	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.next = ws.first; w.next != nil {
+		w.next.prev = w
+	}
+	ws.first = w
 	return nil
 }
 
 // EndWait counts a caller out.
-func (w *Waiters) EndWait() { w.n.Add(-1) }
+func (ws *Waiters) EndWait(w *Waiting) {
+	ws.n.Add(-1)
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		ws.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+}
+
+// WaitingNow returns the callers that wait, in no order.
+func (ws *Waiters) WaitingNow() []Waiting {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	var all []Waiting
+	for w := ws.first; w != nil; w = w.next {
+		all = append(all, Waiting{Name: w.Name, Kind: w.Kind})
+	}
+	return all
+}
 
 // Waiting returns how many callers wait.
-func (w *Waiters) Waiting() int64 { return w.n.Load() }
+func (ws *Waiters) Waiting() int64 { return ws.n.Load() }
 
 // Listeners returns how many connections listen to each of channels, in their
 // order, or an error when that cannot be found out. It is [transport.Counter]'s,
@@ -71,7 +113,7 @@ func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...
 }
 
 func (e *Engine) proven(ctx context.Context, proof string, channels []string) ([]int64, error) {
-	sub, err := e.Transport.Subscribe(ctx, proof)
+	sub, err := e.Subscribe(ctx, proof)
 	if err != nil {
 		return nil, err
 	}

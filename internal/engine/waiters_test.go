@@ -93,15 +93,28 @@ func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
 func TestAsManyWaitAsAreAllowed(t *testing.T) {
 	t.Parallel()
 	w := Waiters{most: 2}
-	require.NoError(t, w.BeginWait())
-	require.NoError(t, w.BeginWait())
-	require.ErrorIs(t, w.BeginWait(), errTooMany)
+	a, b, c := &Waiting{Name: "a"}, &Waiting{Name: "b"}, &Waiting{Name: "c"}
+	waiting := func() (names []string) {
+		for _, one := range w.WaitingNow() {
+			names = append(names, one.Name)
+		}
+		return names
+	}
+	require.NoError(t, w.BeginWait(a))
+	require.NoError(t, w.BeginWait(b))
+	require.ErrorIs(t, w.BeginWait(c), errTooMany)
 	require.Equal(t, int64(2), w.Waiting())
-	w.EndWait()
-	require.NoError(t, w.BeginWait())
+	require.ElementsMatch(t, []string{"a", "b"}, waiting())
+	w.EndWait(b)
+	require.NoError(t, w.BeginWait(c))
+	require.ElementsMatch(t, []string{"a", "c"}, waiting())
+	w.EndWait(a)
+	require.Equal(t, []string{"c"}, waiting())
+	w.EndWait(c)
+	require.Empty(t, waiting())
 
 	w = Waiters{}
 	for range 100 {
-		require.NoError(t, w.BeginWait())
+		require.NoError(t, w.BeginWait(&Waiting{}))
 	}
 }

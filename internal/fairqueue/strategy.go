@@ -88,7 +88,7 @@ func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	open, stop := context.WithTimeout(open, acquire.Overdue)
 	defer stop()
 	channel := c.kind.Channel(a.Claim().Request().Owner)
-	if sub, err := a.Engine.Transport.Subscribe(open, channel); err == nil {
+	if sub, err := a.Engine.Subscribe(open, channel); err == nil {
 		c.sub, c.channel = sub, channel
 	}
 }

@@ -24,7 +24,7 @@ func (Kind) Decode(answer any) (acquire.Outcome, error) {
 		return acquire.Outcome{Granted: granted}, err
 	}
 	r := reply.Refused(answer)
-	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Free: r.Free, Head: r.Head, Queued: r.Queued}, nil
+	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Free: r.Free, Head: r.Head, Queued: r.Position > 0, Position: r.Position}, nil
 }
 
 // Released is part of hold.Kind.

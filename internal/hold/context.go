@@ -128,17 +128,3 @@ func (h *Hold) end(why *ending) bool {
 	}
 	return true
 }
-
-// observeEnd tells the observer that the hold is over.
-func (h *Hold) observeEnd(why *ending) {
-	l := h.ownership.lock
-	tell := l.Engine.Hooks.Ended
-	if tell == nil || h.since.IsZero() || h.known.CompareAndSwap(unknown, overBefore) {
-		return // no caller ever had it
-	}
-	var err error
-	if why != endGiven {
-		err = why.cause
-	}
-	tell(engine.Ended{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Held: time.Since(h.since), Err: err})
-}

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Do runs fn with the context of h, a public hold, and gives h up, also when fn panics. An
-// error of giving up is joined to fn's.
-func Do(ctx context.Context, h interface {
+// Do runs fn with the context of h, a public hold of the subject, and gives h up, also when fn
+// panics. An error of giving up is joined to fn's.
+func Do(ctx context.Context, s Subject, h interface {
 	Context(parent context.Context) context.Context
 	Unlock() error
 }, fn func(ctx context.Context) error) (err error) {
@@ -17,5 +17,5 @@ func Do(ctx context.Context, h interface {
 			err = errors.Join(err, unlockErr)
 		}
 	}()
-	return fn(h.Context(ctx))
+	return s.run(h.Context(ctx), fn)
 }

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,8 +28,10 @@ type Hold struct {
 	within  *Hold         // the hold by whose proof it was entered again, nil for one that was not
 	counted bool          // it was added to the ownership; guarded by ownership.mu
 	queued  bool          // it has stood in a queue on the server
-	known   atomic.Uint32 // whether its caller knows of it
-	group   atomic.Pointer[Group]
+	known   atomic.Uint32 // whether its caller knows of it, and its observer
+	// observed is the context for the observer; written before known becomes reported.
+	observed context.Context //nolint:containedctx // its values are asked for when the hold ends
+	group    atomic.Pointer[Group]
 
 	result error     // of giveUp
 	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
@@ -122,6 +125,7 @@ func (h *Hold) live(sent time.Time) error {
 			engine.ErrNotAcquired, h.lease.TTL)
 	}
 	h.since = sent
+	h.awaitReport()
 	h.ownership.expires(h, clock.After(sent, h.lease.TTL))
 	if !e.Watchdog.Add(&h.lease) {
 		return engine.ErrClosed

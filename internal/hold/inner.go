@@ -76,10 +76,13 @@ func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan str
 // awaitSlot waits for the slot of outer.
 func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}) error {
 	e := outer.ownership.lock.Engine
-	if err := e.BeginWait(); err != nil {
+	l := outer.ownership.lock
+	waiting := engine.Waiting{Name: l.Name, Kind: l.Kind.Name()}
+	if err := e.BeginWait(&waiting); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, err)
 	}
-	defer e.EndWait()
+	defer e.EndWait(&waiting)
+	h.observeQueued()
 	long := time.NewTimer(e.Command)
 	defer long.Stop()
 	for {

@@ -95,14 +95,6 @@ func (h *Hold) isOver() bool {
 	return h.lease.Deadline().Remaining(time.Now())+margin <= 0
 }
 
-// observeRelease tells the observer how an Unlock went.
-func (h *Hold) observeRelease(began time.Time) {
-	l := h.ownership.lock
-	if tell := l.Engine.Hooks.Released; tell != nil {
-		tell(engine.Released{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: time.Since(began), Err: h.result})
-	}
-}
-
 // lower brings the server's count to the number of holds left.
 func (o *ownership) lower(left int, bound time.Duration, s *sending) error {
 	switch {

@@ -9,11 +9,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Whether the caller of a hold knows of it, while replicas are waited for.
+// Whether the caller of a hold knows of it, while replicas are waited for, and the observer.
 const (
-	known      uint32 = iota // enough replicas have it, or none is waited for: its end is reported
+	reported   uint32 = iota // or there is no observer: its end is reported
+	known                    // enough replicas have it, or none is waited for: the observer is next
 	unknown                  // not yet
-	overBefore               // it was over before
+	overBefore               // it was over before its caller knew of it
+	overKnown                // it was over before the observer did
 )
 
 // Replicated is part of acquire.Claim. Until it returns the caller does not know of the hold,
@@ -26,7 +28,7 @@ func (h *Hold) Replicated(ctx context.Context) error {
 		err = e.AwaitReplicas(ctx, func(c *transport.Call) { kind.Replicate(c, o.final.Owner) }, kind.Replicated)
 	}
 	if err == nil {
-		if h.Err() == nil && h.known.CompareAndSwap(unknown, known) {
+		if h.Err() == nil && h.known.CompareAndSwap(unknown, h.whenKnown()) {
 			return nil
 		}
 		err = fmt.Errorf("%w: its lease was over, or it was taken away, by then", engine.ErrNotReplicated)

@@ -16,6 +16,8 @@ const Max = 100 * 365 * 24 * time.Hour
 // and what is above [Max] gives an error.
 func Lease(d time.Duration) (int64, error) {
 	switch {
+	case d > 0 && d < time.Millisecond: // as a number without its unit is, from Redisson's tryLock(10, 60, SECONDS)
+		return 0, fmt.Errorf("%w: a lease of %v is less than a millisecond: write a unit, as in 60*time.Second", ErrInvalid, d)
 	case d < time.Millisecond:
 		return 0, fmt.Errorf("%w: a lease of %v is less than a millisecond", ErrInvalid, d)
 	case d > Max:

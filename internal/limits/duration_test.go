@@ -30,6 +30,7 @@ func TestLeasesThatCannotBeSentAreRefused(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0:                    "0s is less than a millisecond",
+		60:                   "60ns is less than a millisecond: write a unit, as in 60*time.Second",
 		time.Millisecond - 1: "999.999µs is less than a millisecond",
 		-time.Second:         "-1s is less than a millisecond",
 		math.MinInt64:        "is less than a millisecond",

@@ -31,6 +31,11 @@ func ClusterName(name string) error {
 	if err := Name(name); err != nil {
 		return err
 	}
+	return OneSlot(name)
+}
+
+// OneSlot is what [ClusterName] checks beyond [Name].
+func OneSlot(name string) error {
 	// Package codec derives all keys and channels as a prefix without braces, a colon, and
 	// the name, in braces of its own if it has no opening one.
 	derived := ":" + name

@@ -20,8 +20,8 @@
 --           when it never expires and -2 when it is free: any may be negative.
 --           Where more is asked for, that number in an array with the holder's
 --           owner, '' when there is none or the user may not ask (HKEYS), the owner
---           that is the next in the queue, and 1 when this one was queued now,
---           else 0
+--           that is the next in the queue, and the place of this one in it, from
+--           1, when it was queued now, else 0
 -- Effects:  the queue loses its dead, up to the first owner that is alive or has
 --           no deadline; when taken, it loses the owner too, all other deadlines
 --           fall by the wait, the count is 1 and the time to live the lease; when

@@ -15,7 +15,8 @@
 -- Replies:  the token when the owner holds the lock now; else an array of the number
 --           that the script without a token gives, the holder's owner, '' when there is
 --           none or the user may not ask (HKEYS), the owner that is the next in the
---           queue, and 1 when this one was queued now, else 0
+--           queue, and the place of this one in it, from 1, when it was queued now, else
+--           0
 -- Effects:  those of the script without a token, and when the lock is acquired, the
 --           counter is one higher; when it cannot be raised, an error, and nothing
 --           changes but that the queue has lost its dead

@@ -46,13 +46,14 @@ type Refusal struct {
 	Free bool
 	// Head is the next owner in the queue of a fair lock, as it stands in Redis.
 	Head string
-	// Queued is true when the owner was put at the end of the queue just now.
-	Queued bool
+	// Position is the owner's place in the queue, from 1, when it was put at its end just now,
+	// else 0.
+	Position int
 }
 
 // Refused reads the reply of an acquire that was refused: a number alone, or an
-// array of it, the holder, and, for a fair lock, the next in the queue and whether
-// the owner was queued now. What is missing stays zero.
+// array of it, the holder, and, for a fair lock, the next in the queue and the place
+// at which the owner was queued now. What is missing stays zero.
 func Refused(reply any) Refusal {
 	parts, _ := reply.([]any)
 	var r Refusal
@@ -66,7 +67,8 @@ func Refused(reply any) Refusal {
 	}
 	if len(parts) > 3 {
 		r.Head, _ = bulk(parts[2])
-		r.Queued = parts[3] == int64(1)
+		position, _ := parts[3].(int64)
+		r.Position = int(position)
 	}
 	return r
 }

@@ -70,7 +70,7 @@ func TestRefusalMayNameTheHolder(t *testing.T) {
 	}
 	require.Zero(t, Refused(nil), "not refused")
 	queue := []any{int64(1500), []byte(holder.String()), []byte("x:1"), int64(1)}
-	require.Equal(t, Refusal{Holder: holder, Head: "x:1", Queued: true}, Refused(queue))
+	require.Equal(t, Refusal{Holder: holder, Head: "x:1", Position: 1}, Refused(queue))
 	queue[3] = int64(0)
 	require.Equal(t, Refusal{Holder: holder, Head: "x:1"}, Refused(queue))
 }

@@ -58,7 +58,11 @@ type Lease struct {
 	max      clock.Deadline // of Max; set by Hold
 	last     clock.Deadline // of a fixed lease, however well it is confirmed; set by Hold
 
+	began time.Time // when the call was sent that was granted; set by Hold
+
 	// Guarded by Loop.mu.
+	older   *Lease // in the order of Loop.Add
+	newer   *Lease
 	sent    time.Time // when the call was sent that the server confirmed the lease to last
 	next    time.Time // when the loop looks at the lease again
 	due     time.Time // when it would have been renewed, were it not for a doubt; zero: there was none
@@ -125,13 +129,16 @@ func (l *Lease) Hold(sent time.Time, margin func(lease time.Duration) time.Durat
 	l.deadline.Store(clock.After(sent, l.counts()-margin(l.counts())))
 	l.last = clock.After(sent, l.TTL-margin(l.TTL))
 	l.max = clock.After(sent, l.Max)
-	l.sent = sent
+	l.sent, l.began = sent, sent
 	l.next = l.Ends()
 	if due := sent.Add(l.counts() / 3); l.confirmed() && due.Before(l.next) {
 		l.next = due
 	}
 	return l.Over(time.Now()) == 0
 }
+
+// Began returns when the call was sent that was granted.
+func (l *Lease) Began() time.Time { return l.began }
 
 // counts returns for how long a confirmation counts.
 func (l *Lease) counts() time.Duration {

@@ -51,6 +51,8 @@ type Loop struct {
 	// callback runs.
 	mu      sync.Mutex
 	sched   schedule
+	oldest  *Lease // of those that are watched, in the order in which they came
+	newest  *Lease
 	armed   time.Time // when the goroutine wakes by itself; zero: not at all
 	added   bool      // a lease was, since it woke
 	results []result
@@ -114,6 +116,7 @@ func (w *Loop) Add(l *Lease) bool {
 	l.watched, w.added = true, true
 	l.hasten(w.doubted)
 	heap.Push(&w.sched, l)
+	w.append(l)
 	if w.armed.IsZero() || l.next.Before(w.armed) {
 		w.armed = l.next
 		w.signal()
@@ -138,6 +141,7 @@ func (w *Loop) drop(l *Lease) bool {
 	}
 	l.watched = false
 	heap.Remove(&w.sched, l.index)
+	w.unlink(l)
 	if len(w.sched) == 0 && w.empty != nil {
 		close(w.empty)
 		w.empty = nil
@@ -181,6 +185,53 @@ func (w *Loop) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.sched)
+}
+
+// Oldest returns when the lease that was added first of those that are watched began, the zero
+// time when there is none.
+func (w *Loop) Oldest() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.oldest == nil {
+		return time.Time{}
+	}
+	return w.oldest.began
+}
+
+// All returns the leases that are watched, in the order in which they were added.
+func (w *Loop) All() []*Lease {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]*Lease, 0, len(w.sched))
+	for l := w.oldest; l != nil; l = l.newer {
+		all = append(all, l)
+	}
+	return all
+}
+
+// append puts a lease behind those that came before, mu held.
+func (w *Loop) append(l *Lease) {
+	if l.older = w.newest; l.older != nil {
+		l.older.newer = l
+	} else {
+		w.oldest = l
+	}
+	w.newest = l
+}
+
+// unlink takes it out, mu held.
+func (w *Loop) unlink(l *Lease) {
+	if l.older != nil {
+		l.older.newer = l.newer
+	} else {
+		w.oldest = l.newer
+	}
+	if l.newer != nil {
+		l.newer.older = l.older
+	} else {
+		w.newest = l.older
+	}
+	l.older, l.newer = nil, nil
 }
 
 // Drain takes no more leases, and waits until none is watched, or ctx ends.

@@ -53,6 +53,10 @@ var functions = map[string]any{
 	"redlatch.WithWatchdogTimeout": redlatch.WithWatchdogTimeout,
 	"redlatch.Client.ClockOffset":  (*redlatch.Client).ClockOffset, "redlatch.Client.Close": (*redlatch.Client).Close,
 	"redlatch.Client.ID": (*redlatch.Client).ID, "redlatch.Client.Shutdown": (*redlatch.Client).Shutdown,
+	"redlatch.Client.Stats": (*redlatch.Client).Stats, "redlatch.Client.StatsBy": (*redlatch.Client).StatsBy,
+	"redlatch.ErrorType": redlatch.ErrorType, "redlatch.Observers": redlatch.Observers,
+	"redlatch.NotAcquired.Outcome": redlatch.NotAcquired.Outcome,
+	"redlatch.Ended.End":           redlatch.Ended.End, "redlatch.Ended.LossReason": redlatch.Ended.LossReason,
 	"redlatch.LockError.Error": (*redlatch.LockError).Error, "redlatch.LockError.Unwrap": (*redlatch.LockError).Unwrap,
 	"redlatch.Loss.Error": redlatch.Loss.Error, "redlatch.Loss.Unwrap": redlatch.Loss.Unwrap,
 

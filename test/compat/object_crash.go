@@ -52,6 +52,7 @@ func permitsLoop(url string) error {
 // testPermitCrashes ends processes of both languages that hold permits: waiters of both have them
 // within a lease and two seconds, and each permit once.
 func (c *compat) testPermitCrashes(t *testing.T) {
+	t.Helper()
 	t.Run("a Go process is killed that holds permits", func(t *testing.T) {
 		c.permitCrash(t, true, func(t *testing.T, s *redistest.Server, names []string) member {
 			t.Helper()

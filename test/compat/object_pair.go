@@ -21,7 +21,10 @@ func (c *compat) testObjects(t *testing.T) {
 	t.Run("fleet", c.testPermitFleet)
 	t.Run("behaviour", c.testObjectBehaviour)
 	t.Run("defects", c.testObjectDefects)
-	t.Run("crashes", c.testPermitCrashes)
+	t.Run("crashes", func(t *testing.T) {
+		c.testPermitCrashes(t)
+		c.testPermitWaiterCrashes(t)
+	})
 }
 
 // objectPair is a client of each language at one name, which is a semaphore or a latch.

@@ -71,6 +71,9 @@ func Member() {
 	if os.Getenv(memberPermits) != "" {
 		loop = permitsLoop
 	}
+	if os.Getenv(memberPermit) != "" {
+		loop = permitLoop
+	}
 	if err := loop(url); err != nil {
 		fmt.Println(err)
 		os.Exit(1)

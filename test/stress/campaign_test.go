@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +39,11 @@ type plan struct {
 	java     []peer.Program // those that take part
 }
 
+// permits reports whether it is about semaphores alone.
+func (p *plan) permits() bool {
+	return !slices.ContainsFunc(p.keys, func(k worker.Key) bool { return k.Permits == 0 })
+}
+
 // campaign is one run of it.
 type campaign struct {
 	t          *testing.T
@@ -50,6 +57,7 @@ type campaign struct {
 	all        []*process // those that have ended, too
 	java       []*redisson
 	born       int // processes so far
+	round      int // from 1
 
 	reader history.Follower
 	owners history.Owners
@@ -67,7 +75,9 @@ func runCampaign(t *testing.T, p plan) *report {
 	s := newScheduler(p.seed, p.gap, p.kinds)
 	for spent := time.Duration(0); spent < p.duration && !c.failed; spent += p.round {
 		length := min(p.round, p.duration-spent)
-		c.sendAll(t, "go")
+		c.round++
+		c.supply(t)
+		c.sendAll(t, c.begins())
 		var calm []func()
 		for _, java := range c.java {
 			calm = append(calm, java.begin(t))
@@ -151,8 +161,11 @@ func (c *campaign) replace(t *testing.T, pick uint64) {
 	slot := int(pick % uint64(len(c.slots)))
 	<-c.slots[slot].done
 	c.slots[slot] = c.start(t, slot)
-	c.slots[slot].send(t, "go")
+	c.slots[slot].send(t, c.begins())
 }
+
+// begins is the command that a round begins with.
+func (c *campaign) begins() string { return fmt.Sprint("go ", c.round) }
 
 func (c *campaign) sendAll(t *testing.T, what string) {
 	t.Helper()
@@ -217,7 +230,7 @@ func (c *campaign) strike(e event) (end func()) {
 func (c *campaign) aftermath(r history.Record, key string) time.Duration {
 	f := c.byName[r.Op]
 	for _, k := range c.plan.keys {
-		if k.Name != key {
+		if k.Name != key && (!k.Counter || !strings.HasPrefix(key, k.Name+".")) {
 			continue
 		}
 		after := f.after

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
@@ -75,6 +76,21 @@ func TestReadersShareAndWritersAreAlone(t *testing.T) {
 	p.habits = worker.Habits{Reenter: 0.4, Cancel: 0.1, Linger: 0.02}
 	p.callers = 10
 	runAllFaults(t, p)
+}
+
+func TestNoMorePermitsAreOutThanWereSet(t *testing.T) {
+	p := focus(t)
+	p.kinds, p.gap = []*fault{cut, killed, stopped, unanswered}, 500*ms
+	p.keys = semaphores(3, 1, []int{1, 3, 5}, short)
+	p.habits = worker.Usual()
+	p.habits.Replace, p.workers, p.callers = false, 3, 5
+	p.duration, p.round = 9*time.Second, 9*time.Second
+	if program, ok := findJava(t, release); ok {
+		inexact(p.keys)
+		p.java = []peer.Program{program}
+	}
+	r := runAllFaults(t, p)
+	assert.Greater(t, r.Stocks, 10, "semaphores were counted")
 }
 
 func TestRepliesThatAreCutCountOnce(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -54,7 +55,8 @@ func findJava(t *testing.T, release string) (program peer.Program, ok bool) {
 func (c *campaign) startJava(t *testing.T, program peer.Program) *redisson {
 	t.Helper()
 	number := len(c.java)
-	r := &redisson{name: fmt.Sprint("java", number), log: c.log, keys: c.plan.keys, seed: c.plan.seed + uint64(number)<<32, marks: &redis.Pool{
+	keys := slices.DeleteFunc(slices.Clone(c.plan.keys), func(k worker.Key) bool { return k.Counter })
+	r := &redisson{name: fmt.Sprint("java", number), log: c.log, keys: keys, seed: c.plan.seed + uint64(number)<<32, marks: &redis.Pool{
 		MaxIdle: javaThreads, Dial: func() (redis.Conn, error) { return redis.DialURL(c.markServer.URL()) },
 	}}
 	for _, key := range r.keys {
@@ -101,6 +103,10 @@ func (r *redisson) begin(t *testing.T) (rest func()) {
 // session is one acquisition of a thread.
 func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	key := r.keys[rnd.IntN(len(r.keys))]
+	if key.Permits > 0 {
+		r.permitSession(id, thread, key, rnd)
+		return
+	}
 	kind := "plain"
 	switch reads := rnd.IntN(10) < 7; {
 	case key.Fair:
@@ -118,9 +124,9 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 	if err != nil || reply.Into(&got) != nil || !got {
 		return
 	}
-	first := r.mark(key)
+	first := r.mark(key.Name)
 	time.Sleep(time.Duration(rnd.Int64N(int64(100 * ms)))) // this is the work
-	last := r.mark(key)
+	last := r.mark(key.Name)
 	given := history.Now()
 	_, err = r.peer.Go(command.With(peer.Command{"op": "unlock"})).Wait(javaBound)
 	freed := history.Now()
@@ -145,10 +151,10 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 }
 
 // mark leaves an entry on the audit server.
-func (r *redisson) mark(key worker.Key) string {
+func (r *redisson) mark(name string) string {
 	conn := r.marks.Get()
 	defer func() { _ = conn.Close() }() // back to the pool
-	entry, err := redis.String(conn.Do("XADD", key.Name, "MAXLEN", "~", 1000, "*", r.name, "1"))
+	entry, err := redis.String(conn.Do("XADD", name, "MAXLEN", "~", 1000, "*", r.name, "1"))
 	if err != nil {
 		return ""
 	}

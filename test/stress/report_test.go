@@ -38,9 +38,13 @@ type report struct {
 	WithoutGrantMS int64 `json:"without_grant_ms"`
 	// Stalls is how often a process noticed that it had stood still, frozen or not; StallMS is
 	// the longest.
-	Stalls   int   `json:"stalls"`
-	StallMS  int64 `json:"stall_ms"`
-	Findings int   `json:"findings"`
+	Stalls  int   `json:"stalls"`
+	StallMS int64 `json:"stall_ms"`
+	// Stocks is how often a semaphore was counted, Missing how many permits Redissons have lost
+	// for it at rest.
+	Stocks   int `json:"stocks"`
+	Missing  int `json:"missing"`
+	Findings int `json:"findings"`
 }
 
 // add takes the figures of a round.
@@ -48,6 +52,7 @@ func (r *report) add(s *history.Story, l history.Limits) {
 	r.Rounds++
 	r.Marks += len(s.Marks)
 	r.Audits += len(s.Audits)
+	r.Stocks += len(s.Stocks)
 	var grants []history.Time
 	for _, h := range s.Holds {
 		grants = append(grants, h.From)
@@ -105,6 +110,9 @@ func (r *report) print(w io.Writer) error {
 	row("re-entries", r.Reentries)
 	row("resumed", r.Resumed)
 	row("marks, audits", fmt.Sprint(r.Marks, ", ", r.Audits))
+	if r.Stocks > 0 {
+		row("semaphores counted", fmt.Sprintf("%d times; permits missing at rest %d", r.Stocks, r.Missing))
+	}
 	row("lost holds", r.Lost)
 	row("overlaps", fmt.Sprintf("%d after the server forgot, the longest %d ms, the last to end %d ms after it", r.Overlaps, r.OverlapMS, r.OverlapEndMS))
 	row("free with waiters", fmt.Sprint(r.IdleMS, " ms"))

@@ -46,6 +46,7 @@ func (c *campaign) rest(t *testing.T) {
 	limits := history.Limits{Slack: slack, Idle: idleLimit, Aftermath: c.aftermath}
 	c.report.add(story, limits)
 	c.find(t, story.Judge(limits))
+	c.find(t, c.permitsAtRest(t))
 	if !slices.ContainsFunc(story.Faults, func(f history.Record) bool { return c.byName[f.Op].odd }) {
 		c.find(t, c.unexpectedOwners(t))
 		c.report.Judged++
@@ -96,6 +97,9 @@ type leftover struct {
 func (c *campaign) unexplained(t *testing.T) (all []leftover) {
 	t.Helper()
 	for _, key := range c.plan.keys {
+		if key.Permits > 0 {
+			continue // see permitsAtRest
+		}
 		for _, field := range c.strings(t, "HKEYS", key.Name) {
 			owner, _ := codec.WriterOf(field)
 			if key.ReadWrite && field == codec.ModeField {
@@ -145,6 +149,7 @@ func (c *campaign) leave(t *testing.T) {
 		java.peer.Close()
 	}
 	c.visitAll(t)
+	findings = append(findings, c.takeAway(t)...)
 	deadline := time.Now().Add(c.longestLease() + settleBound)
 	for ; ; time.Sleep(200 * ms) {
 		left := c.leftovers(t)

@@ -38,6 +38,22 @@ func rwLocks(n int, leases ...time.Duration) (keys []worker.Key) {
 	return keys
 }
 
+// semaphores makes so many semaphores of permits with ids, and so many that only count, with
+// these leases and numbers of permits in turn. Every third of them is served in strict order.
+func semaphores(ids, counters int, permits []int, leases ...time.Duration) (keys []worker.Key) {
+	for i := range ids {
+		keys = append(keys, worker.Key{
+			Name: fmt.Sprintf("sem-%d", i), Permits: permits[i%len(permits)], Strict: i%3 == 2, Exact: true, Lease: leases[i%len(leases)],
+		})
+	}
+	for i := range counters {
+		keys = append(keys, worker.Key{
+			Name: fmt.Sprintf("count-%d", i), Permits: 10 * permits[i%len(permits)], Counter: true, Strict: i%3 == 2, Lease: leases[i%len(leases)],
+		})
+	}
+	return keys
+}
+
 // locks makes so many plain and so many fair locks, with these leases in turn. Every third of
 // them has tokens.
 func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
@@ -56,8 +72,9 @@ func locks(plain, fair int, leases ...time.Duration) (keys []worker.Key) {
 func TestStress(t *testing.T) {
 	p := plan{
 		seed: chooseSeed(t, "stress"), duration: *duration * 5 / 8, round: 30 * time.Second, gap: usualGap,
-		kinds:  remembering,
-		keys:   slices.Concat(locks(6, 6, short, middling, short, long, middling, long), rwLocks(4, short, middling, short, long)),
+		kinds: remembering,
+		keys: slices.Concat(locks(6, 6, short, middling, short, long, middling, long), rwLocks(4, short, middling, short, long),
+			semaphores(2, 1, []int{3, 5}, short, middling)),
 		habits: worker.Usual(), workers: 4, callers: 12,
 	}
 	t.Run("the server remembers", func(t *testing.T) { runAndReport(t, "remembers", p) })
@@ -117,16 +134,22 @@ func runAndReport(t *testing.T, class string, p plan) {
 	assert.Greater(t, r.Acquisitions, int(p.duration.Seconds()), "progress")
 	assert.NotZero(t, r.Marks)
 	assert.NotZero(t, r.Audits)
-	assert.NotZero(t, r.Reentries)
 	rounds := int(p.duration/p.round) + 1
 	if p.duration > newScheduler(p.seed, p.gap, p.kinds).takes()+time.Duration(rounds)*p.gap {
 		for _, f := range p.kinds {
 			assert.NotZero(t, r.Faults[f.name], "%s", f.name)
 		}
 	}
+	if len(p.java) > 0 {
+		assert.NotZero(t, r.Outcomes["redisson: ok"])
+	}
+	if p.permits() {
+		assert.NotZero(t, r.Stocks)
+		return
+	}
+	assert.NotZero(t, r.Reentries)
 	switch {
 	case len(p.java) > 0:
-		assert.NotZero(t, r.Outcomes["redisson: ok"])
 	case p.duration < 20*time.Second:
 	case p.forgets:
 		assert.NotZero(t, r.Overlaps, "a server that forgets makes overlaps: they were not seen")

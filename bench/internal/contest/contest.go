@@ -36,6 +36,8 @@ type Settings struct {
 	// Lease is how long locks are held at most, not renewed. 0 means the
 	// contestant's own default, renewed where it renews.
 	Lease time.Duration
+	// Permits is how many a semaphore has, 0 for one.
+	Permits int
 }
 
 // Contestant is one way to take locks.
@@ -45,6 +47,8 @@ type Contestant struct {
 	Role Role
 	// Fair says that its waiters are served in the order of arrival.
 	Fair bool
+	// Semaphore is Permits or Counter for one whose lock is a permit of a semaphore.
+	Semaphore string
 	// ReadWrite says that its lock has readers and writers: its Locker is a Reader.
 	ReadWrite bool
 	// Waits says that a lock that is held can be waited for.
@@ -99,9 +103,9 @@ type Held interface {
 // All returns every contestant, Redlatch first.
 func All() []Contestant {
 	return []Contestant{
-		redlatchPlain, redlatchAsync, redlatchFair, redlatchReadWrite,
+		redlatchPlain, redlatchAsync, redlatchFair, redlatchReadWrite, redlatchPermits, redlatchCounter,
 		redsyncRedigo, redsyncGoRedis, bsmRedislock, rueidisLock,
-		redisson, redissonFair, redissonReadWrite,
+		redisson, redissonFair, redissonReadWrite, redissonPermits, redissonCounter,
 		rawOne, rawPool, rawPipelined,
 	}
 }

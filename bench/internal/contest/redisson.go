@@ -29,3 +29,15 @@ var redissonFair = Contestant{
 	Name: "redisson-fair", Role: Peer, Fair: true, Waits: true, Renews: true,
 	Java: true, Most: javaThreads, Sends: redissonSends,
 }
+
+// redissonPermits are its permits with ids, which it does not renew: they have no lease.
+var redissonPermits = Contestant{
+	Name: "redisson-permits", Role: Peer, Semaphore: Permits, Waits: true,
+	Java: true, Most: javaThreads, Sends: redissonSends,
+}
+
+// redissonCounter is its semaphore that only counts.
+var redissonCounter = Contestant{
+	Name: "redisson-counter", Role: Peer, Semaphore: Counter, Waits: true,
+	Java: true, Most: javaThreads, Sends: redissonSends,
+}

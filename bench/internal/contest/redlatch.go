@@ -104,7 +104,7 @@ func openRedlatch(kind func(*redlatch.Client, string) *rlock.Lock) func(context.
 }
 
 func newRedlatch(ctx context.Context, s Settings, kind func(*redlatch.Client, string) *rlock.Lock) (*redlatchLocker, error) {
-	client, err := redlatch.Open(ctx, "redis://"+s.Addr)
+	client, err := redlatch.Open(ctx, "redis://"+s.Addr, observed()...)
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,9 @@ var variants = map[string]draw.GlyphDrawer{
 	"-fair":  draw.RingGlyph{},
 	"-rw":    draw.SquareGlyph{},
 	"-async": draw.TriangleGlyph{},
+
+	"-permits": draw.PyramidGlyph{},
+	"-counter": draw.PlusGlyph{},
 }
 
 // lookOf returns how an entrant is drawn: by its library, and with dashes what is no lock, but a

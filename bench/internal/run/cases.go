@@ -83,16 +83,17 @@ var (
 )
 
 func locks(c contest.Contestant) bool {
-	return !c.ReadWrite && !c.Async && (!c.Fair || c.Role == contest.Own)
+	return !c.ReadWrite && c.Semaphore == "" && !c.Async && (!c.Fair || c.Role == contest.Own)
 }
 func waits(c contest.Contestant) bool     { return c.Waits && locks(c) }
 func fair(c contest.Contestant) bool      { return c.Fair }
-func single(c contest.Contestant) bool    { return c.Open != nil && !c.Fair && !c.ReadWrite }
+func plain(c contest.Contestant) bool     { return !c.Fair && !c.ReadWrite && c.Semaphore == "" }
+func single(c contest.Contestant) bool    { return c.Open != nil && plain(c) }
 func readWrite(c contest.Contestant) bool { return c.ReadWrite }
-func renews(c contest.Contestant) bool    { return c.Renews && !c.Fair && !c.ReadWrite && !c.Async }
-func redlatch(c contest.Contestant) bool {
-	return c.Role == contest.Own && !c.Fair && !c.ReadWrite && !c.Async
-}
+func permits(c contest.Contestant) bool   { return c.Semaphore == contest.Permits }
+func counter(c contest.Contestant) bool   { return c.Semaphore == contest.Counter }
+func renews(c contest.Contestant) bool    { return c.Renews && plain(c) && !c.Async }
+func redlatch(c contest.Contestant) bool  { return c.Role == contest.Own && plain(c) && !c.Async }
 
 // Cases returns all of them.
 func Cases() []Case {
@@ -127,7 +128,7 @@ func Cases() []Case {
 			Figures: []Figure{p50, p99, longest, {work.Whole, "p50 from the call µs", false}, requests, redisCPU},
 			spec:    work.Spec{Kind: work.Wakeup, Warmup: 300, Duration: 1500},
 		},
-	}, slices.Concat(distant(), restful())...)
+	}, slices.Concat(distant(), restful(), counted())...)
 }
 
 // distant returns the cases in which the server is some way off, where a round trip costs more
@@ -141,6 +142,21 @@ func distant() (all []Case) {
 			Figures: []Figure{rate, p50, p99, clientCPU, requests},
 			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
 		})
+	}
+	return all
+}
+
+// counted returns the cases of semaphores of eight permits: as many callers have all they want,
+// more of them wait.
+func counted() (all []Case) {
+	for _, c := range []Case{
+		{ID: "k", Title: "One semaphore, eight permits with ids, one process", Fits: permits},
+		{ID: "l", Title: "One semaphore that counts, eight permits, one process", Fits: counter},
+	} {
+		c.Level, c.Levels, c.Places, c.Log = "goroutines", []int{1, 8, 64}, apart, true
+		c.Figures = []Figure{rate, p50, p99, longest, requests, clientCPU, redisCPU}
+		c.spec = work.Spec{Kind: work.Turns, Permits: 8, Warmup: 500, Duration: 1500}
+		all = append(all, c)
 	}
 	return all
 }

@@ -49,10 +49,10 @@ func TestRedissonDoesTheSameWork(t *testing.T) {
 		work.Idle:     {work.Goroutines, work.Connections},
 		work.Watchdog: {work.Count},
 	}
-	try := func(contestant string, kind work.Kind, reads int) {
+	try := func(contestant string, kind work.Kind, reads, permits int) {
 		v := w.measure(t, work.Spec{
 			Kind: kind, Contestant: contestant, Addr: s.Addr(), Key: contestant + string(kind), Reads: reads,
-			Goroutines: 4, Warmup: 300, Duration: 300,
+			Permits: permits, Goroutines: 4, Warmup: 300, Duration: 300,
 		})
 		for _, name := range want[kind] {
 			assert.Positive(t, v[name], "%s, %s: %s of %v", contestant, kind, name, v)
@@ -61,10 +61,12 @@ func TestRedissonDoesTheSameWork(t *testing.T) {
 	}
 	for _, contestant := range []string{"redisson", "redisson-fair"} {
 		for kind := range want {
-			try(contestant, kind, 0)
+			try(contestant, kind, 0, 0)
 		}
 	}
-	try("redisson-rw", work.Turns, 90)
+	try("redisson-rw", work.Turns, 90, 0)
+	try("redisson-permits", work.Turns, 0, 2)
+	try("redisson-counter", work.Turns, 0, 2)
 	requireKnown(t, s.Do, "redisson")
 	require.NoError(t, w.end())
 	require.NoError(t, <-w.done)
@@ -81,6 +83,7 @@ func requireKnown(t *testing.T, do func(string, ...any) (any, error), name strin
 	known := append([]string{
 		"exists", "hexists", "hincrby", "pexpire", "pttl", "hget", "hset", "get", "set", "del", "publish",
 		"lindex", "lpop", "lrem", "rpush", "lrange", "zscore", "zadd", "zrem", "zrange", "zincrby",
+		"decrby", "incrby", "zcount", "zrangebyscore",
 		"hdel", "hgetall", "hkeys", "hlen", "info", "client|list",
 	}, c.Sends...)
 	for line := range strings.Lines(text) {

@@ -33,6 +33,8 @@ type Spec struct {
 	// Reads is how many of 100 acquisitions of Turns read, at random; 0 for a lock
 	// without readers.
 	Reads int `json:"reads,omitempty"`
+	// Permits is how many a semaphore has, 0 for a lock.
+	Permits int `json:"permits,omitempty"`
 	// Separate gives each waiter of Idle a lock of its own.
 	Separate bool `json:"separate,omitempty"`
 	// Warmup and Duration are milliseconds.

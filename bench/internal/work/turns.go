@@ -15,7 +15,7 @@ import (
 )
 
 // errTogether says that a lock did not exclude.
-var errTogether = errors.New("two goroutines held the lock at once")
+var errTogether = errors.New("more goroutines were inside at once than may be")
 
 // turns are goroutines that lock and unlock until they are ended: the same key, or
 // each its own.
@@ -28,7 +28,7 @@ type turns struct {
 
 	counting atomic.Bool
 	times    stats.Histogram
-	inside   atomic.Int32 // a writer, or what has no readers
+	inside   atomic.Int32 // a writer, or what has no readers, or permits
 	readers  atomic.Int32
 	members  []member
 	since    usage
@@ -55,7 +55,7 @@ func (f *failure) get() error {
 }
 
 func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
-	locker, err := c.Open(ctx, contest.Settings{Addr: spec.Addr})
+	locker, err := c.Open(ctx, contest.Settings{Addr: spec.Addr, Permits: spec.Permits})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (t *turns) look(reads bool) {
 	if reads {
 		own, others = others, own
 	}
-	if n := own.Add(1); !reads && n != 1 || others.Load() != 0 {
+	if n := own.Add(1); !reads && int(n) > max(t.spec.Permits, 1) || others.Load() != 0 {
 		t.failed.set(errTogether)
 	}
 	own.Add(-1)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -103,6 +104,14 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 	}
 	spec.Contestant, spec.Kind, spec.Reads, spec.Goroutines = "redlatch-rw", work.Turns, 50, 4
 	require.Positive(t, w.measure(t, spec)[work.Rate])
+	spec.Reads, spec.Permits = 0, 2
+	for _, semaphore := range []string{"redlatch-permits", "redlatch-counter"} {
+		spec.Contestant, spec.Key = semaphore, semaphore
+		require.Positive(t, w.measure(t, spec)[work.Rate])
+		left, err := redis.Int(s.Do("GET", semaphore))
+		require.NoError(t, err)
+		require.Equal(t, 2, left, "all are back")
+	}
 	require.NoError(t, w.end())
 	require.NoError(t, <-w.done)
 }

@@ -41,6 +41,7 @@ on another machine, unless --yes is given.
 Exit codes:
   0      it was measured
   1      it was not
+  2      the server is a replica, which gives no locks
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 // benchmark is the output of bench.
@@ -73,6 +74,9 @@ func New(g *cli.Globals) *cobra.Command {
 				return err
 			}
 			if err := mayLoad(cmd.Context(), srv, yes); err != nil {
+				return err
+			}
+			if err := cli.NeedMaster(cmd.Context(), srv); err != nil {
 				return err
 			}
 			var res *result

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // measured is what bench has measured, and what stands for it in golden files.
@@ -124,6 +125,17 @@ func TestBenchSaysWhenTheServerGoesAway(t *testing.T) {
 	require.Equal(t, 1, got.Code, "%+v", got)
 	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, "cannot reach Redis at ")
+}
+
+// A user that may not ask for the role of the server learns of a replica only by its refusals.
+func TestBenchThatHadNoLockMeasuresNothing(t *testing.T) {
+	testlevel.All(t, "replicas")
+	t.Parallel()
+	replica := redistest.StartReplica(t, redistest.Start(t))
+	got := program.Finish(t, replica.GiveRights(t, []string{"Plain locks"}), "bench", "--duration", "1s", "--prefix", "app:")
+	require.Equal(t, program.Outcome{
+		Code: 1, Stderr: "redlatch: redis://" + replica.Addr() + ": no lock was had in time. `redlatch doctor` looks at the server\n",
+	}, got)
 }
 
 func TestTimesAreBrief(t *testing.T) {

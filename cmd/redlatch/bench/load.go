@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,11 +97,17 @@ func measure(ctx context.Context, srv *connect.Server, prefix string, d time.Dur
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoLock):
+		return nil, fmt.Errorf("%s: %w", srv, err)
+	case err != nil:
 		return nil, srv.Problem(err)
 	}
 	return res, nil
 }
+
+// errNoLock is the error where a measurement would say that there are no locks in a second.
+var errNoLock = errors.New("no lock was had in time. `redlatch doctor` looks at the server")
 
 func (r *run) measure(srv *connect.Server, res *result) (err error) {
 	if res.Trip, err = r.roundTrips(srv); err != nil {
@@ -108,6 +115,9 @@ func (r *run) measure(srv *connect.Server, res *result) (err error) {
 	}
 	if res.PairsOfOne, err = r.pairs(1); err != nil {
 		return err
+	}
+	if res.PairsOfOne == 0 {
+		return cmp.Or(r.answers(srv), errNoLock)
 	}
 	if res.PairsOfMany, err = r.pairs(manyCallers); err != nil {
 		return err

@@ -48,6 +48,7 @@ Exit codes:
   0      the result is right
   1      it is wrong: two workers held the lock at once, work was lost or done
          twice, or a live worker was overtaken; or the demo could not run
+  2      the server is a replica, which gives no locks
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch demo
   redlatch demo --fair
@@ -58,7 +59,7 @@ Exit codes:
 				return err
 			}
 			var err error
-			if opts.Redis, err = demoServer(g); err != nil {
+			if opts.Redis, err = demoServer(cmd.Context(), g); err != nil {
 				return err
 			}
 			opts.Program, opts.Out = executable.Path(), os.Stdout
@@ -80,15 +81,22 @@ Exit codes:
 	return cmd
 }
 
-// demoServer returns how to reach the server of --redis, nothing when that is not
-// given.
-func demoServer(g *cli.Globals) (connect.Settings, error) {
+// demoServer returns how to reach the server of --redis, which is no replica, nothing when that
+// is not given.
+func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	if g.Redis == "" {
 		return connect.Settings{}, nil
 	}
 	set, err := g.Settings()
 	if err == nil && redisurl.IsDeployment(set.Address) {
 		return connect.Settings{}, cli.Errorf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
+	}
+	if err != nil {
+		return set, err
+	}
+	srv, err := connect.New(set)
+	if err == nil {
+		err = cli.NeedMaster(ctx, srv)
 	}
 	return set, err
 }

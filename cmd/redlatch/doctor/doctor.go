@@ -32,15 +32,18 @@ what Redisson's AUTO chooses for sharded pub/sub; the rights of this user, for
 names that begin with --prefix; whether dead waiters can be detected; eviction,
 persistence, replicas, keepalive; clock and latency.
 
-Rights are looked at need by need, as docs/operations.md lists them:
+Rights are looked at need by need, as docs/operations.md lists them; those with
+a * only when --need names them:
 
-  plain      plain locks               labels     WithLabel
-  braces     names with own braces     names      WithClientName
-  fair       fair locks                owners     WithOwner, Resume, UnlockAs
-  clocks     clocks that are apart     inspect    admin.Inspect, in a program
-  listeners  dead waiters              onlooker   redlatch list, status, watch
-  doubt      replies that were lost    operator   redlatch unlock, evict
-  replicas   WithReplicaSync           viewer     a user for admin.Inspect only
+  plain      plain locks             doubt      replies that were lost
+  braces     names with own braces   replicas   WithReplicaSync
+  fair       fair locks              labels     WithLabel
+  tokens     fencing tokens *        names      WithClientName
+  read-write read/write locks *      owners     WithOwner, Resume, UnlockAs
+  latches    count-down latches *    inspect    admin.Inspect, in a program
+  semaphores semaphores *            onlooker   redlatch list, status, watch
+  clocks     clocks that are apart   operator   redlatch unlock, evict
+  listeners  dead waiters            viewer     a user for admin.Inspect only *
 
 What plain locks lack is an error, and what others lack a warning. With --need
 nothing else is looked at, and what is missing is an error; needs of programs
@@ -82,7 +85,12 @@ func New(g *cli.Globals) *cobra.Command {
   redlatch doctor --need fair,listeners --strict  # what a program is there for
   redlatch doctor --profile elasticache-serverless
   redlatch doctor --strict --json | jq '.findings[] | select(.level != "ok")'`,
-		Args: cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return cli.WrongArgs(codeErrors, cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkNeeds(cmd, needs); err != nil {
 				return err
@@ -106,12 +114,15 @@ func New(g *cli.Globals) *cobra.Command {
 			return d.exit(strict)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &cli.ExitError{Code: codeErrors, Err: cli.WrongFlag(cmd, err)}
+	})
 	f := cmd.Flags()
 	f.StringVar(&prefix, "prefix", "", "what the names of the locks begin with")
-	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners\n(default: anything)")
+	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners (default: anything)")
 	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	f.StringVar(&profile, profileFlag, "", "predict, without a server, what this service lacks:\n"+strings.Join(profiles(), ", "))
+	f.StringVar(&profile, profileFlag, "", "predict, without a server, what this service lacks: "+strings.Join(profiles(), ", "))
 	cli.CompleteValues(cmd, needFlag, diagnosis.Needs()...)
 	cli.CompleteValues(cmd, profileFlag, profiles()...)
 	return cmd

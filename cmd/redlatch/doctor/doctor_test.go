@@ -20,7 +20,7 @@ var volatile = []struct {
 }{
 	{regexp.MustCompile(`redis://127\.0\.0\.1:\d+`), "redis://ADDRESS"},
 	{regexp.MustCompile(`(Redis|Valkey) \d+\.\d+\.\d+`), "Redis VERSION"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s) (ahead|behind)`), "OFFSET"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s) (ahead|behind)|in step with this machine's`), "OFFSET"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "TIME"},
 	// Servers differ in how they put it, and old ones lack it.
 	{regexp.MustCompile(`NOPERM [^"]*`), "NOPERM"},
@@ -106,6 +106,24 @@ func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 		got = program.Finish(t, url, "doctor")
 		require.Equal(t, 2, got.Code)
 		program.OneLine(t, got.Stderr)
+	}
+}
+
+// Exit code 1 is that of warnings: what is typed wrong is an error.
+func TestDoctorThatIsTypedWrongExitsAsForErrors(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--bla"}, {"now"}, {"--strict=perhaps"}, {"--need", "none"}} {
+		got := program.Finish(t, program.NoServer(t), append([]string{"doctor"}, args...)...)
+		require.Equal(t, 2, got.Code, args)
+		program.OneLine(t, got.Stderr)
+	}
+}
+
+// Each need that can be named has a row in the help.
+func TestHelpOfDoctorExplainsEachNeed(t *testing.T) {
+	t.Parallel()
+	for _, need := range diagnosis.Needs() {
+		require.Regexp(t, `(?m)^  (\S.{34})?`+need+` +\S`, doctorHelp)
 	}
 }
 

@@ -59,7 +59,7 @@ func (a *allDead) check(cmd *cobra.Command, force bool) error {
 
 func (a *allDead) run(cmd *cobra.Command, g *cli.Globals, name string, asJSON bool) error {
 	var done *allEvicted
-	err := cli.WithClient(cmd.Context(), g, name, func(client *redlatch.Client) (err error) {
+	err := onMaster(cmd.Context(), g, name, func(client *redlatch.Client) (err error) {
 		done, err = a.evict(cmd.Context(), client, name)
 		if errors.Is(err, admin.ErrNotCounted) {
 			return cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
@@ -116,7 +116,7 @@ func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woke
 	if len(now.Inspection.Queue) > 0 {
 		next := now.Inspection.Queue[0].Text
 		e.Next = &nextInQueue{
-			Owner: next, Client: inspect.ClientOf(next), Notified: next == woken, held: now.Held(), Subscribed: inspect.SubscribedUnknown,
+			Owned: inspect.OwnedBy(next), Client: inspect.ClientOf(next), Notified: next == woken, held: now.Held(), Subscribed: inspect.SubscribedUnknown,
 		}
 		e.Next.look(ctx, client, e.Name)
 	}

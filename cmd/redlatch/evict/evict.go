@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -39,7 +40,8 @@ after --for. Each is looked at once more before it is evicted.
 
 Exit codes:
   0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
-  1  it was not: it is alive, is not queued, or something failed`
+  1  it was not: it is alive, is not queued, or something failed
+  2  the server is a replica: nothing can be written there`
 
 // evicted is the output of evict.
 type evicted struct {
@@ -51,7 +53,7 @@ type evicted struct {
 
 // place is a place in the queue that a waiter had.
 type place struct {
-	Owner string `json:"owner"`
+	inspect.Owned
 	inspect.Client
 	Position int `json:"position"`
 	// DeadlineMillis is how far its deadline was away, as in waiter.
@@ -61,7 +63,7 @@ type place struct {
 
 // nextInQueue is the next owner in the queue.
 type nextInQueue struct {
-	Owner string `json:"owner"`
+	inspect.Owned
 	inspect.Client
 	// Notified is true when the lock was free, so that it was sent its wake-up.
 	Notified bool `json:"notified"`
@@ -75,6 +77,7 @@ type nextInQueue struct {
 func New(g *cli.Globals) *cobra.Command {
 	var asJSON, force bool
 	all := &allDead{}
+	var names cli.Names
 	cmd := &cobra.Command{
 		Use:   "evict NAME OWNER|--all-dead",
 		Short: "Evict a dead waiter from the queue of a fair lock",
@@ -87,6 +90,10 @@ func New(g *cli.Globals) *cobra.Command {
 			if err := all.check(cmd, force); err != nil {
 				return err
 			}
+			args, err := names.Read(args...)
+			if err != nil {
+				return err
+			}
 			if all.on {
 				return all.run(cmd, g, args[0], asJSON)
 			}
@@ -95,7 +102,7 @@ func New(g *cli.Globals) *cobra.Command {
 				evict = admin.ForceEvict
 			}
 			var done *evicted
-			err := cli.WithClient(cmd.Context(), g, args[0], func(client *redlatch.Client) error {
+			err = onMaster(cmd.Context(), g, args[0], func(client *redlatch.Client) error {
 				e, err := evict(cmd.Context(), rfairlock.New(client, args[0]), args[1])
 				if err != nil {
 					return notEvicted(args[0], args[1], err)
@@ -116,10 +123,21 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&force, "even-if-alive", false,
 		"evict it although its channel has a subscriber, or although that cannot be counted")
+	names.Register(cmd, "NAME and OWNER are")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters that have no subscriber")
 	cmd.Flags().DurationVar(&all.look, "for", absentFor, "with --all-dead, for how long a waiter must have none")
 	return cmd
+}
+
+// onMaster is [cli.WithClient] for what writes.
+func onMaster(ctx context.Context, g *cli.Globals, name string, do func(*redlatch.Client) error) error {
+	return cli.WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
+		if err := cli.NeedMaster(ctx, srv); err != nil {
+			return err
+		}
+		return do(client)
+	})
 }
 
 // notEvicted returns an error with the reason and what to do.
@@ -143,7 +161,7 @@ func notEvicted(name, owner string, err error) error {
 }
 
 func placeOf(e *admin.Eviction, now time.Time) place {
-	p := place{Owner: e.Text, Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter)}
+	p := place{Owned: inspect.OwnedBy(e.Text), Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter)}
 	if !e.Deadline.IsZero() {
 		left := e.Deadline.Sub(now).Milliseconds()
 		p.DeadlineMillis = &left
@@ -154,7 +172,7 @@ func placeOf(e *admin.Eviction, now time.Time) place {
 func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
 	out := &evicted{Named: inspect.NameOf(name), place: placeOf(e, now)}
 	if e.Next != "" {
-		out.Next = &nextInQueue{Owner: e.Next, Client: inspect.ClientOf(e.Next), Notified: e.Woken, held: !e.Woken, Subscribed: inspect.SubscribedUnknown}
+		out.Next = &nextInQueue{Owned: inspect.OwnedBy(e.Next), Client: inspect.ClientOf(e.Next), Notified: e.Woken, held: !e.Woken, Subscribed: inspect.SubscribedUnknown}
 	}
 	return out
 }
@@ -195,7 +213,7 @@ func (e *evicted) print(w io.Writer) {
 }
 
 func (p *place) print(w io.Writer) {
-	fmt.Fprintf(w, "  owner  %s\n", sanitize.Word(p.Owner))
+	fmt.Fprintf(w, "  owner  %s\n", inspect.Shown(p.Owner))
 	fmt.Fprint(w, output.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
 		", subscribed "+p.Subscribed+", deadline "+output.Deadline(p.DeadlineMillis)))
 }
@@ -205,6 +223,6 @@ func (n *nextInQueue) print(w io.Writer) {
 		fmt.Fprintln(w, "  next   none: the queue is empty")
 		return
 	}
-	fmt.Fprintf(w, "  next   %s\n", sanitize.Word(n.Owner))
+	fmt.Fprintf(w, "  next   %s\n", inspect.Shown(n.Owner))
 	fmt.Fprint(w, output.Indented("", n.String()+", "+n.note()))
 }

@@ -94,7 +94,7 @@ func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
 	got = program.Finish(t, s.UserURL("blind"), "list", "--dead-waiters")
 	require.Equal(t, 1, got.Code)
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "--dead-waiters: subscribers cannot be counted: ")
+	require.Contains(t, got.Stderr, "--dead-waiters: which waiters are dead is unknown: subscribers on ")
 }
 
 // However many locks there are, little more than those to be shown are kept.
@@ -122,4 +122,11 @@ func TestListKeepsNamesThatAreNoUTF8(t *testing.T) {
 	got := program.Finish(t, s.URL(), "list", "--json")
 	require.Contains(t, got.Stdout, `"name":"a\ufffd\ufffd&","name_base64":"Yf/+Jg==",`)
 	require.Contains(t, got.Stdout, `"ttl_ms":null,"no_ttl":true,`)
+}
+
+func TestNumbersOfOneAreSingular(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "1 of 1 waiter has no subscriber", absentOf(1, 1))
+	require.Equal(t, "1 of 2 waiters has no subscriber", absentOf(1, 2))
+	require.Equal(t, "2 of 2 waiters have no subscriber", absentOf(2, 2))
 }

@@ -21,7 +21,7 @@ func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) ([]*listin
 	if len(locks) == 0 {
 		return nil, nil
 	}
-	client, err := l.from.Open(ctx, redlatch.WithServerTime())
+	client, err := cli.Look(ctx, l.from)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*l
 
 func (l *lister) notCounted(err error) error {
 	if errors.Is(err, admin.ErrNotCounted) {
-		return cli.Errorf(1, "--dead-waiters: subscribers cannot be counted: %s", inspect.NotCounted(err))
+		return cli.Errorf(1, "--dead-waiters: which waiters are dead is unknown: %s", inspect.NotCounted(err))
 	}
 	return l.from.Problem(err)
 }

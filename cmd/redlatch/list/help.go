@@ -18,8 +18,12 @@ Locks have no mark on the server, so all its keys are scanned, a thousand at a
 time and with short commands: the server serves other clients in between. In a
 cluster one master is scanned after the other. Locks that are taken or released
 meanwhile may be missing. Up to 100,000 locks are sorted by name; more come in
-sorted pages of as many. --json prints them as they are found, unless --sort,
---limit or --dead-waiters is given. The last line says how many there are.
+sorted pages of as many, unless --sort is given. --json prints them as they are
+found, unless --sort, --limit or --dead-waiters is given. The last line says
+how many there are, and if they came in pages.
+
+A name that is no UTF-8 is shown in base64, too: status, watch, evict and
+unlock take it with --base64. run does not: no Java program has such a name.
 
 --stuck lists what is free although owners are queued. --dead-waiters lists
 locks with waiters that had no subscriber at two looks, a second apart, as in

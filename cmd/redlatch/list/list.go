@@ -4,6 +4,7 @@ package list
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -185,7 +186,11 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	}
 	if l.unread = unread.Keys; l.unread > 0 {
 		bar.clear()
-		l.message("%d hashes were not looked into: this user may not read them (%v)", unread.Keys, unread.Why)
+		hashes, them := fmt.Sprintf("%d hashes were", unread.Keys), "them"
+		if unread.Keys == 1 {
+			hashes, them = "1 hash was", "it"
+		}
+		l.message("%s not looked into: this user may not read %s (%v)", hashes, them, unread.Why)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	require.Contains(t, got.Stdout, "app:job ")
 	require.NotContains(t, got.Stdout, "secret")
 	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "1 hashes were not looked into: this user may not read them (NOPERM")
+	require.Contains(t, got.Stderr, "1 hash was not looked into: this user may not read it (NOPERM")
 	got = program.Finish(t, url, "list", "sec*")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stdout)
@@ -181,6 +181,18 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 	require.Len(t, lines, 2*page+3, "one heading")
 	require.True(t, strings.HasPrefix(lines[1], fmt.Sprint(9999-page+1)))
 	require.True(t, strings.HasPrefix(lines[page], "9999"))
+	out.Reset()
+	table.end(2*page + 1)
+	require.Equal(t, "2001 locks, sorted in pages of 1000: --sort name sorts all\n", out.String())
+	for _, alike := range []struct {
+		sorted  bool
+		printed int
+	}{{true, 2*page + 1}, {false, page}} {
+		out.Reset()
+		table.sorted, table.printed = alike.sorted, alike.printed
+		table.end(alike.printed)
+		require.Equal(t, fmt.Sprintf("%d locks\n", alike.printed), out.String())
+	}
 }
 
 // The bar and what is listed may be on one terminal.

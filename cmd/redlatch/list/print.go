@@ -91,7 +91,13 @@ func (t *table) flush() {
 	t.rows = t.rows[:0]
 }
 
-func (t *table) end(total int) { fmt.Fprintln(t.out, countOf(t.printed, total)) }
+func (t *table) end(total int) {
+	said := countOf(t.printed, total)
+	if !t.sorted && t.printed > t.page {
+		said += fmt.Sprintf(", sorted in pages of %d: --sort name sorts all", t.page)
+	}
+	fmt.Fprintln(t.out, said)
+}
 
 // countOf says how many locks there are, and how many of them are shown.
 func countOf(shown, total int) string {

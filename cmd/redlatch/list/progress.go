@@ -40,7 +40,7 @@ func (b *bar) show(done float64, locks int) {
 	if b == nil || now.Before(b.next) {
 		return
 	}
-	said := fmt.Sprintf("%.0f%% of the keys looked at, %d locks", 100*done, locks)
+	said := fmt.Sprintf("%.0f%% of the keys looked at, %s", 100*done, countOf(locks, locks))
 	if !b.live {
 		output.Messagef(b.out, "%s", said)
 		b.next = now.Add(noteEvery)

@@ -37,7 +37,7 @@ type listed struct {
 
 // listedNext is the first in a queue.
 type listedNext struct {
-	Owner string `json:"owner"`
+	inspect.Owned
 	inspect.Client
 	Label string `json:"label,omitempty"`
 }
@@ -52,7 +52,7 @@ func listedOf(l *listing.Lock) *listed {
 		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
 	}
 	if l.Next != "" {
-		out.Next = &listedNext{Owner: l.Next, Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
+		out.Next = &listedNext{Owned: inspect.OwnedBy(l.Next), Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
 	}
 	return out
 }
@@ -83,6 +83,9 @@ func rowOf(l *listing.Lock) row {
 	}
 	kind := kindOf(l)
 	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
+	if in := inspect.Base64(l.Name); in != "" {
+		r.notes = append(r.notes, "  base64 "+in+"\n")
+	}
 	for _, h := range l.Holders {
 		if h.Label != "" {
 			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
@@ -95,16 +98,31 @@ func rowOf(l *listing.Lock) row {
 		r.notes = append(r.notes, output.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
 	}
 	if l.NotSubscribed > 0 {
-		r.notes = append(r.notes, output.Indented("dead", fmt.Sprintf("%d of %d waiters have no subscriber", l.NotSubscribed, l.Queue)))
+		r.notes = append(r.notes, output.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue)))
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)
+		if inspect.Base64(l.Next) != "" {
+			next = inspect.Shown(l.Next)
+		}
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}
 		r.notes = append(r.notes, output.Indented("next", next))
 	}
 	return r
+}
+
+// absentOf says how many of a queue have no subscriber.
+func absentOf(absent, queue int64) string {
+	waiters, have := "waiters", "have"
+	if queue == 1 {
+		waiters = "waiter"
+	}
+	if absent == 1 {
+		have = "has"
+	}
+	return fmt.Sprintf("%d of %d %s %s no subscriber", absent, queue, waiters, have)
 }
 
 // kindOf names the kind in the width of its column: tokens have a line of their own.

@@ -5,7 +5,8 @@ ended. Standard input and outputs, and the exit code, are COMMAND's own.
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its
 process group, as often as they come. COMMAND finds the lock's name in the
 variable REDLATCH_LOCK and its owner, as redlatch status shows it, in
-REDLATCH_OWNER.
+REDLATCH_OWNER; with --permits the semaphore's name and, in REDLATCH_PERMIT,
+the permit's id, and no owner.
 
 If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
 another owner can get the lock; --on-lost kill sends SIGKILL at once, --on-lost
@@ -44,7 +45,7 @@ together. The permit is renewed like a lock, so that of a machine that dies
 comes back after one lease. While permits are taken, each start sets N anew;
 where it has become smaller, no COMMAND is ended. Another number under NAME, of
 which no permit is taken, may be something else's and is left alone: the exit
-code is 125. COMMAND finds the permit's id in REDLATCH_PERMIT.
+code is 125.
 
 With --wait or --try connecting is given up after --wait, too, but not before
 2 seconds. A NAME that is that of a hash of something else is not waited for:

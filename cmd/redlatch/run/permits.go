@@ -83,6 +83,9 @@ func (o *runOptions) takePermit(ctx context.Context, client *redlatch.Client) (l
 func (o *runOptions) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired):
+		if o.of.n == 1 {
+			return cli.Errorf(o.conflict, "semaphore %q: its one permit is taken", o.of.name)
+		}
 		return cli.Errorf(o.conflict, "semaphore %q: all %d permits are taken", o.of.name, o.of.n)
 	case errors.Is(err, redlatch.ErrWrongType):
 		return cli.Errorf(runner.CodeFailed, "semaphore %q: the key holds something that is no semaphore, such as a lock of this name", o.of.name)

@@ -3,6 +3,7 @@
 package run_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -22,7 +23,11 @@ func TestRunPermitsLimitsHowManyRun(t *testing.T) {
 	}
 	first := program.Start(t, s.URL(), run("2", "sh", "-c", "echo in; read line; echo out")...)
 	require.Equal(t, "in", first.Line())
-	got := program.Finish(t, s.URL(), run("2", "sh", "-c", `echo "$REDLATCH_LOCK $REDLATCH_PERMIT$REDLATCH_OWNER"`)...)
+	// What a run around it has set is not this permit's.
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	inner := append([]string{exe, "--redis", s.URL()}, run("2", "sh", "-c", `echo "$REDLATCH_LOCK $REDLATCH_PERMIT$REDLATCH_OWNER$REDLATCH_TOKEN"`)...)
+	got := program.Finish(t, s.URL(), append([]string{"run", "--fenced", redistest.Key(t) + ":outer", "--"}, inner...)...)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	lock, id, _ := strings.Cut(strings.TrimSpace(got.Stdout), " ")
 	require.Equal(t, name, lock)
@@ -30,7 +35,7 @@ func TestRunPermitsLimitsHowManyRun(t *testing.T) {
 	require.EqualValues(t, 1, s.Do(t, "ZCARD", codec.PermitsKey(name)), "the second is back")
 	got = program.Finish(t, s.URL(), run("1", "echo", "never")...)
 	require.Equal(t, 124, got.Code)
-	require.Contains(t, got.Stderr, "all 1 permits are taken")
+	require.Contains(t, got.Stderr, ": its one permit is taken\n")
 	program.OneLine(t, got.Stderr)
 	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
 }
@@ -68,6 +73,22 @@ func TestRunRefusesPermitsThatMakeNoSense(t *testing.T) {
 		got := program.Finish(t, s.URL(), append([]string{"run"}, args...)...)
 		require.Equal(t, 125, got.Code, args)
 		program.OneLine(t, got.Stderr)
+	}
+	for line, says := range map[string]string{
+		"--permits a x --":          "--permits NAME:N stands in place of NAME: leave x out",
+		"--permits a:1 x -- true":   "--permits NAME:N stands in place of NAME: leave x out",
+		"--permits a:1 --":          "COMMAND is missing behind --",
+		"--permits a -- true":       `--permits must be NAME:N, such as crawl:5, with N from 1 to 2147483647, not "a"`,
+		"job --":                    "COMMAND is missing behind --",
+		"-- true":                   "NAME is missing before --",
+		"job ./report.sh -- --full": "./report.sh stands before --: what comes behind it is COMMAND and its arguments",
+		"--permits a:1 sh ./a.sh":   "NAME or --permits comes before --, and COMMAND behind it",
+		"job sh -c ./a.sh":          "unknown shorthand flag: 'c' in -c. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
+	} {
+		got := program.Finish(t, s.URL(), append([]string{"run"}, strings.Fields(line)...)...)
+		require.Equal(t, 125, got.Code, line)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, "redlatch: "+says, line)
 	}
 	name := redistest.Key(t)
 	s.Do(t, "HSET", name, program.RedissonOwner, 1)

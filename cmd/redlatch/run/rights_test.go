@@ -71,7 +71,7 @@ func TestRunSaysThatAHashIsNoLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "user:1", "name", "bob", "age", 4)
-	for _, flags := range [][]string{nil, {"--fair"}, {"--try"}, {"--wait", "1ms"}, {"--wait", "20s"}, {"--fair", "--wait", "1s"}, {"--fair", "--try"}} {
+	for _, flags := range [][]string{nil, {"--fair"}, {"--try"}, {"--wait", "1ms"}, {"--wait", "20s"}, {"--fair", "--wait", "1s"}, {"--fair", "--try"}, {"--write"}, {"--read", "--try"}} {
 		began := time.Now()
 		got := program.Finish(t, s.URL(), append(append([]string{"run"}, flags...), "user:1", "--", "echo", "in")...)
 		require.Equal(t, 125, got.Code, flags)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,13 +69,8 @@ func New(g *cli.Globals) *cobra.Command {
 
 		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
-			names := 1
-			if cmd.Flags().Changed("permits") {
-				names = 0
-			}
-			if cmd.ArgsLenAtDash() != names || len(args) <= names {
-				return cli.Errorf(runner.CodeFailed, "NAME or --permits comes before --, and COMMAND behind it. "+
-					"Usage: redlatch %s; `redlatch run --help` tells more", cmd.Use)
+			if why := wrongArgs(cmd, args); why != "" {
+				return cli.Errorf(runner.CodeFailed, "%s. Usage: redlatch %s; `redlatch run --help` tells more", why, cmd.Use)
 			}
 			return nil
 		},
@@ -90,10 +86,34 @@ func New(g *cli.Globals) *cobra.Command {
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &cli.ExitError{Code: runner.CodeFailed, Err: cli.WrongFlag(cmd, err)}
+		if err = cli.WrongFlag(cmd, err); !slices.Contains(os.Args, "--") {
+			err = fmt.Errorf("%w. COMMAND and its flags come behind --", err)
+		}
+		return &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	})
 	o.register(cmd)
 	return cmd
+}
+
+// wrongArgs says what is wrong with the arguments, "" for nothing.
+func wrongArgs(cmd *cobra.Command, args []string) string {
+	names, before := 1, cmd.ArgsLenAtDash()
+	if cmd.Flags().Changed("permits") {
+		names = 0
+	}
+	switch {
+	case before < 0:
+		return "NAME or --permits comes before --, and COMMAND behind it"
+	case before > 0 && names == 0:
+		return "--permits NAME:N stands in place of NAME: leave " + sanitize.Word(args[0]) + " out"
+	case before < names:
+		return "NAME is missing before --"
+	case before > names:
+		return sanitize.Word(args[names]) + " stands before --: what comes behind it is COMMAND and its arguments"
+	case len(args) == names:
+		return "COMMAND is missing behind --"
+	}
+	return ""
 }
 
 // register adds the flags.
@@ -101,17 +121,17 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&o.wait, "wait", 0, "give up when the lock is not free within this time (default: wait for ever)")
 	f.BoolVar(&o.try, "try", false, "give up at once when the lock is held")
-	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: waiters are served\nin the order of arrival, as with getFairLock in Java")
-	f.BoolVar(&o.fenced, "fenced", false, "take the lock with a fencing token, as with getFencedLock\nin Java: COMMAND finds it in REDLATCH_TOKEN")
-	f.BoolVar(&o.read, "read", false, "take the read/write lock of this name as a reader: several\nhold it together, as with getReadWriteLock in Java")
+	f.BoolVar(&o.fair, "fair", false, "take the fair lock of this name: waiters are served in the order of arrival, as with getFairLock in Java")
+	f.BoolVar(&o.fenced, "fenced", false, "take the lock with a fencing token, as with getFencedLock in Java: COMMAND finds it in REDLATCH_TOKEN")
+	f.BoolVar(&o.read, "read", false, "take the read/write lock of this name as a reader: several hold it together, as with getReadWriteLock in Java")
 	f.BoolVar(&o.write, "write", false, "take the read/write lock of this name as the writer, alone")
-	f.StringVar(&o.permits, "permits", "", "in place of a lock, take one of the N permits of the\nsemaphore NAME, as with getPermitExpirableSemaphore in Java:\nN commands run at a time, on all machines together")
-	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended\nbefore it is over")
+	f.StringVar(&o.permits, "permits", "", "in place of a lock, take one of the N permits of the semaphore NAME, as with getPermitExpirableSemaphore in Java: N commands run at a time, on all machines together")
+	f.DurationVar(&o.lease, "lease", 0, "hold the lock for this long at most; COMMAND is ended before it is over")
 	f.DurationVar(&o.watchdog, "watchdog", defaultLease,
-		"renewed lease, when there is no --lease: how long the lock\nstays when this machine dies; equal to lockWatchdogTimeout in Java")
-	f.DurationVar(&o.maxHold, "max-hold", 0, "end COMMAND when it has held the lock for this long,\nhowever well the lease is renewed")
-	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for this long from when it was acquired,\nalso when COMMAND is done sooner")
-	f.StringVar(&o.onLost, "on-lost", onLostTerm, "what becomes of COMMAND when the lock is lost: term, kill\nor ignore")
+		"renewed lease, when there is no --lease: how long the lock stays when this machine dies; equal to lockWatchdogTimeout in Java")
+	f.DurationVar(&o.maxHold, "max-hold", 0, "end COMMAND when it has held the lock for this long, however well the lease is renewed")
+	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for this long from when it was acquired, also when COMMAND is done sooner")
+	f.StringVar(&o.onLost, "on-lost", onLostTerm, "what becomes of COMMAND when the lock is lost: term, kill or ignore")
 	f.IntVar(&o.conflict, "conflict-exit-code", codeConflict, "exit code when the lock was not acquired")
 	cli.CompleteValues(cmd, "on-lost", onLostTerm, onLostKill, onLostIgnore)
 }
@@ -293,18 +313,6 @@ func (o *runOptions) open(ctx context.Context, name string) (*held, error) {
 	return &held{srv: srv, client: client, lock: lock, hold: hold, since: time.Now()}, nil
 }
 
-// lockOrPermit takes the lock, or a permit.
-func (o *runOptions) lockOrPermit(
-	ctx context.Context, srv *connect.Server, client *redlatch.Client, name string,
-) (locker, *rlock.Hold, error) {
-	if o.permits != "" {
-		return o.takePermit(ctx, client)
-	}
-	lock := o.lock(client, name)
-	hold, err := o.acquireOf(ctx, srv, lock)
-	return lock, hold, err
-}
-
 func (o *runOptions) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
 	var opts []rlock.Option
 	if o.lease > 0 {
@@ -327,14 +335,15 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 	var at *redlatch.LockError
 	var other *transport.ServerError
 	var odd *inspect.NotLock
+	var replica *connect.OnReplica
 	if o.permits != "" {
 		if refused := o.noPermit(err); refused != nil {
 			return refused
 		}
 	}
 	switch {
-	case errors.As(err, &odd):
-		return &cli.ExitError{Code: runner.CodeFailed, Err: odd}
+	case errors.As(err, &odd), errors.As(err, &replica):
+		return &cli.ExitError{Code: runner.CodeFailed, Err: err}
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return cli.Errorf(o.conflict, "lock %q is held by another owner, for %v if it is not renewed",
 			name, at.TTL.Round(100*time.Millisecond))

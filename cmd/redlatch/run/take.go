@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -16,6 +18,8 @@ const (
 	leastConnect = 2 * time.Second
 	// lookAfter is how long a lock is waited for before it is looked at.
 	lookAfter = 250 * time.Millisecond
+	// replicaAfter is for how long after that a replica may become the master.
+	replicaAfter = 3 * time.Second
 )
 
 // connecting returns a context for connecting: with --wait, or --try, it does not take much
@@ -27,43 +31,89 @@ func (o *runOptions) connecting(ctx context.Context) (context.Context, context.C
 	return context.WithCancel(ctx)
 }
 
-// acquireOf takes the lock. A key that is no lock looks held, for ever: when the lock is not
-// had soon, or not had at all, that is looked at, and the error is an *inspect.NotLock.
-func (o *runOptions) acquireOf(ctx context.Context, srv *connect.Server, lock locker) (*rlock.Hold, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	looked := make(chan struct{})
-	go func() {
-		defer close(looked)
-		if inspect.Pause(ctx, lookAfter) != nil {
-			return // the lock is had, or is not to be had
-		}
-		if other := notLock(ctx, srv, lock.Name()); other != nil {
-			cancel(other)
-		}
-	}()
-	hold, err := o.take(ctx, lock)
-	cancel(nil)
-	<-looked
-	var other *inspect.NotLock
-	switch {
-	case err == nil:
-		return hold, nil
-	case errors.As(context.Cause(ctx), &other):
-		return nil, other
-	case errors.Is(err, redlatch.ErrNotAcquired):
-		if other := notLock(context.WithoutCancel(ctx), srv, lock.Name()); other != nil {
-			return nil, other
+// lockOrPermit takes the lock, or a permit.
+func (o *runOptions) lockOrPermit(
+	ctx context.Context, srv *connect.Server, client *redlatch.Client, name string,
+) (lock locker, hold *rlock.Hold, err error) {
+	take := func(ctx context.Context) error {
+		lock = o.lock(client, name)
+		hold, err = o.take(ctx, lock)
+		return err
+	}
+	if o.permits != "" {
+		take = func(ctx context.Context) error {
+			lock, hold, err = o.takePermit(ctx, client)
+			return err
 		}
 	}
-	return nil, err
+	err = o.whileLooking(ctx, srv, name, take)
+	return lock, hold, err
 }
 
-// notLock returns what a key is that is no lock, nil when it may be one or may not be looked
+// whileLooking takes a lock. A key that is no lock looks held, for ever, and a replica gives no
+// lock away: when the lock is not had soon, or not had at all, that is looked at, and the error is
+// an *inspect.NotLock or a *connect.OnReplica.
+func (o *runOptions) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	looked := make(chan error, 1)
+	go func() {
+		why := o.look(ctx, srv, name)
+		if why != nil {
+			cancel(why)
+		}
+		looked <- why
+	}()
+	err := take(ctx)
+	cancel(nil)
+	why := <-looked
+	switch {
+	case err == nil:
+		return nil
+	case why == nil && asksForALook(err):
+		why = o.hopeless(context.WithoutCancel(ctx), srv, name)
+	}
+	return cmp.Or(why, err)
+}
+
+// asksForALook reports whether a lock was refused for a reason that a look at the key, or at the
+// server, may explain.
+func asksForALook(err error) bool {
+	var refusal *transport.ServerError
+	return errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, redlatch.ErrWrongType) ||
+		errors.As(err, &refusal) && refusal.HasCode("READONLY")
+}
+
+// look returns why a lock that is waited for cannot be had, nil when there is no such reason by
+// the end of ctx. A replica may become the master soon, in a failover: one that is waited for gets
+// the time for that.
+func (o *runOptions) look(ctx context.Context, srv *connect.Server, name string) error {
+	if !pauses(ctx, lookAfter) {
+		return nil // the lock is had, or is not to be had
+	}
+	why := o.hopeless(ctx, srv, name)
+	var on *connect.OnReplica
+	if !o.try && errors.As(why, &on) {
+		if !pauses(ctx, replicaAfter) {
+			return nil
+		}
+		why = o.hopeless(ctx, srv, name)
+	}
+	return why
+}
+
+// pauses waits for d, and reports whether that was over before ctx.
+func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ctx, d) == nil }
+
+// hopeless returns why the lock cannot be had here, nil when it may be had, or may not be looked
 // at.
-func notLock(ctx context.Context, srv *connect.Server, name string) error {
+func (o *runOptions) hopeless(ctx context.Context, srv *connect.Server, name string) error {
 	var other *inspect.NotLock
-	if errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {
+	if o.permits == "" && errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {
 		return other
+	}
+	var on *connect.OnReplica
+	if errors.As(srv.NeedMaster(ctx), &on) {
+		return on
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const (
 // counter is what there is to show of a name that holds a number. A plain semaphore and a
 // count-down latch look alike, and neither has permits to show.
 type counter struct {
-	Name string `json:"name"`
+	inspect.Named
 	// Kind is one of the constants.
 	Kind string `json:"kind"`
 	// Available is the number.
@@ -92,7 +92,7 @@ func (s *counter) countWaiters(ctx context.Context, srv *connect.Server) {
 }
 
 func counterOf(name string, in *rsemaphore.Inspection) *counter {
-	s := &counter{Name: name, Kind: kindCounter, Available: in.Available, Taken: in.Taken, Permits: []permit{}}
+	s := &counter{Named: inspect.NameOf(name), Kind: kindCounter, Available: in.Available, Taken: in.Taken, Permits: []permit{}}
 	if in.TTL >= 0 {
 		ms := in.TTL.Milliseconds()
 		s.TTLMillis = &ms
@@ -112,7 +112,14 @@ func counterOf(name string, in *rsemaphore.Inspection) *counter {
 func (s *counter) print(w io.Writer) {
 	fmt.Fprintf(w, "%q is no lock, but a number: %d\n", s.Name, s.Available)
 	if s.Kind != kindLatch {
-		said := fmt.Sprintf("as a semaphore it has %d permits available, %d are taken", s.Available, s.Taken)
+		permits, are := "permits", "are"
+		if s.Available == 1 {
+			permits = "permit"
+		}
+		if s.Taken == 1 {
+			are = "is"
+		}
+		said := fmt.Sprintf("as a semaphore it has %d %s available, %d %s taken", s.Available, permits, s.Taken, are)
 		fmt.Fprint(w, output.Indented("permit", said+waiting(s.PermitWaiters)))
 	}
 	if s.Kind != kindSemaphore {

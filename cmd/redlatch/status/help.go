@@ -13,7 +13,7 @@ one whose lease is over does not block the lock any more when the other readers
 have left.
 
 Whether a lease is renewed shows only when it is set anew, with the defaults
-every ten seconds: before that it is "fixed or unknown". --for is how long to
+every ten seconds: before that it is "fixed or renewed". --for is how long to
 look for it, at most.
 
 A place in the queue has a deadline: from then on, once it is the first, the

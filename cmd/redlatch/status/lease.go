@@ -65,7 +65,7 @@ func (s *status) leaseText() string {
 	case inspect.RenewedNo:
 		return said + ", not renewed when due: fixed, or the holder is gone"
 	case inspect.RenewedUnknown:
-		return fmt.Sprintf("%s, fixed or unknown (--for %s would show)", said,
+		return fmt.Sprintf("%s, fixed or renewed (--for %s would show)", said,
 			(inspect.RenewalDue(left) + inspect.Interval).Truncate(time.Second))
 	}
 	return said

@@ -22,6 +22,10 @@ func TestStatusShowsASemaphore(t *testing.T) {
 		require.Contains(t, got.Stdout, "is no lock, but a number: 3\n")
 		require.Contains(t, got.Stdout, "as a semaphore it has 3 permits available, 0 are taken")
 		require.Contains(t, got.Stdout, "as a count-down latch it is closed: 3 to count down")
+		s.Do(t, "SET", name, 1)
+		s.Do(t, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef")
+		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "as a semaphore it has 1 permit available, 1 is taken\n")
+		s.Do(t, "SET", name, 3)
 		s.Do(t, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
 		got = program.Finish(t, s.URL(), "status", name)
 		require.Equal(t, program.Outcome{Stdout: fmt.Sprintf("%q is no lock, but a number: 3\n", name) + `  permit as a semaphore it has 3 permits available, 2 are taken

@@ -33,6 +33,7 @@ const shownWaiters = 20
 func New(g *cli.Globals) *cobra.Command {
 	var asJSON bool
 	q := question{}
+	var names cli.Names
 	cmd := &cobra.Command{
 		Use:     "status NAME",
 		Short:   "Show the holder and the queue of a lock",
@@ -46,11 +47,16 @@ func New(g *cli.Globals) *cobra.Command {
 			case q.show < 0:
 				return cli.Errorf(1, "--waiters must be how many to show, or 0 for all")
 			}
+			args, err := names.Read(args...)
+			if err != nil {
+				return err
+			}
 			q.name, q.lease, q.errors = args[0], cmd.Flags().Changed("for"), cmd.ErrOrStderr()
 			return q.answer(cmd, g, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	names.Register(cmd, "NAME is")
 	cmd.Flags().BoolVar(&q.exitCode, "exit-code", false, "exit with 3 when the lock is free")
 	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, 0 for all")
 	cmd.Flags().DurationVar(&q.look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+

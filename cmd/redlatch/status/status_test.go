@@ -30,7 +30,7 @@ func TestStatusPrintsText(t *testing.T) {
 		require.Regexp(t, `^lock "`+held+`" is held
   owner  `+program.SomeOwner+`   count 2
          Redlatch since `+program.RedlatchSince+`
-  lease  (1m0|5\d(\.\d)?)s left, fixed or unknown \(--for 2\ds would show\)
+  lease  (1m0|5\d(\.\d)?)s left, fixed or renewed \(--for 2\ds would show\)
 $`, got.Stdout)
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+held))
 

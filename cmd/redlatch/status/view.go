@@ -55,8 +55,8 @@ type status struct {
 
 // waiter is one place in the queue.
 type waiter struct {
-	Position int    `json:"position"`
-	Owner    string `json:"owner"`
+	Position int `json:"position"`
+	inspect.Owned
 	// DeadlineMillis is the time to the deadline, negative when that is over, nil
 	// when there is none.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
@@ -89,7 +89,7 @@ func statusOf(in *admin.Inspection, shape *listing.Shape, now time.Time) *status
 }
 
 func waiterOf(q *admin.Waiter, place int, now time.Time) waiter {
-	w := waiter{Position: place, Owner: q.Text, Subscribed: inspect.Subscribed(q), Client: inspect.ClientOf(q.Text)}
+	w := waiter{Position: place, Owned: inspect.OwnedBy(q.Text), Subscribed: inspect.Subscribed(q), Client: inspect.ClientOf(q.Text)}
 	if !q.Deadline.IsZero() {
 		left := q.Deadline.Sub(now).Milliseconds()
 		w.DeadlineMillis = &left
@@ -140,7 +140,7 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, sanitize.Word(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
+		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
 		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
 	}
 	if s.More != nil {

@@ -24,7 +24,7 @@ const (
 type why struct {
 	Reason string `json:"reason"`
 	// Owner is the first in the queue.
-	Owner string `json:"owner"`
+	inspect.Owned
 	inspect.Client
 	// FirstMillis is for how long it was seen to be the first while the lock was
 	// free.
@@ -151,7 +151,7 @@ func (v *absence) observe(first *waiter, asked, answered time.Time) {
 // explain says why the lock is not taken, by what was seen until now.
 func (s *status) explain(head *absence, now time.Time) {
 	first := &s.Queue[0]
-	w := &why{Owner: first.Owner, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
+	w := &why{Owned: first.Owned, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
 	if !head.absent.IsZero() {
 		ms := max(0, now.Sub(head.absent).Milliseconds())
 		w.AbsentMillis = &ms

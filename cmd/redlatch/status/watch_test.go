@@ -121,7 +121,7 @@ func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	var v absence
-	first := &waiter{Owner: "a", Subscribed: "no"}
+	first := &waiter{Owned: inspect.OwnedBy("a"), Subscribed: "no"}
 	v.observe(first, at(0), at(10))
 	v.observe(first, at(1000), at(1010))
 	require.Equal(t, absence{"a", at(0), at(10)}, v)
@@ -131,7 +131,7 @@ func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
 	first.Subscribed = "no"
 	v.observe(first, at(3000), at(3010))
 	require.Equal(t, absence{"a", at(0), at(3010)}, v)
-	v.observe(&waiter{Owner: "b", Subscribed: "yes"}, at(4000), at(4010))
+	v.observe(&waiter{Owned: inspect.OwnedBy("b"), Subscribed: "yes"}, at(4000), at(4010))
 	require.Equal(t, absence{"b", at(4000), time.Time{}}, v)
 }
 

@@ -31,8 +31,8 @@ trip that takes it.
 Exit codes:
   0  the lock was taken away
   1  something failed
-  2  it was not taken: its holder is alive or not known to be dead, or you
-     answered no
+  2  it was not taken: its holder is alive or not known to be dead, you
+     answered no, or the server is a replica
   3  it is free`
 
 const unlockExamples = `  # Which holder would lose it, and is it alive?

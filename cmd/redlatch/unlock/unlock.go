@@ -35,6 +35,7 @@ const (
 // unlockOptions are the flags of unlock.
 type unlockOptions struct {
 	*cli.Globals
+	names                         cli.Names
 	force, evenIfAlive, yes, json bool
 	dead                          []string
 	reason, auditFile             string
@@ -61,6 +62,10 @@ func New(g *cli.Globals) *cobra.Command {
 			case len(o.dead) > 0 && o.evenIfAlive:
 				return cli.Errorf(1, "--dead and --even-if-alive contradict each other")
 			}
+			args, err := o.names.Read(args...)
+			if err != nil {
+				return err
+			}
 			return o.unlock(cmd, args[0])
 		},
 	}
@@ -72,6 +77,7 @@ func New(g *cli.Globals) *cobra.Command {
 	f.StringVar(&o.reason, "reason", "", "why, for the audit")
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
 	f.DurationVar(&o.look, "for", inspect.RenewalLook, "how long to look whether the lease is renewed, at most")
+	o.names.Register(cmd, "NAME is")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	cli.CompleteFiles(cmd, "audit-file")
 	return cmd
@@ -86,6 +92,9 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	defer log.close()
 	ctx := cmd.Context()
 	return cli.WithServer(ctx, o.Globals, name, func(srv *connect.Server, client *redlatch.Client) error {
+		if err := cli.NeedMaster(ctx, srv); err != nil {
+			return err
+		}
 		first, err := inspect.TakeSnapshot(ctx, client, name)
 		if err != nil {
 			return err

@@ -16,6 +16,8 @@ type eventJSON struct {
 	inspect.Named
 	Event string `json:"event"`
 	Owner string `json:"owner,omitempty"`
+	// OwnerBase64 has the bytes of an owner that is no UTF-8.
+	OwnerBase64 string `json:"owner_base64,omitempty"`
 	*inspect.Client
 	Label string `json:"label,omitempty"`
 	// From is the owner that had the lock before.
@@ -36,7 +38,7 @@ type eventJSON struct {
 
 func eventJSONOf(e *follow.Event, label string) *eventJSON {
 	t := &eventJSON{
-		At: e.At.UTC(), Named: inspect.NameOf(e.Name), Event: e.What, Owner: e.Owner, Label: label, From: e.From, Count: inspect.Count(e.Count), Mode: e.Mode,
+		At: e.At.UTC(), Named: inspect.NameOf(e.Name), Event: e.What, Owner: e.Owner, OwnerBase64: inspect.Base64(e.Owner), Label: label, From: e.From, Count: inspect.Count(e.Count), Mode: e.Mode,
 		Position: e.Place, Queue: e.Queue, Messages: e.Messages,
 	}
 	if e.Owner != "" {

@@ -15,7 +15,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/cli"
@@ -40,6 +39,7 @@ type watcher struct {
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
 	w := &watcher{}
+	var names cli.Names
 	cmd := &cobra.Command{
 		Use:     "watch NAME|PATTERN",
 		Short:   "Tell what happens to locks, as it happens",
@@ -47,13 +47,16 @@ func New(g *cli.Globals) *cobra.Command {
 		Example: watchExamples,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			w.pattern, w.single = args[0], !listing.IsPattern(args[0])
+			if args, err = names.Read(args...); err != nil {
+				return err
+			}
+			w.pattern, w.single = args[0], names.Base64 || !listing.IsPattern(args[0])
 			w.out, w.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if w.length <= 0 && cmd.Flags().Changed("for") {
 				return cli.Errorf(1, "--for must be more than 0s")
 			}
-			if err := limits.Name(w.pattern); err != nil {
-				return err
+			if w.pattern == "" {
+				return limits.Name(w.pattern)
 			}
 			if w.srv, err = g.Server(); err != nil {
 				return err
@@ -62,6 +65,7 @@ func New(g *cli.Globals) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	names.Register(cmd, "NAME is")
 	f.BoolVar(&w.json, "json", false, "print JSON, one event a line")
 	f.DurationVar(&w.length, "for", 0, "how long to watch (default: until interrupted)")
 	return cmd
@@ -69,7 +73,7 @@ func New(g *cli.Globals) *cobra.Command {
 
 // run watches until ctx ends or the time is over.
 func (w *watcher) run(ctx context.Context) error {
-	client, err := w.srv.Open(ctx, redlatch.WithServerTime())
+	client, err := cli.Look(ctx, w.srv)
 	if err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan f
 		posts := follow.NewChannelSubscriber(t)
 		return posts.Messages, posts, nil
 	}
-	subscriber, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.pattern, w.matches())
+	subscriber, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.channels(), w.matches())
 	if err != nil {
 		return nil, nil, w.srv.Problem(err)
 	}
@@ -133,6 +137,14 @@ func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan f
 	}
 	helpers.Go(func() { subscriber.Run(ctx) })
 	return subscriber.Messages, nil, nil
+}
+
+// channels returns the pattern of the names whose channels are listened to.
+func (w *watcher) channels() string {
+	if w.single {
+		return listing.Literal(w.pattern)
+	}
+	return w.pattern
 }
 
 // matches returns what says whether a name is meant. Two names may have one channel.

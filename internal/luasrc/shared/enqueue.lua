@@ -1,6 +1,6 @@
 -- Puts an owner at the end of the queue of a fair lock, unless it has a deadline, which
 -- it keeps with its place. It returns the milliseconds until something may change for it,
--- and 1 when it was queued now, else 0.
+-- and its place in the queue, from 1, when it was queued now, else 0.
 --
 -- An owner that has a deadline is told what the lock has left, at least 0; one that is
 -- queued now the time to the deadline of the last in the queue, or what the lock has left.
@@ -15,8 +15,7 @@ local function enqueue(lock, queue, timeouts, now, owner, wait)
             left = tonumber(deadline) - now
         end
         redis.call('ZADD', timeouts, left + wait + now, owner)
-        redis.call('RPUSH', queue, owner)
-        queued = 1
+        queued = redis.call('RPUSH', queue, owner)
     end
     return left, queued
 end

@@ -34,7 +34,7 @@ type Globals struct {
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.Redis, "redis", "",
-		"server: redis://host[:port][/db], rediss:// or unix:///path,\nredis-cluster://host[:port],... or redis-sentinel://host[:port],.../master\n(default: the variable REDIS_URL, else "+defaultRedis+")")
+		"server: redis://host[:port][/db], rediss:// or unix:///path, redis-cluster://host[:port],... or redis-sentinel://host[:port],.../master (default: the variable REDIS_URL, else "+defaultRedis+")")
 	f.StringVar(&g.user, "user", "", "user; the password is in REDIS_PASSWORD")
 	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
 	f.BoolVar(&g.tls.On, "tls", false, "encrypt, as rediss:// does")

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -18,14 +19,14 @@ func WithClient(ctx context.Context, g *Globals, name string, do func(*redlatch.
 
 // WithServer is WithClient for questions that need the server besides.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
-	if err := limits.Name(name); err != nil {
-		return err
+	if name == "" {
+		return limits.Name(name)
 	}
 	srv, err := g.Server()
 	if err != nil {
 		return err
 	}
-	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
+	client, err := Look(ctx, srv)
 	if err != nil {
 		return err
 	}
@@ -40,4 +41,29 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 		return inspect.WrongType(ctx, srv, name)
 	}
 	return srv.Problem(err)
+}
+
+// Look returns a client that looks at locks and repairs them, also at those whose names no program
+// has. Its errors are those of [connect.Server.Open].
+func Look(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
+	if err == nil {
+		engine.EngineOf(client).AnyName = true
+	}
+	return client, err
+}
+
+// CodeReplica is the exit code of a command that writes, on a replica.
+const CodeReplica = 2
+
+// NeedMaster returns an error with [CodeReplica] for a server that is a replica: a command that
+// writes would fail there, late and in other words. Other errors are those of
+// [connect.Server.NeedMaster].
+func NeedMaster(ctx context.Context, srv *connect.Server) error {
+	err := srv.NeedMaster(ctx)
+	var on *connect.OnReplica
+	if errors.As(err, &on) {
+		return &ExitError{Code: CodeReplica, Err: on}
+	}
+	return err
 }

@@ -19,10 +19,15 @@ func explained(cmd *cobra.Command) *cobra.Command {
 			if err == nil || errors.As(err, &said) {
 				return err
 			}
-			return Errorf(1, "%s. Usage: redlatch %s; `%s --help` tells more", wrongArgs(c.Use, args), c.Use, c.CommandPath())
+			return WrongArgs(1, c, args)
 		}
 	}
 	return cmd
+}
+
+// WrongArgs returns the error about the arguments of cmd, with the exit code.
+func WrongArgs(code int, cmd *cobra.Command, args []string) error {
+	return Errorf(code, "%s. Usage: redlatch %s; `%s --help` tells more", wrongArgs(cmd.Use, args), cmd.Use, cmd.CommandPath())
 }
 
 // wrongArgs says which argument is missing, or too many, by the line of usage.
@@ -37,8 +42,12 @@ func wrongArgs(use string, args []string) string {
 			wanted = append(wanted, word)
 		}
 	}
-	if len(args) < len(wanted) {
-		return strings.Join(wanted[len(args):], " and ") + " is missing"
+	switch missing := wanted[min(len(args), len(wanted)):]; len(missing) {
+	case 0:
+	case 1:
+		return missing[0] + " is missing"
+	default:
+		return strings.Join(missing, " and ") + " are missing"
 	}
 	extra := ""
 	if most := len(wanted) + len(optional); len(args) > most {
@@ -51,10 +60,15 @@ func wrongArgs(use string, args []string) string {
 	return said
 }
 
-// WrongFlag makes the error about a flag that does not exist say where the flags are listed.
+// WrongFlag makes the error about a flag that does not exist say where the flags are listed, and
+// that about a time what a time looks like.
 func WrongFlag(cmd *cobra.Command, err error) error {
-	if strings.HasPrefix(err.Error(), "unknown ") {
+	what, why, _ := strings.Cut(err.Error(), ": time: ")
+	switch {
+	case strings.HasPrefix(what, "unknown "):
 		return fmt.Errorf("%w. `%s --help` lists the flags", err, cmd.CommandPath())
+	case strings.Contains(why, " duration "):
+		return fmt.Errorf("%s: a time has a unit, such as 10s, 500ms or 1h30m", what)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -23,19 +24,63 @@ var errAddress = errors.New("the address in --redis or REDIS_URL is not of the f
 	"redis://[[user]:password@]host[:port][/db], the same with rediss:// for TLS, unix:///path/to/socket, " +
 	"redis-cluster://host[:port],host[:port] or redis-sentinel://host[:port],host[:port]/master")
 
+// What is wrong with an address that has the form.
+var (
+	errOptions = errors.New("the address in --redis or REDIS_URL has options, and that of one server has none: " +
+		"leave out the ? and what follows")
+	errSocketOptions = errors.New("the address in --redis or REDIS_URL: that of a unix socket has one option at most, " +
+		"db, which is the number of the database")
+	errDatabase = errors.New("the address in --redis or REDIS_URL: what follows the / is the number of the database, such as /0")
+	errPort     = errors.New("the address in --redis or REDIS_URL: a port is a number from 1 to 65535")
+)
+
 // Check returns an error that names no part of the address if it cannot be the
 // address of a server.
 func Check(rawURL string) error {
 	u, err := url.Parse(rawURL)
-	if err == nil && !redisurl.Misplaced(u) {
-		switch {
-		case (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "":
-			return nil
-		case u.Scheme == "unix" && u.Path != "":
-			return nil
-		}
+	if err != nil || redisurl.Misplaced(u) {
+		return errAddress
+	}
+	switch {
+	case (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "":
+		return checkTCP(u)
+	case u.Scheme == "unix" && u.Path != "":
+		return checkSocket(u)
 	}
 	return errAddress
+}
+
+func checkTCP(u *url.URL) error {
+	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return errOptions
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" && !isNumber(db) {
+		return errDatabase
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return errPort
+		}
+	}
+	return nil
+}
+
+func checkSocket(u *url.URL) error {
+	options := u.Query()
+	if db := options.Get("db"); db != "" && !isNumber(db) {
+		return errSocketOptions
+	}
+	options.Del("db")
+	if len(options) > 0 {
+		return errSocketOptions
+	}
+	return nil
+}
+
+// isNumber reports whether text can be the number of a database.
+func isNumber(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= 0
 }
 
 // HasPassword reports whether an address has a password in it.
@@ -113,7 +158,7 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
 
-// replica returns the server at host:port, which is reached as this one, over TCP.
+// replica returns a replica of s, or its master, at host:port, which is reached as s is, over TCP.
 func (s *Server) replica(addr string) *Server {
 	u, err := url.Parse(s.address)
 	if err != nil {

@@ -314,8 +314,8 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 
 	_, err = at(t, "unix:///no/such/socket").Dial(t.Context())
 	require.ErrorIs(t, err, syscall.ENOENT)
-	_, err = at(t, "unix:///no/such/socket?db=x").Dial(t.Context())
-	require.ErrorContains(t, err, "no database number")
+	_, err = New(Settings{Address: "unix:///no/such/socket?db=x"})
+	require.ErrorContains(t, err, "the number of the database")
 	_, err = at(t, "unix:///no/such/socket").Open(t.Context())
 	require.ErrorContains(t, err, "cannot reach Redis at unix:///no/such/socket: no such file or directory. Start one")
 	_, err = New(Settings{Address: "elsewhere"})

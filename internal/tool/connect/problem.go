@@ -37,6 +37,9 @@ func (s *Server) Problem(err error) error {
 	if timedOut(err) && s.accepts() {
 		return &problem{fmt.Sprintf("Redis at %s accepts connections, but does not answer in time: %s", s, s.silence()), err}
 	}
+	if line := s.stranger(err); line != "" {
+		return &problem{line, err}
+	}
 	line := fmt.Sprintf("cannot reach Redis at %s: %s. %s", s, Reason(err), s.advice(err))
 	return &problem{line, err}
 }
@@ -59,7 +62,10 @@ func (s *Server) advice(err error) string {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var record tls.RecordHeaderError
+	var dns *net.DNSError
 	switch {
+	case errors.As(err, &dns):
+		return "Check the host in --redis or REDIS_URL."
 	case errors.As(err, &authority):
 		return "Name the authority that signed its certificate with --tls-ca."
 	case errors.As(err, &host):

@@ -47,3 +47,25 @@ func masterOf(reply any, err error) string {
 func (s *Server) OfReplica(master string) string {
 	return fmt.Sprintf("%s is a replica of %s: it may show what was true a moment ago, and no lock can be taken here", s, master)
 }
+
+// OnReplica is the error of a command that writes, on a server that is a replica.
+type OnReplica struct {
+	// Server is the replica, Master the server that it follows, as it is reached itself.
+	Server, Master *Server
+}
+
+// Error names both.
+func (e *OnReplica) Error() string {
+	return fmt.Sprintf("%s is a replica of %s, and nothing can be written to it: name the master, with --redis %s",
+		e.Server, e.Master.Place(), e.Master)
+}
+
+// NeedMaster returns an *OnReplica for a server that is a replica, nil for a master, and where
+// Master does not know. Other errors are those of Master.
+func (s *Server) NeedMaster(ctx context.Context) error {
+	master, err := s.Master(ctx)
+	if err != nil || master == "" {
+		return err
+	}
+	return &OnReplica{Server: s, Master: s.replica(master)}
+}

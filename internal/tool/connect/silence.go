@@ -19,10 +19,10 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timed) && timed.Timeout()
 }
 
-// accepts reports whether a connection can be made now, to the server or to one of those
-// that the address names. It sends nothing.
-func (s *Server) accepts() bool {
-	network, hosts := "tcp", []string{s.Place()}
+// places returns the network, and host:port of the servers that the address names, or the path of
+// a unix socket.
+func (s *Server) places() (network string, hosts []string) {
+	network, hosts = "tcp", []string{s.Place()}
 	switch u, err := url.Parse(s.address); {
 	case s.many != nil:
 		hosts = s.many.Hosts
@@ -31,6 +31,13 @@ func (s *Server) accepts() bool {
 	case err == nil && u.Port() == "":
 		hosts = []string{net.JoinHostPort(u.Hostname(), "6379")}
 	}
+	return network, hosts
+}
+
+// accepts reports whether a connection can be made now, to the server or to one of those
+// that the address names. It sends nothing.
+func (s *Server) accepts() bool {
+	network, hosts := s.places()
 	for _, host := range hosts {
 		if c, err := net.DialTimeout(network, host, probe); err == nil {
 			_ = c.Close() // nothing was sent

@@ -92,7 +92,11 @@ func TestDoctorNamesTheFullMemoryAndNotTheRights(t *testing.T) {
 	require.Contains(t, all["lock"].Found, "OOM")
 	require.Equal(t, "Without this nothing works: see eviction below.", all["lock"].Advice)
 	require.Equal(t, "Make room, or raise maxmemory.", all["eviction"].Advice)
-	require.Contains(t, all["eviction"].Found, "no lock can be taken")
+	require.Contains(t, all["eviction"].Found, "locks are refused")
+	// Redis gives a free fair lock away all the same, which is no sign that all is well.
+	require.Equal(t, Warning, all["fair lock"].Level, all["fair lock"].Found)
+	require.Equal(t, "See eviction below.", all["fair lock"].Advice)
+	require.Equal(t, Error, examined(t, s.URL(), "", "fair")["fair lock"].Level)
 }
 
 func TestDoctorLooksAtReplicas(t *testing.T) {
@@ -107,11 +111,18 @@ func TestDoctorLooksAtReplicas(t *testing.T) {
 	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", 1)
 	require.Equal(t, "1, in step, min-replicas-to-write 1", examined(t, master.URL(), "")["replicas"].Found)
 
+	began := time.Now()
 	all = examined(t, replica.URL(), "")
+	require.Less(t, time.Since(began), 3*time.Second, "what must fail is tried for long")
 	require.Contains(t, all["server"].Found, "a replica, where no lock can be taken")
+	require.Equal(t, "Name the master, "+master.Addr()+".", all["server"].Advice)
 	require.Equal(t, Error, all["server"].Level)
 	require.Equal(t, Error, all["lock"].Level)
 	require.Equal(t, "Without this nothing works: see server above.", all["lock"].Advice)
+	for _, check := range []string{"fair lock", "counting"} {
+		require.Equal(t, Warning, all[check].Level)
+		require.Equal(t, "See server above.", all[check].Advice)
+	}
 	require.Contains(t, all["replicas"].Found, "this is a replica of 127.0.0.1:")
 }
 
@@ -132,6 +143,16 @@ func TestDoctorSeesThatTheClocksAreApart(t *testing.T) {
 	f := examined(t, s.URL(), "")["clock"]
 	require.Equal(t, Warning, f.Level, f.Found)
 	require.Regexp(t, `1m0|59\.\d+s behind`, f.Found)
+}
+
+func TestClocksThatAreInStepAreNotBehind(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[time.Duration]string{
+		0: "in step with this machine's", -40 * time.Microsecond: "in step with this machine's",
+		-time.Second: "1s behind", 1500 * time.Microsecond: "1.5ms ahead",
+	} {
+		require.Equal(t, want, offset(ahead))
+	}
 }
 
 func TestWorstIsTheWorst(t *testing.T) {

@@ -33,6 +33,7 @@ type examination struct {
 	info    map[string]string  // nil when it may not be read
 	tries   map[string]verdict // of words of ACL SETUSER
 	masters int                // of the cluster that was named, 0 for one server
+	full    bool               // a lock was refused for lack of memory
 }
 
 // check is one check, and what it is called.
@@ -208,12 +209,23 @@ func shortError(err error) string {
 
 // lock takes and frees a plain lock.
 func (e *examination) lock() Finding {
+	if e.isReplica() {
+		return bad("Without this nothing works: see server above.", "not tried: %s", onReplica)
+	}
 	took, err := e.pair(rlock.New(e.client, e.name))
 	if err != nil {
+		e.full = isOOM(err)
 		return bad("Without this nothing works: "+seeBelow(err), "a lock cannot be taken and freed: %s", shortError(err))
 	}
 	return good("taken and freed in %s", took)
 }
+
+// onReplica is why a check is not made.
+const onReplica = "this is a replica, to which nothing can be written"
+
+func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
+
+func isOOM(err error) bool { return before(connect.Reason(err), " ") == "OOM" }
 
 // seeBelow names the finding that says more about an error of the server.
 func seeBelow(err error) string {
@@ -230,11 +242,27 @@ func seeBelow(err error) string {
 
 // fairLock takes and frees a fair lock.
 func (e *examination) fairLock() Finding {
-	took, err := e.pair(rfairlock.New(e.client, e.name))
-	if err != nil {
-		f := warning("Plain locks work without it: "+seeBelow(err), "a fair lock cannot be taken and freed: %s", shortError(err))
+	f := e.tryFair()
+	if f.Level != OK {
 		f.Level = e.lacking(acl.Fair)
-		return f
+	}
+	return f
+}
+
+// tryFair may succeed where the memory is full: the server lets a script go on that has written
+// before it needs memory. Waiters find no place then.
+func (e *examination) tryFair() Finding {
+	if e.isReplica() {
+		return warning("See server above.", "not tried: %s", onReplica)
+	}
+	took, err := e.pair(rfairlock.New(e.client, e.name))
+	switch {
+	case err != nil && isOOM(err):
+		return warning("See eviction below.", "a fair lock cannot be taken and freed: %s", shortError(err))
+	case err != nil:
+		return warning("Plain locks work without it: "+seeBelow(err), "a fair lock cannot be taken and freed: %s", shortError(err))
+	case e.full:
+		return warning("See eviction below.", "a free one was taken and freed, but the memory is full: no owner finds a place in a queue")
 	}
 	return good("taken and freed in %s", took)
 }

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -39,8 +40,9 @@ func (e *examination) server() Finding {
 		return bad("Name the cluster: redis-cluster:// and the same host and port.", "%s, part of a cluster", what)
 	case !e.isCluster() && e.masters > 0:
 		return bad("Name it with redis:// in place of redis-cluster://.", "%s, which is part of no cluster", what)
-	case e.info["role"] == "slave":
-		return bad("Name the master.", "%s, a replica, where no lock can be taken", what)
+	case e.isReplica():
+		return bad("Name the master, "+net.JoinHostPort(e.info["master_host"], e.info["master_port"])+".",
+			"%s, a replica, where no lock can be taken", what)
 	case err == nil && kind == "Redis" && major < leastMajor:
 		return bad("Redlatch needs Redis 6.0 or later, or Valkey.", "%s is too old", what)
 	}
@@ -123,6 +125,9 @@ func (e *examination) sharded() Finding {
 
 // counting checks that listeners can be counted, which is how dead waiters are detected.
 func (e *examination) counting() Finding {
+	if e.isReplica() {
+		return warning("See server above.", "not tried: on a replica it is not known who listens")
+	}
 	_, err := admin.Listeners(e.ctx, rfairlock.New(e.client, e.name), "redlatch-doctor:1")
 	switch {
 	case errors.Is(err, admin.ErrNotCounted):

@@ -37,9 +37,9 @@ func (e *examination) eviction() Finding {
 	case policy != "noeviction":
 		return warning("Set maxmemory-policy noeviction.", "%s with maxmemory %s may evict a lock that is held", policy, size(limit))
 	case used >= limit:
-		return bad("Make room, or raise maxmemory.", "full: %s of %s of memory are used, and no lock can be taken", size(used), size(limit))
+		return bad("Make room, or raise maxmemory.", "full: %s of %s of memory are used, and locks are refused", size(used), size(limit))
 	case used*100 > limit*fullAt:
-		return warning("When it is full no lock can be taken.", "%s of %s of memory are used", size(used), size(limit))
+		return warning("When it is full, locks are refused.", "%s of %s of memory are used", size(used), size(limit))
 	}
 	return good("noeviction, %s of %s of memory used", size(used), size(limit))
 }
@@ -93,7 +93,7 @@ func (e *examination) replicas() Finding {
 	switch {
 	case e.info["connected_slaves"] == "":
 		return unknown("the server does not report it")
-	case e.info["role"] == "slave":
+	case e.isReplica():
 		return e.replication()
 	case n == 0:
 		return good("none, so no failover either")
@@ -187,10 +187,13 @@ func (e *examination) ahead() (time.Duration, error) {
 }
 
 func offset(ahead time.Duration) string {
-	if ahead < 0 {
-		return (-ahead).Round(100*time.Microsecond).String() + " behind"
+	switch ahead = ahead.Round(100 * time.Microsecond); {
+	case ahead == 0:
+		return "in step with this machine's"
+	case ahead < 0:
+		return (-ahead).String() + " behind"
 	}
-	return ahead.Round(100*time.Microsecond).String() + " ahead"
+	return ahead.String() + " ahead"
 }
 
 // latency times scripts.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -46,5 +47,6 @@ func NotCounted(err error) string {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), admin.ErrNotCounted.Error()+": "), "\n", "; ")
+	why := strings.TrimPrefix(err.Error(), admin.ErrNotCounted.Error()+": ")
+	return strings.ReplaceAll(sanitize.WithoutPrefix(why), "\n", "; ")
 }

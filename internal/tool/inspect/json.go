@@ -2,8 +2,11 @@ package inspect
 
 import (
 	"encoding/base64"
+	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // Named is a lock's name in JSON, which is UTF-8: of other bytes it shows a sign in place of
@@ -16,11 +19,35 @@ type Named struct {
 }
 
 // NameOf returns a name as JSON has it.
-func NameOf(name string) Named {
-	if utf8.ValidString(name) {
-		return Named{Name: name}
+func NameOf(name string) Named { return Named{Name: name, Base64: Base64(name)} }
+
+// Owned is an owner in JSON, as Named is a name. Those of holders need no base64: a field that is
+// no owner makes a hash no lock. In a queue any text may stand.
+type Owned struct {
+	// Owner is as it stands in Redis.
+	Owner string `json:"owner"`
+	// OwnerBase64 has the bytes of an owner that is no UTF-8, left out for others.
+	OwnerBase64 string `json:"owner_base64,omitempty"`
+}
+
+// OwnedBy returns an owner as JSON has it.
+func OwnedBy(owner string) Owned { return Owned{Owner: owner, OwnerBase64: Base64(owner)} }
+
+// Shown returns an owner for people, with what --base64 wants where an argument may not hold it.
+func Shown(owner string) string {
+	if in := Base64(owner); in != "" {
+		return sanitize.Word(owner) + " (base64 " + in + ")"
 	}
-	return Named{Name: name, Base64: base64.StdEncoding.EncodeToString([]byte(name))}
+	return sanitize.Word(owner)
+}
+
+// Base64 returns a text that no argument and no JSON can hold as --base64 wants it, "" for others:
+// one that is no UTF-8, or has a zero byte.
+func Base64(text string) string {
+	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(text))
 }
 
 // Lease is what a lock's lease has left, in JSON.

@@ -2,12 +2,14 @@ package inspect
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 )
 
 func TestJSONTellsFreeFromNoTTLAndKeepsEachByteOfAName(t *testing.T) {
@@ -28,4 +30,11 @@ func TestJSONTellsFreeFromNoTTLAndKeepsEachByteOfAName(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, string(text))
 	}
+}
+
+// The line that has it begins with the program's name already.
+func TestWhyListenersAreNotCountedNamesTheProgramNowhere(t *testing.T) {
+	t.Parallel()
+	err := &redlatch.LockError{Op: "listeners", Name: "job", Err: fmt.Errorf("%w: redlatch: subscribers on the master cannot be counted: ROLE", admin.ErrNotCounted)}
+	require.Equal(t, "subscribers on the master cannot be counted: ROLE", NotCounted(err))
 }

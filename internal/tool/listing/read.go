@@ -23,7 +23,13 @@ func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, 
 	if locks, err = s.details(locks); err != nil {
 		return nil, err
 	}
+	if err := s.places(locks); err != nil {
+		return nil, err
+	}
 	s.countWaiters(ctx, locks)
+	if s.NoLabels {
+		return locks, nil
+	}
 	return locks, s.label(locks)
 }
 
@@ -121,6 +127,29 @@ func (l *Lock) take(replies []any) bool {
 		l.Mode = text(replies[3])
 	}
 	return l.Kind != ReadWrite || isMode(l.Mode)
+}
+
+// places reads the first places of the queues, if they are wanted. A queue that the user may not
+// read has none.
+func (s *scan) places(locks []*Lock) error {
+	var queued []*Lock
+	var calls []call
+	for _, l := range locks {
+		if l.Queue > 0 && s.Places > 0 {
+			queued = append(queued, l)
+			calls = append(calls, command("LRANGE", l.QueueKey(), 0, s.Places-1))
+		}
+	}
+	replies, err := ask(s.Conn, calls)
+	if err != nil {
+		return err
+	}
+	for i, l := range queued {
+		if l.Places, err = redis.Strings(replies[i], nil); err != nil {
+			l.Places = nil // refused, or it is another kind of key by now
+		}
+	}
+	return nil
 }
 
 // label looks up the labels of the locks' holders and next owners.

@@ -36,6 +36,14 @@ type Request struct {
 	// Progress, if not nil, gets the part of the keys that was looked at, from 0 to 1, many
 	// times a second.
 	Progress func(done float64)
+	// Looked, if not nil, gets how many more hashes and queues were looked into.
+	Looked func(keys int)
+	// Places is how many places of each queue are read.
+	Places int
+	// Waiting is true to count who waits for locks without a queue.
+	Waiting bool
+	// NoLabels is true to leave labels unread.
+	NoLabels bool
 }
 
 // Unread is what a scan could not look into.
@@ -55,8 +63,8 @@ type scan struct {
 	done   float64
 }
 
-// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB. It
-// ends with ctx, between two commands. An error is the connection's, the server's
+// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB, and
+// LRANGE for places of queues. It ends with ctx, between two commands. An error is the connection's, the server's
 // refusal to scan, or Found's.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
@@ -93,6 +101,9 @@ func (s *scan) pass(ctx context.Context, match, kind string, take func(ctx conte
 		keys, err := redis.Strings(reply[1], nil)
 		if err != nil {
 			return err
+		}
+		if s.Looked != nil {
+			s.Looked(len(keys))
 		}
 		for some := range slices.Chunk(keys, batch) {
 			if err := take(ctx, some); err != nil {

@@ -26,13 +26,29 @@ func (l *Lock) ofOtherKinds() (all []question) {
 	return all
 }
 
-// countWaiters counts the waiters of other kinds than the locks are. Where they cannot be
+// ofItsKind returns what to ask about who waits for a held lock without a queue.
+func (l *Lock) ofItsKind() []question {
+	switch {
+	case len(l.Holders) == 0 || l.Queue > 0:
+		return nil
+	case l.Kind == ReadWrite:
+		return []question{{codec.ReadWriteChannel(l.Name), &l.Waiting}}
+	}
+	return []question{{codec.LockChannel(l.Name), &l.Waiting}}
+}
+
+// countWaiters counts the waiters of other kinds than the locks are, and all if they are wanted.
+// Where they cannot be
 // counted none are known; a connection that is broken has the error of the next command.
 func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	var questions []question
 	var channels []string
 	for _, l := range locks {
-		for _, q := range l.ofOtherKinds() {
+		of := l.ofOtherKinds()
+		if s.Waiting {
+			of = append(of, l.ofItsKind()...)
+		}
+		for _, q := range of {
 			questions, channels = append(questions, q), append(channels, q.channel)
 		}
 	}

@@ -132,18 +132,23 @@ func (p *place) workers(t *testing.T, java *peer.Peer, mode transport.Sharding, 
 	if !release.TellsQueuedLeft() {
 		kinds = kinds[:1] // its fair waiters may sleep for ever when a holder dies
 	}
-	kinds = slices.Concat(kinds, []locksuite.Kind{locksuite.Writer, locksuite.Reader})
+	kinds = slices.Concat(kinds, []locksuite.Kind{locksuite.Writer, locksuite.Reader, permit})
 	for _, kind := range kinds {
 		for _, which := range []string{"-a", "-b"} {
 			l := target{kind: kind, name: "{" + name + "}" + kind.Name + which}
 			if kind.ReadWrite {
 				l.name = "{" + name + "}read-write" + which
 			}
+			p.supply(t, l)
 			for _, g := range ours {
 				all = append(all, goWorker(g, l))
 			}
 			for _, j := range theirs {
-				all = append(all, javaWorker(j, l))
+				if l.isPermit() {
+					all = append(all, permitWorker(j, l))
+				} else {
+					all = append(all, javaWorker(j, l))
+				}
 			}
 		}
 	}

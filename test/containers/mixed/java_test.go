@@ -69,6 +69,9 @@ func (j *javaParty) do(t *testing.T, l target, c peer.Command) peer.Reply {
 
 func (j *javaParty) take(t *testing.T, l target, lease time.Duration) held {
 	t.Helper()
+	if l.isPermit() {
+		return j.takePermit(t, l, lease)
+	}
 	command := peer.Command{"op": "lock"}
 	if lease > 0 {
 		command["lease"] = lease.Milliseconds()
@@ -86,6 +89,9 @@ func (j *javaParty) freeing(l target) held {
 
 func (j *javaParty) wait(t *testing.T, l target) <-chan taken {
 	t.Helper()
+	if l.isPermit() {
+		return j.waitForPermit(l)
+	}
 	call := j.begin(l, peer.Command{"op": "lock"})
 	came := make(chan taken, 1)
 	go func() {

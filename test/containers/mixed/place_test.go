@@ -169,8 +169,8 @@ const (
 	// the latest. The first that would look by itself is one of a fair lock in Redlatch,
 	// after five seconds; a plain one does after ten, one in Redisson after thirty.
 	wakeBound = 4800 * time.Millisecond
-	// parks is for Redisson's waiting readers: the message of a writer wakes those that are
-	// parked already, and one that is about to sleeps for what its refusal said.
+	// parks is for Redisson's waiting readers, and those that wait for permits: a message wakes
+	// those that are parked already, and one that is about to sleeps for what its refusal said.
 	parks = 100 * time.Millisecond
 	// slack is how far the clocks of two processes' timers may be apart.
 	slack = 50 * time.Millisecond
@@ -186,12 +186,13 @@ func (s sleeper) String() string {
 func (p *place) meet(t *testing.T, frees, waits party, l target, lease time.Duration, between ...func()) sleeper {
 	t.Helper()
 	s := sleeper{frees: frees, waits: waits, kind: l.what(), lease: lease, began: time.Now()}
+	p.supply(t, l)
 	free := frees.take(t, l, lease)
 	p.since(t, l.name)
 	s.waited = time.Now()
 	s.came = waits.wait(t, l.waited())
 	p.parked(t, l.name)
-	if l.kind.Name == locksuite.Writer.Name {
+	if l.kind.Name == locksuite.Writer.Name || l.isPermit() && waits.library() == "Redisson" {
 		time.Sleep(parks)
 	}
 	for _, f := range between {

@@ -93,6 +93,7 @@ func targets() (all []target) {
 	for _, kind := range locksuite.Kinds {
 		all = append(all, target{kind: kind})
 	}
+	all = append(all, target{kind: permit})
 	return append(all,
 		target{kind: locksuite.Writer, waits: locksuite.Reader}, target{kind: locksuite.Reader, waits: locksuite.Writer})
 }

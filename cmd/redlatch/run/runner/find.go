@@ -91,12 +91,16 @@ func cause(err error) error {
 	return err
 }
 
-// Environ returns the environment of this process with more variables, each as
-// name=value, in place of those of the same name.
+// variables are what redlatch run tells its command. A run within the command of another one has
+// those of that one in its environment.
+var variables = []string{"REDLATCH_LOCK", "REDLATCH_OWNER", "REDLATCH_PERMIT", "REDLATCH_TOKEN"}
+
+// Environ returns the environment of this process without variables of redlatch run, and with
+// those in more, each as name=value.
 func Environ(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(old string) bool {
 		name, _, _ := strings.Cut(old, "=")
-		return slices.ContainsFunc(more, func(added string) bool { return strings.HasPrefix(added, name+"=") })
+		return slices.Contains(variables, name)
 	})
 	return append(env, more...)
 }

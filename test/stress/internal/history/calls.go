@@ -51,7 +51,7 @@ func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Calls) {
 		c := s.Calls[id]
 		h := s.Holds[c.Hold]
-		if c.Op != "unlock" || c.Err != "lost" || h == nil {
+		if !frees(c.Op) || c.Err != "lost" || h == nil {
 			continue
 		}
 		if c.Returned < h.deadline && !s.forgotten(h, c.Returned) {

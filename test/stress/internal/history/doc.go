@@ -48,4 +48,18 @@
 //   - Idle locks: from the reply to an unlock until a waiter has the lock, the time
 //     around faults not counted.
 //   - A second opinion: porcupine on windows of each key's history, as a mutex.
+//
+// Of semaphores, while the server remembers:
+//
+//   - Permits: at no time are more out than were set. A hold has its permits as late and
+//     as shortly as its calls and samples allow, so that those that fit make an order in
+//     which a semaphore could have granted them, and those that do not are a proof. No
+//     model checker says more, since an attempt that was refused may have met permits of
+//     calls in doubt.
+//   - Marks: the same of stays, without a clock.
+//   - Stocks: what the server has available and taken is together never more than was set,
+//     and where no permit can have been lost, never less; and what is available is at most
+//     what the holds leave that were valid from before the question until after the reply.
+//   - Idle permits: from the reply to a release, while a caller waits for no more of the
+//     permits that were given back than later grants have left.
 package history

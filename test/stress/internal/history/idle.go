@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -23,25 +24,38 @@ type Aftermath func(fault Record, key string) time.Duration
 func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 	waits := map[string][]*Made{}
 	for _, c := range s.Calls {
-		if c.Op == "lock" && c.Hold == "" {
+		if (c.Op == "lock" || c.Op == "acquire") && c.Hold == "" {
 			waits[c.Key] = append(waits[c.Key], c)
 		}
 	}
-	for _, key := range sortedKeys(s.ByKey) {
-		holds := s.ByKey[key]
-		for _, h := range holds {
-			// An inner unlock frees nothing; neither is one that others outlive.
-			if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
-				i := Idle{Key: key, Span: Span{u.Returned, s.until(holds, waits[key], u)}}
-				i.Calm = calm(i.Span, s.excuses(key, after))
-				if i.Calm > longest.Calm {
-					longest = i
-				}
+	for _, byName := range []map[string][]*Hold{s.ByKey, s.BySemaphore} {
+		for _, key := range sortedKeys(byName) {
+			if i := s.longestIdle(byName[key], waits[key], s.excuses(key, after)); i.Calm > longest.Calm {
+				longest = i
 			}
 		}
 	}
 	return longest
 }
+
+// longestIdle is LongestIdle of one lock, or semaphore: its holds, who waits for it, and what
+// faults excuse.
+func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longest Idle) {
+	for _, h := range holds {
+		// An inner unlock frees nothing; neither is one that others outlive.
+		if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
+			i := Idle{Key: h.Key, Span: Span{u.Returned, s.until(holds, waits, u, atLeastOne(h.Permits))}}
+			i.Calm = calm(i.Span, excused)
+			if i.Calm > longest.Calm {
+				longest = i
+			}
+		}
+	}
+	return longest
+}
+
+// atLeastOne is a number of permits, or a lock as one.
+func atLeastOne(permits int64) int64 { return max(permits, 1) }
 
 // outlived reports whether another hold of the owner was valid when h was given up.
 func outlived(holds []*Hold, h *Hold, at Time) bool {
@@ -50,20 +64,27 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 	})
 }
 
-// until is when the lock was taken after an unlock, or the last of its waiters had left.
-func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made) Time {
-	to := Time(0)
+// until is how long after an unlock, which has given back so many permits, there was a waiter that
+// could have had some of them, or the lock.
+func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
+	to := unlock.Returned
 	for _, w := range waits {
-		if w.T < unlock.T {
-			to = max(to, s.left(w))
+		if spare := freed - atLeastOne(w.Permits); w.T < unlock.T && spare >= 0 {
+			to = max(to, min(s.left(w), takenFrom(holds, unlock.T, spare)))
 		}
 	}
-	for _, h := range holds {
-		if h.From > unlock.T {
-			to = min(to, h.From)
+	return to
+}
+
+// takenFrom is when the holds granted after a moment had more permits together than so many.
+func takenFrom(holds []*Hold, at Time, spare int64) Time {
+	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
+	for _, h := range holds[first:] {
+		if spare -= atLeastOne(h.Permits); spare < 0 {
+			return h.From
 		}
 	}
-	return max(to, unlock.Returned)
+	return math.MaxInt64
 }
 
 // left is when a call was over: it returned, or its process was killed.

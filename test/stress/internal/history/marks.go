@@ -71,6 +71,10 @@ func (s *Story) stays() map[string][]*stay {
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()
 	for _, key := range sortedKeys(byKey) {
+		if len(s.BySemaphore[key]) > 0 {
+			findings = append(findings, s.crowded(key, byKey[key])...)
+			continue
+		}
 		var inside []*stay
 		for _, b := range byKey[key] {
 			inside = slices.DeleteFunc(inside, func(a *stay) bool { return a.last.compare(b.first) <= 0 })

@@ -70,7 +70,7 @@ func (h held) step(e entry) (bool, held) {
 // forget, it is not asked.
 func (s *Story) checkMutex() (findings []Finding) {
 	for _, key := range sortedKeys(s.ByKey) {
-		if slices.ContainsFunc(s.Faults, func(f Record) bool { return f.Key == "*" || f.Key == key }) {
+		if s.mayForget(key) {
 			continue
 		}
 		all := s.ownerships(key)

@@ -42,7 +42,7 @@ func (o *Owners) add(rec Record) {
 	case Grant:
 		o.holds[rec.Hold] = rec.Owner
 	case Give:
-		if rec.Op != "unlock" {
+		if !frees(rec.Op) {
 			o.left[o.holds[rec.Hold]] = rec.Op
 		}
 	case Kept:
@@ -52,7 +52,7 @@ func (o *Owners) add(rec Record) {
 	case Call:
 		o.calls[rec.ID] = rec
 	case Return:
-		if c := o.calls[rec.ID]; c.Op == "unlock" && rec.Err != "" {
+		if c := o.calls[rec.ID]; frees(c.Op) && rec.Err != "" {
 			o.left[o.holds[c.Hold]] = "unlock: " + rec.Err
 		}
 		delete(o.calls, rec.ID)

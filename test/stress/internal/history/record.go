@@ -58,6 +58,10 @@ const (
 	Audit Kind = "audit"
 	// Absent is how often the owner was in the key after an unlock that succeeded.
 	Absent Kind = "absent"
+	// Stock is what a semaphore had at one moment from T, read before it was asked, until
+	// Until: Available and Count, how many were taken, of Most. Exact says that these are
+	// all there may be: no permit can have been lost.
+	Stock Kind = "stock"
 	// Fault is what was broken: Op, from T until Until. Key is set when the server was
 	// made to forget this key, "*" for all.
 	Fault Kind = "fault"
@@ -107,6 +111,11 @@ type Record struct {
 	Count int64 `json:"count,omitempty"`
 	Depth int64 `json:"depth,omitempty"`
 	Exact bool  `json:"exact,omitempty"`
+	// Permits is how many a hold has or a call asks for, 0 for a lock; Most is how many were
+	// set; Available is how many of a semaphore can be taken.
+	Permits   int64 `json:"permits,omitempty"`
+	Most      int64 `json:"most,omitempty"`
+	Available int64 `json:"available,omitempty"`
 }
 
 // Writer appends the records of one process to a file. It is safe for concurrent

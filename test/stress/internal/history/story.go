@@ -20,6 +20,8 @@ type Hold struct {
 	Token int64
 	// Read is that of its Grant.
 	Read bool
+	// Permits is how many it has of the Most that were set, 0 for a lock.
+	Permits, Most int64
 	// Cause is why it ended by itself, empty if it was given up or never seen to end.
 	Cause string
 	// Early is how long before its deadline it was seen to have ended, 0 if it was not.
@@ -31,15 +33,15 @@ type Hold struct {
 
 // Story is a history in order, put together.
 type Story struct {
-	// Holds are all of them by their IDs, ByKey those of each key in the order of
-	// their grants.
-	Holds map[string]*Hold
-	ByKey map[string][]*Hold
+	// Holds are all of them by their IDs, ByKey those of each lock in the order of their
+	// grants, BySemaphore those of permits.
+	Holds              map[string]*Hold
+	ByKey, BySemaphore map[string][]*Hold
 	// Calls are all of them by their IDs, Freed the successful unlocks by their holds.
 	Calls map[string]*Made
 	Freed map[string]*Made
-	// Marks, Audits and Faults are the records of these kinds.
-	Marks, Audits, Faults []Record
+	// Marks, Audits, Stocks and Faults are the records of these kinds.
+	Marks, Audits, Stocks, Faults []Record
 	// Stops are when processes stood still, Kills when they were killed, by name.
 	Stops map[string][]Span
 	// Stalls are those of the Stops that a process noticed itself, or the machine caused.
@@ -76,7 +78,8 @@ func inOrder(records []Record) {
 // NewStory builds a Story of the records of all processes.
 func NewStory(records []Record) *Story {
 	s := &Story{
-		Holds: map[string]*Hold{}, ByKey: map[string][]*Hold{}, Calls: map[string]*Made{}, Freed: map[string]*Made{},
+		Holds: map[string]*Hold{}, ByKey: map[string][]*Hold{}, BySemaphore: map[string][]*Hold{},
+		Calls: map[string]*Made{}, Freed: map[string]*Made{},
 		Stops: map[string][]Span{}, Kills: map[string]Time{},
 	}
 	inOrder(records)
@@ -87,8 +90,10 @@ func NewStory(records []Record) *Story {
 	for _, h := range s.Holds {
 		s.end(h)
 	}
-	for _, holds := range s.ByKey {
-		slices.SortStableFunc(holds, func(a, b *Hold) int { return cmp.Compare(a.From, b.From) })
+	for _, byName := range []map[string][]*Hold{s.ByKey, s.BySemaphore} {
+		for _, holds := range byName {
+			slices.SortStableFunc(holds, func(a, b *Hold) int { return cmp.Compare(a.From, b.From) })
+		}
 	}
 	return s
 }
@@ -100,7 +105,7 @@ func (s *Story) take(r Record) {
 	case Return:
 		if c := s.Calls[r.ID]; c != nil {
 			c.Returned, c.Err = r.T, r.Err
-			if c.Op == "unlock" && c.Err == "" {
+			if frees(c.Op) && c.Err == "" {
 				s.Freed[c.Hold] = c
 			}
 		}
@@ -114,6 +119,8 @@ func (s *Story) take(r Record) {
 		s.Marks = append(s.Marks, r)
 	case Audit, Absent:
 		s.Audits = append(s.Audits, r)
+	case Stock:
+		s.Stocks = append(s.Stocks, r)
 	default:
 		s.takeOther(r)
 	}
@@ -138,14 +145,22 @@ func (s *Story) grant(r Record) {
 	h := &Hold{
 		ID: r.Hold, P: r.P, Key: r.Key, Owner: r.Owner, Outer: r.Outer,
 		Called: r.T, From: r.T, Lease: r.Lease, Margin: r.Margin, Renewed: r.Renewed, Token: r.Token, Read: r.Read,
+		Permits: r.Permits, Most: r.Most,
 		lastValid: r.T, deadline: r.T,
 	}
 	if c := s.Calls[r.ID]; c != nil {
 		h.Called = c.T
 	}
 	s.Holds[h.ID] = h
-	s.ByKey[h.Key] = append(s.ByKey[h.Key], h)
+	byName := s.ByKey
+	if h.Permits > 0 {
+		byName = s.BySemaphore
+	}
+	byName[h.Key] = append(byName[h.Key], h)
 }
+
+// frees reports whether a call gives up a hold and what it has on the server.
+func frees(op string) bool { return op == "unlock" || op == "release" }
 
 func (h *Hold) sample(r Record) {
 	switch r.Kind {

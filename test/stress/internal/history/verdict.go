@@ -19,7 +19,7 @@ type Limits struct {
 func (s *Story) Judge(l Limits) []Finding {
 	var all []Finding
 	for _, check := range []func() []Finding{
-		s.checkOverlaps, s.checkMarks, s.checkTokens, s.checkAudits, s.checkEarly, s.checkReentries, s.checkMutex,
+		s.checkOverlaps, s.checkMarks, s.checkTokens, s.checkAudits, s.checkEarly, s.checkReentries, s.checkMutex, s.checkPermits, s.checkStocks,
 	} {
 		all = append(all, check()...)
 	}

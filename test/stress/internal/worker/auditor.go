@@ -40,7 +40,7 @@ func (a *auditor) mark(key string, h *sampledHold) {
 	if h.hold.Err() != nil {
 		return
 	}
-	entry, err := redis.String(do(a.marks, "XADD", key, "MAXLEN", "~", 1000, "*", h.id, h.hold.Owner().String()))
+	entry, err := redis.String(do(a.marks, "XADD", key, "MAXLEN", "~", 1000, "*", h.id, h.field))
 	if err == nil && h.hold.Err() == nil {
 		a.log.Write(history.Record{Kind: history.Mark, Hold: h.id, Entry: entry})
 	}
@@ -76,7 +76,12 @@ func (a *auditor) absent(key string, h *sampledHold) {
 }
 
 func (a *auditor) ask(key, owner string) (count int64, ttl time.Duration, err error) {
-	reply, err := redis.Int64s(do(a.direct, "EVAL", look, 1, key, owner))
+	return counts(do(a.direct, "EVAL", look, 1, key, owner))
+}
+
+// counts reads a count and for how many milliseconds it holds.
+func counts(answer any, err error) (count int64, ttl time.Duration, _ error) {
+	reply, err := redis.Int64s(answer, err)
 	if err != nil {
 		return 0, 0, err
 	}

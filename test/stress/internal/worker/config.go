@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -30,7 +31,7 @@ type Config struct {
 	Seed uint64 `json:"seed"`
 	// Callers is how many take locks at a time.
 	Callers int `json:"callers"`
-	// Keys are the locks.
+	// Keys are the locks, and the semaphores.
 	Keys []Key `json:"keys"`
 	// Habits are how it goes about it.
 	Habits Habits `json:"habits"`
@@ -39,11 +40,17 @@ type Config struct {
 // Key is a lock.
 type Key struct {
 	// Name is its name, Fair, Fenced and ReadWrite are whether it is a fair one, one with
-	// tokens and one that is read and written, Lease is what it is taken for.
+	// tokens and one that is read and written, Lease is what it is taken for. Permits is
+	// how many a semaphore has, which is no lock; Counter is whether it only counts, Strict
+	// whether it is served in strict order.
 	Name      string        `json:"name"`
 	Fair      bool          `json:"fair"`
 	Fenced    bool          `json:"fenced"`
 	ReadWrite bool          `json:"read_write"`
+	Permits   int           `json:"permits"`
+	Counter   bool          `json:"counter"`
+	Strict    bool          `json:"strict"`
+	Exact     bool          `json:"exact"` // no permit can be lost
 	Lease     time.Duration `json:"lease"`
 }
 
@@ -96,6 +103,15 @@ func (c *Config) client() (*redlatch.Client, error) {
 	},
 		redlatch.WithCommandTimeout(CommandTimeout), redlatch.WithPollCap(PollCap),
 		redlatch.WithDeadWaiterGrace(Grace), redlatch.WithWatchdogTimeout(c.shortest()))
+}
+
+// At returns the name of the semaphore in a round. A counter has another one in each: what
+// killed processes took from it is lost.
+func (k Key) At(round int) string {
+	if k.Counter {
+		return fmt.Sprintf("%s.%d", k.Name, round)
+	}
+	return k.Name
 }
 
 // shortest is the shortest lease: a silent connection must be given up within it.

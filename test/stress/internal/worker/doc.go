@@ -3,7 +3,7 @@
 //
 // # The life of a process
 //
-//	ready ──go──▶ at work ──drain──▶ drained ──go──▶ …
+//	ready ──go n─▶ at work ──drain──▶ drained ──go──▶ …
 //	                 │                  │
 //	                 └──exit──▶ gone    └──quit──▶ bye
 //

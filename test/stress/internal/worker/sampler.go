@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
@@ -17,13 +19,22 @@ const (
 	staleness = 300 * time.Millisecond
 )
 
+// held is what a hold of any kind says of itself.
+type held interface {
+	Err() error
+	Remaining() time.Duration
+	Context(parent context.Context) context.Context
+}
+
 // sampledHold is a hold as its session knows it.
 type sampledHold struct {
-	id    string
-	hold  *rlock.Hold
-	reads bool   // is a reader's
-	field string // its owner as the lock's hash has it
-	lease time.Duration
+	id      string
+	hold    held
+	lock    *rlock.Hold      // it, of a lock
+	permits *rsemaphore.Hold // it, of permits with ids
+	reads   bool             // is a reader's
+	field   string           // its owner as the lock's hash has it
+	lease   time.Duration
 
 	// Of the sampler, guarded by the sampler's mu.
 	last, until history.Time // the last sample

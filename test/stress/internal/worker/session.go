@@ -121,7 +121,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 	}
 	// A history tells holders apart by their owners: none of them may come again.
 	hold.Internal().Fail()
-	h := &sampledHold{id: id, hold: hold, reads: reads, field: hold.Owner().String(), lease: max(lease, -lease)}
+	h := &sampledHold{id: id, hold: hold, lock: hold, reads: reads, field: hold.Owner().String(), lease: max(lease, -lease)}
 	if s.key.ReadWrite && !reads {
 		h.field = codec.WriterField(h.field)
 	}
@@ -220,9 +220,9 @@ func (s *session) reenter(outer *sampledHold, depth int) {
 func (s *session) give(h *sampledHold) {
 	habits := &s.w.cfg.Habits
 	switch {
-	case s.chance(habits.Expire) && s.leave("let-expire", h, h.hold.LetExpire):
+	case s.chance(habits.Expire) && s.leave("let-expire", h, h.lock.LetExpire):
 	case s.chance(habits.HandOver) && s.leave("hand-over", h, func() error {
-		owner, err := h.hold.HandOver()
+		owner, err := h.lock.HandOver()
 		if err == nil {
 			s.w.auditor.handOver(s.role(), owner.String())
 		}
@@ -254,7 +254,7 @@ func (s *session) unlock(h *sampledHold) {
 			// The turn is to come to a caller that is just leaving: no timer is so exact.
 			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond))
 		}
-		return h.hold.Unlock()
+		return h.lock.Unlock()
 	}) != nil {
 		s.unsure = true
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +29,7 @@ type worker struct {
 	ids     atomic.Int64
 	seeds   atomic.Uint64
 	current atomic.Pointer[redlatch.Client]
+	round   int // written while no caller is at work
 }
 
 // Serve executes the lines of in until it ends or has quit, and answers on out. Exit ends
@@ -45,8 +48,12 @@ func Serve(cfg Config, in io.Reader, out io.Writer) error {
 	say("ready")
 	rest := func() {}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		switch lines.Text() {
+		command, round, _ := strings.Cut(lines.Text(), " ")
+		switch command {
 		case "go":
+			if w.round, err = strconv.Atoi(round); err != nil {
+				return err
+			}
 			rest = w.begin()
 		case "drain":
 			rest()
@@ -104,10 +111,15 @@ func (w *worker) caller(ctx context.Context) {
 	rnd := w.random()
 	for ctx.Err() == nil {
 		s := session{w: w, ctx: ctx, rnd: rnd, key: w.cfg.Keys[rnd.IntN(len(w.cfg.Keys))]}
-		s.reads = s.key.ReadWrite && s.chance(readers)
 		s.client = w.current.Load()
-		s.lock = s.key.Lock(s.client, s.reads)
-		s.run()
+		if s.key.Permits > 0 {
+			s.key.Name = s.key.At(w.round)
+			(&permitSession{session: s, n: 1 + rnd.IntN(min(s.key.Permits, mostAtOnce))}).run()
+		} else {
+			s.reads = s.key.ReadWrite && s.chance(readers)
+			s.lock = s.key.Lock(s.client, s.reads)
+			s.run()
+		}
 		select { // a client that refuses everything at once must not keep a processor busy
 		case <-ctx.Done():
 		case <-time.After(w.cfg.Habits.Rest + s.between(time.Millisecond, 20*time.Millisecond)):

@@ -5,6 +5,8 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
@@ -41,6 +43,21 @@ final class Clients {
     /** The same lock for those that read; a lock without readers is the lock itself. */
     RLock readLock(RedissonClient client, Spec spec, String name) {
         return spec.reads() == 0 ? lock(client, spec, name) : client.getReadWriteLock(name).readLock();
+    }
+
+    /** One thread's way to what is measured, a lock or a semaphore, which it makes. */
+    Entrance entrance(RedissonClient client, Spec spec, String name) {
+        if (spec.contestant().endsWith("-permits")) {
+            RPermitExpirableSemaphore permits = client.getPermitExpirableSemaphore(name);
+            permits.trySetPermits(spec.permits());
+            return Entrance.of(permits);
+        }
+        if (spec.contestant().endsWith("-counter")) {
+            RSemaphore counter = client.getSemaphore(name);
+            counter.trySetPermits(spec.permits());
+            return Entrance.of(counter);
+        }
+        return Entrance.of(lock(client, spec, name));
     }
 
     private static RedissonClient make(String addr) {

@@ -8,6 +8,7 @@ record Spec(
         String key,
         int goroutines,
         int reads,
+        int permits,
         boolean separate,
         long warmup,
         long duration) {}

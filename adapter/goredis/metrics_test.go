@@ -1,0 +1,90 @@
+package goredis
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// recorder takes in the channels for which go-redis counts messages; the other methods, which
+// the tests beside it may cause to be called, do nothing.
+type recorder struct {
+	mu       sync.Mutex
+	channels []string
+}
+
+func (r *recorder) RecordPubSubMessage(_ context.Context, _ redis.ConnInfo, _, channel string, _ bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.channels = append(r.channels, channel)
+}
+
+func (r *recorder) seen() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.channels)
+}
+
+func (*recorder) RecordOperationDuration(context.Context, time.Duration, redis.Cmder, int, error, redis.ConnInfo, int) {
+}
+
+func (*recorder) RecordPipelineOperationDuration(context.Context, time.Duration, string, int, int, error, redis.ConnInfo, int) {
+}
+func (*recorder) RecordConnectionCreateTime(context.Context, time.Duration, redis.ConnInfo) {}
+func (*recorder) RecordConnectionRelaxedTimeout(context.Context, int, redis.ConnInfo, string, string) {
+}
+func (*recorder) RecordConnectionHandoff(context.Context, redis.ConnInfo, string)         {}
+func (*recorder) RecordError(context.Context, string, redis.ConnInfo, string, bool, int)  {}
+func (*recorder) RecordMaintenanceNotification(context.Context, redis.ConnInfo, string)   {}
+func (*recorder) RecordConnectionWaitTime(context.Context, time.Duration, redis.ConnInfo) {}
+func (*recorder) RecordConnectionClosed(context.Context, redis.ConnInfo, string, error)   {}
+func (*recorder) RecordStreamLag(context.Context, time.Duration, redis.ConnInfo, string, string, string) {
+}
+
+// go-redis labels the messages that it counts with their channels. Those of locks it does not
+// see, because Redlatch reads them itself; what the program publishes with the client it does.
+//
+// Not parallel: there is one recorder in a process.
+func TestGoRedisCountsNoMessagesOfLocks(t *testing.T) {
+	r := &recorder{}
+	redis.SetOTelRecorder(r)
+	defer redis.SetOTelRecorder(nil)
+	srv := redistest.Start(t)
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
+	defer func() { require.NoError(t, rdb.Close()) }()
+	client, err := New(t.Context(), rdb)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	theirs, err := redlatch.Open(t.Context(), srv.URL())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, theirs.Close()) }()
+
+	l := rlock.New(client, redistest.Key(t))
+	hold, err := rlock.New(theirs, l.Name()).Lock(t.Context())
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		h, err := l.Lock(t.Context())
+		if err == nil {
+			err = h.Unlock()
+		}
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return client.Stats().Subscriptions == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, <-done)
+	require.NoError(t, rdb.Publish(t.Context(), "news", "hello").Err())
+	require.Contains(t, r.seen(), "news")
+	for _, channel := range r.seen() {
+		require.NotContains(t, channel, l.Name())
+	}
+}

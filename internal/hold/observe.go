@@ -1,0 +1,120 @@
+package hold
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/engine"
+)
+
+// LockOf names the lock and its kind.
+func (w *watched) LockOf() (name, kind string) {
+	l := w.ownership.lock
+	return l.Name, l.Kind.Name()
+}
+
+// whenKnown is what a hold is when its caller knows of it: the observer is next, if there is one.
+func (h *Hold) whenKnown() uint32 {
+	if h.ownership.lock.Engine.Hooks.Ended == nil {
+		return reported
+	}
+	return known
+}
+
+// awaitReport says that the observer has to hear of the grant before the end, unless replicas
+// come first.
+func (h *Hold) awaitReport() {
+	if h.known.Load() == reported {
+		h.known.Store(h.whenKnown())
+	}
+}
+
+// Reported says that the observer was told that the hold was acquired, and with which context,
+// of which the values count, it hears of the rest. The hold may be over by now, and then that is reported.
+func (h *Hold) Reported(ctx context.Context) {
+	if ctx != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	h.observed = ctx
+	if h.known.CompareAndSwap(known, reported) {
+		return
+	}
+	if h.known.CompareAndSwap(overKnown, reported) {
+		h.reportEnd(h.ended.Load())
+	}
+}
+
+// observeEnd tells the observer that the hold is over, or leaves that to Reported.
+func (h *Hold) observeEnd(why *ending) {
+	switch {
+	case h.ownership.lock.Engine.Hooks.Ended == nil, h.since.IsZero():
+	case h.known.CompareAndSwap(unknown, overBefore): // no caller ever had it
+	case h.known.CompareAndSwap(known, overKnown): // the observer has not heard of it
+	default:
+		h.reportEnd(why)
+	}
+}
+
+func (h *Hold) reportEnd(why *ending) {
+	l := h.ownership.lock
+	var err error
+	if why != endGiven {
+		err = why.cause
+	}
+	l.Engine.Hooks.Ended(h.observed, engine.Ended{
+		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Held: time.Since(h.since), Err: err,
+	})
+}
+
+// observeRelease tells the observer how an Unlock went.
+func (h *Hold) observeRelease(began time.Time) {
+	l := h.ownership.lock
+	if tell := l.Engine.Hooks.Released; tell != nil {
+		tell(h.observed, engine.Released{
+			Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: time.Since(began), Err: h.result,
+		})
+	}
+}
+
+// Observe gives a re-entry the context for the observer while it waits for its turn.
+func (h *Hold) Observe(ctx context.Context) { h.observed = ctx }
+
+// observeQueued tells the observer that a re-entry waits for an inner hold.
+func (h *Hold) observeQueued() {
+	l := h.ownership.lock
+	if tell := l.Engine.Hooks.Queued; tell != nil {
+		tell(h.observed, engine.Queued{Name: l.Name, Kind: l.Kind.Name()})
+	}
+}
+
+// Subject is what Do runs a function under, for the observer.
+type Subject struct {
+	// Engine is the client's.
+	Engine *engine.Engine
+	// About is the lock, its kind and the owner.
+	About engine.DoStarted
+}
+
+// Subject returns the hold as what Do runs a function under.
+func (h *Hold) Subject() Subject {
+	l := h.ownership.lock
+	return Subject{l.Engine, engine.DoStarted{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner}}
+}
+
+// run runs fn, and tells the observer of its begin and end.
+func (s Subject) run(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	hooks := &s.Engine.Hooks
+	if hooks.DoStarted == nil {
+		return fn(ctx)
+	}
+	ctx = hooks.DoStarted(ctx, s.About)
+	e := engine.DoEnded{Name: s.About.Name, Kind: s.About.Kind, Owner: s.About.Owner, Panicked: true}
+	began := time.Now()
+	defer func() {
+		e.Took, e.Err = time.Since(began), err
+		hooks.DoEnded(ctx, e)
+	}()
+	err = fn(ctx)
+	e.Panicked = false
+	return err
+}

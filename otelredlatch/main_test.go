@@ -1,0 +1,113 @@
+package otelredlatch_test
+
+import (
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/otelredlatch"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// collected is what an observer has reported.
+type collected struct {
+	t      *testing.T
+	spans  *tracetest.SpanRecorder
+	traces *sdktrace.TracerProvider
+	reader *sdkmetric.ManualReader
+	*otelredlatch.Observer
+}
+
+func collect(t *testing.T, opts ...otelredlatch.Option) *collected {
+	t.Helper()
+	c := &collected{t: t, spans: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader()}
+	c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans))
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(c.reader))
+	var err error
+	c.Observer, err = otelredlatch.New(append([]otelredlatch.Option{
+		otelredlatch.WithMeterProvider(meters), otelredlatch.WithTracerProvider(c.traces),
+	}, opts...)...)
+	require.NoError(t, err)
+	return c
+}
+
+// open returns a client that the observer observes.
+func (c *collected) open() (*redistest.Server, *redlatch.Client) {
+	c.t.Helper()
+	srv := redistest.Shared(c.t)
+	client, err := redlatch.Open(c.t.Context(), srv.URL(), redlatch.WithObserver(c.Observer))
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { require.NoError(c.t, client.Close()) })
+	return srv, client
+}
+
+// ended returns the spans of a name that have ended, in order.
+func (c *collected) ended(name string) (all []sdktrace.ReadOnlySpan) {
+	for _, s := range c.spans.Ended() {
+		if s.Name() == name {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// attrs returns attributes by key, as text.
+func attrs(list []attribute.KeyValue) map[string]string {
+	all := map[string]string{}
+	for _, a := range list {
+		all[string(a.Key)] = a.Value.String()
+	}
+	return all
+}
+
+// metrics returns what a collection finds, by name.
+func (c *collected) metrics() map[string]metricdata.Metrics {
+	c.t.Helper()
+	var rm metricdata.ResourceMetrics
+	require.NoError(c.t, c.reader.Collect(c.t.Context(), &rm))
+	all := map[string]metricdata.Metrics{}
+	for _, s := range rm.ScopeMetrics {
+		require.Equal(c.t, otelredlatch.Scope, s.Scope.Name)
+		for _, m := range s.Metrics {
+			all[m.Name] = m
+		}
+	}
+	return all
+}
+
+// points returns how many there were of each set of attributes of a metric: of a histogram the
+// count, else the value.
+func points(t *testing.T, m metricdata.Metrics) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	add := func(set attribute.Set, v float64) { all[set.Encoded(attribute.DefaultEncoder())] = v }
+	switch data := m.Data.(type) {
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			require.Len(t, p.Bounds, 20)
+			require.InDelta(t, 0.0001, p.Bounds[0], 0)
+			require.InDelta(t, 300, p.Bounds[19], 0)
+			add(p.Attributes, float64(p.Count))
+		}
+	case metricdata.Sum[int64]:
+		for _, p := range data.DataPoints {
+			add(p.Attributes, float64(p.Value))
+		}
+	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			add(p.Attributes, p.Value)
+		}
+	default:
+		require.Fail(t, "unexpected data", "%s: %T", m.Name, m.Data)
+	}
+	return all
+}

@@ -1,0 +1,206 @@
+package otelredlatch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/otelredlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const soon = 20 * time.Second
+
+func TestMetricsCountWhatHappens(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	srv, client := c.open()
+	l, fair := rlock.New(client, redistest.Key(t)), rfairlock.New(client, redistest.Key(t))
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	go func() { _, err := l.Lock(ctx); waits <- err }()
+	require.Eventually(t, func() bool {
+		return points(t, c.metrics()["redlatch.lock.waiting"])["kind=plain"] == 1
+	}, soon, time.Millisecond)
+	require.InDelta(t, 1, points(t, c.metrics()["redlatch.lock.held"])["kind=plain"], 0)
+	require.Positive(t, points(t, c.metrics()["redlatch.lock.hold.oldest_age"])["kind=plain"])
+	cancel()
+	require.Error(t, <-waits)
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, fair.Do(t.Context(), func(context.Context) error { return nil }))
+	srv.Do(t, "SET", l.Name(), "no lock")
+	_, err = l.Lock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	lose(t, srv, client)
+
+	all := c.metrics()
+	require.Equal(t, map[string]float64{
+		"kind=plain,operation=lock,outcome=acquired":                     2,
+		"kind=plain,operation=trylock,outcome=refused":                   1,
+		"kind=plain,operation=lock,outcome=canceled":                     1,
+		"error.type=wrong_type,kind=plain,operation=lock,outcome=failed": 1,
+		"kind=fair,operation=lock,outcome=acquired":                      1,
+	}, points(t, all["redlatch.lock.acquire.duration"]))
+	require.Equal(t, map[string]float64{
+		"end=unlocked,kind=plain": 1, "end=lost,kind=plain": 1, "end=unlocked,kind=fair": 1,
+	}, points(t, all["redlatch.lock.hold.duration"]))
+	require.Equal(t, map[string]float64{"kind=plain,reason=gone": 1}, points(t, all["redlatch.lock.lost"]))
+	require.Positive(t, points(t, all["redlatch.renewal.duration"])[""])
+	require.Zero(t, points(t, all["redlatch.lock.held"])["kind=plain"])
+	require.NoError(t, c.Close())
+	require.NotContains(t, c.metrics(), "redlatch.lock.held")
+}
+
+// lose makes a client lose a lock: its key is deleted, and a renewal finds that out.
+func lose(t *testing.T, srv *redistest.Server, client *redlatch.Client) {
+	t.Helper()
+	l := rlock.New(client, redistest.Key(t)+":lost")
+	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(1500*time.Millisecond))
+	require.NoError(t, err)
+	srv.Do(t, "DEL", l.Name())
+	require.Eventually(t, func() bool { return hold.Err() != nil }, soon, time.Millisecond)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+}
+
+// everything makes each metric have a value.
+func (c *collected) everything() {
+	ctx := c.t.Context()
+	for _, e := range []redlatch.Event{
+		redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1},
+		redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond},
+		redlatch.NotAcquired{Op: "lock", Name: "a", Kind: "plain", Err: redlatch.ErrClosed},
+		redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed},
+		redlatch.Gap{Name: "a", Kind: "plain"},
+	} {
+		c.ObserveContext(ctx, e)
+	}
+	c.Observe(redlatch.Renewed{Holds: 1, Slack: time.Second})
+	c.Observe(redlatch.Renewed{Holds: 1, Err: redlatch.ErrNotSent})
+	c.Observe(redlatch.Evicted{Name: "a", Kind: "fair"})
+	c.Observe(redlatch.Reconnected{Connection: "commands"})
+}
+
+// The golden list names each metric, its unit and its attributes.
+func TestMetricsAreThoseOfTheGoldenList(t *testing.T) {
+	t.Parallel()
+	for _, grouped := range []bool{false, true} {
+		var opts []otelredlatch.Option
+		if grouped {
+			opts = append(opts, otelredlatch.WithGroup(func(string) string { return "g" }))
+		}
+		c := collect(t, opts...)
+		c.everything()
+		var have []string
+		for name, m := range c.metrics() {
+			require.NotEmpty(t, m.Description)
+			keys := map[string]bool{}
+			sets(t, m, func(set attribute.Set) {
+				for _, a := range set.ToSlice() {
+					keys[strings.ReplaceAll(string(a.Key), ".", "_")] = true
+				}
+			})
+			require.Equal(t, grouped && keys["kind"], keys["group"], "%s", name)
+			delete(keys, "group")
+			labels := []string{}
+			for k := range keys {
+				labels = append(labels, k)
+			}
+			if len(labels) == 0 {
+				labels = append(labels, "-")
+			}
+			slices.Sort(labels)
+			have = append(have, fmt.Sprintf("%s | %s | %s", name, m.Unit, strings.Join(labels, " ")))
+		}
+		slices.Sort(have)
+		require.Equal(t, golden(t), have)
+	}
+}
+
+// sets calls f for the attributes of each point.
+func sets(t *testing.T, m metricdata.Metrics, f func(attribute.Set)) {
+	t.Helper()
+	switch data := m.Data.(type) {
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			f(p.Attributes)
+		}
+	case metricdata.Sum[int64]:
+		for _, p := range data.DataPoints {
+			f(p.Attributes)
+		}
+	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			f(p.Attributes)
+		}
+	default:
+		require.Fail(t, "unexpected data", "%T", m.Data)
+	}
+}
+
+// golden returns the golden list in the same form.
+func golden(t *testing.T) (list []string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/observability/metrics.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSpace(line), " | ")
+		if len(f) != 6 || strings.HasPrefix(line, "#") || f[4] == "-" {
+			continue // f[4] is "-" for what no client reports
+		}
+		labels := strings.Fields(f[3])
+		slices.Sort(labels)
+		list = append(list, fmt.Sprintf("%s | %s | %s", f[4], f[2], strings.Join(labels, " ")))
+	}
+	slices.Sort(list)
+	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
+	return list
+}
+
+func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
+	t.Parallel()
+	for what, opts := range map[string][]otelredlatch.Option{
+		"no groups":    nil,
+		"a few":        {otelredlatch.WithGroup(func(name string) string { return name[:1] })},
+		"a group each": {otelredlatch.WithGroup(func(name string) string { return name })},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := collect(t, opts...)
+			c.everything()
+			ctx := t.Context()
+			names := 5000 // far more than there may be groups
+			if opts == nil {
+				names = 100_000
+			}
+			for i := range names {
+				name := fmt.Sprint(i)
+				c.Observe(redlatch.Evicted{Name: name, Kind: "fair"})
+				c.ObserveContext(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
+				c.ObserveContext(ctx, redlatch.Ended{Name: name, Kind: "plain"})
+			}
+			series := 0
+			for _, m := range c.metrics() {
+				sets(t, m, func(attribute.Set) { series++ })
+			}
+			require.Less(t, series, 7*(otelredlatch.MaxGroups+3))
+			if opts == nil {
+				require.Less(t, series, 20)
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package otelredlatch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/otelredlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
+)
+
+// root begins a span of a caller.
+func (c *collected) root() (context.Context, trace.Span) {
+	return c.traces.Tracer("test").Start(c.t.Context(), "root")
+}
+
+// only returns the one span of a name.
+func (c *collected) only(name string) sdktrace.ReadOnlySpan {
+	c.t.Helper()
+	all := c.ended(name)
+	require.Len(c.t, all, 1, name)
+	return all[0]
+}
+
+func TestDoHasASpanForTheCallForTheFunctionAndForUnlock(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	_, client := c.open()
+	l := rlock.New(client, redistest.Key(t))
+	ctx, root := c.root()
+	require.NoError(t, l.Do(ctx, func(ctx context.Context) error {
+		_, work := c.traces.Tracer("test").Start(ctx, "work")
+		defer work.End()
+		require.Len(t, c.ended("redlatch.lock"), 1, "nothing that runs under the lock is inside")
+		return nil
+	}))
+	lock, do, work, unlock := c.only("redlatch.lock"), c.only("redlatch.do"), c.only("work"), c.only("redlatch.unlock")
+	for _, s := range []sdktrace.ReadOnlySpan{lock, do, unlock} {
+		require.Equal(t, root.SpanContext().SpanID(), s.Parent().SpanID(), s.Name())
+		require.Equal(t, root.SpanContext().TraceID(), s.SpanContext().TraceID(), s.Name())
+		require.Equal(t, l.Name(), attrs(s.Attributes())["redlatch.lock.name"])
+		require.Equal(t, "plain", attrs(s.Attributes())["redlatch.lock.kind"])
+		require.Equal(t, codes.Unset, s.Status().Code)
+		require.False(t, s.EndTime().Before(s.StartTime()))
+	}
+	require.Equal(t, do.SpanContext().SpanID(), work.Parent().SpanID())
+	require.False(t, do.StartTime().Before(lock.EndTime()))
+	require.Len(t, unlock.Links(), 1)
+	require.True(t, unlock.Links()[0].SpanContext.Equal(lock.SpanContext()))
+	all := attrs(lock.Attributes())
+	require.Equal(t, "acquired", all["redlatch.outcome"])
+	require.Equal(t, "lock", all["redlatch.operation"])
+	require.Equal(t, "1", all["redlatch.attempts"])
+	require.Equal(t, attrs(unlock.Attributes())["redlatch.owner"], all["redlatch.owner"])
+}
+
+func TestAWaitTellsItsStoryInEvents(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	srv, client := c.open()
+	theirs, err := redlatch.Open(t.Context(), srv.URL())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, theirs.Close()) }()
+	name := redistest.Key(t)
+	hold, err := rfairlock.New(theirs, name).Lock(t.Context())
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	ctx, _ := c.root()
+	go func() {
+		h, err := rfairlock.New(client, name).Lock(ctx)
+		if err == nil {
+			err = h.Unlock()
+		}
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return client.Stats().Waiting == 1 }, soon, time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, <-done)
+	var names []string
+	for _, e := range c.only("redlatch.lock").Events() {
+		names = append(names, e.Name)
+		all := attrs(e.Attributes)
+		switch e.Name {
+		case "attempt":
+			require.Equal(t, hold.Owner().String(), all["redlatch.holder"])
+		case "queued":
+			require.Equal(t, "1", all["redlatch.queue.position"])
+		case "woken":
+			require.Equal(t, "message", all["redlatch.woken.by"])
+		}
+	}
+	require.Equal(t, []string{"attempt", "queued"}, names[:2])
+	require.Equal(t, "woken", names[len(names)-1])
+}
+
+func TestARefusalIsNoErrorOfASpan(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	srv, client := c.open()
+	l := rlock.New(client, redistest.Key(t))
+	srv.Do(t, "HSET", l.Name(), "another", "1")
+	_, err := l.TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	srv.Do(t, "DEL", l.Name())
+	srv.Do(t, "SET", l.Name(), "no lock")
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	all := c.ended("redlatch.lock")
+	require.Len(t, all, 2)
+	require.Equal(t, "refused", attrs(all[0].Attributes())["redlatch.outcome"])
+	require.Equal(t, codes.Unset, all[0].Status().Code)
+	require.NotContains(t, attrs(all[0].Attributes()), "error.type")
+	require.Equal(t, "failed", attrs(all[1].Attributes())["redlatch.outcome"])
+	require.Equal(t, codes.Error, all[1].Status().Code)
+	require.Equal(t, "wrong_type", attrs(all[1].Attributes())["error.type"])
+}
+
+func TestALossIsASpanOfItsOwnWithALink(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	srv, client := c.open()
+	lose(t, srv, client)
+	lock, loss := c.only("redlatch.lock"), c.only("redlatch.loss")
+	require.False(t, loss.Parent().IsValid())
+	require.NotEqual(t, lock.SpanContext().TraceID(), loss.SpanContext().TraceID())
+	require.Len(t, loss.Links(), 1)
+	require.True(t, loss.Links()[0].SpanContext.Equal(lock.SpanContext()))
+	require.Equal(t, codes.Error, loss.Status().Code)
+	require.Equal(t, "gone", attrs(loss.Attributes())["redlatch.loss.reason"])
+	require.Equal(t, string(redlatch.LossTaken), attrs(loss.Attributes())["redlatch.loss.description"])
+	require.Equal(t, "lost", attrs(c.only("redlatch.unlock").Attributes())["error.type"])
+}
+
+func TestNamesOnSpansCanBeHashedOrSwitchedOff(t *testing.T) {
+	t.Parallel()
+	key := []byte("of the fleet")
+	for what, opt := range map[string]otelredlatch.Option{
+		"off": otelredlatch.WithoutNames(), "hashed": otelredlatch.WithHashedNames(key),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := collect(t, opt)
+			srv, client := c.open()
+			l := rlock.New(client, redistest.Key(t))
+			require.NoError(t, l.Do(t.Context(), func(context.Context) error { return nil }))
+			srv.Do(t, "SET", l.Name(), "no lock")
+			_, err := l.Lock(t.Context())
+			require.ErrorContains(t, err, l.Name())
+			lose(t, srv, client)
+			hashes := map[string]bool{}
+			for _, s := range c.spans.Ended() {
+				hash, has := attrs(s.Attributes())["redlatch.lock.name"]
+				require.Equal(t, what == "hashed", has, s.Name())
+				hashes[hash] = true
+				for _, v := range attrs(s.Attributes()) {
+					require.NotContains(t, v, l.Name(), s.Name())
+				}
+				require.NotContains(t, s.Status().Description, l.Name())
+			}
+			if what == "hashed" {
+				require.Len(t, hashes, 2, "two locks")
+			}
+		})
+	}
+}
+
+func TestAFunctionThatFailsIsAnErrorOfItsSpan(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	_, client := c.open()
+	l := rlock.New(client, redistest.Key(t))
+	require.Error(t, l.Do(t.Context(), func(context.Context) error { return errors.New("oops") }))
+	require.Panics(t, func() { _ = l.Do(t.Context(), func(context.Context) error { panic("oops") }) })
+	all := c.ended("redlatch.do")
+	require.Len(t, all, 2)
+	require.Equal(t, "_OTHER", attrs(all[0].Attributes())["error.type"])
+	require.Equal(t, "panic", attrs(all[1].Attributes())["error.type"])
+	require.Len(t, c.ended("redlatch.unlock"), 2)
+}
+
+// A multi-lock has a span for what it takes with one script, and one for each Unlock.
+func TestAMultiLockHasASpanForEachScript(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	_, client := c.open()
+	name := redistest.Key(t)
+	require.NoError(t, rmultilock.New(client, name, name+"2").Do(t.Context(), func(context.Context) error { return nil }))
+	require.Equal(t, "2", attrs(c.only("redlatch.lock").Attributes())["redlatch.locks"])
+	require.Equal(t, "multi", attrs(c.only("redlatch.do").Attributes())["redlatch.lock.kind"])
+	unlocks := c.ended("redlatch.unlock")
+	require.Len(t, unlocks, 2)
+	require.True(t, unlocks[0].Links()[0].SpanContext.Equal(c.only("redlatch.lock").SpanContext()))
+}
+
+// What is not sampled leaves no spans, but for a loss if that is.
+func TestWhatIsNotSampledHasNoSpans(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans), sdktrace.WithSampler(sdktrace.NeverSample()))
+	var err error
+	c.Observer, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
+	require.NoError(t, err)
+	_, client := c.open()
+	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
+	require.Empty(t, c.spans.Ended())
+}

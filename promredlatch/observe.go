@@ -1,0 +1,207 @@
+package promredlatch
+
+import (
+	"context"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Observe is part of redlatch.Observer: what belongs to no caller.
+func (m *Metrics) Observe(event redlatch.Event) {
+	switch e := event.(type) {
+	case redlatch.Renewed:
+		m.renewal.WithLabelValues(redlatch.ErrorType(e.Err)).Observe(e.Took.Seconds())
+		if e.Err == nil && e.Lost < e.Holds {
+			m.slack.Observe(e.Slack.Seconds())
+		}
+	case redlatch.Evicted:
+		m.evicted.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
+	case redlatch.Reconnected:
+		m.reconnects.Inc()
+	}
+}
+
+// ObserveContext is part of redlatch.ContextObserver.
+func (m *Metrics) ObserveContext(ctx context.Context, event redlatch.Event) context.Context {
+	switch e := event.(type) {
+	case redlatch.Opened:
+		m.mu.Lock()
+		m.clients[e.Client] = struct{}{}
+		m.mu.Unlock()
+	case redlatch.Closed:
+		m.mu.Lock()
+		delete(m.clients, e.Client)
+		m.mu.Unlock()
+	case redlatch.Started:
+		m.see(e.Name, e.Kind)
+	case redlatch.Acquired:
+		m.acquired(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, "acquired", ""})
+	case redlatch.NotAcquired:
+		outcome, kind := e.Outcome(), ""
+		if outcome == "failed" {
+			kind = redlatch.ErrorType(e.Err)
+		}
+		m.acquired(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, outcome, kind})
+	case redlatch.Ended:
+		m.ended(ctx, e.Held, holdKey{m.series(e.Name, e.Kind), e.End()})
+		if reason := e.LossReason(); reason != "" {
+			m.lost.WithLabelValues(m.values(e.Name, e.Kind, reason)...).Inc()
+		}
+	case redlatch.Gap:
+		m.gaps.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
+	}
+	return ctx
+}
+
+// acquired adds to the histogram of acquisitions.
+func (m *Metrics) acquired(ctx context.Context, d time.Duration, k acquireKey) {
+	to, known := m.acquires.all()[k]
+	if !known {
+		to = m.acquires.add(k, func() prometheus.Observer {
+			return m.acquire.WithLabelValues(append(m.first(k.series), k.operation, k.outcome, k.errorType)...)
+		})
+	}
+	m.observe(ctx, d, to)
+}
+
+// ended adds to the histogram of holds.
+func (m *Metrics) ended(ctx context.Context, d time.Duration, k holdKey) {
+	to, known := m.holds.all()[k]
+	if !known {
+		to = m.holds.add(k, func() prometheus.Observer {
+			return m.hold.WithLabelValues(append(m.first(k.series), k.end)...)
+		})
+	}
+	m.observe(ctx, d, to)
+}
+
+// first returns the values of the labels that come first.
+func (m *Metrics) first(s series) []string {
+	if m.grouping != nil {
+		return []string{s.kind, s.group}
+	}
+	return []string{s.kind}
+}
+
+// values returns the values of the labels that labels returns.
+func (m *Metrics) values(name, kind string, others ...string) []string {
+	return append(m.first(m.series(name, kind)), others...)
+}
+
+// groupOf returns the group of a lock's name, as a label can have it.
+func (m *Metrics) groupOf(name string) string {
+	group := m.grouping(name)
+	if !utf8.ValidString(group) {
+		return OtherGroup
+	}
+	return m.groups.of(group)
+}
+
+// observe adds a duration to a histogram, with an exemplar if there is one.
+func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Observer) {
+	if m.exemplar != nil {
+		if labels := m.exemplar(ctx); labels != nil && fits(labels) {
+			if with, can := to.(prometheus.ExemplarObserver); can {
+				with.ObserveWithExemplar(d.Seconds(), labels)
+				return
+			}
+		}
+	}
+	to.Observe(d.Seconds())
+}
+
+// fits reports whether an exemplar can have these labels.
+func fits(labels prometheus.Labels) bool {
+	n := 0
+	for name, value := range labels {
+		n += utf8.RuneCountInString(name) + utf8.RuneCountInString(value)
+	}
+	return n <= prometheus.ExemplarMaxRunes
+}
+
+// series are the kind and the group of gauges.
+type series struct{ kind, group string }
+
+// see remembers that there are locks of a kind and group: from then on their gauges are there,
+// also while they are 0. So are the counters of what goes wrong: the increase from nothing to 1
+// is none for Prometheus, that from 0 is one.
+func (m *Metrics) see(name, kind string) {
+	s := m.series(name, kind)
+	if _, known := m.seen.all()[s]; !known {
+		for _, reason := range []string{"late", "gone"} {
+			m.lost.WithLabelValues(m.values(name, kind, reason)...)
+		}
+		m.evicted.WithLabelValues(m.values(name, kind)...)
+		m.gaps.WithLabelValues(m.values(name, kind)...)
+		m.seen.add(s, func() struct{} { return struct{}{} })
+	}
+}
+
+// series returns the kind and the group of a lock.
+func (m *Metrics) series(name, kind string) series {
+	s := series{kind: kind}
+	if m.grouping != nil {
+		s.group = m.groupOf(name)
+	}
+	return s
+}
+
+// Describe is part of prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(out)
+	}
+	out <- m.held
+	out <- m.waiting
+	out <- m.oldest
+}
+
+// Collect is part of prometheus.Collector. It asks the clients for their stats.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(out)
+	}
+	for s, n := range m.now() {
+		values := m.first(s)
+		out <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(n.Held), values...)
+		out <- prometheus.MustNewConstMetric(m.waiting, prometheus.GaugeValue, float64(n.Waiting), values...)
+		out <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, n.OldestHold.Seconds(), values...)
+	}
+}
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.acquire, m.hold, m.renewal, m.slack, m.lost, m.evicted, m.gaps, m.reconnects}
+}
+
+// now returns the counts of all clients.
+func (m *Metrics) now() map[series]redlatch.KindStats {
+	m.mu.Lock()
+	clients := make([]*redlatch.Client, 0, len(m.clients))
+	for c := range m.clients {
+		clients = append(clients, c)
+	}
+	m.mu.Unlock()
+	all := map[series]redlatch.KindStats{}
+	for s := range m.seen.all() {
+		all[s] = redlatch.KindStats{}
+	}
+	var group func(string) string
+	if m.grouping != nil {
+		group = m.groupOf
+	}
+	for _, c := range clients {
+		for _, n := range c.StatsBy(group) {
+			s := series{n.Kind, n.Group}
+			sum := all[s]
+			sum.Held += n.Held
+			sum.Waiting += n.Waiting
+			sum.OldestHold = max(sum.OldestHold, n.OldestHold)
+			all[s] = sum
+		}
+	}
+	return all
+}

@@ -1,0 +1,147 @@
+package promredlatch
+
+import (
+	"context"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/redlatch/redlatch"
+)
+
+// MaxGroups is how many groups [WithGroup] can make. Names of any further one are counted under
+// [OtherGroup], so that a function that makes a group of each name does no harm.
+const MaxGroups = 100
+
+// OtherGroup is the group of names for which there was no room.
+const OtherGroup = "_other"
+
+// buckets reach from a pair on a fast network to a wait of minutes, in seconds.
+var buckets = []float64{
+	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+	0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
+}
+
+// Option is a setting of [New].
+type Option func(*Metrics)
+
+// WithGroup adds the label group to the metrics that have the label kind: what group returns for
+// the lock's name, such as its part before a colon. It is called in each call of Lock, and must
+// be quick, safe for concurrent use, and return few different groups; see [MaxGroups]. Default:
+// no such label.
+func WithGroup(group func(name string) string) Option {
+	return func(m *Metrics) { m.grouping = group }
+}
+
+// WithExemplars adds an exemplar to what the histograms of locks observe: the labels that
+// exemplar returns for the caller's context, such as the trace id of a span, or nil for none.
+// With more than 128 characters in all they are left out. Default: none.
+func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option {
+	return func(m *Metrics) { m.exemplar = exemplar }
+}
+
+// Metrics is an observer of clients, for redlatch.WithObserver, and a collector, for a registry
+// of Prometheus. All methods are safe for concurrent use.
+type Metrics struct {
+	grouping func(name string) string
+	exemplar func(ctx context.Context) prometheus.Labels
+	groups   groups
+
+	acquire, hold         *prometheus.HistogramVec
+	renewal               *prometheus.HistogramVec
+	slack                 prometheus.Histogram
+	lost, evicted, gaps   *prometheus.CounterVec
+	reconnects            prometheus.Counter
+	held, waiting, oldest *prometheus.Desc
+
+	acquires cache[acquireKey, prometheus.Observer]
+	holds    cache[holdKey, prometheus.Observer]
+
+	mu      sync.Mutex // guards clients
+	clients map[*redlatch.Client]struct{}
+	seen    cache[series, struct{}]
+}
+
+var (
+	_ redlatch.ContextObserver = (*Metrics)(nil)
+	_ prometheus.Collector     = (*Metrics)(nil)
+)
+
+// New returns metrics that are all zero. Register them, and give them to clients.
+func New(opts ...Option) *Metrics {
+	m := &Metrics{clients: map[*redlatch.Client]struct{}{}}
+	for _, o := range opts {
+		if o != nil {
+			o(m)
+		}
+	}
+	m.acquire = m.histogram("lock_acquire_duration_seconds",
+		"From the call of Lock, TryLock, Resume, Acquire or TryAcquire to its return.", m.labels("operation", "outcome", "error_type"))
+	m.hold = m.histogram("lock_hold_duration_seconds", "How long a hold lasted.", m.labels("end"))
+	m.renewal = m.histogram("renewal_duration_seconds", "From the sending of a renewal to its reply.", []string{"error_type"})
+	m.slack = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "redlatch_renewal_slack_seconds", Buckets: buckets,
+		Help: "How much time was left before a hold would have been lost when its renewal was confirmed.",
+	})
+	m.lost = m.counter("lock_lost_total", "Holds that were lost.", m.labels("reason"))
+	m.evicted = m.counter("waiter_evicted_total", "Dead waiters that were taken out of queues.", m.labels())
+	m.gaps = m.counter("subscription_gaps_total", "Waiters for whom messages may have been missed.", m.labels())
+	m.reconnects = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "redlatch_connection_reconnects_total", Help: "Connections made in place of lost ones.",
+	})
+	m.held = m.gauge("lock_held", "Holds at this moment.")
+	m.waiting = m.gauge("lock_waiting", "Calls that wait at this moment.")
+	m.oldest = m.gauge("lock_hold_oldest_age_seconds", "How long the oldest hold has lasted.")
+	return m
+}
+
+// labels returns the label kind, that of the group if there is one, and others.
+func (m *Metrics) labels(others ...string) []string {
+	all := []string{"kind"}
+	if m.grouping != nil {
+		all = append(all, "group")
+	}
+	return append(all, others...)
+}
+
+func (*Metrics) histogram(name, help string, labels []string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "redlatch_" + name, Help: help, Buckets: buckets}, labels)
+}
+
+func (*Metrics) counter(name, help string, labels []string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "redlatch_" + name, Help: help}, labels)
+}
+
+func (m *Metrics) gauge(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("redlatch_"+name, help, m.labels(), nil)
+}
+
+// groups bounds how many groups there are.
+type groups struct {
+	mu   sync.RWMutex
+	have map[string]struct{}
+}
+
+// of returns the group, or OtherGroup when there are too many.
+func (g *groups) of(group string) string {
+	g.mu.RLock()
+	_, known := g.have[group]
+	full := len(g.have) >= MaxGroups
+	g.mu.RUnlock()
+	switch {
+	case known:
+		return group
+	case full:
+		return OtherGroup
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.have == nil {
+		g.have = map[string]struct{}{}
+	}
+	if len(g.have) >= MaxGroups {
+		return OtherGroup
+	}
+	g.have[group] = struct{}{}
+	return group
+}

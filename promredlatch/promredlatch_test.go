@@ -1,0 +1,313 @@
+package promredlatch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/promredlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+const soon = 20 * time.Second
+
+// watched returns a client that metrics observe, and a registry of them.
+func watched(t *testing.T, opts ...promredlatch.Option) (*redistest.Server, *redlatch.Client, *prometheus.Registry) {
+	t.Helper()
+	srv, m := redistest.Shared(t), promredlatch.New(opts...)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	client, err := redlatch.Open(t.Context(), srv.URL(), redlatch.WithObserver(m))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return srv, client, registry
+}
+
+// gather returns the metrics by name.
+func gather(t *testing.T, r *prometheus.Registry) map[string]*dto.MetricFamily {
+	t.Helper()
+	families, err := r.Gather()
+	require.NoError(t, err)
+	all := map[string]*dto.MetricFamily{}
+	for _, f := range families {
+		all[f.GetName()] = f
+	}
+	return all
+}
+
+// one returns the metric of a family that has these labels, such as "kind=plain end=unlocked".
+func one(t *testing.T, r *prometheus.Registry, name, labels string) *dto.Metric {
+	t.Helper()
+	want := strings.Fields(labels)
+	slices.Sort(want)
+	var have []string
+	for _, m := range gather(t, r)[name].GetMetric() {
+		var pairs []string
+		for _, p := range m.GetLabel() {
+			if p.GetValue() != "" {
+				pairs = append(pairs, p.GetName()+"="+p.GetValue())
+			}
+		}
+		slices.Sort(pairs)
+		if slices.Equal(pairs, want) {
+			return m
+		}
+		have = append(have, strings.Join(pairs, " "))
+	}
+	require.FailNow(t, "no such series", "%s{%s}, but %q", name, labels, have)
+	return nil
+}
+
+func count(t *testing.T, r *prometheus.Registry, name, labels string) int {
+	t.Helper()
+	m := one(t, r, name, labels)
+	switch {
+	case m.Histogram != nil:
+		return int(m.GetHistogram().GetSampleCount())
+	case m.Counter != nil:
+		return int(m.GetCounter().GetValue())
+	}
+	return int(m.GetGauge().GetValue())
+}
+
+// lose makes a client lose a lock: its key is deleted, and a renewal finds that out.
+func lose(t *testing.T, srv *redistest.Server, client *redlatch.Client) {
+	t.Helper()
+	l := rlock.New(client, redistest.Key(t)+":lost")
+	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(1500*time.Millisecond))
+	require.NoError(t, err)
+	srv.Do(t, "DEL", l.Name())
+	require.Eventually(t, func() bool { return hold.Err() != nil }, soon, time.Millisecond)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+}
+
+func TestMetricsCountWhatHappens(t *testing.T) {
+	t.Parallel()
+	srv, client, registry := watched(t)
+	l, fair := rlock.New(client, redistest.Key(t)), rfairlock.New(client, redistest.Key(t))
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	_, err = l.Lock(t.Context(), rlock.WithWait(10*time.Millisecond))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	go func() { _, err := l.Lock(ctx); waits <- err }()
+	require.Eventually(t, func() bool {
+		return count(t, registry, "redlatch_lock_waiting", "kind=plain") == 1
+	}, soon, time.Millisecond)
+	require.Equal(t, 1, count(t, registry, "redlatch_lock_held", "kind=plain"))
+	require.Positive(t, one(t, registry, "redlatch_lock_hold_oldest_age_seconds", "kind=plain").GetGauge().GetValue())
+	cancel()
+	require.Error(t, <-waits)
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, fair.Do(t.Context(), func(context.Context) error { return nil }))
+	require.NoError(t, rsemaphore.New(client, redistest.Key(t)).Release(t.Context(), 1))
+	srv.Do(t, "SET", l.Name(), "no lock")
+	_, err = l.Lock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	lose(t, srv, client)
+
+	acquire := func(labels string) int { return count(t, registry, "redlatch_lock_acquire_duration_seconds", labels) }
+	require.Equal(t, 2, acquire("kind=plain operation=lock outcome=acquired"))
+	require.Equal(t, 1, acquire("kind=fair operation=lock outcome=acquired"))
+	require.Equal(t, 1, acquire("kind=plain operation=trylock outcome=refused"))
+	require.Equal(t, 1, acquire("kind=plain operation=lock outcome=refused"))
+	require.Equal(t, 1, acquire("kind=plain operation=lock outcome=canceled"))
+	require.Equal(t, 1, acquire("kind=plain operation=lock outcome=failed error_type=wrong_type"))
+	require.Equal(t, 1, count(t, registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=unlocked"))
+	require.Equal(t, 1, count(t, registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=lost"))
+	require.Equal(t, 1, count(t, registry, "redlatch_lock_lost_total", "kind=plain reason=gone"))
+	require.Positive(t, count(t, registry, "redlatch_renewal_duration_seconds", ""))
+	require.Zero(t, count(t, registry, "redlatch_lock_held", "kind=plain"))
+	require.Zero(t, count(t, registry, "redlatch_lock_waiting", "kind=plain"))
+	require.Zero(t, count(t, registry, "redlatch_lock_held", "kind=fair"), "the gauge stays")
+}
+
+// everything makes each metric have a value.
+func everything(t *testing.T, m *promredlatch.Metrics) {
+	t.Helper()
+	ctx := t.Context()
+	for _, e := range []redlatch.Event{
+		redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1},
+		redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond},
+		redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed},
+		redlatch.Gap{Name: "a", Kind: "plain"},
+	} {
+		m.ObserveContext(ctx, e)
+	}
+	m.Observe(redlatch.Renewed{Holds: 1, Slack: time.Second})
+	m.Observe(redlatch.Evicted{Name: "a", Kind: "fair"})
+	m.Observe(redlatch.Reconnected{Connection: "commands"})
+}
+
+// The golden list names each metric, its type and its labels.
+func TestMetricsAreThoseOfTheGoldenList(t *testing.T) {
+	t.Parallel()
+	for _, grouped := range []bool{false, true} {
+		var opts []promredlatch.Option
+		if grouped {
+			opts = append(opts, promredlatch.WithGroup(func(string) string { return "g" }))
+		}
+		m := promredlatch.New(opts...)
+		everything(t, m)
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(m)
+		var have []string
+		for name, f := range gather(t, registry) {
+			labels := []string{}
+			for _, p := range f.GetMetric()[0].GetLabel() {
+				if p.GetName() == "group" {
+					require.True(t, grouped)
+				} else {
+					labels = append(labels, p.GetName())
+				}
+			}
+			if len(labels) == 0 {
+				labels = append(labels, "-")
+			}
+			slices.Sort(labels)
+			have = append(have, fmt.Sprintf("%s | %s | %s", name, strings.ToLower(f.GetType().String()), strings.Join(labels, " ")))
+		}
+		slices.Sort(have)
+		require.Equal(t, golden(t), have)
+	}
+	problems, err := testutil.CollectAndLint(promredlatch.New())
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+// golden returns the golden list in the same form.
+func golden(t *testing.T) (list []string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/observability/metrics.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSpace(line), " | ")
+		if len(f) != 6 || strings.HasPrefix(line, "#") || f[4] == "-" {
+			continue // f[4] is "-" for what no client reports
+		}
+		labels := strings.Fields(f[3])
+		slices.Sort(labels)
+		list = append(list, fmt.Sprintf("%s | %s | %s", f[0], f[1], strings.Join(labels, " ")))
+	}
+	slices.Sort(list)
+	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
+	return list
+}
+
+// Prometheus sees no increase in a series that begins with 1: the first loss would be missed.
+func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
+	t.Parallel()
+	m := promredlatch.New()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	m.ObserveContext(t.Context(), redlatch.Started{Op: "lock", Name: "orders", Kind: "plain", Locks: 1})
+	zeros := map[string]int{}
+	for _, f := range gather(t, registry) {
+		for _, one := range f.GetMetric() {
+			if c := one.GetCounter(); c != nil {
+				require.Zero(t, c.GetValue(), f.GetName())
+				zeros[f.GetName()]++
+			}
+		}
+	}
+	require.Equal(t, map[string]int{
+		"redlatch_lock_lost_total": 2, "redlatch_waiter_evicted_total": 1,
+		"redlatch_subscription_gaps_total": 1, "redlatch_connection_reconnects_total": 1,
+	}, zeros)
+}
+
+func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
+	t.Parallel()
+	for what, opts := range map[string][]promredlatch.Option{
+		"no groups":          nil,
+		"a few":              {promredlatch.WithGroup(func(name string) string { return name[:1] })},
+		"a group each":       {promredlatch.WithGroup(func(name string) string { return name })},
+		"groups of no UTF-8": {promredlatch.WithGroup(func(name string) string { return "\xff" + name })},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			m := promredlatch.New(opts...)
+			everything(t, m)
+			ctx := t.Context()
+			names := 5000 // far more than there may be groups
+			if opts == nil {
+				names = 100_000
+			}
+			for i := range names {
+				name := fmt.Sprint(i)
+				m.ObserveContext(ctx, redlatch.Started{Op: "lock", Name: name, Kind: "plain", Locks: 1})
+				m.ObserveContext(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
+				m.ObserveContext(ctx, redlatch.Ended{Name: name, Kind: "plain"})
+			}
+			registry := prometheus.NewPedanticRegistry()
+			registry.MustRegister(m)
+			series := 0
+			for _, f := range gather(t, registry) {
+				series += len(f.GetMetric())
+			}
+			require.Less(t, series, 10*(promredlatch.MaxGroups+3)) // three gauges, two histograms, four counters
+			if opts == nil {
+				require.Less(t, series, 20)
+			}
+		})
+	}
+}
+
+func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
+	t.Parallel()
+	type traced struct{}
+	_, client, registry := watched(t, promredlatch.WithExemplars(func(ctx context.Context) prometheus.Labels {
+		id, _ := ctx.Value(traced{}).(string)
+		if id == "" {
+			return nil
+		}
+		return prometheus.Labels{"trace_id": id}
+	}))
+	l := rlock.New(client, redistest.Key(t))
+	for _, id := range []string{"", "4bf92f3577b34da6a3ce929d0e0e4736", strings.Repeat("x", 200)} {
+		hold, err := l.Lock(context.WithValue(t.Context(), traced{}, id))
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+	}
+	for name, labels := range map[string]string{
+		"redlatch_lock_acquire_duration_seconds": "kind=plain operation=lock outcome=acquired",
+		"redlatch_lock_hold_duration_seconds":    "kind=plain end=unlocked",
+	} {
+		var ids []string
+		m := one(t, registry, name, labels)
+		require.EqualValues(t, 3, m.GetHistogram().GetSampleCount())
+		for _, b := range m.GetHistogram().GetBucket() {
+			if e := b.GetExemplar(); e != nil {
+				ids = append(ids, e.GetLabel()[0].GetValue())
+			}
+		}
+		require.Equal(t, []string{"4bf92f3577b34da6a3ce929d0e0e4736"}, ids)
+	}
+}
+
+func TestAClientThatIsClosedIsForgotten(t *testing.T) {
+	t.Parallel()
+	_, client, registry := watched(t)
+	_, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithLease(2*time.Second))
+	require.NoError(t, err)
+	require.Equal(t, 1, count(t, registry, "redlatch_lock_held", "kind=plain"))
+	require.NoError(t, client.Close())
+	require.Zero(t, count(t, registry, "redlatch_lock_held", "kind=plain"))
+	require.Equal(t, 1, count(t, registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=closed"))
+}

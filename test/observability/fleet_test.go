@@ -1,0 +1,153 @@
+package observability
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/promredlatch"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// watchdog is that of the programs: they renew once a second.
+const watchdog = 3 * time.Second
+
+// fleet is a number of programs that use locks.
+type fleet struct {
+	server *redistest.Server
+	ctx    context.Context //nolint:containedctx // ends the workers
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// startFleet starts programs that use locks, each with a client and metrics of its own, and
+// returns where their metrics are. Meanwhile something goes wrong with each: holds are lost, waiters die,
+// connections break, a key is not a lock.
+func startFleet(t *testing.T, s *redistest.Server, n int) (addresses []string) {
+	t.Helper()
+	f := &fleet{server: s}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	s.Do(t, "SET", "orders:no-lock", "text")
+	for i := range n {
+		client, address := f.program(t, i)
+		addresses = append(addresses, address)
+		f.work(client)
+	}
+	f.wg.Add(1)
+	go f.breakThings(t)
+	return addresses
+}
+
+// program starts a program.
+func (f *fleet) program(t *testing.T, i int) (client *redlatch.Client, address string) {
+	t.Helper()
+	metrics := promredlatch.New(promredlatch.WithGroup(func(name string) string {
+		before, _, _ := strings.Cut(name, ":")
+		return before
+	}))
+	client, err := redlatch.Open(t.Context(), f.server.URL(), redlatch.WithObserver(metrics), redlatch.WithWatchdogTimeout(watchdog),
+		redlatch.WithClientName(fmt.Sprintf("shop-%d", i)), redlatch.WithDeadWaiterGrace(5*time.Second))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		f.cancel()
+		f.wg.Wait()
+		require.NoError(t, client.Close())
+	})
+	return client, serveMetrics(t, metrics)
+}
+
+// work starts a program's workers.
+func (f *fleet) work(client *redlatch.Client) {
+	for range 4 {
+		f.again(func() { f.use(rlock.New(client, fmt.Sprintf("orders:%d", rand.IntN(3))), 40*time.Millisecond) })
+	}
+	f.again(func() { f.use(rfairlock.New(client, "billing:run"), 150*time.Millisecond) })
+	f.again(func() { f.use(rlock.New(client, "orders:slow"), 3*time.Second) })
+	f.again(func() {
+		// Refused mostly, and now and then no lock at all.
+		_, _ = rlock.New(client, "orders:slow").TryLock(f.ctx, rlock.WithLease(time.Second))
+		_, _ = rlock.New(client, "orders:no-lock").TryLock(f.ctx)
+		f.sleep(300 * time.Millisecond)
+	})
+}
+
+// again does something until the fleet ends.
+func (f *fleet) again(do func()) {
+	f.wg.Add(1)
+	go func() {
+		defer f.wg.Done()
+		for f.ctx.Err() == nil {
+			do()
+		}
+	}()
+}
+
+// use takes a lock, works for about a time, and lets it go. That it is lost, or not had, is part
+// of the run.
+func (f *fleet) use(lock *rlock.Lock, about time.Duration) {
+	_ = lock.Do(f.ctx, func(ctx context.Context) error {
+		f.sleep(about/2 + rand.N(about))
+		return ctx.Err()
+	})
+	f.sleep(about / 4)
+}
+
+func (f *fleet) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-f.ctx.Done():
+	}
+}
+
+// breakThings deletes a lock that is held, every two seconds. Every six it also queues a waiter
+// that is dead, and ends the connections of the programs.
+func (f *fleet) breakThings(t *testing.T) {
+	t.Helper()
+	defer f.wg.Done()
+	c := f.server.Dial(t)
+	for i := 0; f.ctx.Err() == nil; i++ {
+		f.sleep(2 * time.Second)
+		if _, err := c.Do("DEL", "orders:slow"); err != nil {
+			return // the test is over
+		}
+		if i%3 != 0 {
+			continue
+		}
+		_, _ = c.Do("RPUSH", codec.QueueKey("billing:run"), codec.NewOwner(program.ClientID, int64(i)).String())
+		list, err := c.Do("CLIENT", "LIST")
+		text, is := list.([]byte)
+		if err != nil || !is {
+			return
+		}
+		for line := range strings.Lines(string(text)) {
+			if id, _, found := strings.Cut(strings.TrimPrefix(line, "id="), " "); found && strings.Contains(line, " name=shop-") {
+				_, _ = c.Do("CLIENT", "KILL", "ID", id) // it may have gone
+			}
+		}
+	}
+}
+
+// serveMetrics serves a program's metrics, and those of its process.
+func serveMetrics(t *testing.T, all ...prom.Collector) (address string) {
+	t.Helper()
+	registry := prom.NewRegistry()
+	registry.MustRegister(append(all, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
+	srv := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(srv.Close)
+	return strings.TrimPrefix(srv.URL, "http://")
+}

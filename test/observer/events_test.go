@@ -1,0 +1,215 @@
+package observer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestQueuedTellsThePositionInTheQueueOfAFairLock(t *testing.T) {
+	t.Parallel()
+	srv, client, w := watched(t)
+	other := open(t, srv.URL())
+	name := redistest.Key(t)
+	hold, err := rfairlock.New(other, name).Lock(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wait := func(l *rlock.Lock) {
+		wg.Go(func() {
+			if h, err := l.Lock(ctx); err == nil {
+				_ = h.Unlock() // it came as the test ended
+			}
+		})
+	}
+	fair := rfairlock.New(client, name)
+	at := func(position int) {
+		find(t, w, func(q redlatch.Queued) bool { return q.Position == position })
+	}
+	wait(fair)
+	at(1)
+	wait(rfairlock.New(other, name)) // another process, as the server sees it
+	require.Eventually(t, func() bool { return srv.Do(t, "LLEN", "redisson_lock_queue:{"+name+"}") == int64(2) }, soon, time.Millisecond)
+	wait(fair)
+	at(3)
+	tells, _ := find(t, w, func(redlatch.Attempted) bool { return true })
+	require.Equal(t, hold.Owner(), tells.Holder, "on whom it waits")
+	require.Positive(t, tells.TTL)
+	require.NoError(t, hold.Unlock())
+}
+
+func TestWokenTellsByWhat(t *testing.T) {
+	t.Parallel()
+	srv, client, w := watched(t)
+	l := rlock.New(client, redistest.Key(t))
+	theirs, err := rlock.New(open(t, srv.URL()), l.Name()).Lock(t.Context())
+	require.NoError(t, err)
+	done := make(chan error, 2)
+	lock := func() {
+		h, err := l.Lock(t.Context())
+		if err == nil {
+			time.Sleep(10 * time.Millisecond)
+			err = h.Unlock()
+		}
+		done <- err
+	}
+	go lock()
+	find(t, w, func(redlatch.Queued) bool { return true })
+	require.Eventually(t, func() bool { return client.Stats().Subscriptions == 1 }, soon, time.Millisecond)
+	go lock()
+	require.Eventually(t, func() bool { return client.Stats().Waiting == 2 }, soon, time.Millisecond)
+	time.Sleep(20 * time.Millisecond)
+	require.NoError(t, theirs.Unlock())
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+	find(t, w, func(e redlatch.Woken) bool { return e.By == "message" })
+	find(t, w, func(e redlatch.Woken) bool { return e.By == "turn" })
+}
+
+// The hold is lost while the observer still hears of its acquisition.
+func TestAnEndIsReportedAfterItsAcquisition(t *testing.T) {
+	t.Parallel()
+	srv, w := redistest.Shared(t), &witness{}
+	w.do = func(e redlatch.Event) {
+		if _, is := e.(redlatch.Acquired); is {
+			time.Sleep(1500 * time.Millisecond)
+		}
+	}
+	l := rlock.New(open(t, srv.URL(), redlatch.WithObserver(w)), redistest.Key(t))
+	hold, err := l.Lock(t.Context(), rlock.WithLease(time.Second))
+	require.NoError(t, err)
+	require.ErrorIs(t, hold.Err(), redlatch.LossLeaseOver)
+	ended, all := find(t, w, func(redlatch.Ended) bool { return true })
+	require.Equal(t, redlatch.LossLeaseOver, ended.Err)
+	follows(t, "redlatch.Acquired", all[len(all)-1])
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	count := 0
+	for _, s := range w.since() {
+		if _, is := s.event.(redlatch.Ended); is {
+			count++
+		}
+	}
+	require.Equal(t, 1, count)
+}
+
+func TestDoGivesItsFunctionTheContextOfTheObserver(t *testing.T) {
+	t.Parallel()
+	_, client, w := watched(t)
+	l := rlock.New(client, redistest.Key(t))
+	oops := errors.New("oops")
+	err := l.Do(context.WithValue(t.Context(), mark{"caller"}, "do"), func(ctx context.Context) error {
+		require.Contains(t, ctx.Value(mark{"witness"}), "redlatch.DoStarted ")
+		require.Equal(t, "do", ctx.Value(mark{"caller"}))
+		inner, err := l.Lock(ctx) // it proves the hold
+		require.NoError(t, err)
+		require.NoError(t, inner.Unlock())
+		return oops
+	})
+	require.ErrorIs(t, err, oops)
+	ended, all := find(t, w, func(redlatch.DoEnded) bool { return true })
+	require.ErrorIs(t, ended.Err, oops)
+	require.Positive(t, ended.Took)
+	require.False(t, ended.Panicked)
+	for _, s := range all {
+		switch s.event.(type) {
+		case redlatch.DoStarted:
+			require.Nil(t, s.chain, "the caller's, and not that of the acquisition")
+		case redlatch.DoEnded:
+			follows(t, "redlatch.DoStarted", s)
+		}
+	}
+	require.Panics(t, func() {
+		_ = l.Do(t.Context(), func(context.Context) error { panic("by the function") })
+	})
+	find(t, w, func(e redlatch.DoEnded) bool { return e.Panicked })
+	require.Zero(t, client.Stats().Held)
+}
+
+func TestAContextObserverThatPanicsDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	srv, w := redistest.Shared(t), &witness{do: func(redlatch.Event) { panic("by the observer") }}
+	client := open(t, srv.URL(), redlatch.WithObserver(w), redlatch.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	l := rlock.New(client, redistest.Key(t))
+	ran := false
+	require.NoError(t, l.Do(t.Context(), func(ctx context.Context) error {
+		ran = true
+		return ctx.Err()
+	}))
+	require.True(t, ran)
+	require.Zero(t, client.Stats().Held)
+	require.NoError(t, client.Close())
+	require.Equal(t, 8, bytes.Count(logged.Bytes(), []byte("the observer panicked")), "%s", &logged)
+}
+
+// A third of a lease is over when a renewal is confirmed, and the loss margin does not count.
+func TestRenewalsTellHowMuchTimeWasLeft(t *testing.T) {
+	t.Parallel()
+	_, client, w := watched(t)
+	hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithWatchdog(3*time.Second))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.plain) > 0
+	}, soon, 10*time.Millisecond)
+	renewed, ok := w.plain[0].(redlatch.Renewed)
+	require.True(t, ok, "%T", w.plain[0])
+	require.Greater(t, renewed.Slack, 500*time.Millisecond)
+	require.Less(t, renewed.Slack, 2*time.Second)
+	require.NoError(t, hold.Unlock())
+}
+
+func TestAClientTellsOfItsBeginAndItsEnd(t *testing.T) {
+	t.Parallel()
+	_, client, w := watched(t)
+	require.NoError(t, client.Close())
+	require.NoError(t, client.Close())
+	all := w.since()
+	require.Equal(t, redlatch.Opened{Client: client}, all[0].event)
+	require.Equal(t, redlatch.Closed{Client: client}, all[len(all)-1].event)
+	require.Len(t, all, 2)
+}
+
+func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
+	t.Parallel()
+	first, second, plain := &witness{}, &witness{}, &plainWitness{}
+	client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(redlatch.Observers(first, nil, plain, second)))
+	l := rlock.New(client, redistest.Key(t))
+	require.NoError(t, l.Do(t.Context(), func(context.Context) error { return nil }))
+	require.NoError(t, client.Close())
+	events := func(w *witness) (of []redlatch.Event) {
+		for _, s := range w.since() {
+			of = append(of, s.event)
+		}
+		return of
+	}
+	all := events(first)
+	require.Len(t, all, 8)
+	require.Equal(t, all, events(second))
+	require.Len(t, plain.all, 3)
+	require.IsType(t, redlatch.Acquired{}, plain.all[0])
+	require.IsType(t, redlatch.Ended{}, plain.all[1])
+	require.IsType(t, redlatch.Released{}, plain.all[2])
+
+	_, can := redlatch.Observers(plain, plain).(redlatch.ContextObserver)
+	require.False(t, can, "none has a use for contexts")
+}
+
+// plainWitness is an observer without contexts.
+type plainWitness struct{ all []redlatch.Event }
+
+func (w *plainWitness) Observe(e redlatch.Event) { w.all = append(w.all, e) }

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/rsemaphore"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
+)
+
+// mostAtOnce is how many permits a session takes at the most.
+const mostAtOnce = 3
+
+// permitSession is one caller's time with one semaphore.
+type permitSession struct {
+	session
+	n int
+}
+
+// run is the session.
+func (s *permitSession) run() {
+	h := s.take()
+	if h == nil {
+		return
+	}
+	s.look(h)
+	for range 1 + s.rnd.IntN(3) {
+		s.w.auditor.mark(s.key.Name, h)
+		if h.hold.Err() != nil {
+			break
+		}
+		if s.chance(0.2) {
+			s.look(h)
+		}
+		s.pause(h)
+	}
+	s.w.auditor.mark(s.key.Name, h)
+	s.give(h)
+}
+
+// take gets the permits in one of all ways, or returns nil.
+func (s *permitSession) take() *sampledHold {
+	habits := &s.w.cfg.Habits
+	lease, terms := s.terms()
+	op := "acquire"
+	if s.key.Strict {
+		op = "acquire in order"
+	}
+	switch {
+	case s.chance(habits.Try):
+		return s.call("try-acquire", 0, lease, func(ctx context.Context) (*sampledHold, error) { return s.acquire(ctx, true, terms) })
+	case s.chance(habits.Cancel):
+		soon := s.between(0, 800*time.Millisecond)
+		if s.chance(habits.Together) {
+			soon = patience // unless all are cancelled before
+		}
+		return s.call(op, soon, lease, func(context.Context) (*sampledHold, error) {
+			ctx, cancel := context.WithTimeout(s.w.group.context(), soon)
+			defer cancel()
+			return s.acquire(ctx, false, terms)
+		})
+	default:
+		wait := s.between(patience/2, patience)
+		terms = append(terms, rsemaphore.WithWait(wait))
+		return s.call(op, wait, lease, func(ctx context.Context) (*sampledHold, error) { return s.acquire(ctx, false, terms) })
+	}
+}
+
+// terms returns a lease, below 0 for one that is not renewed, and the options that ask for it.
+func (s *permitSession) terms() (time.Duration, []rsemaphore.AcquireOption) {
+	habits, lease := &s.w.cfg.Habits, s.key.Lease
+	switch {
+	case s.key.Counter:
+		return 0, nil
+	case s.chance(habits.Fixed):
+		return -lease, []rsemaphore.AcquireOption{rsemaphore.WithLease(lease)}
+	case s.chance(habits.MaxHold):
+		return lease, []rsemaphore.AcquireOption{
+			rsemaphore.WithWatchdog(lease), rsemaphore.WithMaxHold(s.between(300*time.Millisecond, 3*time.Second)),
+		}
+	default:
+		return lease, []rsemaphore.AcquireOption{rsemaphore.WithWatchdog(lease)}
+	}
+}
+
+// acquire takes the permits of a semaphore of either kind.
+func (s *permitSession) acquire(ctx context.Context, try bool, terms []rsemaphore.AcquireOption) (*sampledHold, error) {
+	var shape []rsemaphore.Option
+	if s.key.Strict {
+		shape = append(shape, rsemaphore.WithStrictOrder())
+	}
+	if s.key.Counter {
+		take := rsemaphore.New(s.client, s.key.Name, shape...).Acquire
+		if try {
+			take = rsemaphore.New(s.client, s.key.Name, shape...).TryAcquire
+		}
+		return &sampledHold{hold: counted{}}, take(ctx, s.n, terms...)
+	}
+	take := rsemaphore.NewExpirable(s.client, s.key.Name, shape...).Acquire
+	if try {
+		take = rsemaphore.NewExpirable(s.client, s.key.Name, shape...).TryAcquire
+	}
+	h, err := take(ctx, s.n, terms...)
+	if err != nil {
+		return nil, err
+	}
+	return &sampledHold{hold: h, permits: h, field: h.ID()}, nil
+}
+
+// call makes and records one call that acquires.
+func (s *permitSession) call(op string, wait, lease time.Duration, f func(context.Context) (*sampledHold, error)) *sampledHold {
+	id := s.w.nextID()
+	s.w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Wait: wait + overhead, Permits: int64(s.n)})
+	h, err := f(s.ctx)
+	at := history.Now()
+	s.w.log.Write(history.Record{T: at, Kind: history.Return, ID: id, Err: Class(err)})
+	if err != nil {
+		return nil
+	}
+	h.id, h.lease = id, max(lease, -lease)
+	if h.field == "" {
+		h.field = id // nothing else tells the holds of a counter apart
+	}
+	s.w.log.Write(history.Record{
+		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: h.field,
+		Lease: h.lease, Margin: min(h.lease/10, time.Second), Renewed: lease > 0,
+		Permits: int64(s.n), Most: int64(s.key.Permits),
+	})
+	s.w.sampler.add(h)
+	return h
+}
+
+// look has the semaphore compared with what was set, and the permits of a hold with the hold.
+func (s *permitSession) look(h *sampledHold) {
+	if h.permits != nil {
+		s.w.auditor.permits(s.key, h)
+	}
+	s.w.auditor.stock(s.key)
+}
+
+// give ends a hold in one of all ways.
+func (s *permitSession) give(h *sampledHold) {
+	if h.permits != nil && s.chance(s.w.cfg.Habits.Expire) && s.leave("let-expire", h, h.permits.LetExpire) {
+		return
+	}
+	s.w.sampler.remove(h)
+	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: "release"})
+	err := s.made("release", h, func() error {
+		if s.chance(s.w.cfg.Habits.Together) {
+			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond)) // as session.unlock does
+		}
+		if h.permits != nil {
+			return h.permits.Release()
+		}
+		// A process at rest gives back what it has.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), overhead)
+		defer cancel()
+		return rsemaphore.New(s.client, s.key.Name).Release(ctx, s.n)
+	})
+	if h.permits != nil && err == nil {
+		s.w.auditor.returned(s.key.Name, h)
+	}
+}
+
+// counted are permits of a counter, which nothing ends but their release.
+type counted struct{}
+
+// Err is part of held.
+func (counted) Err() error { return nil }
+
+// Remaining is part of held.
+func (counted) Remaining() time.Duration { return time.Hour }
+
+// Context is part of held.
+func (counted) Context(parent context.Context) context.Context { return parent }
