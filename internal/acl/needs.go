@@ -56,7 +56,7 @@ var needs = []Need{
 	{ID: Tokens, Title: "Fencing tokens", User: "locks", Commands: []string{"incr", "get"}, Patterns: []Pattern{tokens}},
 	{
 		ID: ReadWrite, Title: "Read/write locks", User: "locks",
-		Commands: strings.Fields("hdel hlen hgetall set"), Patterns: []Pattern{rwAsKeys, rwChannels},
+		Commands: strings.Fields("hdel hlen hgetall hmget hrandfield set"), Patterns: []Pattern{rwAsKeys, rwChannels},
 	},
 	{
 		ID: Latches, Title: "Count-down latches", User: "locks",

@@ -1,6 +1,11 @@
 -- Takes a read/write lock as a reader: when it is free, when readers have it, or when the
 -- owner has it as the writer.
 --
+-- The lock gets its time before the hold does, whose time is as long: while the server's clock
+-- goes on, the lock must not seem to outlast the longest hold (see outlived). But a lock that
+-- never expires gets the time of the longest hold, this one's included: what its key had before
+-- is over.
+--
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
@@ -12,23 +17,22 @@
 --           as long as the longest of the readers' holds then, but stays as it is while it
 --           is written
 -- Messages: none
--- Uses:     hold_key, last_for, refused
+-- Uses:     last_for, refused, set_hold
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
-local mode, free = redis.call('HGET', lock, 'mode'), false
-if not mode and redis.call('EXISTS', lock) == 0 then
-    free = true
-    redis.call('HSET', lock, 'mode', 'read')
-elseif mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 0 then
-    return refused(lock, mode)
-elseif mode ~= 'read' and mode ~= 'write' then
-    return refused(lock, mode)
-end
-local key = hold_key(lock, owner, redis.call('HINCRBY', lock, owner, 1))
-redis.call('SET', key, '1')
-redis.call('PEXPIRE', key, lease)
-if free then
-    redis.call('PEXPIRE', lock, lease)
+local left, count = redis.call('PTTL', lock), 1
+if left == -2 then
+    redis.call('HSET', lock, 'mode', 'read', owner, count)
 else
-    last_for(lock, tonumber(lease))
+    local mode = redis.call('HGET', lock, 'mode')
+    local writes = mode == 'write' and redis.call('HEXISTS', lock, owner .. ':write') == 1
+    if mode ~= 'read' and not writes then
+        return refused(lock, mode)
+    end
+    count = redis.call('HINCRBY', lock, owner, 1)
 end
+if left == -1 then
+    set_hold(lock, owner, count, lease)
+end
+last_for(lock, left, tonumber(lease))
+set_hold(lock, owner, count, lease)
 return nil

@@ -10,10 +10,10 @@
 --           the owner's holds last as long as the longest of them, for the lease at least,
 --           and so does the lock; a lock that the owner does not hold is left as it is
 -- Messages: none
--- Uses:     hold_count, hold_key, lengthen
+-- Uses:     hold_count, hold_key, lengthen, set_hold
 local lock, owner, lease, target = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local mode = redis.call('HGET', lock, 'mode')
-local count = hold_count(redis.call('HGET', lock, owner))
+local found = redis.call('HMGET', lock, 'mode', owner)
+local mode, count = found[1], hold_count(found[2])
 local most = -3
 for k = 1, count do
     most = math.max(most, redis.call('PTTL', hold_key(lock, owner, k)))
@@ -30,10 +30,8 @@ if count < target then
     count = target
 end
 most = math.max(most, lease)
-for k = 1, count do
-    local key = hold_key(lock, owner, k)
-    redis.call('SET', key, '1')
-    redis.call('PEXPIRE', key, most)
-end
 lengthen(lock, most)
+for k = 1, count do
+    set_hold(lock, owner, k, most)
+end
 return 1

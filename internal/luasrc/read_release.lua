@@ -15,35 +15,31 @@
 --           becomes the count, with the lease for the keys of the holds that remain, if the
 --           count was above it; then the lock is deleted if no reader that is alive has it,
 --           and else lasts as long as the longest of the readers' holds, but for a writer
---           never less than before, and as long as it did if it has more than sixteen readers
---           and more left than the holds that ended had; otherwise nothing changes
+--           never less than before; for more than four other readers as long as it did if
+--           one of them has just as much left, and for more than sixteen mostly also if it had more
+--           left than the holds that ended; otherwise nothing changes
 -- Messages: the message on the channel, when the lock was deleted
--- Uses:     end_read, hold_count, hold_key, outlived
+-- Uses:     end_read, hold_count, hold_key, leave_read
 local lock, channel = KEYS[1], KEYS[2]
 local owner, lease, target, publish, message = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local mode, text = redis.call('HGET', lock, 'mode'), redis.call('HGET', lock, owner)
+local found = redis.call('HMGET', lock, 'mode', owner)
+local mode, text = found[1], found[2]
 if not text or mode ~= 'read' and mode ~= 'write' then
     return nil
 end
 local count = hold_count(text)
-if target > 0 and count <= target then
-    return 0
-end
-local left = -3
-for k = target + 1, count do
-    local key = hold_key(lock, owner, k)
-    left = math.max(left, redis.call('PTTL', key))
-    redis.call('DEL', key)
-end
-if target == 0 then
-    redis.call('HDEL', lock, owner)
-    if mode == 'write' or not outlived(lock, left) then
-        end_read(lock, channel, mode, publish, message)
+if target > 0 then
+    if count <= target then
+        return 0
     end
-    return 1
+    for k = target + 1, count do
+        redis.call('DEL', hold_key(lock, owner, k))
+    end
+    redis.call('HSET', lock, owner, target)
+    for k = 1, target do
+        redis.call('PEXPIRE', hold_key(lock, owner, k), lease)
+    end
+    return end_read(lock, channel, mode, publish, message, 0, -3)
 end
-redis.call('HSET', lock, owner, target)
-for k = 1, target do
-    redis.call('PEXPIRE', hold_key(lock, owner, k), lease)
-end
-return end_read(lock, channel, mode, publish, message)
+leave_read(lock, channel, mode, owner, count, publish, message)
+return 1

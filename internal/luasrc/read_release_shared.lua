@@ -16,18 +16,20 @@
 --           last hold is deleted, and the others last as long as the longest of all did, it
 --           included, and for the lease at least, if one of them was alive; then the lock
 --           is deleted if no reader that is alive has it, and else lasts as long as the
---           longest of the readers' holds, but for a writer never less than before, and as
---           long as it did if it has more than sixteen readers and more left than the last
---           hold of one had; a reply other than nil becomes the latch
+--           longest of the readers' holds, but for a writer never less than before; when the
+--           owner has gone, for more than four other readers as long as it did if one of
+--           them has just as much left, and for more than sixteen mostly also if it had more left
+--           than the hold that ended; a reply other than nil becomes the latch
 -- Messages: the message on the channel, when the lock was deleted or was free
--- Uses:     end_read, hold_count, hold_key, outlived
+-- Uses:     end_read, hold_count, hold_key, leave_read, set_hold
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease, publish, message, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('GET', latch)
 if before then
     return tonumber(before)
 end
-local mode, text = redis.call('HGET', lock, 'mode'), redis.call('HGET', lock, owner)
+local found = redis.call('HMGET', lock, 'mode', owner)
+local mode, text = found[1], found[2]
 if not mode and redis.call('EXISTS', lock) == 0 then
     redis.call(publish, channel, message)
     redis.call('SET', latch, 2, 'PX', ttl)
@@ -37,28 +39,24 @@ if not text or mode ~= 'read' and mode ~= 'write' then
     return nil
 end
 local count, free = hold_count(text), 0
-local left = redis.call('PTTL', hold_key(lock, owner, count))
-redis.call('DEL', hold_key(lock, owner, count))
 if count > 1 then
+    local last = hold_key(lock, owner, count)
+    local most = redis.call('PTTL', last)
+    redis.call('DEL', last)
     redis.call('HINCRBY', lock, owner, -1)
-    local most = left
     for k = 1, count - 1 do
         most = math.max(most, redis.call('PTTL', hold_key(lock, owner, k)))
     end
     most = most > -2 and math.max(most, tonumber(lease)) or -2
     for k = 1, count - 1 do
-        local key = hold_key(lock, owner, k)
-        local left = redis.call('PTTL', key)
+        local left = redis.call('PTTL', hold_key(lock, owner, k))
         if left ~= -1 and left < most then
-            redis.call('SET', key, '1')
-            redis.call('PEXPIRE', key, most)
+            set_hold(lock, owner, k, most)
         end
     end
+    free = end_read(lock, channel, mode, publish, message, 0, most)
 else
-    redis.call('HDEL', lock, owner)
-end
-if count > 1 or mode == 'write' or not outlived(lock, left) then
-    free = end_read(lock, channel, mode, publish, message)
+    free = leave_read(lock, channel, mode, owner, count, publish, message)
 end
 redis.call('SET', latch, free, 'PX', ttl)
 return free

@@ -27,6 +27,7 @@ for i = 1, #KEYS do
         text = false
     end
     renewed[i] = 0
+    local short = {}
     for k = 1, hold_count(text) do
         local key = hold_key(lock, owner, k)
         local left = redis.call('PTTL', key)
@@ -34,11 +35,14 @@ for i = 1, #KEYS do
             renewed[i] = 1
         end
         if left > -2 and left < lease then
-            redis.call('PEXPIRE', key, lease)
+            short[#short + 1] = key
         end
     end
     if renewed[i] == 1 then
-        last_for(lock, lease)
+        last_for(lock, redis.call('PTTL', lock), lease)
+    end
+    for k = 1, #short do
+        redis.call('PEXPIRE', short[k], lease)
     end
 end
 return renewed

@@ -12,7 +12,7 @@ import (
 // enters again with [Reenter] and is renewed with [Renew], and both roles are written once
 // more with [Replicate].
 var (
-	// ReadAcquire takes a lock as a reader. It runs seven commands on a free lock.
+	// ReadAcquire takes a lock as a reader. It runs four commands on a free lock.
 	ReadAcquire = load("read_acquire")
 
 	// ReadReenter enters a lock as a reader for an owner that is a reader, or the writer.
@@ -20,7 +20,9 @@ var (
 	ReadReenter = load("read_reenter")
 
 	// ReadRelease lowers the count of a reader that one process alone uses to a target. It
-	// may run late or twice. It asks for the time left of each hold of each other reader.
+	// may run late or twice. It runs four commands for the last reader. It asks for the time
+	// left of each hold of up to four other readers, and of more until one has as much as the
+	// lock: mostly the first or second.
 	ReadRelease = load("read_release")
 
 	// ReadReleaseShared lowers the count of a reader that several processes may use by one,

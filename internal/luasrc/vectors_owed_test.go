@@ -97,6 +97,13 @@ func rwOwedWithoutTTL(l string) []vector {
 		command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, both...), a, b)),
 		reads(lease{l, ownerB, 10000}).gives(answers(1), "", also(lock(l, 60000, both...), a, b)),
 		forceRead(l).gives(int64(1), "", also(a, b), codec.ReadWriteChannel(l)+" 0"),
+		// A key that its count does not have is that of no hold, and the next hold's key.
+		command("HSET", l, "mode", "read", ownerB, "0").gives(int64(2), "", also(lock(l, -1, "mode", "read", ownerB, "0"), a, b)),
+		read(l, ownerB, 20000).gives(nil, "", also(lock(l, 20000, "mode", "read", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
+		command("HSET", l, ownerA, "0").gives(int64(1), "", also(lock(l, 20000, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
+		command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
+		read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000))),
+		forceRead(l).gives(int64(1), "", also(holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000)), codec.ReadWriteChannel(l)+" 0"),
 		// While it is written it stays without: what the writer is owed is not known.
 		command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing),
 		command("HSET", l, "mode", "write", writerC, "1").gives(int64(2), "", lock(l, -1, "mode", "write", writerC, "1")),

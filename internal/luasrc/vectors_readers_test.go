@@ -1,6 +1,7 @@
 package luasrc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // readerOf returns an owner by its number.
@@ -96,4 +98,32 @@ func TestAReaderThatLeavesManyOthersLooksAtFew(t *testing.T) {
 	stats, err := redis.String(srv.Do(t, "INFO", "commandstats"), nil)
 	require.NoError(t, err)
 	require.Regexp(t, `cmdstat_pttl:calls=[1-4],`, stats)
+}
+
+// hesitates makes a script's commands take some milliseconds each, as on a busy machine.
+const hesitates = "local redis = {pcall = redis.pcall, call = function(...) for i = 1, 500000 do end return redis.call(...) end}\n"
+
+// A lock that lasts longer than the hold that ends is taken for another reader's. So it must
+// never, however long a server whose clock goes on within a script takes between two commands.
+func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		s := newQuietStage(t, target)
+		s.instead = map[*transport.Script]*transport.Script{}
+		for _, script := range []*transport.Script{ReadAcquire, ReadReenter, ReadRenew} {
+			s.instead[script] = transport.NewScript("slow", hesitates+script.Text())
+		}
+		l := redistest.Key(t)
+		for i, call := range []vector{
+			read(l, ownerA, 20000), reread(l, ownerA, 30000, 1), reads(lease{l, ownerA, 40000}), read(l, ownerA, 50000),
+		} {
+			_, err1 := s.run(call)
+			holds, err2 := redis.Int64(s.conn.Do("PTTL", codec.HoldKey(l, ownerA, int64(1+i/3))))
+			lasts, err3 := redis.Int64(s.conn.Do("PTTL", l))
+			require.NoError(t, errors.Join(err1, err2, err3))
+			require.LessOrEqual(t, lasts, holds, call.does)
+			require.Greater(t, lasts, int64(10000*(1+i)), call.does)
+		}
+	})
 }

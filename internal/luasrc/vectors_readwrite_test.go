@@ -21,6 +21,8 @@ var readWriteScenarios = []scenario{
 	{"RW4 renewal", rwRenewal},
 	{"RW5 a dead reader", rwDeadReader},
 	{"many readers", rwManyReaders},
+	{"a reader leaves others", rwLeaves},
+	{"readers of a lock that was made by hand", rwOddLeaves},
 	{"a release of a shared reader leaves the holds that are alive", rwSharedHolds},
 	{"a downgrade lasts as long as its reads", rwShortDowngrade},
 	{"a release of a shared writer leaves the others their lease", rwSharedWriters},

@@ -1,10 +1,9 @@
--- Lets a lock that a reader has last for some milliseconds at least. One without a time to
--- live gets one that is as long as the longest of the readers' holds. While it is written it
--- stays without: what the writer is owed is not known.
+-- Lets a lock that a reader has last for some milliseconds at least; left is what it has. One
+-- without a time to live gets one that is as long as the longest of the readers' holds. While
+-- it is written it stays without: what the writer is owed is not known.
 --
 -- Uses: longest_read
-local function last_for(lock, millis)
-    local left = redis.call('PTTL', lock)
+local function last_for(lock, left, millis)
     if left == -1 then
         if redis.call('HGET', lock, 'mode') == 'write' then
             return

@@ -42,6 +42,8 @@ func (e *examination) trials() map[string][]any {
 		"hdel":           {"HDEL", e.name, "f"},
 		"hlen":           {"HLEN", e.name},
 		"hgetall":        {"HGETALL", e.name},
+		"hmget":          {"HMGET", e.name, "f"},
+		"hrandfield":     {"HRANDFIELD", e.name},
 		"hscan":          {"HSCAN", e.name, 0},
 		"publish":        {"PUBLISH", codec.LockChannel(e.name), "0"},
 		"lindex":         {"LINDEX", queue, 0},

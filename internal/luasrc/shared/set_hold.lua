@@ -1,0 +1,10 @@
+-- Gives one hold of a reader, the k-th of its owner, its key, for a lease in milliseconds.
+--
+-- Uses: hold_key
+local function set_hold(lock, owner, k, lease)
+    if tonumber(lease) > 0 then
+        redis.call('SET', hold_key(lock, owner, k), '1', 'PX', lease)
+    else
+        redis.call('DEL', hold_key(lock, owner, k))
+    end
+end
