@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/redlatch/redlatch"
@@ -90,7 +91,7 @@ func (c *Collector) withoutSubscriber(ctx context.Context, waiters []waiter) (ab
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case connect.Denied(err):
-			return nil, errors.Join(admin.ErrNotCounted, err)
+			return nil, fmt.Errorf("%w: %w", admin.ErrNotCounted, err)
 		case err != nil:
 			return nil, c.Server.Problem(err)
 		}
