@@ -112,6 +112,9 @@ func (f *Figures) write(t *text, deadKnown bool) {
 	t.metric("redlatch_server_locks_held", "gauge", "Locks that are held, by what kind of lock they look like on the server.")
 	for i := range f.Groups {
 		for _, kind := range listing.Kinds() {
+			if listing.Kind(kind).IsNumber() {
+				continue // they are not looked for
+			}
 			t.number("redlatch_server_locks_held", float64(f.Groups[i].Held[listing.Kind(kind)]), "group", f.Groups[i].Name, "kind", kind)
 		}
 	}
