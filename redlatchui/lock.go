@@ -165,7 +165,7 @@ func (page *lockPage) fill(l *board.Lock) {
 	}
 	page.At = l.At.UTC().Format(time.TimeOnly) + " UTC"
 	page.Held, page.Kind, page.Token = l.Held(), kindText(l.Kind, l.Mode), l.Token
-	page.Why = sentence(l.Why(ownerText, span))
+	page.Why = l.Why(ownerText, span)
 	for _, h := range l.Holders {
 		page.Holders = append(page.Holders, holderOf(h))
 	}
@@ -206,7 +206,7 @@ func (page *lockPage) lease(l *board.Lock) {
 }
 
 func holderOf(h inspect.Holder) holderView {
-	v := holderView{Owner: sanitize.Word(h.Owner), Label: labelText(h.Label), Client: h.Client.String(), Count: sanitize.Word(string(h.Count))}
+	v := holderView{Owner: sanitize.Word(h.Owner), Label: labelText(h.Label), Client: h.String(), Count: sanitize.Word(string(h.Count))}
 	switch {
 	case h.Mode == "write":
 		v.Role = "writes"
@@ -220,7 +220,7 @@ func holderOf(h inspect.Holder) holderView {
 
 func waiterOf(q *board.Waiter, at time.Time) waiterView {
 	v := waiterView{
-		Position: q.Position, Owner: sanitize.Word(sanitize.Message(q.Owner)), Label: labelText(q.Label), Client: q.Client.String(),
+		Position: q.Position, Owner: sanitize.Word(sanitize.Message(q.Owner)), Label: labelText(q.Label), Client: q.String(),
 		Deadline: "none", State: q.State,
 	}
 	if !q.Deadline.IsZero() {

@@ -46,7 +46,7 @@ func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
 	require.Less(t, len(text), 100_000, "a name of a megabyte is cut")
 	links := rowLink.FindAllStringSubmatch(text, -1)
 	require.Len(t, links, len(names))
-	require.Equal(t, strings.Count(text, "<script"), 1, "the page's own")
+	require.Equal(t, 1, strings.Count(text, "<script"), "the page's own")
 	require.NotContains(t, text, "<img src=x")
 	seen := map[string]bool{}
 	for _, l := range links {
@@ -62,7 +62,7 @@ func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
 		require.Contains(t, text, "held", shown)
 		require.NotContains(t, text, "\u202e")
 		require.NotContains(t, text, "\x1b")
-		require.Equal(t, strings.Count(text, "<script"), 1, shown)
+		require.Equal(t, 1, strings.Count(text, "<script"), shown)
 	}
 	for name, shown := range names {
 		if shown != "" {
@@ -76,7 +76,7 @@ func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "a", program.SomeOwner, 1)
-	s.Do(t, "SET", "redlatch:client:"+program.SomeOwner[:36], "<b>\u202elabel")
+	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "<b>\u202elabel")
 	s.Do(t, "RPUSH", "redisson_lock_queue:{a}", "</table><script>x</script>\x1b")
 	page := open(t, s, redlatchui.Options{})
 	for _, address := range []string{"/", "/lock?name=a"} {

@@ -72,9 +72,9 @@ func eventOf(e *board.Event) eventView {
 	if e.Owner != "" {
 		who = ownerText(e.Owner, e.Label)
 	}
-	said := strings.Replace(happenings[e.What], "%s", who, 1)
+	said := happenings[e.What]
 	if e.What == follow.Passed && e.From == e.Owner {
-		said = "released and taken again by " + who
+		said = "released and taken again by %s"
 	}
-	return eventView{At: e.At.UTC().Format(time.TimeOnly + ".000"), What: sentence(said)}
+	return eventView{At: e.At.UTC().Format(time.TimeOnly + ".000"), What: strings.Replace(sentence(said), "%s", who, 1)}
 }

@@ -37,7 +37,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	defer beat.Stop()
 	changed := next(ctx)
 	for n := 0; changed != nil; n++ {
-		fmt.Fprintf(w, "event: change\ndata: %d\n\n", n)
+		_, _ = fmt.Fprintf(w, "event: change\ndata: %d\n\n", n)
 		for waiting := true; waiting; {
 			_ = out.SetWriteDeadline(time.Now().Add(2 * beats)) // a server may have none
 			if err := out.Flush(); err != nil {
@@ -47,7 +47,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			case <-changed:
 				waiting = false
 			case <-beat.C:
-				fmt.Fprint(w, ":\n\n")
+				_, _ = fmt.Fprint(w, ":\n\n") // Flush has the error
 			case <-ctx.Done():
 				return
 			}

@@ -74,8 +74,10 @@ type Lock struct {
 
 // Waiter is a place in the queue.
 type Waiter struct {
+	// Position is the place, 1 for the next one.
 	Position int
-	Owner    string
+	// Owner is the owner as it stands in Redis.
+	Owner string
 	inspect.Client
 	// Label is that of the owner's client, empty when it has none.
 	Label string
