@@ -2,8 +2,8 @@ package ui
 
 const uiHelp = `Serves a page that shows the locks whose names match PATTERN, or all, and
 prints its address: which clients hold them and since when, which wait, and in
-one sentence why a lock does not change hands. It follows changes as they happen
-and changes nothing itself. Without JavaScript it loads itself again.
+one sentence why a lock does not change hands. It follows changes as they
+happen and changes nothing itself. Without JavaScript it loads itself again.
 
 Only this machine can reach it, unless --addr says otherwise. Then it needs
 --auth, a file with one line user:password. It speaks no TLS: put a proxy in
@@ -11,8 +11,8 @@ front, and name the host that browsers use with --host. Requests for another
 host, and those that pages of other sites make, are refused.
 
 The server gets the commands of one viewer however many there are, and none
-without viewers. --user of one that may only read makes sure that nothing can be
-changed: docs/ui.md has its rights.
+without viewers. A --user that may only read makes sure that nothing can be
+changed.
 
 Exit codes:
   1      it could not be started
