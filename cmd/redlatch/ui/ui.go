@@ -63,7 +63,7 @@ func New(g *cli.Globals) *cobra.Command {
 	f.StringVar(&s.addr, "addr", defaultAddr, "address to listen on")
 	f.StringVar(&s.authFile, "auth", "", "file with user:password, which browsers must give")
 	f.StringSliceVar(&s.page.Hosts, "host", nil, "name by which browsers reach the page, besides localhost")
-	f.CountVar(&s.readOnly, "read-only", "the page changes nothing, as without it; twice: it may be served\nbeyond this machine without --auth")
+	f.CountVar(&s.readOnly, "read-only", "the page changes nothing, as without it; twice: it may be served beyond this machine without --auth")
 	f.DurationVar(&s.page.Every, "every", redlatchui.DefaultEvery, "the least time between two scans of all locks")
 	cli.CompleteFiles(cmd, "auth")
 	return cmd
