@@ -185,6 +185,11 @@ stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis 
 campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults and habits that show one kind of bug
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$$' .
 
+.PHONY: browser
+browser: setup ## change | 1 min | Vet, lint and try the live page in a browser (Debian's chromium)
+	scripts/module-check.sh test/browser
+	cd test/browser && $(GO) test -vet=off -count=1 -timeout 5m ./...
+
 fences: setup ## change | 2 min | Vet, lint and test the guards of package fence on SQLite, PostgreSQL and MariaDB
 	scripts/fence-check.sh
 

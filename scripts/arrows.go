@@ -34,6 +34,7 @@ var floors = [][]string{
 	{"test", "bench", "examples", "scripts"},
 	{"internal/test"},
 	{"cmd"},
+	{"redlatchui"},
 	{"internal/tool"},
 	{"adapter", "otelredlatch", "promredlatch"},
 	{"admin"},

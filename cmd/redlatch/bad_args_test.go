@@ -31,6 +31,7 @@ var badTexts = []string{
 var badFlags = map[string][]string{
 	"bool":     {"maybe", "2", longArg, "\x1b[2J"},
 	"int":      {"x", "1.5", "99999999999999999999", "-99999999999999999999", longArg, "0x", ""},
+	"count":    {"x", "1.5", longArg, "", "\x1b[2J"},
 	"duration": {"x", "5", "99999999999h", "-99999999999h", longArg, "1h1", "", "\x1b[2J"},
 }
 

@@ -33,7 +33,7 @@ func offered(t *testing.T, words ...string) string {
 // Files are offered where one is meant, and nowhere else.
 func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 	t.Parallel()
-	files := []string{"password-file", "tls-ca", "tls-cert", "tls-key", "audit-file"}
+	files := []string{"password-file", "tls-ca", "tls-cert", "tls-key", "audit-file", "auth"}
 	values := map[string]string{
 		"on-lost": "term\nkill\nignore\n",
 		"kind":    "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",

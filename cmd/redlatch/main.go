@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
 	"github.com/redlatch/redlatch/cmd/redlatch/serve"
 	"github.com/redlatch/redlatch/cmd/redlatch/status"
+	"github.com/redlatch/redlatch/cmd/redlatch/ui"
 	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
 	"github.com/redlatch/redlatch/internal/tool/cli"
@@ -32,6 +33,7 @@ var constructors = []cli.Constructor{
 	run.New, run.NewGuard,
 	serve.New,
 	status.New,
+	ui.New,
 	unlock.New,
 	watch.New,
 }

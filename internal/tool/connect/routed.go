@@ -17,12 +17,17 @@ import (
 // first argument, if that is a key, or where a node says. It cannot listen. As other
 // connections it is for one goroutine, but Close may come from another.
 type routed struct {
-	nodes *cluster.Cluster
+	nodes transport.Transport
 	sent  []*roundtrip.Pending // whose replies were not received, the oldest first
 	err   error                // why there was no reply to the last command that had none
 }
 
 var _ redis.Conn = (*routed)(nil)
+
+// Over returns a connection whose commands go through t, which is closed with it. It cannot
+// listen, and is for one goroutine, but Close may come from another. Each reply ends by t's own
+// bounds.
+func Over(t transport.Transport) redis.Conn { return &routed{nodes: t} }
 
 // route returns a connection to the cluster, which has answered.
 func (s *Server) route(ctx context.Context) (redis.Conn, error) {
@@ -120,7 +125,11 @@ func (r *routed) Close() error { return r.nodes.Close() }
 // server.
 func Listening(ctx context.Context, c redis.Conn, channels ...string) ([]int64, error) {
 	if r, is := c.(*routed); is {
-		return r.nodes.Listeners(ctx, channels...)
+		counter, can := r.nodes.(transport.Counter)
+		if !can {
+			return nil, errors.New("this transport cannot count subscribers")
+		}
+		return counter.Listeners(ctx, channels...)
 	}
 	reply, err := redis.Values(c.Do("PUBSUB", redis.Args{"NUMSUB"}.AddFlat(channels)...))
 	if err != nil {

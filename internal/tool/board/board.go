@@ -1,0 +1,113 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	// LeastEvery is the least time between two scans that may be asked for.
+	LeastEvery = 100 * time.Millisecond
+	// watchedLocks is how many locks are watched at once, at most.
+	watchedLocks = 64
+)
+
+var (
+	// ErrClosed says that the board is closed.
+	ErrClosed = errors.New("redlatchui: the page is closed")
+	// ErrBusy says that as many locks are looked at as can be.
+	ErrBusy = errors.New("redlatchui: too many locks are looked at at once: close some of their pages")
+)
+
+// Config is what a board shows, and how often it looks.
+type Config struct {
+	// Source is where the locks are. The board closes it.
+	Source *Source
+	// Pattern is what names must match, "" for all.
+	Pattern string
+	// Every is the least time between two scans, LeastEvery at least.
+	Every time.Duration
+}
+
+// Board keeps the state of locks for its viewers. It is safe for concurrent use.
+type Board struct {
+	Config
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	locks  feed[Locks]
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+	watched map[string]*feed[Lock]
+}
+
+// New returns a board. It sends nothing before it is looked at.
+func New(cfg Config) *Board {
+	cfg.Every = max(cfg.Every, LeastEvery)
+	b := &Board{Config: cfg, watched: map[string]*feed[Lock]{}}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.locks.run = b.scanAgain
+	return b
+}
+
+// Close ends all that runs, waits for it, and closes the source.
+func (b *Board) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.cancel()
+	b.running.Wait()
+	return b.Source.Close()
+}
+
+// Locks begins to look at all locks. The view must be closed.
+func (b *Board) Locks() (*View[Locks], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return open(b, &b.locks, func() {})
+}
+
+// Lock begins to look at one lock. The view must be closed.
+func (b *Board) Lock(name string) (*View[Lock], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.watched[name]
+	if f == nil {
+		if len(b.watched) >= watchedLocks {
+			return nil, ErrBusy
+		}
+		f = &feed[Lock]{run: func(ctx context.Context, publish func(*Lock) bool) { b.watch(ctx, name, publish) }}
+		b.watched[name] = f
+	}
+	return open(b, f, func() { b.forget(name, f) })
+}
+
+// open counts a viewer of a feed in, which is started when it does not run. It runs ended
+// when the feed has stopped. The board is locked.
+func open[T any](b *Board, f *feed[T], ended func()) (*View[T], error) {
+	if b.closed {
+		return nil, ErrClosed
+	}
+	if f.open() {
+		b.running.Go(func() {
+			f.serve(b.ctx)
+			ended()
+		})
+	}
+	return &View[T]{feed: f, end: sync.OnceFunc(f.close)}, nil
+}
+
+// forget drops the feed of a lock that has stopped, unless it was started again.
+func (b *Board) forget(name string, f *feed[Lock]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.running && b.watched[name] == f {
+		delete(b.watched, name)
+	}
+}

@@ -1,0 +1,13 @@
+// Package board keeps what a page shows of a server's locks up to date, for any number of
+// viewers: the server gets the commands of one.
+//
+//	viewers ─▶ Board.Locks ─▶ feed: one scan after the other ─▶ Locks, sorted by trouble
+//	viewers ─▶ Board.Lock  ─▶ feed: one look after the other ─▶ Lock, with its last events
+//
+// A feed runs while there are viewers and for a short time after the last one; without viewers
+// nothing is sent. Scans cost the server what those of redlatch list do: SCAN of 250 keys,
+// short commands, and pauses of four times a scan. What a feed has published is not changed
+// any more, so that viewers read it without a lock.
+//
+// A board changes nothing on the server.
+package board

@@ -1,0 +1,98 @@
+package board
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+)
+
+// Why says in one sentence why the lock does not change hands, or that it is free: what is
+// known, and no more. Name names an owner with its label, and show a time.
+func (l *Lock) Why(name func(owner, label string) string, show func(time.Duration) string) string {
+	switch {
+	case l.At.IsZero():
+		return ""
+	case !l.Held() && l.Waiting == 0:
+		return "It is free, and no client is queued for it."
+	case !l.Held():
+		return l.whyUntaken(name, show)
+	}
+	return l.whyHeld(name, show) + l.mixed()
+}
+
+// whyHeld is Why for a lock that is held.
+func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Duration) string) string {
+	who := name(l.Holders[0].Owner, l.Holders[0].Label)
+	switch n := len(l.Holders) - 1; {
+	case n > 1:
+		who += fmt.Sprintf(" and %d others hold it", n)
+	case n == 1:
+		who += " and another hold it"
+	default:
+		who += " holds it"
+	}
+	switch {
+	case l.TTL < 0:
+		return who + " without a lease: it stays until it is released, also when the client is gone."
+	case l.Renewed == inspect.RenewedYes:
+		return who + ". The lease is renewed, so the client is alive: it moves when it is released."
+	case l.Renewed == inspect.RenewedNo:
+		return who + ". The lease was not renewed when due: it is a fixed one, or the client is gone. It ends in " +
+			show(l.TTL) + " at the latest."
+	}
+	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + show(l.TTL) + "."
+}
+
+// whyUntaken is Why for a lock that is free although others are queued for it.
+func (l *Lock) whyUntaken(name func(owner, label string) string, show func(time.Duration) string) string {
+	if len(l.Queue) == 0 {
+		return "It is free, and others are queued for it."
+	}
+	first := &l.Queue[0]
+	who := name(first.Owner, first.Label)
+	left := first.Deadline.Sub(l.At)
+	switch {
+	case !first.Deadline.IsZero() && left <= 0:
+		return "It is free. The first in the queue, " + who + ", has passed its deadline: the next request for the lock removes it."
+	case first.State == Dead && first.Deadline.IsZero():
+		return "It is free. The first in the queue, " + who + ", has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.evictor()
+	case first.State == Dead:
+		return "It is free. The first in the queue, " + who + ", has no subscriber: it is dead, and blocks the lock for " + show(left) + " more." + l.evictor()
+	case first.State == Alive:
+		return "It is free. The first in the queue, " + who + ", is alive: it comes when it is woken, or with its next poll."
+	}
+	return "It is free. Whether the first in the queue, " + who + ", is alive is not known" + l.whyUnknown() + "."
+}
+
+// whyUnknown says why it is not known which waiters are alive.
+func (l *Lock) whyUnknown() string {
+	if l.Uncounted != "" {
+		return ": subscribers cannot be counted"
+	}
+	return " yet"
+}
+
+// evictor says whether a waiting client of Redlatch evicts a dead waiter.
+func (l *Lock) evictor() string {
+	for i := range l.Queue {
+		if q := &l.Queue[i]; q.Kind == "redlatch" && q.State == Alive {
+			return fmt.Sprintf(" The Redlatch client at place %d evicts it before that.", q.Position)
+		}
+	}
+	return " The command redlatch evict takes it out."
+}
+
+// mixed warns of two kinds of lock of one name.
+func (l *Lock) mixed() string {
+	switch {
+	case l.ReadWriteWaiters > 0:
+		return fmt.Sprintf(" %d wait for this name as for a read/write lock, which is another lock.", l.ReadWriteWaiters)
+	case l.PlainWaiters > 0 && l.Kind == listing.ReadWrite:
+		return fmt.Sprintf(" %d wait for this name as for a plain lock, which is another lock.", l.PlainWaiters)
+	case l.PlainWaiters > 0:
+		return fmt.Sprintf(" %d wait as for a plain lock, and may overtake the queue.", l.PlainWaiters)
+	}
+	return ""
+}

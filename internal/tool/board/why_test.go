@@ -1,0 +1,66 @@
+package board
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+)
+
+func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	held := []inspect.Holder{{Owner: "A"}}
+	first := func(state string, deadline time.Time) Waiter {
+		return Waiter{Position: 1, Owner: "B", Deadline: deadline, State: state, Client: inspect.Client{Kind: "redisson"}}
+	}
+	live := Waiter{Position: 2, Owner: "C", State: Alive, Client: inspect.Client{Kind: "redlatch"}}
+	for want, l := range map[string]Lock{
+		"It is free, and no client is queued for it.":                                                                            {},
+		"A holds it without a lease: it stays until it is released, also when the client is gone.":                               {Holders: held, TTL: redlatch.NoTTL},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released.":                                {Holders: held, TTL: 1, Renewed: inspect.RenewedYes},
+		"A holds it. The lease was not renewed when due: it is a fixed one, or the client is gone. It ends in 2s at the latest.": {Holders: held, TTL: 2 * time.Second, Renewed: inspect.RenewedNo},
+		"A and another hold it. Whether the lease is renewed is not known yet; unless it is, it ends in 2s.": {
+			Holders: []inspect.Holder{{Owner: "A"}, {Owner: "D"}}, TTL: 2 * time.Second, Renewed: inspect.RenewedUnknown},
+		"A holds it. Whether the lease is renewed is not known yet; unless it is, it ends in 2s.":                                                         {Holders: held, TTL: 2 * time.Second, Renewed: inspect.RenewedUnknown},
+		"It is free. The first in the queue, B, has no subscriber: it is dead, and blocks the lock for 5s more. The command redlatch evict takes it out.": {Queue: []Waiter{first(Dead, at.Add(5*time.Second))}},
+		"It is free. The first in the queue, B, has no subscriber: it is dead, and blocks the lock for 5s more. The Redlatch client at place 2 evicts it before that.": {
+			Queue: []Waiter{first(Dead, at.Add(5*time.Second)), live}},
+		"It is free. The first in the queue, B, has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted. The command redlatch evict takes it out.": {
+			Queue: []Waiter{first(Dead, time.Time{})}},
+		"It is free. The first in the queue, B, has passed its deadline: the next request for the lock removes it.": {Queue: []Waiter{first(Dead, at)}},
+		"It is free. The first in the queue, B, is alive: it comes when it is woken, or with its next poll.":        {Queue: []Waiter{first(Alive, at.Add(1))}},
+		"It is free. Whether the first in the queue, B, is alive is not known yet.":                                 {Queue: []Waiter{first(Unknown, at.Add(1))}},
+		"It is free. Whether the first in the queue, B, is alive is not known: subscribers cannot be counted.":      {Queue: []Waiter{first(Unknown, at.Add(1))}, Uncounted: "no right"},
+		"A holds it without a lease: it stays until it is released, also when the client is gone. 3 wait for this name as for a plain lock, which is another lock.": {
+			Holders: held, TTL: redlatch.NoTTL, Kind: listing.ReadWrite, PlainWaiters: 3},
+	} {
+		l.At, l.Waiting = at, len(l.Queue)
+		require.Equal(t, want, l.Why(func(owner, _ string) string { return owner }, time.Duration.String))
+	}
+	require.Empty(t, (&Lock{}).Why(nil, nil), "not seen yet")
+}
+
+func TestALeaseThatIsNotRenewedAnyMoreIsNotCalledRenewed(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	var r renewal
+	look := func(second int, count string, left time.Duration) string {
+		at := time.Unix(int64(second), 0)
+		r.sees(inspect.Snapshot{Asked: at, Answered: at, Inspection: &admin.Inspection{TTL: left, Holders: []admin.Holder{{Text: "A", CountText: count}}}})
+		return r.known()
+	}
+	require.Equal(t, inspect.RenewedUnknown, look(0, "1", 25*s))
+	require.Equal(t, inspect.RenewedUnknown, look(4, "1", 21*s))
+	require.Equal(t, inspect.RenewedYes, look(5, "1", 30*s))
+	require.Equal(t, inspect.RenewedYes, look(15, "1", 20*s))
+	require.Equal(t, inspect.RenewedNo, look(16, "1", 19*s), "eleven seconds after a lease of thirty was set")
+	require.Equal(t, inspect.RenewedYes, look(17, "1", 30*s))
+	require.Equal(t, inspect.RenewedUnknown, look(18, "2", 30*s), "entered again")
+	require.Empty(t, look(19, "2", redlatch.NoTTL))
+}

@@ -1,0 +1,25 @@
+// Package redlatchui is a live page for the locks on a Redis or Valkey server, those of
+// Redisson and of Redlatch: which clients hold them and since when, which wait, and why a lock
+// does not change hands. The command redlatch ui serves it; a program can serve it, too:
+//
+//	page, err := redlatchui.New(client, redlatchui.Options{Hosts: []string{"locks.example.com"}})
+//	…
+//	mux.Handle("/locks/", requireLogin(http.StripPrefix("/locks", page)))
+//
+// The page changes nothing on the server, and has no login of its own: a program that serves
+// it beyond this machine puts its own in front. docs/ui.md describes both.
+//
+// # What it refuses
+//
+// Requests for a host that is not in the list of Options (DNS rebinding), requests that another
+// site's page makes, other than a link to it, and all methods but GET and HEAD. Names, owners
+// and labels are bytes that others wrote: they are escaped, and control characters and those
+// that change the direction of writing are shown as escapes. No answer may be stored, framed or
+// read by another origin, and no script runs but its own.
+//
+// # What it costs
+//
+// Nothing while no page is open. All pages together cost what one does: SCAN of 250 keys and
+// short commands, as redlatch list sends them, and for each lock whose page is open some short
+// commands a second.
+package redlatchui

@@ -1,0 +1,81 @@
+package redlatchui
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// policy permits the page's own style, script and stream, and nothing else: no inline code, no
+// frames, no other origin.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// headers are those of all answers.
+var headers = map[string]string{
+	"Content-Security-Policy":      policy,
+	"Cache-Control":                "no-store",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Cross-Origin-Embedder-Policy": "require-corp",
+	"Permissions-Policy":           "camera=(), geolocation=(), microphone=()",
+}
+
+// local are the hosts that no name service can point elsewhere.
+var local = []string{"localhost", "127.0.0.1", "::1"}
+
+// guard lets requests through to next that a browser makes for the page itself.
+func guard(hosts []string, next http.Handler) http.Handler {
+	allowed := slices.Clone(local)
+	for _, h := range hosts {
+		allowed = append(allowed, strings.ToLower(hostOf(h)))
+	}
+	next = http.NewCrossOriginProtection().Handler(readOnly(next))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		switch {
+		case !slices.Contains(allowed, strings.ToLower(hostOf(r.Host))):
+			http.Error(w, "This page is not served under that name. Add it with --host, or to Options.Hosts.", http.StatusMisdirectedRequest)
+		case isForeign(r):
+			http.Error(w, "Pages of other sites may link to this page, and no more.", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// readOnly refuses requests that would change something.
+func readOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "This page is read-only.", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isForeign reports whether a page of another origin makes the request, by what browsers say. A
+// link that is followed is not foreign.
+func isForeign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
+// hostOf returns the host of host:port, or of a host alone.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
+}

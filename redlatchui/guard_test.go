@@ -1,0 +1,93 @@
+package redlatchui_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/redlatchui"
+)
+
+// open returns a page for the locks of a server.
+func open(t *testing.T, s *redistest.Server, o redlatchui.Options) *redlatchui.Page {
+	t.Helper()
+	client, err := redlatch.Open(t.Context(), s.URL())
+	require.NoError(t, err)
+	page, err := redlatchui.New(client, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, page.Close())
+		require.NoError(t, client.Close())
+	})
+	return page
+}
+
+// answer is what a page answers to a request.
+func answer(page http.Handler, r *http.Request) *http.Response {
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// get returns the status and the text of an answer to a browser on this machine.
+func get(t *testing.T, page http.Handler, address string) (status int, text string) {
+	t.Helper()
+	got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost"+address, nil))
+	body, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return got.StatusCode, string(body)
+}
+
+func TestOnlyThePageItselfIsAnswered(t *testing.T) {
+	t.Parallel()
+	page := open(t, redistest.Start(t), redlatchui.Options{Hosts: []string{"Locks.example.com"}})
+	for what, c := range map[string]struct {
+		method, url string
+		headers     string
+		status      int
+	}{
+		"localhost":                 {"GET", "http://localhost:8374/", "", 200},
+		"another port":              {"GET", "http://127.0.0.1:1/", "", 200},
+		"IPv6":                      {"GET", "http://[::1]:8374/", "", 200},
+		"a host of the list":        {"GET", "http://LOCKS.example.com/", "", 200},
+		"rebinding":                 {"GET", "http://evil.example:8374/", "", 421},
+		"rebinding, stream":         {"GET", "http://evil.example/events", "", 421},
+		"rebinding, style":          {"GET", "http://evil.example/static/page.css", "", 421},
+		"a name that begins alike":  {"GET", "http://localhost.evil.example/", "", 421},
+		"a name that ends alike":    {"GET", "http://evil-locks.example.com/", "", 421},
+		"an address of the network": {"GET", "http://10.0.0.7:8374/", "", 421},
+		"a link on another site":    {"GET", "http://localhost/", "Sec-Fetch-Site: cross-site, Sec-Fetch-Mode: navigate, Sec-Fetch-Dest: document", 200},
+		"a frame on another site":   {"GET", "http://localhost/", "Sec-Fetch-Site: cross-site, Sec-Fetch-Mode: navigate, Sec-Fetch-Dest: iframe", 403},
+		"a stream of another site":  {"GET", "http://localhost/events", "Sec-Fetch-Site: cross-site, Sec-Fetch-Mode: cors, Sec-Fetch-Dest: empty", 403},
+		"a stream of another port":  {"GET", "http://localhost/events", "Sec-Fetch-Site: same-site, Sec-Fetch-Mode: cors, Sec-Fetch-Dest: empty", 403},
+		"a picture on another site": {"GET", "http://localhost/static/icon.svg", "Sec-Fetch-Site: cross-site, Sec-Fetch-Mode: no-cors, Sec-Fetch-Dest: image", 403},
+		"the page's own":            {"GET", "http://localhost/", "Sec-Fetch-Site: same-origin, Sec-Fetch-Mode: cors, Sec-Fetch-Dest: empty", 200},
+		"typed":                     {"GET", "http://localhost/", "Sec-Fetch-Site: none, Sec-Fetch-Mode: navigate, Sec-Fetch-Dest: document", 200},
+		"a form of another site":    {"POST", "http://localhost/", "Origin: http://evil.example", 403},
+		"a form":                    {"POST", "http://localhost/", "", 405},
+		"deletion":                  {"DELETE", "http://localhost/lock?name=a", "", 405},
+		"nothing there":             {"GET", "http://localhost/etc/passwd", "", 404},
+	} {
+		r := httptest.NewRequest(c.method, c.url, nil)
+		for h := range strings.SplitSeq(c.headers, ", ") {
+			if name, value, is := strings.Cut(h, ": "); is {
+				r.Header.Set(name, value)
+			}
+		}
+		got := answer(page, r)
+		require.Equal(t, c.status, got.StatusCode, what)
+		require.Equal(t, "no-store", got.Header.Get("Cache-Control"), what)
+		require.Equal(t, "nosniff", got.Header.Get("X-Content-Type-Options"), what)
+		require.Equal(t, "DENY", got.Header.Get("X-Frame-Options"), what)
+		require.Empty(t, got.Header.Get("Access-Control-Allow-Origin"), what)
+		policy := got.Header.Get("Content-Security-Policy")
+		require.Contains(t, policy, "default-src 'none'", what)
+		require.NotContains(t, policy, "unsafe", what)
+	}
+}

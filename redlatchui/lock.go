@@ -1,0 +1,247 @@
+package redlatchui
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/follow"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// Why there is no page of a lock.
+var (
+	errNoName  = errors.New("the address names no lock")
+	errUnknown = errors.New("no lock of that name is known here. Locks with very long names are found on the page of all locks")
+	errHidden  = errors.New("locks of that name are not shown here")
+)
+
+// lockPage is the page of one lock.
+type lockPage struct {
+	frame
+	Name, Kind string
+	Known      bool
+	Held       bool
+	Why        string
+	Holders    []holderView
+	Since      string
+	Lease      string
+	// LeasePart of LeaseWhole, in ms, is what is left; LeaseWhole is 0 without a lease.
+	LeasePart, LeaseWhole int64
+	Renewed               string
+	Token                 int64
+	Queue                 []waiterView
+	Waiting, More         int
+	QueueUnread           bool
+	Uncounted             string
+	Events                []eventView
+}
+
+// holderView is a holder as it is shown.
+type holderView struct{ Owner, Label, Client, Count, Role string }
+
+// waiterView is a waiter as it is shown.
+type waiterView struct {
+	Position                              int
+	Owner, Label, Client, Deadline, State string
+}
+
+// eventView is an event as it is shown.
+type eventView struct{ At, What string }
+
+// isLock reports whether a request names a lock.
+func isLock(r *http.Request) bool {
+	q := r.URL.Query()
+	return q.Has("name") || q.Has("hash")
+}
+
+// named returns the name of the lock that a request is about.
+func (p *Page) named(r *http.Request) (string, error) {
+	name, hash := r.URL.Query().Get("name"), r.URL.Query().Get("hash")
+	switch {
+	case name == "" && hash == "":
+		return "", errNoName
+	case hash != "":
+		return p.find(r.Context(), func(e *board.Entry) bool { return len(e.Name) > linkedName && hashOf(e.Name) == hash })
+	case !p.shown(name):
+		return "", errHidden
+	}
+	return name, nil
+}
+
+// find returns the name of the first lock that is meant.
+func (p *Page) find(ctx context.Context, meant func(*board.Entry) bool) (string, error) {
+	e, err := p.entry(ctx, meant)
+	if err != nil {
+		return "", err
+	}
+	return e.Name, nil
+}
+
+// entry returns the first lock that is meant of those that the last scan has found.
+func (p *Page) entry(ctx context.Context, meant func(*board.Entry) bool) (*board.Entry, error) {
+	view, err := p.board.Locks()
+	if err != nil {
+		return nil, err
+	}
+	defer view.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, _ := view.Get(ctx)
+	if all == nil {
+		return nil, errUnknown
+	}
+	for i := range all.Entries {
+		if meant(&all.Entries[i]) {
+			return &all.Entries[i], nil
+		}
+	}
+	return nil, errUnknown
+}
+
+// lock serves the page of one lock.
+func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
+	name, err := p.named(r)
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	page := lockPage{frame: p.frame(nameText(name), "events?"+lockQuery(name)), Name: nameText(name)}
+	if limits.Name(name) != nil {
+		p.odd(w, r, &page, name)
+		return
+	}
+	view, err := p.board.Lock(name)
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	defer view.Close()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	l, _ := view.Get(ctx)
+	if l == nil {
+		page.Err = "The server has not answered yet."
+	} else {
+		page.fill(l)
+	}
+	p.show(w, "lock.html", &page)
+}
+
+// odd serves the page of a lock whose name no client of Redlatch can use: it has what the last
+// scan has found.
+func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name string) {
+	page.Stream = "events"
+	e, err := p.entry(r.Context(), func(e *board.Entry) bool { return e.Name == name })
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	page.Known, page.Held, page.Kind = true, len(e.Holders) > 0, kindText(e.Kind, e.Mode)
+	page.Why = "The name is not valid UTF-8, so only what a scan finds is shown: the holders and the length of the queue."
+	for _, h := range e.Holders {
+		page.Holders = append(page.Holders, holderOf(inspect.HolderOf(h, e.Kind)))
+	}
+	page.Waiting, page.More = int(e.Queue), int(e.Queue)
+	if page.Held && e.TTL < 0 {
+		page.Lease = "none: it stays until it is released"
+	} else if page.Held {
+		page.Lease = span(e.TTL) + " left at the last scan"
+	}
+	p.show(w, "lock.html", page)
+}
+
+// fill puts the lock in.
+func (page *lockPage) fill(l *board.Lock) {
+	if l.Err != nil {
+		page.Err = sanitize.Message(sanitize.WithoutPrefix(l.Err.Error()))
+	}
+	if page.Known = !l.At.IsZero(); !page.Known {
+		return
+	}
+	page.At = l.At.UTC().Format(time.TimeOnly) + " UTC"
+	page.Held, page.Kind, page.Token = l.Held(), kindText(l.Kind, l.Mode), l.Token
+	page.Why = l.Why(ownerText, span)
+	for _, h := range l.Holders {
+		page.Holders = append(page.Holders, holderOf(h))
+	}
+	page.lease(l)
+	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), l.QueueUnread
+	page.Uncounted = sanitize.Message(l.Uncounted)
+	for i := range l.Queue {
+		page.Queue = append(page.Queue, waiterOf(&l.Queue[i], l.At))
+	}
+	for i := range l.Events {
+		page.Events = append(page.Events, eventOf(&l.Events[i]))
+	}
+}
+
+// lease says since when it is held and for how long.
+func (page *lockPage) lease(l *board.Lock) {
+	if !page.Held {
+		return
+	}
+	page.Since = "for at least " + span(l.At.Sub(l.Since))
+	if l.Exact {
+		page.Since = "since " + l.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(l.At.Sub(l.Since))
+	}
+	if l.TTL < 0 {
+		page.Lease = "none: it stays until it is released"
+		return
+	}
+	page.Lease = span(l.TTL) + " left"
+	page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), max(1, l.Lease.Milliseconds())
+	switch l.Renewed {
+	case inspect.RenewedYes:
+		page.Renewed = "renewed"
+	case inspect.RenewedNo:
+		page.Renewed = "not renewed when due: fixed, or the client is gone"
+	default:
+		page.Renewed = "renewed or fixed: not known yet"
+	}
+}
+
+func holderOf(h inspect.Holder) holderView {
+	v := holderView{Owner: sanitize.Word(h.Owner), Label: labelText(h.Label), Client: h.String(), Count: sanitize.Word(string(h.Count))}
+	switch {
+	case h.Mode == "write":
+		v.Role = "writes"
+	case h.IsOver():
+		v.Role = "reads, its own lease is over"
+	case h.Mode == "read":
+		v.Role = "reads"
+	}
+	return v
+}
+
+func waiterOf(q *board.Waiter, at time.Time) waiterView {
+	v := waiterView{
+		Position: q.Position, Owner: sanitize.Word(sanitize.Message(q.Owner)), Label: labelText(q.Label), Client: q.String(),
+		Deadline: "none", State: q.State,
+	}
+	if !q.Deadline.IsZero() {
+		if v.Deadline = "in " + span(q.Deadline.Sub(at)); !q.Deadline.After(at) {
+			v.Deadline = "over"
+		}
+	}
+	return v
+}
+
+// happenings say what has happened; %s is the owner.
+var happenings = map[string]string{
+	follow.Held:     "held by %s when this page was opened",
+	follow.Free:     "free when this page was opened",
+	follow.Taken:    "taken by %s",
+	follow.Passed:   "passed to %s",
+	follow.Released: "released by %s",
+	follow.Expired:  "the lease of %s is over",
+	follow.Gone:     "%s does not hold it any more",
+	follow.Entered:  "entered by %s",
+	follow.Left:     "left by %s",
+	follow.Queued:   "%s is queued",
+	follow.Quit:     "%s has left the queue",
+}

@@ -1,0 +1,247 @@
+package redlatchui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+const (
+	// rows is how many locks a page has.
+	rows = 100
+	// groups is how many prefixes are offered.
+	groups = 12
+	// longestQuery is how much of a filter is looked at.
+	longestQuery = 1024
+	// patience bounds the wait for the first scan, or the first look at a lock.
+	patience = 10 * time.Second
+)
+
+// choice is which locks are shown, by the address.
+type choice struct{ Query, Sort, Only, page string }
+
+// orders are the ways to sort.
+var orders = map[string]func(a, b board.Entry) int{
+	"trouble": board.ByTrouble,
+	"age":     board.ByAge,
+	"name":    func(a, b board.Entry) int { return strings.Compare(a.Name, b.Name) },
+	"queue": func(a, b board.Entry) int {
+		return cmp.Or(cmp.Compare(b.Queue, a.Queue), strings.Compare(a.Name, b.Name))
+	},
+}
+
+// choiceOf reads the address.
+func choiceOf(r *http.Request) choice {
+	q := r.URL.Query()
+	c := choice{Query: q.Get("q"), Sort: q.Get("sort"), Only: q.Get("only"), page: q.Get("page")}
+	c.Query = c.Query[:min(len(c.Query), longestQuery)]
+	if orders[c.Sort] == nil {
+		c.Sort = "trouble"
+	}
+	if c.Only != "trouble" && c.Only != "held" {
+		c.Only = ""
+	}
+	return c
+}
+
+// link returns the address of a page of these locks.
+func (c *choice) link(page int) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"q": c.Query, "sort": c.Sort, "only": c.Only} {
+		if value != "" && value != "trouble" || name == "only" && value != "" {
+			q.Set(name, value)
+		}
+	}
+	if page > 1 {
+		q.Set("page", strconv.Itoa(page))
+	}
+	return "?" + q.Encode()
+}
+
+// SortLink returns the address of these locks in an order.
+func (c *choice) SortLink(order string) string {
+	other := *c
+	other.Sort = order
+	return other.link(1)
+}
+
+// of returns those of the locks that are chosen, in order.
+func (c *choice) of(all []board.Entry) []board.Entry {
+	matches := func(name string) bool { return strings.Contains(name, c.Query) }
+	if listing.IsPattern(c.Query) {
+		matches = listing.Match(c.Query)
+	}
+	var some []board.Entry
+	for _, e := range all {
+		switch {
+		case !matches(e.Name), c.Only == "trouble" && e.Trouble == "", c.Only == "held" && len(e.Holders) == 0:
+		default:
+			some = append(some, e)
+		}
+	}
+	if c.Sort != "trouble" { // they are in that order
+		slices.SortFunc(some, orders[c.Sort])
+	}
+	return some
+}
+
+// locksPage is the page of all locks.
+type locksPage struct {
+	frame
+	choice
+	Rows           []lockRow
+	Total, Found   int
+	InTrouble      int
+	First, Last    int
+	Previous, Next string
+	Groups         []prefixGroup
+	Cut            bool // there are more than were kept
+	Unread         string
+}
+
+// prefixGroup are the locks whose names have one beginning.
+type prefixGroup struct {
+	Name, Link string
+	Count      int
+}
+
+// lockRow is a lock in the table.
+type lockRow struct {
+	Key, Link, Name, Kind string
+	Holder, Library       string
+	Others                string
+	Since, Lease          string
+	LeaseClass            string
+	Queue                 int64
+	Next                  string
+	Trouble               string
+}
+
+// locks serves the page of all locks.
+func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
+	view, err := p.board.Locks()
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	defer view.Close()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	all, _ := view.Get(ctx)
+	page := locksPage{frame: p.frame("Locks", "events"), choice: choiceOf(r)}
+	if all == nil {
+		page.Err = "The first scan goes on. This page shows the locks when it has ended."
+	} else {
+		page.fill(all)
+	}
+	p.show(w, "locks.html", &page)
+}
+
+// fill puts the locks in.
+func (page *locksPage) fill(all *board.Locks) {
+	now := time.Now()
+	page.Total, page.Cut = all.Total, all.Total > len(all.Entries)
+	if !all.At.IsZero() {
+		page.At = all.At.UTC().Format(time.TimeOnly) + " UTC"
+	}
+	if all.Err != nil {
+		page.Err = sanitize.Message(sanitize.WithoutPrefix(all.Err.Error()))
+	}
+	if all.Unread.Keys > 0 {
+		page.Unread = fmt.Sprintf("%d hashes were not looked into: this user may not read them.", all.Unread.Keys)
+	}
+	for i := range all.Entries {
+		if all.Entries[i].Trouble != "" {
+			page.InTrouble++
+		}
+	}
+	some := page.of(all.Entries)
+	page.Found = len(some)
+	page.Groups = groupsOf(some)
+	last := max(1, (len(some)+rows-1)/rows)
+	n, _ := strconv.Atoi(page.page) // 0 for what is no number
+	n = min(max(n, 1), last)
+	from, to := (n-1)*rows, min(n*rows, len(some))
+	page.First, page.Last = from+1, to
+	if n > 1 {
+		page.Previous = page.link(n - 1)
+	}
+	if n < last {
+		page.Next = page.link(n + 1)
+	}
+	for i := range some[from:to] {
+		page.Rows = append(page.Rows, rowOf(&some[from+i], all.At, now))
+	}
+}
+
+// rowOf makes a row of a lock.
+func rowOf(e *board.Entry, at, now time.Time) lockRow {
+	row := lockRow{
+		Key: hashOf(e.Name)[:16], Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: e.Queue,
+		Trouble: sentence(e.Trouble),
+	}
+	if e.Next != "" {
+		row.Next = ownerText(e.Next, e.NextLabel)
+	}
+	if len(e.Holders) == 0 {
+		return row
+	}
+	h := e.Holders[0]
+	row.Holder, row.Library = ownerText(h.Owner, h.Label), inspect.ClientOf(h.Owner).Name()
+	row.Since = span(now.Sub(e.Since))
+	switch n := len(e.Holders) - 1; {
+	case e.More:
+		row.Others = "and more"
+	case n > 0:
+		row.Others = fmt.Sprintf("and %d more", n)
+	}
+	if row.Lease = "none"; e.TTL >= 0 {
+		row.Lease = span(e.TTL - now.Sub(at))
+	}
+	return row
+}
+
+// kindText names a kind of lock.
+func kindText(kind listing.Kind, mode string) string {
+	switch {
+	case kind == listing.ReadWrite && mode != "":
+		return "read/write, " + mode
+	case kind == listing.ReadWrite:
+		return "read/write"
+	}
+	return string(kind)
+}
+
+// groupsOf returns the most frequent beginnings of names, up to a colon, a slash or a dot; none
+// when there is only one.
+func groupsOf(some []board.Entry) []prefixGroup {
+	counts := map[string]int{}
+	for i := range some {
+		name := some[i].Name
+		if at := strings.IndexAny(name[:min(len(name), shownName)], ":/."); at > 0 {
+			counts[name[:at+1]]++
+		}
+	}
+	var all []prefixGroup
+	for prefix, n := range counts {
+		if n > 1 && n < len(some) {
+			c := choice{Query: listing.Literal(prefix) + "*", Sort: "trouble"}
+			all = append(all, prefixGroup{Name: nameText(prefix), Link: c.link(1), Count: n})
+		}
+	}
+	slices.SortFunc(all, func(a, b prefixGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Name, b.Name))
+	})
+	return all[:min(len(all), groups)]
+}

@@ -1,0 +1,103 @@
+package redlatchui
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+const (
+	// shownName is how many bytes of a name are shown at most.
+	shownName = 160
+	// linkedName is how many bytes a name has at most that is part of an address. A longer one
+	// is found by its hash.
+	linkedName = 1024
+)
+
+// functions are what templates call.
+var functions = map[string]any{"name": nameText, "link": lockLink, "label": labelText}
+
+// matching returns what reports whether a name matches the pattern of the options.
+func matching(pattern string) func(string) bool {
+	if pattern == "" {
+		return func(string) bool { return true }
+	}
+	return listing.Match(pattern)
+}
+
+// nameText returns a name as it is shown: bytes that are no text, control characters and those
+// that change the direction of writing as escapes, and the middle of a long one cut.
+func nameText(name string) string {
+	if len(name) <= shownName {
+		return sanitize.Word(name)
+	}
+	head, tail := name[:shownName/2], name[len(name)-shownName/4:]
+	for !utf8.ValidString(head) && len(head) > shownName/2-utf8.UTFMax && utf8.ValidString(name[:len(head)-1]) {
+		head = head[:len(head)-1]
+	}
+	return fmt.Sprintf("%s … %s (%d bytes)", sanitize.Word(head), sanitize.Word(tail), len(name))
+}
+
+// labelText returns a label as it is shown.
+func labelText(label string) string {
+	if len(label) > shownName {
+		label = label[:shownName] + "…"
+	}
+	return sanitize.Line(label)
+}
+
+// ownerText names an owner by its label, or by its client and number.
+func ownerText(owner, label string) string {
+	if label != "" {
+		return labelText(label) + " (" + inspect.ShortOwner(owner) + ")"
+	}
+	return inspect.ShortOwner(owner)
+}
+
+// lockLink returns the address of a lock's page, relative to that of all locks. Bytes of any
+// kind are escaped in it.
+func lockLink(name string) string { return "lock?" + lockQuery(name) }
+
+// lockQuery is what names a lock in an address.
+func lockQuery(name string) string {
+	if len(name) > linkedName {
+		return "hash=" + hashOf(name)
+	}
+	return "name=" + url.QueryEscape(name)
+}
+
+func hashOf(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])
+}
+
+// span returns a time in a few characters.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d d", int(d.Hours())/24)
+}
+
+// sentence begins a text with a capital letter.
+func sentence(text string) string {
+	text = strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
+	return text
+}

@@ -1,0 +1,80 @@
+package redlatchui
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/follow"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// frame is what all pages have.
+type frame struct {
+	// Title is the page's, Where the server, Pattern which locks are shown.
+	Title, Where, Pattern string
+	// Stream is the address of the page's stream, "" for a page that does not change.
+	Stream string
+	// At is when what is shown was seen, Err what is wrong.
+	At, Err string
+}
+
+func (p *Page) frame(title, stream string) frame {
+	f := frame{Title: title, Where: sanitize.Message(p.where), Stream: stream}
+	if p.options.Pattern != "" {
+		f.Pattern = nameText(p.options.Pattern)
+	}
+	return f
+}
+
+// show writes a page.
+func (p *Page) show(w http.ResponseWriter, name string, page any) {
+	p.showWith(w, http.StatusOK, name, page)
+}
+
+func (p *Page) showWith(w http.ResponseWriter, status int, name string, page any) {
+	var out bytes.Buffer // so that an error is no half of a page
+	if err := p.pages.ExecuteTemplate(&out, name, page); err != nil {
+		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // a browser that is gone needs no answer
+}
+
+// fail writes a page that says what is wrong.
+func (p *Page) fail(w http.ResponseWriter, err error) {
+	page := p.frame("No page", "")
+	page.Err = sentence(strings.TrimPrefix(sanitize.Message(err.Error()), "redlatchui: ")) + "."
+	p.showWith(w, statusOf(err), "error.html", &page)
+}
+
+// statusOf returns the status of an answer that says what is wrong.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errNoName):
+		return http.StatusBadRequest
+	case errors.Is(err, errUnknown), errors.Is(err, errHidden):
+		return http.StatusNotFound
+	case errors.Is(err, board.ErrBusy), errors.Is(err, board.ErrClosed):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// eventOf makes a line of an event.
+func eventOf(e *board.Event) eventView {
+	who := "an owner"
+	if e.Owner != "" {
+		who = ownerText(e.Owner, e.Label)
+	}
+	said := happenings[e.What]
+	if e.What == follow.Passed && e.From == e.Owner {
+		said = "released and taken again by %s"
+	}
+	return eventView{At: e.At.UTC().Format(time.TimeOnly + ".000"), What: strings.Replace(sentence(said), "%s", who, 1)}
+}
