@@ -15,16 +15,16 @@ or the shell takes it for files.
   QUEUE   how many are queued
   mixed   some wait for this name as for another kind of lock than is held
 
-Of a semaphore (sem) HOLDER says how many permits are taken and available, those
-whose leases are over among the taken; LEASE is how long its number lives, and
-QUEUE how many connections wait. A semaphore of which no permit is taken, a
-plain one (getSemaphore) and a count-down latch (latch) are numbers on the
-server, as other programs have them, so they are listed only with --kind
-semaphore, latch or counter (count): what permits are taken of or waited for is
-a semaphore, what is waited for as for a latch is a latch, and each other number
-may be either or neither.
+Of a semaphore (sem) HOLDER says how many permits are taken and available,
+those whose leases are over among the taken; LEASE is how long its number
+lives, and QUEUE how many connections wait. A semaphore of which no permit is
+taken, a plain one (getSemaphore) and a count-down latch (latch) are numbers
+on the server, as other programs have them, so they are listed only with
+--kind semaphore, latch or counter (count): what permits are taken of or
+waited for is a semaphore, what is waited for as for a latch is a latch, and
+each other number may be either or neither.
 
-Locks have no mark on the server, so all its keys are scanned, a thousand at a
+Locks have no mark on the server, so all its keys are scanned, 250 at a
 time and with short commands: the server serves other clients in between. In a
 cluster one master is scanned after the other. Locks that are taken or released
 meanwhile may be missing. Up to 100,000 locks are sorted by name; more come in
