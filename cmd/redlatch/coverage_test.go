@@ -21,6 +21,7 @@ var showNoLocks = map[string]string{
 	"bench":    "it measures with locks of its own that are gone at once",
 	"demo":     "it has processes and locks of its own; its summary is checked line by line",
 	"serve":    "it is a server, and prints its address",
+	"ui":       "it serves a page; the tests in a browser look at a lock of a live Redisson",
 	"exporter": "it shows figures; its tests compare them with the locks of a live Redisson",
 	"version":  "it asks no server",
 }

@@ -52,7 +52,7 @@ var fairMutants = slices.Concat(
 	inEach("wakes all waiters", "channel .. ':' .. waiter", "channel", fairReleases...),
 	inEach("wakes no waiter", "if head then", "if false then", luasrc.FairRelease, luasrc.FairForceRelease),
 	[]mutant{
-		{"queues no owner", luasrc.FairAcquire, "    redis.call('RPUSH', queue, owner)\n", ""},
+		{"queues no owner", luasrc.FairAcquire, "queued = redis.call('RPUSH', queue, owner)", "queued = 1"},
 		{"queues at the head", luasrc.FairAcquire, "'RPUSH'", "'LPUSH'"},
 		{"forgets the wait in a deadline", luasrc.FairAcquire, "left + wait + now", "left + now"},
 		{"counts a deadline from the lease, ignoring the queue", luasrc.FairAcquire, "if deadline then", "if false then"},
