@@ -81,8 +81,8 @@ type LockError struct {
 	// whether it is subscribed.
 	Holder Owner
 	// TTL is how long the present holder's lease had left when it was last asked for:
-	// NoTTL, which is negative, when it never ends, and 0 if not known, as always for a
-	// fair lock's that never ends.
+	// NoTTL, which is negative, when it never ends or the key is a hash of others without
+	// a time to live, and 0 if not known, as always for a fair lock's that never ends.
 	TTL time.Duration
 	// Err is what went wrong.
 	Err error
@@ -103,6 +103,8 @@ func (e *LockError) Error() string {
 		holder = e.Holder.String()
 	}
 	switch {
+	case e.TTL == NoTTL && e.Holder.IsZero():
+		b.WriteString(" (the key has no time to live: it is no lock, or its lease never ends)")
 	case e.TTL == NoTTL:
 		b.WriteString(" (the lease of " + holder + " never ends)")
 	case e.TTL > 0:

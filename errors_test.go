@@ -35,8 +35,12 @@ func TestLockErrorNamesOperationLockAndReason(t *testing.T) {
 		`trylock "kept": redlatch: lock not acquired (held by 01000000-0000-0000-0000-000000000000:7)`: {
 			Op: "trylock", Name: "kept", Err: redlatch.ErrNotAcquired, Holder: codec.NewOwner(uuid.UUID{1}, 7),
 		},
-		`lock "stays": redlatch: lock not acquired (the lease of its holder never ends)`: {
+		`lock "stays": redlatch: lock not acquired (the key has no time to live: it is no lock, or its lease never ends)`: {
 			Op: "lock", Name: "stays", Err: redlatch.ErrNotAcquired, TTL: redlatch.NoTTL,
+		},
+		`lock "stays": redlatch: lock not acquired (the lease of 01000000-0000-0000-0000-000000000000:7 never ends)`: {
+			Op: "lock", Name: "stays", Err: redlatch.ErrNotAcquired, TTL: redlatch.NoTTL,
+			Holder: codec.NewOwner(uuid.UUID{1}, 7),
 		},
 		`lock "j": first; second`: {
 			Op: "lock", Name: "j", Err: errors.Join(errors.New("first"), errors.New("second")),

@@ -166,7 +166,7 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		{"no dashes", s.URL(), run("x", "true"), "Usage: redlatch run"},
 		{"two names", s.URL(), run("x", "y", "--", "true"), "Usage: redlatch run"},
 		{"unknown flag", s.URL(), run("--forever", "x", "--", "true"), "unknown flag"},
-		{"no duration", s.URL(), run("--wait", "5", "x", "--", "true"), "a time has a unit, such as 10s"},
+		{"no duration", s.URL(), run("--wait", "5", "x", "--", "true"), "a time has a unit, such as 10s, 500ms or 1h30m"},
 		{"try and wait", s.URL(), run("--try", "--wait", "1s", "x", "--", "true"), "contradict"},
 		{"lease and watchdog", s.URL(), run("--lease", "1s", "--watchdog", "3s", "x", "--", "true"), "contradict"},
 		{"no lease", s.URL(), run("--lease", "0s", "x", "--", "true"), "--lease"},
