@@ -55,20 +55,22 @@ func (o *runOptions) lockOrPermit(
 // an *inspect.NotLock or a *connect.OnReplica.
 func (o *runOptions) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	looked := make(chan error, 1)
+	looked := make(chan struct{})
+	var why, suspected error
 	go func() {
-		why := o.look(ctx, srv, name)
-		if why != nil {
+		defer close(looked)
+		if why, suspected = o.look(ctx, srv, name); why != nil {
 			cancel(why)
 		}
-		looked <- why
 	}()
 	err := take(ctx)
 	cancel(nil)
-	why := <-looked
+	<-looked
 	switch {
 	case err == nil:
 		return nil
+	case why == nil && errors.Is(err, redlatch.ErrNotSent):
+		why = suspected
 	case why == nil && asksForALook(err):
 		why = o.hopeless(context.WithoutCancel(ctx), srv, name)
 	}
@@ -85,20 +87,20 @@ func asksForALook(err error) bool {
 
 // look returns why a lock that is waited for cannot be had, nil when there is no such reason by
 // the end of ctx. A replica may become the master soon, in a failover: one that is waited for gets
-// the time for that.
-func (o *runOptions) look(ctx context.Context, srv *connect.Server, name string) error {
+// the time for that, and is suspected when ctx ends before.
+func (o *runOptions) look(ctx context.Context, srv *connect.Server, name string) (why, suspected error) {
 	if !pauses(ctx, lookAfter) {
-		return nil // the lock is had, or is not to be had
+		return nil, nil // the lock is had, or is not to be had
 	}
-	why := o.hopeless(ctx, srv, name)
+	why = o.hopeless(ctx, srv, name)
 	var on *connect.OnReplica
 	if !o.try && errors.As(why, &on) {
 		if !pauses(ctx, replicaAfter) {
-			return nil
+			return nil, why
 		}
 		why = o.hopeless(ctx, srv, name)
 	}
-	return why
+	return why, nil
 }
 
 // pauses waits for d, and reports whether that was over before ctx.
