@@ -2,6 +2,7 @@ package rmultilock_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -166,6 +167,31 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	for _, name := range all {
 		require.Zero(t, s.Do(t, "EXISTS", name), "it is given back")
 	}
+}
+
+// The observer hears of each call once, also of locks that were taken and given back before the
+// replicas were waited for.
+func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redistest.StartReplica(t, s)
+	seen := &witness{}
+	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(seen))
+	all := names(t, 2)
+	slices.Sort(all) // they are taken in this order
+	other, err := rfairlock.New(connect(t, s.URL()), all[1]).TryLock(t.Context())
+	require.NoError(t, err)
+	_, err = rmultilock.Of(rfairlock.New(c, all[0]), rfairlock.New(c, all[1])).TryLock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	var refused []string
+	for _, e := range seen.since() {
+		n, is := e.(redlatch.NotAcquired)
+		require.True(t, is, "%T", e)
+		refused = append(refused, n.Name)
+	}
+	require.ElementsMatch(t, all, refused)
+	require.NoError(t, other.Unlock())
+	require.Zero(t, s.Do(t, "EXISTS", all[0]), "it is given back")
 }
 
 // A caller of many locks comes in beside callers of one that take turns without a pause, of its

@@ -61,8 +61,7 @@ func (h *Hold) becomeKnown() error {
 
 // AwaitReplicas waits until enough replicas have the locks of all those holds whose terms say that
 // their caller waits: for all at once. Then it tells the observer of them. With an error it returns
-// the hold that this is about; the caller gives all of them up, and the observer learns of those
-// that were told alone.
+// the hold that this is about; the caller gives all of them up, see [Hold.ObserveGivenBack].
 func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	all := make([]*engine.Replication, len(holds))
 	for i, h := range holds {
