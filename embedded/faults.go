@@ -7,12 +7,12 @@ import "time"
 // Its first word is the error's code. It must not hold line breaks. A script that
 // runs when FailWith is called finishes first; one that waits for its turn may
 // fail with the error wrapped in another, and then has done nothing.
-func (s *Server) FailWith(err string) { s.mini.SetError(err) }
+func (s *Server) FailWith(err string) { s.failing.Store(&err) }
 
 // Heal ends what FailWith began, and forgets about replies that LoseReplies has
 // yet to lose.
 func (s *Server) Heal() {
-	s.mini.SetError("")
+	s.failing.Store(nil)
 	s.lose.Store(0)
 }
 

@@ -39,8 +39,9 @@ type Server struct {
 	srv      *server.Server
 	listener net.Listener // nil in-process
 	wg       sync.WaitGroup
-	lose     atomic.Int64 // replies still to be lost
-	limit    int          // bytes that may wait for a client that does not read
+	lose     atomic.Int64           // replies still to be lost
+	failing  atomic.Pointer[string] // what every command is answered, nil for its own answer
+	limit    int                    // bytes that may wait for a client that does not read
 
 	mu     sync.Mutex // guards what follows; never held across I/O
 	closed bool
@@ -85,6 +86,7 @@ func (s *Server) open() error {
 		return err
 	}
 	s.srv = s.mini.Server()
+	s.srv.SetPreHook(s.before)
 	for alias, cmd := range map[string]string{
 		"SPUBLISH":     "PUBLISH",
 		"SSUBSCRIBE":   "SUBSCRIBE",

@@ -113,6 +113,25 @@ func TestShardedPubSubIsAnotherNameForPubSub(t *testing.T) {
 	require.EqualValues(t, 0, do(t, c, "SPUBLISH", "ch", "nobody"))
 }
 
+// Names may be any bytes, and so may patterns.
+func TestPatternsNeedNotBeText(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := dial(t, s)
+	const name = "a\xff{b}"
+	do(t, c, "HSET", name, "f\xfe", "1")
+	for _, pattern := range []string{name, "a\xff*", "a?{b}"} {
+		require.Equal(t, []any{[]byte(name)}, do(t, c, "KEYS", pattern), "%q", pattern)
+		require.Equal(t, []any{[]byte("0"), []any{[]byte(name)}}, do(t, c, "SCAN", "0", "match", pattern), "%q", pattern)
+	}
+	require.Equal(t, []any{[]byte("0"), []any{[]byte("f\xfe"), []byte("1")}}, do(t, c, "HSCAN", name, "0", "MATCH", "f\xfe"))
+
+	sub := redis.PubSubConn{Conn: dial(t, s)}
+	require.NoError(t, sub.PSubscribe("c\xff"))
+	require.IsType(t, redis.Subscription{}, sub.Receive())
+	require.EqualValues(t, 1, do(t, c, "PUBLISH", "c\xff", "m"), "it hears the message")
+}
+
 func TestRoleIsThatOfAMasterWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{[]byte("master"), int64(0), []any{}}, do(t, dial(t, start(t)), "ROLE"))

@@ -2,7 +2,6 @@ package follow
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
@@ -31,13 +30,13 @@ func Patterns(pattern string) []string {
 // patterns are those of the channels of the family.
 func (f *family) patterns(pattern string) []string {
 	if !listing.IsPattern(pattern) {
-		channel := ofText(listing.Literal(f.channel(pattern)))
+		channel := listing.Literal(f.channel(pattern))
 		if !f.calls {
 			return []string{channel}
 		}
 		return []string{channel, channel + ":*"}
 	}
-	begins := ofText(pattern[:strings.IndexAny(pattern, `*?[\`)])
+	begins := pattern[:strings.IndexAny(pattern, `*?[\`)]
 	switch {
 	case begins == "":
 		return []string{f.prefix + "*"}
@@ -46,25 +45,6 @@ func (f *family) patterns(pattern string) []string {
 	}
 	// Names without a brace of their own are put in braces, others are not.
 	return []string{f.prefix + "{" + begins + "*", f.prefix + begins + "*"}
-}
-
-// ofText lets a pattern match any byte in place of one that is no text: the embedded server
-// takes patterns for regular expressions of text, and answers no more after another one.
-func ofText(pattern string) string {
-	if utf8.ValidString(pattern) {
-		return pattern
-	}
-	var text strings.Builder
-	for rest := pattern; rest != ""; {
-		r, n := utf8.DecodeRuneInString(rest)
-		if r == utf8.RuneError && n == 1 {
-			text.WriteByte('?')
-		} else {
-			text.WriteString(rest[:n])
-		}
-		rest = rest[n:]
-	}
-	return text.String()
 }
 
 // channel is that of the lock with a name.
