@@ -123,10 +123,7 @@ func (o *Observer) groupOf(name string) string { return o.groups.of(o.set.groupi
 func (o *Observer) measure(ctx context.Context, event redlatch.Event) {
 	switch e := event.(type) {
 	case redlatch.Started:
-		s := series{kind: e.Kind, group: o.of(e.Name, e.Kind).group}
-		if _, known := o.seen.all()[s]; !known {
-			o.seen.add(s, func() struct{} { return struct{}{} })
-		}
+		o.see(ctx, series{kind: e.Kind, group: o.of(e.Name, e.Kind).group})
 	case redlatch.Acquired:
 		l := o.of(e.Name, e.Kind)
 		l.operation, l.outcome = e.Op, "acquired"
@@ -167,6 +164,23 @@ const failed = "failed"
 type series struct{ kind, group string }
 
 func (s series) labels() labels { return labels{kind: s.kind, group: s.group} }
+
+// see remembers that there are locks of a kind and group: from then on their gauges are there,
+// also while they are 0. So are the counters of what goes wrong: the increase from nothing to 1
+// is none for Prometheus, that from 0 is one.
+func (o *Observer) see(ctx context.Context, s series) {
+	if _, known := o.seen.all()[s]; known {
+		return
+	}
+	l := s.labels()
+	o.evicted.Add(ctx, 0, o.attributes(l).add...)
+	o.gaps.Add(ctx, 0, o.attributes(l).add...)
+	for _, reason := range []string{"late", "gone"} {
+		l.reason = reason
+		o.lost.Add(ctx, 0, o.attributes(l).add...)
+	}
+	o.seen.add(s, func() struct{} { return struct{}{} })
+}
 
 // watch takes in that a client has begun or ended.
 func (o *Observer) watch(event redlatch.Event) {

@@ -59,7 +59,9 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	require.Equal(t, map[string]float64{
 		"end=unlocked,kind=plain": 1, "end=lost,kind=plain": 1, "end=unlocked,kind=fair": 1,
 	}, points(t, all["redlatch.lock.hold.duration"]))
-	require.Equal(t, map[string]float64{"kind=plain,reason=gone": 1}, points(t, all["redlatch.lock.lost"]))
+	require.Equal(t, map[string]float64{
+		"kind=plain,reason=gone": 1, "kind=plain,reason=late": 0, "kind=fair,reason=gone": 0, "kind=fair,reason=late": 0,
+	}, points(t, all["redlatch.lock.lost"]))
 	require.Positive(t, points(t, all["redlatch.renewal.duration"])[""])
 	require.Zero(t, points(t, all["redlatch.lock.held"])["kind=plain"])
 	require.NoError(t, c.Close())
@@ -169,6 +171,31 @@ func golden(t *testing.T) (list []string) {
 	slices.Sort(list)
 	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
 	return list
+}
+
+// Prometheus sees no increase in a series that begins with 1: the first loss would be missed.
+func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	c.ObserveContext(t.Context(), redlatch.Started{Op: "lock", Name: "orders", Kind: "plain", Locks: 1})
+	all := c.metrics()
+	require.Equal(t, map[string]float64{"kind=plain,reason=gone": 0, "kind=plain,reason=late": 0}, points(t, all["redlatch.lock.lost"]))
+	require.Equal(t, map[string]float64{"kind=plain": 0}, points(t, all["redlatch.waiter.evicted"]))
+	require.Equal(t, map[string]float64{"kind=plain": 0}, points(t, all["redlatch.subscription.gaps"]))
+}
+
+// An exporter could not send an attribute that is no text.
+func TestGroupsAreText(t *testing.T) {
+	t.Parallel()
+	c := collect(t, otelredlatch.WithGroup(func(string) string { return "\xff" }))
+	c.everything()
+	for _, m := range c.metrics() {
+		sets(t, m, func(all attribute.Set) {
+			if group, has := all.Value("group"); has {
+				require.Equal(t, otelredlatch.OtherGroup, group.AsString())
+			}
+		})
+	}
 }
 
 func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"sync"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -119,8 +120,11 @@ type groups struct {
 	have map[string]struct{}
 }
 
-// of returns the group, or OtherGroup when there are too many.
+// of returns the group, or OtherGroup when there are too many, or when it is no UTF-8.
 func (g *groups) of(group string) string {
+	if !utf8.ValidString(group) {
+		return OtherGroup
+	}
 	g.mu.RLock()
 	_, known := g.have[group]
 	full := len(g.have) >= MaxGroups

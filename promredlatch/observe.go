@@ -94,11 +94,7 @@ func (m *Metrics) values(name, kind string, others ...string) []string {
 
 // groupOf returns the group of a lock's name, as a label can have it.
 func (m *Metrics) groupOf(name string) string {
-	group := m.grouping(name)
-	if !utf8.ValidString(group) {
-		return OtherGroup
-	}
-	return m.groups.of(group)
+	return m.groups.of(m.grouping(name))
 }
 
 // observe adds a duration to a histogram, with an exemplar if there is one.

@@ -3,6 +3,7 @@ package promredlatch
 import (
 	"context"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -122,8 +123,11 @@ type groups struct {
 	have map[string]struct{}
 }
 
-// of returns the group, or OtherGroup when there are too many.
+// of returns the group, or OtherGroup when there are too many, or when it is no UTF-8.
 func (g *groups) of(group string) string {
+	if !utf8.ValidString(group) {
+		return OtherGroup
+	}
 	g.mu.RLock()
 	_, known := g.have[group]
 	full := len(g.have) >= MaxGroups
