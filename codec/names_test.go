@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestBraceRule(t *testing.T) {
@@ -81,4 +83,12 @@ func FuzzBraceRule(f *testing.F) {
 		require.Equal(t, channel+":"+suffix, OwnerChannel(name, suffix))
 		require.True(t, strings.HasSuffix(LatchKey(name, suffix), ":"+suffix))
 	})
+}
+
+// Adapters that are older than the core are built with it.
+func TestSlotIsThatOfTheTransport(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"", "orders", "{a}b", "a{}b"} {
+		require.Equal(t, transport.HashSlot(key), Slot(key), "%q", key)
+	}
 }

@@ -143,6 +143,7 @@ var functions = map[string]any{
 	"admin.InspectPart": admin.InspectPart, "admin.Listeners": admin.Listeners,
 
 	"codec.LatchKey":    codec.LatchKey,
+	"codec.Slot":        codec.Slot, //nolint:staticcheck // it is there, so it is tried
 	"codec.LockChannel": codec.LockChannel, "codec.NewOwner": codec.NewOwner,
 	"codec.Owner.Client":      codec.Owner.Client,
 	"codec.Owner.IsZero":      codec.Owner.IsZero,
