@@ -2,7 +2,6 @@ package list
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ const (
 var orders = map[string]func(a, b *listing.Lock) int{
 	byName: func(a, b *listing.Lock) int { return cmp.Compare(a.Name, b.Name) },
 	byLease: func(a, b *listing.Lock) int {
-		return cmp.Or(cmp.Compare(ends(a), ends(b)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(ends(a).Compare(ends(b)), cmp.Compare(a.Name, b.Name))
 	},
 	byQueue: func(a, b *listing.Lock) int {
 		return cmp.Or(cmp.Compare(waiting(b), waiting(a)), cmp.Compare(a.Name, b.Name))
@@ -41,14 +40,15 @@ var orders = map[string]func(a, b *listing.Lock) int{
 }
 
 // ends is when a lock ends by itself: what is free has ended, and without a lease it never does.
-func ends(l *listing.Lock) time.Duration {
+// A scan of many locks takes its time, so that what they have left was read at several times.
+func ends(l *listing.Lock) time.Time {
 	switch {
 	case l.Number == nil && len(l.Holders) == 0:
-		return -1
+		return time.Time{}
 	case l.TTL == redlatch.NoTTL:
-		return math.MaxInt64
+		return time.Unix(1<<48, 0)
 	}
-	return l.TTL
+	return l.At.Add(l.TTL)
 }
 
 // waiting is how many wait for something, as its line says.

@@ -49,6 +49,8 @@ type Lock struct {
 	// TTL is what the lease has left, redlatch.NoTTL when it has none, 0 when the lock is
 	// free.
 	TTL time.Duration
+	// At is when the TTL was read.
+	At time.Time
 	// Queue is the length of a fair lock's queue, Next the first owner in it.
 	Queue int64
 	Next  string

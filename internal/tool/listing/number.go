@@ -102,6 +102,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 		return err
 	}
 	var found []*Lock
+	at := time.Now()
 	for i, name := range names {
 		mine := replies[askedOfNumber*i : askedOfNumber*(i+1)]
 		if refused, is := forbidden(mine[0]); is {
@@ -112,7 +113,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 		if err != nil || taken && number(mine[2]) == 0 {
 			continue
 		}
-		l := &Lock{Name: name, TTL: redlatch.NoTTL, Number: &Number{Available: available, Taken: number(mine[2])}}
+		l := &Lock{Name: name, TTL: redlatch.NoTTL, At: at, Number: &Number{Available: available, Taken: number(mine[2])}}
 		if left, isNumber := mine[1].(int64); isNumber && left >= 0 {
 			l.TTL = time.Duration(left) * time.Millisecond
 		}

@@ -37,7 +37,7 @@ func numbersFound(t *testing.T, s redistest.Target, r Request) map[string]*Lock 
 	found := map[string]*Lock{}
 	r.Conn, r.Found = s.Dial(t), func(l *Lock) error {
 		require.NotContains(t, found, l.Name, "twice")
-		found[l.Name] = l
+		found[l.Name] = undated(t, l)
 		return nil
 	}
 	_, err := Run(t.Context(), r)

@@ -95,7 +95,9 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 		return nil, err
 	}
 	var still []*Lock
+	at := time.Now()
 	for i, l := range locks {
+		l.At = at
 		if l.take(replies[asked*i : asked*(i+1)]) {
 			still = append(still, l)
 		}

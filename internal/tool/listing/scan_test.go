@@ -27,12 +27,20 @@ func found(t *testing.T, s redistest.Target, pattern string) map[string]*Lock {
 	locks := map[string]*Lock{}
 	unread, err := Run(t.Context(), Request{Conn: s.Dial(t), Pattern: pattern, Found: func(l *Lock) error {
 		require.NotContains(t, locks, l.Name)
-		locks[l.Name] = l
+		locks[l.Name] = undated(t, l)
 		return nil
 	}})
 	require.NoError(t, err)
 	require.Zero(t, unread)
 	return locks
+}
+
+// undated checks when a lock was read, and forgets it.
+func undated(t *testing.T, l *Lock) *Lock {
+	t.Helper()
+	require.WithinDuration(t, time.Now(), l.At, time.Minute)
+	l.At = time.Time{}
+	return l
 }
 
 // addLocks makes locks of all kinds, and keys that are none.
