@@ -34,7 +34,7 @@ func guard(hosts []string, next http.Handler) http.Handler {
 	for _, h := range hosts {
 		allowed = append(allowed, strings.ToLower(hostOf(h)))
 	}
-	next = http.NewCrossOriginProtection().Handler(readOnly(next))
+	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
@@ -47,18 +47,6 @@ func guard(hosts []string, next http.Handler) http.Handler {
 		default:
 			next.ServeHTTP(w, r)
 		}
-	})
-}
-
-// readOnly refuses requests that would change something.
-func readOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "This page is read-only.", http.StatusMethodNotAllowed)
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
 }
 
