@@ -1,6 +1,8 @@
 package run
 
 import (
+	"time"
+
 	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/work"
@@ -32,8 +34,11 @@ func QuickCases() []QuickCase {
 	turns := work.Spec{Kind: work.Turns, Warmup: 150, Duration: 400}
 	own := []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests}
 	same := []Figure{rate, p50, p99, allocs, requests}
+	far := quick("redlatch", "j-500", "own keys, 0.5 ms away", []int{1, 8, 32}, own, pairs)
+	far.RoundTrip = 500 * time.Microsecond
 	return []QuickCase{
 		quick("redlatch", "a", "own keys", []int{1, 64, 512}, own, pairs),
+		far,
 		quick("redlatch", "b", "one key", []int{16, 128}, same, turns),
 		quick("redlatch", "d", "wake-up", []int{1}, []Figure{p50, p99, requests},
 			work.Spec{Kind: work.Wakeup, Warmup: 100, Duration: 400}),
