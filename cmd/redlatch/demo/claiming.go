@@ -14,8 +14,9 @@ const (
 	processes   = 3
 	workersEach = 8
 	// fairWait is how long the server keeps the place of a waiter that may be dead. In real
-	// life it is minutes; the demo waits for several of them.
-	fairWait = 2500 * time.Millisecond
+	// life it is minutes; the demo waits for several of them. With a lease it is three seconds
+	// longer than the time before a waiter's first heartbeat: on a loaded machine that is late.
+	fairWait = 5 * time.Second
 	// deadline bounds the run.
 	deadline = 45 * time.Second
 )
