@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
@@ -26,7 +27,13 @@ func runQuick(args []string) error {
 	f := flag.NewFlagSet("bench quick", flag.ContinueOnError)
 	base := f.String("base", "", "the program to compare with, built from another revision")
 	rounds := f.Int("rounds", 12, "rounds of both; an even number, so that each goes first as often")
+	what := f.String("what", "", "only cases whose letter this regular expression matches")
+	least := f.Float64("least", 0, "fail when this build does less per second than this share of the other, in any case")
 	if err := f.Parse(args); err != nil {
+		return err
+	}
+	chosen, err := regexp.Compile(*what)
+	if err != nil {
 		return err
 	}
 	if *base == "" {
@@ -38,6 +45,9 @@ func runQuick(args []string) error {
 	}
 	var changes []report.Change
 	for _, q := range run.QuickCases() {
+		if !chosen.MatchString(q.ID) {
+			continue
+		}
 		c, err := contest.Find(q.Contestant)
 		if err != nil {
 			return err
@@ -54,5 +64,5 @@ func runQuick(args []string) error {
 	}
 	fmt.Print(report.ChangeTable(changes, treeLabel, baseLabel).Text())
 	fmt.Print("\n" + report.Verdict(changes))
-	return nil
+	return report.Least(changes, *least)
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/bench/internal/run"
 	"github.com/redlatch/redlatch/bench/internal/stats"
+	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
 // Change is how one figure of two builds compares.
@@ -98,6 +100,30 @@ func Verdict(changes []Change) string {
 	}
 	fmt.Fprintf(&b, "%d of %d figures moved; one in twenty does by chance, more on a busy machine.\n", moved, len(changes))
 	return b.String()
+}
+
+// Least returns an error for the changes whose rate is less than a share of the base's, or that
+// failed, and when there is no rate to compare. A share of 0 allows everything.
+func Least(changes []Change, share float64) error {
+	if share == 0 {
+		return nil
+	}
+	var below []error
+	rates := 0
+	for _, c := range changes {
+		if c.Figure.Name != work.Rate {
+			continue
+		}
+		rates++
+		if c.Failed || !(c.Ratio.Median >= share) { // also when it is no number
+			below = append(below, fmt.Errorf("%s: %s of the base's rate, and %.2f is the least",
+				strings.Join(c.What, ", "), Ratio(c.Ratio.Median), share))
+		}
+	}
+	if rates == 0 {
+		return errors.New("no rate was compared")
+	}
+	return errors.Join(below...)
 }
 
 func percent(ratio float64) string {

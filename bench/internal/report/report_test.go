@@ -137,8 +137,15 @@ func TestChangesNameWhatMovedAndWhichWay(t *testing.T) {
 	assert.False(t, changes[2].Better() || changes[2].Worse(), changes[2])
 	golden(t, "changes.txt", report.ChangeTable(changes, "tree", "base").Text()+"\n"+report.Verdict(changes))
 
+	require.NoError(t, report.Least(changes, 0.79))
+	require.ErrorContains(t, report.Least(changes, 0.81), "redlatch, one key, 8: 0.80 of the base's rate, and 0.81 is the least")
+	require.NoError(t, report.Least(nil, 0), "nothing is asked for")
+	require.Error(t, report.Least(changes[1:], 0.5), "nothing was compared")
+
 	all[0].Error = "gone"
-	assert.Contains(t, report.Verdict(report.Changes(c, "redlatch", all)), "failed: redlatch")
+	failed := report.Changes(c, "redlatch", all)
+	assert.Contains(t, report.Verdict(failed), "failed: redlatch")
+	require.Error(t, report.Least(failed, 0.5))
 }
 
 func TestNumbersKeepThreeDigits(t *testing.T) {
