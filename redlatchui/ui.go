@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/board"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // DefaultEvery is the least time between two scans unless Options say.
@@ -54,26 +53,12 @@ type Page struct {
 // New returns a page for the locks on client's server. It asks on the client's connections, by
 // names as they are on the server, whatever name mapper the client has. The client must stay
 // open until the page is closed, which leaves it open. It sends nothing before the page is
-// opened. Errors: ErrCluster, and for Options that do not make sense.
+// opened. Errors: ErrCluster, and for a nil client and Options that do not make sense.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
 		return nil, err
 	}
-	return newPage(source, o)
-}
-
-// ForServer is New for the command redlatch ui. It connects to srv, which may be a cluster, with
-// connections that the page closes. Its errors are those of connect.Server.Problem.
-func ForServer(ctx context.Context, srv *connect.Server, o Options) (*Page, error) {
-	source, err := board.FromServer(ctx, srv)
-	if err != nil {
-		return nil, err
-	}
-	return newPage(source, o)
-}
-
-func newPage(source *board.Source, o Options) (*Page, error) {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/redlatchui"
@@ -172,11 +173,14 @@ func serve(t *testing.T, s *redistest.Server) string {
 	t.Helper()
 	srv, err := connect.New(connect.Settings{Address: s.URL()})
 	require.NoError(t, err)
-	p, err := redlatchui.ForServer(t.Context(), srv, redlatchui.Options{Every: 200 * time.Millisecond})
+	client, err := srv.Open(t.Context(), redlatch.WithServerTime())
+	require.NoError(t, err)
+	p, err := redlatchui.New(client, redlatchui.Options{Every: 200 * time.Millisecond})
 	require.NoError(t, err)
 	web := httptest.NewServer(p)
 	t.Cleanup(func() {
 		require.NoError(t, p.Close())
+		require.NoError(t, client.Close())
 		web.CloseClientConnections()
 		web.Close()
 	})

@@ -103,7 +103,12 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	if err != nil {
 		return err
 	}
-	page, err := redlatchui.ForServer(ctx, srv, s.page)
+	client, err := cli.Look(ctx, srv)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // after the page
+	page, err := redlatchui.New(client, s.page)
 	if err != nil {
 		return err
 	}
