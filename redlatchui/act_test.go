@@ -1,0 +1,503 @@
+package redlatchui_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/redlatchui"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// audits collects what an audit is told.
+type audits struct {
+	mu  sync.Mutex
+	all []redlatchui.Attempt
+}
+
+func (a *audits) add(_ context.Context, what redlatchui.Attempt) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, what)
+	return nil
+}
+
+// take returns what was told since the last time.
+func (a *audits) take() []redlatchui.Attempt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.all
+	a.all = nil
+	return all
+}
+
+// outcomes returns what has become of the attempts since the last time.
+func (a *audits) outcomes() (all []redlatchui.Outcome) {
+	for _, what := range a.take() {
+		all = append(all, what.Outcome)
+	}
+	return all
+}
+
+// always grants every viewer the same.
+func always(a redlatchui.Access) func(*http.Request) redlatchui.Access {
+	return func(*http.Request) redlatchui.Access { return a }
+}
+
+// acting returns a page that grants every viewer all rights, and its audit.
+func acting(t *testing.T, s *redistest.Server) (*redlatchui.Page, *audits) {
+	t.Helper()
+	told := &audits{}
+	return open(t, s, redlatchui.Options{
+		Access: always(redlatchui.FullAccess), User: func(*http.Request) string { return "ops" }, Audit: told.add,
+	}), told
+}
+
+// postRequest is a form that is sent.
+func postRequest(address string, form url.Values) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+address, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return r
+}
+
+// post returns the status and the text of the answer to a form.
+func post(t *testing.T, page http.Handler, address string, form url.Values) (status int, text string) {
+	t.Helper()
+	got := answer(page, postRequest(address, form))
+	body, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return got.StatusCode, html.UnescapeString(string(body))
+}
+
+// takes is the form that takes a lock from owners.
+func takes(owners ...string) url.Values {
+	return url.Values{"holder": owners, "dead": owners, "reason": {"host is gone"}}
+}
+
+// evicts is the form that evicts an owner.
+func evicts(owner string) url.Values {
+	return url.Values{"owner": {base64.RawURLEncoding.EncodeToString([]byte(owner))}, "reason": {"pod was deleted"}}
+}
+
+// deadWaiter opens the page of a lock until it calls the first in the queue dead.
+func deadWaiter(t *testing.T, page http.Handler, name string) (text string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, text = get(t, page, "/lock?name="+name)
+		return strings.Contains(text, `class="badge dead"`)
+	}, program.Soon, 100*time.Millisecond)
+	return text
+}
+
+func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	for what, c := range map[string]struct {
+		access             func(*http.Request) redlatchui.Access
+		readOnly           bool
+		sees, unlock, pick bool
+	}{
+		"no rule":            {nil, false, true, false, false},
+		"none":               {always(redlatchui.NoAccess), false, false, false, false},
+		"read-only":          {always(redlatchui.ReadOnly), false, true, false, false},
+		"unlock":             {always(redlatchui.MayUnlock), false, true, true, false},
+		"evict":              {always(redlatchui.MayEvict), false, true, false, true},
+		"both":               {always(redlatchui.MayUnlock | redlatchui.MayEvict), false, true, true, true},
+		"all":                {always(redlatchui.FullAccess), false, true, true, true},
+		"all, but read-only": {always(redlatchui.FullAccess), true, true, false, false},
+	} {
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		told := &audits{}
+		page := open(t, s, redlatchui.Options{Access: c.access, ReadOnly: c.readOnly, Audit: told.add})
+		status := func(is bool) int { return map[bool]int{true: 200, false: 403}[is] }
+		for _, path := range []string{"/", "/lock?name=job"} {
+			got, text := get(t, page, path)
+			require.Equal(t, status(c.sees), got, what+path)
+			require.Equal(t, c.sees, strings.Contains(text, "00000001:7"), what)
+		}
+		if c.sees {
+			text := deadWaiter(t, page, "job")
+			require.Equal(t, c.unlock, strings.Contains(text, "Force unlock"), what)
+			require.Equal(t, c.pick, strings.Contains(text, "Evict"), what)
+			require.Equal(t, !c.unlock && !c.pick && (c.readOnly || c.access == nil), strings.Contains(text, "read-only"), what)
+		} else {
+			got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/events", nil))
+			require.Equal(t, 403, got.StatusCode, what)
+		}
+		for path, may := range map[string]bool{"/unlock?name=job": c.unlock, "/evict?name=job&owner=YQ": c.pick} {
+			got, text := get(t, page, path)
+			require.Equal(t, status(may), got, what+path)
+			require.Equal(t, may, got == 200 && !strings.Contains(text, "you may not"), what)
+		}
+		require.Empty(t, told.take(), "looking is no action")
+		if !c.unlock {
+			got, _ := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
+			require.Equal(t, 403, got, what)
+			all := told.take()
+			require.Len(t, all, 1, what)
+			require.Equal(t, redlatchui.OutcomeDenied, all[0].Outcome)
+			require.Equal(t, "job", all[0].Lock)
+			require.Equal(t, []string{program.SomeOwner}, all[0].Owners)
+		}
+		if !c.pick {
+			got, _ := post(t, page, "/evict?name=job", evicts(program.RedissonOwner))
+			require.Equal(t, 403, got, what)
+			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeDenied}, told.outcomes(), what)
+		}
+		require.True(t, program.Exists(t, s, "job"), what)
+		require.Len(t, program.QueueOf(t, s, "job"), 1, what)
+	}
+}
+
+var (
+	hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+	box    = regexp.MustCompile(`<input type="checkbox" name="dead" value="([^"]*)" required>`)
+	target = regexp.MustCompile(`<form class="act" method="post" action="([^"]*)">`)
+)
+
+// formOf reads the form on a page as a browser does, all boxes checked.
+func formOf(t *testing.T, text string) (address string, form url.Values) {
+	t.Helper()
+	to := target.FindStringSubmatch(text)
+	require.NotNil(t, to, text)
+	form = url.Values{"reason": {"host\nis gone"}}
+	for _, m := range hidden.FindAllStringSubmatch(text, -1) {
+		form.Add(m[1], html.UnescapeString(m[2]))
+	}
+	for _, m := range box.FindAllStringSubmatch(text, -1) {
+		form.Add("dead", html.UnescapeString(m[1]))
+	}
+	return "/" + html.UnescapeString(to[1]), form
+}
+
+func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	long := strings.Repeat("long", 300)
+	for what, c := range map[string]struct {
+		name   string
+		fields []any
+		owners []string
+	}{
+		"plain":   {"a&b=<c>", []any{program.SomeOwner, 1}, []string{program.SomeOwner}},
+		"long":    {long, []any{program.RedissonOwner, 2}, []string{program.RedissonOwner}},
+		"readers": {"r", []any{"mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1}, []string{program.SomeOwner, program.RedissonOwner}},
+		"writer":  {"w", []any{"mode", "write", program.SomeOwner + ":write", 1}, []string{program.SomeOwner + ":write"}},
+	} {
+		s.Do(t, "HSET", append([]any{c.name}, c.fields...)...)
+		where := "name=" + url.QueryEscape(c.name)
+		if c.name == long {
+			_, text := get(t, page, "/") // the scan has found it
+			link := regexp.MustCompile(`lock\?(hash=[0-9a-f]{64})`).FindStringSubmatch(text)
+			require.NotNil(t, link)
+			where = link[1]
+		}
+		_, text := get(t, page, "/lock?"+where)
+		require.Contains(t, html.UnescapeString(text), `href="unlock?`+where+`"`, what)
+		status, text := get(t, page, "/unlock?"+where)
+		require.Equal(t, 200, status, what)
+		require.True(t, program.Exists(t, s, c.name), "looking takes nothing")
+		address, form := formOf(t, text)
+		require.ElementsMatch(t, c.owners, form["holder"], what)
+		began := time.Now()
+		status, text = post(t, page, address, form)
+		require.Equal(t, 200, status, text)
+		require.Contains(t, text, "<h1>Done", what)
+		require.Contains(t, text, "no connection", what)
+		require.False(t, program.Exists(t, s, c.name), what)
+		all := told.take()
+		require.Len(t, all, 2, what)
+		for i, outcome := range []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeDone} {
+			got := all[i]
+			require.WithinRange(t, got.At, began, time.Now())
+			require.Equal(t, time.UTC, got.At.Location())
+			require.ElementsMatch(t, c.owners, got.Owners)
+			require.Equal(t, outcome == redlatchui.OutcomeDone, got.Detail != "")
+			got.At, got.Owners, got.Detail = time.Time{}, nil, ""
+			require.Equal(t, redlatchui.Attempt{
+				Action: redlatchui.ActionUnlock, User: "ops", Remote: "192.0.2.1:1234", Lock: c.name, Reason: "host\nis gone", Outcome: outcome,
+			}, got, what)
+		}
+	}
+}
+
+func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	_, text := get(t, page, "/unlock?name=job")
+	address, form := formOf(t, text)
+	for what, change := range map[string][]any{
+		"another owner":  {"job", program.RedissonOwner, 1},
+		"one more owner": {"job", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1},
+		"free":           nil,
+	} {
+		s.Do(t, "DEL", "job")
+		if change != nil {
+			s.Do(t, "HSET", change...)
+		}
+		status, text := post(t, page, address, form)
+		require.Equal(t, 409, status, what)
+		require.Contains(t, text, map[bool]string{true: `Lock "job" is not held any more as it was shown, and was not taken.`, false: `Lock "job" is free.`}[change != nil])
+		require.Contains(t, text, "<h1>Not done")
+		require.Equal(t, change != nil, program.Exists(t, s, "job"), what)
+		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes(), what)
+	}
+}
+
+func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	s.Do(t, "HSET", "\xff", program.SomeOwner, 1)
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	with := func(form url.Values, name string, values ...string) url.Values {
+		form[name] = values
+		return form
+	}
+	many := make([]string, 33)
+	for i := range many {
+		many[i] = program.LongOwner(i + 1)
+	}
+	for what, c := range map[string]struct {
+		path   string
+		form   url.Values
+		status int
+		says   string
+	}{
+		"empty":         {"unlock?name=job", nil, 400, "Give a reason"},
+		"no reason":     {"unlock?name=job", with(takes(program.SomeOwner), "reason", " "), 400, "Give a reason"},
+		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 501)), 400, "of 500 bytes at most"},
+		"none dead":     {"unlock?name=job", with(takes(program.SomeOwner), "dead"), 400, "State of each holder"},
+		"another dead":  {"unlock?name=job", with(takes(program.SomeOwner), "dead", program.RedissonOwner), 400, "State of each holder"},
+		"no holder":     {"unlock?name=job", with(takes(program.SomeOwner), "holder"), 400, "not complete"},
+		"many holders":  {"unlock?name=job", takes(many...), 400, "not complete"},
+		"a huge form":   {"unlock?name=job", with(takes(program.SomeOwner), "more", strings.Repeat("x", 70_000)), 400, "Nothing was done"},
+		"no name":       {"unlock", takes(program.SomeOwner), 400, "names no lock"},
+		"no such lock":  {"unlock?hash=00", takes(program.SomeOwner), 404, "No lock of that name"},
+		"odd name":      {"unlock?name=%FF", takes(program.SomeOwner), 400, "not valid UTF-8"},
+		"no waiter":     {"evict?name=job", url.Values{"reason": {"x"}}, 400, "not complete"},
+		"not base64":    {"evict?name=job", url.Values{"reason": {"x"}, "owner": {"!"}}, 400, "not complete"},
+		"evict, silent": {"evict?name=job", with(evicts(program.RedissonOwner), "reason"), 400, "Give a reason"},
+	} {
+		status, text := post(t, page, "/"+c.path, c.form)
+		require.Equal(t, c.status, status, what)
+		require.Contains(t, strings.ToLower(text), strings.ToLower(c.says), what)
+		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeRefused}, told.outcomes(), what)
+	}
+	for _, path := range []string{"/unlock?name=%FF", "/evict?name=job", "/evict?name=job&owner=!", "/unlock"} {
+		status, _ := get(t, page, path)
+		require.Equal(t, 400, status, path)
+	}
+	require.True(t, program.Exists(t, s, "job"))
+	require.True(t, program.Exists(t, s, "\xff"))
+	require.Len(t, program.QueueOf(t, s, "job"), 1)
+	require.Zero(t, s.CommandStats(t)["publish"])
+}
+
+func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	client, err := redlatch.Open(t.Context(), s.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
+	require.NoError(t, err)
+	status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
+	require.Equal(t, 409, status)
+	require.Contains(t, text, `Lock "job": its holder is alive, its lease was renewed just now.`)
+	all := told.take()
+	require.Len(t, all, 2)
+	require.Equal(t, redlatchui.OutcomeRefused, all[1].Outcome)
+	require.Contains(t, all[1].Detail, "its holder is alive")
+	require.NoError(t, hold.Unlock())
+}
+
+// A holder that is cut off looks dead. When it is back, it learns that it has lost the lock.
+func TestAHolderWhoseLockWasTakenLearnsOfIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, _ := acting(t, s)
+	proxy := redistest.NewProxy(t, s.Addr())
+	client, err := redlatch.Open(t.Context(), proxy.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(15*time.Second))
+	require.NoError(t, err)
+	work := hold.Context(t.Context())
+	proxy.Refuse(true)
+	proxy.Reset()
+	status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
+	require.Equal(t, 200, status, text)
+	require.False(t, program.Exists(t, s, "job"))
+	require.NoError(t, work.Err(), "its lease is not over")
+	proxy.Refuse(false)
+	select {
+	case <-work.Done():
+	case <-time.After(program.Soon):
+		t.Fatal("the holder does not know")
+	}
+	require.ErrorIs(t, context.Cause(work), redlatch.ErrLost)
+	require.NotErrorIs(t, context.Cause(work), redlatch.LossNotRenewed)
+}
+
+func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	const odd = "\x1b[2J\xff\r\n"
+	for _, owner := range []string{odd, program.RedissonOwner, program.SomeOwner} {
+		program.Enqueue(t, s, "job", owner, time.Hour)
+	}
+	program.Listen(t, s, "job", program.RedissonOwner)
+	link := regexp.MustCompile(`href="(evict\?[^"]*)"`).FindStringSubmatch(deadWaiter(t, page, "job"))
+	require.NotNil(t, link)
+	status, text := get(t, page, "/"+html.UnescapeString(link[1]))
+	require.Equal(t, 200, status)
+	address, form := formOf(t, text)
+	status, text = post(t, page, address, form)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, "the next in the queue was woken: "+program.RedissonOwner)
+	require.Equal(t, []string{program.RedissonOwner, program.SomeOwner}, program.QueueOf(t, s, "job"))
+	all := told.take()
+	require.Len(t, all, 2)
+	require.Equal(t, []string{odd}, all[1].Owners)
+	require.Equal(t, redlatchui.ActionEvict, all[1].Action)
+	require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
+
+	for owner, says := range map[string]string{
+		program.RedissonOwner: "has a subscriber, so the waiter is alive and stays in the queue", odd: "is not in the queue",
+	} {
+		status, text = post(t, page, "/evict?name=job", evicts(owner))
+		require.Equal(t, 409, status)
+		require.Contains(t, text, says)
+		require.NotContains(t, text, "--even-if-alive")
+		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes())
+	}
+	require.Len(t, program.QueueOf(t, s, "job"), 2)
+	_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
+	require.Contains(t, text, "not among the first in the queue any more")
+	s.Do(t, "DEL", codec.QueueKey("job"))
+}
+
+func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for what, c := range map[string]struct {
+		fails        redlatchui.Outcome
+		status       int
+		says         string
+		taken, calls bool
+	}{
+		"before": {redlatchui.OutcomeBegun, 500, "The audit was not written, so nothing was done: disk full.", false, false},
+		"after":  {redlatchui.OutcomeDone, 500, "The outcome is not in the audit: disk full.", true, true},
+	} {
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		var called []redlatchui.Outcome
+		page := open(t, s, redlatchui.Options{
+			Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error {
+				if called = append(called, a.Outcome); a.Outcome == c.fails {
+					return errors.New("disk full")
+				}
+				return nil
+			},
+		})
+		status, text := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
+		require.Equal(t, c.status, status, what)
+		require.Contains(t, text, c.says, what)
+		require.Equal(t, c.taken, !program.Exists(t, s, "job"), what)
+		require.Equal(t, c.taken, strings.Contains(text, "<h1>Done"), what)
+		require.Equal(t, c.calls, len(called) == 2, what)
+	}
+}
+
+// The user gives up while it is looked whether the holder lives, or the program ends.
+func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for what, end := range map[string]func(page *redlatchui.Page, leave func()){
+		"request": func(_ *redlatchui.Page, leave func()) { leave() },
+		"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
+	} {
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		s.Do(t, "PEXPIRE", "job", time.Hour.Milliseconds())
+		told := make(chan redlatchui.Attempt, 2)
+		page := open(t, s, redlatchui.Options{
+			Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error { told <- a; return nil },
+		})
+		ctx, leave := context.WithCancel(t.Context())
+		done := make(chan *http.Response, 1)
+		go func() {
+			done <- answer(page, postRequest("/unlock?name=job", takes(program.SomeOwner)).WithContext(ctx))
+		}()
+		require.Equal(t, redlatchui.OutcomeBegun, (<-told).Outcome)
+		end(page, leave)
+		got := <-told
+		require.Equal(t, redlatchui.OutcomeFailed, got.Outcome, what)
+		require.Equal(t, "the request has ended before anything was done", got.Detail, what)
+		<-done
+		leave()
+		require.True(t, program.Exists(t, s, "job"), what)
+	}
+}
+
+func TestFormsOfOtherSitesDoNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	for what, c := range map[string]struct {
+		headers map[string]string
+		host    string
+		status  int
+	}{
+		"another site":               {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
+		"another port":               {map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
+		"its script":                 {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}, "localhost", 403},
+		"an old browser":             {map[string]string{"Origin": "http://evil.example"}, "localhost", 403},
+		"an old browser, port":       {map[string]string{"Origin": "http://localhost:1"}, "localhost:8374", 403},
+		"an old browser, no origin":  {map[string]string{"Origin": "null"}, "localhost", 403},
+		"rebinding":                  {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, "evil.example", 421},
+		"rebinding, an old browser":  {map[string]string{"Origin": "http://evil.example:8374"}, "evil.example:8374", 421},
+		"rebinding, without headers": {nil, "evil.example", 421},
+	} {
+		for path, form := range map[string]url.Values{"/unlock?name=job": takes(program.SomeOwner), "/evict?name=job": evicts(program.RedissonOwner)} {
+			r := postRequest(path, form)
+			r.Host = c.host
+			for name, value := range c.headers {
+				r.Header.Set(name, value)
+			}
+			require.Equal(t, c.status, answer(page, r).StatusCode, what+path)
+		}
+	}
+	require.Empty(t, told.take())
+	require.True(t, program.Exists(t, s, "job"))
+	require.Len(t, program.QueueOf(t, s, "job"), 1)
+	r := postRequest("/unlock?name=job", takes(program.SomeOwner))
+	r.Host = "localhost:8374"
+	r.Header.Set("Origin", "http://localhost:8374")
+	require.Equal(t, 200, answer(page, r).StatusCode, "while the page's own is done")
+	require.False(t, program.Exists(t, s, "job"))
+}
