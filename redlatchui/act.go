@@ -73,7 +73,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			p.fail(w, err)
 			return
 		case err != nil:
-			page.Err = sentence(sanitize.Message(sanitize.WithoutPrefix(textOf(err)))) + "."
+			page.Err = fullSentence(sanitize.WithoutPrefix(textOf(err)))
 		}
 		if a.Outcome == OutcomeDone {
 			page.Title = "Done"

@@ -51,7 +51,7 @@ func (p *Page) showWith(w http.ResponseWriter, status int, name string, page any
 // fail writes a page that says what is wrong.
 func (p *Page) fail(w http.ResponseWriter, err error) {
 	page := p.frame("No page", "")
-	page.Err = sentence(strings.TrimPrefix(sanitize.Message(err.Error()), "redlatchui: ")) + "."
+	page.Err = fullSentence(strings.TrimPrefix(err.Error(), "redlatchui: "))
 	if errors.Is(err, errNoAccess) {
 		page.Where, page.Pattern = "", ""
 	}
