@@ -3,7 +3,6 @@ package redlatchui
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/board"
@@ -56,10 +55,7 @@ func (page *lockPage) offer(name string, l *board.Lock, a Access) {
 // unlockForm serves the form that takes a lock away.
 func (p *Page) unlockForm(w http.ResponseWriter, r *http.Request) {
 	p.form(w, r, unlockDeed, func(page *formPage, l *board.Lock) {
-		page.Title, page.Wait = "Force unlock "+page.Name, span(time.Second)
-		if l.TTL >= 0 {
-			page.Wait = span(repair.LookLimit(inspect.RenewalLook, l.TTL))
-		}
+		page.Title, page.Wait = "Force unlock "+page.Name, span(repair.LookLimit(inspect.RenewalLook, l.TTL))
 		if len(l.Holders) <= namedHolders {
 			for _, h := range l.Holders {
 				page.Named = append(page.Named, namedHolder{holderOf(h), h.Owner})

@@ -171,11 +171,18 @@ func eval[T any](t *testing.T, b *tab, expression string) (value T) {
 // serve serves the page of a server as redlatch ui does, and returns its address.
 func serve(t *testing.T, s *redistest.Server) string {
 	t.Helper()
+	return serveWith(t, s, redlatchui.Options{})
+}
+
+// serveWith is serve with options.
+func serveWith(t *testing.T, s *redistest.Server, o redlatchui.Options) string {
+	t.Helper()
+	o.Every = 200 * time.Millisecond
 	srv, err := connect.New(connect.Settings{Address: s.URL()})
 	require.NoError(t, err)
 	client, err := srv.Open(t.Context(), redlatch.WithServerTime())
 	require.NoError(t, err)
-	p, err := redlatchui.New(client, redlatchui.Options{Every: 200 * time.Millisecond})
+	p, err := redlatchui.New(client, o)
 	require.NoError(t, err)
 	web := httptest.NewServer(p)
 	t.Cleanup(func() {
