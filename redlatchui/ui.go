@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -73,7 +74,8 @@ type Page struct {
 // New returns a page for the locks on client's server. It asks on the client's connections, by
 // names as they are on the server, whatever name mapper the client has. The client must stay
 // open until the page is closed, which leaves it open. It sends nothing before the page is
-// opened. Errors: ErrCluster, and for a nil client and Options that do not make sense.
+// opened. Errors: ErrCluster, and redlatch.ErrInvalid for a nil client and for Options that do not
+// make sense.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
@@ -84,7 +86,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	}
 	p := &Page{options: o, source: source, acting: make(chan struct{}, actsAtOnce), where: source.Place, shown: matching(o.Pattern)}
 	if o.Every < board.LeastEvery {
-		return nil, errors.Join(errors.New("redlatchui: Options.Every must be at least 100ms"), source.Close())
+		return nil, errors.Join(fmt.Errorf("%w: Options.Every of the page must be at least 100ms", redlatch.ErrInvalid), source.Close())
 	}
 	p.pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
 	p.board = board.New(board.Config{Source: source, Pattern: o.Pattern, Every: o.Every})

@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/gomodule/redigo/redis"
@@ -21,7 +22,7 @@ var (
 	// ErrCluster says that the locks of a cluster cannot be listed through a client.
 	ErrCluster = errors.New("redlatchui: locks of a cluster cannot be listed through a client, " +
 		"since a client has no command for each master: use the command redlatch ui")
-	errNoClient = errors.New("redlatchui: the client is nil")
+	errNoClient = fmt.Errorf("%w: the client of the page is nil", redlatch.ErrInvalid)
 )
 
 // Source is where the locks are. It is safe for concurrent use.
