@@ -2,16 +2,12 @@ package redlatchui_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"html"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,147 +20,6 @@ import (
 	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-// audits collects what an audit is told.
-type audits struct {
-	mu  sync.Mutex
-	all []redlatchui.Attempt
-}
-
-func (a *audits) add(_ context.Context, what redlatchui.Attempt) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all = append(a.all, what)
-	return nil
-}
-
-// take returns what was told since the last time.
-func (a *audits) take() []redlatchui.Attempt {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := a.all
-	a.all = nil
-	return all
-}
-
-// outcomes returns what has become of the attempts since the last time.
-func (a *audits) outcomes() (all []redlatchui.Outcome) {
-	for _, what := range a.take() {
-		all = append(all, what.Outcome)
-	}
-	return all
-}
-
-// always grants every viewer the same.
-func always(a redlatchui.Access) func(*http.Request) redlatchui.Access {
-	return func(*http.Request) redlatchui.Access { return a }
-}
-
-// acting returns a page that grants every viewer all rights, and its audit.
-func acting(t *testing.T, s *redistest.Server) (*redlatchui.Page, *audits) {
-	t.Helper()
-	told := &audits{}
-	return open(t, s, redlatchui.Options{
-		Access: always(redlatchui.FullAccess), User: func(*http.Request) string { return "ops" }, Audit: told.add,
-	}), told
-}
-
-// postRequest is a form that is sent.
-func postRequest(address string, form url.Values) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, "http://localhost"+address, strings.NewReader(form.Encode()))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return r
-}
-
-// post returns the status and the text of the answer to a form.
-func post(t *testing.T, page http.Handler, address string, form url.Values) (status int, text string) {
-	t.Helper()
-	got := answer(page, postRequest(address, form))
-	body, err := io.ReadAll(got.Body)
-	require.NoError(t, err)
-	return got.StatusCode, html.UnescapeString(string(body))
-}
-
-// takes is the form that takes a lock from owners.
-func takes(owners ...string) url.Values {
-	return url.Values{"holder": owners, "dead": owners, "reason": {"host is gone"}}
-}
-
-// evicts is the form that evicts an owner.
-func evicts(owner string) url.Values {
-	return url.Values{"owner": {base64.RawURLEncoding.EncodeToString([]byte(owner))}, "reason": {"pod was deleted"}}
-}
-
-// deadWaiter opens the page of a lock until it calls the first in the queue dead.
-func deadWaiter(t *testing.T, page http.Handler, name string) (text string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		_, text = get(t, page, "/lock?name="+name)
-		return strings.Contains(text, `class="badge dead"`)
-	}, program.Soon, 100*time.Millisecond)
-	return text
-}
-
-func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
-	for what, c := range map[string]struct {
-		access             func(*http.Request) redlatchui.Access
-		readOnly           bool
-		sees, unlock, pick bool
-	}{
-		"no rule":            {nil, false, true, false, false},
-		"none":               {always(redlatchui.NoAccess), false, false, false, false},
-		"read-only":          {always(redlatchui.ReadOnly), false, true, false, false},
-		"unlock":             {always(redlatchui.MayUnlock), false, true, true, false},
-		"evict":              {always(redlatchui.MayEvict), false, true, false, true},
-		"both":               {always(redlatchui.MayUnlock | redlatchui.MayEvict), false, true, true, true},
-		"all":                {always(redlatchui.FullAccess), false, true, true, true},
-		"all, but read-only": {always(redlatchui.FullAccess), true, true, false, false},
-	} {
-		s.Do(t, "HSET", "job", program.SomeOwner, 1)
-		told := &audits{}
-		page := open(t, s, redlatchui.Options{Access: c.access, ReadOnly: c.readOnly, Audit: told.add})
-		status := func(is bool) int { return map[bool]int{true: 200, false: 403}[is] }
-		for _, path := range []string{"/", "/lock?name=job"} {
-			got, text := get(t, page, path)
-			require.Equal(t, status(c.sees), got, what+path)
-			require.Equal(t, c.sees, strings.Contains(text, "00000001:7"), what)
-		}
-		if c.sees {
-			text := deadWaiter(t, page, "job")
-			require.Equal(t, c.unlock, strings.Contains(text, "Force unlock"), what)
-			require.Equal(t, c.pick, strings.Contains(text, "Evict"), what)
-			require.Equal(t, !c.unlock && !c.pick && (c.readOnly || c.access == nil), strings.Contains(text, "read-only"), what)
-		} else {
-			got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/events", nil))
-			require.Equal(t, 403, got.StatusCode, what)
-		}
-		for path, may := range map[string]bool{"/unlock?name=job": c.unlock, "/evict?name=job&owner=YQ": c.pick} {
-			got, text := get(t, page, path)
-			require.Equal(t, status(may), got, what+path)
-			require.Equal(t, may, got == 200 && !strings.Contains(text, "you may not"), what)
-		}
-		require.Empty(t, told.take(), "looking is no action")
-		if !c.unlock {
-			got, _ := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
-			require.Equal(t, 403, got, what)
-			all := told.take()
-			require.Len(t, all, 1, what)
-			require.Equal(t, redlatchui.OutcomeDenied, all[0].Outcome)
-			require.Equal(t, "job", all[0].Lock)
-			require.Equal(t, []string{program.SomeOwner}, all[0].Owners)
-		}
-		if !c.pick {
-			got, _ := post(t, page, "/evict?name=job", evicts(program.RedissonOwner))
-			require.Equal(t, 403, got, what)
-			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeDenied}, told.outcomes(), what)
-		}
-		require.True(t, program.Exists(t, s, "job"), what)
-		require.Len(t, program.QueueOf(t, s, "job"), 1, what)
-	}
-}
 
 var (
 	hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
@@ -460,44 +315,4 @@ func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
 		leave()
 		require.True(t, program.Exists(t, s, "job"), what)
 	}
-}
-
-func TestFormsOfOtherSitesDoNothing(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	s.Do(t, "HSET", "job", program.SomeOwner, 1)
-	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
-	for what, c := range map[string]struct {
-		headers map[string]string
-		host    string
-		status  int
-	}{
-		"another site":               {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
-		"another port":               {map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
-		"its script":                 {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}, "localhost", 403},
-		"an old browser":             {map[string]string{"Origin": "http://evil.example"}, "localhost", 403},
-		"an old browser, port":       {map[string]string{"Origin": "http://localhost:1"}, "localhost:8374", 403},
-		"an old browser, no origin":  {map[string]string{"Origin": "null"}, "localhost", 403},
-		"rebinding":                  {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, "evil.example", 421},
-		"rebinding, an old browser":  {map[string]string{"Origin": "http://evil.example:8374"}, "evil.example:8374", 421},
-		"rebinding, without headers": {nil, "evil.example", 421},
-	} {
-		for path, form := range map[string]url.Values{"/unlock?name=job": takes(program.SomeOwner), "/evict?name=job": evicts(program.RedissonOwner)} {
-			r := postRequest(path, form)
-			r.Host = c.host
-			for name, value := range c.headers {
-				r.Header.Set(name, value)
-			}
-			require.Equal(t, c.status, answer(page, r).StatusCode, what+path)
-		}
-	}
-	require.Empty(t, told.take())
-	require.True(t, program.Exists(t, s, "job"))
-	require.Len(t, program.QueueOf(t, s, "job"), 1)
-	r := postRequest("/unlock?name=job", takes(program.SomeOwner))
-	r.Host = "localhost:8374"
-	r.Header.Set("Origin", "http://localhost:8374")
-	require.Equal(t, 200, answer(page, r).StatusCode, "while the page's own is done")
-	require.False(t, program.Exists(t, s, "job"))
 }

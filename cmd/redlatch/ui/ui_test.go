@@ -172,6 +172,20 @@ redlatch: audit: \S+Z ops from 127.0.0.1:\d+: evict of lock "job" from a; reason
 $`, p.Stderr.String())
 }
 
+// streamed returns the first line of a stream.
+func streamed(t *testing.T, address string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	require.NoError(t, err)
+	r.SetBasicAuth("ops", "s3cret")
+	stream, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = stream.Body.Close() }()
+	line, err := bufio.NewReader(stream.Body).ReadString('\n')
+	require.NoError(t, err)
+	return line
+}
+
 // The strongest read-only there is: the manual's user for people who look may not change anything,
 // whatever the page offers.
 func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
@@ -200,19 +214,12 @@ func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
 			require.Contains(t, text, part, path)
 		}
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"events?name=app:job", nil)
-	require.NoError(t, err)
-	r.SetBasicAuth("ops", "s3cret")
-	stream, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer func() { _ = stream.Body.Close() }()
-	line, err := bufio.NewReader(stream.Body).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "event: change\n", line)
+	require.Equal(t, "event: change\n", streamed(t, address+"events?name=app:job"))
 
-	for action, form := range map[string]url.Values{
+	forms := map[string]url.Values{
 		"unlock": {"holder": {program.SomeOwner}, "dead": {program.SomeOwner}, "reason": {"x"}}, "evict": {"owner": {owner}, "reason": {"x"}},
-	} {
+	}
+	for action, form := range forms {
 		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
 		require.Equal(t, 500, status, action)
 		require.Contains(t, text, "<h1>Not done", action)
@@ -220,6 +227,16 @@ func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
 	}
 	require.True(t, program.Exists(t, s, "app:job"))
 	require.Len(t, program.QueueOf(t, s, "app:job"), 1)
+	repairs := redistest.Rights(t, "A user that repairs")
+	require.Equal(t, "reset", repairs[2])
+	s.Do(t, "ACL", append([]any{"SETUSER", "onlooker"}, repairs[3:]...)...)
+	for action, form := range forms {
+		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
+		require.Equal(t, 200, status, text)
+	}
+	require.False(t, program.Exists(t, s, "app:job"))
+	require.Empty(t, program.QueueOf(t, s, "app:job"))
+
 	status, text := load(t, address+"lock?name=other", "ops", "s3cret")
 	require.Equal(t, 200, status)
 	require.Contains(t, text, "NOPERM", "what the user may not see")
