@@ -32,7 +32,7 @@ var (
 // may reports whether a has the right, or all of them.
 func (a Access) may(right Access) bool { return a&right == right }
 
-// needs returns why a viewer is refused what needs the right, nil for one who has it.
+// needs returns why a viewer is refused that for which the right is needed, nil if a has it.
 func (a Access) needs(right Access) error {
 	switch {
 	case !a.may(ReadOnly):

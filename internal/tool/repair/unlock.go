@@ -20,10 +20,10 @@ type Unlock struct {
 	Name string
 	// Dead are the holders that are stated to be dead.
 	Dead []string
-	// EvenIfAlive takes the lock at once, whoever holds it.
+	// EvenIfAlive takes the lock at once, without a look at its holders.
 	EvenIfAlive bool
 	// Shown are the holders that were shown to the user, as they stand in Redis: the lock is
-	// left alone when it has others. nil is whoever holds it.
+	// left alone when it has others. nil is any holders.
 	Shown []string
 	// For is how long to look whether the lease is renewed, at most.
 	For time.Duration
