@@ -67,7 +67,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 		malformed := r.ParseForm()
 		a := p.attempt(r, d.name)
 		said, err := p.try(r, d, a, malformed)
-		page := actedPage{frame: p.frame("Not done", ""), Done: said}
+		page := actedPage{frame: p.frame("Not done", "")}
 		switch {
 		case isDenied(err), errors.Is(err, errNoName), errors.Is(err, errUnknown), errors.Is(err, errHidden):
 			p.fail(w, err)
@@ -76,7 +76,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			page.Err = fullSentence(sanitize.WithoutPrefix(textOf(err)))
 		}
 		if a.Outcome == OutcomeDone {
-			page.Title = "Done"
+			page.Title, page.Done = "Done", fullSentence(said)
 		}
 		page.Name, page.Link = nameText(a.Lock), lockLink(a.Lock)
 		p.showWith(w, statusOf(err), "acted.html", &page)

@@ -10,10 +10,10 @@ queue. Each wants a reason and costs a line on standard error before it is
 done, and one after. A holder that renews its lease keeps the lock.
 
 Only this machine can reach it, unless --addr says otherwise. Then it needs
---auth, a file with one line user:password, as --allow does everywhere. It
-speaks no TLS: put a proxy in front, and name the host that browsers use with
---host. Requests for another host, and those that pages of other sites make,
-are refused.
+--auth, a file with a line user:password for each user, as --allow does
+everywhere. It speaks no TLS: put a proxy in front, and name the host that
+browsers use with --host. Requests for another host, and those that pages of
+other sites make, are refused.
 
 The server gets the commands of one viewer however many there are, and none
 without viewers. A --user that may only read makes sure that nothing can be

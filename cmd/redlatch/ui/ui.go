@@ -66,7 +66,7 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.addr, "addr", defaultAddr, "address to listen on")
-	f.StringVar(&s.authFile, "auth", "", "file with user:password, which browsers must give")
+	f.StringVar(&s.authFile, "auth", "", "file with lines user:password, one of which browsers must give")
 	f.StringSliceVar(&s.page.Hosts, "host", nil, "name by which browsers reach the page, besides localhost")
 	f.StringSliceVar(&s.allow, "allow", nil, "actions that the page has: unlock, evict (none without it; needs --auth)")
 	f.CountVar(&s.readOnly, "read-only", "the page changes nothing, as without --allow; twice: it may be served beyond this machine without --auth")

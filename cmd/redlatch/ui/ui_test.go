@@ -64,7 +64,7 @@ func TestUIWantsThePasswordOfItsFile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	file := filepath.Join(t.TempDir(), "auth")
-	require.NoError(t, os.WriteFile(file, []byte("ops:s3cret:x\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("ops:s3cret:x\r\nnight:0ther\n"), 0o600))
 	p := program.Start(t, s.URL(), "ui", "--addr", "0.0.0.0:0", "--auth", file)
 	address := p.Line()
 	require.True(t, strings.HasPrefix(address, "http://localhost:"), address)
@@ -75,12 +75,29 @@ func TestUIWantsThePasswordOfItsFile(t *testing.T) {
 		"none":           {"", "", 401},
 		"wrong password": {"ops", "s3cret", 401},
 		"wrong user":     {"op", "s3cret:x", 401},
+		"another's":      {"ops", "0ther", 401},
 		"right":          {"ops", "s3cret:x", 200},
+		"the second":     {"night", "0ther", 200},
 	} {
 		for _, path := range []string{"", "static/page.js"} {
 			status, _ := load(t, address+path, c.user, c.password)
 			require.Equal(t, c.status, status, what)
 		}
+	}
+}
+
+func TestUIWantsUsersAndPasswordsInItsFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "auth")
+	for text, says := range map[string]string{
+		"": "is empty", "ops\n": "lines of the form user:password", ":x\n": "of the form", "ops:\n": "of the form", "a:b\n\n": "of the form",
+		"a:b\na:c\n": "one for each user",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		got := program.Finish(t, program.NoServer(t), "ui", "--auth", file)
+		require.Equal(t, 1, got.Code, text)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, says)
 	}
 }
 
