@@ -2,7 +2,6 @@ package ui_test
 
 import (
 	"bufio"
-	"encoding/base64"
 	"io"
 	"net/http"
 	"net/url"
@@ -215,7 +214,7 @@ func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
 	s.Do(t, "SET", "{app:books}:"+program.RedissonOwner+":rwlock_timeout:1", 1, "PX", 600_000)
 	s.Do(t, "HSET", "other", program.SomeOwner, 1)
 	_, address := allowing(t, s.GiveLooks(t), "unlock,evict")
-	owner := base64.RawURLEncoding.EncodeToString([]byte(program.RedissonOwner))
+	owner := evicts.Get("owner")
 	for path, says := range map[string][]string{
 		"":                                  {"app:job", "app:books", program.LabelText},
 		"lock?name=app:job":                 {program.SomeOwner, program.LabelText, "Queue (1)", "without a lease", program.RedissonOwner},
@@ -233,9 +232,7 @@ func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
 	}
 	require.Equal(t, "event: change\n", streamed(t, address+"events?name=app:job"))
 
-	forms := map[string]url.Values{
-		"unlock": {"holder": {program.SomeOwner}, "dead": {program.SomeOwner}, "reason": {"x"}}, "evict": {"owner": {owner}, "reason": {"x"}},
-	}
+	forms := map[string]url.Values{"unlock": takes, "evict": evicts}
 	for action, form := range forms {
 		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
 		require.Equal(t, 500, status, action)
