@@ -6,13 +6,16 @@
 //	…
 //	mux.Handle("/locks/", requireLogin(http.StripPrefix("/locks", page)))
 //
-// The page changes nothing on the server, and has no login of its own: a program that serves
-// it beyond this machine puts its own in front. docs/ui.md describes both.
+// The page has no login of its own: a program that serves it beyond this machine puts its own in
+// front. It changes nothing on the server unless Options.Access grants a viewer an action: to take
+// a lock away from holders that are dead, or a dead waiter out of a queue. docs/ui.md describes
+// all of it.
 //
 // # What it refuses
 //
 // Requests for a host that is not in the list of Options (DNS rebinding), requests that another
-// site's page makes, other than a link to it, and all methods but GET and HEAD. Names, owners
+// site's page makes, other than a link to it, all methods but GET and HEAD, and POST but for
+// actions. Names, owners
 // and labels are bytes that others wrote: they are escaped, and control characters and those
 // that change the direction of writing are shown as escapes. No answer may be stored, framed or
 // read by another origin, and no script runs but its own.

@@ -18,7 +18,7 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 	"X-Content-Type-Options":       "nosniff",
 	"X-Frame-Options":              "DENY",
-	"Referrer-Policy":              "no-referrer",
+	"Referrer-Policy":              "same-origin", // with less, browsers hide from this page, too, where a form comes from
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"Cross-Origin-Embedder-Policy": "require-corp",

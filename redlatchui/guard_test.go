@@ -4,12 +4,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
 )
@@ -90,4 +93,44 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 		require.Contains(t, policy, "default-src 'none'", what)
 		require.NotContains(t, policy, "unsafe", what)
 	}
+}
+
+func TestFormsOfOtherSitesDoNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	for what, c := range map[string]struct {
+		headers map[string]string
+		host    string
+		status  int
+	}{
+		"another site":               {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
+		"another port":               {map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
+		"its script":                 {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}, "localhost", 403},
+		"an old browser":             {map[string]string{"Origin": "http://evil.example"}, "localhost", 403},
+		"an old browser, port":       {map[string]string{"Origin": "http://localhost:1"}, "localhost:8374", 403},
+		"an old browser, no origin":  {map[string]string{"Origin": "null"}, "localhost", 403},
+		"rebinding":                  {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, "evil.example", 421},
+		"rebinding, an old browser":  {map[string]string{"Origin": "http://evil.example:8374"}, "evil.example:8374", 421},
+		"rebinding, without headers": {nil, "evil.example", 421},
+	} {
+		for path, form := range map[string]url.Values{"/unlock?name=job": takes(program.SomeOwner), "/evict?name=job": evicts(program.RedissonOwner)} {
+			r := postRequest(path, form)
+			r.Host = c.host
+			for name, value := range c.headers {
+				r.Header.Set(name, value)
+			}
+			require.Equal(t, c.status, answer(page, r).StatusCode, what+path)
+		}
+	}
+	require.Empty(t, told.take())
+	require.True(t, program.Exists(t, s, "job"))
+	require.Len(t, program.QueueOf(t, s, "job"), 1)
+	r := postRequest("/unlock?name=job", takes(program.SomeOwner))
+	r.Host = "localhost:8374"
+	r.Header.Set("Origin", "http://localhost:8374")
+	require.Equal(t, 200, answer(page, r).StatusCode, "while the page's own is done")
+	require.False(t, program.Exists(t, s, "job"))
 }

@@ -35,10 +35,13 @@ type lockPage struct {
 	Renewed               string
 	Token                 int64
 	Queue                 []waiterView
-	Waiting, More         int
-	QueueUnread           bool
-	Uncounted             string
-	Events                []eventView
+	// Unlock is the address of the form that takes the lock away, "" for a viewer without the
+	// right.
+	Unlock        string
+	Waiting, More int
+	QueueUnread   bool
+	Uncounted     string
+	Events        []eventView
 }
 
 // holderView is a holder as it is shown.
@@ -48,6 +51,8 @@ type holderView struct{ Owner, Label, Client, Count, Role string }
 type waiterView struct {
 	Position                              int
 	Owner, Label, Client, Deadline, State string
+	// Evict is the address of the form that evicts it, "" for none.
+	Evict string
 }
 
 // eventView is an event as it is shown.
@@ -128,6 +133,7 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 		page.Err = "The server has not answered yet."
 	} else {
 		page.fill(l)
+		page.offer(name, l, accessOf(r))
 	}
 	p.show(w, "lock.html", &page)
 }

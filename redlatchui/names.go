@@ -101,3 +101,8 @@ func sentence(text string) string {
 	text = strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 	return text
 }
+
+// fullSentence makes a sentence of an error's text, whatever bytes are in it.
+func fullSentence(text string) string {
+	return strings.TrimSuffix(sentence(sanitize.Message(text)), ".") + "."
+}

@@ -18,12 +18,14 @@ type frame struct {
 	Title, Where, Pattern string
 	// Stream is the address of the page's stream, "" for a page that does not change.
 	Stream string
+	// ReadOnly is true when no viewer may change anything.
+	ReadOnly bool
 	// At is when what is shown was seen, Err what is wrong.
 	At, Err string
 }
 
 func (p *Page) frame(title, stream string) frame {
-	f := frame{Title: title, Where: sanitize.Message(p.where), Stream: stream}
+	f := frame{Title: title, Where: sanitize.Message(p.where), Stream: stream, ReadOnly: p.options.changesNothing()}
 	if p.options.Pattern != "" {
 		f.Pattern = nameText(p.options.Pattern)
 	}
@@ -49,18 +51,27 @@ func (p *Page) showWith(w http.ResponseWriter, status int, name string, page any
 // fail writes a page that says what is wrong.
 func (p *Page) fail(w http.ResponseWriter, err error) {
 	page := p.frame("No page", "")
-	page.Err = sentence(strings.TrimPrefix(sanitize.Message(err.Error()), "redlatchui: ")) + "."
+	page.Err = fullSentence(strings.TrimPrefix(err.Error(), "redlatchui: "))
+	if errors.Is(err, errNoAccess) {
+		page.Where, page.Pattern = "", ""
+	}
 	p.showWith(w, statusOf(err), "error.html", &page)
 }
 
 // statusOf returns the status of an answer that says what is wrong.
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errNoName):
+	case err == nil:
+		return http.StatusOK
+	case isDenied(err):
+		return http.StatusForbidden
+	case outcomeOf(err) == OutcomeRefused:
+		return http.StatusConflict
+	case errors.Is(err, errNoName), errors.Is(err, errForm), errors.Is(err, errReason), errors.Is(err, errUnstated), errors.Is(err, errOddName):
 		return http.StatusBadRequest
 	case errors.Is(err, errUnknown), errors.Is(err, errHidden):
 		return http.StatusNotFound
-	case errors.Is(err, board.ErrBusy), errors.Is(err, board.ErrClosed):
+	case errors.Is(err, board.ErrBusy), errors.Is(err, errActing), errors.Is(err, board.ErrClosed):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

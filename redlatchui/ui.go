@@ -4,14 +4,15 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/board"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // DefaultEvery is the least time between two scans unless Options say.
@@ -22,7 +23,7 @@ const DefaultEvery = 2 * time.Second
 var ErrCluster = board.ErrCluster
 
 // Options say what the page shows and to whom. The zero Options show all locks to browsers on
-// this machine.
+// this machine, and let them change nothing.
 type Options struct {
 	// Pattern is what the names of the locks must match, as MATCH of SCAN has it, such as
 	// "orders:*". "" is all. A lock of another name has no page.
@@ -34,6 +35,22 @@ type Options struct {
 	// Every is the least time between two scans of all locks, DefaultEvery when it is 0, and
 	// 100 ms at least. A scan that takes long is followed by a pause of four times that.
 	Every time.Duration
+	// Access says what the viewer who sends a request may do. It is called once for each
+	// request, also of streams and concurrently, and must not block. nil is ReadOnly for all
+	// that reach the page.
+	Access func(*http.Request) Access
+	// ReadOnly leaves of what Access grants no more than ReadOnly.
+	ReadOnly bool
+	// User names the viewer who sends a request, for Audit: such as the user of the login in
+	// front. It is called as Access is, for actions alone. nil names none.
+	User func(*http.Request) string
+	// Audit is called for each action that a viewer tries. For one that is begun it is called
+	// twice: before anything is sent to Redis, with OutcomeBegun, where an error keeps the
+	// action from being done, and when it has ended. What is denied or refused before that is
+	// reported once. Requests that other sites' pages make are refused without. The context is
+	// that of the request, and does not end with it. It may be called concurrently. nil reports
+	// nothing.
+	Audit func(context.Context, Attempt) error
 }
 
 //go:embed page
@@ -42,6 +59,8 @@ var files embed.FS
 // Page is the page. It is an http.Handler, safe for concurrent use, and runs until Close.
 type Page struct {
 	board   *board.Board
+	source  *board.Source
+	acting  chan struct{} // has one element for each action that is under way
 	options Options
 	where   string
 	shown   func(name string) bool
@@ -49,49 +68,43 @@ type Page struct {
 	handler http.Handler
 	ctx     context.Context
 	cancel  context.CancelFunc
+	close   func() error
 }
 
 // New returns a page for the locks on client's server. It asks on the client's connections, by
 // names as they are on the server, whatever name mapper the client has. The client must stay
 // open until the page is closed, which leaves it open. It sends nothing before the page is
-// opened. Errors: ErrCluster, and for Options that do not make sense.
+// opened. Errors: ErrCluster, and redlatch.ErrInvalid for a nil client and for Options that do not
+// make sense.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
 		return nil, err
 	}
-	return newPage(source, o)
-}
-
-// ForServer is New for the command redlatch ui. It connects to srv, which may be a cluster, with
-// connections that the page closes. Its errors are those of connect.Server.Problem.
-func ForServer(ctx context.Context, srv *connect.Server, o Options) (*Page, error) {
-	source, err := board.FromServer(ctx, srv)
-	if err != nil {
-		return nil, err
-	}
-	return newPage(source, o)
-}
-
-func newPage(source *board.Source, o Options) (*Page, error) {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
 	}
-	p := &Page{options: o, where: source.Place, shown: matching(o.Pattern)}
+	p := &Page{options: o, source: source, acting: make(chan struct{}, actsAtOnce), where: source.Place, shown: matching(o.Pattern)}
 	if o.Every < board.LeastEvery {
-		return nil, errors.Join(errors.New("redlatchui: Options.Every must be at least 100ms"), source.Close())
+		return nil, errors.Join(fmt.Errorf("%w: Options.Every of the page must be at least 100ms", redlatch.ErrInvalid), source.Close())
 	}
 	p.pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
 	p.board = board.New(board.Config{Source: source, Pattern: o.Pattern, Every: o.Every})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.handler = guard(o.Hosts, p.routes())
+	p.handler = guard(o.Hosts, p.admit(p.routes()))
+	p.close = sync.OnceValue(p.end)
 	return p, nil
 }
 
-// Close ends the streams to browsers and all commands, and waits for the commands. Requests
-// after it are answered with an error.
-func (p *Page) Close() error {
+// Close ends the streams to browsers, actions and all commands, and waits for actions and
+// commands. Requests after it are answered with an error.
+func (p *Page) Close() error { return p.close() }
+
+func (p *Page) end() error {
 	p.cancel()
+	for range actsAtOnce {
+		p.acting <- struct{}{} // when those under way have ended: none begins any more
+	}
 	return p.board.Close()
 }
 
@@ -104,6 +117,10 @@ func (p *Page) routes() http.Handler {
 	mux.HandleFunc("GET /{$}", p.locks)
 	mux.HandleFunc("GET /lock", p.lock)
 	mux.HandleFunc("GET /events", p.events)
+	mux.HandleFunc("GET /unlock", p.unlockForm)
+	mux.HandleFunc("POST /unlock", p.act(unlockDeed))
+	mux.HandleFunc("GET /evict", p.evictForm)
+	mux.HandleFunc("POST /evict", p.act(evictDeed))
 	static, err := fs.Sub(files, "page/static")
 	if err != nil {
 		panic(err) // it is embedded

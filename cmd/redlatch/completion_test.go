@@ -40,6 +40,7 @@ func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 		"sort":    "name\nlease\nqueue\n",
 		"need":    "plain\nbraces\nfair\ntokens\n",
 		"profile": "aiven\nazure-cache\n",
+		"allow":   "evict\nunlock\n",
 	}
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,19 +17,8 @@ import (
 // user's URL.
 func readOnlyUser(t *testing.T) (*redistest.Server, string) {
 	t.Helper()
-	manual, err := os.ReadFile("../../docs/operations.md")
-	require.NoError(t, err)
-	_, command, found := strings.Cut(string(manual), "\nACL SETUSER onlooker ")
-	require.True(t, found, "the manual no longer shows the command")
-	command, _, found = strings.Cut(command, "```")
-	require.True(t, found)
-	args := []any{"SETUSER", "onlooker"}
-	for word := range strings.FieldsSeq(command) {
-		args = append(args, word)
-	}
 	s := redistest.Start(t)
-	s.Do(t, "ACL", args...)
-	return s, "redis://onlooker:password@" + s.Addr()
+	return s, s.GiveLooks(t)
 }
 
 func TestAUserOfTheManualMayLook(t *testing.T) {

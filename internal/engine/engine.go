@@ -36,6 +36,7 @@ type Config struct {
 	SyncWait   time.Duration       // for how long they are waited for
 	Mapper     Mapper              // nil: names are keys
 	AnyName    bool                // names that are no UTF-8 are not refused: for tools, which find such keys
+	Opener     any                 // what has opened the client and can do more for tools; nil: nothing
 	Logger     *slog.Logger        // required
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/leader"
 	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlatch"
@@ -31,7 +32,7 @@ import (
 
 // packages are those that users import, and the one that decodes what servers send, by
 // their folders.
-var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rmultilock", "rsemaphore", "leader", "admin", "codec", "pubsub", "transport", "embedded", "internal/reply"}
+var packages = []string{".", "rlock", "rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rmultilock", "rsemaphore", "leader", "admin", "codec", "pubsub", "transport", "embedded", "redlatchui", "internal/reply"}
 
 // functions are the exported functions and methods that are tried here. Options are
 // tried with what they are options of.
@@ -132,6 +133,7 @@ var functions = map[string]any{
 
 	"leader.Status.ServeHTTP": func(s *leader.Status) { s.ServeHTTP(httptest.NewRecorder(), nil) },
 	"leader.Run":              leader.Run, "leader.Status.IsLeader": (*leader.Status).IsLeader,
+	"redlatchui.New": newPage, "redlatchui.Page.Close": (*redlatchui.Page).Close, "redlatchui.Page.ServeHTTP": visit,
 	"rmultilock.New": rmultilock.New, "rmultilock.Of": rmultilock.Of,
 	"rmultilock.Lock.Do": (*rmultilock.Lock).Do, "rmultilock.Lock.Lock": (*rmultilock.Lock).Lock,
 	"rmultilock.Lock.Names": (*rmultilock.Lock).Names, "rmultilock.Lock.TryLock": (*rmultilock.Lock).TryLock,

@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/leader"
 	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlatch"
@@ -215,6 +216,8 @@ func familyReceivers() map[reflect.Type][]value {
 		},
 		typeOf[leader.Config](): vals(leader.Config{Lead: leads}, leader.Config{}, leader.Config{Lead: leads, Pause: -1},
 			leader.Config{Lead: leads, Pause: durations[len(durations)-1]}),
+		typeOf[redlatchui.Options](): pageOptions,
+		typeOf[*redlatchui.Page]():   pages,
 		typeOf[*leader.Status](): {
 			{what: "status", make: func(*world) any { return &leader.Status{} }},
 			mistake[*leader.Status]("nil status", nilDeref),

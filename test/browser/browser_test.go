@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/redlatchui"
@@ -170,13 +171,23 @@ func eval[T any](t *testing.T, b *tab, expression string) (value T) {
 // serve serves the page of a server as redlatch ui does, and returns its address.
 func serve(t *testing.T, s *redistest.Server) string {
 	t.Helper()
+	return serveWith(t, s, redlatchui.Options{})
+}
+
+// serveWith is serve with options.
+func serveWith(t *testing.T, s *redistest.Server, o redlatchui.Options) string {
+	t.Helper()
+	o.Every = 200 * time.Millisecond
 	srv, err := connect.New(connect.Settings{Address: s.URL()})
 	require.NoError(t, err)
-	p, err := redlatchui.ForServer(t.Context(), srv, redlatchui.Options{Every: 200 * time.Millisecond})
+	client, err := srv.Open(t.Context(), redlatch.WithServerTime())
+	require.NoError(t, err)
+	p, err := redlatchui.New(client, o)
 	require.NoError(t, err)
 	web := httptest.NewServer(p)
 	t.Cleanup(func() {
 		require.NoError(t, p.Close())
+		require.NoError(t, client.Close())
 		web.CloseClientConnections()
 		web.Close()
 	})

@@ -80,7 +80,7 @@ const flaws = `(() => {
 		const ratio = (a + .05) / (b + .05);
 		if (ratio < 4.5) found.push("contrast " + ratio.toFixed(2) + ": " + node.innerText.slice(0, 40));
 	}
-	for (const node of document.querySelectorAll("a, button, input, select, meter")) {
+	for (const node of document.querySelectorAll("a, button, input:not([type=hidden]), select, meter")) {
 		const named = node.innerText?.trim() || node.getAttribute("aria-labelledby") || [...(node.labels || [])].some((l) => l.innerText.trim());
 		if (!named && !node.hidden) found.push("no name: " + node.outerHTML.slice(0, 80));
 	}

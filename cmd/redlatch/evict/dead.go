@@ -17,10 +17,6 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// absentFor is how long a waiter must be without a subscriber to be evicted, unless the user
-// says. A live one that reconnects has none for a moment.
-const absentFor = 3 * time.Second
-
 // allDead evicts all dead waiters of a lock.
 type allDead struct {
 	on   bool

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
-	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -97,15 +97,11 @@ func New(g *cli.Globals) *cobra.Command {
 			if all.on {
 				return all.run(cmd, g, args[0], asJSON)
 			}
-			evict := admin.Evict
-			if force {
-				evict = admin.ForceEvict
-			}
 			var done *evicted
 			err = onMaster(cmd.Context(), g, args[0], func(client *redlatch.Client) error {
-				e, err := evict(cmd.Context(), rfairlock.New(client, args[0]), args[1])
+				e, err := (&repair.Evict{Client: client, Name: args[0], Owner: args[1], EvenIfAlive: force}).Run(cmd.Context())
 				if err != nil {
-					return notEvicted(args[0], args[1], err)
+					return notEvicted(err)
 				}
 				done = evictedOf(args[0], e, time.Now())
 				done.Next.look(cmd.Context(), client, args[0])
@@ -126,7 +122,7 @@ func New(g *cli.Globals) *cobra.Command {
 	names.Register(cmd, "NAME and OWNER are")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters that have no subscriber")
-	cmd.Flags().DurationVar(&all.look, "for", absentFor, "with --all-dead, for how long a waiter must have none")
+	cmd.Flags().DurationVar(&all.look, "for", repair.AbsentFor, "with --all-dead, for how long a waiter must have none")
 	return cmd
 }
 
@@ -140,19 +136,8 @@ func onMaster(ctx context.Context, g *cli.Globals, name string, do func(*redlatc
 	})
 }
 
-// notEvicted returns an error with the reason and what to do.
-func notEvicted(name, owner string, err error) error {
-	shown := sanitize.Word(owner)
-	switch {
-	case errors.Is(err, admin.ErrWaiterAlive):
-		return cli.Errorf(1, "lock %q: the channel of %s has a subscriber, so the waiter is alive and stays in the "+
-			"queue. --even-if-alive evicts it all the same; it then queues anew, as the last", name, shown)
-	case errors.Is(err, admin.ErrNotCounted):
-		return cli.Errorf(1, "lock %q: whether %s is alive is unknown: %s. "+
-			"If you know that it is dead, use --even-if-alive", name, shown, inspect.NotCounted(err))
-	case errors.Is(err, admin.ErrNotQueued):
-		return cli.Errorf(1, "lock %q: %s is not in the queue. `redlatch status` shows the queue", name, shown)
-	}
+// notEvicted gives errors that are not the server's their exit code.
+func notEvicted(err error) error {
 	var refusal *transport.ServerError
 	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {
 		return err

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 )
 
-// credentials are the user and password that browsers must give; nil for none.
-type credentials struct{ user, password [sha256.Size]byte }
+// credential is a user and a password that browsers may give.
+type credential struct{ user, password [sha256.Size]byte }
+
+// credentials are those of the file of --auth; none lets all browsers in.
+type credentials []credential
 
 // readAuth reads the file of --auth, "" for none.
-func readAuth(name string) (*credentials, error) {
+func readAuth(name string) (credentials, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -21,24 +25,40 @@ func readAuth(name string) (*credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--auth: %w", err)
 	}
-	line := strings.TrimRight(string(text), "\r\n")
-	user, password, is := strings.Cut(line, ":")
-	if !is || user == "" || password == "" || strings.ContainsAny(line, "\r\n") {
-		return nil, fmt.Errorf("--auth: %s must have one line, user:password", name)
+	var all credentials
+	for line := range strings.Lines(string(text)) {
+		user, password, is := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		one := credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
+		if !is || user == "" || password == "" || slices.ContainsFunc(all, func(c credential) bool { return c.user == one.user }) {
+			return nil, fmt.Errorf("--auth: %s must have lines of the form user:password, one for each user", name)
+		}
+		all = append(all, one)
 	}
-	return &credentials{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}, nil
+	if len(all) == 0 {
+		return nil, fmt.Errorf("--auth: %s is empty", name)
+	}
+	return all, nil
+}
+
+// has reports whether a user and a password are one of c. It compares each with both, in a time
+// that says nothing of what is in them.
+func (c credentials) has(user, password string) bool {
+	given := credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
+	found := 0
+	for i := range c {
+		found |= subtle.ConstantTimeCompare(given.user[:], c[i].user[:]) & subtle.ConstantTimeCompare(given.password[:], c[i].password[:])
+	}
+	return found == 1
 }
 
 // protect lets requests with the credentials through to next.
-func (c *credentials) protect(next http.Handler) http.Handler {
+func (c credentials) protect(next http.Handler) http.Handler {
 	if c == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
-		givenUser, givenPassword := sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))
-		// Both are compared, and in a time that says nothing of what is in them.
-		if subtle.ConstantTimeCompare(givenUser[:], c.user[:])&subtle.ConstantTimeCompare(givenPassword[:], c.password[:]) != 1 {
+		if !c.has(user, password) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="redlatch", charset="UTF-8"`)
 			w.Header().Set("Cache-Control", "no-store")
 			http.Error(w, "user and password, please", http.StatusUnauthorized)

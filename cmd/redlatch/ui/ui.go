@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
@@ -30,6 +34,7 @@ type server struct {
 	addr     string
 	authFile string
 	readOnly int
+	allow    []string
 	page     redlatchui.Options
 	out      io.Writer
 	errors   io.Writer
@@ -61,11 +66,13 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.addr, "addr", defaultAddr, "address to listen on")
-	f.StringVar(&s.authFile, "auth", "", "file with user:password, which browsers must give")
+	f.StringVar(&s.authFile, "auth", "", "file with lines user:password, one of which browsers must give")
 	f.StringSliceVar(&s.page.Hosts, "host", nil, "name by which browsers reach the page, besides localhost")
-	f.CountVar(&s.readOnly, "read-only", "the page changes nothing, as without it; twice: it may be served beyond this machine without --auth")
+	f.StringSliceVar(&s.allow, "allow", nil, "actions that the page has: unlock, evict (none without it; needs --auth)")
+	f.CountVar(&s.readOnly, "read-only", "the page changes nothing, as without --allow; twice: it may be served beyond this machine without --auth")
 	f.DurationVar(&s.page.Every, "every", redlatchui.DefaultEvery, "the least time between two scans of all locks")
 	cli.CompleteFiles(cmd, "auth")
+	cli.CompleteValues(cmd, "allow", slices.Sorted(maps.Keys(actions))...)
 	return cmd
 }
 
@@ -83,6 +90,34 @@ func (s *server) check() error {
 	if host != "" && !isUnspecified(host) {
 		s.page.Hosts = append(s.page.Hosts, host)
 	}
+	return s.checkActions()
+}
+
+// actions are those that --allow has.
+var actions = map[string]redlatchui.Access{"unlock": redlatchui.MayUnlock, "evict": redlatchui.MayEvict}
+
+// checkActions says what is wrong with --allow, and grants what it has. Actions want a password
+// also on this machine: without one each of its users has the rights of this program on the
+// server, and the audit names none of them.
+func (s *server) checkActions() error {
+	if len(s.allow) == 0 {
+		return nil
+	}
+	granted := redlatchui.ReadOnly
+	for _, what := range s.allow {
+		right, is := actions[what]
+		if !is {
+			return cli.Errorf(1, "--allow has unlock and evict, with a comma between them, and no %s", sanitize.Word(what))
+		}
+		granted |= right
+	}
+	switch {
+	case s.readOnly > 0:
+		return cli.Errorf(1, "--allow and --read-only contradict each other")
+	case s.authFile == "":
+		return cli.Errorf(1, "--allow needs --auth FILE: a page that changes something wants a password, also on this machine")
+	}
+	s.page.Access = func(*http.Request) redlatchui.Access { return granted }
 	return nil
 }
 
@@ -103,7 +138,13 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	if err != nil {
 		return err
 	}
-	page, err := redlatchui.ForServer(ctx, srv, s.page)
+	s.page.User, s.page.Audit = userOf, s.audit
+	client, err := cli.Look(ctx, srv)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // after the page
+	page, err := redlatchui.New(client, s.page)
 	if err != nil {
 		return err
 	}
@@ -116,7 +157,11 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 		output.Messagef(s.errors, "warning: %s", srv.OfReplica(master))
 	}
 	fmt.Fprintf(s.out, "http://%s/\n", shownAddr(listener.Addr()))
-	output.Messagef(s.errors, "read-only page of the locks at %s; Ctrl-C ends it", srv)
+	kind := "read-only page"
+	if len(s.allow) > 0 {
+		kind = "page that may " + strings.Join(s.allow, " and ")
+	}
+	output.Messagef(s.errors, "%s of the locks at %s; Ctrl-C ends it", kind, srv)
 	return serve(ctx, listener, users.protect(page), page)
 }
 

@@ -1,13 +1,16 @@
 package ui_test
 
 import (
+	"bufio"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,7 +63,7 @@ func TestUIWantsThePasswordOfItsFile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	file := filepath.Join(t.TempDir(), "auth")
-	require.NoError(t, os.WriteFile(file, []byte("ops:s3cret:x\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("ops:s3cret:x\r\nnight:0ther\n"), 0o600))
 	p := program.Start(t, s.URL(), "ui", "--addr", "0.0.0.0:0", "--auth", file)
 	address := p.Line()
 	require.True(t, strings.HasPrefix(address, "http://localhost:"), address)
@@ -71,12 +74,29 @@ func TestUIWantsThePasswordOfItsFile(t *testing.T) {
 		"none":           {"", "", 401},
 		"wrong password": {"ops", "s3cret", 401},
 		"wrong user":     {"op", "s3cret:x", 401},
+		"another's":      {"ops", "0ther", 401},
 		"right":          {"ops", "s3cret:x", 200},
+		"the second":     {"night", "0ther", 200},
 	} {
 		for _, path := range []string{"", "static/page.js"} {
 			status, _ := load(t, address+path, c.user, c.password)
 			require.Equal(t, c.status, status, what)
 		}
+	}
+}
+
+func TestUIWantsUsersAndPasswordsInItsFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "auth")
+	for text, says := range map[string]string{
+		"": "is empty", "ops\n": "lines of the form user:password", ":x\n": "of the form", "ops:\n": "of the form", "a:b\n\n": "of the form",
+		"a:b\na:c\n": "one for each user",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		got := program.Finish(t, program.NoServer(t), "ui", "--auth", file)
+		require.Equal(t, 1, got.Code, text)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, says)
 	}
 }
 
@@ -91,6 +111,11 @@ func TestUIIsNotServedToOthersByMistake(t *testing.T) {
 		"--every 1ms":                     "--every must be at least 100ms",
 		"--addr [::]:0 --auth /no/file":   "--auth: open /no/file",
 		"--addr 127.0.0.1:0 --read-only=": "invalid argument",
+
+		"--allow unlock": "--allow needs --auth FILE",
+		"--addr 0.0.0.0:0 --read-only --read-only --allow evict": "--allow and --read-only contradict each other",
+		"--allow unlock,steal --auth x":                          "--allow has unlock and evict, with a comma between them, and no steal",
+		"--allow --auth x":                                       "--allow has unlock and evict",
 	} {
 		got := program.Finish(t, program.NoServer(t), append([]string{"ui"}, strings.Fields(flags)...)...)
 		require.Equal(t, 1, got.Code, flags)
@@ -107,4 +132,126 @@ func TestUIServedToAllIsSaidTwice(t *testing.T) {
 	p := program.Start(t, redistest.Shared(t).URL(), "ui", "--addr", "0.0.0.0:0", "--read-only", "--read-only")
 	status, _ := load(t, p.Line(), "", "")
 	require.Equal(t, 200, status)
+}
+
+// send sends a form as a browser does that was given a user and a password.
+func send(t *testing.T, address, user, password string, form url.Values) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.SetBasicAuth(user, password)
+	got, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = got.Body.Close() }()
+	body, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return got.StatusCode, string(body)
+}
+
+// allowing starts the page with actions, and returns it and its address. Its password is s3cret,
+// of the user ops.
+func allowing(t *testing.T, server, actions string) (*program.Process, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "auth")
+	require.NoError(t, os.WriteFile(file, []byte("ops:s3cret\n"), 0o600))
+	p := program.Start(t, server, "ui", "--addr", "127.0.0.1:0", "--allow", actions, "--auth", file)
+	return p, p.Line()
+}
+
+func TestUIHasTheActionsThatAreAllowedAndWritesThemDown(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("one process cannot interrupt another there")
+	}
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	p, address := allowing(t, s.URL(), "unlock")
+	_, text := load(t, address+"lock?name=job", "ops", "s3cret")
+	require.Contains(t, text, "Force unlock")
+	form := url.Values{"holder": {program.SomeOwner}, "dead": {program.SomeOwner}, "reason": {"host\nis gone"}}
+	status, _ := send(t, address+"unlock?name=job", "ops", "wrong", form)
+	require.Equal(t, 401, status)
+	require.True(t, program.Exists(t, s, "job"))
+	status, text = send(t, address+"unlock?name=job", "ops", "s3cret", form)
+	require.Equal(t, 200, status, text)
+	require.False(t, program.Exists(t, s, "job"))
+	status, _ = send(t, address+"evict?name=job", "ops", "s3cret", url.Values{"owner": {"YQ"}, "reason": {"x"}})
+	require.Equal(t, 403, status)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	require.Equal(t, program.CodeInterrupted, p.Code())
+	require.Regexp(t, `^redlatch: page that may unlock of the locks at redis://\S+; Ctrl-C ends it
+redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+program.SomeOwner+`; reason "host\\nis gone"; begun
+redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+program.SomeOwner+`; reason "host\\nis gone"; done: no waiter was notified: .*
+redlatch: audit: \S+Z ops from 127.0.0.1:\d+: evict of lock "job" from a; reason "x"; denied: you may not do this
+$`, p.Stderr.String())
+}
+
+// streamed returns the first line of a stream.
+func streamed(t *testing.T, address string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	require.NoError(t, err)
+	r.SetBasicAuth("ops", "s3cret")
+	stream, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = stream.Body.Close() }()
+	line, err := bufio.NewReader(stream.Body).ReadString('\n')
+	require.NoError(t, err)
+	return line
+}
+
+// The strongest read-only there is: the manual's user for people who look may not change anything,
+// whatever the page offers.
+func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
+	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], program.LabelText)
+	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", "app:books", "mode", "read", program.RedissonOwner, 1)
+	s.Do(t, "SET", "{app:books}:"+program.RedissonOwner+":rwlock_timeout:1", 1, "PX", 600_000)
+	s.Do(t, "HSET", "other", program.SomeOwner, 1)
+	_, address := allowing(t, s.GiveLooks(t), "unlock,evict")
+	owner := evicts.Get("owner")
+	for path, says := range map[string][]string{
+		"":                                  {"app:job", "app:books", program.LabelText},
+		"lock?name=app:job":                 {program.SomeOwner, program.LabelText, "Queue (1)", "without a lease", program.RedissonOwner},
+		"lock?name=app:books":               {"reads", program.RedissonOwner},
+		"lock?name=app:none":                {"It is free"},
+		"unlock?name=app:job":               {program.SomeOwner, program.LabelText},
+		"evict?name=app:job&owner=" + owner: {program.RedissonOwner, "Place 1"},
+	} {
+		status, text := load(t, address+path, "ops", "s3cret")
+		require.Equal(t, 200, status, path)
+		require.NotContains(t, text, `role="alert"`, path)
+		for _, part := range says {
+			require.Contains(t, text, part, path)
+		}
+	}
+	require.Equal(t, "event: change\n", streamed(t, address+"events?name=app:job"))
+
+	forms := map[string]url.Values{"unlock": takes, "evict": evicts}
+	for action, form := range forms {
+		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
+		require.Equal(t, 500, status, action)
+		require.Contains(t, text, "<h1>Not done", action)
+		require.Regexp(t, `Redis at \S+ refuses: .*redlatch doctor. shows which rights are missing, docs/operations.md what they are for\.<`, text, action)
+	}
+	require.True(t, program.Exists(t, s, "app:job"))
+	require.Len(t, program.QueueOf(t, s, "app:job"), 1)
+	repairs := redistest.Rights(t, "A user that repairs")
+	require.Equal(t, "reset", repairs[2])
+	s.Do(t, "ACL", append([]any{"SETUSER", "onlooker"}, repairs[3:]...)...)
+	for action, form := range forms {
+		status, text := send(t, address+action+"?name=app:job", "ops", "s3cret", form)
+		require.Equal(t, 200, status, text)
+	}
+	require.False(t, program.Exists(t, s, "app:job"))
+	require.Empty(t, program.QueueOf(t, s, "app:job"))
+
+	status, text := load(t, address+"lock?name=other", "ops", "s3cret")
+	require.Equal(t, 200, status)
+	require.Contains(t, text, "NOPERM", "what the user may not see")
 }

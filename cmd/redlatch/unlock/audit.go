@@ -9,6 +9,13 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/repair"
+)
+
+// How it went.
+const (
+	outcomeTaken = "taken"
+	outcomeFree  = "free"
 )
 
 // audit is the record of a lock that was taken from its holder.
@@ -18,7 +25,7 @@ type audit struct {
 	Host   string    `json:"host"`
 	Action string    `json:"action"`
 	Server string    `json:"server"`
-	forced
+	repair.Forced
 	EvenIfAlive bool   `json:"even_if_alive"`
 	Reason      string `json:"reason"`
 	// Outcome is "taken", "free" when the lock was free by then, or what went wrong.
@@ -36,7 +43,7 @@ func (a *audit) String() string {
 		reason = fmt.Sprintf("reason %q", a.Reason)
 	}
 	return fmt.Sprintf("audit: %s %s@%s %s on %s from %s; %s",
-		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, a.describe(), reason)
+		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, describe(&a.Forced), reason)
 }
 
 // auditLog is a file that audits are appended to, nil for none.

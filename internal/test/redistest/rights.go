@@ -64,3 +64,20 @@ func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
 func (s *Server) UserURL(user string) string {
 	return (&url.URL{Scheme: "redis", Host: s.Addr(), User: url.UserPassword(user, Password)}).String()
 }
+
+// GiveLooks makes the manual's user for people who look, who may only read, and returns the
+// user's URL on this server.
+func (s *Server) GiveLooks(tb testing.TB) string {
+	tb.Helper()
+	_, command, found := strings.Cut(Manual(tb), "\nACL SETUSER onlooker ")
+	command, _, ends := strings.Cut(command, "```")
+	if !found || !ends {
+		tb.Fatalf("redistest: %s has no user for people who look", manual)
+	}
+	args := []any{"SETUSER", "onlooker"}
+	for word := range strings.FieldsSeq(command) {
+		args = append(args, word)
+	}
+	s.Do(tb, "ACL", args...)
+	return s.UserURL("onlooker")
+}

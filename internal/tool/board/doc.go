@@ -9,5 +9,5 @@
 // short commands, and pauses of four times a scan. What a feed has published is not changed
 // any more, so that viewers read it without a lock.
 //
-// A board changes nothing on the server.
+// A board changes nothing on the server. Its source says where a lock can be repaired.
 package board

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
@@ -136,7 +137,7 @@ func (s *Server) User() string {
 	return "default"
 }
 
-// Open connects as redlatch.Open does. Its errors are those of Problem.
+// Open connects as redlatch.Open does. OpenedBy knows the client. Its errors are those of Problem.
 func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.tls != nil {
 		opts = append(opts, redlatch.WithTLSConfig(s.tls))
@@ -145,7 +146,14 @@ func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.C
 	if err != nil {
 		return nil, s.Problem(err)
 	}
+	engine.EngineOf(client).Opener = s
 	return client, nil
+}
+
+// OpenedBy returns the server whose Open has made the client, nil for other clients.
+func OpenedBy(client *redlatch.Client) *Server {
+	s, _ := engine.EngineOf(client).Opener.(*Server)
+	return s
 }
 
 // New returns a client that connects when it is first used, see redlatch.New; that of a

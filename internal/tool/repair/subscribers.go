@@ -1,11 +1,10 @@
-package unlock
+package repair
 
 import (
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -23,15 +22,15 @@ type hearing struct {
 
 // hearingOf counts, before the lock is taken, the connections that will get the message: a
 // message to a channel without a subscriber notifies no waiter.
-func hearingOf(ctx context.Context, srv *connect.Server, client *redlatch.Client, now *inspect.Snapshot, mode string) hearing {
+func hearingOf(ctx context.Context, t Target, now *inspect.Snapshot, mode string) hearing {
 	in := now.Inspection
 	switch {
 	case mode != "":
-		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, srv, codec.ReadWriteChannel(in.Name))}
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, t.Dial, codec.ReadWriteChannel(in.Name))}
 	case !now.ReadQueue():
-		return hearing{notified: notifiedPlain, subscribers: onChannel(ctx, srv, codec.LockChannel(in.Name))}
+		return hearing{notified: notifiedPlain, subscribers: onChannel(ctx, t.Dial, codec.LockChannel(in.Name))}
 	case in.Waiting == 0:
-		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, srv, codec.LockChannel(in.Name))}
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, t.Dial, codec.LockChannel(in.Name))}
 	}
 	h := hearing{notified: notifiedFirst}
 	for i := range in.Queue {
@@ -41,7 +40,7 @@ func hearingOf(ctx context.Context, srv *connect.Server, client *redlatch.Client
 		}
 	}
 	if h.first != "" {
-		if counts, err := admin.Listeners(ctx, rfairlock.New(client, in.Name), h.first); err == nil && len(counts) == 1 {
+		if counts, err := admin.Listeners(ctx, rfairlock.New(t.Client, in.Name), h.first); err == nil && len(counts) == 1 {
 			h.subscribers = &counts[0]
 		}
 	}
@@ -49,8 +48,8 @@ func hearingOf(ctx context.Context, srv *connect.Server, client *redlatch.Client
 }
 
 // onChannel counts the connections of the master that are subscribed to a channel.
-func onChannel(ctx context.Context, srv *connect.Server, channel string) *int64 {
-	c, err := srv.Dial(ctx)
+func onChannel(ctx context.Context, dial Dial, channel string) *int64 {
+	c, err := dial(ctx)
 	if err != nil {
 		return nil
 	}

@@ -1,0 +1,71 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+)
+
+// Why nothing was done. Those of locks are in the JSON of redlatch unlock.
+const (
+	RefusedAlive    = "alive"
+	RefusedUnknown  = "not_known_dead"
+	RefusedOther    = "held_by_another"
+	RefusedChanged  = "changed_hands"
+	RefusedKind     = "other_kind"
+	RefusedFree     = "free"
+	RefusedDeclined = "declined"
+	RefusedAbsent   = "not_queued"
+)
+
+// Refusal is the error of a repair that was not done, because it would not be right.
+type Refusal struct {
+	// Why is one of the constants.
+	Why string
+	// Text says why, in words.
+	Text string
+	// Hint is what to type for redlatch to do it all the same, "" for nothing.
+	Hint string
+}
+
+// Error has the text and the hint.
+func (r *Refusal) Error() string {
+	if r.Hint == "" {
+		return r.Text
+	}
+	return r.Text + ". " + r.Hint
+}
+
+func refusef(why, format string, args ...any) *Refusal {
+	return &Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
+}
+
+// with returns r with a hint.
+func (r *Refusal) with(format string, args ...any) *Refusal {
+	r.Hint = fmt.Sprintf(format, args...)
+	return r
+}
+
+// isFree says that there is no holder to take the lock from.
+func isFree(name string) *Refusal { return refusef(RefusedFree, "lock %q is free", name) }
+
+// IsFree reports whether err says that the lock was free.
+func IsFree(err error) bool {
+	var r *Refusal
+	return errors.As(err, &r) && r.Why == RefusedFree
+}
+
+// Dial makes a connection to the server, which is closed after use.
+type Dial func(context.Context) (redis.Conn, error)
+
+// Target is a server with locks.
+type Target struct {
+	// Client asks and repairs.
+	Client *redlatch.Client
+	// Dial is for labels and numbers of subscribers.
+	Dial Dial
+}

@@ -1,0 +1,109 @@
+package repair
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+// targetOf returns a server as commands have it.
+func targetOf(t *testing.T, s *redistest.Server) Target {
+	t.Helper()
+	srv, err := connect.New(connect.Settings{Address: s.URL()})
+	require.NoError(t, err)
+	client, err := srv.Open(t.Context(), redlatch.WithServerTime())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return Target{Client: client, Dial: srv.Dial}
+}
+
+// Between the last look and the taking a lock may change hands, however long the
+// user, or a connection, took.
+func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	target := targetOf(t, s)
+	for why, change := range map[string]func(name string){
+		"has changed hands meanwhile": func(name string) {
+			s.Do(t, "DEL", name)
+			s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1)
+		},
+		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
+	} {
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
+		seen, err := inspect.TakeSnapshot(t.Context(), target.Client, name)
+		require.NoError(t, err)
+		change(name)
+		u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}}
+		err = u.take(t.Context(), &seen, forcedOf(&seen))
+		require.ErrorContains(t, err, why)
+		require.True(t, program.Exists(t, s, name))
+	}
+}
+
+func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	target := targetOf(t, s)
+	for _, c := range []struct {
+		shown []string
+		why   string
+	}{
+		{[]string{}, RefusedChanged},
+		{[]string{program.RedlatchOwner}, RefusedChanged},
+		{[]string{program.RedissonOwner, program.RedlatchOwner}, RefusedChanged},
+		{[]string{program.RedissonOwner}, ""},
+		{[]string{program.RedissonOwner}, RefusedFree},
+	} {
+		name := redistest.Key(t)
+		if c.why != RefusedFree {
+			s.Do(t, "HSET", name, program.RedissonOwner, 1)
+		}
+		u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, Shown: c.shown, For: inspect.RenewalLook}
+		f, err := u.Run(t.Context())
+		require.Equal(t, c.why, f.Refused, "%v", c.shown)
+		require.Equal(t, c.why == "", f.Taken)
+		require.Equal(t, c.why != "", err != nil)
+		require.Equal(t, c.why == RefusedFree, IsFree(err))
+		require.Equal(t, c.why == RefusedChanged, program.Exists(t, s, name))
+	}
+}
+
+func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	target := targetOf(t, s)
+	evict := func(name, owner string, absent time.Duration) string {
+		t.Helper()
+		_, err := (&Evict{Client: target.Client, Name: name, Owner: owner, Absent: absent}).Run(t.Context())
+		if err == nil {
+			return ""
+		}
+		var r *Refusal
+		require.ErrorAs(t, err, &r)
+		return r.Why
+	}
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	require.Equal(t, RefusedAbsent, evict(name, program.RedlatchOwner, 0))
+	comes := time.AfterFunc(500*time.Millisecond, func() { program.Listen(t, s, name, program.RedissonOwner) })
+	defer comes.Stop()
+	require.Equal(t, RefusedAlive, evict(name, program.RedissonOwner, 2*time.Second), "it came back between the looks")
+	require.Equal(t, RefusedAlive, evict(name, program.RedissonOwner, time.Minute), "and at the first look")
+	other := redistest.Key(t)
+	program.Enqueue(t, s, other, program.RedissonOwner, time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := (&Evict{Client: target.Client, Name: other, Owner: program.RedissonOwner, Absent: time.Minute}).Run(ctx)
+	require.Error(t, err)
+	require.Empty(t, evict(other, program.RedissonOwner, 10*time.Millisecond))
+	require.Empty(t, program.QueueOf(t, s, other))
+}

@@ -1,0 +1,162 @@
+package redlatchui_test
+
+import (
+	"context"
+	"encoding/base64"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/redlatchui"
+)
+
+// audits collects what an audit is told.
+type audits struct {
+	mu  sync.Mutex
+	all []redlatchui.Attempt
+}
+
+func (a *audits) add(_ context.Context, what redlatchui.Attempt) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, what)
+	return nil
+}
+
+// take returns what was told since the last time.
+func (a *audits) take() []redlatchui.Attempt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.all
+	a.all = nil
+	return all
+}
+
+// outcomes returns what has become of the attempts since the last time.
+func (a *audits) outcomes() (all []redlatchui.Outcome) {
+	for _, what := range a.take() {
+		all = append(all, what.Outcome)
+	}
+	return all
+}
+
+// always grants every viewer the same.
+func always(a redlatchui.Access) func(*http.Request) redlatchui.Access {
+	return func(*http.Request) redlatchui.Access { return a }
+}
+
+// acting returns a page that grants every viewer all rights, and its audit.
+func acting(t *testing.T, s *redistest.Server) (*redlatchui.Page, *audits) {
+	t.Helper()
+	told := &audits{}
+	return open(t, s, redlatchui.Options{
+		Access: always(redlatchui.FullAccess), User: func(*http.Request) string { return "ops" }, Audit: told.add,
+	}), told
+}
+
+// postRequest is a form that is sent.
+func postRequest(address string, form url.Values) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+address, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return r
+}
+
+// post returns the status and the text of the answer to a form.
+func post(t *testing.T, page http.Handler, address string, form url.Values) (status int, text string) {
+	t.Helper()
+	got := answer(page, postRequest(address, form))
+	body, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return got.StatusCode, html.UnescapeString(string(body))
+}
+
+// takes is the form that takes a lock from owners.
+func takes(owners ...string) url.Values {
+	return url.Values{"holder": owners, "dead": owners, "reason": {"host is gone"}}
+}
+
+// evicts is the form that evicts an owner.
+func evicts(owner string) url.Values {
+	return url.Values{"owner": {base64.RawURLEncoding.EncodeToString([]byte(owner))}, "reason": {"pod was deleted"}}
+}
+
+// deadWaiter opens the page of a lock until it calls the first in the queue dead.
+func deadWaiter(t *testing.T, page http.Handler, name string) (text string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, text = get(t, page, "/lock?name="+name)
+		return strings.Contains(text, `class="badge dead"`)
+	}, program.Soon, 100*time.Millisecond)
+	return text
+}
+
+func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	for what, c := range map[string]struct {
+		access             func(*http.Request) redlatchui.Access
+		readOnly           bool
+		sees, unlock, pick bool
+	}{
+		"no rule":            {nil, false, true, false, false},
+		"none":               {always(redlatchui.NoAccess), false, false, false, false},
+		"read-only":          {always(redlatchui.ReadOnly), false, true, false, false},
+		"unlock":             {always(redlatchui.MayUnlock), false, true, true, false},
+		"evict":              {always(redlatchui.MayEvict), false, true, false, true},
+		"both":               {always(redlatchui.MayUnlock | redlatchui.MayEvict), false, true, true, true},
+		"all":                {always(redlatchui.FullAccess), false, true, true, true},
+		"all, but read-only": {always(redlatchui.FullAccess), true, true, false, false},
+	} {
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		told := &audits{}
+		page := open(t, s, redlatchui.Options{Access: c.access, ReadOnly: c.readOnly, Audit: told.add})
+		status := func(is bool) int { return map[bool]int{true: 200, false: 403}[is] }
+		for _, path := range []string{"/", "/lock?name=job"} {
+			got, text := get(t, page, path)
+			require.Equal(t, status(c.sees), got, what+path)
+			require.Equal(t, c.sees, strings.Contains(text, "00000001:7"), what)
+		}
+		if c.sees {
+			text := deadWaiter(t, page, "job")
+			require.Equal(t, c.unlock, strings.Contains(text, "Force unlock"), what)
+			require.Equal(t, c.pick, strings.Contains(text, "Evict"), what)
+			require.Equal(t, !c.unlock && !c.pick && (c.readOnly || c.access == nil), strings.Contains(text, "read-only"), what)
+		} else {
+			got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/events", nil))
+			require.Equal(t, 403, got.StatusCode, what)
+		}
+		for path, may := range map[string]bool{"/unlock?name=job": c.unlock, "/evict?name=job&owner=YQ": c.pick} {
+			got, text := get(t, page, path)
+			require.Equal(t, status(may), got, what+path)
+			require.Equal(t, may, got == 200 && !strings.Contains(text, "you may not"), what)
+		}
+		require.Empty(t, told.take(), "looking is no action")
+		if !c.unlock {
+			got, _ := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
+			require.Equal(t, 403, got, what)
+			all := told.take()
+			require.Len(t, all, 1, what)
+			require.Equal(t, redlatchui.OutcomeDenied, all[0].Outcome)
+			require.Equal(t, "job", all[0].Lock)
+			require.Equal(t, []string{program.SomeOwner}, all[0].Owners)
+		}
+		if !c.pick {
+			got, _ := post(t, page, "/evict?name=job", evicts(program.RedissonOwner))
+			require.Equal(t, 403, got, what)
+			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeDenied}, told.outcomes(), what)
+		}
+		require.True(t, program.Exists(t, s, "job"), what)
+		require.Len(t, program.QueueOf(t, s, "job"), 1, what)
+	}
+}

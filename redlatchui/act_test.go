@@ -1,0 +1,318 @@
+package redlatchui_test
+
+import (
+	"context"
+	"errors"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/redlatchui"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+var (
+	hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+	box    = regexp.MustCompile(`<input type="checkbox" name="dead" value="([^"]*)" required>`)
+	target = regexp.MustCompile(`<form class="act" method="post" action="([^"]*)">`)
+)
+
+// formOf reads the form on a page as a browser does, all boxes checked.
+func formOf(t *testing.T, text string) (address string, form url.Values) {
+	t.Helper()
+	to := target.FindStringSubmatch(text)
+	require.NotNil(t, to, text)
+	form = url.Values{"reason": {"host\nis gone"}}
+	for _, m := range hidden.FindAllStringSubmatch(text, -1) {
+		form.Add(m[1], html.UnescapeString(m[2]))
+	}
+	for _, m := range box.FindAllStringSubmatch(text, -1) {
+		form.Add("dead", html.UnescapeString(m[1]))
+	}
+	return "/" + html.UnescapeString(to[1]), form
+}
+
+func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	long := strings.Repeat("long", 300)
+	for what, c := range map[string]struct {
+		name   string
+		fields []any
+		owners []string
+	}{
+		"plain":   {"a&b=<c>", []any{program.SomeOwner, 1}, []string{program.SomeOwner}},
+		"long":    {long, []any{program.RedissonOwner, 2}, []string{program.RedissonOwner}},
+		"readers": {"r", []any{"mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1}, []string{program.SomeOwner, program.RedissonOwner}},
+		"writer":  {"w", []any{"mode", "write", program.SomeOwner + ":write", 1}, []string{program.SomeOwner + ":write"}},
+	} {
+		s.Do(t, "HSET", append([]any{c.name}, c.fields...)...)
+		where := "name=" + url.QueryEscape(c.name)
+		if c.name == long {
+			_, text := get(t, page, "/") // the scan has found it
+			link := regexp.MustCompile(`lock\?(hash=[0-9a-f]{64})`).FindStringSubmatch(text)
+			require.NotNil(t, link)
+			where = link[1]
+		}
+		_, text := get(t, page, "/lock?"+where)
+		require.Contains(t, html.UnescapeString(text), `href="unlock?`+where+`"`, what)
+		status, text := get(t, page, "/unlock?"+where)
+		require.Equal(t, 200, status, what)
+		require.True(t, program.Exists(t, s, c.name), "looking takes nothing")
+		address, form := formOf(t, text)
+		require.ElementsMatch(t, c.owners, form["holder"], what)
+		began := time.Now()
+		status, text = post(t, page, address, form)
+		require.Equal(t, 200, status, text)
+		require.Contains(t, text, "<h1>Done", what)
+		require.Contains(t, text, "No waiter was notified: no connection", what)
+		require.False(t, program.Exists(t, s, c.name), what)
+		all := told.take()
+		require.Len(t, all, 2, what)
+		for i, outcome := range []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeDone} {
+			got := all[i]
+			require.WithinRange(t, got.At, began, time.Now())
+			require.Equal(t, time.UTC, got.At.Location())
+			require.ElementsMatch(t, c.owners, got.Owners)
+			require.Equal(t, outcome == redlatchui.OutcomeDone, got.Detail != "")
+			got.At, got.Owners, got.Detail = time.Time{}, nil, ""
+			require.Equal(t, redlatchui.Attempt{
+				Action: redlatchui.ActionUnlock, User: "ops", Remote: "192.0.2.1:1234", Lock: c.name, Reason: "host\nis gone", Outcome: outcome,
+			}, got, what)
+		}
+	}
+}
+
+func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	_, text := get(t, page, "/unlock?name=job")
+	address, form := formOf(t, text)
+	for what, change := range map[string][]any{
+		"another owner":  {"job", program.RedissonOwner, 1},
+		"one more owner": {"job", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1},
+		"free":           nil,
+	} {
+		s.Do(t, "DEL", "job")
+		if change != nil {
+			s.Do(t, "HSET", change...)
+		}
+		status, text := post(t, page, address, form)
+		require.Equal(t, 409, status, what)
+		require.Contains(t, text, map[bool]string{true: `Lock "job" is not held any more as it was shown, and was not taken.`, false: `Lock "job" is free.`}[change != nil])
+		require.Contains(t, text, "<h1>Not done")
+		require.Equal(t, change != nil, program.Exists(t, s, "job"), what)
+		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes(), what)
+	}
+}
+
+func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	s.Do(t, "HSET", "\xff", program.SomeOwner, 1)
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	with := func(form url.Values, name string, values ...string) url.Values {
+		form[name] = values
+		return form
+	}
+	many := make([]string, 33)
+	for i := range many {
+		many[i] = program.LongOwner(i + 1)
+	}
+	for what, c := range map[string]struct {
+		path   string
+		form   url.Values
+		status int
+		says   string
+	}{
+		"empty":         {"unlock?name=job", nil, 400, "Give a reason"},
+		"no reason":     {"unlock?name=job", with(takes(program.SomeOwner), "reason", " "), 400, "Give a reason"},
+		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 501)), 400, "of 500 bytes at most"},
+		"none dead":     {"unlock?name=job", with(takes(program.SomeOwner), "dead"), 400, "State of each holder"},
+		"another dead":  {"unlock?name=job", with(takes(program.SomeOwner), "dead", program.RedissonOwner), 400, "State of each holder"},
+		"no holder":     {"unlock?name=job", with(takes(program.SomeOwner), "holder"), 400, "not complete"},
+		"many holders":  {"unlock?name=job", takes(many...), 400, "not complete"},
+		"a huge form":   {"unlock?name=job", with(takes(program.SomeOwner), "more", strings.Repeat("x", 70_000)), 400, "Nothing was done"},
+		"no name":       {"unlock", takes(program.SomeOwner), 400, "names no lock"},
+		"no such lock":  {"unlock?hash=00", takes(program.SomeOwner), 404, "No lock of that name"},
+		"odd name":      {"unlock?name=%FF", takes(program.SomeOwner), 400, "not valid UTF-8"},
+		"no waiter":     {"evict?name=job", url.Values{"reason": {"x"}}, 400, "not complete"},
+		"not base64":    {"evict?name=job", url.Values{"reason": {"x"}, "owner": {"!"}}, 400, "not complete"},
+		"evict, silent": {"evict?name=job", with(evicts(program.RedissonOwner), "reason"), 400, "Give a reason"},
+	} {
+		status, text := post(t, page, "/"+c.path, c.form)
+		require.Equal(t, c.status, status, what)
+		require.Contains(t, strings.ToLower(text), strings.ToLower(c.says), what)
+		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeRefused}, told.outcomes(), what)
+	}
+	for _, path := range []string{"/unlock?name=%FF", "/evict?name=job", "/evict?name=job&owner=!", "/unlock"} {
+		status, _ := get(t, page, path)
+		require.Equal(t, 400, status, path)
+	}
+	require.True(t, program.Exists(t, s, "job"))
+	require.True(t, program.Exists(t, s, "\xff"))
+	require.Len(t, program.QueueOf(t, s, "job"), 1)
+	require.Zero(t, s.CommandStats(t)["publish"])
+}
+
+func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	client, err := redlatch.Open(t.Context(), s.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
+	require.NoError(t, err)
+	status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
+	require.Equal(t, 409, status)
+	require.Contains(t, text, `Lock "job": its holder is alive, its lease was renewed just now.`)
+	all := told.take()
+	require.Len(t, all, 2)
+	require.Equal(t, redlatchui.OutcomeRefused, all[1].Outcome)
+	require.Contains(t, all[1].Detail, "its holder is alive")
+	require.NoError(t, hold.Unlock())
+}
+
+// A holder that is cut off looks dead. When it is back, it learns that it has lost the lock.
+func TestAHolderWhoseLockWasTakenLearnsOfIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, _ := acting(t, s)
+	proxy := redistest.NewProxy(t, s.Addr())
+	client, err := redlatch.Open(t.Context(), proxy.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(15*time.Second))
+	require.NoError(t, err)
+	work := hold.Context(t.Context())
+	proxy.Refuse(true)
+	proxy.Reset()
+	status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
+	require.Equal(t, 200, status, text)
+	require.False(t, program.Exists(t, s, "job"))
+	require.NoError(t, work.Err(), "its lease is not over")
+	proxy.Refuse(false)
+	select {
+	case <-work.Done():
+	case <-time.After(program.Soon):
+		t.Fatal("the holder does not know")
+	}
+	require.ErrorIs(t, context.Cause(work), redlatch.ErrLost)
+	require.NotErrorIs(t, context.Cause(work), redlatch.LossNotRenewed)
+}
+
+func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, told := acting(t, s)
+	const odd = "\x1b[2J\xff\r\n"
+	for _, owner := range []string{odd, program.RedissonOwner, program.SomeOwner} {
+		program.Enqueue(t, s, "job", owner, time.Hour)
+	}
+	program.Listen(t, s, "job", program.RedissonOwner)
+	link := regexp.MustCompile(`href="(evict\?[^"]*)"`).FindStringSubmatch(deadWaiter(t, page, "job"))
+	require.NotNil(t, link)
+	status, text := get(t, page, "/"+html.UnescapeString(link[1]))
+	require.Equal(t, 200, status)
+	address, form := formOf(t, text)
+	status, text = post(t, page, address, form)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, "The lock is free, and the next in the queue was woken: "+program.RedissonOwner+".")
+	require.Equal(t, []string{program.RedissonOwner, program.SomeOwner}, program.QueueOf(t, s, "job"))
+	all := told.take()
+	require.Len(t, all, 2)
+	require.Equal(t, []string{odd}, all[1].Owners)
+	require.Equal(t, redlatchui.ActionEvict, all[1].Action)
+	require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
+
+	for owner, says := range map[string]string{
+		program.RedissonOwner: "has a subscriber, so the waiter is alive and stays in the queue", odd: "is not in the queue",
+	} {
+		status, text = post(t, page, "/evict?name=job", evicts(owner))
+		require.Equal(t, 409, status)
+		require.Contains(t, text, says)
+		require.NotContains(t, text, "--even-if-alive")
+		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes())
+	}
+	require.Len(t, program.QueueOf(t, s, "job"), 2)
+	_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
+	require.Contains(t, text, "not among the first in the queue any more")
+	s.Do(t, "DEL", codec.QueueKey("job"))
+}
+
+func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for what, c := range map[string]struct {
+		fails        redlatchui.Outcome
+		status       int
+		says         string
+		taken, calls bool
+	}{
+		"before": {redlatchui.OutcomeBegun, 500, "The audit was not written, so nothing was done: disk full.", false, false},
+		"after":  {redlatchui.OutcomeDone, 500, "The outcome is not in the audit: disk full.", true, true},
+	} {
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		var called []redlatchui.Outcome
+		page := open(t, s, redlatchui.Options{
+			Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error {
+				if called = append(called, a.Outcome); a.Outcome == c.fails {
+					return errors.New("disk full")
+				}
+				return nil
+			},
+		})
+		status, text := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
+		require.Equal(t, c.status, status, what)
+		require.Contains(t, text, c.says, what)
+		require.Equal(t, c.taken, !program.Exists(t, s, "job"), what)
+		require.Equal(t, c.taken, strings.Contains(text, "<h1>Done"), what)
+		require.Equal(t, c.calls, len(called) == 2, what)
+	}
+}
+
+// The user gives up while it is looked whether the holder lives, or the program ends.
+func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for what, end := range map[string]func(page *redlatchui.Page, leave func()){
+		"request": func(_ *redlatchui.Page, leave func()) { leave() },
+		"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
+	} {
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		s.Do(t, "PEXPIRE", "job", time.Hour.Milliseconds())
+		told := make(chan redlatchui.Attempt, 2)
+		page := open(t, s, redlatchui.Options{
+			Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error { told <- a; return nil },
+		})
+		ctx, leave := context.WithCancel(t.Context())
+		done := make(chan *http.Response, 1)
+		go func() {
+			done <- answer(page, postRequest("/unlock?name=job", takes(program.SomeOwner)).WithContext(ctx))
+		}()
+		require.Equal(t, redlatchui.OutcomeBegun, (<-told).Outcome)
+		end(page, leave)
+		got := <-told
+		require.Equal(t, redlatchui.OutcomeFailed, got.Outcome, what)
+		require.Equal(t, "the request has ended before anything was done", got.Detail, what)
+		<-done
+		leave()
+		require.True(t, program.Exists(t, s, "job"), what)
+	}
+}
