@@ -61,6 +61,7 @@ type Acquisition struct {
 	waiting engine.Waiting
 	counted bool // among the callers that wait
 	place   int  // in the queue on the server, when it was last put there; 0: never
+	looked  bool // whether the key is that of another program
 }
 
 // Run returns when the caller has the lock, or an error that says why not. The claim that was
@@ -185,7 +186,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	}
 	sent := time.Now()
 	reply, err := at.Run(ctx, claim)
-	granted, again, err := a.answered(claim, transfer, sent, reply, err)
+	granted, again, err := a.answered(ctx, claim, transfer, sent, reply, err)
 	if again {
 		return a.Attempt(ctx) // it is free, or another owner has it
 	}
@@ -197,7 +198,9 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 
 // answered takes in what an attempt was answered. Again says that the lock was not there to be
 // transferred.
-func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
+func (a *Acquisition) answered(
+	ctx context.Context, claim Claim, transfer Transfer, sent time.Time, reply any, err error,
+) (granted, again bool, _ error) {
 	if transfer != nil {
 		again, taken := transfer.Taken(reply, err)
 		switch {
@@ -220,7 +223,7 @@ func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, r
 	if a.Available = out.Available; !out.Granted {
 		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
 		a.queuedAt(out.Position)
-		return false, false, nil
+		return false, false, a.foreign(ctx, out)
 	}
 	err = claim.Grant(sent, out)
 	return err == nil, false, err

@@ -1,7 +1,11 @@
 package hashlock
 
 import (
+	"fmt"
+
 	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/watchdog"
@@ -24,7 +28,19 @@ func (Kind) Decode(answer any) (acquire.Outcome, error) {
 		return acquire.Outcome{Granted: granted}, err
 	}
 	r := reply.Refused(answer)
-	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Free: r.Free, Head: r.Head, Queued: r.Position > 0, Position: r.Position}, nil
+	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Free: r.Free, Foreign: r.Foreign, Head: r.Head, Queued: r.Position > 0, Position: r.Position}, nil
+}
+
+// LookForeign is part of acquire.Foreigner.
+func (k Kind) LookForeign(c *transport.Call) { luasrc.FillForeign(c, k.key) }
+
+// Foreign is part of acquire.Foreigner.
+func (Kind) Foreign(answer any) error {
+	field, foreign, err := reply.Foreign(answer)
+	if err != nil || !foreign {
+		return nil //nolint:nilerr // the key may be a lock
+	}
+	return fmt.Errorf("%w: a hash with the field %s, which no owner has", engine.ErrWrongType, limits.Quote(field))
 }
 
 // Released is part of hold.Kind.
