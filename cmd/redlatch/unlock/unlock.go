@@ -111,19 +111,20 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 		if err == nil {
 			err = o.take(ctx, target{srv, client, &first}, f, log)
 		}
+		f.readNow(ctx, client)
 		o.print(cmd, f)
 		return err
 	})
 }
 
+// briefLook is how long it may look at a lease without saying so.
+const briefLook = 1500 * time.Millisecond
+
 // examine looks whether the holder lives.
 func (o *unlockOptions) examine(ctx context.Context, client *redlatch.Client, first inspect.Snapshot) (*forced, inspect.Snapshot, error) {
-	limit := o.look
-	if first.Inspection.TTL >= 0 {
-		limit = min(limit, inspect.RenewalDue(first.Inspection.TTL))
-	}
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		output.Messagef(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
+	if limit := min(o.look, inspect.RenewalDue(first.Inspection.TTL)); limit > briefLook {
+		output.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
+			limit.Round(time.Second), first.Inspection.Name)
 	}
 	renewed, last, err := inspect.WatchRenewal(ctx, client, first, o.look)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -71,10 +72,42 @@ type forced struct {
 	Subscribers *int64 `json:"subscribers,omitempty"`
 	// Refused is why the lock was not taken.
 	Refused string `json:"refused,omitempty"`
+	// Now is the lock after it was taken: a waiter may have it. It is left out when it was not
+	// taken, and when it cannot be told.
+	Now *after `json:"now,omitempty"`
 
 	changed bool // it has another holder than at first
 	shape   listing.Shape
 	heard   hearing
+}
+
+// after is a lock after it was taken from its holder.
+type after struct {
+	Holders []inspect.Holder `json:"holders"`
+	inspect.Lease
+}
+
+// readNow looks at a lock that was taken.
+func (f *forced) readNow(ctx context.Context, client *redlatch.Client) {
+	if !f.Taken {
+		return
+	}
+	if s, err := inspect.TakeSnapshot(ctx, client, f.Name); err == nil {
+		now := forcedOf(&s)
+		f.Now = &after{now.Holders, now.Lease}
+	}
+}
+
+// String returns the state in words.
+func (a *after) String() string {
+	if len(a.Holders) == 0 {
+		return "free"
+	}
+	var owners []string
+	for i := range a.Holders {
+		owners = append(owners, a.Holders[i].Owner)
+	}
+	return "held by " + words(owners, " and ")
 }
 
 func forcedOf(s *inspect.Snapshot) *forced {
@@ -223,6 +256,9 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *forced) {
 	if f.Taken {
 		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", f.heard.text()))
 	}
+	if f.Now != nil {
+		fmt.Fprint(cmd.OutOrStdout(), output.Indented("now", f.Now.String()))
+	}
 }
 
 // print writes the text output.
@@ -231,7 +267,14 @@ func (f *forced) print(w io.Writer) {
 		fmt.Fprintf(w, "lock %q is free\n", f.Name)
 		return
 	}
-	fmt.Fprintf(w, "lock %q is held\n", f.Name)
+	state := "is held"
+	switch {
+	case f.Taken && len(f.Holders) > 1:
+		state = "was taken from its holders"
+	case f.Taken:
+		state = "was taken from its holder"
+	}
+	fmt.Fprintf(w, "lock %q %s\n", f.Name, state)
 	if f.Mode != "" {
 		fmt.Fprintf(w, "  kind   %s\n", inspect.ModeText(f.Mode))
 	}
