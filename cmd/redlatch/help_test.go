@@ -27,10 +27,10 @@ func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	require.NotContains(t, got.Stdout, "__", "a hidden command shows")
 }
 
-func TestUnknownCommandsExitWithOne(t *testing.T) {
+func TestUnknownCommandsAreTypedWrong(t *testing.T) {
 	t.Parallel()
 	got := program.Finish(t, program.NoServer(t), "lock-everything")
-	require.Equal(t, 1, got.Code)
+	require.Equal(t, cli.CodeUsage, got.Code)
 	program.OneLine(t, got.Stderr)
 }
 

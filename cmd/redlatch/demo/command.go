@@ -48,7 +48,8 @@ Exit codes:
   0      the result is right
   1      it is wrong: two workers held the lock at once, work was lost or done
          twice, or a live worker was overtaken; or the demo could not run
-  2      the server is a replica, which gives no locks
+  2      the server is a replica, which gives no locks, or the command line or
+         the address is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch demo
   redlatch demo --fair
@@ -89,12 +90,12 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	}
 	set, err := g.Settings()
 	if err == nil && redisurl.IsDeployment(set.Address) {
-		return connect.Settings{}, cli.Errorf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
+		return connect.Settings{}, cli.Usagef("the demo has one server: redis://, rediss:// or unix://, not %s", set)
 	}
 	if err != nil {
 		return set, err
 	}
-	srv, err := connect.New(set)
+	srv, err := cli.ServerOf(set)
 	if err == nil {
 		err = cli.NeedMaster(ctx, srv)
 	}
@@ -105,13 +106,13 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 func checkDemo(cmd *cobra.Command, opts *options, fair bool) error {
 	switch changed := cmd.Flags().Changed; {
 	case fair && changed("duration"):
-		return cli.Errorf(1, "--duration is for the demo without --fair, which ends when the jobs are done")
+		return cli.Usagef("--duration is for the demo without --fair, which ends when the jobs are done")
 	case !fair && changed("jobs"):
-		return cli.Errorf(1, "--jobs is for the demo with --fair")
+		return cli.Usagef("--jobs is for the demo with --fair")
 	case fair && (opts.Jobs < 100 || opts.Jobs > 5000):
-		return cli.Errorf(1, "--jobs must be from 100 to 5000")
+		return cli.Usagef("--jobs must be from 100 to 5000")
 	case opts.Duration < time.Second || opts.Duration > time.Hour:
-		return cli.Errorf(1, "--duration must be from 1s to 1h")
+		return cli.Usagef("--duration must be from 1s to 1h")
 	}
 	if !fair {
 		opts.Jobs = 0

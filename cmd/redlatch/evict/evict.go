@@ -41,7 +41,8 @@ after --for. Each is looked at once more before it is evicted.
 Exit codes:
   0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
   1  it was not: it is alive, is not queued, or something failed
-  2  the server is a replica: nothing can be written there`
+  2  the server is a replica, where nothing can be written, or the command
+     line or the address is wrong`
 
 // evicted is the output of evict.
 type evicted struct {

@@ -3,10 +3,11 @@ package ui
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
+
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // credentials are the user and password that browsers must give; nil for none.
@@ -19,12 +20,12 @@ func readAuth(name string) (*credentials, error) {
 	}
 	text, err := os.ReadFile(name) //nolint:gosec // the user names the file
 	if err != nil {
-		return nil, fmt.Errorf("--auth: %w", err)
+		return nil, cli.Usagef("--auth: %w", err)
 	}
 	line := strings.TrimRight(string(text), "\r\n")
 	user, password, is := strings.Cut(line, ":")
 	if !is || user == "" || password == "" || strings.ContainsAny(line, "\r\n") {
-		return nil, fmt.Errorf("--auth: %s must have one line, user:password", name)
+		return nil, cli.Usagef("--auth: %s must have one line, user:password", name)
 	}
 	return &credentials{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}, nil
 }

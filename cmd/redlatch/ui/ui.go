@@ -74,11 +74,11 @@ func (s *server) check() error {
 	host, _, err := net.SplitHostPort(s.addr)
 	switch {
 	case err != nil:
-		return cli.Errorf(1, "--addr must be host:port, such as %s", defaultAddr)
+		return cli.Usagef("--addr must be host:port, such as %s", defaultAddr)
 	case s.page.Every < 100*time.Millisecond:
-		return cli.Errorf(1, "--every must be at least 100ms")
+		return cli.Usagef("--every must be at least 100ms")
 	case !isLoopback(host) && s.authFile == "" && s.readOnly < 2:
-		return cli.Errorf(1, "--addr %s can be reached from other machines: give --auth FILE, or say --read-only twice to show the page to all of them", s.addr)
+		return cli.Usagef("--addr %s can be reached from other machines: give --auth FILE, or say --read-only twice to show the page to all of them", s.addr)
 	}
 	if host != "" && !isUnspecified(host) {
 		s.page.Hosts = append(s.page.Hosts, host)

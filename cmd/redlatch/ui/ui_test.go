@@ -93,7 +93,7 @@ func TestUIIsNotServedToOthersByMistake(t *testing.T) {
 		"--addr 127.0.0.1:0 --read-only=": "invalid argument",
 	} {
 		got := program.Finish(t, program.NoServer(t), append([]string{"ui"}, strings.Fields(flags)...)...)
-		require.Equal(t, 1, got.Code, flags)
+		require.Equal(t, 2, got.Code, flags)
 		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, said, flags)
 	}

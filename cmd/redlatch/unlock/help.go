@@ -32,7 +32,8 @@ Exit codes:
   0  the lock was taken away
   1  something failed
   2  it was not taken: its holder is alive or not known to be dead, you
-     answered no, or the server is a replica
+     answered no, the server is a replica, or the command line or the address
+     is wrong
   3  it is free`
 
 const unlockExamples = `  # Which holder would lose it, and is it alive?

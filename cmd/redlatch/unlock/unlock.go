@@ -58,9 +58,9 @@ func New(g *cli.Globals) *cobra.Command {
 				return cli.Errorf(codeRefused, "a lock is released by its holder, or when its lease is over; "+
 					"--force takes it away from a dead holder: see redlatch unlock --help")
 			case o.look <= 0:
-				return cli.Errorf(1, "--for must be more than 0s")
+				return cli.Usagef("--for must be more than 0s")
 			case len(o.dead) > 0 && o.evenIfAlive:
-				return cli.Errorf(1, "--dead and --even-if-alive contradict each other")
+				return cli.Usagef("--dead and --even-if-alive contradict each other")
 			}
 			args, err := o.names.Read(args...)
 			if err != nil {

@@ -252,9 +252,9 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
 		{readers, []string{"--dead", program.RedissonOwner}, 2, "has other holders, too. If you know that they are dead as well, add --dead " + program.RedlatchOwner},
 		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see whether its lease is renewed"},
-		{long, []string{"--for", "0s"}, 1, "--for"},
-		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 1, "contradict"},
-		{"", nil, 1, "name"},
+		{long, []string{"--for", "0s"}, 2, "--for"},
+		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 2, "contradict"},
+		{"", nil, 2, "name"},
 	} {
 		got := program.Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
 		require.Equal(t, c.code, got.Code, c.says)
