@@ -35,7 +35,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		{
 			"dead", program.RedissonOwner, time.Hour, false, false, whyAbsent,
 			program.RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
-				"no Redlatch client waits that would evict it: use `redlatch evict`",
+				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead`, since 2 have no subscriber",
 		},
 		{
 			"dead with help", program.RedlatchOwner, time.Hour, false, true, whyAbsent,
