@@ -19,14 +19,7 @@ import (
 // brokenEnv makes the demo's workers skip the lock.
 const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
-// New returns the command.
-func New(g *cli.Globals) *cobra.Command {
-	var opts options
-	var fair bool
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Watch processes contend for a lock while one of them is killed",
-		Long: `Starts four processes that take one lock in turns. Each reads a counter from
+const demoHelp = `Starts four processes that take one lock in turns. Each reads a counter from
 the server, thinks, and writes it back plus one: without a lock they would
 overwrite each other's work. One process is killed while it holds the lock; the
 others get it when its lease is over. At the end the counter is compared with
@@ -50,7 +43,16 @@ Exit codes:
          twice, or a live worker was overtaken; or the demo could not run
   2      the server is a replica, which gives no locks, or the command line or
          the address is wrong
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	var opts options
+	var fair bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch processes contend for a lock while one of them is killed",
+		Long:  demoHelp,
 		Example: `  redlatch demo
   redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -16,11 +17,19 @@ func explained(cmd *cobra.Command) *cobra.Command {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(c *cobra.Command, args []string) error {
 			err := run(c, args)
-			var coded *ExitError
-			if err == nil || errors.As(err, &coded) {
+			code, coded := CodeFailed, (*ExitError)(nil)
+			if errors.As(err, &coded) {
+				code = coded.Code
+			}
+			switch {
+			case err == nil:
+				return nil
+			case errors.Is(err, redlatch.ErrInvalid) && code == CodeFailed:
+				code = CodeUsage // such as a name that no lock can have
+			case coded != nil:
 				return err
 			}
-			return &ExitError{Code: CodeFailed, Err: err}
+			return &ExitError{Code: code, Err: err}
 		}
 	}
 	if check := cmd.Args; check != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -82,6 +83,8 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 		require.ErrorIs(t, said, c.err)
 		require.Equal(t, said, s.Problem(fmt.Errorf("again: %w", said)), "a problem is wrapped in another")
 	}
+	invalid := fmt.Errorf("%w: the name", redlatch.ErrInvalid)
+	require.Equal(t, invalid, s.Problem(invalid), "no server is to blame for an argument")
 	require.ErrorContains(t, at(t, "rediss://h").Problem(io.EOF), "give it one with --tls-cert and --tls-key")
 	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
 }
