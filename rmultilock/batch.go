@@ -143,7 +143,9 @@ func (b *batch) LookForeign(c *transport.Call) {
 }
 
 // Foreign is part of acquire.Foreigner.
-func (*batch) Foreign(answer any) error { return hashlock.Kind{}.Foreign(answer) }
+func (*batch) Foreign(answer any) (field string, foreign bool) {
+	return hashlock.Kind{}.Foreign(answer)
+}
 
 // Waiter is part of acquire.Strategy.
 func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter {

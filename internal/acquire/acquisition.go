@@ -61,7 +61,8 @@ type Acquisition struct {
 	waiting engine.Waiting
 	counted bool // among the callers that wait
 	place   int  // in the queue on the server, when it was last put there; 0: never
-	looked  bool // whether the key is that of another program
+	suspect bool // the key may be that of another program
+	looked  bool // whether it is
 }
 
 // Run returns when the caller has the lock, or an error that says why not. The claim that was
@@ -186,11 +187,14 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	}
 	sent := time.Now()
 	reply, err := at.Run(ctx, claim)
-	granted, again, err := a.answered(ctx, claim, transfer, sent, reply, err)
+	granted, again, err := a.answered(claim, transfer, sent, reply, err)
 	if again {
 		return a.Attempt(ctx) // it is free, or another owner has it
 	}
 	if !granted {
+		if err == nil {
+			err = a.foreign(ctx)
+		}
 		a.observeAttempt(sent, err)
 	}
 	return granted, err
@@ -198,9 +202,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 
 // answered takes in what an attempt was answered. Again says that the lock was not there to be
 // transferred.
-func (a *Acquisition) answered(
-	ctx context.Context, claim Claim, transfer Transfer, sent time.Time, reply any, err error,
-) (granted, again bool, _ error) {
+func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
 	if transfer != nil {
 		again, taken := transfer.Taken(reply, err)
 		switch {
@@ -223,7 +225,8 @@ func (a *Acquisition) answered(
 	if a.Available = out.Available; !out.Granted {
 		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
 		a.queuedAt(out.Position)
-		return false, false, a.foreign(ctx, out)
+		a.suspect = out.Foreign
+		return false, false, nil
 	}
 	err = claim.Grant(sent, out)
 	return err == nil, false, err

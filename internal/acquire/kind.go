@@ -71,9 +71,9 @@ type Waitable interface {
 type Foreigner interface {
 	// LookForeign fills c, a reset call, with a question that changes nothing.
 	LookForeign(c *transport.Call)
-	// Foreign reads its reply. It returns an error that wraps [engine.ErrWrongType] when the key
-	// certainly is no lock, nil when it may be one.
-	Foreign(reply any) error
+	// Foreign reads its reply. It returns a field of the key and true when the key certainly is no
+	// lock.
+	Foreign(reply any) (field string, foreign bool)
 }
 
 // Claim is what an attempt acquires for: an owner, until it is granted, dropped or abandoned.

@@ -1,11 +1,7 @@
 package hashlock
 
 import (
-	"fmt"
-
 	"github.com/redlatch/redlatch/internal/acquire"
-	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/watchdog"
@@ -35,12 +31,9 @@ func (Kind) Decode(answer any) (acquire.Outcome, error) {
 func (k Kind) LookForeign(c *transport.Call) { luasrc.FillForeign(c, k.key) }
 
 // Foreign is part of acquire.Foreigner.
-func (Kind) Foreign(answer any) error {
+func (Kind) Foreign(answer any) (field string, foreign bool) {
 	field, foreign, err := reply.Foreign(answer)
-	if err != nil || !foreign {
-		return nil //nolint:nilerr // the key may be a lock
-	}
-	return fmt.Errorf("%w: a hash with the field %s, which no owner has", engine.ErrWrongType, limits.Quote(field))
+	return field, foreign && err == nil
 }
 
 // Released is part of hold.Kind.
