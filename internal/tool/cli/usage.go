@@ -113,10 +113,17 @@ func wrongArgs(use string, args []string) string {
 }
 
 // WrongFlag makes the error about a flag that does not exist say where the flags are listed, and
-// that about a time what a time looks like.
+// that about a value what such a value looks like.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	what, why, _ := strings.Cut(err.Error(), ": time: ")
+	flag, parse, _ := strings.Cut(err.Error(), ": strconv.")
 	switch {
+	case strings.HasPrefix(parse, "ParseBool"):
+		return fmt.Errorf("%s: it is true or false", flag)
+	case strings.HasSuffix(parse, "value out of range"):
+		return fmt.Errorf("%s: it is out of range", flag)
+	case parse != "":
+		return fmt.Errorf("%s: it is a whole number", flag)
 	case strings.HasPrefix(what, "unknown "):
 		return fmt.Errorf("%w. `%s --help` lists the flags", err, cmd.CommandPath())
 	case strings.Contains(why, " duration "):
