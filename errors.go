@@ -51,7 +51,9 @@ var (
 	// could not be reached.
 	ErrNotSent = engine.ErrNotSent
 
-	// ErrWrongType says that the lock's key holds something that is no lock.
+	// ErrWrongType says that the lock's key holds something that is no lock: a key of another
+	// type, or a hash without any field that an owner may have, of another program. The error
+	// around it names such a field.
 	ErrWrongType = engine.ErrWrongType
 
 	// ErrNotReplicated says that Lock or TryLock got the lock, and gave it back because

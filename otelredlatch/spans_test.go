@@ -109,7 +109,7 @@ func TestARefusalIsNoErrorOfASpan(t *testing.T) {
 	c := collect(t)
 	srv, client := c.open()
 	l := rlock.New(client, redistest.Key(t))
-	srv.Do(t, "HSET", l.Name(), "another", "1")
+	srv.Do(t, "HSET", l.Name(), "another:1", "1")
 	_, err := l.TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	srv.Do(t, "DEL", l.Name())

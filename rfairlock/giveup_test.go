@@ -200,6 +200,21 @@ func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
 	require.Equal(t, []string{foreignHead, foreignTail}, queueOf(t, srv, l.Name()))
 }
 
+// The key is a hash of another program: nothing is left beside it.
+func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
+	srv.Do(t, "HSET", l.Name(), "name", "bob", "age", 4)
+	for _, lock := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.Lock, l.TryLock} {
+		_, err := lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
+	}
+	until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
+	require.Empty(t, deadlinesOf(t, srv, l.Name()))
+}
+
 // The user may not listen.
 func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
 	t.Parallel()

@@ -207,3 +207,18 @@ func TestEpochsThatNoneCanBeAreRefused(t *testing.T) {
 		require.NoError(t, hold.Unlock())
 	})
 }
+
+// A hash of another program gives no token, and is not waited for.
+func TestAHashOfAnotherProgramIsAnErrorAtOnce(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		name := redistest.Key(t)
+		s.Do(t, "HSET", name, "name", "bob")
+		_, err := newLock(connect(t, s.URL()), name).Lock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		_, err = newLock(connect(t, s.URL()), name).TryLock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.Nil(t, s.Do(t, "GET", codec.TokenKey(name)))
+	})
+}

@@ -103,15 +103,3 @@ func TestU43WaiterGetsAnErrorWhenTheKeyIsNoLockAnyMore(t *testing.T) {
 	s.Do(t, "SET", l.Name(), "a cache's")
 	requireOnly(t, w.failed(t, soon), "lock", l.Name(), redlatch.ErrWrongType)
 }
-
-// A plain lock waits for a hash of others as for a lock, as Redisson does, but names no holder.
-func TestARefusalByAHashThatIsNoLockNamesNoHolder(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	s.Do(t, "HSET", name, "name", "bob", "age", 4)
-	_, err := rlock.New(connect(t, s.URL()), name).TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	require.ErrorContains(t, err, "the key has no time to live: it is no lock, or its lease never ends")
-	require.NotContains(t, err.Error(), "holder")
-}

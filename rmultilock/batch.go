@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/hashlock"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
@@ -132,7 +133,18 @@ func (b *batch) Decode(answer any) (acquire.Outcome, error) {
 		return acquire.Outcome{}, fmt.Errorf("%w: the key %q", redlatch.ErrWrongType, b.locks[b.blocked].Kind.Key())
 	}
 	_, ttl, err := reply.Acquired(answer)
-	return acquire.Outcome{TTL: ttl, Holder: reply.Refused(answer).Holder}, err
+	r := reply.Refused(answer)
+	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Foreign: r.Foreign}, err
+}
+
+// LookForeign is part of acquire.Foreigner.
+func (b *batch) LookForeign(c *transport.Call) {
+	hashlock.New(b.locks[b.blocked].Kind.Key()).LookForeign(c)
+}
+
+// Foreign is part of acquire.Foreigner.
+func (*batch) Foreign(answer any) (field string, foreign bool) {
+	return hashlock.Kind{}.Foreign(answer)
 }
 
 // Waiter is part of acquire.Strategy.

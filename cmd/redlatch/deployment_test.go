@@ -72,7 +72,7 @@ func TestCommandsOnACluster(t *testing.T) {
 	s.doctor(t)
 	require.Contains(t, s.ok(t, "bench", "--duration", "1s"), "redis-cluster://")
 	got := program.Finish(t, s.url, "demo", "--redis", s.url)
-	require.Equal(t, 1, got.Code)
+	require.Equal(t, 2, got.Code)
 	require.Contains(t, got.Stderr, "the demo has one server")
 	s.run(t)
 }
@@ -94,12 +94,18 @@ func (s *clusterLocks) status(t *testing.T) {
 		require.Contains(t, text, s.id)
 		require.Contains(t, text, "billing-7")
 	}
-	got := program.Finish(t, s.url, "status", redistest.Key(t)+"}x{")
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
+	for _, args := range [][]string{
+		{"status", "a}x{"}, {"watch", "--for", "1s", "a}x{"}, {"unlock", "--force", "a}x{"}, {"evict", "a}x{", "a:1"}, {"evict", "--all-dead", "a}x{"},
+	} {
+		got := program.Finish(t, s.url, args...)
+		require.Equal(t, 2, got.Code, args)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, `invalid argument: the lock's name "a}x{" does not work in a cluster`, args)
+		require.NotContains(t, got.Stderr, "cannot reach", args)
+	}
 	text := redistest.Key(t)
 	s.c.DoAt(t, text, "SET", text, "no lock")
-	got = program.Finish(t, s.url, "status", text)
+	got := program.Finish(t, s.url, "status", text)
 	require.Equal(t, 1, got.Code)
 	require.Contains(t, got.Stderr, "holds a string")
 }

@@ -27,10 +27,10 @@ func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	require.NotContains(t, got.Stdout, "__", "a hidden command shows")
 }
 
-func TestUnknownCommandsExitWithOne(t *testing.T) {
+func TestUnknownCommandsAreTypedWrong(t *testing.T) {
 	t.Parallel()
 	got := program.Finish(t, program.NoServer(t), "lock-everything")
-	require.Equal(t, 1, got.Code)
+	require.Equal(t, cli.CodeUsage, got.Code)
 	program.OneLine(t, got.Stderr)
 }
 
@@ -44,15 +44,18 @@ func TestUsageErrorsSayWhatToType(t *testing.T) {
 		"evict":              "redlatch: NAME and OWNER|--all-dead are missing. ",
 		"run --wait 10 a --": "redlatch: invalid argument \"10\" for \"--wait\" flag: a time has a unit, such as 10s, 500ms or 1h30m\n",
 		"list --every soon":  "redlatch: invalid argument \"soon\" for \"--every\" flag: a time has a unit, such as 10s, ",
-		"unlock --force":     "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
-		"watch":              "redlatch: NAME|PATTERN is missing. ",
-		"list a b":           "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
-		"doctor now":         "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
-		"run job":            "redlatch: NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run ",
-		"status --jsn x":     "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
-		"run --waite 1s x":   "redlatch: unknown flag: --waite. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
-		"stauts x":           "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
-		"lock-everything x":  "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
+		"list --limit x":     "redlatch: invalid argument \"x\" for \"--limit\" flag: it is a whole number\n",
+		"list --json=maybe":  "redlatch: invalid argument \"maybe\" for \"--json\" flag: it is true or false\n",
+		"list --limit " + strings.Repeat("9", 20): "redlatch: invalid argument \"99999999999999999999\" for \"--limit\" flag: it is out of range\n",
+		"unlock --force":    "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
+		"watch":             "redlatch: NAME|PATTERN is missing. ",
+		"list a b":          "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
+		"doctor now":        "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
+		"run job":           "redlatch: NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run ",
+		"status --jsn x":    "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
+		"run --waite 1s x":  "redlatch: unknown flag: --waite. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
+		"stauts x":          "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
+		"lock-everything x": "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
 	} {
 		got := program.Finish(t, program.NoServer(t), strings.Fields(line)...)
 		require.NotZero(t, got.Code, line)

@@ -80,7 +80,7 @@ func TestWhatIsNotBase64IsRefused(t *testing.T) {
 		{"evict", "--base64", "YQ==", "a"}, {"evict", "--base64", "--all-dead", "a"},
 	} {
 		got := program.Finish(t, program.NoServer(t), args...)
-		require.Equal(t, program.Outcome{Code: 1, Stderr: "redlatch: --base64: a is not in base64\n"}, got, args)
+		require.Equal(t, program.Outcome{Code: 2, Stderr: "redlatch: --base64: a is not in base64\n"}, got, args)
 	}
 }
 

@@ -61,6 +61,8 @@ type Acquisition struct {
 	waiting engine.Waiting
 	counted bool // among the callers that wait
 	place   int  // in the queue on the server, when it was last put there; 0: never
+	suspect bool // the key may be that of another program
+	looked  bool // whether it is
 }
 
 // Run returns when the caller has the lock, or an error that says why not. The claim that was
@@ -190,6 +192,9 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 		return a.Attempt(ctx) // it is free, or another owner has it
 	}
 	if !granted {
+		if err == nil {
+			err = a.foreign(ctx)
+		}
 		a.observeAttempt(sent, err)
 	}
 	return granted, err
@@ -220,6 +225,7 @@ func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, r
 	if a.Available = out.Available; !out.Granted {
 		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
 		a.queuedAt(out.Position)
+		a.suspect = out.Foreign
 		return false, false, nil
 	}
 	err = claim.Grant(sent, out)

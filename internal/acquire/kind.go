@@ -41,6 +41,8 @@ type Outcome struct {
 	Holder codec.Owner
 	// Free is true when no owner has the lock, and the attempt was refused all the same.
 	Free bool
+	// Foreign is true when the key may be that of another program: a [Foreigner] can tell.
+	Foreign bool
 	// Head is the text of the owner that is first in a queue on the server.
 	Head string
 	// Queued is true when the attempt has put the owner at the end of that queue, and Position
@@ -62,6 +64,16 @@ type Waitable interface {
 	Acquire(c *transport.Call, r *Request)
 	// Decode reads the reply of an attempt. An error says that it is none.
 	Decode(reply any) (Outcome, error)
+}
+
+// Foreigner is a kind whose key may turn out to be that of another program, which never frees
+// it. Its methods are about the key that refused the last attempt.
+type Foreigner interface {
+	// LookForeign fills c, a reset call, with a question that changes nothing.
+	LookForeign(c *transport.Call)
+	// Foreign reads its reply. It returns a field of the key and true when the key certainly is no
+	// lock.
+	Foreign(reply any) (field string, foreign bool)
 }
 
 // Claim is what an attempt acquires for: an owner, until it is granted, dropped or abandoned.

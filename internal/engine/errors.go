@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -75,6 +76,11 @@ func Explain(err error) error {
 		return fmt.Errorf("%w: %w", ErrWrongType, err)
 	}
 	return err
+}
+
+// Foreign returns the error about a hash of another program, which has this field.
+func Foreign(field string) error {
+	return fmt.Errorf("%w: a hash with the field %s, which no owner has", ErrWrongType, limits.Quote(field))
 }
 
 func isUncertain(err error) bool { return errors.Is(err, transport.ErrUncertain) }

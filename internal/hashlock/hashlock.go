@@ -24,7 +24,16 @@ func (Kind) Decode(answer any) (acquire.Outcome, error) {
 		return acquire.Outcome{Granted: granted}, err
 	}
 	r := reply.Refused(answer)
-	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Free: r.Free, Head: r.Head, Queued: r.Position > 0, Position: r.Position}, nil
+	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Free: r.Free, Foreign: r.Foreign, Head: r.Head, Queued: r.Position > 0, Position: r.Position}, nil
+}
+
+// LookForeign is part of acquire.Foreigner.
+func (k Kind) LookForeign(c *transport.Call) { luasrc.FillForeign(c, k.key) }
+
+// Foreign is part of acquire.Foreigner.
+func (Kind) Foreign(answer any) (field string, foreign bool) {
+	field, foreign, err := reply.Foreign(answer)
+	return field, foreign && err == nil
 }
 
 // Released is part of hold.Kind.

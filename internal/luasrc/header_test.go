@@ -23,6 +23,7 @@ var all = map[string]*transport.Script{
 	"inspect.lua":        Inspect,
 	"replicate.lua":      Replicate,
 	"pass.lua":           Pass,
+	"foreign.lua":        Foreign,
 
 	"fair_try.lua":            FairTry,
 	"fair_acquire.lua":        FairAcquire,

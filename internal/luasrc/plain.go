@@ -46,6 +46,10 @@ var (
 	// have it. It changes nothing, and may run late and more than once. Fair locks use
 	// it, too.
 	Replicate = load("replicate")
+
+	// Foreign tells a hash of another program from a lock. It changes nothing. All locks that
+	// are hashes of owners use it.
+	Foreign = load("foreign")
 )
 
 // tell is the argument with which a refusal says more than a number.
@@ -121,4 +125,10 @@ func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any
 func FillReplicate(c *transport.Call, key, owner any) {
 	c.Script, c.NumKeys = Replicate, 1
 	c.Args = append(c.Args, key, owner)
+}
+
+// FillForeign fills c with a call of [Foreign].
+func FillForeign(c *transport.Call, key any) {
+	c.Script, c.NumKeys = Foreign, 1
+	c.Args = append(c.Args, key)
 }

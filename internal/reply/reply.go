@@ -3,6 +3,7 @@ package reply
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -44,6 +45,9 @@ type Refusal struct {
 	Holder codec.Owner
 	// Free is true when the reply says that the lock is free.
 	Free bool
+	// Foreign is true when the reply names a field of the key that no lock has as an owner: the
+	// key may be a hash of another program, or have such a field besides its owners.
+	Foreign bool
 	// Head is the next owner in the queue of a fair lock, as it stands in Redis.
 	Head string
 	// Position is the owner's place in the queue, from 1, when it was put at its end just now,
@@ -61,9 +65,11 @@ func Refused(reply any) Refusal {
 		text, isText := bulk(parts[1])
 		r.Free = isText && text == ""
 		text, _ = codec.WriterOf(text) // of a read/write lock
-		if owner, err := codec.ParseOwner(text); err == nil {
+		owner, err := codec.ParseOwner(text)
+		if err == nil {
 			r.Holder = owner
 		}
+		r.Foreign = err != nil && text != "" && !owned.MatchString(text)
 	}
 	if len(parts) > 3 {
 		r.Head, _ = bulk(parts[2])
@@ -71,6 +77,21 @@ func Refused(reply any) Refusal {
 		r.Position = int(position)
 	}
 	return r
+}
+
+// owned finds what each owner has in it, whatever its id, and whatever some kinds of Redisson's
+// put before and behind it: a colon and the number of a thread.
+var owned = regexp.MustCompile(`:-?\d`)
+
+// Foreign decodes the reply of the script that tells a hash of another program from a lock: a
+// field of such a hash, or nil, which says that it may be a lock. Other replies give an error
+// that wraps [transport.ErrBadReply].
+func Foreign(reply any) (field string, foreign bool, err error) {
+	field, isText := bulk(reply)
+	if !isText && reply != nil {
+		return "", false, badReply("foreign", reply)
+	}
+	return field, isText, nil
 }
 
 // Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once

@@ -66,13 +66,43 @@ func TestRefusalMayNameTheHolder(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.Equal(t, 1500*time.Millisecond, ttl)
-		require.Equal(t, Refusal{Holder: c.want, Free: c.free}, Refused(c.reply))
+		got := Refused(c.reply)
+		got.Foreign = false
+		require.Equal(t, Refusal{Holder: c.want, Free: c.free}, got)
 	}
 	require.Zero(t, Refused(nil), "not refused")
 	queue := []any{int64(1500), []byte(holder.String()), []byte("x:1"), int64(1)}
 	require.Equal(t, Refusal{Holder: holder, Head: "x:1", Position: 1}, Refused(queue))
 	queue[3] = int64(0)
 	require.Equal(t, Refusal{Holder: holder, Head: "x:1"}, Refused(queue))
+}
+
+// What no owner has gives rise to a question; any id with the number of a thread does not.
+func TestARefusalGivesRiseToTheQuestionWhoseHashItIs(t *testing.T) {
+	t.Parallel()
+	id := codec.NewOwner(uuid.UUID{4}, 7).String()
+	for field, foreign := range map[string]bool{
+		id: false, id + ":write": false, id + ":" + id: false, "node-a:57": false, "a:b:-5": false, ":1": false, "order:" + id + ":lock_count": false,
+		"name": true, "mode": true, "a:b": true, "a:": true, "a:-": true, "a:-b": true, "57": true, "": false,
+	} {
+		require.Equal(t, foreign, Refused([]any{int64(1500), field}).Foreign, field)
+	}
+	require.False(t, Refused([]any{int64(1500), nil}).Foreign, "the user may not ask")
+}
+
+func TestForeignNamesAField(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []any{"name", []byte("name")} {
+		field, foreign, err := Foreign(reply)
+		require.NoError(t, err)
+		require.True(t, foreign)
+		require.Equal(t, "name", field)
+	}
+	_, foreign, err := Foreign(nil)
+	require.NoError(t, err)
+	require.False(t, foreign)
+	_, _, err = Foreign(int64(1))
+	require.ErrorIs(t, err, transport.ErrBadReply)
 }
 
 func TestReleasedTellsThreeOutcomesApart(t *testing.T) {

@@ -159,7 +159,7 @@ var functions = map[string]any{
 	"codec.CountDownChannel": codec.CountDownChannel, "codec.WriterField": codec.WriterField, "codec.WriterOf": codec.WriterOf,
 
 	"reply.Acquired": reply.Acquired, "reply.Beat.Free": reply.Beat.Free, "reply.Count": reply.Count,
-	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists,
+	"reply.DecodeBeat": reply.DecodeBeat, "reply.DecodeEvicted": reply.DecodeEvicted, "reply.Exists": reply.Exists, "reply.Foreign": reply.Foreign,
 	"reply.Forced": reply.Forced, "reply.Holds": reply.Holds, "reply.Inspected": reply.Inspected, "reply.InspectedReadWrite": reply.InspectedReadWrite,
 	"reply.Millis": reply.Millis, "reply.Nudged": reply.Nudged,
 	"reply.Reentered": reply.Reentered, "reply.Refused": reply.Refused,

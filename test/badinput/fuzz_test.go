@@ -34,6 +34,7 @@ func (receivedBytes) Close() error { return nil }
 // decoders are all that make something of a reply.
 var decoders = map[string]func(any) error{
 	"acquire":    func(r any) error { reply.Refused(r); _, _, err := reply.Acquired(r); return err },
+	"foreign":    func(r any) error { _, _, err := reply.Foreign(r); return err },
 	"re-entry":   func(r any) error { _, err := reply.Reentered(r); return err },
 	"token":      func(r any) error { _, _, err := reply.Token(r); return err },
 	"replicate":  func(r any) error { _, err := reply.Holds(r); return err },

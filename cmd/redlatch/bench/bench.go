@@ -41,7 +41,8 @@ on another machine, unless --yes is given.
 Exit codes:
   0      it was measured
   1      it was not
-  2      the server is a replica, which gives no locks
+  2      the server is a replica, which gives no locks, or the command line or
+         the address is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 // benchmark is the output of bench.
@@ -67,7 +68,7 @@ func New(g *cli.Globals) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if duration < leastBench || duration > mostBench {
-				return cli.Errorf(1, "--duration must be from %v to %v", leastBench, mostBench)
+				return cli.Usagef("--duration must be from %v to %v", leastBench, mostBench)
 			}
 			srv, err := g.Server()
 			if err != nil {

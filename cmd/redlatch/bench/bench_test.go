@@ -98,7 +98,7 @@ func TestBenchAsksBeforeItLoadsAnotherMachine(t *testing.T) {
 	require.Contains(t, got.Stderr, "cannot reach Redis at redis://redis.invalid: ")
 	for _, d := range []string{"0s", "61s"} {
 		got = program.Finish(t, program.NoServer(t), "bench", "--duration", d)
-		require.Equal(t, 1, got.Code)
+		require.Equal(t, 2, got.Code)
 		require.Contains(t, got.Stderr, "--duration must be from 1s to 1m0s")
 	}
 }

@@ -19,14 +19,7 @@ import (
 // brokenEnv makes the demo's workers skip the lock.
 const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
-// New returns the command.
-func New(g *cli.Globals) *cobra.Command {
-	var opts options
-	var fair bool
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Watch processes contend for a lock while one of them is killed",
-		Long: `Starts four processes that take one lock in turns. Each reads a counter from
+const demoHelp = `Starts four processes that take one lock in turns. Each reads a counter from
 the server, thinks, and writes it back plus one: without a lock they would
 overwrite each other's work. One process is killed while it holds the lock; the
 others get it when its lease is over. At the end the counter is compared with
@@ -48,8 +41,18 @@ Exit codes:
   0      the result is right
   1      it is wrong: two workers held the lock at once, work was lost or done
          twice, or a live worker was overtaken; or the demo could not run
-  2      the server is a replica, which gives no locks
-  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
+  2      the server is a replica, which gives no locks, or the command line or
+         the address is wrong
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	var opts options
+	var fair bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch processes contend for a lock while one of them is killed",
+		Long:  demoHelp,
 		Example: `  redlatch demo
   redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,
@@ -89,12 +92,12 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	}
 	set, err := g.Settings()
 	if err == nil && redisurl.IsDeployment(set.Address) {
-		return connect.Settings{}, cli.Errorf(1, "the demo has one server: redis://, rediss:// or unix://, not %s", set)
+		return connect.Settings{}, cli.Usagef("the demo has one server: redis://, rediss:// or unix://, not %s", set)
 	}
 	if err != nil {
 		return set, err
 	}
-	srv, err := connect.New(set)
+	srv, err := cli.ServerOf(set)
 	if err == nil {
 		err = cli.NeedMaster(ctx, srv)
 	}
@@ -105,13 +108,13 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 func checkDemo(cmd *cobra.Command, opts *options, fair bool) error {
 	switch changed := cmd.Flags().Changed; {
 	case fair && changed("duration"):
-		return cli.Errorf(1, "--duration is for the demo without --fair, which ends when the jobs are done")
+		return cli.Usagef("--duration is for the demo without --fair, which ends when the jobs are done")
 	case !fair && changed("jobs"):
-		return cli.Errorf(1, "--jobs is for the demo with --fair")
+		return cli.Usagef("--jobs is for the demo with --fair")
 	case fair && (opts.Jobs < 100 || opts.Jobs > 5000):
-		return cli.Errorf(1, "--jobs must be from 100 to 5000")
+		return cli.Usagef("--jobs must be from 100 to 5000")
 	case opts.Duration < time.Second || opts.Duration > time.Hour:
-		return cli.Errorf(1, "--duration must be from 1s to 1h")
+		return cli.Usagef("--duration must be from 1s to 1h")
 	}
 	if !fair {
 		opts.Jobs = 0

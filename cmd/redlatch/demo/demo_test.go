@@ -70,7 +70,7 @@ func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	program.OneLine(t, rest)
 	require.Contains(t, rest, "cannot reach Redis")
 	require.NotContains(t, got.Stderr, "sesame")
-	require.Equal(t, 1, program.Finish(t, "", "demo", "--duration", "1ms").Code)
+	require.Equal(t, 2, program.Finish(t, "", "demo", "--duration", "1ms").Code)
 }
 
 func TestDemoThatIsInterruptedEndsCleanly(t *testing.T) {
@@ -91,7 +91,7 @@ func TestDemoThatIsKilledLeavesNoProcess(t *testing.T) {
 	p, lock := program.BusyDemo(t, s)
 	// Another client takes the lock and never releases it: waiting workers must notice the
 	// kill, too.
-	s.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'other', 1)", 1, lock)
+	s.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'other:1', 1)", 1, lock)
 	require.Eventually(t, func() bool {
 		count, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(lock)), nil)
 		require.NoError(t, err)

@@ -76,7 +76,7 @@ func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
 		{"--fair", "--duration", "2s"}, {"--jobs", "200"}, {"--fair", "--jobs", "7"},
 	} {
 		got := program.Finish(t, program.NoServer(t), append([]string{"demo"}, args...)...)
-		require.Equal(t, 1, got.Code, "%v", args)
+		require.Equal(t, 2, got.Code, "%v", args)
 		program.OneLine(t, got.Stderr)
 	}
 }

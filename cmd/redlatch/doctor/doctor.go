@@ -62,7 +62,7 @@ shown, with its address.
 Exit codes:
   0  no errors (--strict: and no warnings)
   1  warnings, with --strict
-  2  errors, or the server could not be examined`
+  2  errors, the server could not be examined, or the command line is wrong`
 
 // report is the output of doctor.
 type report struct {
@@ -85,12 +85,7 @@ func New(g *cli.Globals) *cobra.Command {
   redlatch doctor --need fair,listeners --strict  # what a program is there for
   redlatch doctor --profile elasticache-serverless
   redlatch doctor --strict --json | jq '.findings[] | select(.level != "ok")'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return cli.WrongArgs(codeErrors, cmd, args)
-		},
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkNeeds(cmd, needs); err != nil {
 				return err
@@ -114,9 +109,6 @@ func New(g *cli.Globals) *cobra.Command {
 			return d.exit(strict)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &cli.ExitError{Code: codeErrors, Err: cli.WrongFlag(cmd, err)}
-	})
 	f := cmd.Flags()
 	f.StringVar(&prefix, "prefix", "", "what the names of the locks begin with")
 	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners (default: anything)")
@@ -160,7 +152,7 @@ func predicted(profile string, needs []string) (*report, error) {
 			return &report{Server: s.Title, Findings: findings, Worst: diagnosis.Worst(findings)}, nil
 		}
 	}
-	return nil, fmt.Errorf("--%s must be one of %s", profileFlag, strings.Join(profiles(), ", "))
+	return nil, cli.Usagef("--%s must be one of %s", profileFlag, strings.Join(profiles(), ", "))
 }
 
 // needFlag is the flag that names what the user is there for.
@@ -171,7 +163,7 @@ func checkNeeds(cmd *cobra.Command, needs []string) error {
 	known := diagnosis.Needs()
 	unknown := func(need string) bool { return !slices.Contains(known, need) }
 	if slices.ContainsFunc(needs, unknown) || cmd.Flags().Changed(needFlag) && len(needs) == 0 {
-		return cli.Errorf(codeErrors, "--need must be one of %s, or several with commas between", strings.Join(known, ", "))
+		return cli.Usagef("--need must be one of %s, or several with commas between", strings.Join(known, ", "))
 	}
 	return nil
 }

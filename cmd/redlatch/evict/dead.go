@@ -44,11 +44,11 @@ func (a *allDead) args(cmd *cobra.Command, args []string) error {
 func (a *allDead) check(cmd *cobra.Command, force bool) error {
 	switch {
 	case a.on && force:
-		return cli.Errorf(1, "--all-dead and --even-if-alive contradict each other")
+		return cli.Usagef("--all-dead and --even-if-alive contradict each other")
 	case !a.on && cmd.Flags().Changed("for"):
-		return cli.Errorf(1, "--for goes with --all-dead")
+		return cli.Usagef("--for goes with --all-dead")
 	case a.look < 0:
-		return cli.Errorf(1, "--for must not be negative")
+		return cli.Usagef("--for must not be negative")
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ after --for. Each is looked at once more before it is evicted.
 Exit codes:
   0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
   1  it was not: it is alive, is not queued, or something failed
-  2  the server is a replica: nothing can be written there`
+  2  the server is a replica, where nothing can be written, or the command
+     line or the address is wrong`
 
 // evicted is the output of evict.
 type evicted struct {
@@ -49,6 +50,8 @@ type evicted struct {
 	place
 	// Next is the next owner in the queue, nil when it is empty.
 	Next *nextInQueue `json:"next"`
+
+	absent int // how many of those that are left have no subscriber
 }
 
 // place is a place in the queue that a waiter had.
@@ -104,7 +107,7 @@ func New(g *cli.Globals) *cobra.Command {
 					return notEvicted(err)
 				}
 				done = evictedOf(args[0], e, time.Now())
-				done.Next.look(cmd.Context(), client, args[0])
+				done.look(cmd.Context(), client)
 				return nil
 			})
 			if err != nil {
@@ -162,6 +165,17 @@ func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
 	return out
 }
 
+// look finds out what of the queue that is left looks dead.
+func (e *evicted) look(ctx context.Context, client *redlatch.Client) {
+	if e.Next == nil {
+		return
+	}
+	e.Next.look(ctx, client, e.Name)
+	if absent, err := inspect.Absent(ctx, client, e.Name, nil); err == nil {
+		e.absent = len(absent)
+	}
+}
+
 // look finds out whether the next in the queue of the lock gets its wake-up.
 func (n *nextInQueue) look(ctx context.Context, client *redlatch.Client, name string) {
 	if n == nil {
@@ -185,7 +199,7 @@ func (n *nextInQueue) note() string {
 	case !n.Notified:
 		return "subscribed " + n.Subscribed + ", not woken: it was the next one before"
 	case n.Subscribed == inspect.SubscribedNo:
-		return "subscribed no: the lock is free, and its wake-up was sent, but no client was there to get it. It may be dead, too"
+		return "subscribed no: the lock is free, and its wake-up was sent, but no client was there to get it"
 	}
 	return "subscribed " + n.Subscribed + ", woken: the lock is free"
 }
@@ -195,6 +209,12 @@ func (e *evicted) print(w io.Writer) {
 	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	e.place.print(w)
 	e.Next.print(w)
+	switch {
+	case e.absent == 1:
+		fmt.Fprint(w, output.Indented("left", "1 waiter has no subscriber: redlatch evict --all-dead evicts it if it is dead"))
+	case e.absent > 1:
+		fmt.Fprint(w, output.Indented("left", strconv.Itoa(e.absent)+" waiters have no subscriber: redlatch evict --all-dead evicts those that are dead"))
+	}
 }
 
 func (p *place) print(w io.Writer) {

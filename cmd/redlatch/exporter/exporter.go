@@ -58,15 +58,15 @@ func New(g *cli.Globals) *cobra.Command {
 			if len(args) > 0 {
 				e.collector.Pattern = args[0]
 			}
-			switch {
+			switch _, _, wrong := net.SplitHostPort(e.address); {
 			case e.every < leastEvery || e.every > mostEvery:
-				return cli.Errorf(1, "--every must be from 1s to 24h")
-			case e.address == "":
-				return cli.Errorf(1, "--listen must be host:port, or :port for all interfaces")
+				return cli.Usagef("--every must be from 1s to 24h")
+			case wrong != nil:
+				return cli.Usagef("--listen must be host:port, or :port for all interfaces")
 			}
 			groups, err := export.ParseGroups(e.match)
 			if err != nil {
-				return cli.Errorf(1, "--match: %w", err)
+				return cli.Usagef("--match: %w", err)
 			}
 			e.collector.Groups = groups
 			if e.collector.Server, err = g.Server(); err != nil {

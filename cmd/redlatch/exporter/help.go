@@ -26,7 +26,8 @@ of each queue are checked, 20,000 in all. docs/observability.md has all
 metrics, and docs/operations.md the rights of the user that looks.
 
 Exit codes:
-  1      it cannot listen, or a flag is wrong
+  1      it cannot listen
+  2      the command line or the address is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const exporterExamples = `  redlatch exporter

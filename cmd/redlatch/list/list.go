@@ -85,17 +85,17 @@ func New(g *cli.Globals) *cobra.Command {
 func (l *lister) check(everyGiven bool) error {
 	switch {
 	case everyGiven && !l.watch:
-		return cli.Errorf(1, "--every is how often --watch looks: without --watch there is one look")
+		return cli.Usagef("--every is how often --watch looks: without --watch there is one look")
 	case l.kind != "" && !slices.Contains(listing.Kinds(), l.kind):
-		return cli.Errorf(1, "--kind must be %s", listing.KindNames())
+		return cli.Usagef("--kind must be %s", listing.KindNames())
 	case l.sort != "" && orders[l.sort] == nil:
-		return cli.Errorf(1, "--sort must be name, lease or queue")
+		return cli.Usagef("--sort must be name, lease or queue")
 	case l.limit < 0:
-		return cli.Errorf(1, "--limit must be how many to list, or 0 for all")
+		return cli.Usagef("--limit must be how many to list, or 0 for all")
 	case l.every < 100*time.Millisecond:
-		return cli.Errorf(1, "--every must be at least 100ms")
+		return cli.Usagef("--every must be at least 100ms")
 	case l.watch && l.json:
-		return cli.Errorf(1, "--watch prints text only; `redlatch watch --json` prints changes as JSON")
+		return cli.Usagef("--watch prints text only; `redlatch watch --json` prints changes as JSON")
 	}
 	return nil
 }

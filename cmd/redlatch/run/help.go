@@ -53,8 +53,8 @@ the exit code is 125.
 
 Exit codes:
   124   the lock was not acquired (--conflict-exit-code changes this)
-  125   redlatch failed, the lock was lost while COMMAND ran, or --max-hold was
-        over
+  125   redlatch failed or was typed wrong, the lock was lost while COMMAND
+        ran, or --max-hold was over
   126   COMMAND was found but could not be run
   127   COMMAND was not found
   128+n COMMAND was ended by signal n

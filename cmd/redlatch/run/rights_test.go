@@ -82,6 +82,19 @@ func TestRunSaysThatAHashIsNoLock(t *testing.T) {
 	require.EqualValues(t, 1, s.Do(t, "DBSIZE"), "a queue is left")
 }
 
+// A user that may not look learns it from the refusal.
+func TestRunSaysThatAHashIsNoLockAlsoToThoseWhoMayNotLook(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:user", "name", "bob")
+	url := s.GiveRights(t, []string{"Plain locks"})
+	got := program.Finish(t, url, "run", "app:user", "--", "echo", "in")
+	require.Equal(t, program.Outcome{
+		Code: 125, Stdout: "",
+		Stderr: "redlatch: lock \"app:user\": key holds something that is no lock: a hash with the field \"name\", which no owner has\n",
+	}, got)
+}
+
 // A lock that is held is said to be held, also to a user that may not look at it.
 func TestRunDoesNotCallALockForeignThatItMayNotRead(t *testing.T) {
 	t.Parallel()

@@ -358,6 +358,8 @@ func (o *runOptions) notTaken(ctx context.Context, srv *connect.Server, name str
 			name, codec.TokenKey(name))
 	case errors.Is(err, redlatch.ErrWrongType) && (o.read || o.write):
 		return cli.Errorf(runner.CodeFailed, "lock %q: the key holds something that is no read/write lock, such as a plain lock of this name", name)
+	case errors.Is(err, redlatch.ErrWrongType) && !errors.As(err, &other):
+		return &cli.ExitError{Code: runner.CodeFailed, Err: err} // a hash of another program, which it names
 	case errors.Is(err, redlatch.ErrWrongType):
 		return &cli.ExitError{Code: runner.CodeFailed, Err: inspect.WrongType(ctx, srv, name)}
 	case connect.Denied(err):

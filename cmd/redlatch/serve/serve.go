@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -27,11 +28,15 @@ and empty at each start.
 
 Exit codes:
   1      it could not be started
+  2      the command line is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
 		Example: `  redlatch serve
   redlatch serve --addr 127.0.0.1:0      # a free port; the URL is printed`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(addr); err != nil && addr != "" {
+				return cli.Usagef("--addr must be host:port, such as 127.0.0.1:0 for a free port")
+			}
 			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr) })
 		},
 	}

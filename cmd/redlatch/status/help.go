@@ -47,6 +47,7 @@ master listen as for a plain one while others are queued, "mixed" reports it.
 Exit codes:
   0  the lock was shown, held or free
   1  something failed, or NAME is no lock
+  2  the command line or the address is wrong
   3  with --exit-code: it is free`
 
 const statusExamples = `  redlatch status nightly-report

@@ -61,7 +61,7 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 		got = program.Finish(t, s.URL(), "status", "--waiters", show, name)
 		require.Contains(t, program.Words(got.Stdout), " "+says+" (--waiters 0 shows all)")
 	}
-	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
+	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
 
 	// A user that may not count is not asked for more than one that may not read.
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")

@@ -43,9 +43,9 @@ func New(g *cli.Globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case q.look <= 0:
-				return cli.Errorf(1, "--for must be more than 0s")
+				return cli.Usagef("--for must be more than 0s")
 			case q.show < 0:
-				return cli.Errorf(1, "--waiters must be how many to show, or 0 for all")
+				return cli.Usagef("--waiters must be how many to show, or 0 for all")
 			}
 			args, err := names.Read(args...)
 			if err != nil {

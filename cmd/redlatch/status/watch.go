@@ -199,13 +199,21 @@ func (s *status) explanation(w *why) string {
 
 // evictAdvice names what evicts a dead waiter.
 func (s *status) evictAdvice() string {
+	absent := 0
 	for i := range s.Queue {
-		if q := &s.Queue[i]; q.Kind == "redlatch" && q.Subscribed == inspect.SubscribedYes {
+		switch q := &s.Queue[i]; {
+		case q.Kind == "redlatch" && q.Subscribed == inspect.SubscribedYes:
 			return fmt.Sprintf(", unless a waiting Redlatch client, as at place %d, evicts it", q.Position)
+		case q.Subscribed == inspect.SubscribedNo:
+			absent++
 		}
 	}
-	if s.length() > len(s.Queue) {
-		return fmt.Sprintf("; among the first %d there is no Redlatch client that would evict it: use `redlatch evict`", len(s.Queue))
+	use := "use `redlatch evict`"
+	if absent > 1 {
+		use = fmt.Sprintf("use `redlatch evict --all-dead`, since %d have no subscriber", absent)
 	}
-	return "; no Redlatch client waits that would evict it: use `redlatch evict`"
+	if s.length() > len(s.Queue) {
+		return fmt.Sprintf("; among the first %d there is no Redlatch client that would evict it: %s", len(s.Queue), use)
+	}
+	return "; no Redlatch client waits that would evict it: " + use
 }

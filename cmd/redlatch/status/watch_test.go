@@ -35,7 +35,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		{
 			"dead", program.RedissonOwner, time.Hour, false, false, whyAbsent,
 			program.RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
-				"no Redlatch client waits that would evict it: use `redlatch evict`",
+				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead`, since 2 have no subscriber",
 		},
 		{
 			"dead with help", program.RedlatchOwner, time.Hour, false, true, whyAbsent,
@@ -97,7 +97,7 @@ func TestStatusLooksForAsLongAsForAllows(t *testing.T) {
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, program.Words(got.Stdout))
 	got = program.Finish(t, s.URL(), "status", "--for", "0s", name)
-	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, got)
+	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, got)
 }
 
 // A lock that was on its way from one to the next is no lock that is stuck.

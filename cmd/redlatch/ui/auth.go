@@ -3,11 +3,12 @@ package ui
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // credential is a user and a password that browsers may give.
@@ -23,19 +24,19 @@ func readAuth(name string) (credentials, error) {
 	}
 	text, err := os.ReadFile(name) //nolint:gosec // the user names the file
 	if err != nil {
-		return nil, fmt.Errorf("--auth: %w", err)
+		return nil, cli.Usagef("--auth: %w", err)
 	}
 	var all credentials
 	for line := range strings.Lines(string(text)) {
 		user, password, is := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		one := credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
 		if !is || user == "" || password == "" || slices.ContainsFunc(all, func(c credential) bool { return c.user == one.user }) {
-			return nil, fmt.Errorf("--auth: %s must have lines of the form user:password, one for each user", name)
+			return nil, cli.Usagef("--auth: %s must have lines of the form user:password, one for each user", name)
 		}
 		all = append(all, one)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("--auth: %s is empty", name)
+		return nil, cli.Usagef("--auth: %s is empty", name)
 	}
 	return all, nil
 }

@@ -21,6 +21,7 @@ changed.
 
 Exit codes:
   1      it could not be started
+  2      the command line or the address is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const uiExamples = `  redlatch ui

@@ -81,11 +81,11 @@ func (s *server) check() error {
 	host, _, err := net.SplitHostPort(s.addr)
 	switch {
 	case err != nil:
-		return cli.Errorf(1, "--addr must be host:port, such as %s", defaultAddr)
+		return cli.Usagef("--addr must be host:port, such as %s", defaultAddr)
 	case s.page.Every < 100*time.Millisecond:
-		return cli.Errorf(1, "--every must be at least 100ms")
+		return cli.Usagef("--every must be at least 100ms")
 	case !isLoopback(host) && s.authFile == "" && s.readOnly < 2:
-		return cli.Errorf(1, "--addr %s can be reached from other machines: give --auth FILE, or say --read-only twice to show the page to all of them", s.addr)
+		return cli.Usagef("--addr %s can be reached from other machines: give --auth FILE, or say --read-only twice to show the page to all of them", s.addr)
 	}
 	if host != "" && !isUnspecified(host) {
 		s.page.Hosts = append(s.page.Hosts, host)
@@ -107,15 +107,15 @@ func (s *server) checkActions() error {
 	for _, what := range s.allow {
 		right, is := actions[what]
 		if !is {
-			return cli.Errorf(1, "--allow has unlock and evict, with a comma between them, and no %s", sanitize.Word(what))
+			return cli.Usagef("--allow has unlock and evict, with a comma between them, and no %s", sanitize.Word(what))
 		}
 		granted |= right
 	}
 	switch {
 	case s.readOnly > 0:
-		return cli.Errorf(1, "--allow and --read-only contradict each other")
+		return cli.Usagef("--allow and --read-only contradict each other")
 	case s.authFile == "":
-		return cli.Errorf(1, "--allow needs --auth FILE: a page that changes something wants a password, also on this machine")
+		return cli.Usagef("--allow needs --auth FILE: a page that changes something wants a password, also on this machine")
 	}
 	s.page.Access = func(*http.Request) redlatchui.Access { return granted }
 	return nil

@@ -94,7 +94,7 @@ func TestUIWantsUsersAndPasswordsInItsFile(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		got := program.Finish(t, program.NoServer(t), "ui", "--auth", file)
-		require.Equal(t, 1, got.Code, text)
+		require.Equal(t, 2, got.Code, text)
 		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, says)
 	}
@@ -118,7 +118,7 @@ func TestUIIsNotServedToOthersByMistake(t *testing.T) {
 		"--allow --auth x":                                       "--allow has unlock and evict",
 	} {
 		got := program.Finish(t, program.NoServer(t), append([]string{"ui"}, strings.Fields(flags)...)...)
-		require.Equal(t, 1, got.Code, flags)
+		require.Equal(t, 2, got.Code, flags)
 		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, said, flags)
 	}

@@ -8,7 +8,7 @@ fair lock wakes no waiter in it; the output says so.
 
   alive      the lease is seen to be renewed, as a watchdog does every third of
              it. It takes up to a third of the lease to see that (10 seconds,
-             as a rule). The lock is not taken.
+             as a rule), which standard error says. The lock is not taken.
   not known  the lease is not renewed. Its holder may be dead, cut off from the
              server, or at work under a fixed lease, which is never renewed:
              the server cannot tell these apart. The lock is not taken either.
@@ -26,13 +26,14 @@ On a terminal it asks before it takes the lock, unless --yes is given. Each
 lock that is taken costs a line on standard error, and in --audit-file a line
 of JSON: the user, the time, the holder, the reason (--reason). A lock whose
 holder changes during the examination is left alone, except in the one round
-trip that takes it.
+trip that takes it. The output says who has the lock after that.
 
 Exit codes:
   0  the lock was taken away
   1  something failed
   2  it was not taken: its holder is alive or not known to be dead, you
-     answered no, or the server is a replica
+     answered no, the server is a replica, or the command line or the address
+     is wrong
   3  it is free`
 
 const unlockExamples = `  # Which holder would lose it, and is it alive?

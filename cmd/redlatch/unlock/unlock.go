@@ -54,9 +54,9 @@ func New(g *cli.Globals) *cobra.Command {
 				return cli.Errorf(codeRefused, "a lock is released by its holder, or when its lease is over; "+
 					"--force takes it away from a dead holder: see redlatch unlock --help")
 			case o.look <= 0:
-				return cli.Errorf(1, "--for must be more than 0s")
+				return cli.Usagef("--for must be more than 0s")
 			case len(o.dead) > 0 && o.evenIfAlive:
-				return cli.Errorf(1, "--dead and --even-if-alive contradict each other")
+				return cli.Usagef("--dead and --even-if-alive contradict each other")
 			}
 			args, err := o.names.Read(args...)
 			if err != nil {
@@ -92,7 +92,8 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 			return err
 		}
 		u := repair.Unlock{
-			Target: repair.Target{Client: client, Dial: srv.Dial}, Name: name, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look, Looks: tellLook,
+			Target: repair.Target{Client: client, Dial: srv.Dial}, Name: name, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
+			Looks: func(limit time.Duration) { tellLook(name, limit) },
 		}
 		if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
 			u.Confirm = o.confirm
@@ -107,10 +108,14 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	})
 }
 
-// tellLook tells the user of a terminal how long it takes to look.
-func tellLook(limit time.Duration) {
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		output.Messagef(os.Stderr, "looking for up to %v whether the lease is renewed", limit.Round(time.Second))
+// briefLook is how long it may look at a lease without saying so.
+const briefLook = 1500 * time.Millisecond
+
+// tellLook says how long it takes to look at the lease of a lock.
+func tellLook(name string, limit time.Duration) {
+	if limit > briefLook {
+		output.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
+			limit.Round(time.Second), name)
 	}
 }
 

@@ -45,13 +45,37 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 		for _, more := range [][]string{nil, {"--dead", hold.Owner().String()}} {
 			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
 			require.Equal(t, 2, got.Code, got.Stderr)
-			program.OneLine(t, got.Stderr)
+			program.OneLine(t, afterLook(t, got.Stderr, "3s", lock.Name()))
 			require.Contains(t, got.Stderr, "its holder is alive, its lease was renewed just now")
 			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.Stdout)
 			program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+lock.Name()))
 		}
 		require.NoError(t, hold.Unlock())
 	})
+}
+
+// afterLook returns what comes behind the line that says for how long is looked. Scripts get
+// that line, too.
+func afterLook(t *testing.T, text, limit, name string) string {
+	t.Helper()
+	look, rest, _ := strings.Cut(text, "\n")
+	require.Equal(t, "redlatch: looking for up to "+limit+" whether the lease of lock \""+name+"\" is renewed, as that of a live holder is", look)
+	return rest
+}
+
+// A look that is over soon needs no line.
+func TestUnlockSaysNothingOfAShortLook(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "100ms", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, got.Stderr)
+	s.Do(t, "PERSIST", name)
+	got = program.Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "the lock has no lease, so there is nothing to renew")
 }
 
 func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
@@ -61,7 +85,7 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	name := program.HeldBy(t, s, program.RedissonOwner, 15*time.Second)
 	got := program.Finish(t, s.URL(), "unlock", "--force", name)
 	require.Equal(t, 2, got.Code)
-	program.OneLine(t, got.Stderr)
+	program.OneLine(t, afterLook(t, got.Stderr, "6s", name))
 	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know that it is dead: --dead "+program.RedissonOwner)
 	require.Contains(t, got.Stdout, " left, not renewed when it was due\n")
 
@@ -75,6 +99,9 @@ func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
 	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedissonOwner, "--reason", "host\nis gone", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, got.Stdout, "  taken  no waiter was notified: no connection of the master is subscribed to\n")
+	require.Contains(t, got.Stdout, "lock \""+name+"\" was taken from its holder\n")
+	require.Contains(t, got.Stdout, "\n  now    free\n")
+	got.Stderr = afterLook(t, got.Stderr, "6s", name)
 	program.OneLine(t, got.Stderr)
 	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+program.RedissonOwner+
 		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.Stderr)
@@ -99,6 +126,7 @@ func TestUnlockWithForceTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
 		var reported map[string]any
 		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
 		require.Equal(t, true, reported["taken"])
+		require.Contains(t, reported, "now")
 		require.Equal(t, inspect.RenewedUnknown, reported["renewed"])
 		holder := reported["holders"].([]any)[0].(map[string]any)
 		require.Equal(t, program.RedlatchOwner, holder["owner"])
@@ -133,7 +161,7 @@ func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, program.Words(got.Stdout), "taken no waiter was notified: no connection is subscribed for the first in the queue, "+
-		program.RedissonOwner+". If it is dead, redlatch evict takes it out of the queue")
+		program.RedissonOwner+". If it is dead, redlatch evict takes it out of the queue, and with --all-dead all that are dead")
 
 	for subscribers, channel := range []string{"", codec.LockChannel(name)} {
 		s.Do(t, "HSET", name, program.RedlatchOwner, 1)
@@ -223,9 +251,9 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
 		{readers, []string{"--dead", program.RedissonOwner}, 2, "has other holders, too. If you know that they are dead as well, add --dead " + program.RedlatchOwner},
 		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see whether its lease is renewed"},
-		{long, []string{"--for", "0s"}, 1, "--for"},
-		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 1, "contradict"},
-		{"", nil, 1, "name"},
+		{long, []string{"--for", "0s"}, 2, "--for"},
+		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 2, "contradict"},
+		{"", nil, 2, "name"},
 	} {
 		got := program.Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
 		require.Equal(t, c.code, got.Code, c.says)

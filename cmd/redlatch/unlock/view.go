@@ -49,6 +49,9 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 	if f.Taken {
 		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", f.Heard()))
 	}
+	if f.Now != nil {
+		fmt.Fprint(cmd.OutOrStdout(), output.Indented("now", f.Now.String()))
+	}
 }
 
 // printLock writes the text output.
@@ -57,7 +60,14 @@ func printLock(w io.Writer, f *repair.Forced) {
 		fmt.Fprintf(w, "lock %q is free\n", f.Name)
 		return
 	}
-	fmt.Fprintf(w, "lock %q is held\n", f.Name)
+	state := "is held"
+	switch {
+	case f.Taken && len(f.Holders) > 1:
+		state = "was taken from its holders"
+	case f.Taken:
+		state = "was taken from its holder"
+	}
+	fmt.Fprintf(w, "lock %q %s\n", f.Name, state)
 	if f.Mode != "" {
 		fmt.Fprintf(w, "  kind   %s\n", inspect.ModeText(f.Mode))
 	}

@@ -45,6 +45,7 @@ Of more than 1,000 permits that are taken only the numbers are told.
 Exit codes:
   0      the time of --for is over
   1      something failed
+  2      the command line or the address is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
 const watchExamples = `  redlatch watch nightly-report

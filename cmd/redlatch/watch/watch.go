@@ -53,10 +53,10 @@ func New(g *cli.Globals) *cobra.Command {
 			w.pattern, w.single = args[0], names.Base64 || !listing.IsPattern(args[0])
 			w.out, w.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if w.length <= 0 && cmd.Flags().Changed("for") {
-				return cli.Errorf(1, "--for must be more than 0s")
+				return cli.Usagef("--for must be more than 0s")
 			}
 			if w.pattern == "" {
-				return limits.Name(w.pattern)
+				return &cli.ExitError{Code: cli.CodeUsage, Err: limits.Name(w.pattern)}
 			}
 			if w.srv, err = g.Server(); err != nil {
 				return err

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -46,20 +45,29 @@ func (g *Globals) register(root *cobra.Command) {
 	CompleteFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
 }
 
-// Server returns the server that flags and environment name.
+// Server returns the server that flags and environment name. Its errors have [CodeUsage].
 func (g *Globals) Server() (*connect.Server, error) {
 	set, err := g.Settings()
 	if err != nil {
 		return nil, err
 	}
-	return connect.New(set)
+	return ServerOf(set)
+}
+
+// ServerOf returns the server of settings. Its errors have [CodeUsage].
+func ServerOf(set connect.Settings) (*connect.Server, error) {
+	srv, err := connect.New(set)
+	if err != nil {
+		return nil, &ExitError{Code: CodeUsage, Err: err}
+	}
+	return srv, nil
 }
 
 // Target returns the address as it may be shown.
 func (g *Globals) Target() string { return redisurl.Show(g.url()) }
 
 // Settings reads flags, environment and the file with the password. It is called
-// once in a program's life, since it may warn.
+// once in a program's life, since it may warn. Its errors have [CodeUsage].
 func (g *Globals) Settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.Redis != "" && connect.Shows(g.Redis) {
@@ -70,11 +78,11 @@ func (g *Globals) Settings() (connect.Settings, error) {
 	case g.passwordFile != "":
 		text, err := os.ReadFile(g.passwordFile)
 		if err != nil {
-			return connect.Settings{}, fmt.Errorf("--password-file: %w", err)
+			return connect.Settings{}, Usagef("--password-file: %w", err)
 		}
 		set.Password = strings.TrimRight(string(text), "\r\n")
 		if set.Password == "" {
-			return connect.Settings{}, fmt.Errorf("--password-file: %s has no password in it", g.passwordFile)
+			return connect.Settings{}, Usagef("--password-file: %s has no password in it", g.passwordFile)
 		}
 	case !connect.HasPassword(set.Address):
 		set.Password = os.Getenv(passwordEnv)

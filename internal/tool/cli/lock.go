@@ -20,7 +20,7 @@ func WithClient(ctx context.Context, g *Globals, name string, do func(*redlatch.
 // WithServer is WithClient for questions that need the server besides.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if name == "" {
-		return limits.Name(name)
+		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}
 	}
 	srv, err := g.Server()
 	if err != nil {

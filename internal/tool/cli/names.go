@@ -30,7 +30,7 @@ func (n *Names) Read(args ...string) ([]string, error) {
 	for i, arg := range args {
 		name, err := base64.StdEncoding.DecodeString(arg)
 		if err != nil {
-			return nil, Errorf(1, "--base64: %s is not in base64", sanitize.Word(arg))
+			return nil, Usagef("--base64: %s is not in base64", sanitize.Word(arg))
 		}
 		names[i] = string(name)
 	}

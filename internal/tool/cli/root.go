@@ -41,16 +41,30 @@ func Errorf(code int, format string, args ...any) error {
 	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
+// The exit codes that commands have alike. Those of redlatch run are its COMMAND's, and what is
+// wrong there is one code of them.
+const (
+	// CodeFailed says that something failed.
+	CodeFailed = 1
+	// CodeUsage says that the command line is wrong, or the address of the server: nothing was
+	// done.
+	CodeUsage = 2
+)
+
+// Usagef returns an error with [CodeUsage] and a text to print.
+func Usagef(format string, args ...any) error { return Errorf(CodeUsage, format, args...) }
+
 // Execute runs the command line and returns the exit code.
 func Execute(ctx context.Context, args []string, commands ...Constructor) int {
 	root := NewRoot(commands...)
+	refuseTheUnknown(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
 	err = wrongCommand(root, err)
-	code, exit := 1, (*ExitError)(nil)
+	code, exit := CodeUsage, (*ExitError)(nil) // what has no code was not run, see explained
 	if errors.As(err, &exit) {
 		code = exit.Code
 		if exit.Err == nil {
@@ -70,9 +84,10 @@ func NewRoot(commands ...Constructor) *cobra.Command {
 		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
 for one lock on one Redis or Valkey.
 
-The exit code is 0 when all went well and 1 when not, unless the help of a
-command says otherwise, and 128+n when signal n ended it: 130 for SIGINT
-(Ctrl-C), 143 for SIGTERM.`,
+The exit code is 0 when all went well, 2 when the command line or the server's
+address is wrong (125 of redlatch run), 1 when anything else failed, unless the
+help of a command says otherwise, and 128+n when signal n ended it: 130 for
+SIGINT (Ctrl-C), 143 for SIGTERM.`,
 		Example: `  redlatch demo                                # see it work, no Redis needed
   redlatch run nightly-report -- ./report.sh   # run a command under a lock
   redlatch run --try import -- ./import.sh     # or not at all if it is held

@@ -7,11 +7,31 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// explained makes the errors of a command about its arguments say what it takes.
+// explained makes the errors of a command about its arguments say what it takes, and gives those
+// of its run a code: so an error without one is about what was typed.
 func explained(cmd *cobra.Command) *cobra.Command {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(c *cobra.Command, args []string) error {
+			err := run(c, args)
+			code, coded := CodeFailed, (*ExitError)(nil)
+			if errors.As(err, &coded) {
+				code = coded.Code
+			}
+			switch {
+			case err == nil:
+				return nil
+			case errors.Is(err, redlatch.ErrInvalid) && code == CodeFailed:
+				code = CodeUsage // such as a name that no lock can have
+			case coded != nil:
+				return err
+			}
+			return &ExitError{Code: code, Err: err}
+		}
+	}
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			err := check(c, args)
@@ -19,15 +39,47 @@ func explained(cmd *cobra.Command) *cobra.Command {
 			if err == nil || errors.As(err, &said) {
 				return err
 			}
-			return WrongArgs(1, c, args)
+			return WrongArgs(c, args)
 		}
 	}
 	return cmd
 }
 
-// WrongArgs returns the error about the arguments of cmd, with the exit code.
-func WrongArgs(code int, cmd *cobra.Command, args []string) error {
-	return Errorf(code, "%s. Usage: redlatch %s; `%s --help` tells more", wrongArgs(cmd.Use, args), cmd.Use, cmd.CommandPath())
+// refuseTheUnknown adds the commands that cobra adds to each program, and makes them refuse what
+// they do not know: they would show help, and succeed.
+func refuseTheUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				return err
+			}
+		case "completion":
+			cmd.Use = "completion bash|fish|powershell|zsh"
+			cmd.Args = func(c *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return nil // it shows its help
+				}
+				return Usagef("there is no completion for %s. Usage: redlatch %s", sanitize.Word(args[0]), c.Use)
+			}
+			cmd.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+			for _, shell := range cmd.Commands() {
+				explained(shell)
+			}
+		}
+	}
+}
+
+// WrongArgs returns the error about the arguments of cmd, with [CodeUsage].
+func WrongArgs(cmd *cobra.Command, args []string) error {
+	usage := cmd.Use
+	if cmd.HasParent() {
+		usage = cmd.Parent().CommandPath() + " " + usage
+	}
+	return Usagef("%s. Usage: %s; `%s --help` tells more", wrongArgs(cmd.Use, args), usage, cmd.CommandPath())
 }
 
 // wrongArgs says which argument is missing, or too many, by the line of usage.
@@ -61,10 +113,17 @@ func wrongArgs(use string, args []string) string {
 }
 
 // WrongFlag makes the error about a flag that does not exist say where the flags are listed, and
-// that about a time what a time looks like.
+// that about a value what such a value looks like.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	what, why, _ := strings.Cut(err.Error(), ": time: ")
+	flag, parse, _ := strings.Cut(err.Error(), ": strconv.")
 	switch {
+	case strings.HasPrefix(parse, "ParseBool"):
+		return fmt.Errorf("%s: it is true or false", flag)
+	case strings.HasSuffix(parse, "value out of range"):
+		return fmt.Errorf("%s: it is out of range", flag)
+	case parse != "":
+		return fmt.Errorf("%s: it is a whole number", flag)
 	case strings.HasPrefix(what, "unknown "):
 		return fmt.Errorf("%w. `%s --help` lists the flags", err, cmd.CommandPath())
 	case strings.Contains(why, " duration "):

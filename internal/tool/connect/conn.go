@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ func checkSocket(u *url.URL) error {
 // isNumber reports whether text can be the number of a database.
 func isNumber(text string) bool {
 	n, err := strconv.Atoi(text)
-	return err == nil && n >= 0
+	return err == nil && n >= 0 && n <= math.MaxInt32
 }
 
 // HasPassword reports whether an address has a password in it.

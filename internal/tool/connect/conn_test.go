@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -66,7 +67,9 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 		{redis.Error("NOAUTH Authentication required."), "refuses: NOAUTH Authentication required. Check user and password: --user, and REDIS_PASSWORD"},
 		{redis.Error("WRONGPASS invalid"), "Check user (--user, or in the address) and password"},
 		{&transport.ServerError{Text: "NOPERM no permissions"}, "`redlatch doctor` shows which rights are missing"},
-		{redis.Error("ERR DB index is out of range"), "Check user, password and database in --redis"},
+		{redis.Error("ERR DB index is out of range"), "index is out of range. It has no database of this number: most servers have 0 to 15. The address in --redis"},
+		{redis.Error("ERR SELECT is not allowed in cluster mode"), "It is a node of a cluster, which has database 0 alone: leave the number out"},
+		{redis.Error("ERR something else"), "Check user, password and database in --redis"},
 		{x509.UnknownAuthorityError{}, "with --tls-ca"},
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. It does not speak TLS on this port"},
@@ -80,6 +83,8 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 		require.ErrorIs(t, said, c.err)
 		require.Equal(t, said, s.Problem(fmt.Errorf("again: %w", said)), "a problem is wrapped in another")
 	}
+	invalid := fmt.Errorf("%w: the name", redlatch.ErrInvalid)
+	require.Equal(t, invalid, s.Problem(invalid), "no server is to blame for an argument")
 	require.ErrorContains(t, at(t, "rediss://h").Problem(io.EOF), "give it one with --tls-cert and --tls-key")
 	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -26,10 +27,14 @@ func (p *problem) Error() string { return p.line }
 func (p *problem) Unwrap() error { return p.cause }
 
 // Problem returns the line to show when the server could not be used because of err:
-// what is wrong, and what to do about it. It wraps err. A problem stays as it is.
+// what is wrong, and what to do about it. It wraps err. A problem stays as it is, and so does an
+// argument of no use, for which no server was asked.
 func (s *Server) Problem(err error) error {
 	if said := (*problem)(nil); errors.As(err, &said) {
 		return said
+	}
+	if errors.Is(err, limits.ErrInvalid) {
+		return err
 	}
 	if text, refused := refusal(err); refused {
 		return &problem{fmt.Sprintf("Redis at %s refuses: %s. %s", s, text, remedy(text)), err}

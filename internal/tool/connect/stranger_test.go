@@ -95,6 +95,7 @@ func TestAnAddressWithAnOptionThatItHasNotIsNotAskedAt(t *testing.T) {
 		"redis://h#1":                  "has options, and that of one server has none",
 		"redis://h/orders":             "the number of the database, such as /0",
 		"redis://h/-1":                 "the number of the database, such as /0",
+		"redis://h/2147483648":         "the number of the database, such as /0",
 		"redis://h:99999":              "a port is a number from 1 to 65535",
 		"unix:///run/r.sock?db=x":      "one option at most, db",
 		"unix:///run/r.sock?timeout=1": "one option at most, db",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -49,12 +50,44 @@ type Forced struct {
 	Subscribers *int64 `json:"subscribers,omitempty"`
 	// Refused is why the lock was not taken.
 	Refused string `json:"refused,omitempty"`
+	// Now is the lock after it was taken: a waiter may have it. It is left out when it was not
+	// taken, and when it cannot be told.
+	Now *After `json:"now,omitempty"`
 	// Tried says that the lock was to be taken, whatever came of it.
 	Tried bool `json:"-"`
 
 	changed bool // it has another holder than at first
 	shape   listing.Shape
 	heard   hearing
+}
+
+// After is a lock after it was taken from its holder.
+type After struct {
+	Holders []inspect.Holder `json:"holders"`
+	inspect.Lease
+}
+
+// String returns the state in words.
+func (a *After) String() string {
+	if len(a.Holders) == 0 {
+		return "free"
+	}
+	var owners []string
+	for i := range a.Holders {
+		owners = append(owners, a.Holders[i].Owner)
+	}
+	return "held by " + words(owners, " and ")
+}
+
+// readNow looks at a lock that was taken.
+func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
+	if !f.Taken {
+		return
+	}
+	if s, err := inspect.TakeSnapshot(ctx, client, f.Name); err == nil {
+		now := forcedOf(&s)
+		f.Now = &After{now.Holders, now.Lease}
+	}
 }
 
 func forcedOf(s *inspect.Snapshot) *Forced {

@@ -68,7 +68,7 @@ func (h *hearing) text() string {
 		return notifiedTexts[h.notified]
 	case h.notified == notifiedFirst:
 		return fmt.Sprintf("no waiter was notified: no connection is subscribed for the first in the queue, %s. "+
-			"If it is dead, redlatch evict takes it out of the queue", sanitize.Word(h.first))
+			"If it is dead, redlatch evict takes it out of the queue, and with --all-dead all that are dead", sanitize.Word(h.first))
 	case h.notified == notifiedPlain:
 		return "no waiter was notified: no connection of the master is subscribed to the channel of the plain lock. " +
 			"Whether the fair lock of this name has a queue is unknown: a waiter in it gets the lock when it next polls"

@@ -55,6 +55,7 @@ func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 		err = u.take(ctx, &first, f)
 	}
 	f.note(err)
+	f.readNow(ctx, u.Client)
 	return f, err
 }
 
@@ -81,7 +82,7 @@ func (u *Unlock) unseen(f *Forced) error {
 
 // examine looks whether the holder lives.
 func (u *Unlock) examine(ctx context.Context, first inspect.Snapshot) (*Forced, inspect.Snapshot, error) {
-	if u.Looks != nil {
+	if u.Looks != nil && first.Inspection.TTL >= 0 { // without a lease there is nothing to wait for
 		u.Looks(LookLimit(u.For, first.Inspection.TTL))
 	}
 	renewed, last, err := inspect.WatchRenewal(ctx, u.Client, first, u.For)
