@@ -72,7 +72,9 @@ func TestTwentyTabsCostTheServerWhatOneCosts(t *testing.T) {
 		each string
 		of   int64
 	}{
-		"all locks": {"/", "/events", "scan", 2},
+		"all locks": {"/", "/events", "scan", 3},
+		"numbers":   {"/?only=numbers", "/events?about=numbers", "scan", 1},
+		"clients":   {"/who", "/events", "scan", 3},
 		"one lock":  {"/lock?name=a", "/events?name=a", "hscan", 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -86,6 +88,24 @@ func TestTwentyTabsCostTheServerWhatOneCosts(t *testing.T) {
 			require.LessOrEqual(t, twenty[c.each], 2*one[c.each]+4*c.of)
 		})
 	}
+}
+
+// It is not parallel: it counts.
+func TestTwentyTabsOfTheServersPageAreOneExamination(t *testing.T) {
+	s := redistest.Start(t)
+	page := open(t, s, redlatchui.Options{})
+	s.Do(t, "CONFIG", "RESETSTAT")
+	var done sync.WaitGroup
+	for range 20 {
+		done.Go(func() {
+			for range 3 {
+				answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/server", nil))
+			}
+		})
+	}
+	done.Wait()
+	require.LessOrEqual(t, s.CommandStats(t)["config|get"], int64(2*3), "one examination, or two when the test takes very long")
+	require.Positive(t, s.CommandStats(t)["ping"])
 }
 
 func TestWithoutViewersNothingIsSent(t *testing.T) {
