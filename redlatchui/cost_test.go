@@ -98,14 +98,16 @@ func TestTwentyTabsOfTheServersPageAreOneExamination(t *testing.T) {
 	var done sync.WaitGroup
 	for range 20 {
 		done.Go(func() {
-			for range 3 {
+			for began := time.Now(); time.Since(began) < time.Second; {
 				answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/server", nil))
 			}
 		})
 	}
 	done.Wait()
-	require.LessOrEqual(t, s.CommandStats(t)["config|get"], int64(2*3), "one examination, or two when the test takes very long")
-	require.Positive(t, s.CommandStats(t)["ping"])
+	pings := s.CommandStats(t)["ping"]
+	t.Logf("%d times PING", pings)
+	require.GreaterOrEqual(t, pings, int64(20))
+	require.LessOrEqual(t, pings, int64(50), "one examination, or two when the test takes very long, and the client's own")
 }
 
 func TestWithoutViewersNothingIsSent(t *testing.T) {

@@ -67,6 +67,7 @@ func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
 		"three":                    {[]string{"x A1 C1", "y B1 A1", "z C1 B1"}, "A1 y B1, B1 z C1, C1 x A1"},
 		"behind another":           {[]string{"x A1 C7 B1", "y B1 A1"}, "A1 y B1, B1 x A1"},
 		"beside a chain":           {[]string{"x A1 B1", "y B1 A1 C1", "z C1 C2"}, "A1 y B1, B1 x A1"},
+		"with a way out":           {[]string{"x A1 B1", "y B1 A1", "z C1 A1", "w C2 C1"}, "A1 y B1, B1 x A1"},
 		"a chain":                  {[]string{"x A1 B1", "y B1 C1"}, ""},
 		"a waiter of its own lock": {[]string{"x A1 A1"}, ""},
 		"a free lock":              {[]string{"x - A1 B1", "y B1 A1"}, ""},
