@@ -46,7 +46,7 @@ func keepForPage(t *testing.T, b *tab) {
 		picture, err = page.CaptureScreenshot().WithClip(&page.Viewport{Width: width, Height: height, Scale: 1}).Do(ctx)
 		return err
 	}))
-	require.NoError(t, os.WriteFile(file, small(t, picture), 0o644)) //nolint:gosec // others may read it
+	require.NoError(t, os.WriteFile(file, small(t, picture), 0o644))
 }
 
 // small makes a picture smaller: of its colours the 256 that are used most are left.
@@ -68,7 +68,7 @@ func small(t *testing.T, picture []byte) []byte {
 		for x := range bounds.Dx() {
 			c := from.At(x, y)
 			if _, known := nearest[c]; !known {
-				nearest[c] = uint8(to.Palette.Index(c)) //nolint:gosec // 256 at most
+				nearest[c] = uint8(to.Palette.Index(c))
 			}
 			to.SetColorIndex(x, y, nearest[c])
 		}
