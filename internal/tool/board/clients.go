@@ -20,7 +20,8 @@ type Client struct {
 	inspect.Client
 	// Label is the client's label, empty when it has none.
 	Label string
-	// Holds are the locks that it holds, Waits its places in queues, both by the lock's name.
+	// Holds are the locks that it holds, those with most trouble first, Waits its places in
+	// queues, by the lock's name.
 	Holds []Hold
 	Waits []Wait
 	// InCircle is whether it is part of a circle that is sure.
@@ -96,7 +97,7 @@ func clientsOf(entries []Entry, circles []Circle) []Client {
 	}
 	all := make([]Client, 0, len(byID))
 	for _, c := range byID {
-		slices.SortStableFunc(c.Holds, func(a, b Hold) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(c.Holds, func(a, b Hold) int { return ByTrouble(a.Entry, b.Entry) })
 		slices.SortStableFunc(c.Waits, func(a, b Wait) int { return strings.Compare(a.Name, b.Name) })
 		all = append(all, *c)
 	}

@@ -36,7 +36,7 @@ func (l *Lock) whyNumber() string {
 		return fmt.Sprintf("It is a number, %d: a semaphore with so many permits, a latch with so many to count down, "+
 			"or another program's. The server does not tell which.", n.Available)
 	case n.Available > 0:
-		return fmt.Sprintf("It is a semaphore with %d of its permits free, so that no client has to wait for one.", n.Available)
+		return fmt.Sprintf("It is a semaphore with %d of its permits free: only a client that wants more has to wait.", n.Available)
 	}
 	return "It is a semaphore without a free permit, and " + waitText(n.PermitWaiters) +
 		" until one is given back, or the lease of one is over."
