@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/redlatchui"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // pagesOf returns the page of a deployment, as redlatch ui and as a program serve it.
@@ -159,4 +160,21 @@ func TestTheClientOfAClusterIsAskedOncePerScan(t *testing.T) {
 	before := scans()
 	says(t, page, "/", "21 locks")
 	require.GreaterOrEqual(t, scans()-before, int64(9), "three passes on each of three masters")
+}
+
+// slotted is a transport to a cluster that has no way to each master, as adapters are.
+type slotted struct{ transport.Transport }
+
+func (slotted) Slot(string) int        { return 0 }
+func (slotted) PublishCommand() string { return "PUBLISH" }
+func (slotted) Close() error           { return nil }
+
+func TestAClusterOfAnAdapterIsRefused(t *testing.T) {
+	t.Parallel()
+	client, err := redlatch.NewWithTransport(slotted{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	_, err = redlatchui.New(client, redlatchui.Options{})
+	require.ErrorIs(t, err, redlatchui.ErrCluster)
+	require.ErrorContains(t, err, "use a client of redlatch.Open")
 }
