@@ -185,10 +185,15 @@ stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis 
 campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults and habits that show one kind of bug
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$$' .
 
-.PHONY: browser
+.PHONY: browser ui-picture
 browser: setup ## change | 1 min | Vet, lint and try the live page in a browser (Debian's chromium)
+	scripts/chromium.sh
 	scripts/module-check.sh test/browser
-	cd test/browser && $(GO) test -vet=off -count=1 -timeout 5m ./...
+	cd test/browser && $(GO) test -vet=off -count=1 -parallel 4 -timeout 5m ./...
+
+ui-picture: setup ## measure | 1 min | Take the picture of the live page for docs/ui.md
+	scripts/chromium.sh
+	cd test/browser && REDLATCH_PICTURE=$(CURDIR)/docs/ui.png $(GO) test -count=1 -run PageAlone .
 
 fences: setup ## change | 2 min | Vet, lint and test the guards of package fence on SQLite, PostgreSQL and MariaDB
 	scripts/fence-check.sh

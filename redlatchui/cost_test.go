@@ -72,7 +72,9 @@ func TestTwentyTabsCostTheServerWhatOneCosts(t *testing.T) {
 		each string
 		of   int64
 	}{
-		"all locks": {"/", "/events", "scan", 2},
+		"all locks": {"/", "/events", "scan", 3},
+		"numbers":   {"/?only=numbers", "/events?about=numbers", "scan", 1},
+		"clients":   {"/who", "/events", "scan", 3},
 		"one lock":  {"/lock?name=a", "/events?name=a", "hscan", 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -86,6 +88,26 @@ func TestTwentyTabsCostTheServerWhatOneCosts(t *testing.T) {
 			require.LessOrEqual(t, twenty[c.each], 2*one[c.each]+4*c.of)
 		})
 	}
+}
+
+// It is not parallel: it counts.
+func TestTwentyTabsOfTheServersPageAreOneExamination(t *testing.T) {
+	s := redistest.Start(t)
+	page := open(t, s, redlatchui.Options{})
+	s.Do(t, "CONFIG", "RESETSTAT")
+	var done sync.WaitGroup
+	for range 20 {
+		done.Go(func() {
+			for began := time.Now(); time.Since(began) < time.Second; {
+				answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/server", nil))
+			}
+		})
+	}
+	done.Wait()
+	pings := s.CommandStats(t)["ping"]
+	t.Logf("%d times PING", pings)
+	require.GreaterOrEqual(t, pings, int64(20))
+	require.LessOrEqual(t, pings, int64(50), "one examination, or two when the test takes very long, and the client's own")
 }
 
 func TestWithoutViewersNothingIsSent(t *testing.T) {

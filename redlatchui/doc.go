@@ -1,6 +1,7 @@
 // Package redlatchui is a live page for the locks on a Redis or Valkey server, those of
-// Redisson and of Redlatch: which clients hold them and since when, which wait, and why a lock
-// does not change hands. The command redlatch ui serves it; a program can serve it, too:
+// Redisson and of Redlatch: which clients hold them and since when, which wait, in a circle even,
+// why a lock does not change hands, and what on the server does not fit locks. The command
+// redlatch ui serves it; a program can serve it, too:
 //
 //	page, err := redlatchui.New(client, redlatchui.Options{Hosts: []string{"locks.example.com"}})
 //	…
@@ -23,6 +24,6 @@
 // # What it costs
 //
 // Nothing while no page is open. All pages together cost what one does: SCAN of 250 keys and
-// short commands, as redlatch list sends them, and for each lock whose page is open some short
-// commands a second.
+// short commands, as redlatch list sends them, for each lock whose page is open some short
+// commands a second, and an examination every 15 seconds while the page of the server is open.
 package redlatchui

@@ -41,22 +41,32 @@ type lockPage struct {
 	Waiting, More int
 	QueueUnread   bool
 	Uncounted     string
+	Number        bool
+	Permits       []permitView
+	MorePermits   int64
 	Events        []eventView
 }
 
 // holderView is a holder as it is shown.
-type holderView struct{ Owner, Label, Client, Count, Role string }
+type holderView struct{ Owner, Link, Label, Client, Count, Role string }
 
 // waiterView is a waiter as it is shown.
 type waiterView struct {
-	Position                              int
-	Owner, Label, Client, Deadline, State string
+	Position                                    int
+	Owner, Link, Label, Client, Deadline, State string
 	// Evict is the address of the form that evicts it, "" for none.
 	Evict string
 }
 
-// eventView is an event as it is shown.
-type eventView struct{ At, What string }
+// permitView is a permit that is taken, as it is shown.
+type permitView struct{ ID, Left string }
+
+// eventView is an event as it is shown: the owner, if any, stands between Head and Tail.
+type eventView struct {
+	At, Head string
+	Owner    named
+	Tail     string
+}
 
 // isLock reports whether a request names a lock.
 func isLock(r *http.Request) bool {
@@ -116,6 +126,7 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page := lockPage{frame: p.frame(nameText(name), "events?"+lockQuery(name)), Name: nameText(name)}
+	page.Section = "locks"
 	if limits.Name(name) != nil {
 		p.odd(w, r, &page, name)
 		return
@@ -176,6 +187,7 @@ func (page *lockPage) fill(l *board.Lock) {
 		page.Holders = append(page.Holders, holderOf(h))
 	}
 	page.lease(l)
+	page.number(l)
 	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), l.QueueUnread
 	page.Uncounted = sanitize.Message(l.Uncounted)
 	for i := range l.Queue {
@@ -211,8 +223,26 @@ func (page *lockPage) lease(l *board.Lock) {
 	}
 }
 
+// number puts the permits of a semaphore in.
+func (page *lockPage) number(l *board.Lock) {
+	if page.Number = l.Number != nil; !page.Number {
+		return
+	}
+	for _, permit := range l.Permits[:min(len(l.Permits), rows)] {
+		left := "its lease never ends"
+		switch {
+		case permit.Left == 0:
+			left = "its lease is over"
+		case permit.Left > 0:
+			left = span(permit.Left) + " left"
+		}
+		page.Permits = append(page.Permits, permitView{permit.ID, left})
+	}
+	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
+}
+
 func holderOf(h inspect.Holder) holderView {
-	v := holderView{Owner: sanitize.Word(h.Owner), Label: labelText(h.Label), Client: h.String(), Count: sanitize.Word(string(h.Count))}
+	v := holderView{Owner: sanitize.Word(h.Owner), Link: clientLink(h.Owner), Label: labelText(h.Label), Client: h.String(), Count: sanitize.Word(string(h.Count))}
 	switch {
 	case h.Mode == "write":
 		v.Role = "writes"
@@ -226,8 +256,8 @@ func holderOf(h inspect.Holder) holderView {
 
 func waiterOf(q *board.Waiter, at time.Time) waiterView {
 	v := waiterView{
-		Position: q.Position, Owner: sanitize.Word(sanitize.Message(q.Owner)), Label: labelText(q.Label), Client: q.String(),
-		Deadline: "none", State: q.State,
+		Position: q.Position, Owner: sanitize.Word(sanitize.Message(q.Owner)), Link: clientLink(q.Owner), Label: labelText(q.Label),
+		Client: q.String(), Deadline: "none", State: q.State,
 	}
 	if !q.Deadline.IsZero() {
 		if v.Deadline = "in " + span(q.Deadline.Sub(at)); !q.Deadline.After(at) {

@@ -20,16 +20,21 @@ import (
 const (
 	// rows is how many locks a page has.
 	rows = 100
-	// groups is how many prefixes are offered.
-	groups = 12
 	// longestQuery is how much of a filter is looked at.
 	longestQuery = 1024
 	// patience bounds the wait for the first scan, or the first look at a lock.
 	patience = 10 * time.Second
 )
 
+const (
+	// numbers chooses what holds a number, in place of the locks.
+	numbers = "numbers"
+	// byPrefix shows groups of names.
+	byPrefix = "prefix"
+)
+
 // choice is which locks are shown, by the address.
-type choice struct{ Query, Sort, Only, page string }
+type choice struct{ Query, Sort, Only, By, page string }
 
 // orders are the ways to sort.
 var orders = map[string]func(a, b board.Entry) int{
@@ -37,20 +42,23 @@ var orders = map[string]func(a, b board.Entry) int{
 	"age":     board.ByAge,
 	"name":    func(a, b board.Entry) int { return strings.Compare(a.Name, b.Name) },
 	"queue": func(a, b board.Entry) int {
-		return cmp.Or(cmp.Compare(b.Queue, a.Queue), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Waiters(), a.Waiters()), strings.Compare(a.Name, b.Name))
 	},
 }
 
 // choiceOf reads the address.
 func choiceOf(r *http.Request) choice {
 	q := r.URL.Query()
-	c := choice{Query: q.Get("q"), Sort: q.Get("sort"), Only: q.Get("only"), page: q.Get("page")}
+	c := choice{Query: q.Get("q"), Sort: q.Get("sort"), Only: q.Get("only"), By: q.Get("by"), page: q.Get("page")}
 	c.Query = c.Query[:min(len(c.Query), longestQuery)]
 	if orders[c.Sort] == nil {
 		c.Sort = "trouble"
 	}
-	if c.Only != "trouble" && c.Only != "held" {
+	if c.Only != "trouble" && c.Only != "held" && c.Only != numbers {
 		c.Only = ""
+	}
+	if c.By != byPrefix {
+		c.By = ""
 	}
 	return c
 }
@@ -58,7 +66,7 @@ func choiceOf(r *http.Request) choice {
 // link returns the address of a page of these locks.
 func (c *choice) link(page int) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"q": c.Query, "sort": c.Sort, "only": c.Only} {
+	for name, value := range map[string]string{"q": c.Query, "sort": c.Sort, "only": c.Only, "by": c.By} {
 		if value != "" && value != "trouble" || name == "only" && value != "" {
 			q.Set(name, value)
 		}
@@ -85,7 +93,7 @@ func (c *choice) of(all []board.Entry) []board.Entry {
 	var some []board.Entry
 	for _, e := range all {
 		switch {
-		case !matches(e.Name), c.Only == "trouble" && e.Trouble == "", c.Only == "held" && len(e.Holders) == 0:
+		case !matches(e.Name), c.Only == "trouble" && e.Trouble == "", c.Only == "held" && !isHeld(&e):
 		default:
 			some = append(some, e)
 		}
@@ -102,35 +110,39 @@ type locksPage struct {
 	choice
 	Rows           []lockRow
 	Total, Found   int
+	Listed         int // rows of all its pages
 	InTrouble      int
 	First, Last    int
 	Previous, Next string
 	Groups         []prefixGroup
+	ByPrefix       []groupRow
+	Circle         bool
 	Cut            bool // there are more than were kept
 	Unread         string
-}
-
-// prefixGroup are the locks whose names have one beginning.
-type prefixGroup struct {
-	Name, Link string
-	Count      int
 }
 
 // lockRow is a lock in the table.
 type lockRow struct {
 	Key, Link, Name, Kind string
-	Holder, Library       string
-	Others                string
+	Holder, Next          named
+	Library, Others       string
+	State                 string // of a number
 	Since, Lease          string
-	LeaseClass            string
 	Queue                 int64
-	Next                  string
 	Trouble               string
 }
 
+// isHeld reports whether a lock is held, or permits of a semaphore are.
+func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
+
 // locks serves the page of all locks.
 func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
-	view, err := p.board.Locks()
+	page := locksPage{frame: p.frame("Locks", "events"), choice: choiceOf(r)}
+	begin := p.board.Locks
+	if page.Section = "locks"; page.Only == numbers {
+		page.Stream, begin = "events?about="+numbers, p.board.Numbers
+	}
+	view, err := begin()
 	if err != nil {
 		p.fail(w, err)
 		return
@@ -139,7 +151,6 @@ func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	all, _ := view.Get(ctx)
-	page := locksPage{frame: p.frame("Locks", "events"), choice: choiceOf(r)}
 	if all == nil {
 		page.Err = "The first scan goes on. This page shows the locks when it has ended."
 	} else {
@@ -166,13 +177,29 @@ func (page *locksPage) fill(all *board.Locks) {
 			page.InTrouble++
 		}
 	}
+	page.Circle = len(all.Circles) > 0 && all.Circles[0].Sure
 	some := page.of(all.Entries)
 	page.Found = len(some)
-	page.Groups = groupsOf(some)
-	last := max(1, (len(some)+rows-1)/rows)
+	page.Groups = page.groupsOf(some)
+	if page.By == byPrefix {
+		groups := page.groupRows(some, now)
+		from, to := page.part(len(groups))
+		page.ByPrefix = groups[from:to]
+		return
+	}
+	from, to := page.part(len(some))
+	for i := range some[from:to] {
+		page.Rows = append(page.Rows, rowOf(&some[from+i], all.At, now))
+	}
+}
+
+// part returns which of so many rows are on the page, and links to the others.
+func (page *locksPage) part(found int) (from, to int) {
+	page.Listed = found
+	last := max(1, (found+rows-1)/rows)
 	n, _ := strconv.Atoi(page.page) // 0 for what is no number
 	n = min(max(n, 1), last)
-	from, to := (n-1)*rows, min(n*rows, len(some))
+	from, to = (n-1)*rows, min(n*rows, found)
 	page.First, page.Last = from+1, to
 	if n > 1 {
 		page.Previous = page.link(n - 1)
@@ -180,25 +207,26 @@ func (page *locksPage) fill(all *board.Locks) {
 	if n < last {
 		page.Next = page.link(n + 1)
 	}
-	for i := range some[from:to] {
-		page.Rows = append(page.Rows, rowOf(&some[from+i], all.At, now))
-	}
+	return from, to
 }
 
 // rowOf makes a row of a lock.
 func rowOf(e *board.Entry, at, now time.Time) lockRow {
 	row := lockRow{
-		Key: hashOf(e.Name)[:16], Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: e.Queue,
+		Key: hashOf(e.Name)[:16], Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: e.Waiters(),
 		Trouble: sentence(e.Trouble),
 	}
 	if e.Next != "" {
-		row.Next = ownerText(e.Next, e.NextLabel)
+		row.Next = ownerOf(e.Next, e.NextLabel)
+	}
+	if e.Number != nil {
+		row.State = numberText(e.Kind, e.Number)
 	}
 	if len(e.Holders) == 0 {
 		return row
 	}
 	h := e.Holders[0]
-	row.Holder, row.Library = ownerText(h.Owner, h.Label), inspect.ClientOf(h.Owner).Name()
+	row.Holder, row.Library = ownerOf(h.Owner, h.Label), inspect.ClientOf(h.Owner).Name()
 	row.Since = span(now.Sub(e.Since))
 	switch n := len(e.Holders) - 1; {
 	case e.More:
@@ -221,27 +249,4 @@ func kindText(kind listing.Kind, mode string) string {
 		return "read/write"
 	}
 	return string(kind)
-}
-
-// groupsOf returns the most frequent beginnings of names, up to a colon, a slash or a dot; none
-// when there is only one.
-func groupsOf(some []board.Entry) []prefixGroup {
-	counts := map[string]int{}
-	for i := range some {
-		name := some[i].Name
-		if at := strings.IndexAny(name[:min(len(name), shownName)], ":/."); at > 0 {
-			counts[name[:at+1]]++
-		}
-	}
-	var all []prefixGroup
-	for prefix, n := range counts {
-		if n > 1 && n < len(some) {
-			c := choice{Query: listing.Literal(prefix) + "*", Sort: "trouble"}
-			all = append(all, prefixGroup{Name: nameText(prefix), Link: c.link(1), Count: n})
-		}
-	}
-	slices.SortFunc(all, func(a, b prefixGroup) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Name, b.Name))
-	})
-	return all[:min(len(all), groups)]
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -23,7 +24,7 @@ const (
 )
 
 // functions are what templates call.
-var functions = map[string]any{"name": nameText, "link": lockLink, "label": labelText}
+var functions = map[string]any{"name": nameText, "link": lockLink, "label": labelText, "sentence": sentence}
 
 // matching returns what reports whether a name matches the pattern of the options.
 func matching(pattern string) func(string) bool {
@@ -60,6 +61,22 @@ func ownerText(owner, label string) string {
 		return labelText(label) + " (" + inspect.ShortOwner(owner) + ")"
 	}
 	return inspect.ShortOwner(owner)
+}
+
+// named is an owner as it is shown, and the address of its client's page, "" for none.
+type named struct{ Name, Link string }
+
+// ownerOf names an owner as ownerText does.
+func ownerOf(owner, label string) named { return named{ownerText(owner, label), clientLink(owner)} }
+
+// clientLink returns the address of the page of an owner's client, as lockLink does. A client
+// with a very long name has none.
+func clientLink(owner string) string {
+	id := board.ClientID(owner)
+	if len(id) > linkedName || id == "" {
+		return ""
+	}
+	return "who?client=" + url.QueryEscape(id)
 }
 
 // lockLink returns the address of a lock's page, relative to that of all locks. Bytes of any

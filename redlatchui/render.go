@@ -14,8 +14,8 @@ import (
 
 // frame is what all pages have.
 type frame struct {
-	// Title is the page's, Where the server, Pattern which locks are shown.
-	Title, Where, Pattern string
+	// Section is the link of the header that leads here, Title is the page's, Where the server, Pattern which locks are shown.
+	Section, Title, Where, Pattern string
 	// Stream is the address of the page's stream, "" for a page that does not change.
 	Stream string
 	// ReadOnly is true when no viewer may change anything.
@@ -79,13 +79,17 @@ func statusOf(err error) int {
 
 // eventOf makes a line of an event.
 func eventOf(e *board.Event) eventView {
-	who := "an owner"
+	who := named{Name: "an owner"}
 	if e.Owner != "" {
-		who = ownerText(e.Owner, e.Label)
+		who = ownerOf(e.Owner, e.Label)
 	}
 	said := happenings[e.What]
 	if e.What == follow.Passed && e.From == e.Owner {
 		said = "released and taken again by %s"
 	}
-	return eventView{At: e.At.UTC().Format(time.TimeOnly + ".000"), What: strings.Replace(sentence(said), "%s", who, 1)}
+	head, tail, has := strings.Cut(sentence(said), "%s")
+	if !has {
+		who = named{}
+	}
+	return eventView{At: e.At.UTC().Format(time.TimeOnly + ".000"), Head: head, Owner: who, Tail: tail}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/board"
 )
 
 const (
@@ -56,21 +58,27 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ticks returns what waits for the next change of what the request names: a lock, or all of
-// them.
+// ticks returns what waits for the next change of what the request names: a lock, the
+// server, all numbers, or all locks.
 func (p *Page) ticks(r *http.Request) (next ticker, end func(), err error) {
 	if !isLock(r) {
-		v, err := p.board.Locks()
-		if err != nil {
-			return nil, nil, err
+		switch r.URL.Query().Get("about") {
+		case numbers:
+			return tick(p.board.Numbers())
+		case aboutServer:
+			return tick(p.board.Server())
 		}
-		return func(ctx context.Context) <-chan struct{} { _, changed := v.Get(ctx); return changed }, v.Close, nil
+		return tick(p.board.Locks())
 	}
 	name, err := p.named(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := p.board.Lock(name)
+	return tick(p.board.Lock(name))
+}
+
+// tick returns what waits for the next change of a view.
+func tick[T any](v *board.View[T], err error) (next ticker, end func(), _ error) {
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,8 +18,9 @@ import (
 // DefaultEvery is the least time between two scans unless Options say.
 const DefaultEvery = 2 * time.Second
 
-// ErrCluster says that the client is one of a cluster, whose locks only the command redlatch ui
-// can list.
+// ErrCluster says that the client is one of a cluster, through an adapter to another Redis
+// client, which has no way to each master. A client of redlatch.Open has, and so has the command
+// redlatch ui.
 var ErrCluster = board.ErrCluster
 
 // Options say what the page shows and to whom. The zero Options show all locks to browsers on
@@ -116,6 +117,8 @@ func (p *Page) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.locks)
 	mux.HandleFunc("GET /lock", p.lock)
+	mux.HandleFunc("GET /who", p.who)
+	mux.HandleFunc("GET /server", p.server)
 	mux.HandleFunc("GET /events", p.events)
 	mux.HandleFunc("GET /unlock", p.unlockForm)
 	mux.HandleFunc("POST /unlock", p.act(unlockDeed))

@@ -284,6 +284,7 @@ redlatch() {
 	watch) interrupted "$@" ;;
 	serve) interrupted "$@" --addr 127.0.0.1:0 ;;
 	exporter) interrupted "$@" --listen 127.0.0.1:0 ;;
+	ui) interrupted "$@" --addr 127.0.0.1:0 ;;
 	bench) "$work/bin/redlatch" "$@" --duration 1s ;;
 	*) "$work/bin/redlatch" "$@" ;;
 	esac
@@ -311,6 +312,8 @@ grep -q '^hourly ' listed || fail "the list does not have the lock of the hour"
 does "redlatch status NAME" NAME hourly >status
 does "redlatch watch NAME" NAME hourly >watched
 grep -q ' held ' watched || fail "watch does not say who holds the lock"
+does "redlatch ui" >served 2>>errors
+grep -q '^http://127' served || fail "the page does not say where it is"
 dead=$(awk '$1 == "owner" { print $2 }' status)
 does "redlatch evict NAME OWNER" NAME hourly OWNER "$dead" 2>refused && fail "somebody was taken out of a queue that is empty"
 grep -q 'is not in the queue' refused || fail "evict does not say that nobody is queued"

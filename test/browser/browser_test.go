@@ -125,7 +125,13 @@ func (b *tab) complained() []string {
 // run runs actions, which must come to an end.
 func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(b, atMost)
+	b.runFor(t, atMost, actions...)
+}
+
+// runFor is run with a bound of its own.
+func (b *tab) runFor(t *testing.T, bound time.Duration, actions ...chromedp.Action) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(b, bound)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		text := ""
@@ -148,9 +154,15 @@ func (b *tab) visit(t *testing.T, address string, width int64, theme string) {
 // awaits waits until the page says something.
 func (b *tab) awaits(t *testing.T, text string) {
 	t.Helper()
-	b.run(t, chromedp.ActionFunc(func(ctx context.Context) error {
+	b.awaitsFor(t, text, atMost)
+}
+
+// awaitsFor is awaits with a bound of its own.
+func (b *tab) awaitsFor(t *testing.T, text string, bound time.Duration) {
+	t.Helper()
+	b.runFor(t, bound, chromedp.ActionFunc(func(ctx context.Context) error {
 		for said := false; !said; {
-			if err := chromedp.Evaluate(fmt.Sprintf("document.getElementById('live')?.innerText.includes(%q) || false", text), &said).Do(ctx); err != nil {
+			if err := chromedp.Evaluate(fmt.Sprintf("document.getElementById('live')?.innerText.replace(/\\s+/g, ' ').includes(%q) || false", text), &said).Do(ctx); err != nil {
 				return err
 			}
 			if err := chromedp.Sleep(20 * time.Millisecond).Do(ctx); err != nil {

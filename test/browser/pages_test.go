@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,17 +12,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
 const (
-	java = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
-	ours = "0193e6c0-6f00-7000-8000-000000000001"
+	java  = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+	other = "9a1f0c0e-52c1-4f6e-8a35-0b7f6f5d2c44"
+	ours  = "0193e6c0-6f00-7000-8000-000000000001"
 	// javaRelease is the release of Redisson that takes turns.
 	javaRelease = "4.3.1"
 )
@@ -47,6 +44,16 @@ func fill(t *testing.T, s *redistest.Server) {
 	}
 	s.Do(t, "RPUSH", codec.QueueKey("nightly-report"), java+":77")
 	s.Do(t, "ZADD", codec.TimeoutKey("nightly-report"), now.Add(time.Hour).UnixMilli(), java+":77")
+	for i, lock := range []string{"stock:left", "stock:right"} {
+		owners := []string{java + ":90", other + ":91"}
+		s.Do(t, "HSET", lock, owners[i], 1)
+		s.Do(t, "PEXPIRE", lock, 600_000)
+		s.Do(t, "RPUSH", codec.QueueKey(lock), owners[1-i])
+		s.Do(t, "ZADD", codec.TimeoutKey(lock), now.Add(time.Hour).UnixMilli(), owners[1-i])
+	}
+	s.Do(t, "SET", "crawl", 3)
+	s.Do(t, "ZADD", codec.PermitsKey("crawl"), now.Add(time.Hour).UnixMilli(), "0123456789abcdef", now.Add(time.Minute).UnixMilli(), "fedcba9876543210")
+	s.Do(t, "SET", "visits", 12)
 	s.Do(t, "HSET", "rates", "mode", "read", java+":1", 1, java+":2", 1)
 	s.Do(t, "PEXPIRE", "rates", 600_000)
 	for _, name := range hostile {
@@ -92,60 +99,51 @@ const flaws = `(() => {
 
 // Each page in both widths and themes. REDLATCH_PICTURES names a folder to keep them in.
 func TestEachPageCanBeReadAndTheBrowserHasNoComplaint(t *testing.T) {
+	t.Parallel()
 	in := browser(t)
 	s := redistest.Start(t)
 	fill(t, s)
 	address := serve(t, s)
-	b := open(t, in)
 	pages := map[string]string{
-		"locks": "", "trouble": "?only=trouble", "held": "lock?name=billing%3Arun", "free": "lock?name=nightly-report", "rates": "lock?name=rates",
+		"locks": "", "trouble": "?only=trouble", "groups": "?by=prefix", "numbers": "?only=numbers", "semaphore": "lock?name=crawl",
+		"clients": "who", "client": "who?client=" + java, "deadlock": "who?client=" + other, "gone": "who?client=gone", "server": "server", "held": "lock?name=billing%3Arun", "free": "lock?name=nightly-report", "rates": "lock?name=rates",
 		"unknown": "lock",
+	}
+	waitFor := map[string]string{
+		"unknown": "The address names no lock", "deadlock": "Deadlock:", "clients": "Deadlock:", "trouble": "In a circle of waits",
+		"groups": "stock: In a circle of waits", "server": "examined at", "semaphore": "Permits that are taken", "gone": "It holds nothing.",
+		"numbers": "visits counter number 12", "client": "Holds (",
 	}
 	for i, name := range hostile {
 		pages[fmt.Sprint("hostile-", i)] = "lock?name=" + url.QueryEscape(name)
 	}
-	for what, path := range pages {
-		for _, width := range []int64{1280, 390} {
-			for _, theme := range []string{"light", "dark"} {
-				b.visit(t, address+path, width, theme)
-				if what == "unknown" {
-					b.awaits(t, "The address names no lock")
+	for _, width := range []int64{1280, 390} {
+		for _, theme := range []string{"light", "dark"} {
+			t.Run(fmt.Sprint(width, " ", theme), func(t *testing.T) {
+				t.Parallel()
+				b := open(t, in)
+				for what, path := range pages {
+					b.visit(t, address+path, width, theme)
+					if said := waitFor[what]; said != "" {
+						b.awaits(t, said)
+					}
+					require.Empty(t, eval[[]string](t, b, flaws), what)
+					keep(t, b, fmt.Sprintf("%s-%d-%s", what, width, theme))
 				}
-				require.Empty(t, eval[[]string](t, b, flaws), "%s %d %s", what, width, theme)
-				keep(t, b, fmt.Sprintf("%s-%d-%s", what, width, theme))
-			}
+				for _, c := range b.complained() {
+					require.Contains(t, c, "400", "the page of no lock") // the browser reports its status
+				}
+			})
 		}
 	}
-	for _, c := range b.complained() {
-		require.Contains(t, c, "400", "the page of no lock") // the browser reports its status
-	}
-}
-
-// keep writes a picture where the environment says.
-func keep(t *testing.T, b *tab, name string) {
-	t.Helper()
-	folder := os.Getenv("REDLATCH_PICTURES")
-	if folder == "" {
-		return
-	}
-	var picture []byte
-	b.run(t, chromedp.Sleep(1500*time.Millisecond), chromedp.CaptureScreenshot(&picture))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o600))
 }
 
 func TestThePageFollowsALockThatGoAndJavaTakeInTurns(t *testing.T) {
+	t.Parallel()
 	in := browser(t)
 	s := redistest.Start(t)
-	program := peertest.Find(t, filepath.Join("..", ".."), javaRelease, "THE PAGE DID NOT FOLLOW A LOCK OF REDISSON")
-	p := peertest.Start(t, program)
-	call := func(c peer.Command) *peer.Call {
-		return p.Go(peer.Command{"client": "java", "thread": "main"}.With(c))
-	}
-	_, err := call(peer.Command{"op": "client", "addresses": []string{s.URL()}}).Wait(atMost)
-	require.NoError(t, err)
-	client, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("billing@go"))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, client.Close()) }()
+	call := javaClient(t, s)
+	client := goClient(t, s, "billing@go")
 	const name = "billing:run"
 	b := open(t, in)
 	b.visit(t, serve(t, s)+"lock?name="+url.QueryEscape(name), 1280, "light")
@@ -189,6 +187,7 @@ func mark(t *testing.T, b *tab) { t.Helper(); eval[bool](t, b, "window.marked = 
 func marked(t *testing.T, b *tab) bool { t.Helper(); return eval[bool](t, b, "window.marked === true") }
 
 func TestTheKeyboardIsEnoughAndTheFocusStays(t *testing.T) {
+	t.Parallel()
 	in := browser(t)
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "b", ours+":1", 1)
@@ -196,7 +195,7 @@ func TestTheKeyboardIsEnoughAndTheFocusStays(t *testing.T) {
 	b.visit(t, serve(t, s), 1280, "light")
 	b.awaits(t, "b")
 	var at string
-	for range 12 {
+	for range 24 {
 		b.run(t, chromedp.KeyEvent(kb.Tab))
 		if at = eval[string](t, b, "document.activeElement.innerText"); at == "b" {
 			break
@@ -213,6 +212,7 @@ func TestTheKeyboardIsEnoughAndTheFocusStays(t *testing.T) {
 }
 
 func TestWithoutJavaScriptThePageLoadsItselfAgain(t *testing.T) {
+	t.Parallel()
 	in := browser(t)
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "first", ours+":1", 1)

@@ -38,6 +38,8 @@ type Board struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	locks  feed[Locks]
+	counts feed[Locks]
+	exams  feed[Exam]
 
 	mu      sync.Mutex
 	closed  bool
@@ -50,7 +52,9 @@ func New(cfg Config) *Board {
 	cfg.Every = max(cfg.Every, LeastEvery)
 	b := &Board{Config: cfg, watched: map[string]*feed[Lock]{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.locks.run = b.scanAgain
+	b.locks.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, false, publish) }
+	b.counts.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, true, publish) }
+	b.exams.run = b.examine
 	return b
 }
 
@@ -69,6 +73,14 @@ func (b *Board) Locks() (*View[Locks], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return open(b, &b.locks, func() {})
+}
+
+// Numbers begins to look at all numbers, which may be semaphores or latches, in place of the locks.
+// The view must be closed.
+func (b *Board) Numbers() (*View[Locks], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return open(b, &b.counts, func() {})
 }
 
 // Lock begins to look at one lock. The view must be closed.

@@ -2,7 +2,12 @@
 // viewers: the server gets the commands of one.
 //
 //	viewers ─▶ Board.Locks ─▶ feed: one scan after the other ─▶ Locks, sorted by trouble
+//	viewers ─▶ Board.Numbers ─▶ the same of numbers, which may be semaphores or latches
 //	viewers ─▶ Board.Lock  ─▶ feed: one look after the other ─▶ Lock, with its last events
+//	viewers ─▶ Board.Server ─▶ feed: an examination every 15 s ─▶ Exam
+//
+// Locks also have what each client holds and waits for, and the circles of waits: these come from
+// the same scan.
 //
 // A feed runs while there are viewers and for a short time after the last one; without viewers
 // nothing is sent. Scans cost the server what those of redlatch list do: SCAN of 250 keys,

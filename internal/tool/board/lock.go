@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 const (
@@ -64,6 +65,10 @@ type Lock struct {
 	QueueUnread bool
 	// Uncounted is why subscribers cannot be counted, "" when they can.
 	Uncounted string
+	// Number is what there is to tell of a name that holds a number, nil for a lock; Permits are
+	// those of a semaphore that are taken, as far as they can be read.
+	Number  *listing.Number
+	Permits []rsemaphore.Permit
 	// Token is the last fencing token, 0 for none.
 	Token int64
 	// PlainWaiters and ReadWriteWaiters are as in listing.Lock.
@@ -208,6 +213,9 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	seen, err := inspect.TakeSnapshot(ctx, w.source.client, w.name)
 	switch {
 	case errors.Is(err, redlatch.ErrWrongType):
+		if w.number(ctx) {
+			return nil
+		}
 		return &inspect.NotLock{Named: inspect.NameOf(w.name), Fault: inspect.FaultType, Key: w.name, Type: "value of another type", Why: "a lock is a hash"}
 	case err != nil:
 		return w.source.problem(err)

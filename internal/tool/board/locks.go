@@ -25,6 +25,7 @@ const (
 
 // The troubles of a lock, the worst first.
 const (
+	InCircle  = "in a circle of waits"
 	DeadFront = "dead waiter in front"
 	TwoKinds  = "two kinds of lock under one name"
 	NoLease   = "held without a lease"
@@ -32,7 +33,7 @@ const (
 )
 
 // troubles are in order of severity.
-var troubles = []string{DeadFront, TwoKinds, NoLease, Untaken}
+var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 
 // Entry is a lock as a scan has found it.
 type Entry struct {
@@ -44,6 +45,14 @@ type Entry struct {
 	Trouble string
 }
 
+// Waiters is how many wait: the length of the queue, or of a number how many connections do.
+func (e *Entry) Waiters() int64 {
+	if e.Number != nil {
+		return e.Number.Waiters()
+	}
+	return e.Queue
+}
+
 // Locks are the locks as one scan has found them.
 type Locks struct {
 	// At is when the scan ended, Took how long it took.
@@ -53,6 +62,10 @@ type Locks struct {
 	// more than Entries when there are very many.
 	Entries []Entry
 	Total   int
+	// Clients are the clients that hold or wait for the entries, by their IDs, and Circles the
+	// circles in which they wait for each other, the sure ones first.
+	Clients []Client
+	Circles []Circle
 	// Unread is how many hashes the user may not read.
 	Unread listing.Unread
 	// Err is why the last scan failed. The entries are those of the one before.
@@ -64,6 +77,8 @@ type memory struct {
 	last   *Locks
 	since  map[string]holding   // by name
 	absent map[string]time.Time // since when the first waiter has no subscriber, by queue and owner
+	// circles are those of the last scan, by their keys.
+	circles map[string]bool
 }
 
 // holding is since when an owner was seen with a lock.
@@ -72,12 +87,12 @@ type holding struct {
 	since time.Time
 }
 
-// scanAgain is the feed of all locks.
-func (b *Board) scanAgain(ctx context.Context, publish func(*Locks) bool) {
+// scanAgain is the feed of all locks, or of all numbers.
+func (b *Board) scanAgain(ctx context.Context, numbers bool, publish func(*Locks) bool) {
 	m := memory{last: &Locks{}}
 	for ctx.Err() == nil {
 		began := time.Now()
-		m.last = b.scanOnce(ctx, &m)
+		m.last = b.scanOnce(ctx, numbers, &m)
 		if ctx.Err() != nil || !publish(m.last) {
 			return
 		}
@@ -87,19 +102,13 @@ func (b *Board) scanAgain(ctx context.Context, publish func(*Locks) bool) {
 	}
 }
 
-// scanOnce scans all locks.
-func (b *Board) scanOnce(ctx context.Context, m *memory) *Locks {
+// scanOnce scans all locks, or all numbers.
+func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
 	began := time.Now()
 	found := &Locks{}
-	unread, err := b.Source.scan(ctx, listing.Request{Pattern: b.Pattern, Found: func(l *listing.Lock) error {
-		found.Total++
-		found.Entries = append(found.Entries, Entry{Lock: l, Trouble: troubleOf(l)})
-		if len(found.Entries) >= 2*kept {
-			found.sort()
-			found.Entries = slices.Clone(found.Entries[:kept])
-		}
-		return nil
-	}})
+	unread, err := b.Source.scan(ctx, listing.Request{
+		Pattern: b.Pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Found: found.add,
+	})
 	if err != nil {
 		failed := *m.last
 		failed.Err = b.Source.problem(err)
@@ -108,9 +117,22 @@ func (b *Board) scanOnce(ctx context.Context, m *memory) *Locks {
 	m.date(found, began)
 	found.sort()
 	b.findDead(ctx, found, m)
+	found.findCircles(m)
 	found.Entries = found.Entries[:min(len(found.Entries), kept)]
+	found.Clients = clientsOf(found.Entries, found.Circles)
 	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
 	return found
+}
+
+// add takes a lock in.
+func (l *Locks) add(lock *listing.Lock) error {
+	l.Total++
+	l.Entries = append(l.Entries, Entry{Lock: lock, Trouble: troubleOf(lock)})
+	if len(l.Entries) >= 2*kept {
+		l.sort()
+		l.Entries = slices.Clone(l.Entries[:kept])
+	}
+	return nil
 }
 
 // troubleOf returns the worst trouble that one look shows.
@@ -150,7 +172,7 @@ func (l *Locks) sort() { slices.SortFunc(l.Entries, ByTrouble) }
 
 // ByTrouble compares two locks: the one with more trouble comes first.
 func ByTrouble(a, b Entry) int {
-	return cmp.Or(cmp.Compare(severity(b.Trouble), severity(a.Trouble)), cmp.Compare(b.Queue, a.Queue), ByAge(a, b))
+	return cmp.Or(cmp.Compare(severity(b.Trouble), severity(a.Trouble)), cmp.Compare(b.Waiters(), a.Waiters()), ByAge(a, b))
 }
 
 // ByAge compares two locks: the one that was seen held for longer comes first.

@@ -10,8 +10,10 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/repair"
@@ -20,8 +22,8 @@ import (
 
 var (
 	// ErrCluster says that the locks of a cluster cannot be listed through a client.
-	ErrCluster = errors.New("redlatchui: locks of a cluster cannot be listed through a client, " +
-		"since a client has no command for each master: use the command redlatch ui")
+	ErrCluster = errors.New("redlatchui: the locks of a cluster cannot be listed through an adapter, " +
+		"which has no way to each master: use a client of redlatch.Open, or the command redlatch ui")
 	errNoClient = fmt.Errorf("%w: the client of the page is nil", redlatch.ErrInvalid)
 )
 
@@ -34,6 +36,7 @@ type Source struct {
 	close   func() error
 	dial    repair.Dial
 	scan    func(context.Context, listing.Request) (listing.Unread, error)
+	look    func(context.Context) ([]diagnosis.Finding, error)
 	problem func(error) error
 	// master fails when nothing can be written.
 	master func(context.Context) error
@@ -44,8 +47,8 @@ type Source struct {
 // FromClient returns a source that asks on the connections of client, which must be open for as
 // long as the source is used. Names are keys on the server, whatever name mapper the client
 // has. For a client that connect.Server.Open has made, the source connects to that server as well,
-// which may be a cluster, and is all that it asks; for any other client of a cluster the error is
-// ErrCluster.
+// and is all that it asks. The error is ErrCluster for the client of a cluster that has no way to
+// each master.
 func FromClient(client *redlatch.Client) (*Source, error) {
 	if client == nil {
 		return nil, errNoClient
@@ -54,21 +57,40 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 		return fromServer(srv, client), nil
 	}
 	t := borrowed{engine.EngineOf(client).Transport}
-	if _, cluster := t.Transport.(transport.Slotter); cluster {
-		return nil, ErrCluster
+	places := func(context.Context) ([]diagnosis.Place, error) {
+		return []diagnosis.Place{{Conn: connect.Over(t)}}, nil
 	}
-	own, err := redlatch.NewWithTransport(t, redlatch.WithServerTime())
+	_, isCluster := t.Transport.(transport.Slotter)
+	if isCluster {
+		nodes, has := t.Transport.(*cluster.Cluster)
+		if !has {
+			return nil, ErrCluster
+		}
+		places = mastersOf(nodes)
+	}
+	own, err := redlatch.NewWithTransport(t.whole(), redlatch.WithServerTime())
 	if err != nil {
 		return nil, err
 	}
+	problem := func(err error) error { return err }
 	return &Source{
-		client: own, close: own.Close,
-		dial:    func(context.Context) (redis.Conn, error) { return connect.Over(t), nil },
-		problem: func(err error) error { return err },
-		master:  func(context.Context) error { return nil },
+		client: own, close: own.Close, problem: problem,
+		dial:   func(context.Context) (redis.Conn, error) { return connect.Over(t), nil },
+		master: func(context.Context) error { return nil },
 		scan: func(ctx context.Context, r listing.Request) (listing.Unread, error) {
-			r.Conn = connect.Over(t)
-			return listing.Run(ctx, r)
+			at, err := places(ctx)
+			if err != nil {
+				return listing.Unread{}, err
+			}
+			r.Labels = connect.Over(t) // the label of a client may be on another node than its lock
+			return runOn(ctx, at, r)
+		},
+		look: func(ctx context.Context) ([]diagnosis.Finding, error) {
+			at, err := places(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return diagnosis.Look(ctx, diagnosis.Looking{Client: own, Places: at, Cluster: isCluster, Problem: problem})
 		},
 	}, nil
 }
@@ -81,7 +103,34 @@ func fromServer(srv *connect.Server, client *redlatch.Client) *Source {
 		scan: func(ctx context.Context, r listing.Request) (listing.Unread, error) {
 			return listing.RunOnMasters(ctx, srv, r)
 		},
+		look: func(ctx context.Context) ([]diagnosis.Finding, error) { return diagnosis.LookAt(ctx, srv, client) },
 	}
+}
+
+// mastersOf returns what finds the masters of a cluster.
+func mastersOf(nodes *cluster.Cluster) func(context.Context) ([]diagnosis.Place, error) {
+	return func(ctx context.Context) (all []diagnosis.Place, err error) {
+		masters, err := nodes.Masters(ctx)
+		for _, m := range masters {
+			all = append(all, diagnosis.Place{Name: m.Addr(), Conn: connect.Over(m)})
+		}
+		return all, err
+	}
+}
+
+// runOn finds the locks at each of the places.
+func runOn(ctx context.Context, places []diagnosis.Place, r listing.Request) (unread listing.Unread, err error) {
+	for _, at := range places {
+		r.Conn = at.Conn
+		some, err := listing.Run(ctx, r)
+		if unread.Keys += some.Keys; some.Why != nil {
+			unread.Why = some.Why
+		}
+		if err != nil {
+			return unread, err
+		}
+	}
+	return unread, nil
 }
 
 // listen returns the messages of a lock, and what waits for the end of the listening after ctx.
@@ -125,6 +174,17 @@ type borrowed struct{ transport.Transport }
 
 // Close leaves the transport open.
 func (borrowed) Close() error { return nil }
+
+// whole returns it with what the transport of a cluster can do, too.
+func (b borrowed) whole() transport.Transport {
+	if slots, is := b.Transport.(transport.Slotter); is {
+		return struct {
+			borrowed
+			transport.Slotter
+		}{b, slots}
+	}
+	return b
+}
 
 // Listeners counts as the transport does.
 func (b borrowed) Listeners(ctx context.Context, channels ...string) ([]int64, error) {

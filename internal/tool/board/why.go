@@ -14,12 +14,14 @@ func (l *Lock) Why(name func(owner, label string) string, show func(time.Duratio
 	switch {
 	case l.At.IsZero():
 		return ""
+	case l.Number != nil:
+		return l.whyNumber()
 	case !l.Held() && l.Waiting == 0:
 		return "It is free, and no client is queued for it."
 	case !l.Held():
 		return l.whyUntaken(name, show)
 	}
-	return l.whyHeld(name, show) + l.mixed()
+	return l.whyHeld(name, show) + l.whyThen(name, show) + l.mixed()
 }
 
 // whyHeld is Why for a lock that is held.
@@ -43,6 +45,24 @@ func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Dur
 			show(l.TTL) + " at the latest."
 	}
 	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + show(l.TTL) + "."
+}
+
+// whyThen says what is in the way of a lock that is held when that ends.
+func (l *Lock) whyThen(name func(owner, label string) string, show func(time.Duration) string) string {
+	if len(l.Queue) == 0 || l.Queue[0].State != Dead {
+		return ""
+	}
+	first := &l.Queue[0]
+	said := " The first in the queue, " + name(first.Owner, first.Label) + ", is dead, and blocks it then"
+	switch left := first.Deadline.Sub(l.At); {
+	case first.Deadline.IsZero():
+		said += " until it is evicted."
+	case left > 0:
+		said += " until its deadline, in " + show(left) + "."
+	default:
+		return " The first in the queue, " + name(first.Owner, first.Label) + ", is dead, and past its deadline: it blocks nothing."
+	}
+	return said + l.evictor()
 }
 
 // whyUntaken is Why for a lock that is free although others are queued for it.

@@ -37,6 +37,15 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 		"It is free. The first in the queue, B, is alive: it comes when it is woken, or with its next poll.":        {Queue: []Waiter{first(Alive, at.Add(1))}},
 		"It is free. Whether the first in the queue, B, is alive is not known yet.":                                 {Queue: []Waiter{first(Unknown, at.Add(1))}},
 		"It is free. Whether the first in the queue, B, is alive is not known: subscribers cannot be counted.":      {Queue: []Waiter{first(Unknown, at.Add(1))}, Uncounted: "no right"},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. " +
+			"The first in the queue, B, is dead, and blocks it then until its deadline, in 5s. The command redlatch evict takes it out.": {
+			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Queue: []Waiter{first(Dead, at.Add(5*time.Second))}},
+		"A holds it without a lease: it stays until it is released, also when the client is gone. " +
+			"The first in the queue, B, is dead, and blocks it then until it is evicted. The Redlatch client at place 2 evicts it before that.": {
+			Holders: held, TTL: redlatch.NoTTL, Queue: []Waiter{first(Dead, time.Time{}), live}},
+		"A holds it without a lease: it stays until it is released, also when the client is gone. " +
+			"The first in the queue, B, is dead, and past its deadline: it blocks nothing.": {
+			Holders: held, TTL: redlatch.NoTTL, Queue: []Waiter{first(Dead, at)}},
 		"A holds it without a lease: it stays until it is released, also when the client is gone. 3 wait for this name as for a plain lock, which is another lock.": {
 			Holders: held, TTL: redlatch.NoTTL, Kind: listing.ReadWrite, PlainWaiters: 3},
 	} {

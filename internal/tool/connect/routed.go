@@ -17,17 +17,24 @@ import (
 // first argument, if that is a key, or where a node says. It cannot listen. As other
 // connections it is for one goroutine, but Close may come from another.
 type routed struct {
-	nodes transport.Transport
+	nodes Caller
 	sent  []*roundtrip.Pending // whose replies were not received, the oldest first
 	err   error                // why there was no reply to the last command that had none
 }
 
 var _ redis.Conn = (*routed)(nil)
 
+// Caller is where calls can be started: a transport.Transport, or one master of a cluster.
+type Caller interface {
+	roundtrip.Starter
+	// Close ends it.
+	Close() error
+}
+
 // Over returns a connection whose commands go through t, which is closed with it. It cannot
 // listen, and is for one goroutine, but Close may come from another. Each reply ends by t's own
 // bounds.
-func Over(t transport.Transport) redis.Conn { return &routed{nodes: t} }
+func Over(t Caller) redis.Conn { return &routed{nodes: t} }
 
 // route returns a connection to the cluster, which has answered.
 func (s *Server) route(ctx context.Context) (redis.Conn, error) {

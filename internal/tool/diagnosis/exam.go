@@ -23,8 +23,11 @@ const probeLease = 10 * time.Second
 
 // examination is the examination of one server, which may be a master of a cluster.
 type examination struct {
-	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
-	srv     *connect.Server
+	ctx     context.Context   //nolint:containedctx // that of the whole examination, which checks share
+	srv     *connect.Server   // nil for Look
+	place   string            // what the server is called beside others
+	problem func(error) error // makes an error of the server's one for people
+	looks   bool              // it is Look: nothing may be changed
 	c       redis.Conn
 	client  *redlatch.Client
 	prefix  string
@@ -42,17 +45,18 @@ type check struct {
 	make func(*examination) Finding
 	of   []string // the needs that it is about, nil for all
 	once bool     // it is about the cluster, and not about each of its masters
+	look bool     // it changes nothing, and sends nothing that could: it is made by Look, too
 }
 
 // checks returns the checks to be made, in the order of the output.
 func (e *examination) checks() []check {
 	all := []check{
-		{name: "server", make: (*examination).server},
+		{name: "server", look: true, make: (*examination).server},
 		{name: "scripts", make: (*examination).scripts},
 		{name: "lock", make: (*examination).lock, of: []string{acl.Plain}, once: true},
 		{name: "fair lock", make: (*examination).fairLock, of: []string{acl.Fair}, once: true},
 		{name: "pub/sub", make: (*examination).messages, of: []string{acl.Plain}},
-		{name: "sharded", make: (*examination).sharded, of: []string{acl.Plain}},
+		{name: "sharded", look: true, make: (*examination).sharded, of: []string{acl.Plain}},
 	}
 	for i := range questions {
 		if q := &questions[i]; e.asks(q) {
@@ -60,15 +64,15 @@ func (e *examination) checks() []check {
 		}
 	}
 	all = append(all, []check{
-		{name: "counting", make: (*examination).counting, of: []string{acl.Listeners, acl.Operator, acl.Onlooker}, once: true},
-		{name: "eviction", make: (*examination).eviction},
-		{name: "persistence", make: (*examination).persistence},
-		{name: "replicas", make: (*examination).replicas},
-		{name: "keepalive", make: (*examination).keepalive},
-		{name: "clock", make: (*examination).clock},
-		{name: "latency", make: (*examination).latency},
+		{name: "counting", look: true, make: (*examination).counting, of: []string{acl.Listeners, acl.Operator, acl.Onlooker}, once: true},
+		{name: "eviction", look: true, make: (*examination).eviction},
+		{name: "persistence", look: true, make: (*examination).persistence},
+		{name: "replicas", look: true, make: (*examination).replicas},
+		{name: "keepalive", look: true, make: (*examination).keepalive},
+		{name: "clock", look: true, make: (*examination).clock},
+		{name: "latency", look: true, make: (*examination).latency},
 	}...)
-	return slices.DeleteFunc(all, func(c check) bool { return c.of != nil && !e.has(c.of...) })
+	return slices.DeleteFunc(all, func(c check) bool { return e.looks && !c.look || c.of != nil && !e.has(c.of...) })
 }
 
 // Examination is what is to be examined.
@@ -114,7 +118,11 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 		defer e.remove()
 		exams = append(exams, e)
 	}
-	var findings []Finding
+	return findingsOf(exams)
+}
+
+// findingsOf makes the checks.
+func findingsOf(exams []*examination) (findings []Finding, err error) {
 	for _, check := range exams[0].checks() {
 		f, err := check.at(exams)
 		if err != nil {
@@ -151,7 +159,7 @@ func (c *check) at(exams []*examination) (Finding, error) {
 	for _, e := range exams {
 		f := c.make(e)
 		if err := errors.Join(e.ctx.Err(), e.c.Err()); err != nil {
-			return f, e.srv.Problem(err)
+			return f, e.problem(err)
 		}
 		alike = alike && (at == nil || f == worst)
 		if at == nil || f.Level > worst.Level {
@@ -159,7 +167,7 @@ func (c *check) at(exams []*examination) (Finding, error) {
 		}
 	}
 	if !alike {
-		worst.Found = at.srv.Place() + ": " + worst.Found
+		worst.Found = at.place + ": " + worst.Found
 	}
 	worst.Check = c.name
 	return worst, nil
@@ -167,7 +175,7 @@ func (c *check) at(exams []*examination) (Finding, error) {
 
 func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *examination {
 	return &examination{
-		ctx: ctx, srv: srv, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
+		ctx: ctx, srv: srv, place: srv.Place(), problem: srv.Problem, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
 		tries: map[string]verdict{},
 	}
 }

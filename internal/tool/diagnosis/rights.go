@@ -127,10 +127,13 @@ func (e *examination) names() string {
 // user returns the user of the connection on the server.
 func (e *examination) user() string {
 	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
-	if err != nil {
+	switch {
+	case err == nil:
+		return name
+	case e.srv != nil:
 		return e.srv.User()
 	}
-	return name
+	return "NAME"
 }
 
 // grant returns what to send to give the user what it lacks.

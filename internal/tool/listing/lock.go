@@ -68,10 +68,12 @@ type Lock struct {
 	// many wait for it as for a read/write lock while it is held as another kind. Both are 0
 	// when that is unknown.
 	PlainWaiters, ReadWriteWaiters int64
-	// Places are the first owners in the queue, Waiting how many connections wait for a lock
-	// without a queue. Both are only there if the Request wants them.
-	Places  []string
-	Waiting int64
+	// Places are the first owners in the queue, PlaceLabels the labels of their clients, empty
+	// for those that have none. Waiting is how many connections wait for a lock without a queue.
+	// All are only there if the Request wants them.
+	Places      []string
+	PlaceLabels []string
+	Waiting     int64
 }
 
 // HasTwoKinds reports whether the name is that of two kinds of lock: waiters of one kind wait

@@ -2,6 +2,7 @@ package listing
 
 import (
 	"context"
+	"hash/maphash"
 	"strconv"
 	"strings"
 	"time"
@@ -126,6 +127,17 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 	}
 	countNumberWaiters(ctx, s.Labels, found)
 	return s.reportNew(found)
+}
+
+// NumberAt returns what there is to tell of a name that holds a number, nil for another name. It
+// sends GETRANGE, PTTL, ZCOUNT and PUBSUB on c. An error says that the connection is broken.
+func NumberAt(ctx context.Context, c redis.Conn, name string) (found *Lock, err error) {
+	s := &scan{Request: Request{Conn: c, Labels: c, Found: func(l *Lock) error {
+		found = l
+		return nil
+	}}, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
+	err = s.readNumbers(ctx, []string{name}, false)
+	return found, err
 }
 
 // idLength is how long the id of a permit is.

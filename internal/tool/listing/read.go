@@ -154,14 +154,14 @@ func (s *scan) places(locks []*Lock) error {
 	return nil
 }
 
-// label looks up the labels of the locks' holders and next owners.
+// label looks up the labels of the locks' holders, next owners and places.
 func (s *scan) label(locks []*Lock) error {
 	var owners []string
 	for _, l := range locks {
 		for _, h := range l.Holders {
 			owners = append(owners, h.Owner)
 		}
-		owners = append(owners, l.Next)
+		owners = append(append(owners, l.Next), l.Places...)
 	}
 	labels, err := Labels(s.Labels, owners)
 	if err != nil {
@@ -172,6 +172,9 @@ func (s *scan) label(locks []*Lock) error {
 			l.Holders[i].Label = labels[l.Holders[i].Owner]
 		}
 		l.NextLabel = labels[l.Next]
+		for _, owner := range l.Places {
+			l.PlaceLabels = append(l.PlaceLabels, labels[owner])
+		}
 	}
 	return nil
 }

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// addrs returns the masters of a world.
+func addrs(t *testing.T, w *world) (all []string) {
+	t.Helper()
+	masters, err := w.Masters(t.Context())
+	require.NoError(t, err)
+	for _, m := range masters {
+		all = append(all, m.Addr())
+	}
+	return all
+}
+
+func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		masters, err := w.Masters(t.Context()) // the first thing that is asked of it
+		require.NoError(t, err)
+		require.Len(t, masters, 2)
+		for _, m := range masters {
+			_, err := roundtrip.Do(t.Context(), m, &transport.Call{Command: "PING"})
+			require.NoError(t, err)
+			_, err = roundtrip.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
+			if m.Addr() == one {
+				require.NoError(t, err)
+			} else {
+				require.True(t, transport.IsCode(err, "MOVED"), "%v", err)
+			}
+			require.NoError(t, m.Close())
+		}
+		w.do(func() {
+			for _, addr := range []string{one, two} {
+				assert.Equal(t, 1, count(w.servers[addr].asked, "INCR"), addr)
+			}
+		})
+		w.requireIncr(key, 2)
+	})
+}
+
+// What only asks masters learns of another topology, too.
+func TestMastersThatFailAreLookedForAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		const three = "10.0.0.3:1"
+		require.ElementsMatch(t, []string{one, two}, addrs(t, w))
+		w.do(func() {
+			w.add(three)
+			for slot, addr := range w.owner {
+				if addr == one {
+					w.owner[slot] = three
+				}
+			}
+		})
+		masters, err := w.Masters(t.Context())
+		require.NoError(t, err)
+		for _, m := range masters {
+			_, _ = roundtrip.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}) // sent elsewhere
+		}
+		time.Sleep(time.Second)
+		require.ElementsMatch(t, []string{three, two}, addrs(t, w))
+		w.kill(three)
+		masters, err = w.Masters(t.Context())
+		require.NoError(t, err)
+		for _, m := range masters {
+			if m.Addr() == three {
+				_, err = roundtrip.Do(t.Context(), m, &transport.Call{Command: "PING"})
+				require.Error(t, err)
+			}
+		}
+		w.do(func() {
+			for slot := range w.owner {
+				w.owner[slot] = two
+			}
+		})
+		for range 3 {
+			for _, m := range masters {
+				_, _ = roundtrip.Do(t.Context(), m, &transport.Call{Command: "PING"})
+			}
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, []string{two}, addrs(t, w))
+	})
+}
+
+func TestAClosedClusterHasNoMasters(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		require.NoError(t, w.Close())
+		_, err := w.Masters(t.Context())
+		require.ErrorIs(t, err, transport.ErrClosed)
+	})
+}

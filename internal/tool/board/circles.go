@@ -1,0 +1,181 @@
+package board
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/redlatch/redlatch/internal/tool/listing"
+)
+
+const (
+	// shownCircles is how many circles are looked for.
+	shownCircles = 16
+	// triedOwners is how many owners, or clients, a circle is looked for at.
+	triedOwners = 256
+)
+
+// Step is one wait.
+type Step struct {
+	// Lock is the name of the lock.
+	Lock string
+	// Waiter is queued for the lock, which Holder has. Both are owners as they stand in Redis.
+	Waiter, Holder string
+}
+
+// Circle is a circle of waits: the holder of each step is the waiter of the next one, and that of
+// the last step is the waiter of the first.
+type Circle struct {
+	// Steps are the waits, two at least.
+	Steps []Step
+	// Sure is whether the same owners hold and wait, and did so at two scans: an owner of
+	// Redisson is one thread, which frees nothing while it waits. Else only the clients are the
+	// same, whose threads or goroutines may be others.
+	Sure bool
+}
+
+// waits are the steps from each waiter to the holders, by what tells owners apart.
+type waits map[string][]Step
+
+// waitsOf returns the waits that may be part of circles. The function who tells owners apart.
+func waitsOf(entries []Entry, who func(owner string) string) waits {
+	all := waits{}
+	for i := range entries {
+		e := &entries[i]
+		for _, waiter := range e.Places {
+			for _, h := range e.Holders {
+				if from := who(waiter); from != who(h.Owner) {
+					all[from] = append(all[from], Step{e.Name, waiter, h.Owner})
+				}
+			}
+		}
+	}
+	all.prune(who)
+	return all
+}
+
+// prune drops waiters all of whose holders do not wait, since they are no part of a circle, and
+// then waiters all of whose holders were dropped.
+func (all waits) prune(who func(owner string) string) {
+	left := map[string]int{}        // how many steps lead on
+	behind := map[string][]string{} // the waiters for each
+	var ends []string
+	for from, steps := range all {
+		for _, s := range steps {
+			if to := who(s.Holder); all[to] != nil {
+				left[from]++
+				behind[to] = append(behind[to], from)
+			}
+		}
+		if left[from] == 0 {
+			ends = append(ends, from)
+		}
+	}
+	for ; len(ends) > 0; ends = ends[1:] {
+		delete(all, ends[0])
+		for _, from := range behind[ends[0]] {
+			if left[from]--; left[from] == 0 {
+				ends = append(ends, from)
+			}
+		}
+	}
+}
+
+// circlesOf returns circles: for each waiter that is part of one the shortest; none twice.
+func circlesOf(entries []Entry, who func(owner string) string) (found []Circle) {
+	all := waitsOf(entries, who)
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	part := map[string]bool{}
+	for _, name := range names[:min(len(names), triedOwners)] {
+		if len(found) >= shownCircles || part[name] {
+			continue
+		}
+		c := all.shortest(name, who)
+		for _, s := range c.Steps {
+			part[who(s.Waiter)] = true
+		}
+		if len(c.Steps) > 0 {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// shortest returns the shortest circle from a name to itself, without steps when there is none.
+func (all waits) shortest(name string, who func(owner string) string) Circle {
+	came := map[string]Step{} // the step to each
+	for next := []string{name}; len(next) > 0; next = next[1:] {
+		for _, s := range all[next[0]] {
+			to := who(s.Holder)
+			if _, known := came[to]; known {
+				continue
+			}
+			if came[to] = s; to == name {
+				return circleOf(name, came, who)
+			}
+			next = append(next, to)
+		}
+	}
+	return Circle{}
+}
+
+// circleOf follows the steps that came to a name back to it.
+func circleOf(name string, came map[string]Step, who func(owner string) string) (c Circle) {
+	for to := name; len(c.Steps) == 0 || to != name; {
+		s := came[to]
+		c.Steps = append(c.Steps, s)
+		to = who(s.Waiter)
+	}
+	slices.Reverse(c.Steps)
+	return c
+}
+
+// key tells a circle from others.
+func (c *Circle) key() string {
+	var parts []string
+	for _, s := range c.Steps {
+		parts = append(parts, s.Lock+"\x00"+s.Waiter)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "\x00")
+}
+
+// findCircles notes the circles, and marks the locks that are part of a sure one.
+func (found *Locks) findCircles(m *memory) {
+	before := m.circles
+	m.circles = map[string]bool{}
+	locks := map[string]bool{}
+	for _, c := range circlesOf(found.Entries, bareOwner) {
+		m.circles[c.key()] = true
+		if c.Sure = before[c.key()]; !c.Sure {
+			continue
+		}
+		found.Circles = append(found.Circles, c)
+		for _, s := range c.Steps {
+			locks[s.Lock] = true
+		}
+	}
+	for i := range found.Entries {
+		if e := &found.Entries[i]; locks[e.Name] {
+			e.Trouble = InCircle
+		}
+	}
+	for _, c := range circlesOf(found.Entries, ClientID) {
+		if !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }) {
+			continue // it is a sure one
+		}
+		found.Circles = append(found.Circles, c)
+	}
+	if len(locks) > 0 {
+		found.sort()
+	}
+}
+
+// bareOwner is the owner without what Redisson adds to that of a write lock.
+func bareOwner(owner string) string {
+	bare, _ := listing.Bare(owner)
+	return bare
+}

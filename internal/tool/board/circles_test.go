@@ -1,0 +1,155 @@
+package board
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/tool/listing"
+)
+
+// Clients of the tests, and what they are called there.
+var clients = map[string]string{
+	"A": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11", "B": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a12", "C": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a13",
+}
+
+// lockOf returns a lock: "x A1 B1 C1" is x, held by thread 1 of A, for which threads of B and C wait.
+func lockOf(text string) Entry {
+	parts := strings.Fields(text)
+	owner := func(short string) string { return clients[short[:1]] + ":" + short[1:] }
+	l := &listing.Lock{Name: parts[0], Kind: listing.Fair}
+	if parts[1] != "-" {
+		l.Holders = []listing.Holder{{Owner: owner(parts[1]), Count: "1"}}
+	}
+	for _, waiter := range parts[2:] {
+		l.Places, l.PlaceLabels = append(l.Places, owner(waiter)), append(l.PlaceLabels, "")
+		l.Queue++
+	}
+	return Entry{Lock: l}
+}
+
+// shown is a circle in short: "A1 x B1, B1 y A1".
+func shown(c *Circle) string {
+	var parts []string
+	for _, s := range c.Steps {
+		parts = append(parts, fmt.Sprintf("%s %s %s", short(s.Waiter), s.Lock, short(s.Holder)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func short(owner string) string {
+	for name, id := range clients {
+		owner = strings.Replace(owner, id+":", name, 1)
+	}
+	return owner
+}
+
+// look finds the circles of some locks.
+func look(m *memory, locks ...string) (found *Locks) {
+	found = &Locks{}
+	for _, text := range locks {
+		found.Entries = append(found.Entries, lockOf(text))
+	}
+	found.findCircles(m)
+	return found
+}
+
+func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		locks []string
+		sure  string
+	}{
+		"two":                      {[]string{"x A1 B1", "y B1 A1"}, "A1 y B1, B1 x A1"},
+		"three":                    {[]string{"x A1 C1", "y B1 A1", "z C1 B1"}, "A1 y B1, B1 z C1, C1 x A1"},
+		"behind another":           {[]string{"x A1 C7 B1", "y B1 A1"}, "A1 y B1, B1 x A1"},
+		"beside a chain":           {[]string{"x A1 B1", "y B1 A1 C1", "z C1 C2"}, "A1 y B1, B1 x A1"},
+		"with a way out":           {[]string{"x A1 B1", "y B1 A1", "z C1 A1", "w C2 C1"}, "A1 y B1, B1 x A1"},
+		"a chain":                  {[]string{"x A1 B1", "y B1 C1"}, ""},
+		"a waiter of its own lock": {[]string{"x A1 A1"}, ""},
+		"a free lock":              {[]string{"x - A1 B1", "y B1 A1"}, ""},
+		"the same clients":         {[]string{"x A1 B1", "y B2 A1"}, ""},
+	} {
+		m := &memory{}
+		for _, circle := range look(m, c.locks...).Circles {
+			require.False(t, circle.Sure, "%s: at one scan it may be two moments", what)
+		}
+		found := look(m, c.locks...)
+		sure := ""
+		for i := range found.Circles {
+			if found.Circles[i].Sure {
+				require.Empty(t, sure, what)
+				sure = shown(&found.Circles[i])
+			}
+		}
+		require.Equal(t, c.sure, sure, what)
+		for _, e := range found.Entries {
+			require.Equal(t, strings.Contains(c.sure+" ", " "+e.Name+" "), e.Trouble == InCircle, "%s: %s", what, e.Name)
+		}
+	}
+}
+
+func TestACircleThatWasGoneBetweenIsNotSure(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	look(m, "x A1 B1", "y B1 A1")
+	look(m, "x A1 B1", "y B1")
+	require.False(t, look(m, "x A1 B1", "y B1 A1").Circles[0].Sure)
+	require.True(t, look(m, "x A1 B1", "y B1 A1").Circles[0].Sure)
+}
+
+func TestClientsThatWaitForEachOtherAreNoDeadlockForSure(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	look(m, "x A1 B1", "y B2 A2")
+	found := look(m, "x A1 B1", "y B2 A2")
+	require.Len(t, found.Circles, 1)
+	require.Equal(t, "A2 y B2, B1 x A1", shown(&found.Circles[0]))
+	require.False(t, found.Circles[0].Sure)
+	all := clientsOf(found.Entries, found.Circles)
+	require.Len(t, all, 2)
+	require.False(t, all[0].InCircle)
+}
+
+func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	locks := []string{"a A1", "x A1 B1 C1", "y B1 A1", "w C1 A2 A3"}
+	look(m, locks...)
+	found := look(m, locks...)
+	found.Clients = clientsOf(found.Entries, found.Circles)
+	a := found.Client(clients["A"])
+	var holds, waits []string
+	for _, h := range a.Holds {
+		holds = append(holds, h.Name+" "+short(h.Owner))
+	}
+	for _, w := range a.Waits {
+		waits = append(waits, fmt.Sprint(w.Name, " ", short(w.Owner), " ", w.Position))
+	}
+	require.Equal(t, []string{"x A1", "a A1"}, holds, "those with most trouble first")
+	require.Equal(t, []string{"w A2 1", "w A3 2", "y A1 1"}, waits)
+	require.Equal(t, "redisson", a.Kind)
+	require.True(t, a.InCircle)
+	require.False(t, found.Client(clients["C"]).InCircle, "it waits for one that is")
+	require.Nil(t, found.Client("other"))
+}
+
+// Twenty thousand locks with queues take a moment, and not minutes.
+func TestCirclesOfManyLocksAreFoundSoon(t *testing.T) {
+	t.Parallel()
+	found := &Locks{}
+	for i := range kept {
+		e := lockOf(fmt.Sprintf("lock%d A%d B%d C%d", i, i+1, i+2, i))
+		e.Holders[0].Owner = fmt.Sprintf("%s:%d", clients[string("ABC"[i%3])], i)
+		found.Entries = append(found.Entries, e)
+	}
+	began := time.Now()
+	m := &memory{}
+	found.findCircles(m)
+	found.Clients = clientsOf(found.Entries, found.Circles)
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.Len(t, found.Clients, 3)
+}

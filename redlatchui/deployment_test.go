@@ -1,0 +1,183 @@
+package redlatchui_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/redlatchui"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// pagesOf returns the page of a deployment, as redlatch ui and as a program serve it.
+func pagesOf(t *testing.T, address string) map[string]*redlatchui.Page {
+	t.Helper()
+	options := redlatchui.Options{Every: 100 * time.Millisecond}
+	client, err := redlatch.Open(t.Context(), address)
+	require.NoError(t, err)
+	own, err := redlatchui.New(client, options)
+	require.NoError(t, err)
+	srv, err := connect.New(connect.Settings{Address: address})
+	require.NoError(t, err)
+	opened, err := srv.Open(t.Context(), redlatch.WithServerTime())
+	require.NoError(t, err)
+	command, err := redlatchui.New(opened, options)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, own.Close())
+		require.NoError(t, command.Close())
+		require.NoError(t, opened.Close())
+		require.NoError(t, client.Close())
+	})
+	return map[string]*redlatchui.Page{"New": own, "redlatch ui": command}
+}
+
+// deployment is where commands are sent.
+type deployment interface {
+	Do(tb testing.TB, cmd string, args ...any) any
+}
+
+// scene makes some locks.
+func scene(t *testing.T, s deployment) {
+	t.Helper()
+	for i := range 20 { // on all masters
+		s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), javaA+fmt.Sprintf(":%d", i), 1)
+		s.Do(t, "PEXPIRE", fmt.Sprintf("orders:%d", i), 600_000)
+	}
+	s.Do(t, "HSET", "billing", program.SomeOwner, 1)
+	s.Do(t, "PEXPIRE", "billing", 600_000)
+	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "billing@host-3")
+	s.Do(t, "RPUSH", codec.QueueKey("billing"), javaB+":4")
+	s.Do(t, "ZADD", codec.TimeoutKey("billing"), time.Now().Add(time.Minute).UnixMilli(), javaB+":4")
+	s.Do(t, "SET", "visits", 41)
+}
+
+// showScene checks that a page shows the locks of scene.
+func showScene(t *testing.T, page *redlatchui.Page) {
+	t.Helper()
+	text := says(t, page, "/?sort=name", "21 locks")
+	require.Contains(t, text, "billing fair billing@host-3")
+	for i := range 20 {
+		require.Contains(t, text, fmt.Sprintf("orders:%d plain", i))
+	}
+	says(t, page, "/?only=numbers", "visits counter number 41")
+	says(t, page, "/lock?name=billing", "1 dead "+javaB+":4 Redisson")
+	says(t, page, "/lock?name=visits", "It is a number, 41")
+	says(t, page, "/who?client="+javaA, "Holds (20)")
+	text = says(t, page, "/who?client="+javaB, "Waits for (1)")
+	require.Contains(t, text, "billing fair 1 of 1 billing@host-3")
+}
+
+func TestAClustersLocksAreShown(t *testing.T) {
+	testlevel.All(t, "a cluster")
+	t.Parallel()
+	redistest.EachCluster(t, func(t *testing.T, c *redistest.Cluster) {
+		t.Helper()
+		scene(t, c)
+		for _, page := range pagesOf(t, "redis-cluster://"+strings.Join(c.Addrs(), ",")) {
+			showScene(t, page)
+			require.Contains(t, says(t, page, "/server", "examined at"), "one of 3 masters of a cluster")
+		}
+	})
+}
+
+func TestAClusterThatLosesAMasterIsShownAgain(t *testing.T) {
+	testlevel.All(t, "a cluster that loses a master")
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, 1)
+	scene(t, c)
+	pages := pagesOf(t, "redis-cluster://"+strings.Join(c.Addrs(), ","))
+	for _, page := range pages {
+		showScene(t, page)
+	}
+	c.Owner(t, "billing").Kill()
+	killed := time.Now()
+	for what, page := range pages {
+		text := ""
+		said := assert.Eventually(t, func() bool {
+			_, text = get(t, page, "/?sort=name")
+			text = textOf(text)
+			return strings.Contains(text, "21 locks") && strings.Contains(text, "billing@host-3 (Redlatch 00000001:7)") && isSeenAfter(t, text, killed)
+		}, time.Minute, 200*time.Millisecond)
+		require.True(t, said, "%s: %s", what, text)
+	}
+}
+
+// isSeenAfter reports whether what a page shows was seen after a moment of this day or the last.
+func isSeenAfter(t *testing.T, text string, moment time.Time) bool {
+	t.Helper()
+	_, after, _ := strings.Cut(text, "seen at ")
+	clock, _, _ := strings.Cut(after, " UTC")
+	seen, err := time.Parse(time.TimeOnly, clock)
+	require.NoError(t, err, text)
+	const day = 24 * time.Hour
+	of := moment.UTC().Truncate(day)
+	later := of.Add(seen.Sub(seen.Truncate(day))).Sub(moment)
+	return later > 0 && later < day/2 || later < -day/2
+}
+
+func TestTheLocksOfAMasterOfSentinelsAreShown(t *testing.T) {
+	testlevel.All(t, "Sentinels")
+	t.Parallel()
+	set := redistest.StartSentinels(t, 2*time.Second)
+	scene(t, set)
+	address := "redis-sentinel://" + strings.Join(set.Addrs(), ",") + "/" + redistest.MasterName
+	pages := pagesOf(t, address)
+	for _, page := range pages {
+		showScene(t, page)
+		require.Contains(t, says(t, page, "/server", "examined at"), "a master of its own")
+	}
+	former := set.Master(t)
+	set.Failover(t)
+	set.AwaitMaster(t, former)
+	for what, page := range pages {
+		set.Do(t, "HSET", what, javaB+":1", 1)
+		says(t, page, "/?sort=name&q="+strings.ReplaceAll(what, " ", "+"), "1 of 22 locks")
+		set.Do(t, "DEL", what)
+	}
+}
+
+// Many tabs of a cluster's page cost its nodes what one costs, too.
+func TestTheClientOfAClusterIsAskedOncePerScan(t *testing.T) {
+	testlevel.All(t, "a cluster")
+	c := redistest.StartCluster(t, 3, 0)
+	scene(t, c)
+	page := pagesOf(t, "redis-cluster://"+strings.Join(c.Addrs(), ","))["New"]
+	web := httptest.NewServer(page)
+	defer web.Close()
+	scans := func() (n int64) {
+		c.Each(func(s *redistest.Server) { n += s.CommandStats(t)["scan"] })
+		return n
+	}
+	before := scans()
+	says(t, page, "/", "21 locks")
+	require.GreaterOrEqual(t, scans()-before, int64(9), "three passes on each of three masters")
+}
+
+// slotted is a transport to a cluster that has no way to each master, as adapters are.
+type slotted struct{ transport.Transport }
+
+func (slotted) Slot(string) int        { return 0 }
+func (slotted) PublishCommand() string { return "PUBLISH" }
+func (slotted) Close() error           { return nil }
+
+func TestAClusterOfAnAdapterIsRefused(t *testing.T) {
+	t.Parallel()
+	client, err := redlatch.NewWithTransport(slotted{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	_, err = redlatchui.New(client, redlatchui.Options{})
+	require.ErrorIs(t, err, redlatchui.ErrCluster)
+	require.ErrorContains(t, err, "use a client of redlatch.Open")
+}

@@ -1,0 +1,72 @@
+package redlatchui
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// aboutServer names the stream of examinations.
+const aboutServer = "server"
+
+// serverPage is the page of the server.
+type serverPage struct {
+	frame
+	Findings             []findingView
+	Errors, Warnings     int
+	Took, Every, NotMade string
+}
+
+// findingView is a finding as it is shown.
+type findingView struct{ Check, Level, Found, Advice, Command string }
+
+// server serves the page of the server.
+func (p *Page) server(w http.ResponseWriter, r *http.Request) {
+	view, err := p.board.Server()
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	defer view.Close()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	exam, _ := view.Get(ctx)
+	page := serverPage{
+		frame: p.frame("Server", "events?about="+aboutServer), Every: span(board.ExamEvery),
+		NotMade: strings.Join(diagnosis.NotLooked(), ", "),
+	}
+	if page.Section = "server"; exam == nil {
+		page.Err = "The server has not answered yet."
+	} else {
+		page.fill(exam)
+	}
+	p.show(w, "server.html", &page)
+}
+
+// fill puts the findings in, the worst first.
+func (page *serverPage) fill(exam *board.Exam) {
+	if exam.Err != nil {
+		page.Err = sanitize.Message(sanitize.WithoutPrefix(exam.Err.Error()))
+	}
+	if exam.At.IsZero() {
+		return
+	}
+	page.At, page.Took = exam.At.UTC().Format(time.TimeOnly)+" UTC", exam.Took.Round(time.Millisecond).String()
+	for _, level := range []diagnosis.Level{diagnosis.Error, diagnosis.Warning, diagnosis.Unknown, diagnosis.OK} {
+		for _, f := range exam.Findings {
+			if f.Level != level {
+				continue
+			}
+			page.Findings = append(page.Findings, findingView{
+				f.Check, level.String(), sanitize.Message(f.Found), sanitize.Message(f.Advice), sanitize.Message(f.Command),
+			})
+			page.Errors += btoi(level == diagnosis.Error)
+			page.Warnings += btoi(level == diagnosis.Warning)
+		}
+	}
+}

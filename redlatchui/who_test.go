@@ -1,0 +1,125 @@
+package redlatchui_test
+
+import (
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/redlatchui"
+)
+
+const (
+	javaA = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+	javaB = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a12"
+)
+
+var tags = regexp.MustCompile(`<[^>]*>|\s+`)
+
+// textOf returns what a page says, without markup.
+func textOf(page string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
+}
+
+// says loads an address until the page says something, and returns its text.
+func says(t *testing.T, page *redlatchui.Page, address, what string) (text string) {
+	t.Helper()
+	said := assert.Eventually(t, func() bool {
+		_, got := get(t, page, address)
+		text = textOf(got)
+		return strings.Contains(text, what)
+	}, 15*time.Second, 50*time.Millisecond)
+	require.True(t, said, "%s does not say %q: %s", address, what, text)
+	return text
+}
+
+func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "orders:1", javaA+":1", 1)
+	s.Do(t, "HSET", "orders:2", javaA+":1", 2)
+	s.Do(t, "HSET", "billing", program.SomeOwner, 1)
+	s.Do(t, "PEXPIRE", "billing", 60_000)
+	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "billing@host-3")
+	program.Enqueue(t, s, "billing", javaB+":4", time.Minute)
+	program.Enqueue(t, s, "billing", javaA+":9", time.Minute)
+	program.Enqueue(t, s, "free", program.SomeOwner, time.Minute)
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+
+	text := says(t, page, "/who", "3 clients hold or wait")
+	require.Contains(t, text, "billing@host-3 "+program.SomeOwner[:36]+" Redlatch since 2024-12-21")
+	require.Contains(t, text, "Redisson 0b8f3a11 "+javaA+" Redisson 2 1")
+	require.NotContains(t, says(t, page, "/who?q=billing", "1 client holds or waits"), javaA)
+	text = says(t, page, "/who?client="+javaA, "Holds (2)")
+	require.Contains(t, text, "orders:1 plain Held without a lease "+javaA+":1 , entered 1 ×, with 1 more lock")
+	require.Contains(t, text, "orders:2 plain Held without a lease "+javaA+":1 , entered 2 ×, with 1 more lock")
+	require.Contains(t, text, "Waits for (1)")
+	require.Contains(t, text, "billing fair 2 of 2 billing@host-3 (Redlatch 00000001:7) "+javaA+":9")
+	require.Contains(t, text, "which clients wait for plain locks", "what the server does not have")
+	text = says(t, page, "/who?client="+program.SomeOwner[:36], "billing@host-3 Redlatch since")
+	require.Contains(t, text, "free fair 1 of 1 free "+program.SomeOwner)
+	text = says(t, page, "/who?client=nobody", "It holds nothing. Waits for (0) It is in no queue.")
+	require.NotContains(t, text, "orders")
+}
+
+// Each owner that a page shows leads to the page of its client.
+func TestOwnersLeadToTheirClients(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "a", program.SomeOwner, 1)
+	program.Enqueue(t, s, "a", javaB+":4", time.Minute)
+	program.Enqueue(t, s, "a", "<b>odd\x1b", time.Minute)
+	program.Enqueue(t, s, "a", strings.Repeat("long", 1000), time.Minute)
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+	ours, odd := "who?client="+program.SomeOwner[:36], "who?client="+url.QueryEscape("<b>odd\x1b")
+	for address, links := range map[string][]string{
+		"/":                    {ours, "who?client=" + javaB},
+		"/lock?name=a":         {ours, "who?client=" + javaB, odd},
+		"/who":                 {ours, "who?client=" + javaB, odd},
+		"/who?client=" + javaB: {ours},
+		"/" + ours:             {"who?client=" + javaB},
+	} {
+		_, text := get(t, page, address)
+		for _, link := range links {
+			require.Contains(t, text, `<a href="`+html.EscapeString(link)+`">`, address)
+		}
+		require.NotContains(t, text, "<b>")
+		require.NotContains(t, text, "\x1b")
+	}
+	_, text := get(t, page, "/"+odd)
+	require.Contains(t, textOf(text), `"<b>odd\x1b"`)
+	require.Contains(t, textOf(text), "Waits for (1)")
+}
+
+func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for lock, of := range map[string][2]string{"x": {javaA + ":1", javaB + ":2"}, "y": {javaB + ":2", javaA + ":1"}} {
+		s.Do(t, "HSET", lock, of[0], 1)
+		s.Do(t, "PEXPIRE", lock, 60_000)
+		program.Enqueue(t, s, lock, of[1], time.Minute)
+	}
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+	const circle = "Redisson 0b8f3a11:1 waits for y , which Redisson 0b8f3a12:2 holds " +
+		"Redisson 0b8f3a12:2 waits for x , which Redisson 0b8f3a11:1 holds"
+	text := says(t, page, "/who", "Deadlock: owners wait for each other in a circle")
+	require.Contains(t, text, circle)
+	for _, client := range []string{javaA, javaB} {
+		require.Contains(t, says(t, page, "/who?client="+client, "Deadlock"), circle)
+	}
+	text = says(t, page, "/", "2 in trouble")
+	require.Contains(t, text, "Owners wait for each other in a circle")
+	require.Contains(t, text, "x fair In a circle of waits")
+	// Another thread waits: that may go on.
+	s.Do(t, "LSET", "redisson_lock_queue:{y}", 0, javaA+":5")
+	text = says(t, page, "/who", "Clients that wait for each other's locks")
+	require.NotContains(t, text, "Deadlock:")
+	require.NotContains(t, says(t, page, "/", "2 locks · seen"), "circle")
+}
