@@ -185,6 +185,11 @@ stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis 
 campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults and habits that show one kind of bug
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$$' .
 
+.PHONY: gocron
+gocron: setup ## change | 5 min | Vet, lint and test the module for gocron, with 200 kills and 200 stalls (RUN: some)
+	scripts/module-check.sh gocronredlatch
+	cd gocronredlatch && $(GO) test -race -count=1 -timeout 15m -run '$(or $(RUN),.)' ./...
+
 .PHONY: release release-check api
 release: ## measure | 2 min | Look whether VERSION may be released; write, commit and tag it (DRY=1: only look)
 	$(GO) run -C scripts/release . $(if $(DRY),-dry-run) '$(VERSION)'

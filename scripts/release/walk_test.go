@@ -29,6 +29,7 @@ var walk = []step{
 	{"go get " + core, "core", []string{"README.md", "README.zh-CN.md"}},
 	{"go get " + core + "/adapter/goredis", "goredis", []string{"adapter/goredis/README.md"}},
 	{"go get " + core + "/adapter/rueidis", "rueidis", []string{"adapter/rueidis/README.md"}},
+	{"go get " + core + "/gocronredlatch", "gocronredlatch", []string{"gocronredlatch/README.md"}},
 	{"go get " + core + "/otelredlatch", "otelredlatch", []string{"docs/observability.md"}},
 	{"go get " + core + "/promredlatch", "promredlatch", []string{"docs/observability.md"}},
 	{"go install " + core + "/cmd/redlatch@latest", "", []string{"README.md", "README.zh-CN.md"}},
@@ -111,7 +112,7 @@ func TestPagesInstallWhatTheWalkInstalls(t *testing.T) {
 	require.NoError(t, err)
 	said := map[string][]string{} // pages, by commands
 	command := regexp.MustCompile(`go (?:get|install) ` + regexp.QuoteMeta(core) + `[^\s` + "`" + `]*`)
-	for _, page := range strings.Fields(do(t, r, "ls-files", "--full-name", ":/*.md")) {
+	for _, page := range strings.Fields(do(t, r, "ls-files", "--cached", "--others", "--exclude-standard", "--full-name", ":/*.md")) {
 		text, err := os.ReadFile(filepath.Join(r.root, page))
 		require.NoError(t, err)
 		for _, found := range command.FindAllString(string(text), -1) {
