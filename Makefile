@@ -190,6 +190,11 @@ gocron: setup ## change | 5 min | Vet, lint and test the module for gocron, with
 	scripts/module-check.sh gocronredlatch
 	cd gocronredlatch && $(GO) test -race -count=1 -timeout 15m -run '$(or $(RUN),.)' ./...
 
+.PHONY: libraries
+libraries: setup ## change | 1 min | Vet, lint and test the examples for asynq, cron, certmagic and goose
+	scripts/module-check.sh examples/libraries
+	cd examples/libraries && $(GO) test -race -count=1 -timeout 5m ./...
+
 .PHONY: release release-check api
 release: ## measure | 2 min | Look whether VERSION may be released; write, commit and tag it (DRY=1: only look)
 	$(GO) run -C scripts/release . $(if $(DRY),-dry-run) '$(VERSION)'
