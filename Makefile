@@ -185,6 +185,28 @@ stress-check: ## change | 2 min | Vet, lint and test the checker of the nemesis 
 campaigns: setup ## change | 3 min | Small nemesis runs, each with the faults and habits that show one kind of bug
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$$' .
 
+.PHONY: gocron
+gocron: setup ## change | 5 min | Vet, lint and test the module for gocron, with 200 kills and 200 stalls (RUN: some)
+	scripts/module-check.sh gocronredlatch
+	cd gocronredlatch && $(GO) test -race -count=1 -timeout 15m -run '$(or $(RUN),.)' ./...
+
+.PHONY: libraries
+libraries: setup ## change | 1 min | Vet, lint and test the examples for asynq, cron, certmagic and goose
+	scripts/module-check.sh examples/libraries
+	cd examples/libraries && $(GO) test -race -count=1 -timeout 5m ./...
+
+.PHONY: release release-check api
+release: ## measure | 2 min | Look whether VERSION may be released; write, commit and tag it (DRY=1: only look)
+	$(GO) run -C scripts/release . $(if $(DRY),-dry-run) '$(VERSION)'
+
+# Its walk installs and uses the tree as a stranger does who has its tags alone.
+release-check: setup ## change | 2 min | Vet, lint and test the release program; install a trial release outside of the checkout
+	scripts/module-check.sh scripts/release
+	cd scripts/release && $(GO) test -count=1 -timeout 8m ./...
+
+api: ## change | 1 min | What the API of all modules has lost and got since the last tag (SINCE: another revision)
+	$(GO) run -C scripts/release . -api -since '$(SINCE)'
+
 .PHONY: browser ui-picture
 browser: setup ## change | 1 min | Vet, lint and try the live page in a browser (Debian's chromium)
 	scripts/chromium.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds each adapter, and each module that observes, with the core of another commit, both ways, as programs do that
+# Builds each adapter, and each other module for users, with the core of another commit, both ways, as programs do that
 # upgrade one of the two modules and not the other:
 #
 #	the adapter of the other commit with the core of this tree: must build, since a
@@ -67,7 +67,7 @@ public() {
 }
 
 tried=0
-for mod in adapter/*/go.mod otelredlatch/go.mod promredlatch/go.mod; do
+for mod in adapter/*/go.mod gocronredlatch/go.mod otelredlatch/go.mod promredlatch/go.mod; do
 	name=$(dirname "$mod")
 	if internals "$name"; then
 		echo "adapters-core: $name imports internal packages of the core" >&2

@@ -36,7 +36,7 @@ var floors = [][]string{
 	{"cmd"},
 	{"redlatchui"},
 	{"internal/tool"},
-	{"adapter", "otelredlatch", "promredlatch"},
+	{"adapter", "gocronredlatch", "otelredlatch", "promredlatch"},
 	{"admin"},
 	{"rmultilock", "leader"},
 	{"rfairlock", "rfencedlock", "rreadwritelock", "rlatch", "rsemaphore"},

@@ -14,7 +14,7 @@ module=github.com/redlatch/redlatch
 allowed='github.com/gomodule/redigo github.com/google/uuid'
 max_sum_lines=40
 # What adapters and tests in nested modules need, and nobody else gets.
-nested='github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/ github\.com/moby/ github\.com/docker/ github\.com/prometheus/ go\.opentelemetry\.io/otel/sdk'
+nested='github\.com/go-co-op/ github\.com/redis/go-redis github\.com/redis/rueidis github\.com/testcontainers/ github\.com/moby/ github\.com/docker/ github\.com/prometheus/ go\.opentelemetry\.io/otel/sdk'
 
 fail() {
 	printf 'user-deps: %s\n' "$*" >&2
@@ -113,7 +113,7 @@ for pattern in $nested; do
 done
 # Where nothing needs them the loop above could look for anything.
 for pattern in $nested; do
-	grep -qE "$pattern" "$checkout"/adapter/*/go.sum "$checkout"/test/containers/go.sum "$checkout"/{otel,prom}redlatch/go.sum ||
+	grep -qE "$pattern" "$checkout"/adapter/*/go.sum "$checkout"/test/containers/go.sum "$checkout"/{gocron,otel,prom}redlatch/go.sum ||
 		fail "no nested module has $pattern: the check itself is broken"
 done
 [ "$sum_lines" -le "$max_sum_lines" ] || fail "go.sum has $sum_lines lines, more than $max_sum_lines"

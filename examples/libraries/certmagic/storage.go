@@ -1,0 +1,78 @@
+// Package certmagic lets processes that share certificates obtain and renew each of them once. Copy
+// it.
+//
+//	certmagic.Default.Storage = certmagic.New(client, certmagic.Default.Storage)
+package certmagic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/caddyserver/certmagic"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// Storage is a certmagic.Storage whose locks are those of Redlatch. They are renewed until Unlock. When
+// one is lost, certmagic is not told. A certificate may then be obtained twice, which counts against
+// the rate limit of the authority.
+type Storage struct {
+	certmagic.Storage // for all but the locks
+	client            *redlatch.Client
+
+	mu    sync.Mutex
+	holds map[string]*rlock.Hold
+}
+
+var _ certmagic.TryLocker = (*Storage)(nil)
+
+// New returns a Storage that keeps its data in another one, which all processes share.
+func New(client *redlatch.Client, data certmagic.Storage) *Storage {
+	return &Storage{Storage: data, client: client, holds: map[string]*rlock.Hold{}}
+}
+
+// lock returns the lock of a name.
+func (s *Storage) lock(name string) *rlock.Lock { return rlock.New(s.client, "certmagic:"+name) }
+
+// Lock waits for the lock of a name, until ctx ends.
+func (s *Storage) Lock(ctx context.Context, name string) error {
+	hold, err := s.lock(name).Lock(ctx)
+	if err == nil {
+		s.put(name, hold)
+	}
+	return err
+}
+
+// TryLock takes the lock of a name if it is free.
+func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
+	hold, err := s.lock(name).TryLock(ctx)
+	switch {
+	case errors.Is(err, redlatch.ErrNotAcquired):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	s.put(name, hold)
+	return true, nil
+}
+
+// Unlock frees the lock of a name.
+func (s *Storage) Unlock(_ context.Context, name string) error {
+	s.mu.Lock()
+	hold := s.holds[name]
+	delete(s.holds, name)
+	s.mu.Unlock()
+	if hold == nil {
+		return fmt.Errorf("%w: certmagic lock %q", redlatch.ErrNotHeld, name)
+	}
+	return hold.Unlock()
+}
+
+func (s *Storage) put(name string, hold *rlock.Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[name] = hold
+}

@@ -1,0 +1,57 @@
+// Package goose lets one process of many migrate a database, while the others wait. It is for
+// databases without session locks, such as SQLite on a shared disk or ClickHouse; for PostgreSQL and
+// MySQL goose has lockers in the database itself, which are better. Copy it.
+//
+//	provider, err := goose.NewProvider(dialect, db, migrations, goose.WithLocker(locker.New(client, "migrations:orders")))
+package goose
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// Locker is a lock.Locker of goose for one Provider. Its lock is renewed until Unlock. When it is
+// lost, goose is not told and goes on: migrations should be transactions, of which the database lets
+// the second one fail.
+type Locker struct {
+	lock *rlock.Lock
+
+	mu   sync.Mutex
+	hold *rlock.Hold
+}
+
+var _ lock.Locker = (*Locker)(nil)
+
+// New returns a Locker with a lock of this name, which all processes that migrate the database give.
+func New(client *redlatch.Client, name string) *Locker { return &Locker{lock: rlock.New(client, name)} }
+
+// Lock waits for the lock, until ctx ends.
+func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
+	hold, err := l.lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hold = hold
+	return nil
+}
+
+// Unlock frees the lock.
+func (l *Locker) Unlock(context.Context, *sql.DB) error {
+	l.mu.Lock()
+	hold := l.hold
+	l.hold = nil
+	l.mu.Unlock()
+	if hold == nil {
+		return fmt.Errorf("%w: %q", redlatch.ErrNotHeld, l.lock.Name())
+	}
+	return hold.Unlock()
+}

@@ -1,0 +1,29 @@
+// Package robfigcron runs a github.com/robfig/cron in one process of many. Copy it.
+//
+//	err := leader.Run(ctx, client, "cron", leader.Config{Lead: robfigcron.Lead(func(ctx context.Context, c *cron.Cron) error {
+//		_, err := c.AddFunc("@hourly", func() { report(ctx) })
+//		return err
+//	})})
+package robfigcron
+
+import (
+	"context"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Lead returns a function for leader.Config that runs a cron while this process leads. Each leadership
+// has a cron of its own, to which add adds the jobs: they get ctx, and should return soon after it
+// ends, by when another process may lead. An error of add ends leader.Run.
+func Lead(add func(ctx context.Context, c *cron.Cron) error, opts ...cron.Option) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		c := cron.New(opts...)
+		if err := add(ctx, c); err != nil {
+			return err
+		}
+		c.Start()
+		<-ctx.Done()
+		<-c.Stop().Done() // the jobs have returned
+		return context.Cause(ctx)
+	}
+}

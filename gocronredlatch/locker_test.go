@@ -1,0 +1,222 @@
+package gocronredlatch_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/gocronredlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// soon is far more than anything takes that is waited for.
+const soon = 30 * time.Second
+
+func connect(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), s.URL(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+func newLocker(t *testing.T, c *redlatch.Client, config gocronredlatch.LockerConfig) *gocronredlatch.Locker {
+	t.Helper()
+	l, err := gocronredlatch.NewLocker(c, config)
+	require.NoError(t, err)
+	return l
+}
+
+// newScheduler starts a scheduler with one job, which it does at once.
+func newScheduler(t *testing.T, option gocron.SchedulerOption, task gocron.Task, opts ...gocron.JobOption) gocron.Scheduler {
+	t.Helper()
+	s, err := gocron.NewScheduler(option)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Shutdown() }) // an error when the test has done it
+	_, err = s.NewJob(gocron.DurationJob(time.Hour), task, append(opts, gocron.WithStartAt(gocron.WithStartImmediately()))...)
+	require.NoError(t, err)
+	s.Start()
+	return s
+}
+
+// skips is a job option that sends why runs are skipped.
+func skips(to chan error) gocron.JobOption {
+	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { to <- err }))
+}
+
+// fails is a job option that sends what a run has failed with.
+func fails(to chan error) gocron.JobOption {
+	return gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { to <- err }))
+}
+
+// receive waits for what comes next.
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(soon):
+		require.FailNow(t, "nothing has come")
+		panic("unreachable")
+	}
+}
+
+func TestALockIsRenewedWhileTheTaskRuns(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := gocron.WithName(redistest.Key(t))
+	began, end := make(chan struct{}, 1), make(chan struct{})
+	here := newLocker(t, connect(t, s, redlatch.WithWatchdogTimeout(time.Second)), gocronredlatch.LockerConfig{})
+	newScheduler(t, gocron.WithDistributedLocker(here), here.Task(func(ctx context.Context) error {
+		began <- struct{}{}
+		<-end
+		return ctx.Err()
+	}), name)
+	receive(t, began)
+	time.Sleep(3 * time.Second) // three leases
+
+	there, skipped := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{}), make(chan error, 1)
+	newScheduler(t, gocron.WithDistributedLocker(there), there.Task(func(context.Context) error {
+		assert.Fail(t, "two processes do the job")
+		return nil
+	}), name, skips(skipped))
+	require.ErrorIs(t, receive(t, skipped), redlatch.ErrNotAcquired)
+	close(end)
+}
+
+func TestALockIsFreeWhenTheTaskHasReturned(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	done := make(chan error, 2)
+	for range 2 {
+		l := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{Prefix: "cron:"})
+		scheduler := newScheduler(t, gocron.WithDistributedLocker(l), l.Task(func(context.Context) error {
+			held, err := rlock.New(connect(t, s), "cron:"+name).IsLocked(t.Context())
+			done <- errors.Join(err, func() error {
+				if !held {
+					return errors.New("the lock is free in the task")
+				}
+				return nil
+			}())
+			return errors.New("the task has failed")
+		}), gocron.WithName(name))
+		require.NoError(t, receive(t, done))
+		require.NoError(t, scheduler.Shutdown())
+	}
+	require.Zero(t, s.Do(t, "DBSIZE"))
+}
+
+func TestTheContextOfATaskEndsWhenItsLockIsLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	client := connect(t, s, redlatch.WithWatchdogTimeout(time.Second))
+	freed, began, failed := make(chan error, 1), make(chan struct{}, 1), make(chan error, 1)
+	l := newLocker(t, client, gocronredlatch.LockerConfig{OnError: func(lock string, err error) {
+		assert.Equal(t, name, lock)
+		freed <- err
+	}})
+	newScheduler(t, gocron.WithDistributedLocker(l), l.Task(func(ctx context.Context) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}), gocron.WithName(name), fails(failed))
+	receive(t, began)
+	_, err := rlock.New(client, name).ForceUnlock(t.Context())
+	require.NoError(t, err)
+	require.ErrorIs(t, receive(t, failed), redlatch.ErrLost)
+	require.ErrorIs(t, receive(t, freed), redlatch.ErrLost)
+}
+
+func TestTheContextOfATaskEndsWithTheScheduler(t *testing.T) {
+	t.Parallel()
+	began, failed := make(chan struct{}, 1), make(chan error, 1)
+	l := newLocker(t, connect(t, redistest.Start(t)), gocronredlatch.LockerConfig{})
+	scheduler := newScheduler(t, gocron.WithDistributedLocker(l), l.Task(func(ctx context.Context) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		failed <- context.Cause(ctx)
+		return nil
+	}), gocron.WithName(redistest.Key(t)))
+	receive(t, began)
+	require.NoError(t, scheduler.Shutdown())
+	require.ErrorIs(t, receive(t, failed), context.Canceled)
+}
+
+// TestAJobThatIsDoneIsNotDoneAgainForAWhile is a tick that comes after the task has returned, as from
+// a machine whose clock is behind.
+func TestAJobThatIsDoneIsNotDoneAgainForAWhile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	config := gocronredlatch.LockerConfig{AtLeast: 3 * time.Second}
+	here, there := newLocker(t, connect(t, s), config), newLocker(t, connect(t, s), config)
+	began := time.Now()
+	lock, err := here.Lock(t.Context(), name)
+	require.NoError(t, err)
+	require.NoError(t, lock.Unlock(t.Context()))
+	for _, l := range []*gocronredlatch.Locker{there, here} {
+		_, err = l.Lock(t.Context(), name)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	}
+	other, err := there.Lock(t.Context(), name+":other")
+	require.NoError(t, err)
+	require.NoError(t, other.Unlock(t.Context()))
+	// Later it is done again.
+	require.Eventually(t, func() bool {
+		lock, err = there.Lock(t.Context(), name)
+		return err == nil
+	}, soon, 50*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
+	require.NoError(t, lock.Unlock(t.Context()))
+}
+
+func TestARunThatFailsToLeaveItsMarkFreesTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	s.Do(t, "SET", name+":ran", "no lock")
+	l := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{AtLeast: time.Hour})
+	_, err := l.Lock(t.Context(), name)
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	require.EqualValues(t, 1, s.Do(t, "DBSIZE"))
+}
+
+func TestJobsWithoutANameOrALockerAreRefused(t *testing.T) {
+	t.Parallel()
+	l := newLocker(t, connect(t, redistest.Start(t)), gocronredlatch.LockerConfig{})
+	errs, called := make(chan error, 1), atomic.Bool{}
+	task := l.Task(func(context.Context) error {
+		called.Store(true)
+		return nil
+	})
+	newScheduler(t, gocron.WithDistributedLocker(l), task, skips(errs))
+	err := receive(t, errs)
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
+	require.ErrorContains(t, err, "gocron.WithName")
+	newScheduler(t, gocron.WithLocation(time.UTC), task, fails(errs))
+	require.ErrorIs(t, receive(t, errs), redlatch.ErrNotHeld)
+	require.False(t, called.Load())
+}
+
+func TestConfigsThatContradictThemselvesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, config := range []gocronredlatch.LockerConfig{{Period: -1}, {AtLeast: -1}, {Period: 1, AtLeast: 1}} {
+		_, err := gocronredlatch.NewLocker(nil, config)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+	}
+	for _, config := range []gocronredlatch.ElectorConfig{{}, {Name: "jobs", Skew: -1}} {
+		_, err := gocronredlatch.NewElector(nil, config)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+	}
+}

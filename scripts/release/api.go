@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/exp/apidiff"
+	"golang.org/x/tools/go/packages"
+)
+
+// checkAPI refuses a version that promises more than the API keeps, and prints what has changed.
+func (r *repo) checkAPI(w io.Writer, last, version string) error {
+	if last == "" {
+		return nil // nothing was promised yet
+	}
+	c, err := r.compare(w, last)
+	if err != nil {
+		return err
+	}
+	if !fits(last, version, c) {
+		return fmt.Errorf("what has changed since %s needs %s at least", last, least(last, c))
+	}
+	return nil
+}
+
+// printAPI prints what has changed since a revision, or since the last tag.
+func printAPI(w io.Writer, folder, since string) error {
+	r, err := open(folder)
+	if err != nil {
+		return err
+	}
+	last, err := r.lastTag()
+	if err != nil {
+		return err
+	}
+	if since == "" {
+		since = last
+	}
+	if since == "" {
+		_, err = fmt.Fprintln(w, "There is no tag yet: nothing is promised that could break.")
+		return err
+	}
+	c, err := r.compare(w, since)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "The next version after %s is %s at least.\n", orNothing(last), least(last, c))
+	return err
+}
+
+// compare prints how the published modules differ from those of a revision, and says how much.
+func (r *repo) compare(w io.Writer, revision string) (change, error) {
+	folder, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return nothing, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err := r.extract(revision, folder); err != nil {
+		return nothing, err
+	}
+	before, err := modulesIn(folder)
+	if err != nil {
+		return nothing, err
+	}
+	most := nothing
+	for _, m := range before {
+		if !m.published() {
+			continue
+		}
+		changes, err := r.changes(m, folder)
+		if err != nil {
+			return nothing, fmt.Errorf("%s: %w", m.path(), err)
+		}
+		for _, c := range changes {
+			kind, how := added, "new"
+			if !c.Compatible {
+				kind, how = broken, "BREAKS"
+			}
+			most = max(most, kind)
+			_, _ = fmt.Fprintf(w, "  %-6s %s: %s\n", how, m.path(), c.Message)
+		}
+	}
+	return most, nil
+}
+
+// changes compares a module of an older tree with that of the checkout.
+func (r *repo) changes(m module, before string) ([]apidiff.Change, error) {
+	if !slices.ContainsFunc(r.modules, func(other module) bool { return other.path() == m.path() }) {
+		return []apidiff.Change{{Message: "the module is gone"}}, nil
+	}
+	older, err := load(filepath.Join(before, m.folder), m.path())
+	if err != nil {
+		return nil, err
+	}
+	newer, err := load(filepath.Join(r.root, m.folder), m.path())
+	if err != nil {
+		return nil, err
+	}
+	return apidiff.ModuleChanges(older, newer).Changes, nil
+}
+
+// load reads the API of the module in a folder: what its packages for users declare.
+func load(folder, path string) (*apidiff.Module, error) {
+	config := &packages.Config{
+		Mode: packages.NeedName | packages.NeedTypes,
+		Dir:  folder,
+		Env:  append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod"), // the tree is thrown away
+	}
+	loaded, err := packages.Load(config, "./...")
+	if err != nil {
+		return nil, err
+	}
+	all := &apidiff.Module{Path: path}
+	for _, p := range loaded {
+		if p.Name == "main" || !public(strings.TrimPrefix(strings.TrimPrefix(p.PkgPath, path), "/")) {
+			continue
+		}
+		for _, e := range p.Errors {
+			err = errors.Join(err, e)
+		}
+		all.Packages = append(all.Packages, p.Types)
+	}
+	if err == nil && len(all.Packages) == 0 {
+		err = errors.New("no package was found: the check itself is broken")
+	}
+	return all, err
+}
+
+// extract writes the tree of a revision into a folder.
+func (r *repo) extract(revision, folder string) error {
+	archive := filepath.Join(folder, ".tar")
+	if _, err := r.git("archive", "--output", archive, revision); err != nil {
+		return err
+	}
+	out, err := exec.Command("tar", "-x", "-C", folder, "-f", archive).CombinedOutput() //nolint:gosec,noctx // folders of this program
+	if err != nil {
+		return fmt.Errorf("tar: %w: %s", err, out)
+	}
+	return os.Remove(archive)
+}

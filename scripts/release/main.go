@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	dryRun := flag.Bool("dry-run", false, "only look, and print what would be done")
+	trial := flag.Bool("trial", false, "for a clone that is thrown away: figures, changelog and README are not looked at")
+	api := flag.Bool("api", false, "print what the API has lost and got since the last tag")
+	since := flag.String("since", "", "with -api: since this `revision`")
+	flag.Parse()
+	var err error
+	switch {
+	case *api && flag.NArg() == 0:
+		err = printAPI(os.Stdout, ".", *since)
+	case !*api && flag.NArg() == 1:
+		err = run(os.Stdout, ".", flag.Arg(0), options{dryRun: *dryRun, trial: *trial})
+	default:
+		err = errors.New("usage: release [-dry-run] [-trial] VERSION, or release -api [-since REVISION]")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// options are those of the command line.
+type options struct{ dryRun, trial bool }
+
+// run makes the release of a version in the checkout that a folder is in.
+func run(w io.Writer, folder, version string, opts options) error {
+	r, err := open(folder)
+	if err != nil {
+		return err
+	}
+	last, err := r.lastTag()
+	if err != nil {
+		return err
+	}
+	if err := r.check(w, last, version, opts); err != nil {
+		return err
+	}
+	return r.release(w, version, opts)
+}
+
+// check says why the release may not be made. It goes on after a finding, so that one run tells
+// all of them.
+func (r *repo) check(w io.Writer, last, version string, opts options) error {
+	checks := []struct {
+		what  string
+		left  bool
+		check func() error
+	}{
+		{"version", false, func() error { return r.checkVersion(last, version) }},
+		{"clean tree", false, r.checkClean},
+		{"Go versions", false, r.checkGoVersions},
+		{"API since " + orNothing(last), false, func() error { return r.checkAPI(w, last, version) }},
+		{"figures", opts.trial, r.checkFigures},
+		{"changelog", opts.trial, r.checkChangelog},
+		{"README", opts.trial, r.checkReadme},
+	}
+	var failed []string
+	for _, c := range checks {
+		if c.left {
+			_, _ = fmt.Fprintf(w, "%-20s not looked at: this is a trial\n", c.what)
+			continue
+		}
+		if err := c.check(); err != nil {
+			_, _ = fmt.Fprintf(w, "%-20s REFUSED: %v\n", c.what, err)
+			failed = append(failed, c.what)
+			continue
+		}
+		_, _ = fmt.Fprintf(w, "%-20s ok\n", c.what)
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%s is not released because of: %s", version, strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// orNothing names a tag.
+func orNothing(tag string) string {
+	if tag == "" {
+		return "no tag"
+	}
+	return tag
+}
+
+// checkClean refuses a tree with changes: they would be tagged, or would be missing in the tag.
+func (r *repo) checkClean() error {
+	out, err := r.git("status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		return fmt.Errorf("the tree has changes; commit them first:\n%s", out)
+	}
+	return nil
+}
+
+// checkFigures refuses figures that are older than the code they measure.
+func (r *repo) checkFigures() error {
+	if out, err := r.goCommand(r.root, "run", "./scripts/figures", "-strict"); err != nil {
+		return fmt.Errorf("measure again (make figures):\n%s", out)
+	}
+	return nil
+}
+
+// unreleased is the heading of the changelog below which changes are told before they are released.
+const unreleased = "## [Unreleased]\n"
+
+// checkChangelog refuses a release without a line in the changelog.
+func (r *repo) checkChangelog() error {
+	text, err := os.ReadFile(filepath.Join(r.root, changelog))
+	if err != nil {
+		return err
+	}
+	_, after, found := strings.Cut(string(text), unreleased)
+	if !found {
+		return fmt.Errorf("%s has no heading %q", changelog, strings.TrimSpace(unreleased))
+	}
+	section, _, _ := strings.Cut(after, "\n## ")
+	if !strings.Contains(section, "\n- ") && !strings.Contains(section, "\n| ") {
+		return fmt.Errorf("%s says of nothing that it is new", changelog)
+	}
+	return nil
+}
+
+// checkReadme refuses a README that tells its readers to wait for a release.
+func (r *repo) checkReadme() error {
+	text, err := os.ReadFile(filepath.Join(r.root, "README.md"))
+	if err == nil && strings.Contains(string(text), "Nothing is tagged") {
+		err = errors.New("README.md says that nothing is tagged")
+	}
+	return err
+}

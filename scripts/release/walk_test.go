@@ -1,0 +1,140 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// core is the path of the core.
+const core = "github.com/redlatch/redlatch"
+
+// step is what a user does with a module: installs it, as a page says, and runs a program of
+// testdata/users with it.
+type step struct {
+	install string
+	program string // a folder; of the command line none
+	pages   []string
+}
+
+// walk are all steps.
+var walk = []step{
+	{"go get " + core, "core", []string{"README.md", "README.zh-CN.md"}},
+	{"go get " + core + "/adapter/goredis", "goredis", []string{"adapter/goredis/README.md"}},
+	{"go get " + core + "/adapter/rueidis", "rueidis", []string{"adapter/rueidis/README.md"}},
+	{"go get " + core + "/gocronredlatch", "gocronredlatch", []string{"gocronredlatch/README.md"}},
+	{"go get " + core + "/otelredlatch", "otelredlatch", []string{"docs/observability.md"}},
+	{"go get " + core + "/promredlatch", "promredlatch", []string{"docs/observability.md"}},
+	{"go install " + core + "/cmd/redlatch@latest", "", []string{"README.md", "README.zh-CN.md"}},
+}
+
+// TestAStrangerInstallsAndUsesARelease makes a release in a clone of the checkout, and walks
+// through it outside of the checkout.
+func TestAStrangerInstallsAndUsesARelease(t *testing.T) {
+	t.Parallel()
+	clone := cloned(t)
+	last, err := clone.lastTag()
+	require.NoError(t, err)
+	version := least(last, added) // before 1.0 the API may break with it
+	t.Log(command(t, clone.root, nil, "go", "run", "-C", "scripts/release", ".", "-trial", version))
+	env := stranger(t, proxy(t, clone, version))
+	url := redistest.Start(t).URL()
+	for _, s := range walk {
+		t.Run(s.install, func(t *testing.T) {
+			t.Parallel()
+			if s.program == "" {
+				s.useCommand(t, env, version, url)
+				return
+			}
+			s.useModule(t, env, version, url)
+		})
+	}
+}
+
+// stranger returns the environment of a user with nothing but the proxy, and the proxies that
+// the environment has for the modules of others. Those that the module cache has come from there,
+// which is as verified as the go.sum files of the checkout: the checksum database is not asked.
+func stranger(t *testing.T, proxy string) []string {
+	t.Helper()
+	cache := strings.TrimSpace(command(t, ".", nil, "go", "env", "GOMODCACHE"))
+	others := strings.TrimSpace(command(t, ".", nil, "go", "env", "GOPROXY"))
+	home := t.TempDir()
+	return []string{
+		"GOPROXY=" + strings.Join([]string{"file://" + proxy, "file://" + filepath.Join(cache, "cache", "download"), others}, ","),
+		"GONOSUMDB=*", "GONOPROXY=none", "GOPRIVATE=", "GOWORK=off", "GOTOOLCHAIN=local",
+		// With -trimpath the build cache has what another run built in another folder.
+		"GOFLAGS=-mod=mod -trimpath -modcacherw",
+		"GOMODCACHE=" + filepath.Join(home, "mod"), "GOBIN=" + filepath.Join(home, "bin"),
+	}
+}
+
+// useModule installs a module into an empty one, and runs the program with it.
+func (s step) useModule(t *testing.T, env []string, version, url string) {
+	t.Helper()
+	folder := t.TempDir()
+	command(t, folder, env, "go", "mod", "init", "example.com/stranger")
+	command(t, folder, env, strings.Fields(s.install)...)
+	text, err := os.ReadFile(filepath.Join("testdata/users", s.program, "main.go"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), text, 0o600))
+	command(t, folder, env, "go", "build", "-o", "program", ".")
+	require.Equal(t, "ok\n", command(t, folder, env, "./program", url))
+
+	path := strings.TrimPrefix(s.install, "go get ")
+	modules := command(t, folder, env, "go", "list", "-m", "all")
+	require.Contains(t, modules, path+" "+version+"\n")
+	require.Contains(t, modules, core+" "+version+"\n")
+	require.NotContains(t, modules, "=>")
+}
+
+// useCommand installs the command line, and runs it.
+func (s step) useCommand(t *testing.T, env []string, version, url string) {
+	t.Helper()
+	folder := t.TempDir()
+	command(t, folder, env, strings.Fields(s.install)...)
+	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, "GOBIN=") })
+	program := filepath.Join(strings.TrimPrefix(env[i], "GOBIN="), "redlatch")
+	require.Contains(t, command(t, folder, nil, "go", "version", "-m", program), "\tmod\t"+core+"\t"+version+"\t")
+	require.Equal(t, "ok\n", command(t, folder, nil, program, "run", "--redis", url, "stranger", "--", "echo", "ok"))
+}
+
+// TestPagesInstallWhatTheWalkInstalls compares the commands of all pages with the walk's.
+func TestPagesInstallWhatTheWalkInstalls(t *testing.T) {
+	t.Parallel()
+	r, err := open(".")
+	require.NoError(t, err)
+	said := map[string][]string{} // pages, by commands
+	command := regexp.MustCompile(`go (?:get|install) ` + regexp.QuoteMeta(core) + `[^\s` + "`" + `]*`)
+	for _, page := range strings.Fields(do(t, r, "ls-files", "--cached", "--others", "--exclude-standard", "--full-name", ":/*.md")) {
+		text, err := os.ReadFile(filepath.Join(r.root, page))
+		require.NoError(t, err)
+		for _, found := range command.FindAllString(string(text), -1) {
+			said[found] = append(said[found], page)
+		}
+	}
+	for _, s := range walk {
+		for _, page := range s.pages {
+			require.Contains(t, said[s.install], page, s.install)
+		}
+		delete(said, s.install)
+	}
+	require.Empty(t, said, "the walk does not try these")
+
+	var installed, published []string
+	for _, s := range walk {
+		if path, ok := strings.CutPrefix(s.install, "go get "); ok {
+			installed = append(installed, path)
+		}
+	}
+	for _, m := range r.published() {
+		published = append(published, m.path())
+	}
+	require.ElementsMatch(t, published, installed, "the walk installs all modules for users")
+}
