@@ -63,6 +63,7 @@ type Forced struct {
 
 // After is a lock after it was taken from its holder.
 type After struct {
+	// Holders are those that have it now, none when it is free.
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
 }
