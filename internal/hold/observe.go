@@ -32,7 +32,7 @@ func (h *Hold) awaitReport() {
 // Reported says that the observer was told that the hold was acquired, and with which context,
 // of which the values count, it hears of the rest. The hold may be over by now, and then that is reported.
 func (h *Hold) Reported(ctx context.Context) {
-	if ctx != nil {
+	if ctx != nil && ctx.Done() != nil { // else it never ends as it is
 		ctx = context.WithoutCancel(ctx)
 	}
 	h.observed = ctx
