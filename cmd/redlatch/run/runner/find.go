@@ -36,10 +36,6 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns what went wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Margin returns how long before the end of a lease its hold has to end for a
-// command to be ended in time: a tenth of the lease, at most 1 s.
-func Margin(lease time.Duration) time.Duration { return min(lease/10, time.Second) }
-
 // Grace returns the time from SIGTERM to SIGKILL that fits into the margin. The
 // rest is for the kernel, and for clocks that drift.
 func Grace(margin time.Duration) time.Duration { return margin * 6 / 10 }

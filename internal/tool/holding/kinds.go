@@ -1,4 +1,4 @@
-package run
+package holding
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// locker is a lock of any kind.
-type locker interface {
+// Locker is a lock of any kind.
+type Locker interface {
 	Name() string
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
 	TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
@@ -20,39 +20,39 @@ type locker interface {
 }
 
 // lock returns the lock of the kind that the flags say.
-func (o *runOptions) lock(client *redlatch.Client, name string) locker {
+func (o *Options) lock(client *redlatch.Client, name string) Locker {
 	switch {
-	case o.fenced && o.fair:
+	case o.Fenced && o.Fair:
 		return fenced{rfencedlock.NewFair(client, name)}
-	case o.fenced:
+	case o.Fenced:
 		return fenced{rfencedlock.New(client, name)}
-	case o.fair:
+	case o.Fair:
 		return rfairlock.New(client, name)
-	case o.read:
+	case o.Read:
 		return rreadwritelock.New(client, name).Read()
-	case o.write:
+	case o.Write:
 		return rreadwritelock.New(client, name).Write()
 	}
 	return rlock.New(client, name)
 }
 
-// fenced is a lock with tokens as a locker: its holds have them inside.
+// fenced is a lock with tokens as a Locker: its holds have them inside.
 type fenced struct{ lock *rfencedlock.Lock }
 
-// Name is part of locker.
+// Name is part of Locker.
 func (f fenced) Name() string { return f.lock.Name() }
 
-// Lock is part of locker.
+// Lock is part of Locker.
 func (f fenced) Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error) {
 	return inner(f.lock.Lock(ctx, opts...))
 }
 
-// TryLock is part of locker.
+// TryLock is part of Locker.
 func (f fenced) TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error) {
 	return inner(f.lock.TryLock(ctx, opts...))
 }
 
-// Resume is part of locker.
+// Resume is part of Locker.
 func (f fenced) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error) {
 	return inner(f.lock.Resume(ctx, owner, opts...))
 }
@@ -64,16 +64,16 @@ func inner(h *rfencedlock.Hold, err error) (*rlock.Hold, error) {
 	return h.Hold, nil
 }
 
-// environment is what the command gets to know of the hold: REDLATCH_TOKEN only where there is one.
-func (h *held) environment() []string {
-	env := []string{"REDLATCH_LOCK=" + h.lock.Name()}
-	if owner := h.hold.Owner(); owner.IsZero() {
-		text, _ := h.hold.Internal().Request().Owner.(string) // always one
+// Environment is what a command gets to know of the hold: REDLATCH_TOKEN only where there is one.
+func (h *Held) Environment() []string {
+	env := []string{"REDLATCH_LOCK=" + h.Lock.Name()}
+	if owner := h.Hold.Owner(); owner.IsZero() {
+		text, _ := h.Hold.Internal().Request().Owner.(string) // always one
 		env = append(env, "REDLATCH_PERMIT="+text)
 	} else {
 		env = append(env, "REDLATCH_OWNER="+owner.String())
 	}
-	if token := h.hold.Internal().Token(); token > 0 {
+	if token := h.Hold.Internal().Token(); token > 0 {
 		env = append(env, "REDLATCH_TOKEN="+strconv.FormatInt(token, 10))
 	}
 	return env
