@@ -15,14 +15,16 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// GiveUp frees the lock, or sees to it that it stays for as long as --at-least says.
+// GiveUp frees the lock, or sees to it that it stays for as long as AtLeast says: it waits until
+// then when that is within one lease, or leaves the lock to a lease of what remains, at once when
+// signals is nil.
 func (o *Options) GiveUp(ctx context.Context, h *Held, signals <-chan os.Signal) error {
 	left := o.AtLeast - time.Since(h.Since)
 	if left <= 0 || h.Hold.Err() != nil {
 		return o.unlock(ctx, h)
 	}
 	keep := h.leave
-	if left <= o.Watchdog {
+	if signals != nil && left <= o.Watchdog {
 		keep = func(ctx context.Context, left time.Duration) error { return o.await(ctx, h, left, signals) }
 	}
 	err := keep(ctx, left)

@@ -64,17 +64,49 @@ func inner(h *rfencedlock.Hold, err error) (*rlock.Hold, error) {
 	return h.Hold, nil
 }
 
+// Owner returns the owner that holds the lock, or the id of the permit.
+func (h *Held) Owner() string {
+	if owner := h.Hold.Owner(); !owner.IsZero() {
+		return owner.String()
+	}
+	text, _ := h.Hold.Internal().Request().Owner.(string) // always one
+	return text
+}
+
+// Token returns the fencing token, "" where there is none.
+func (h *Held) Token() string {
+	if token := h.Hold.Internal().Token(); token > 0 {
+		return strconv.FormatInt(token, 10)
+	}
+	return ""
+}
+
+// The variables that tell of a hold.
+const (
+	EnvLock   = "REDLATCH_LOCK"
+	EnvOwner  = "REDLATCH_OWNER"
+	EnvPermit = "REDLATCH_PERMIT"
+	EnvToken  = "REDLATCH_TOKEN"
+	// EnvHold is the socket of a hold in the background, EnvPID its process.
+	EnvHold = "REDLATCH_HOLD"
+	EnvPID  = "REDLATCH_HOLD_PID"
+)
+
+// Variables returns the names of all variables that tell of a hold.
+func Variables() []string {
+	return []string{EnvLock, EnvOwner, EnvPermit, EnvToken, EnvHold, EnvPID}
+}
+
 // Environment is what a command gets to know of the hold: REDLATCH_TOKEN only where there is one.
 func (h *Held) Environment() []string {
-	env := []string{"REDLATCH_LOCK=" + h.Lock.Name()}
-	if owner := h.Hold.Owner(); owner.IsZero() {
-		text, _ := h.Hold.Internal().Request().Owner.(string) // always one
-		env = append(env, "REDLATCH_PERMIT="+text)
+	env := []string{EnvLock + "=" + h.Lock.Name()}
+	if h.Hold.Owner().IsZero() {
+		env = append(env, EnvPermit+"="+h.Owner())
 	} else {
-		env = append(env, "REDLATCH_OWNER="+owner.String())
+		env = append(env, EnvOwner+"="+h.Owner())
 	}
-	if token := h.Hold.Internal().Token(); token > 0 {
-		env = append(env, "REDLATCH_TOKEN="+strconv.FormatInt(token, 10))
+	if token := h.Token(); token != "" {
+		env = append(env, EnvToken+"="+token)
 	}
 	return env
 }
