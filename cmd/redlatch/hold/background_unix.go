@@ -73,7 +73,7 @@ func (h *held) serve(ctx context.Context, server *control.Server, ended <-chan o
 	for {
 		select {
 		case <-lost:
-			a, lost = h.loss(), nil
+			a, lost = h.loss(ctx), nil
 			continue
 		case request := <-server.Requests():
 			if lost != nil {

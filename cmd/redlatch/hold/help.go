@@ -23,16 +23,16 @@ with --fenced; with --permits REDLATCH_PERMIT is in place of the owner. Where
 the lock was not had, they are unset, and what is printed makes eval fail with
 the exit code.
 
-With -s --for-pid is the parent process. --for-pid $$ is surer: in a pipe, in
-parentheses or in a function with other commands the parent is a subshell, which
-ends at once, and the lock with it. $$ is the script itself in all of them.
-A number that another process has got meanwhile is not taken for the old one; on
+With -s --for-pid is the parent process. --for-pid $$ is surer: in a pipe, or
+with other commands beside it in $( ), the parent is a subshell, which ends at
+once, and the lock with it. $$ is the script itself in all of them.
+A number that another process has got since is not taken for the old one; on
 systems other than Linux and Windows it can be, within a second.
 
---at-least leaves the lock to a lease of what remains, or to its own lease if that
-ends later, and does not wait. In a systemd unit with Type=notify the unit is
-ready when the lock is held; a hold of -s sends nothing. On Windows there is no
--s, and KILL is the only signal.
+--at-least leaves the lock to a lease of what remains, or to the one that it has
+if that ends later, and does not wait. In a systemd unit with Type=notify the
+unit is ready when the lock is held; a hold of -s sends nothing. On Windows
+there is no -s, and KILL is the only signal.
 
 Exit codes:
   0     the lock was held until it was not needed any more, or -s holds it

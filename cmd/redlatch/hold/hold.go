@@ -157,7 +157,7 @@ func (o *options) foreground(cmd *cobra.Command, args []string) error {
 	var a answer
 	select {
 	case <-h.lost.Done():
-		a = h.loss()
+		a = h.loss(cmd.Context())
 		sdnotify.Send(sdnotify.Stopping, sdnotify.Status(a.Text))
 	case <-ended:
 		sdnotify.Send(sdnotify.Stopping)
@@ -231,15 +231,16 @@ func (h *held) close() {
 	h.Close()
 }
 
-// loss tells why the lock was lost, and signals the process that it was held for.
-func (h *held) loss() answer {
-	a := h.outcome(h.Hold.Err(), nil)
-	if h.o.onLostSignal == "" {
-		return a
+// loss signals the process that the lock was held for, and tells why the lock was lost. A hold that
+// --max-hold has ended is still to be freed.
+func (h *held) loss(ctx context.Context) answer {
+	over, failed := h.Hold.Err(), error(nil)
+	if h.o.onLostSignal != "" {
+		failed = h.watched.Signal(int(signals[h.o.onLostSignal]))
 	}
-	err := h.watched.Signal(int(signals[h.o.onLostSignal]))
-	if err != nil && !errors.Is(err, process.ErrNone) && !errors.Is(err, os.ErrProcessDone) {
-		a.Text += fmt.Sprintf("; process %d could not be signalled: %v", h.watched.PID, err)
+	a := h.outcome(over, h.o.GiveUp(ctx, h.Held, nil))
+	if failed != nil && !errors.Is(failed, process.ErrNone) && !errors.Is(failed, os.ErrProcessDone) && !errors.Is(failed, syscall.ESRCH) {
+		a.Text += fmt.Sprintf("; process %d could not be signalled: %v", h.watched.PID, failed)
 	}
 	return a
 }

@@ -140,6 +140,18 @@ func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
 	require.Equal(t, 143, p.Outcome(program.Soon).Code)
 }
 
+func TestMaxHoldFreesTheLockAndEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	other := sleeper(t)
+	got := program.Finish(t, s.URL(), "hold", "--max-hold=1s", "--for-pid", strconv.Itoa(other.Process.Pid), "--on-lost-signal=TERM", name)
+	require.False(t, program.Exists(t, s, name))
+	require.Equal(t, 125, got.Code)
+	require.Equal(t, "redlatch: lock \""+name+"\" was held for 1s, which is the most by --max-hold: it was freed\n", got.Stderr)
+	require.Error(t, other.Wait())
+}
+
 func TestHoldLeavesTheLockForAtLeast(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

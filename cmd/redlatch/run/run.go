@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/holding"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/internal/tool/sdnotify"
 )
 
 const (
@@ -38,7 +40,8 @@ var onLost = map[string]runner.Action{
 type runOptions struct {
 	holding.Options
 
-	onLost string
+	onLost     string
+	onLostExec string
 }
 
 // New returns the command.
@@ -100,6 +103,7 @@ func (o *runOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.Register(f)
 	f.StringVar(&o.onLost, "on-lost", onLostTerm, "what becomes of COMMAND when the lock is lost: term, kill or ignore")
+	f.StringVar(&o.onLostExec, "on-lost-exec", "", "run this command line of the shell when the lock is lost, for 10s at most")
 	cli.CompleteValues(cmd, "on-lost", onLostTerm, onLostKill, onLostIgnore)
 }
 
@@ -127,6 +131,7 @@ func (o *runOptions) run(ctx context.Context, name string, argv []string) error 
 	}
 	signals, stop := runner.Signals()
 	defer stop()
+	sdnotify.Send(sdnotify.Status("waits for lock " + sanitize.Word(name)))
 	held, err := o.Acquire(ctx, name, signals)
 	if err != nil {
 		return err
@@ -137,10 +142,21 @@ func (o *runOptions) run(ctx context.Context, name string, argv []string) error 
 		_ = held.Hold.Unlock() // the lock was not used: its lease frees it at worst
 		return notRun(err)
 	}
-	end := runner.Supervise(held.Hold.Context(ctx), proc, signals,
+	sdnotify.Send(sdnotify.Ready, sdnotify.Status("holds lock "+sanitize.Word(name)+" since "+held.Since.UTC().Format(time.RFC3339)))
+	lost := held.Hold.Context(ctx)
+	reported := o.onLoss(lost, name, held)
+	end := runner.Supervise(lost, proc, signals,
 		runner.Policy{OnLoss: onLost[o.onLost], Grace: runner.Grace(o.Margin())})
+	reported()
 	over := held.Hold.Err()
-	return o.finish(name, end, over, o.GiveUp(ctx, held, signals))
+	if over == nil {
+		sdnotify.Send(sdnotify.Stopping, sdnotify.Status("frees lock "+sanitize.Word(name)))
+	}
+	unlocked := o.GiveUp(ctx, held, signals)
+	if over == nil && errors.Is(unlocked, redlatch.ErrLost) {
+		o.report(name, held, over, unlocked)
+	}
+	return o.finish(name, end, over, unlocked)
 }
 
 // finish makes the exit code of how the command, its hold and the unlocking went.
