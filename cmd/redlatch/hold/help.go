@@ -29,8 +29,8 @@ once, and the lock with it. $$ is the script itself in all of them.
 A number that another process has got since is not taken for the old one; on
 systems other than Linux and Windows it can be, within a second.
 
---at-least leaves the lock to a lease of what remains, or to the one that it has
-if that ends later, and does not wait. In a systemd unit with Type=notify the
+--at-least leaves the lock to a lease of what remains, or to the one it has if
+that ends later, and does not wait. In a systemd unit with Type=notify the
 unit is ready when the lock is held; a hold of -s sends nothing. On Windows
 there is no -s, and KILL is the only signal.
 
@@ -41,8 +41,8 @@ Exit codes:
         of --for-pid ended while the lock was waited for
   128+n signal n ended the waiting: 130 SIGINT, 143 SIGTERM`
 
-const examples = `  # A script: hold a lock, give up after 10 seconds, end when it is lost
-  eval "$(redlatch hold -s --wait 10s --for-pid $$ --on-lost-signal TERM deploy)" || exit
+const examples = `  # A script that ends when it loses the lock
+  eval "$(redlatch hold -s --for-pid $$ --on-lost-signal TERM deploy)" || exit
   ./deploy.sh
   redlatch release
 

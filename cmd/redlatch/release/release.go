@@ -22,7 +22,7 @@ import (
 
 const (
 	help = `Frees the lock that redlatch hold -s holds in the background, and waits until
-that is done. Which one the variables tell that hold -s has set; with NAME it is
+that is done. The variables that hold -s has set say which; with NAME it is
 an error if they are those of another lock. With --owner it is the hold of that
 owner, by the same user on this machine: the value of REDLATCH_OWNER, or of
 REDLATCH_PERMIT for a permit.

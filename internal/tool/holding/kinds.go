@@ -13,9 +13,13 @@ import (
 
 // Locker is a lock of any kind.
 type Locker interface {
+	// Name returns the lock's name.
 	Name() string
+	// Lock waits for the lock, as the method of its kind does.
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
+	// TryLock takes the lock or fails at once, as the method of its kind does.
 	TryLock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
+	// Resume goes on with the hold of an owner, as the method of its kind does.
 	Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error)
 }
 

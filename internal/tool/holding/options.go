@@ -48,9 +48,13 @@ type Options struct {
 
 // Flags is what Options need of the flags of a command.
 type Flags interface {
+	// BoolVar adds a flag that is true or false.
 	BoolVar(to *bool, name string, value bool, usage string)
+	// DurationVar adds a flag that is a time.
 	DurationVar(to *time.Duration, name string, value time.Duration, usage string)
+	// IntVar adds a flag that is a number.
 	IntVar(to *int, name string, value int, usage string)
+	// StringVar adds a flag that is a text.
 	StringVar(to *string, name, value, usage string)
 }
 
