@@ -59,7 +59,7 @@ func report(h *held, server *control.Server, printed <-chan bool) bool {
 	if err != nil {
 		return false
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }() // nothing is buffered
 	if redirect(null, os.Stdout) != nil || !<-printed {
 		return false
 	}

@@ -31,7 +31,7 @@ func (o *options) detach(cmd *cobra.Command) error {
 	if err != nil {
 		return refuse(cmd, cli.Errorf(holding.CodeFailed, "start a process in the background: %w", err))
 	}
-	defer d.line.Close()
+	defer func() { _ = d.line.Close() }() // a pipe, nothing is buffered
 	go func() {
 		for sig := range ended {
 			_ = d.proc.Signal(sig) // it may have ended
@@ -81,12 +81,12 @@ func start(argv []string) (*detached, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // a pipe, nothing is buffered
 	report, out, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, line.Close())
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // a pipe, nothing is buffered
 	proc, err := os.StartProcess(executable.Path(), argv, &os.ProcAttr{
 		Files: []*os.File{in, out, os.Stderr},
 		Sys:   &syscall.SysProcAttr{Setsid: true},

@@ -3,6 +3,7 @@
 package hold_test
 
 import (
+	"errors"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -86,7 +87,8 @@ func TestHoldEndsWithTheProcessThatItIsFor(t *testing.T) {
 }
 
 func ignoreKilled(err error) error {
-	if exit, is := err.(*exec.ExitError); is && !exit.Exited() {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && !exit.Exited() {
 		return nil
 	}
 	return err

@@ -19,7 +19,7 @@ import (
 func TestHoldTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	dir, err := os.MkdirTemp("", "notify") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // t.TempDir may be too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")

@@ -66,7 +66,7 @@ func TestOnLostExecIsBoundedAndOnlyForLosses(t *testing.T) {
 // returns the next message.
 func notified(t *testing.T) (env string, next func() string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // t.TempDir may be too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")

@@ -39,10 +39,11 @@ func Path(owner string) (string, error) {
 
 // makePrivate makes a folder that this user alone can use, or finds it.
 func makePrivate(folder string) error {
+	//nolint:gosec // the user's own environment names the folder
 	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
-	info, err := os.Lstat(folder)
+	info, err := os.Lstat(folder) //nolint:gosec // as above
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ const (
 	EnvLock   = "REDLATCH_LOCK"
 	EnvOwner  = "REDLATCH_OWNER"
 	EnvPermit = "REDLATCH_PERMIT"
-	EnvToken  = "REDLATCH_TOKEN"
+	EnvToken  = "REDLATCH_TOKEN" //nolint:gosec // the name of a fencing token, which is no secret
 	// EnvHold is the socket of a hold in the background, EnvPID its process.
 	EnvHold = "REDLATCH_HOLD"
 	EnvPID  = "REDLATCH_HOLD_PID"

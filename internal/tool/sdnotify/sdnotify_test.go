@@ -17,7 +17,7 @@ import (
 )
 
 func TestMessagesReachTheSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "notify") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // t.TempDir may be too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	paths := []string{filepath.Join(dir, "s")}
