@@ -112,8 +112,15 @@ func TestTheEndOfTheShellFreesTheLock(t *testing.T) {
 	for _, shell := range shells(t) {
 		name := redistest.Key(t)
 		for text, want := range map[string]int{"exit 3": 3, "kill -KILL $$": -1, "kill -TERM $$": -1} {
-			_, stderr, code := script(t, shell, s.URL(), `eval "$(redlatch hold -s --try `+name+`)" || exit; redlatch run --try `+name+` -- true 2>&- && exit 99; `+text)
+			stdout, stderr, code := script(t, shell, s.URL(), `eval "$(redlatch hold -s --try `+name+`)" || exit; echo $REDLATCH_HOLD_PID; redlatch run --try `+name+` -- true 2>&- && exit 99; `+text)
 			require.Equal(t, want, code, stderr)
+			pid, err := strconv.Atoi(strings.TrimSpace(stdout))
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				if t.Failed() { // it may have stayed
+					_ = syscall.Kill(pid, syscall.SIGTERM)
+				}
+			})
 			awaitFree(t, s, name)
 		}
 	}
