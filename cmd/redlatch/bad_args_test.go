@@ -47,6 +47,7 @@ var worseFlags = map[string][]string{
 // usual are arguments of each command that are as they should be. A command that is
 // added needs none where it takes any number of arguments.
 var usual = map[string][]string{
+	"hold":   {"--max-hold=1s", "job"},
 	"run":    {"job", "--", "true"},
 	"status": {"job"},
 	"unlock": {"--force", "job"},

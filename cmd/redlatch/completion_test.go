@@ -35,12 +35,13 @@ func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 	t.Parallel()
 	files := []string{"password-file", "tls-ca", "tls-cert", "tls-key", "audit-file", "auth"}
 	values := map[string]string{
-		"on-lost": "term\nkill\nignore\n",
-		"kind":    "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",
-		"sort":    "name\nlease\nqueue\n",
-		"need":    "plain\nbraces\nfair\ntokens\n",
-		"profile": "aiven\nazure-cache\n",
-		"allow":   "evict\nunlock\n",
+		"on-lost":        "term\nkill\nignore\n",
+		"on-lost-signal": "TERM\nINT\nHUP\nUSR1\nUSR2\nKILL\n",
+		"kind":           "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",
+		"sort":           "name\nlease\nqueue\n",
+		"need":           "plain\nbraces\nfair\ntokens\n",
+		"profile":        "aiven\nazure-cache\n",
+		"allow":          "evict\nunlock\n",
 	}
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {

@@ -17,6 +17,8 @@ import (
 // hold that all others show locks of both languages, as text and as JSON.
 var showNoLocks = map[string]string{
 	"run":      "what it prints is COMMAND's, but for run-held.golden",
+	"hold":     "it prints the owner that it holds a lock for, or assignments; its tests read them",
+	"release":  "it shows no lock",
 	"doctor":   "it examines the server, with locks of its own that are gone at once",
 	"bench":    "it measures with locks of its own that are gone at once",
 	"demo":     "it has processes and locks of its own; its summary is checked line by line",

@@ -17,7 +17,7 @@ func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	require.Equal(t, 0, got.Code)
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
 	require.Equal(t, got, program.Finish(t, program.NoServer(t), "version"))
-	for _, name := range []string{"run", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
+	for _, name := range []string{"run", "hold", "release", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
 		got := program.Finish(t, program.NoServer(t), name, "--help")
 		require.Equal(t, 0, got.Code)
 		require.Contains(t, got.Stdout, "Examples:\n")
@@ -50,6 +50,8 @@ func TestUsageErrorsSayWhatToType(t *testing.T) {
 		"unlock --force":    "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
 		"watch":             "redlatch: NAME|PATTERN is missing. ",
 		"list a b":          "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
+		"hold":              "redlatch: NAME is missing. Usage: redlatch hold [-s] {NAME | --permits NAME:N}; ",
+		"release a b":       "redlatch: there are too many arguments: b. Usage: redlatch release [NAME]; ",
 		"doctor now":        "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
 		"run job":           "redlatch: NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run ",
 		"status --jsn x":    "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",

@@ -12,7 +12,9 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
 	"github.com/redlatch/redlatch/cmd/redlatch/exporter"
+	"github.com/redlatch/redlatch/cmd/redlatch/hold"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
+	"github.com/redlatch/redlatch/cmd/redlatch/release"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
 	"github.com/redlatch/redlatch/cmd/redlatch/serve"
 	"github.com/redlatch/redlatch/cmd/redlatch/status"
@@ -29,7 +31,9 @@ var constructors = []cli.Constructor{
 	doctor.New,
 	evict.New,
 	exporter.New,
+	hold.New, hold.NewDetached,
 	list.New,
+	release.New,
 	run.New, run.NewGuard,
 	serve.New,
 	status.New,

@@ -13,7 +13,8 @@ import (
 // usageCode is the exit code of a command for what is typed wrong: redlatch run's other codes are
 // those of its COMMAND.
 func usageCode(path string) int {
-	if path == "run" {
+	switch path {
+	case "run", "hold", "release":
 		return 125
 	}
 	return cli.CodeUsage
@@ -26,7 +27,9 @@ var meaningless = map[string][]string{
 	"doctor":   {"--need=nonsense", "--profile=nonsense", "--redis=nonsense"},
 	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
 	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},
+	"hold":     {"--try --wait=1s", "--lease=1ns", "--permits=nonsense", "--for-pid=0", "--on-lost-signal=nonsense", "--redis=nonsense"},
 	"list":     {"--every=1s", "--kind=nonsense", "--sort=nonsense", "--limit=-1", "--watch --json", "--redis=nonsense"},
+	"release":  {"--wait=1ns"},
 	"run":      {"--try --wait=1s", "--lease=1ns", "--on-lost=nonsense", "--permits=nonsense", "--redis=nonsense", "--tls-ca=/nonsense"},
 	"serve":    {"--addr=nonsense"},
 	"status":   {"--for=0s", "--waiters=-1", "--base64", "--tls-ca=/nonsense", "--redis=redis://h/orders"},

@@ -13,6 +13,11 @@ another owner can get the lock; --on-lost kill sends SIGKILL at once, --on-lost
 ignore lets COMMAND go on and warns at its end. If redlatch is killed, so is
 COMMAND (on Linux with its children, whatever happens, but for those that have
 begun a session of their own; on Windows not).
+--on-lost-exec CMD runs CMD, a command line of the shell, at the moment of the
+SIGTERM: neither waits for the other, and redlatch waits for both. It finds the
+lock and its owner in the variables above and the reason in REDLATCH_LOSS,
+prints to standard error, and is killed after 10 seconds. It is not run when
+--max-hold is over. A loss that is noticed only when the lock is freed counts.
 Processes that COMMAND leaves running in the background go on without the lock.
 
 With --max-hold COMMAND is ended, as after a loss, when it has held the lock
@@ -46,6 +51,9 @@ comes back after one lease. While permits are taken, each start sets N anew;
 where it has become smaller, no COMMAND is ended. Another number under NAME, of
 which no permit is taken, may be something else's and is left alone: the exit
 code is 125.
+
+In a systemd unit with Type=notify the unit is ready when the lock is held; its
+status says whether it waits, holds or has lost it.
 
 With --wait or --try connecting is given up after --wait, too, but not before
 2 seconds. A NAME that is that of a hash of something else is not waited for:

@@ -85,9 +85,9 @@ func NewRoot(commands ...Constructor) *cobra.Command {
 for one lock on one Redis or Valkey.
 
 The exit code is 0 when all went well, 2 when the command line or the server's
-address is wrong (125 of redlatch run), 1 when anything else failed, unless the
-help of a command says otherwise, and 128+n when signal n ended it: 130 for
-SIGINT (Ctrl-C), 143 for SIGTERM.`,
+address is wrong (125 of redlatch run, hold and release), 1 when anything else
+failed, unless the help of a command says otherwise, and 128+n when signal n
+ended it: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
 		Example: `  redlatch demo                                # see it work, no Redis needed
   redlatch run nightly-report -- ./report.sh   # run a command under a lock
   redlatch run --try import -- ./import.sh     # or not at all if it is held

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/holding"
 )
 
 // The exit codes for commands that did not run, as in env(1) and timeout(1).
@@ -35,10 +37,6 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns what went wrong.
 func (e *Error) Unwrap() error { return e.Err }
-
-// Margin returns how long before the end of a lease its hold has to end for a
-// command to be ended in time: a tenth of the lease, at most 1 s.
-func Margin(lease time.Duration) time.Duration { return min(lease/10, time.Second) }
 
 // Grace returns the time from SIGTERM to SIGKILL that fits into the margin. The
 // rest is for the kernel, and for clocks that drift.
@@ -91,11 +89,11 @@ func cause(err error) error {
 	return err
 }
 
-// variables are what redlatch run tells its command. A run within the command of another one has
-// those of that one in its environment.
-var variables = []string{"REDLATCH_LOCK", "REDLATCH_OWNER", "REDLATCH_PERMIT", "REDLATCH_TOKEN"}
+// variables are what redlatch tells of a hold. A run within the command of another one, or of a
+// script that holds a lock, has those in its environment.
+var variables = holding.Variables()
 
-// Environ returns the environment of this process without variables of redlatch run, and with
+// Environ returns the environment of this process without variables of redlatch, and with
 // those in more, each as name=value.
 func Environ(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(old string) bool {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/internal/tool/holding"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -14,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestGraceEndsWithinTheMargin(t *testing.T) {
 	t.Parallel()
 	for _, lease := range []time.Duration{time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second, time.Hour} {
-		margin := Margin(lease)
+		margin := holding.Margin(lease)
 		require.LessOrEqual(t, margin, lease/10)
 		require.LessOrEqual(t, margin, time.Second)
 		require.Less(t, Grace(margin), margin)

@@ -1,4 +1,4 @@
-package run
+package holding
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func TestAWaitThatEndsOnAReplicaSaysSo(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err = (&runOptions{}).whileLooking(ctx, srv, "job", func(ctx context.Context) error {
+		err = (&Options{}).whileLooking(ctx, srv, "job", func(ctx context.Context) error {
 			<-ctx.Done()
 			return redlatch.ErrNotSent
 		})

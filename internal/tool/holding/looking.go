@@ -1,4 +1,4 @@
-package run
+package holding
 
 import (
 	"cmp"
@@ -24,23 +24,23 @@ const (
 
 // connecting returns a context for connecting: with --wait, or --try, it does not take much
 // longer than the lock is waited for.
-func (o *runOptions) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
-	if o.bounded || o.try {
-		return context.WithTimeout(ctx, max(o.wait, leastConnect))
+func (o *Options) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.bounded || o.Try {
+		return context.WithTimeout(ctx, max(o.Wait, leastConnect))
 	}
 	return context.WithCancel(ctx)
 }
 
 // lockOrPermit takes the lock, or a permit.
-func (o *runOptions) lockOrPermit(
+func (o *Options) lockOrPermit(
 	ctx context.Context, srv *connect.Server, client *redlatch.Client, name string,
-) (lock locker, hold *rlock.Hold, err error) {
+) (lock Locker, hold *rlock.Hold, err error) {
 	take := func(ctx context.Context) error {
 		lock = o.lock(client, name)
 		hold, err = o.take(ctx, lock)
 		return err
 	}
-	if o.permits != "" {
+	if o.Permits != "" {
 		take = func(ctx context.Context) error {
 			lock, hold, err = o.takePermit(ctx, client)
 			return err
@@ -53,7 +53,7 @@ func (o *runOptions) lockOrPermit(
 // whileLooking takes a lock. A key that is no lock looks held, for ever, and a replica gives no
 // lock away: when the lock is not had soon, or not had at all, that is looked at, and the error is
 // an *inspect.NotLock or a *connect.OnReplica.
-func (o *runOptions) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {
+func (o *Options) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	looked := make(chan struct{})
 	var why, suspected error
@@ -88,13 +88,13 @@ func asksForALook(err error) bool {
 // look returns why a lock that is waited for cannot be had, nil when there is no such reason by
 // the end of ctx. A replica may become the master soon, in a failover: one that is waited for gets
 // the time for that, and is suspected when ctx ends before.
-func (o *runOptions) look(ctx context.Context, srv *connect.Server, name string) (why, suspected error) {
+func (o *Options) look(ctx context.Context, srv *connect.Server, name string) (why, suspected error) {
 	if !pauses(ctx, lookAfter) {
 		return nil, nil // the lock is had, or is not to be had
 	}
 	why = o.hopeless(ctx, srv, name)
 	var on *connect.OnReplica
-	if !o.try && errors.As(why, &on) {
+	if !o.Try && errors.As(why, &on) {
 		if !pauses(ctx, replicaAfter) {
 			return nil, why
 		}
@@ -108,9 +108,9 @@ func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ct
 
 // hopeless returns why the lock cannot be had here, nil when it may be had, or may not be looked
 // at.
-func (o *runOptions) hopeless(ctx context.Context, srv *connect.Server, name string) error {
+func (o *Options) hopeless(ctx context.Context, srv *connect.Server, name string) error {
 	var other *inspect.NotLock
-	if o.permits == "" && errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {
+	if o.Permits == "" && errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {
 		return other
 	}
 	var on *connect.OnReplica

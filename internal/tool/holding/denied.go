@@ -1,4 +1,4 @@
-package run
+package holding
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 
 // denied names the rights that a user lacks. Servers do not always name what a script
 // lacks, so the rights are tried.
-func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
+func (o *Options) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
 	needs := []string{acl.Plain}
-	if o.fair {
+	if o.Fair {
 		needs = append(needs, acl.Fair)
 	}
-	if o.fenced {
+	if o.Fenced {
 		needs = append(needs, acl.Tokens)
 	}
-	if o.permits != "" {
+	if o.Permits != "" {
 		needs = append(needs, acl.Semaphores)
 	}
-	if o.read || o.write {
+	if o.Read || o.Write {
 		needs = append(needs, acl.ReadWrite)
 	}
-	if o.atLeast > 0 {
+	if o.AtLeast > 0 {
 		needs = append(needs, acl.Owners)
 	}
 	lacks, unknown := diagnosis.Lacks(ctx, srv, name, needs...)
@@ -36,9 +36,9 @@ func (o *runOptions) denied(ctx context.Context, srv *connect.Server, name strin
 }
 
 // why says why the lock could not be given up, or kept, in few words.
-func (o *runOptions) why(ctx context.Context, h *held, err error) string {
+func (o *Options) why(ctx context.Context, h *Held, err error) string {
 	if connect.Denied(err) {
-		return o.denied(ctx, h.srv, h.lock.Name(), err)
+		return o.denied(ctx, h.srv, h.Lock.Name(), err)
 	}
 	return sanitize.WithoutPrefix(connect.Reason(err))
 }

@@ -1,0 +1,48 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/internal/tool/holding"
+)
+
+// quote makes text one word of a shell, whatever it has.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// assignments are lines for eval: each NAME=value of env is set and exported, and the other
+// variables of a hold are removed.
+func assignments(env []string) string {
+	var b strings.Builder
+	b.WriteString("unset " + strings.Join(holding.Variables(), " ") + ";\n")
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		fmt.Fprintf(&b, "%s=%s; export %s;\n", name, quote(value), name)
+	}
+	return b.String()
+}
+
+// failure is a line for eval that fails with the code. Without it eval would succeed: it is not
+// told how the command ended.
+func failure(code int) string {
+	return assignments(nil) + fmt.Sprintf("(exit %d)\n", code)
+}
+
+// refuse returns err with an exit code, and fails the eval of -s.
+func refuse(cmd *cobra.Command, err error) error {
+	var said *cli.ExitError
+	if !errors.As(err, &said) {
+		said = &cli.ExitError{Code: holding.CodeFailed, Err: err}
+	}
+	// The flags may not have been parsed.
+	if slices.Contains(os.Args, "-s") || slices.Contains(os.Args, "--shell") {
+		fmt.Fprint(cmd.OutOrStdout(), failure(said.Code))
+	}
+	return said
+}
