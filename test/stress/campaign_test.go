@@ -36,6 +36,7 @@ type plan struct {
 	callers  int
 	forgets  bool           // the server keeps nothing on disk
 	modest   bool           // the user may not kill connections
+	least    int            // acquisitions that show progress, 6 if it is 0
 	java     []peer.Program // those that take part
 }
 

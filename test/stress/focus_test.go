@@ -1,6 +1,7 @@
 package stress
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func runAllFaults(t *testing.T, p plan) *report {
 	t.Helper()
 	r := runCampaign(t, p)
 	if !t.Failed() {
-		assert.Greater(t, r.Acquisitions, 5, "progress")
+		assert.GreaterOrEqual(t, r.Acquisitions, cmp.Or(p.least, 6), "progress")
 		for _, f := range p.kinds {
 			assert.NotZero(t, r.Faults[f.name], "%s", f.name)
 		}
@@ -60,6 +61,7 @@ func TestWaitersThatCouldNotListenTakeFreeLocksAtOnce(t *testing.T) {
 	p.habits = worker.Habits{Linger: 1, Rest: time.Minute}
 	p.workers, p.callers = 6, 1
 	p.duration, p.round = 24*time.Second, 12*time.Second
+	p.least = 4 // a holder may stay for 4 s, and the last one of a round is cut short
 	runAllFaults(t, p)
 }
 
