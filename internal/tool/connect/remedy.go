@@ -33,6 +33,8 @@ func remedy(text string) string {
 		return "A script of some client runs for long: SCRIPT KILL ends one that has written nothing."
 	case "MISCONF":
 		return "It cannot save its data, and so refuses to write: see its log and its disk."
+	case "WRONGTYPE":
+		return "Something else uses a key of the lock: `redlatch status` names it."
 	case "NOAUTH":
 		return "Check user and password: --user, and REDIS_PASSWORD or --password-file."
 	case "WRONGPASS":
