@@ -3,6 +3,7 @@ package redlatchui_test
 import (
 	"errors"
 	"fmt"
+	"html"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
@@ -126,4 +128,14 @@ func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
 	require.Contains(t, text, "0 errors, 0 warnings")
 	require.Contains(t, text, "eviction unknown Unknown: INFO is not permitted (+info)")
 	require.Contains(t, says(t, page, "/who", "1 client holds or waits"), program.SomeOwner[:36])
+}
+
+// A key beside the lock that holds something else is named, not the lock.
+func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.SomeOwner, time.Minute)
+	s.Do(t, "SET", codec.QueueKey(name), "text")
+	_, text := get(t, open(t, s, redlatchui.Options{}), "/lock?name="+name)
+	require.Contains(t, html.UnescapeString(text), `the key "`+codec.QueueKey(name)+`" holds a string, and the queue of a fair lock is a list`)
 }

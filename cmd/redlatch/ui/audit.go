@@ -17,7 +17,8 @@ func userOf(r *http.Request) string {
 	return user
 }
 
-// audit writes a line for each attempt, and one when it has ended.
+// audit writes a line for each attempt, and one when it has ended, each with the time at which it
+// is written.
 func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
 	owners := make([]string, len(a.Owners))
 	for i, owner := range a.Owners {
@@ -27,7 +28,7 @@ func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
 	if a.Detail != "" {
 		said += ": " + sanitize.Message(a.Detail)
 	}
-	output.Messagef(s.errors, "audit: %s %s from %s: %s of lock %q from %s; reason %q; %s", a.At.Format(time.RFC3339), sanitize.Word(a.User),
+	output.Messagef(s.errors, "audit: %s %s from %s: %s of lock %q from %s; reason %q; %s", time.Now().UTC().Format(time.RFC3339), sanitize.Word(a.User),
 		sanitize.Word(a.Remote), a.Action, a.Lock, strings.Join(owners, ", "), a.Reason, said)
 	return nil
 }

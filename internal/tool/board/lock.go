@@ -216,7 +216,7 @@ func (w *watcher) try(ctx context.Context) (err error) {
 		if w.number(ctx) {
 			return nil
 		}
-		return &inspect.NotLock{Named: inspect.NameOf(w.name), Fault: inspect.FaultType, Key: w.name, Type: "value of another type", Why: "a lock is a hash"}
+		return inspect.WrongTypeOn(w.conn, w.name, w.source.problem)
 	case err != nil:
 		return w.source.problem(err)
 	}

@@ -77,6 +77,11 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // only read from
+	return WrongTypeOn(c, name, srv.Problem)
+}
+
+// WrongTypeOn is WrongType on a connection. Errors of the connection go through problem.
+func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 	for _, key := range []struct{ name, kind, what string }{
 		{name, "hash", "a lock is a hash"},
 		{codec.QueueKey(name), "list", "the queue of a fair lock is a list"},
@@ -89,7 +94,7 @@ func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 			return fmt.Errorf("the key %q, or one of those of its queue, holds something that is no lock: something else uses "+
 				"this name. This user may not ask what it is (+type)", name)
 		case err != nil:
-			return srv.Problem(err)
+			return problem(err)
 		case kind != "none" && kind != key.kind:
 			return &NotLock{Named: NameOf(name), Fault: FaultType, Key: key.name, Type: kind, Why: key.what}
 		}

@@ -107,3 +107,19 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 	require.Empty(t, evict(other, program.RedissonOwner, 10*time.Millisecond))
 	require.Empty(t, program.QueueOf(t, s, other))
 }
+
+// What is stated does not stand in for a look that was too short to see a renewal.
+func TestUnlockThatIsWatchedLeavesALongLeaseAlone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Watched: true, For: 100 * time.Millisecond}
+	f, err := u.Run(t.Context())
+	require.ErrorContains(t, err, "a lease so long that 100ms do not show whether it is renewed")
+	require.Equal(t, RefusedUnknown, f.Refused)
+	require.True(t, program.Exists(t, s, name))
+	u.Watched = false
+	f, err = u.Run(t.Context())
+	require.NoError(t, err)
+	require.True(t, f.Taken)
+}
