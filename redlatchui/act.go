@@ -187,7 +187,7 @@ func readUnlock(a *Attempt, form url.Values) error {
 }
 
 func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (string, error) {
-	u := repair.Unlock{Target: t, Name: a.Lock, Dead: a.Owners, Shown: a.Owners, Watched: true, For: inspect.RenewalLook}
+	u := repair.Unlock{Target: t, Name: a.Lock, Dead: a.Owners, Shown: a.Owners, For: inspect.RenewalLook}
 	f, err := u.Run(ctx)
 	switch {
 	case err == nil:

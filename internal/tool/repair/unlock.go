@@ -22,12 +22,10 @@ type Unlock struct {
 	Dead []string
 	// EvenIfAlive takes the lock at once, without a look at its holders.
 	EvenIfAlive bool
-	// Shown are the holders that were shown to the user, as they stand in Redis: the lock is
-	// left alone when it has others. nil is any holders.
+	// Shown are the holders that were shown to a user of the live page, as they stand in Redis:
+	// the lock is left alone when it has others, and when For is too short to see whether its
+	// lease is renewed, whatever is stated. nil is any holders, and leaves that to Dead.
 	Shown []string
-	// Watched leaves a lock alone whose lease would be renewed later than For allows to see,
-	// whatever is stated of its holders.
-	Watched bool
 	// For is how long to look whether the lease is renewed, at most.
 	For time.Duration
 	// Looks is called before that, with how long it takes, if it is not nil.
@@ -123,7 +121,7 @@ func (u *Unlock) refusal(f *Forced) error {
 		return refusef(RefusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name).
 			with("--even-if-alive takes the lock all the same")
 	}
-	if u.Watched && f.TTLMillis != nil && f.Renewed == inspect.RenewedUnknown {
+	if u.Shown != nil && f.TTLMillis != nil && f.Renewed == inspect.RenewedUnknown {
 		return refusef(RefusedUnknown, "lock %q has a lease so long that %v do not show whether it is renewed: "+
 			"redlatch unlock --force looks longer, with --for", f.Name, u.For)
 	}

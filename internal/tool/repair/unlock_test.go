@@ -109,16 +109,16 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 }
 
 // What is stated does not stand in for a look that was too short to see a renewal.
-func TestUnlockThatIsWatchedLeavesALongLeaseAlone(t *testing.T) {
+func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
-	u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Watched: true, For: 100 * time.Millisecond}
+	u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Shown: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
 	f, err := u.Run(t.Context())
 	require.ErrorContains(t, err, "a lease so long that 100ms do not show whether it is renewed")
 	require.Equal(t, RefusedUnknown, f.Refused)
 	require.True(t, program.Exists(t, s, name))
-	u.Watched = false
+	u.Shown = nil
 	f, err = u.Run(t.Context())
 	require.NoError(t, err)
 	require.True(t, f.Taken)
