@@ -5,6 +5,7 @@ package hold_test
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -137,7 +139,7 @@ func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
 		require.Contains(t, got.Stderr, "is held by another owner")
 	}
 	p := program.Start(t, s.URL(), "hold", "--watchdog=2s", name)
-	require.Eventually(t, func() bool { return len(s.Channels(t)) > 0 }, program.Soon, program.PollEvery)
+	require.Eventually(t, func() bool { return slices.Contains(s.Channels(t), codec.LockChannel(name)) }, program.Soon, program.PollEvery)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, p.Outcome(program.Soon).Code)
 }
