@@ -122,8 +122,6 @@ func (o *Observer) groupOf(name string) string { return o.groups.of(o.set.groupi
 // measure takes an event in that a metric counts.
 func (o *Observer) measure(ctx context.Context, event redlatch.Event) {
 	switch e := event.(type) {
-	case redlatch.Started:
-		o.see(ctx, series{kind: e.Kind, group: o.of(e.Name, e.Kind).group})
 	case redlatch.Acquired:
 		l := o.of(e.Name, e.Kind)
 		l.operation, l.outcome = e.Op, "acquired"

@@ -71,32 +71,30 @@ func (o *Observer) ObserveContext(ctx context.Context, event redlatch.Event) con
 		o.watch(event)
 		return ctx
 	case redlatch.Started:
-		o.measure(ctx, event)
+		o.see(ctx, series{kind: e.Kind, group: o.of(e.Name, e.Kind).group})
 		return o.started(ctx, e)
 	case redlatch.DoStarted:
 		return o.doStarted(ctx, e)
 	case redlatch.DoEnded:
 		o.doEnded(ctx, e)
 		return ctx
-	case redlatch.Released:
-		o.released(ctx, e)
-		return ctx
-	case redlatch.Ended:
-		o.measure(ctx, event)
-		o.lostIf(ctx, e)
-		return ctx
 	}
-	o.measure(ctx, event)
-	if c := callOf(ctx); c != nil {
-		o.during(c, event)
+	c := callOf(ctx)
+	if c == nil { // not sampled: what is measured needs no exemplar, and no search for one
+		o.measure(context.Background(), event)
+	} else {
+		o.measure(ctx, event)
+		o.during(ctx, c, event)
+	}
+	if e, over := event.(redlatch.Ended); over {
+		o.lostIf(ctx, c, e)
 	}
 	return ctx
 }
 
 // started begins the span of a call.
 func (o *Observer) started(ctx context.Context, e redlatch.Started) context.Context {
-	parent := trace.SpanContextFromContext(ctx)
-	ctx, span := o.tracer.Start(ctx, spanLock)
+	within, span := o.tracer.Start(ctx, spanLock)
 	if span.IsRecording() {
 		span.SetAttributes(append(o.about(e.Name, e.Kind), keyOp.String(e.Op))...)
 		if e.Locks > 1 {
@@ -106,7 +104,7 @@ func (o *Observer) started(ctx context.Context, e redlatch.Started) context.Cont
 	if !span.SpanContext().IsSampled() {
 		return ctx
 	}
-	return context.WithValue(ctx, callKey{}, &call{span, parent})
+	return context.WithValue(within, callKey{}, &call{span, trace.SpanContextFromContext(ctx)})
 }
 
 // about returns the attributes that tell of which lock a span is.
@@ -119,7 +117,7 @@ func (o *Observer) about(name, kind string) []attribute.KeyValue {
 }
 
 // during adds an event to the span of a call, or ends it.
-func (o *Observer) during(c *call, event redlatch.Event) {
+func (o *Observer) during(ctx context.Context, c *call, event redlatch.Event) {
 	switch e := event.(type) {
 	case redlatch.Attempted:
 		c.span.AddEvent("attempt", trace.WithAttributes(attempted(e)...))
@@ -147,6 +145,8 @@ func (o *Observer) during(c *call, event redlatch.Event) {
 			fail(c.span, e.Err)
 		}
 		c.span.End()
+	case redlatch.Released:
+		o.released(ctx, c, e)
 	}
 }
 
@@ -203,11 +203,7 @@ func (c *call) link() trace.SpanStartOption {
 }
 
 // released reports an Unlock, which is over.
-func (o *Observer) released(ctx context.Context, e redlatch.Released) {
-	c := callOf(ctx)
-	if c == nil {
-		return // its acquisition was not sampled
-	}
+func (o *Observer) released(ctx context.Context, c *call, e redlatch.Released) {
 	now := time.Now()
 	_, span := o.tracer.Start(trace.ContextWithSpanContext(ctx, c.parent), spanUnlock, c.link(),
 		trace.WithTimestamp(now.Add(-e.Took)), trace.WithAttributes(o.about(e.Name, e.Kind)...))
@@ -221,13 +217,13 @@ func (o *Observer) released(ctx context.Context, e redlatch.Released) {
 }
 
 // lostIf reports a hold that was lost, in a trace of its own.
-func (o *Observer) lostIf(ctx context.Context, e redlatch.Ended) {
+func (o *Observer) lostIf(ctx context.Context, c *call, e redlatch.Ended) {
 	reason := e.LossReason()
 	if reason == "" {
 		return
 	}
 	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(o.about(e.Name, e.Kind)...)}
-	if c := callOf(ctx); c != nil {
+	if c != nil { // its acquisition was sampled
 		opts = append(opts, c.link())
 	}
 	_, span := o.tracer.Start(ctx, spanLoss, opts...)
