@@ -49,6 +49,9 @@ type Contestant struct {
 	Fair bool
 	// Semaphore is Permits or Counter for one whose lock is a permit of a semaphore.
 	Semaphore string
+	// Cluster says that its server is a cluster: Settings.Addr has several addresses, with
+	// commas between them.
+	Cluster bool
 	// ReadWrite says that its lock has readers and writers: its Locker is a Reader.
 	ReadWrite bool
 	// Waits says that a lock that is held can be waited for.
@@ -103,7 +106,7 @@ type Held interface {
 // All returns every contestant, Redlatch first.
 func All() []Contestant {
 	return []Contestant{
-		redlatchPlain, redlatchAsync, redlatchFair, redlatchReadWrite, redlatchPermits, redlatchCounter,
+		redlatchPlain, redlatchAsync, redlatchCluster, redlatchFair, redlatchReadWrite, redlatchPermits, redlatchCounter,
 		redsyncRedigo, redsyncGoRedis, bsmRedislock, rueidisLock,
 		redisson, redissonFair, redissonReadWrite, redissonPermits, redissonCounter,
 		rawOne, rawPool, rawPipelined,

@@ -48,9 +48,10 @@ func open(t *testing.T, c contest.Contestant, s *host.Server) contest.Locker {
 	return l
 }
 
-// inProcess are the contestants that this process can try.
+// inProcess are the contestants that this process can try on one server. That of a cluster is
+// tried where its case is.
 func inProcess() []contest.Contestant {
-	return slices.DeleteFunc(contest.All(), func(c contest.Contestant) bool { return c.Open == nil })
+	return slices.DeleteFunc(contest.All(), func(c contest.Contestant) bool { return c.Open == nil || c.Cluster })
 }
 
 // count raises a counter in two steps under a lock, by several goroutines of several

@@ -13,19 +13,33 @@ import (
 // lease that is renewed. No option is set.
 var redlatchPlain = Contestant{
 	Name: "redlatch", Role: Own, Waits: true, Renews: true,
-	Sends: []string{"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info"},
-	Open:  openRedlatch(rlock.New),
+	// HELLO, ROLE and PUBSUB ask whether other processes wait, for a turn that takes long.
+	Sends: []string{
+		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
+		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",
+	},
+	Open: openRedlatch(rlock.New),
+}
+
+// redlatchCluster is the plain lock on a cluster.
+var redlatchCluster = Contestant{
+	Name: "redlatch-cluster", Role: Own, Cluster: true, Waits: true, Renews: true,
+	Sends: append([]string{"cluster|slots", "cluster|shards"}, redlatchPlain.Sends...),
+	Open: func(ctx context.Context, s Settings) (Locker, error) {
+		client, err := redlatch.Open(ctx, "redis-cluster://"+s.Addr)
+		if err != nil {
+			return nil, err
+		}
+		return &redlatchLocker{Client: client, kind: rlock.New}, nil
+	},
 }
 
 // redlatchFair is the fair lock of the same client.
 var redlatchFair = Contestant{
 	Name: "redlatch-fair", Role: Own, Fair: true, Waits: true, Renews: true,
-	// ROLE, TIME and PUBSUB belong to the look-out for waiters that are dead.
-	Sends: []string{
-		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "role", "time",
-		"client|id", "client|info", "pubsub|numsub", "pubsub|shardnumsub",
-	},
-	Open: openRedlatch(rfairlock.New),
+	// TIME, too, belongs to the look-out for waiters that are dead.
+	Sends: append([]string{"time"}, redlatchPlain.Sends...),
+	Open:  openRedlatch(rfairlock.New),
 }
 
 // redlatchAsync is the plain lock, freed by UnlockAsync.

@@ -28,14 +28,17 @@ type Server struct {
 
 // StartServer starts a server with l on these processors, the program being the one
 // that REDLATCH_SERVER names, else redis-server, else valkey-server.
-func StartServer(l *Launcher, cpus []int) (*Server, error) {
+func StartServer(l *Launcher, cpus []int) (*Server, error) { return startServer(l, cpus) }
+
+// startServer starts a server with more settings than all have.
+func startServer(l *Launcher, cpus []int, more ...string) (*Server, error) {
 	program, err := serverProgram()
 	if err != nil {
 		return nil, err
 	}
 	for range startAttempts {
 		var s *Server
-		if s, err = launch(l, program, cpus); err == nil {
+		if s, err = launch(l, program, cpus, more); err == nil {
 			return s, nil
 		}
 	}
@@ -54,7 +57,7 @@ func serverProgram() (string, error) {
 	return "", errors.New("no redis-server here; run `make setup`, or set REDLATCH_SERVER to the path of one")
 }
 
-func launch(l *Launcher, program string, cpus []int) (*Server, error) {
+func launch(l *Launcher, program string, cpus []int, more []string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "redlatch-bench-")
 	if err != nil {
 		return nil, err
@@ -63,10 +66,12 @@ func launch(l *Launcher, program string, cpus []int) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	//nolint:gosec // a program of the user's choice
-	cmd := exec.Command(program, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+	args := append([]string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--maxclients", "20000",
-		"--logfile", "server.log")
+		"--logfile", "server.log",
+	}, more...)
+	cmd := exec.Command(program, args...) //nolint:gosec // a program of the user's choice
 	s := &Server{cmd: cmd, dir: dir, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	if err := l.Start(cmd, cpus); err != nil {
 		_ = os.RemoveAll(dir)

@@ -55,6 +55,7 @@ var variants = map[string]draw.GlyphDrawer{
 
 	"-permits": draw.PyramidGlyph{},
 	"-counter": draw.PlusGlyph{},
+	"-cluster": draw.CrossGlyph{},
 }
 
 // lookOf returns how an entrant is drawn: by its library, and with dashes what is no lock, but a

@@ -108,13 +108,13 @@ func TestEachContestantHasOneColourInAllPlots(t *testing.T) {
 	seen := map[string]string{}
 	for _, of := range contest.All() {
 		l := lookOf(run.Entrant{Label: of.Name, Contestant: of})
-		if of.Fair || of.ReadWrite || of.Async || of.Semaphore != "" {
+		if of.Fair || of.ReadWrite || of.Async || of.Cluster || of.Semaphore != "" {
 			continue // as the plain lock of the library
 		}
 		name := fmt.Sprint(l.colour)
 		assert.Empty(t, seen[name], "%s looks like another", of.Name)
 		seen[name] = of.Name
-		for _, kind := range []string{"-fair", "-rw", "-async", "-permits", "-counter"} {
+		for _, kind := range []string{"-fair", "-rw", "-async", "-permits", "-counter", "-cluster"} {
 			assert.Equal(t, l.colour, lookOf(run.Entrant{Label: of.Name + kind, Contestant: of}).colour)
 		}
 	}

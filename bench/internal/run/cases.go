@@ -28,6 +28,9 @@ type Case struct {
 	Processes int
 	// RoundTrip is what the way to the server adds to each round trip.
 	RoundTrip time.Duration
+	// Masters is how many masters the cluster has that a contestant for clusters gets; 0: the
+	// case has none of those.
+	Masters int
 	// Mixed makes Redisson's of half of the processes.
 	Mixed bool
 	// Log says that its plots have a logarithmic scale of figures.
@@ -83,17 +86,20 @@ var (
 )
 
 func locks(c contest.Contestant) bool {
-	return !c.ReadWrite && c.Semaphore == "" && !c.Async && (!c.Fair || c.Role == contest.Own)
+	return !c.ReadWrite && c.Semaphore == "" && !c.Async && !c.Cluster && (!c.Fair || c.Role == contest.Own)
 }
-func waits(c contest.Contestant) bool     { return c.Waits && locks(c) }
-func fair(c contest.Contestant) bool      { return c.Fair }
-func plain(c contest.Contestant) bool     { return !c.Fair && !c.ReadWrite && c.Semaphore == "" }
+func waits(c contest.Contestant) bool { return c.Waits && locks(c) }
+func fair(c contest.Contestant) bool  { return c.Fair }
+func plain(c contest.Contestant) bool {
+	return !c.Fair && !c.ReadWrite && c.Semaphore == "" && !c.Cluster
+}
 func single(c contest.Contestant) bool    { return c.Open != nil && plain(c) }
 func readWrite(c contest.Contestant) bool { return c.ReadWrite }
 func permits(c contest.Contestant) bool   { return c.Semaphore == contest.Permits }
 func counter(c contest.Contestant) bool   { return c.Semaphore == contest.Counter }
 func renews(c contest.Contestant) bool    { return c.Renews && plain(c) && !c.Async }
 func redlatch(c contest.Contestant) bool  { return c.Role == contest.Own && plain(c) && !c.Async }
+func sharded(c contest.Contestant) bool   { return redlatch(c) || c.Cluster }
 
 // Cases returns all of them.
 func Cases() []Case {
@@ -169,6 +175,10 @@ func restful() []Case {
 		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,
 		{RedisLoad, "Redis CPU %", false},
 	}
+	held := []Figure{
+		perSecond, {work.Heap, "heap bytes each", false}, clientLoad, {RedisLoad, "Redis CPU %", false},
+		{work.Oldest, "latest renewal s", false}, {work.Gone, "gone", false},
+	}
 	return []Case{
 		{
 			ID: "e", Title: "Waiters for one lock that stays held", Level: "waiters", Rounds: 2,
@@ -183,11 +193,20 @@ func restful() []Case {
 		{
 			ID: "f", Title: "Locks that are held and renewed", Level: "locks", Rounds: 2,
 			Levels: []int{100000}, Places: apart, Fits: renews,
-			Figures: []Figure{
-				perSecond, clientLoad, {RedisLoad, "Redis CPU %", false},
-				{work.Oldest, "latest renewal s", false}, {work.Gone, "gone", false},
-			},
-			spec: work.Spec{Kind: work.Watchdog, Warmup: 11000, Duration: 21000},
+			Figures: held,
+			spec:    work.Spec{Kind: work.Watchdog, Warmup: 11000, Duration: 21000},
+		},
+		{
+			ID: "f-million", Title: "A million locks that are held and renewed", Level: "locks", Rounds: 2,
+			Levels: []int{1000000}, Places: apart, Fits: redlatch,
+			Figures: held,
+			spec:    work.Spec{Kind: work.Watchdog, Warmup: 11000, Duration: 21000},
+		},
+		{
+			ID: "m", Title: "Lock and unlock, a key for each goroutine, beside a cluster of three masters", Level: "goroutines",
+			Levels: []int{8, 64, 512, 4096}, Places: everywhere, Fits: sharded, Masters: 3, Log: true,
+			Figures: []Figure{rate, p50, p99, allocs, clientCPU, redisCPU, requests},
+			spec:    work.Spec{Kind: work.Pairs, Warmup: 200, Duration: 600},
 		},
 		{
 			ID: "g", Title: "One fair lock, one process", Level: "queued",

@@ -17,9 +17,15 @@ type party struct {
 	spec    work.Spec
 }
 
+// target is what clients connect to: a server, or a cluster of them.
+type target interface {
+	Clear() error
+	Info() (host.Info, error)
+}
+
 // measure lets all parties work at once and returns what each measured, and what the
 // server did meanwhile.
-func measure(server *host.Server, parties []party) ([]work.Values, host.Work, error) {
+func measure(server target, parties []party) ([]work.Values, host.Work, error) {
 	if err := server.Clear(); err != nil {
 		return nil, host.Work{}, err
 	}

@@ -78,7 +78,8 @@ type Runner struct {
 	Log io.Writer
 
 	launcher *host.Launcher
-	addr     string // where clients connect
+	addr     string        // where clients connect to the server
+	cluster  *host.Cluster // of the case that compares one with the server
 	kept     map[string]*session
 	runs     int
 }
@@ -120,6 +121,12 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 	}
 	defer server.Stop()
 	r.addr = server.Addr()
+	if r.cluster = nil; c.Masters > 0 {
+		if r.cluster, err = host.StartCluster(r.launcher, place.Server(), c.Masters); err != nil {
+			return nil, err
+		}
+		defer r.cluster.Stop()
+	}
 	if c.RoundTrip > 0 {
 		link, err := host.StartLink(server.Addr(), c.RoundTrip)
 		if err != nil {
@@ -173,7 +180,10 @@ func (c Case) fits(who contest.Contestant, level int) bool {
 }
 
 // patiently measures what e does, and again while the host disturbs it.
-func (r *Runner) patiently(blank Sample, c Case, e Entrant, server *host.Server) Sample {
+func (r *Runner) patiently(blank Sample, c Case, e Entrant, server target) Sample {
+	if e.Contestant.Cluster {
+		server = r.cluster
+	}
 	for {
 		s, began := blank, time.Now()
 		r.sample(&s, c, e, server)
@@ -187,7 +197,7 @@ func (r *Runner) patiently(blank Sample, c Case, e Entrant, server *host.Server)
 }
 
 // sample fills s with what e does.
-func (r *Runner) sample(s *Sample, c Case, e Entrant, server *host.Server) {
+func (r *Runner) sample(s *Sample, c Case, e Entrant, server target) {
 	r.runs++
 	parties, err := r.parties(c, e, s.Place)
 	if err == nil {
@@ -219,6 +229,9 @@ func (r *Runner) spec(c Case, p party, level int) work.Spec {
 		spec.Duration = int64(float64(spec.Duration) * r.Scale)
 	}
 	spec.Contestant, spec.Addr, spec.Goroutines = p.entrant.Contestant.Name, r.addr, level
+	if p.entrant.Contestant.Cluster {
+		spec.Addr = r.cluster.Addr()
+	}
 	spec.Key = "bench:" + strconv.Itoa(r.runs)
 	if p.entrant.Contestant.Java && !p.used {
 		spec.Warmup += jvmWarmup.Milliseconds()

@@ -82,6 +82,23 @@ func TestContestantsTakeTurnsRoundByRound(t *testing.T) {
 	assert.Equal(t, []string{"1redlatch", "1raw-one", "2raw-one", "2redlatch"}, order)
 }
 
+func TestAClusterIsMeasuredBesideAServer(t *testing.T) {
+	t.Parallel()
+	needsServer(t)
+	r := &run.Runner{
+		Entrants: []run.Entrant{entrant(t, "redlatch"), entrant(t, "redlatch-cluster")},
+		Rounds:   1, Scale: 0.5, Log: io.Discard,
+	}
+	samples, err := r.Run(chosen(t, "m", 16))
+	require.NoError(t, err)
+	require.Len(t, samples, 2)
+	for _, s := range samples {
+		require.Empty(t, s.Error)
+		assert.Positive(t, s.Values[work.Rate])
+		assert.InDelta(t, 2, s.Values[run.Requests], 0.5, "requests of %s, of all masters", s.Entrant)
+	}
+}
+
 func TestProcessesAreAddedUp(t *testing.T) {
 	t.Parallel()
 	needsServer(t)

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type watchdog struct {
 	failed   failure
 	counting atomic.Bool
 	since    usage
+	before   runtime.MemStats
 
 	least, lease, gone atomic.Int64 // milliseconds, milliseconds, leases
 }
@@ -37,6 +39,7 @@ func startWatchdog(ctx context.Context, c contest.Contestant, spec Spec) (job, e
 		return nil, err
 	}
 	w := &watchdog{locker: locker, names: numbered(spec.Key, spec.Goroutines), done: make(chan struct{})}
+	heap(&w.before)
 	if err := takeAll(ctx, locker, w.names); err != nil {
 		return nil, errors.Join(err, locker.Close())
 	}
@@ -117,6 +120,9 @@ func (w *watchdog) end() Values {
 	v[Allocs] /= time.Since(w.since.at).Seconds()
 	v[Oldest] = float64(w.lease.Load()-w.least.Load()) / 1000
 	v[Gone] = float64(w.gone.Load())
+	var m runtime.MemStats
+	heap(&m)
+	v[Heap] = (float64(m.HeapAlloc) - float64(w.before.HeapAlloc)) / float64(len(w.names))
 	return v
 }
 

@@ -98,6 +98,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 		}
 		if kind == work.Watchdog {
 			assert.Zero(t, v[work.Gone])
+			assert.Positive(t, v[work.Heap], "of each lock")
 		}
 		_, err := s.Do("FLUSHALL")
 		require.NoError(t, err)
