@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -31,13 +30,13 @@ func textOf(page string) string {
 // says loads an address until the page says something, and returns its text.
 func says(t *testing.T, page *redlatchui.Page, address, what string) (text string) {
 	t.Helper()
-	said := assert.Eventually(t, func() bool {
+	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(50 * time.Millisecond) {
 		_, got := get(t, page, address)
-		text = textOf(got)
-		return strings.Contains(text, what)
-	}, 15*time.Second, 50*time.Millisecond)
-	require.True(t, said, "%s does not say %q: %s", address, what, text)
-	return text
+		if text = textOf(got); strings.Contains(text, what) {
+			return text
+		}
+		require.True(t, time.Now().Before(deadline), "%s does not say %q: %s", address, what, text)
+	}
 }
 
 func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -42,7 +43,7 @@ func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			client := connect(t, s.URL(), redlatch.WithCommandTimeout(300*time.Millisecond))
+			client := connect(t, s.URL(), redlatch.WithCommandTimeout(time.Second))
 			l := rlock.New(client, redistest.Key(t))
 			hold := take(t, l)
 			require.NoError(t, again(t, l, hold).Unlock())
@@ -51,7 +52,9 @@ func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 			require.NoError(t, inner.Unlock())
 			require.ErrorIs(t, leave(hold), redlatch.ErrUncertain, "not as long as that is open")
 			s.Resume()
-			until(t, soon, "the hold can be left", func() bool { return leave(hold) == nil })
+			var err error
+			defer func() { assert.NoError(t, err, "the hold can be left") }()
+			until(t, soon, "the hold can be left", func() bool { err = leave(hold); return err == nil })
 			for range 20 { // whatever settles has had its say by then
 				loadScripts(t, client)
 			}
