@@ -2,11 +2,8 @@ package gocronredlatch_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,12 +11,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/gocronredlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/trials"
 )
-
-// asScheduler has, for a process that schedules, the URL of the server, the name of the job, whether
-// it has an Elector, and the file of steps.
-const asScheduler = "REDLATCH_GOCRON_SCHEDULER"
 
 const (
 	trialPeriod = 3 * time.Second
@@ -28,34 +21,17 @@ const (
 	trialWork = 600 * time.Millisecond
 )
 
-func TestMain(m *testing.M) {
-	if args := strings.Fields(os.Getenv(asScheduler)); len(args) == 4 {
-		if err := schedule(args[0], args[1], args[2] == "true", args[3]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	// Trials wait for ticks, most of the time.
-	parallel := flag.Lookup("test.parallel").Value // not what the command line says, yet
-	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
-		_ = parallel.Set("12") // it takes any number
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { trials.Main(m, schedule) }
 
-// schedule does a job each period, with other processes, until it is killed.
-func schedule(url, name string, elected bool, file string) error {
+// schedule does a job each period, with other processes, until it is killed. The other way is with an
+// Elector.
+func schedule(a trials.Args, steps *trials.Steps) error {
 	ctx := context.Background()
-	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(trialLease))
+	client, err := redlatch.Open(ctx, a.URL, redlatch.WithWatchdogTimeout(trialLease))
 	if err != nil {
 		return err
 	}
-	steps, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	option, task, err := distributed(ctx, client, name, elected)
+	option, task, err := distributed(ctx, client, a.Name, a.Other)
 	if err != nil {
 		return err
 	}
@@ -63,10 +39,8 @@ func schedule(url, name string, elected bool, file string) error {
 	if err != nil {
 		return err
 	}
-	runs := 0
 	_, err = scheduler.NewJob(gocron.CronJob("*/3 * * * * *", true), task(func(ctx context.Context) error {
-		runs++
-		return work(ctx, steps, runs)
+		return steps.Run(ctx, trialWork)
 	}), gocron.WithName("job"), gocron.WithSingletonMode(gocron.LimitModeReschedule))
 	if err != nil {
 		return err
@@ -93,20 +67,4 @@ func distributed(ctx context.Context, client *redlatch.Client, name string, elec
 		return nil, nil, err
 	}
 	return gocron.WithDistributedLocker(locker), locker.Task, nil
-}
-
-// work writes a step every few milliseconds.
-func work(ctx context.Context, steps *os.File, run int) error {
-	for began := time.Now(); time.Since(began) < trialWork; time.Sleep(5 * time.Millisecond) {
-		// A step counts for the time at which the context was still to be asked: the process may be
-		// stopped between the question and the step.
-		now := time.Now()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if _, err := fmt.Fprintf(steps, "%d %d.%d\n", now.UnixNano(), os.Getpid(), run); err != nil {
-			return err
-		}
-	}
-	return nil
 }

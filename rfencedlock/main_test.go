@@ -1,7 +1,6 @@
 package rfencedlock_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -16,8 +16,13 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon is far more than anything takes that is waited for.
-const soon = 30 * time.Second
+const soon = callers.Soon
+
+// What the tests of all kinds share.
+var (
+	connect = callers.Connect
+	within  = callers.Within
+)
 
 // maker is New or NewFair.
 type maker func(c *redlatch.Client, name string, opts ...rfencedlock.Option) *rfencedlock.Lock
@@ -32,22 +37,6 @@ func both(t *testing.T, test func(t *testing.T, s *redistest.Server, newLock mak
 			test(t, s, newLock)
 		})
 	}
-}
-
-// connect opens a client that is closed with the test.
-func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // take takes a lock that is free soon.

@@ -5,27 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlatch"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon is far more than anything takes that is waited for.
-const soon = 30 * time.Second
+const soon = callers.Soon
 
-func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Close()) })
-	return c
-}
+// What the tests of all kinds share.
+var (
+	connect = callers.Connect
+	within  = callers.Within
+)
 
 // newLatch returns a latch with a name of its own, on a client of its own, which is not helped
 // by polls.
@@ -39,13 +36,6 @@ func newLatch(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *rlatc
 func same(t *testing.T, s *redistest.Server, l *rlatch.Latch) *rlatch.Latch {
 	t.Helper()
 	return rlatch.New(connect(t, s.URL()), l.Name())
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func set(t *testing.T, l *rlatch.Latch, n int64) {
@@ -88,8 +78,5 @@ func opens(t *testing.T, came <-chan error) {
 // listening waits until so many connections listen to the latch.
 func listening(t *testing.T, s *redistest.Server, l *rlatch.Latch, n int64) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.CountDownChannel(l.Name())).([]any)
-		return len(pair) == 2 && pair[1] == n
-	}, soon, 5*time.Millisecond, "they do not listen")
+	callers.Listening(t, s, codec.CountDownChannel(l.Name()), n)
 }

@@ -48,7 +48,7 @@ func TestLocksThatAreGrantedLateAreFreed(t *testing.T) {
 	came := later(ctx, l)
 	require.Eventually(t, func() bool { return len(left(t, s, l.Names())) == 20 }, soon, time.Millisecond)
 	cancel()
-	require.ErrorIs(t, (<-came).err, redlatch.ErrUncertain)
+	require.ErrorIs(t, (<-came).Err, redlatch.ErrUncertain)
 	p.Heal()
 	free(t, s, l.Names())
 }

@@ -108,7 +108,7 @@ func TestAWaiterThatLeavesHoldsNothing(t *testing.T) {
 	came := later(ctx, l)
 	require.Eventually(t, func() bool { return len(left(t, s, all)) >= 7 }, soon, time.Millisecond, "three are held, and one has a place in the queue")
 	cancel()
-	require.ErrorIs(t, (<-came).err, context.Canceled)
+	require.ErrorIs(t, (<-came).Err, context.Canceled)
 	assert.Eventually(t, func() bool { return len(left(t, s, all)) == 2 }, soon, 5*time.Millisecond)
 
 	began := time.Now()
@@ -213,7 +213,7 @@ func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", all[0]) == int64(1) }, soon, time.Millisecond)
 	_, err = rlock.New(there, all[0]).ForceUnlock(within(t))
 	require.NoError(t, err)
-	err = (<-came).err
+	err = (<-came).Err
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.NotErrorIs(t, err, redlatch.ErrLost, "it never had the hold")
 	require.ErrorContains(t, err, all[0])

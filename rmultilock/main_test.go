@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rmultilock"
@@ -17,23 +18,13 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon is far more than anything takes that is waited for.
-const soon = 30 * time.Second
+const soon = callers.Soon
 
-func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Close()) })
-	return c
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
+// What the tests of all kinds share.
+var (
+	connect = callers.Connect
+	within  = callers.Within
+)
 
 // names are n names of the test's own.
 func names(t *testing.T, n int) []string {
@@ -77,36 +68,18 @@ func left(t *testing.T, s *redistest.Server, names []string) []any {
 // listening waits until a connection listens to a lock.
 func listening(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(name)).([]any)
-		return len(pair) == 2 && pair[1] == int64(1)
-	}, soon, 5*time.Millisecond, "it does not listen")
+	callers.Listening(t, s, codec.LockChannel(name), 1)
 }
 
 // acquired is what a waiter ends with.
-type acquired struct {
-	hold *rmultilock.Hold
-	err  error
-}
+type acquired = callers.Acquired[*rmultilock.Hold]
 
 // later waits for the locks on a goroutine of its own.
 func later(ctx context.Context, l *rmultilock.Lock, opts ...rlock.Option) <-chan acquired {
-	came := make(chan acquired, 1)
-	go func() {
-		h, err := l.Lock(ctx, opts...)
-		came <- acquired{h, err}
-	}()
-	return came
+	return callers.Later(func() (*rmultilock.Hold, error) { return l.Lock(ctx, opts...) })
 }
 
 func must(t *testing.T, came <-chan acquired) *rmultilock.Hold {
 	t.Helper()
-	select {
-	case a := <-came:
-		require.NoError(t, a.err)
-		return a.hold
-	case <-time.After(soon):
-		require.FailNow(t, "it does not come")
-		return nil
-	}
+	return callers.Must(t, came, soon)
 }

@@ -33,13 +33,13 @@ func TestAReaderThatListensForOthersHasASuccessor(t *testing.T) {
 		second := later(t.Context(), near.Read())
 		synctest.Wait()
 		cancel()
-		require.ErrorIs(t, (<-first).err, context.Canceled)
+		require.ErrorIs(t, (<-first).Err, context.Canceled)
 		synctest.Wait()
 		unlocked := time.Now()
 		unlock(t, w)
 		came := <-second
-		require.NoError(t, came.err)
+		require.NoError(t, came.Err)
 		require.Zero(t, time.Since(unlocked))
-		unlock(t, came.hold)
+		unlock(t, came.Hold)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -17,16 +18,13 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon is far more than anything takes that is waited for.
-const soon = 30 * time.Second
+const soon = callers.Soon
 
-func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Close()) })
-	return c
-}
+// What the tests of all kinds share.
+var (
+	connect = callers.Connect
+	within  = callers.Within
+)
 
 // newLock returns a read/write lock with a name of its own, on a client of its own.
 func newLock(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *rreadwritelock.Lock {
@@ -38,13 +36,6 @@ func newLock(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *rreadw
 func same(t *testing.T, s *redistest.Server, rw *rreadwritelock.Lock, opts ...redlatch.Option) *rreadwritelock.Lock {
 	t.Helper()
 	return rreadwritelock.New(connect(t, s.URL(), opts...), rw.Name())
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func take(t *testing.T, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
@@ -88,36 +79,18 @@ func free(t *testing.T, s *redistest.Server, rw *rreadwritelock.Lock) {
 // waiting waits until so many connections listen to the lock.
 func waiting(t *testing.T, s *redistest.Server, rw *rreadwritelock.Lock, n int64) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.ReadWriteChannel(rw.Name())).([]any)
-		return len(pair) == 2 && pair[1] == n
-	}, soon, 5*time.Millisecond, "they do not listen")
+	callers.Listening(t, s, codec.ReadWriteChannel(rw.Name()), n)
 }
 
 // acquired is what a waiter ends with.
-type acquired struct {
-	hold *rlock.Hold
-	err  error
-}
+type acquired = callers.Acquired[*rlock.Hold]
 
 // later waits for the lock on a goroutine of its own.
 func later(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
-	came := make(chan acquired, 1)
-	go func() {
-		h, err := l.Lock(ctx, opts...)
-		came <- acquired{h, err}
-	}()
-	return came
+	return callers.Later(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
 }
 
 func must(t *testing.T, came <-chan acquired, bound time.Duration) *rlock.Hold {
 	t.Helper()
-	select {
-	case a := <-came:
-		require.NoError(t, a.err)
-		return a.hold
-	case <-time.After(bound):
-		require.FailNow(t, "it does not come")
-		return nil
-	}
+	return callers.Must(t, came, bound)
 }

@@ -64,7 +64,7 @@ func TestAWriterThatIsLeftIsNoWayIntoARead(t *testing.T) {
 			time.Sleep(50 * time.Millisecond) // in which it would have entered
 			held.Release()
 			require.NoError(t, <-left)
-			require.ErrorIs(t, (<-read).err, redlatch.ErrNotAcquired)
+			require.ErrorIs(t, (<-read).Err, redlatch.ErrNotAcquired)
 			require.NoError(t, same(t, s, rw).Write().UnlockAs(within(t), w.Owner()))
 			free(t, s, rw)
 		})

@@ -77,7 +77,7 @@ func TestReadersMayKeepAWriterOut(t *testing.T) {
 		hold = next
 		select {
 		case w := <-writer:
-			require.ErrorIs(t, w.err, redlatch.ErrNotAcquired)
+			require.ErrorIs(t, w.Err, redlatch.ErrNotAcquired)
 			require.Greater(t, turns, 20, "readers went on meanwhile")
 			unlock(t, hold)
 			free(t, s, rw)
@@ -108,7 +108,7 @@ func TestAReaderThatIsNotHeldBackTakesTheLeadBesideAWriterThatWaits(t *testing.T
 	parked := later(within(t), rw.Read())
 	require.Eventually(t, count(3), soon, time.Millisecond)
 	giveUp()
-	require.ErrorIs(t, (<-leader).err, redlatch.ErrNotAcquired)
+	require.ErrorIs(t, (<-leader).Err, redlatch.ErrNotAcquired)
 	unlock(t, w) // the lock is left to a reader
 	other := take(t, rw.Read())
 	came := must(t, parked, 5*time.Second)
@@ -156,7 +156,7 @@ func TestReadersAreHeldBackForAWhileOnly(t *testing.T) {
 	unlock(t, r)
 	r1, r2 := later(within(t), rw.Read()), later(within(t), rw.Read())
 	cancel()
-	require.ErrorIs(t, (<-w).err, redlatch.ErrNotAcquired)
+	require.ErrorIs(t, (<-w).Err, redlatch.ErrNotAcquired)
 	unlock(t, must(t, r1, soon), must(t, r2, soon), far)
 	free(t, s, rw)
 }
@@ -197,7 +197,7 @@ func TestAReaderThatGivesUpLeavesTheOthersAwake(t *testing.T) {
 		waiting(t, s, rw, 1)
 		other := later(within(t), rw.Read())
 		cancel()
-		require.ErrorIs(t, (<-leader).err, redlatch.ErrNotAcquired)
+		require.ErrorIs(t, (<-leader).Err, redlatch.ErrNotAcquired)
 		waiting(t, s, rw, 1)
 		unlock(t, w)
 		unlock(t, must(t, other, 3*time.Second))

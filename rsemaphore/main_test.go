@@ -10,27 +10,25 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 const (
-	// soon is far more than anything takes that is waited for.
-	soon = 30 * time.Second
+	soon = callers.Soon
 	// promptly is what a wake-up may take on a busy machine. A poll takes longer.
 	promptly = 3 * time.Second
 )
 
+// What the tests of all kinds share.
+var (
+	connect = callers.Connect
+	within  = callers.Within
+)
+
 // noPoll has waiters that miss a message sleep for longer than a test.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Minute) }
-
-func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Close()) })
-	return c
-}
 
 // newSemaphore returns a semaphore of n permits with a name of its own, on a client of its own.
 func newSemaphore(t *testing.T, s *redistest.Server, n int, opts ...rsemaphore.Option) *rsemaphore.Expirable {
@@ -46,13 +44,6 @@ func newSemaphore(t *testing.T, s *redistest.Server, n int, opts ...rsemaphore.O
 func same(t *testing.T, s *redistest.Server, sem *rsemaphore.Expirable, opts ...redlatch.Option) *rsemaphore.Expirable {
 	t.Helper()
 	return rsemaphore.NewExpirable(connect(t, s.URL(), append([]redlatch.Option{noPoll()}, opts...)...), sem.Name())
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func take(t *testing.T, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) *rsemaphore.Hold {
@@ -96,38 +87,20 @@ func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 // listening waits until so many connections listen to the semaphore.
 func listening(t *testing.T, s *redistest.Server, name string, n int64) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.SemaphoreChannel(name)).([]any)
-		return len(pair) == 2 && pair[1] == n
-	}, soon, 5*time.Millisecond, "they do not listen")
+	callers.Listening(t, s, codec.SemaphoreChannel(name), n)
 }
 
 // acquired is what a waiter ends with.
-type acquired struct {
-	hold *rsemaphore.Hold
-	err  error
-}
+type acquired = callers.Acquired[*rsemaphore.Hold]
 
 // later waits for permits on a goroutine of its own.
 func later(ctx context.Context, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) <-chan acquired {
-	came := make(chan acquired, 1)
-	go func() {
-		h, err := sem.Acquire(ctx, n, opts...)
-		came <- acquired{h, err}
-	}()
-	return came
+	return callers.Later(func() (*rsemaphore.Hold, error) { return sem.Acquire(ctx, n, opts...) })
 }
 
 func must(t *testing.T, came <-chan acquired) *rsemaphore.Hold {
 	t.Helper()
-	select {
-	case a := <-came:
-		require.NoError(t, a.err)
-		return a.hold
-	case <-time.After(promptly):
-		require.FailNow(t, "it does not come")
-		return nil
-	}
+	return callers.Must(t, came, promptly)
 }
 
 // waits holds that a waiter has not come yet.
@@ -135,7 +108,7 @@ func waits(t *testing.T, came <-chan acquired) {
 	t.Helper()
 	select {
 	case a := <-came:
-		require.Failf(t, "it came", "%v", a.err)
+		require.Failf(t, "it came", "%v", a.Err)
 	case <-time.After(50 * time.Millisecond):
 	}
 }

@@ -89,8 +89,8 @@ func TestPermitsOfAKilledProcessComeBackWithinItsLease(t *testing.T) {
 		for i, c := range waiters {
 			select {
 			case a := <-c:
-				require.NoError(t, a.err)
-				came = append(came, a.hold)
+				require.NoError(t, a.Err)
+				came = append(came, a.Hold)
 				waiters[i] = nil
 			case <-time.After(time.Millisecond):
 			}

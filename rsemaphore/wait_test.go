@@ -137,8 +137,8 @@ func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
 				time.Sleep(rand.N(600 * time.Microsecond))
 				assert.NoError(t, h.Release())
 				for _, w := range []<-chan acquired{a, b} {
-					if got := <-w; assert.NoError(t, got.err, "round %d", round) {
-						assert.NoError(t, got.hold.Release())
+					if got := <-w; assert.NoError(t, got.Err, "round %d", round) {
+						assert.NoError(t, got.Hold.Release())
 					}
 				}
 				cancel()
@@ -167,10 +167,10 @@ func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 		go cancel()
 		release(t, h)
 		for _, l := range leave {
-			if a := <-l; a.err == nil {
-				release(t, a.hold)
+			if a := <-l; a.Err == nil {
+				release(t, a.Hold)
 			} else {
-				require.ErrorIs(t, a.err, context.Canceled)
+				require.ErrorIs(t, a.Err, context.Canceled)
 			}
 		}
 		release(t, must(t, stay))
@@ -228,7 +228,7 @@ func TestCloseAndShutdownEndTheWait(t *testing.T) {
 		listening(t, s, sem.Name(), 1)
 		require.NoError(t, end(client))
 		for _, w := range all {
-			require.ErrorIs(t, (<-w).err, redlatch.ErrClosed)
+			require.ErrorIs(t, (<-w).Err, redlatch.ErrClosed)
 		}
 		_, err = far.Acquire(within(t), 1)
 		require.ErrorIs(t, err, redlatch.ErrClosed)
@@ -276,7 +276,7 @@ func TestALateReplyGivesThePermitsBack(t *testing.T) {
 	came := later(ctx, far, 2)
 	require.Eventually(t, func() bool { n, _ := sem.Acquired(within(t)); return n == 2 }, soon, time.Millisecond)
 	cancel()
-	require.ErrorIs(t, (<-came).err, redlatch.ErrUncertain)
+	require.ErrorIs(t, (<-came).Err, redlatch.ErrUncertain)
 	counts(t, sem, 1, 3)
 	p.Heal()
 	whole(t, sem, 3)

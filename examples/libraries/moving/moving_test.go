@@ -1,0 +1,209 @@
+package moving_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	goredislib "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/examples/libraries/internal/candidates"
+	"github.com/redlatch/redlatch/examples/libraries/moving"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+const (
+	oldName = "orders:42"
+	newName = "lock:orders:42" // that of moving.Both
+)
+
+// program does work under its locks.
+type program func(ctx context.Context, work moving.Work) error
+
+// process starts a process of the fleet, with connections of its own.
+type process func(t *testing.T, s *redistest.Server) program
+
+func goRedis(t *testing.T, s *redistest.Server) *goredislib.Client {
+	t.Helper()
+	client := goredislib.NewClient(&goredislib.Options{Addr: s.Addr()})
+	t.Cleanup(func() { assert.NoError(t, client.Close()) })
+	return client
+}
+
+func withRedsync(t *testing.T, servers ...*redistest.Server) *redsync.Redsync {
+	t.Helper()
+	pools := make([]redis.Pool, len(servers))
+	for i, s := range servers {
+		pools[i] = goredis.NewPool(goRedis(t, s))
+	}
+	return redsync.New(pools...)
+}
+
+func withRueidislock(t *testing.T, s *redistest.Server) rueidislock.Locker {
+	t.Helper()
+	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{ // 20 ms are little on a busy machine
+		ClientOption: rueidis.ClientOption{InitAddress: []string{s.Addr()}}, TryNextAfter: time.Second,
+	})
+	require.NoError(t, err)
+	t.Cleanup(locker.Close)
+	return locker
+}
+
+func redsyncProcess(t *testing.T, s *redistest.Server) program {
+	t.Helper()
+	rs := withRedsync(t, s)
+	return func(ctx context.Context, work moving.Work) error { return moving.UnderRedsync(ctx, rs, oldName, work) }
+}
+
+func redislockProcess(t *testing.T, s *redistest.Server) program {
+	t.Helper()
+	locks := redislock.New(goRedis(t, s))
+	return func(ctx context.Context, work moving.Work) error {
+		return moving.UnderRedislock(ctx, locks, oldName, work)
+	}
+}
+
+func rueidislockProcess(t *testing.T, s *redistest.Server) program {
+	t.Helper()
+	locker := withRueidislock(t, s)
+	return func(ctx context.Context, work moving.Work) error {
+		return moving.UnderRueidislock(ctx, locker, oldName, work)
+	}
+}
+
+// both takes the lock of an old process inside that of Redlatch.
+func both(old process) process {
+	return func(t *testing.T, s *redistest.Server) program {
+		t.Helper()
+		client, before := candidates.Connect(t, s.URL()), old(t, s)
+		return func(ctx context.Context, work moving.Work) error { return moving.Both(ctx, client, before, work) }
+	}
+}
+
+func redlatchProcess(t *testing.T, s *redistest.Server) program {
+	t.Helper()
+	orders := rlock.New(candidates.Connect(t, s.URL()), newName)
+	return func(ctx context.Context, work moving.Work) error { return orders.Do(ctx, work) }
+}
+
+// oneName takes the old lock's name with Redlatch.
+func oneName(t *testing.T, s *redistest.Server) program {
+	t.Helper()
+	orders := rlock.New(candidates.Connect(t, s.URL()), oldName)
+	return func(ctx context.Context, work moving.Work) error {
+		hold, err := moving.OneName(ctx, orders)
+		if err != nil {
+			return err
+		}
+		return errors.Join(work(hold.Context(ctx)), hold.Unlock())
+	}
+}
+
+// held reports whether err says that another process has the lock, so that the program comes again.
+func held(err error) bool {
+	var taken *redsync.ErrTaken
+	return errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken) || errors.Is(err, redislock.ErrNotObtained) ||
+		err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE ") // redislock, while Redlatch has the key
+}
+
+const (
+	rounds = 15
+	inside = 5 * time.Millisecond
+)
+
+// fleet runs two processes of each kind against one server until each has worked some times. It returns
+// how often one of them began while another worked.
+func fleet(t *testing.T, kinds ...process) (together int32) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s := redistest.Start(t)
+	var busy, count atomic.Int32
+	var running sync.WaitGroup
+	work := func(context.Context) error {
+		if busy.Add(1) > 1 {
+			count.Add(1)
+		}
+		time.Sleep(inside)
+		busy.Add(-1)
+		return nil
+	}
+	for _, kind := range kinds {
+		for range 2 {
+			run := kind(t, s)
+			running.Go(func() {
+				for done := 0; done < rounds; {
+					err := run(ctx, work)
+					if !held(err) {
+						if !assert.NoError(t, err) {
+							return
+						}
+						done++
+					}
+					time.Sleep(inside) // the others have a chance
+				}
+			})
+		}
+	}
+	running.Wait()
+	return count.Load()
+}
+
+var libraries = map[string]process{
+	"redsync": redsyncProcess, "redislock": redislockProcess, "rueidislock": rueidislockProcess,
+}
+
+// The first release takes both locks, the second Redlatch's alone: at no time are two inside.
+func TestProgramsThatTakeBothExcludeTheOldAndTheNew(t *testing.T) {
+	t.Parallel()
+	for name, old := range libraries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Zero(t, fleet(t, old, both(old)), "while the first release comes")
+			assert.Zero(t, fleet(t, both(old), redlatchProcess), "while the second release comes")
+		})
+	}
+}
+
+// The second release must not come while the old program runs.
+func TestOldAndNewProgramsDoNotExclude(t *testing.T) {
+	t.Parallel()
+	for name, old := range libraries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Positive(t, fleet(t, old, redlatchProcess))
+		})
+	}
+}
+
+// A key is a string or a hash, not both. That excludes, if each program tries again.
+func TestProgramsWithOneKeyExcludeIfTheyTryAgain(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"redsync", "redislock"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Zero(t, fleet(t, libraries[name], oneName))
+		})
+	}
+}
+
+// Rueidislock puts a prefix before the name.
+func TestOneNameIsNotOneKeyWithRueidislock(t *testing.T) {
+	t.Parallel()
+	assert.Positive(t, fleet(t, rueidislockProcess, oneName))
+}

@@ -1,0 +1,33 @@
+package moving
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// UnderRedsync does ship under a lock of redsync, whose lease must be longer than the work.
+func UnderRedsync(ctx context.Context, rs *redsync.Redsync, name string, ship Work) error {
+	mutex := rs.NewMutex(name, redsync.WithExpiry(time.Minute))
+	if err := mutex.LockContext(ctx); err != nil { // 32 attempts, some 5 s
+		return err
+	}
+	err := ship(ctx)
+	_, lost := mutex.UnlockContext(context.WithoutCancel(ctx))
+	return errors.Join(err, lost)
+}
+
+// InsteadOfRedsync does the same under a lock of Redlatch, which is renewed. Done is false when
+// another owner had the lock for five seconds.
+func InsteadOfRedsync(ctx context.Context, client *redlatch.Client, name string, ship Work) (done bool, err error) {
+	err = rlock.New(client, name).Do(ctx, ship, rlock.WithWait(5*time.Second))
+	if errors.Is(err, redlatch.ErrNotAcquired) {
+		return false, nil // redsync: ErrFailed or *ErrTaken
+	}
+	return err == nil, err // redlatch.ErrLost, where redsync has ErrLockAlreadyExpired
+}

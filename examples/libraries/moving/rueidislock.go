@@ -1,0 +1,26 @@
+package moving
+
+import (
+	"context"
+
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// UnderRueidislock does ship under a lock of rueidislock, which is renewed.
+func UnderRueidislock(ctx context.Context, locker rueidislock.Locker, name string, ship Work) error {
+	ctx, cancel, err := locker.WithContext(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer cancel() // unlocks
+	return ship(ctx)
+}
+
+// InsteadOfRueidislock does the same under a lock of Redlatch. The context of ship ends with the cause
+// redlatch.ErrLost when the lock is lost, and InsteadOfRueidislock returns it.
+func InsteadOfRueidislock(ctx context.Context, client *redlatch.Client, name string, ship Work) error {
+	return rlock.New(client, name).Do(ctx, ship)
+}

@@ -1,0 +1,73 @@
+// Package callers has what the tests of several kinds of locks share: clients, calls that are bounded
+// in time, and calls on goroutines of their own.
+package callers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// Soon is far more than anything takes that is waited for.
+const Soon = 30 * time.Second
+
+// Connect opens a client that is closed with the test.
+func Connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), url, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// Within returns a context that ends after Soon, or with the test.
+func Within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Listening waits until so many connections listen to a channel.
+func Listening(t *testing.T, s *redistest.Server, channel string, n int64) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pair, _ := s.Do(t, "PUBSUB", "NUMSUB", channel).([]any)
+		return len(pair) == 2 && pair[1] == n
+	}, Soon, 5*time.Millisecond, "%d connections should listen to %s", n, channel)
+}
+
+// Acquired is what a call for a lock or for permits ends with.
+type Acquired[Hold any] struct {
+	Hold Hold  // the zero value with an error
+	Err  error // of the call
+}
+
+// Later makes a call on a goroutine of its own.
+func Later[Hold any](call func() (Hold, error)) <-chan Acquired[Hold] {
+	came := make(chan Acquired[Hold], 1)
+	go func() {
+		h, err := call()
+		came <- Acquired[Hold]{h, err}
+	}()
+	return came
+}
+
+// Must returns what a call acquires within a bound.
+func Must[Hold any](t *testing.T, came <-chan Acquired[Hold], bound time.Duration) Hold {
+	t.Helper()
+	select {
+	case a := <-came:
+		require.NoError(t, a.Err)
+		return a.Hold
+	case <-time.After(bound):
+		require.FailNow(t, "it does not come")
+		panic("not reached")
+	}
+}

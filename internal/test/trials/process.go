@@ -1,0 +1,104 @@
+// Package trials has fleets of processes that work under one lock, one at a time: a test kills and
+// stalls them, and judges from the steps that they wrote whether two worked together.
+package trials
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// asProcess has, for a process of a fleet, its Args.
+const asProcess = "REDLATCH_TRIALS_PROCESS"
+
+// Args are what all processes of a fleet are given.
+type Args struct {
+	URL, Name string // of the server, and of the lock
+	Other     bool   // the other of the two ways in which a test's processes work
+	file      string // of steps
+}
+
+// String is what parseArgs reads.
+func (a Args) String() string { return fmt.Sprintf("%s %s %v %s", a.URL, a.Name, a.Other, a.file) }
+
+func parseArgs(text string) (a Args, ok bool) {
+	_, err := fmt.Sscan(text, &a.URL, &a.Name, &a.Other, &a.file)
+	return a, err == nil
+}
+
+// Main is the TestMain of a package with trials: a process of a fleet is run by process, which
+// returns only what went wrong, and any other process runs the tests.
+func Main(m *testing.M, process func(a Args, steps *Steps) error) {
+	if args, ok := parseArgs(os.Getenv(asProcess)); ok {
+		steps, err := openSteps(args.file)
+		if err == nil {
+			err = process(args, steps)
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	// Trials wait for leases and ticks, most of the time.
+	parallel := flag.Lookup("test.parallel").Value // not what the command line says, yet
+	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
+		_ = parallel.Set("12") // it takes any number
+	}
+	redistest.Main(m)
+}
+
+// Steps is the file to which all processes of a fleet append their steps. It is for one goroutine.
+type Steps struct {
+	file *os.File
+	run  int
+}
+
+func openSteps(name string) (*Steps, error) {
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	return &Steps{file: file}, err
+}
+
+// Run writes a step every few milliseconds until ctx ends, whose cause it returns, or until this long
+// has passed.
+func (s *Steps) Run(ctx context.Context, long time.Duration) error {
+	s.run++
+	for began := time.Now(); time.Since(began) < long; time.Sleep(5 * time.Millisecond) {
+		// A step counts for the time at which the context was still to be asked: the process may be
+		// stopped between the question and the step.
+		now := time.Now()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if _, err := fmt.Fprintln(s.file, step{now.UnixNano(), os.Getpid(), s.run}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step is what a run did at a time.
+type step struct {
+	at       int64
+	pid, run int
+}
+
+// String is the line of the file.
+func (s step) String() string { return fmt.Sprintf("%d %d %d", s.at, s.pid, s.run) }
+
+// parseSteps returns the steps of whole lines, and the rest of the text.
+func parseSteps(text string) (steps []step, rest string, err error) {
+	lines := strings.Split(text, "\n")
+	for _, line := range lines[:len(lines)-1] {
+		var s step
+		if _, err := fmt.Sscan(line, &s.at, &s.pid, &s.run); err != nil {
+			return nil, "", fmt.Errorf("%w: %q", err, line)
+		}
+		steps = append(steps, s)
+	}
+	return steps, lines[len(lines)-1], nil
+}
