@@ -88,7 +88,7 @@ vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELE
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 
-mutants: setup ## change | 1 h all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
+mutants: setup ## change | 2 h all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
 
 .PHONY: mutate

@@ -206,12 +206,28 @@ func TestAMultiLockHasASpanForEachScript(t *testing.T) {
 // What is not sampled leaves no spans, but for a loss if that is.
 func TestWhatIsNotSampledHasNoSpans(t *testing.T) {
 	t.Parallel()
-	c := collect(t)
-	c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans), sdktrace.WithSampler(sdktrace.NeverSample()))
-	var err error
-	c.Observer, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
-	require.NoError(t, err)
-	_, client := c.open()
-	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
-	require.Empty(t, c.spans.Ended())
+	for what, sampler := range map[string]sdktrace.Sampler{"nothing": sdktrace.NeverSample(), "all but acquisitions": allButLocks{}} {
+		c := collect(t)
+		c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans), sdktrace.WithSampler(sampler))
+		var err error
+		c.Observer, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
+		require.NoError(t, err)
+		_, client := c.open()
+		require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
+		require.Empty(t, c.ended("redlatch.lock"), what)
+		require.Empty(t, c.ended("redlatch.unlock"), what)
+		require.Equal(t, what == "nothing", len(c.spans.Ended()) == 0, what)
+	}
 }
+
+// allButLocks samples the spans of functions of Do, and not those of the acquisitions before.
+type allButLocks struct{}
+
+func (allButLocks) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if p.Name == "redlatch.lock" {
+		return sdktrace.NeverSample().ShouldSample(p)
+	}
+	return sdktrace.AlwaysSample().ShouldSample(p)
+}
+
+func (allButLocks) Description() string { return "all but acquisitions" }

@@ -299,6 +299,11 @@ func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
 		}
 		require.Equal(t, []string{"4bf92f3577b34da6a3ce929d0e0e4736"}, ids)
 	}
+	// The client catches the panics of an observer.
+	long := promredlatch.New(promredlatch.WithExemplars(func(context.Context) prometheus.Labels {
+		return prometheus.Labels{"trace_id": strings.Repeat("x", 200)}
+	}))
+	require.NotPanics(t, func() { long.ObserveContext(t.Context(), redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain"}) })
 }
 
 func TestAClientThatIsClosedIsForgotten(t *testing.T) {

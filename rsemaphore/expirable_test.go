@@ -28,6 +28,8 @@ func TestPermitsAreTakenAndGivenBack(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, made)
 	two := take(t, sem, 2)
+	_, err = other.TryAcquire(within(t), 2)
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "one is left")
 	one := take(t, other, 1)
 	counts(t, sem, 0, 3)
 	require.Equal(t, 2, two.N())

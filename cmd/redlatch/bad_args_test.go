@@ -156,6 +156,8 @@ func inProcess(t *testing.T, args []string) error {
 func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	t.Parallel()
 	url := program.NoServer(t)
+	// With a server, a lease that is too long would be no lease there.
+	require.Contains(t, program.Finish(t, url, "run", "--lease=876001h", "job", "--", "true").Stderr, "--lease and --watchdog must be at most ")
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
 			for _, value := range some(worseFlags[f.kind]) {

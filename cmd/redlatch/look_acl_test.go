@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -33,9 +34,13 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 
 	program.Enqueue(t, s, "app:stuck", program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", "app:books", "mode", "read", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "app:fenced", program.SomeOwner, 1)
+	s.Do(t, "SET", codec.TokenKey("app:fenced"), 42)
 	got := program.Finish(t, url, "list")
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, got.Stderr)
+	require.Regexp(t, `app:fenced +plain .*\n  token  42\n`, got.Stdout)
+	require.Contains(t, program.Finish(t, url, "status", "app:fenced").Stdout, "\n  token  42\n")
 	require.Regexp(t, name+` +fair +Redlatch 00000001:7 +1 +none +2\n`, got.Stdout)
 	require.Regexp(t, `app:books +r/w +Redisson 0b8f3a11:57 +1 +none +-\n`, got.Stdout)
 	require.Regexp(t, `app:stuck +fair +free +- +- +1\n  next   Redisson 0b8f3a11:57\n`, got.Stdout)

@@ -15,6 +15,7 @@ import (
 func TestAConnectionIsClosedAfterAMinuteWithoutUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		require.Equal(t, time.Minute, idleTime)
 		w := newDeployment(t, "1")
 		for range 3 {
 			requireCount(t, w, 2)

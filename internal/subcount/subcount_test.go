@@ -74,6 +74,7 @@ func TestListenersOfShardedMessagesAreCountedWhereSPUBLISHPublishes(t *testing.T
 func TestTheMasterIsAskedForItsReplicasAtMostOnceInTenSecondsAndAfterAReconnect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		require.Equal(t, 10*time.Second, listGood)
 		w := newDeployment(t, "1")
 		var wg sync.WaitGroup
 		for range 20 {

@@ -33,9 +33,11 @@ func TestRowsThatHoldNothingAreRefused(t *testing.T) {
 		_, err := render(checkout(promises))
 		require.Error(t, err, promises)
 	}
+	_, err := render(checkout("TLS | TestGone | the certificate is not looked at\n"))
+	require.ErrorContains(t, err, "TLS: there is no TestGone")
 	files := checkout("U1 | TestLoss | the margin is 0\n")
 	delete(files, "a/a_test.go")
-	_, err := render(files)
+	_, err = render(files)
 	require.ErrorContains(t, err, "there is no TestOther")
 }
 

@@ -318,5 +318,7 @@ func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
 			reply.Place{Owner: "ours", Deadline: "1500"}, reply.Place{Owner: "c", Deadline: ""}, reply.Place{Owner: "e", Deadline: "1300"}))
 	require.Equal(t, []reply.Other{{Owner: "b", Wait: 400}, {Owner: "f", Wait: 77}},
 		look(reply.Place{Owner: "b", Deadline: "9000"}, reply.Place{Owner: "f", Deadline: "9077"}))
+	require.Equal(t, []reply.Other{{Owner: "b", Wait: 400}, {Owner: "f", Wait: 77}},
+		look(reply.Place{Owner: "b", Deadline: "9100"}, reply.Place{Owner: "f", Deadline: "9600"}))
 	require.Equal(t, []reply.Other{{Owner: "f", Wait: 77}}, look(reply.Place{Owner: "f", Deadline: "9500"}))
 }

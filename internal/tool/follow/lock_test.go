@@ -89,6 +89,9 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 		"the next one got it": {
 			with(held(0, "x", "1"), "a", "b"), with(held(1, "a", "1"), "b"), all, []string{"passed a from x x1"},
 		},
+		"the next one got it unheard": {
+			with(held(0, "x", "1"), "a", "b"), with(held(1, "a", "1"), "b"), nil, []string{"passed a from x x1"},
+		},
 		"an owner that has gone may have had it": {
 			with(held(0, "x", "1"), "a", "b", "c"), with(held(1, "b", "1"), "c"), all, []string{"passed b from x x1"},
 		},

@@ -84,7 +84,11 @@ func TestAnEngineThatAnswersIsUsed(t *testing.T) {
 	assert.True(t, plan.Containers)
 	assert.Equal(t, "containers of the Docker engine at "+host+": redis:6.2, redis:7.2, redis:8, valkey/valkey:8; "+
 		"clusters of redis:6.2, redis:8, valkey/valkey:8", plan.Line)
-	assert.Equal(t, host, os.Getenv("DOCKER_HOST"))
+
+	t.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+	_, err = contained(t.Context(), engine{host: host})
+	require.NoError(t, err)
+	assert.Equal(t, host, os.Getenv("DOCKER_HOST"), "for the library that starts containers")
 }
 
 // The addresses in a cluster's redirections are valid on this machine only.
