@@ -101,24 +101,23 @@ step "a second build has the same bytes"
 
 program=$(echo "$dist/redlatch_linux_$arch"*/redlatch)
 deb=$dist/redlatch_$version-1_$arch.deb
-pages=$(cd "$work/first/bin/package/man" && printf '%s\n' *.1.gz)
+mapfile -t pages < <(cd "$work/first/bin/package/man" && printf '%s\n' *.1.gz)
 
 # Each command of the program has a page: the names come from its help, not from the generator.
-commands=$("$program" --help | sed -n '/^Available Commands:/,/^Flags:/s/^  \([a-z]*\) .*/\1/p' | grep -vxE 'help|completion')
-same "the manual" "$pages" "redlatch.1.gz
-$(sed 's/.*/redlatch-&.1.gz/' <<<"$commands")"
+mapfile -t commands < <("$program" --help | sed -n '/^Available Commands:/,/^Flags:/s/^  \([a-z]*\) .*/\1/p' | grep -vxE 'help|completion')
+same "the manual" "$(printf '%s\n' "${pages[@]}")" "$(echo redlatch.1.gz && printf 'redlatch-%s.1.gz\n' "${commands[@]}")"
 
 # packed lists what a package should have: the files that all have, and those that are named.
 packed() {
 	printf '/usr/share/%s\n' bash-completion/completions/redlatch fish/vendor_completions.d/redlatch.fish \
 		doc/redlatch/{changelog.gz,THIRD-PARTY-LICENSES.gz} "$@"
-	printf '/usr/share/man/man1/%s\n' $pages
+	printf '/usr/share/man/man1/%s\n' "${pages[@]}"
 	echo /usr/bin/redlatch
 }
 for file in "$dist"/*.tar.gz; do
 	same "$file" "$(tar tzf "$file" | sed 's,^[^/]*/,,')" "$(
 		printf '%s\n' redlatch LICENSE CHANGELOG.md THIRD-PARTY-LICENSES completions/{_redlatch,redlatch.bash,redlatch.fish}
-		printf 'man/%s\n' $pages
+		printf 'man/%s\n' "${pages[@]}"
 	)"
 done
 for file in "$dist"/*.apk; do
@@ -175,7 +174,7 @@ export MANPATH=$root/usr/share/man MANWIDTH=80 MANPAGER=cat LC_ALL=C.UTF-8
 if has man "the manual is not read"; then
 	man redlatch >"$work/page"
 	grep -q '^SYNOPSIS' "$work/page" || fail "man redlatch shows: $(head "$work/page")"
-	for command in $commands; do
+	for command in "${commands[@]}"; do
 		man redlatch "$command" >"$work/page" 2>"$work/said"
 		[ ! -s "$work/said" ] || fail "man redlatch $command: $(cat "$work/said")"
 		for flag in $("$redlatch" "$command" --help | grep -oE '^ +(-., )?--[a-z0-9-]+' | grep -oE -- '--.*'); do
