@@ -282,5 +282,5 @@ soak: setup ## measure | 4 h | All tests COUNT (20) times with the race detector
 	done
 
 clean: ## measure | 1 s | Remove what the other targets made here
-	rm -rf bin internal/test/peer/java/target bench/java/target
+	rm -rf bin dist internal/test/peer/java/target bench/java/target
 	$(GO) clean -testcache

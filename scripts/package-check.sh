@@ -18,7 +18,9 @@ export GOFLAGS='' GOWORK=off
 
 work=$(mktemp -d)
 root=$work/root
-trap 'rm -rf "$work"' EXIT
+as_root=() # what dpkg wants to be
+if [ "$(id -u)" != 0 ]; then as_root=(sudo -n); fi
+trap '"${as_root[@]}" rm -rf "$work"' EXIT
 
 step() { printf 'package-check: %3d s  %s\n' "$SECONDS" "$*"; }
 fail() {
@@ -160,8 +162,6 @@ step "the packages have what they should"
 # containers leaves out: manuals.
 mkdir -p "$root/var/lib/dpkg/"{info,updates}
 touch "$root/var/lib/dpkg/"{status,available}
-as_root=()
-if [ "$(id -u)" != 0 ]; then as_root=(sudo -n); fi
 "${as_root[@]}" dpkg --root="$root" --path-include='*' --install "$deb" >"$work/said" 2>&1 || fail "dpkg: $(cat "$work/said")"
 redlatch=$root/usr/bin/redlatch
 [ "$("$redlatch" version)" = "redlatch v$version ($(git -C "$work/first" rev-parse --short=12 HEAD)) $(go env GOVERSION)" ] ||
