@@ -20,7 +20,16 @@ work=$(mktemp -d)
 root=$work/root
 as_root=() # what dpkg wants to be
 if [ "$(id -u)" != 0 ]; then as_root=(sudo -n); fi
-trap '"${as_root[@]}" rm -rf "$work"' EXIT
+walk= # the process that does what docs/quickstart.md says
+# What was started is ended, and nothing else.
+cleanup() {
+	if [ -n "$walk" ]; then
+		kill "$walk" 2>/dev/null || true
+		wait "$walk" 2>/dev/null || true
+	fi
+	"${as_root[@]}" rm -rf "$work"
+}
+trap cleanup EXIT
 
 step() { printf 'package-check: %3d s  %s\n' "$SECONDS" "$*"; }
 fail() {
@@ -86,6 +95,32 @@ released "$work/first"
 dist=$work/first/dist
 step "a release is built"
 
+program=$(echo "$dist/redlatch_linux_$arch"*/redlatch)
+deb=$dist/redlatch_$version-1_$arch.deb
+
+# --- The installed program
+
+if ! has dpkg-deb "THE DEBIAN PACKAGE IS NOT TRIED"; then
+	printf 'package-check: %s\n' "${left[@]}"
+	[ "${CI:-}" != true ]
+	exit
+fi
+# dpkg writes into a folder of this check alone, also what an image for
+# containers leaves out: manuals.
+mkdir -p "$root/var/lib/dpkg/"{info,updates}
+touch "$root/var/lib/dpkg/"{status,available}
+"${as_root[@]}" dpkg --root="$root" --path-include='*' --install "$deb" >"$work/said" 2>&1 || fail "dpkg: $(cat "$work/said")"
+redlatch=$root/usr/bin/redlatch
+[ "$("$redlatch" version)" = "redlatch v$version ($(git -C "$work/first" rev-parse --short=12 HEAD)) $(go env GOVERSION)" ] ||
+	fail "the program says that it is: $("$redlatch" version)"
+ldd "$redlatch" >"$work/said" 2>&1 && fail "the program needs libraries: $(cat "$work/said")"
+# Most of it is waiting: it goes on beside what follows.
+REDLATCH_INSTALLED=$redlatch scripts/newcomer.sh >"$work/walked" 2>&1 &
+walk=$!
+step "the Debian package is installed"
+
+# --- The same again
+
 # Another folder, another time zone, other rights of new files.
 (
 	umask 077
@@ -101,8 +136,6 @@ step "a second build has the same bytes"
 
 # --- What is in it
 
-program=$(echo "$dist/redlatch_linux_$arch"*/redlatch)
-deb=$dist/redlatch_$version-1_$arch.deb
 mapfile -t pages < <(cd "$work/first/bin/package/man" && printf '%s\n' *.1.gz)
 
 # Each command of the program has a page: the names come from its help, not from the generator.
@@ -141,11 +174,6 @@ done
 
 # --- The Debian package
 
-if ! has dpkg-deb "THE DEBIAN PACKAGE IS NOT TRIED"; then
-	printf 'package-check: %s\n' "${left[@]}"
-	[ "${CI:-}" != true ]
-	exit
-fi
 [ "$(dpkg-deb --field "$deb" Package Version Architecture Maintainer | wc -l)" = 4 ] || fail "the package lacks fields"
 same "$deb" "$(dpkg-deb --fsys-tarfile "$deb" | tar t | grep -v '/$' | sed 's,^\.,,')" \
 	"$(packed doc/redlatch/{copyright,changelog.Debian.gz} zsh/vendor-completions/_redlatch lintian/overrides/redlatch)"
@@ -157,16 +185,6 @@ if has lintian "the Debian package is not examined by lintian"; then
 	lintian --allow-root --fail-on error,warning --suppress-tags unknown-field "$deb" >"$work/said" 2>&1 || fail "lintian: $(cat "$work/said")"
 fi
 step "the packages have what they should"
-
-# dpkg wants to be root. It writes into a folder of this check alone, also what an image for
-# containers leaves out: manuals.
-mkdir -p "$root/var/lib/dpkg/"{info,updates}
-touch "$root/var/lib/dpkg/"{status,available}
-"${as_root[@]}" dpkg --root="$root" --path-include='*' --install "$deb" >"$work/said" 2>&1 || fail "dpkg: $(cat "$work/said")"
-redlatch=$root/usr/bin/redlatch
-[ "$("$redlatch" version)" = "redlatch v$version ($(git -C "$work/first" rev-parse --short=12 HEAD)) $(go env GOVERSION)" ] ||
-	fail "the program says that it is: $("$redlatch" version)"
-ldd "$redlatch" >"$work/said" 2>&1 && fail "the program needs libraries: $(cat "$work/said")"
 
 # --- Its manual and completions
 
@@ -228,7 +246,9 @@ left+=("nothing is signed, attested or published: that needs the identity of .gi
 
 # --- The quickstart, with the installed program
 
-REDLATCH_INSTALLED=$redlatch scripts/newcomer.sh
+wait "$walk" || fail "$(cat "$work/walked")"
+walk=
+cat "$work/walked"
 "${as_root[@]}" dpkg --root="$root" --remove redlatch >/dev/null 2>&1
 [ -z "$(find "$root/usr" ! -type d 2>/dev/null)" ] || fail "dpkg leaves files: $(find "$root/usr" ! -type d)"
 step "done. What is not done here:"
