@@ -207,6 +207,10 @@ release-check: setup ## change | 2 min | Vet, lint and test the release program;
 api: ## change | 1 min | What the API of all modules has lost and got since the last tag (SINCE: another revision)
 	$(GO) run -C scripts/release . -api -since '$(SINCE)'
 
+.PHONY: package-check
+package-check: setup ## change | 1 min | Build archives and packages twice, install the Debian one, and do docs/quickstart.md with it (TARGETS=all)
+	scripts/package-check.sh $(TARGETS)
+
 .PHONY: browser ui-picture
 browser: setup ## change | 1 min | Vet, lint and try the live page in a browser (Debian's chromium)
 	scripts/chromium.sh
@@ -278,5 +282,5 @@ soak: setup ## measure | 4 h | All tests COUNT (20) times with the race detector
 	done
 
 clean: ## measure | 1 s | Remove what the other targets made here
-	rm -rf bin internal/test/peer/java/target bench/java/target
+	rm -rf bin dist internal/test/peer/java/target bench/java/target
 	$(GO) clean -testcache

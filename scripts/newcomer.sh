@@ -10,6 +10,8 @@
 # since scripts/compat.sh has fetched the jars.
 #
 #   scripts/newcomer.sh          needs Go, a JDK (17 or later), Maven, redis-server
+#   REDLATCH_INSTALLED=PROGRAM scripts/newcomer.sh
+#                                the command line is this program, not the checkout's
 set -Eeuo pipefail
 
 cd "$(dirname "$0")/.."
@@ -91,7 +93,14 @@ redis-server() { exec "$server" --port "$port" --bind 127.0.0.1 "$@"; }
 go() {
 	case "$*" in
 	"run ./cmd/redlatch "*) redlatch "${@:3}" ;;
-	"install $module/cmd/redlatch@latest") command go build -C "$checkout" -o "$work/bin/redlatch" ./cmd/redlatch ;;
+	"install $module/cmd/redlatch@latest")
+		mkdir -p "$work/bin"
+		if [ -n "${REDLATCH_INSTALLED:-}" ]; then
+			ln -sf "$REDLATCH_INSTALLED" "$work/bin/redlatch"
+		else
+			command go build -C "$checkout" -o "$work/bin/redlatch" ./cmd/redlatch
+		fi
+		;;
 	"get $module")
 		command go mod edit -require "$module@v0.0.0" -replace "$module=$checkout"
 		cp "$checkout/go.sum" .

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/exporter"
 	"github.com/redlatch/redlatch/cmd/redlatch/hold"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
+	"github.com/redlatch/redlatch/cmd/redlatch/manual"
 	"github.com/redlatch/redlatch/cmd/redlatch/release"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
 	"github.com/redlatch/redlatch/cmd/redlatch/serve"
@@ -33,6 +34,7 @@ var constructors = []cli.Constructor{
 	exporter.New,
 	hold.New, hold.NewDetached,
 	list.New,
+	manual.New,
 	release.New,
 	run.New, run.NewGuard,
 	serve.New,

@@ -28,6 +28,7 @@ var sayings = []saying{
 	{"docs/quickstart.md", `need Go (\S+) or later`, "."},
 	{".github/workflows/ci.yml", `tests \(Go (\S+)\)`, "."},
 	{".github/workflows/ci.yml", `GOTOOLCHAIN: local\n(?:.*\n)*?\s+go-version: "(\S+)"`, "."},
+	{".github/workflows/release.yml", `go-version: "(\S+)"`, "tools/packages"},
 	{".github/workflows/ci.yml", `all checks \(Go (\S+)\)`, "tools"},
 }
 
