@@ -41,11 +41,17 @@ type lockPage struct {
 	Waiting, More int
 	QueueUnread   bool
 	Uncounted     string
-	Number        bool
-	Permits       []permitView
-	MorePermits   int64
-	Events        []eventView
+	// Waits says who waits without a place in the queue. Circles and Mutual are as in whoPage.
+	Waits           string
+	Circles, Mutual []circleView
+	Number          bool
+	Permits         []permitView
+	MorePermits     int64
+	Events          []eventView
 }
+
+// words name what board.Lock.Why speaks of.
+var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
 
 // holderView is a holder as it is shown.
 type holderView struct{ Owner, Link, Label, Client, Count, Role string }
@@ -174,22 +180,27 @@ func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name 
 
 // fill puts the lock in.
 func (page *lockPage) fill(l *board.Lock) {
-	if l.Err != nil {
-		page.Err = sanitize.Message(sanitize.WithoutPrefix(l.Err.Error()))
-	}
+	page.seen(l.At, l.Old(time.Now()), l.Err)
 	if page.Known = !l.At.IsZero(); !page.Known {
 		return
 	}
-	page.At = l.At.UTC().Format(time.TimeOnly) + " UTC"
 	page.Held, page.Kind, page.Token = l.Held(), kindText(l.Kind, l.Mode), l.Token
-	page.Why = l.Why(ownerText, span)
-	for _, h := range l.Holders {
-		page.Holders = append(page.Holders, holderOf(h))
+	page.Why = l.Why(words)
+	for i, h := range l.Holders {
+		v := holderOf(h)
+		if len(l.Holders) > 1 {
+			v.Client += ", held " + ageText(l.Ages[i], l.At)
+		}
+		page.Holders = append(page.Holders, v)
 	}
+	page.Circles, page.Mutual = circlesOf(l.Circles, func(*board.Circle) bool { return true })
 	page.lease(l)
 	page.number(l)
 	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), l.QueueUnread
-	page.Uncounted = sanitize.Message(l.Uncounted)
+	page.Waits = l.Waits()
+	if l.Uncounted != "" {
+		page.Uncounted = fullSentence(l.Uncounted)
+	}
 	for i := range l.Queue {
 		page.Queue = append(page.Queue, waiterOf(&l.Queue[i], l.At))
 	}
@@ -203,10 +214,7 @@ func (page *lockPage) lease(l *board.Lock) {
 	if !page.Held {
 		return
 	}
-	page.Since = "for at least " + span(l.At.Sub(l.Since))
-	if l.Exact {
-		page.Since = "since " + l.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(l.At.Sub(l.Since))
-	}
+	page.Since = ageText(l.Age, l.At)
 	if l.TTL < 0 {
 		page.Lease = "none: it stays until it is released"
 		return
@@ -239,6 +247,14 @@ func (page *lockPage) number(l *board.Lock) {
 		page.Permits = append(page.Permits, permitView{permit.ID, left})
 	}
 	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
+}
+
+// ageText says since when a hold lasts.
+func ageText(a board.Age, at time.Time) string {
+	if a.Exact {
+		return "since " + a.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(at.Sub(a.Since))
+	}
+	return "for at least " + span(at.Sub(a.Since))
 }
 
 func holderOf(h inspect.Holder) holderView {

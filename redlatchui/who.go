@@ -56,7 +56,7 @@ type holdRow struct {
 	// Others is how many more locks the same owner holds.
 	Others       int
 	Since, Lease string
-	Queue        int64
+	Queue        string
 	Next         named
 	Trouble      string
 }
@@ -128,7 +128,7 @@ func (page *whoPage) fill(all *board.Locks) {
 	for _, c := range some[:len(some)-page.More] {
 		page.Rows = append(page.Rows, clientRowOf(c))
 	}
-	page.Circles, page.Mutual = circlesOf(all, func(*board.Circle) bool { return true })
+	page.Circles, page.Mutual = circlesOf(all.Circles, func(*board.Circle) bool { return true })
 }
 
 func btoi(is bool) int {
@@ -206,7 +206,7 @@ func (page *clientPage) fill(all *board.Locks, c *board.Client) {
 	for i := range c.Waits[:len(c.Waits)-page.MoreWait] {
 		page.Waits = append(page.Waits, waitRowOf(&c.Waits[i]))
 	}
-	page.Circles, page.Mutual = circlesOf(all, func(circle *board.Circle) bool {
+	page.Circles, page.Mutual = circlesOf(all.Circles, func(circle *board.Circle) bool {
 		return slices.ContainsFunc(circle.Steps, func(s board.Step) bool { return board.ClientID(s.Waiter) == c.ID })
 	})
 }
@@ -231,22 +231,16 @@ func waitRowOf(w *board.Wait) waitRow {
 }
 
 // circlesOf shows those of the circles that are meant: those that are sure, and the others.
-func circlesOf(all *board.Locks, meant func(*board.Circle) bool) (sure, mutual []circleView) {
-	label := func(owner string) string {
-		if c := all.Client(board.ClientID(owner)); c != nil {
-			return c.Label
-		}
-		return ""
-	}
-	for i := range all.Circles {
-		c := &all.Circles[i]
+func circlesOf(all []board.Circle, meant func(*board.Circle) bool) (sure, mutual []circleView) {
+	for i := range all {
+		c := &all[i]
 		if !meant(c) {
 			continue
 		}
 		v := circleView{Sure: c.Sure}
 		for _, s := range c.Steps {
 			v.Steps = append(v.Steps, stepView{
-				ownerOf(s.Waiter, label(s.Waiter)), ownerOf(s.Holder, label(s.Holder)), named{nameText(s.Lock), lockLink(s.Lock)},
+				ownerOf(s.Waiter, s.WaiterLabel), ownerOf(s.Holder, s.HolderLabel), named{nameText(s.Lock), lockLink(s.Lock)},
 			})
 		}
 		if c.Sure {
@@ -263,12 +257,7 @@ const firstScan = "The first scan goes on. This page shows what it has found whe
 
 // scanned says when the locks were seen, and what was wrong.
 func (f *frame) scanned(all *board.Locks) {
-	if !all.At.IsZero() {
-		f.At = all.At.UTC().Format(time.TimeOnly) + " UTC"
-	}
-	if all.Err != nil {
-		f.Err = sanitize.Message(sanitize.WithoutPrefix(all.Err.Error()))
-	}
+	f.seen(all.At, all.Old(time.Now()), all.Err)
 	if all.Total > len(all.Entries) && f.Err == "" {
 		f.Err = fmt.Sprintf("There are %d locks. Only the %d with most trouble are looked into here.", all.Total, len(all.Entries))
 	}

@@ -40,20 +40,25 @@ type Board struct {
 	locks  feed[Locks]
 	counts feed[Locks]
 	exams  feed[Exam]
+	seen   seen
+	// What the scans of one feed leave for those of the next, each for that feed alone.
+	locksMemory, countsMemory memory
+	examined                  Exam
 
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
 	watched map[string]*feed[Lock]
+	idle    map[string]*watcher // of locks that are not watched now
 }
 
 // New returns a board. It sends nothing before it is looked at.
 func New(cfg Config) *Board {
 	cfg.Every = max(cfg.Every, LeastEvery)
-	b := &Board{Config: cfg, watched: map[string]*feed[Lock]{}}
+	b := &Board{Config: cfg, watched: map[string]*feed[Lock]{}, idle: map[string]*watcher{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.locks.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, false, publish) }
-	b.counts.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, true, publish) }
+	b.locks.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, false, &b.locksMemory, publish) }
+	b.counts.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, true, &b.countsMemory, publish) }
 	b.exams.run = b.examine
 	return b
 }

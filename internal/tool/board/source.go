@@ -123,9 +123,7 @@ func runOn(ctx context.Context, places []diagnosis.Place, r listing.Request) (un
 	for _, at := range places {
 		r.Conn = at.Conn
 		some, err := listing.Run(ctx, r)
-		if unread.Keys += some.Keys; some.Why != nil {
-			unread.Why = some.Why
-		}
+		unread.Add(some)
 		if err != nil {
 			return unread, err
 		}

@@ -2,15 +2,26 @@ package board
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
+// Words are how Why names what it speaks of.
+type Words struct {
+	// Owner names an owner with its label, Lock a lock.
+	Owner func(owner, label string) string
+	Lock  func(name string) string
+	// Span says how long something takes.
+	Span func(time.Duration) string
+}
+
 // Why says in one sentence why the lock does not change hands, or that it is free: what is
-// known, and no more. Name names an owner with its label, and show a time.
-func (l *Lock) Why(name func(owner, label string) string, show func(time.Duration) string) string {
+// known, and no more.
+func (l *Lock) Why(in Words) string {
+	name, show := in.Owner, in.Span
 	switch {
 	case l.At.IsZero():
 		return ""
@@ -19,9 +30,36 @@ func (l *Lock) Why(name func(owner, label string) string, show func(time.Duratio
 	case !l.Held() && l.Waiting == 0:
 		return "It is free, and no client is queued for it."
 	case !l.Held():
-		return l.whyUntaken(name, show)
+		return l.whyUntaken(name, show) + l.mixed()
 	}
-	return l.whyHeld(name, show) + l.whyThen(name, show) + l.mixed()
+	return l.whyHeld(name, show) + l.whyAround(&in) + l.whyThen(name, show) + l.mixed()
+}
+
+// whyAround says for what the holders wait: in a circle even.
+func (l *Lock) whyAround(in *Words) string {
+	if len(l.Circles) == 0 {
+		if len(l.Ahead) == 0 {
+			return ""
+		}
+		return " " + sentences(in, l.Ahead[:1], " itself") + "."
+	}
+	c := &l.Circles[0]
+	said := sentences(in, c.Steps, "")
+	if c.Sure {
+		return " It is in a circle of waits: " + said + ". The circle ends when one of them gives up its wait, or a lease is over."
+	}
+	return " Clients wait for each other's locks: " + said + ". That is a circle of waits only if in each client the same thread or goroutine holds and waits."
+}
+
+// sentences say what waits are.
+func sentences(in *Words, steps []Step, self string) string {
+	var said []string
+	for i := range steps {
+		s := &steps[i]
+		said = append(said, fmt.Sprintf("%s%s waits for %s, which %s holds",
+			in.Owner(s.Waiter, s.WaiterLabel), self, in.Lock(s.Lock), in.Owner(s.Holder, s.HolderLabel)))
+	}
+	return strings.Join(said, "; ")
 }
 
 // whyHeld is Why for a lock that is held.
@@ -115,4 +153,21 @@ func (l *Lock) mixed() string {
 		return fmt.Sprintf(" %d wait as for a plain lock, and may overtake the queue.", l.PlainWaiters)
 	}
 	return ""
+}
+
+// Waits says who waits for a lock without a queue on the server, as far as that is known.
+func (l *Lock) Waits() string {
+	const none = "No client is queued on the server"
+	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer."
+	switch {
+	case !l.Held():
+		return none + "."
+	case l.Uncounted != "":
+		return none + ". How many wait without a place in a queue, as for a plain lock or a read/write lock, is not known: subscribers cannot be counted."
+	case l.Listening == 0:
+		return none + ", and no connection listens for the release of the lock: no client seems to wait for it."
+	case l.Listening == 1:
+		return none + ", and 1 connection listens for the release of the lock." + hint
+	}
+	return none + fmt.Sprintf(", and %d connections listen for the release of the lock.", l.Listening) + hint
 }

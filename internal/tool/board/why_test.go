@@ -12,6 +12,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
+var plainWords = Words{
+	Owner: func(owner, _ string) string { return owner }, Lock: func(name string) string { return name }, Span: time.Duration.String,
+}
+
 func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)
@@ -20,6 +24,7 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 		return Waiter{Position: 1, Owner: "B", Deadline: deadline, State: state, Client: inspect.Client{Kind: "redisson"}}
 	}
 	live := Waiter{Position: 2, Owner: "C", State: Alive, Client: inspect.Client{Kind: "redlatch"}}
+	around := []Step{{Lock: "x", Waiter: "B", Holder: "A"}, {Lock: "y", Waiter: "A", Holder: "B"}}
 	for want, l := range map[string]Lock{
 		"It is free, and no client is queued for it.":                                                                            {},
 		"A holds it without a lease: it stays until it is released, also when the client is gone.":                               {Holders: held, TTL: redlatch.NoTTL},
@@ -48,11 +53,19 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 			Holders: held, TTL: redlatch.NoTTL, Queue: []Waiter{first(Dead, at)}},
 		"A holds it without a lease: it stays until it is released, also when the client is gone. 3 wait for this name as for a plain lock, which is another lock.": {
 			Holders: held, TTL: redlatch.NoTTL, Kind: listing.ReadWrite, PlainWaiters: 3},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. It is in a circle of waits: " +
+			"B waits for x, which A holds; A waits for y, which B holds. The circle ends when one of them gives up its wait, or a lease is over.": {
+			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []Circle{{Sure: true, Steps: around}}},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. Clients wait for each other's locks: " +
+			"B waits for x, which A holds; A waits for y, which B holds. That is a circle of waits only if in each client the same thread or goroutine holds and waits.": {
+			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []Circle{{Steps: around}}},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. A itself waits for y, which B holds.": {
+			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Ahead: around[1:]},
 	} {
 		l.At, l.Waiting = at, len(l.Queue)
-		require.Equal(t, want, l.Why(func(owner, _ string) string { return owner }, time.Duration.String))
+		require.Equal(t, want, l.Why(plainWords))
 	}
-	require.Empty(t, (&Lock{}).Why(nil, nil), "not seen yet")
+	require.Empty(t, (&Lock{}).Why(plainWords), "not seen yet")
 }
 
 func TestALeaseThatIsNotRenewedAnyMoreIsNotCalledRenewed(t *testing.T) {

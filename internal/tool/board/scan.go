@@ -1,0 +1,124 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+)
+
+// settles is how long the first scan for viewers may take, for a second one to be made before they
+// see it: which waiters are dead, and which circles stay, is known from two.
+const settles = 2 * time.Second
+
+// overdue is how much later than expected what viewers see may be.
+const overdue = 5 * time.Second
+
+// memory is what scans leave for the next, also for some minutes after the last viewer.
+type memory struct {
+	last *Locks
+	seen *seen
+	// turns say which waiters are counted next, of those that had a subscriber and of those
+	// that had none.
+	turns, absentTurns int
+	// circles are those of the last scan, by their keys.
+	circles map[string]bool
+}
+
+// seen is what scans and looks at one lock have seen, for each other.
+type seen struct {
+	ages     ages
+	presence presence
+}
+
+// recall returns what is left of the last scans, which is not too long ago.
+func (b *Board) recall(m *memory) {
+	if m.last == nil || time.Since(m.last.At) > remembers {
+		*m = memory{last: &Locks{}, seen: &b.seen}
+	}
+}
+
+// scanAgain is the feed of all locks, or of all numbers.
+func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, publish func(*Locks) bool) {
+	b.recall(m)
+	for first := true; ctx.Err() == nil; first = false {
+		began := time.Now()
+		m.last = b.scanOnce(ctx, numbers, m)
+		if first && m.last.pending && time.Since(began) < settles {
+			if inspect.Pause(ctx, max(absentFor, listing.PauseFactor*time.Since(began))) != nil {
+				return
+			}
+			began = time.Now()
+			m.last = b.scanOnce(ctx, numbers, m)
+		}
+		pause := max(b.Every, listing.PauseFactor*time.Since(began))
+		m.last.Next = time.Now().Add(pause + 2*time.Since(began) + overdue)
+		if ctx.Err() != nil || !publish(m.last) {
+			return
+		}
+		if inspect.Pause(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// scanOnce scans all locks, or all numbers.
+func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
+	began := time.Now()
+	found := &Locks{}
+	unread, err := b.Source.scan(ctx, listing.Request{
+		Pattern: b.Pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Waiting: true, Found: found.add,
+	})
+	if err != nil {
+		failed := *m.last
+		failed.Err, failed.pending = b.Source.problem(err), false
+		return &failed
+	}
+	if unread.Uncounted != nil {
+		found.uncounted(unread.Uncounted)
+		for i := range found.Entries {
+			found.Entries[i].Uncounted = found.Entries[i].Queue == 0
+		}
+	}
+	if !numbers {
+		found.date(m)
+		m.seen.ages.ended(began, found.Total == len(found.Entries))
+	}
+	found.sort()
+	found.findDead(m, b.counter(ctx))
+	found.findCircles(m, b.counter(ctx))
+	found.Entries = found.Entries[:min(len(found.Entries), kept)]
+	found.Clients = clientsOf(found.Entries, found.Circles)
+	found.byName = make(map[string]int, len(found.Entries))
+	for i := range found.Entries {
+		found.byName[found.Entries[i].Name] = i
+	}
+	m.seen.presence.forget(began.Add(-remembers))
+	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
+	return found
+}
+
+// date notes since when the holders have the locks.
+func (l *Locks) date(m *memory) {
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if e.Number != nil {
+			continue
+		}
+		all := m.seen.ages.sees(e.Name, &look{
+			at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == listing.ReadWrite, ttl: e.TTL, token: e.Token,
+		})
+		e.Age = oldest(all)
+	}
+}
+
+// oldest returns the age of the hold that is known to last for longest.
+func oldest(all []Age) (first Age) {
+	for _, a := range all {
+		if first.Since.IsZero() || a.Since.Before(first.Since) {
+			first = a
+		}
+	}
+	return first
+}
