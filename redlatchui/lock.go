@@ -3,7 +3,9 @@ package redlatchui
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/limits"
@@ -12,6 +14,9 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
+
+// notAnswered is said before there is anything to show.
+const notAnswered = "The server has not answered yet."
 
 // Why there is no page of a lock.
 var (
@@ -137,22 +142,49 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 		p.odd(w, r, &page, name)
 		return
 	}
-	view, err := p.board.Lock(name)
-	if err != nil {
+	l, live, err := p.look(r, name)
+	switch {
+	case err != nil:
 		p.fail(w, err)
 		return
-	}
-	defer view.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	l, _ := view.Get(ctx)
-	if l == nil {
-		page.Err = "The server has not answered yet."
-	} else {
+	case l == nil:
+		page.Err = notAnswered
+	default:
 		page.fill(l)
 		page.offer(name, l, accessOf(r))
 	}
+	if !live {
+		page.Stream = ""
+		page.Err = strings.TrimSpace(page.Err + " The pages of too many locks are open, so this one is not kept up to date: load it again to see the lock as it is then.")
+	}
 	p.show(w, "lock.html", &page)
+}
+
+// look looks at a lock, and reports whether its page can be kept up to date. It returns nil when the
+// server does not answer.
+func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	view, err := p.board.Lock(name, clientOf(r))
+	switch {
+	case errors.Is(err, board.ErrBusy):
+		l, err = p.board.LookOnce(ctx, name)
+		return l, false, err
+	case err != nil:
+		return nil, false, err
+	}
+	defer view.Close()
+	l, _ = view.Get(ctx)
+	return l, true, nil
+}
+
+// clientOf is where a request comes from.
+func clientOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // odd serves the page of a lock whose name no client of Redlatch can use: it has what the last

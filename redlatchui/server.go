@@ -41,7 +41,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 		NotMade: strings.Join(diagnosis.NotLooked(), ", "),
 	}
 	if page.Section = "server"; exam == nil {
-		page.Err = "The server has not answered yet."
+		page.Err = notAnswered
 	} else {
 		page.fill(exam)
 	}
