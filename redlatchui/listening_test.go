@@ -83,3 +83,23 @@ func TestWhatAUserMayNotCountIsNotKnown(t *testing.T) {
 	text = says(t, page, "/lock?name=app:fair", "1 unknown")
 	require.Contains(t, text, "is alive is not known: subscribers cannot be counted.")
 }
+
+// Users are not replicated: without one on the replicas it is not known which waiters are dead.
+func TestTheUserMustExistOnReplicas(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	replica := redistest.StartReplica(t, s)
+	looks := s.GiveLooks(t)
+	program.Enqueue(t, s, "app:fair", javaB+":4", time.Hour)
+	client, err := redlatch.Open(t.Context(), looks)
+	require.NoError(t, err)
+	page, err := redlatchui.New(client, redlatchui.Options{Every: 100 * time.Millisecond, Pattern: "app:*"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, errors.Join(page.Close(), client.Close())) }()
+	text := says(t, page, "/lock?name=app:fair", "1 unknown")
+	require.Contains(t, text, "replica "+replica.Addr())
+	// As docs/ui.md has it.
+	replica.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", ">password", "+pubsub|numsub")
+	says(t, page, "/lock?name=app:fair", "1 dead")
+	says(t, page, "/", "Dead waiter in front")
+}

@@ -110,16 +110,9 @@ func TestTheServersPageHasWhatDoctorFinds(t *testing.T) {
 func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	_, line, found := strings.Cut(redistest.Manual(t), "\nACL SETUSER onlooker ")
-	require.True(t, found)
-	line, _, _ = strings.Cut(line, "```")
-	rights := []any{"SETUSER", "onlooker"}
-	for word := range strings.FieldsSeq(line) {
-		rights = append(rights, word)
-	}
-	s.Do(t, "ACL", rights...)
+	looks := s.GiveLooks(t)
 	s.Do(t, "HSET", "app:a", program.SomeOwner, 1)
-	client, err := redlatch.Open(t.Context(), s.UserURL("onlooker"))
+	client, err := redlatch.Open(t.Context(), looks)
 	require.NoError(t, err)
 	page, err := redlatchui.New(client, redlatchui.Options{Pattern: "app:*"})
 	require.NoError(t, err)

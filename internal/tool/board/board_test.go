@@ -75,6 +75,7 @@ func TestTheFirstAnswerAfterAPauseHasWhatWasKnown(t *testing.T) {
 		defer b.mu.Unlock()
 		return len(b.watched) == 0
 	}, time.Minute, 10*time.Millisecond)
+	time.Sleep(1500 * time.Millisecond) // a pause is what this is about
 	began = time.Now()
 	view, err = b.Locks()
 	again := first(t, view, err)
