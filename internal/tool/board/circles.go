@@ -150,11 +150,6 @@ func (c *Circle) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// has reports whether a lock is waited for in the circle.
-func (c *Circle) has(lock string) bool {
-	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Lock == lock })
-}
-
 // findCircles notes the circles, and marks the locks that are part of a sure one. The waiters of
 // all circles are counted: one that is dead is part of none, and one that may be makes none sure.
 func (l *Locks) findCircles(m *memory, count counter) {

@@ -28,7 +28,7 @@ var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 // Entry is a lock as a scan has found it.
 type Entry struct {
 	*listing.Lock
-	// Age is that of the holder who has it for longest, the zero Age for a lock that is free.
+	// Age is that of the oldest hold, the zero Age for a lock that is free.
 	Age
 	// Trouble is the worst of the troubles, "" when there is none.
 	Trouble string

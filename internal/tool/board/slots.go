@@ -20,7 +20,7 @@ type slot struct {
 	from   map[string]int // its viewers, by where they come from
 }
 
-// Lock begins to look at one lock, for a viewer who comes from somewhere. The view must be closed.
+// Lock begins to look at one lock, for a viewer that comes from somewhere. The view must be closed.
 // When as many locks are watched as can be, one makes room: that has no viewer, or else of which
 // there is no lock, or else of viewers that come from where more come from. Its views get no more
 // values. The error is ErrBusy when none does: LookOnce shows the lock then.
@@ -52,7 +52,7 @@ func (b *Board) Lock(name, from string) (*View[Lock], error) {
 	return view, nil
 }
 
-// makeRoom ends the watch of the lock that is needed least, if there is one, for a viewer who
+// makeRoom ends the watch of the lock that is needed least, if there is one, for a viewer that
 // comes from somewhere. The board is locked.
 func (b *Board) makeRoom(from string) bool {
 	counts := map[string]int{}
@@ -86,11 +86,11 @@ type need struct {
 const (
 	unseen = iota // without a viewer
 	empty         // without a lock
-	unfair        // for a viewer who has more than another
+	unfair        // for a viewer that has more than another
 	needed
 )
 
-// need returns how much the lock needs to be watched, as against one for a viewer who has so many.
+// need returns how much the lock needs to be watched, as against one for a viewer with so many.
 func (s *slot) need(counts map[string]int, has int) need {
 	others := math.MaxInt
 	for viewer := range s.from {
