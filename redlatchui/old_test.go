@@ -50,7 +50,7 @@ func TestWhatIsOldIsSaidToBeOld(t *testing.T) {
 				_, text := get(t, page, address)
 				said = strings.Contains(text, old)
 			}
-			require.Less(t, time.Since(began), time.Minute, address)
+			require.Less(t, time.Since(began), 45*time.Second, address)
 		}
 	}
 	s.Resume()
