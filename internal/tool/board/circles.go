@@ -155,8 +155,8 @@ func (c *Circle) key() string {
 func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}
-	locks := map[string]bool{}
-	for _, c := range l.living(m, count, bareOwner) {
+	locks, asked := map[string]bool{}, map[place]bool{}
+	for _, c := range l.living(m, count, asked, bareOwner) {
 		m.circles[c.key()] = true
 		if c.Sure = before[c.key()] && !m.doubts(&c); !c.Sure {
 			l.pending = true
@@ -172,7 +172,7 @@ func (l *Locks) findCircles(m *memory, count counter) {
 			e.Trouble = InCircle
 		}
 	}
-	for _, c := range l.living(m, count, ClientID) {
+	for _, c := range l.living(m, count, asked, ClientID) {
 		if !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }) {
 			continue // it is a sure one
 		}
@@ -184,9 +184,8 @@ func (l *Locks) findCircles(m *memory, count counter) {
 }
 
 // living returns circles without waiters that are known to be dead, after it has counted those that
-// are part of one.
-func (l *Locks) living(m *memory, count counter, who func(owner string) string) []Circle {
-	asked := map[place]bool{}
+// are part of one and were not asked about before.
+func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
 	for {
 		found := circlesOf(l.Entries, m.isDead, who)
 		more := false

@@ -224,6 +224,34 @@ func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
 	require.Nil(t, found.Client("other"))
 }
 
+// Of a lock with several readers each client has the age of its own hold.
+func TestAClientsHoldHasItsOwnAge(t *testing.T) {
+	t.Parallel()
+	e := lockOf("x A1")
+	e.Holders = append(e.Holders, listing.Holder{Owner: clients["B"] + ":1", Count: "1"})
+	e.Ages = []Age{{at(1), false}, {at(2), true}}
+	e.Age = oldest(e.Ages)
+	all := clientsOf([]Entry{e}, nil)
+	require.Equal(t, e.Ages[0], all[0].Holds[0].Age)
+	require.Equal(t, e.Ages[1], all[1].Holds[0].Age)
+}
+
+// A lock that is free with a queue may be on its way to the first in it, for a moment.
+func TestALockOnItsWayToTheNextIsInNoTrouble(t *testing.T) {
+	t.Parallel()
+	m := newScans()
+	free := func(waiters string) string {
+		found := &Locks{}
+		require.NoError(t, found.add(lockOf("x - "+waiters).Lock))
+		found.passing(&m.memory)
+		return found.Entries[0].Trouble
+	}
+	require.Empty(t, free("A1 B1"))
+	require.Empty(t, free("B1 C1"), "it has moved")
+	require.Equal(t, Untaken, free("B1 C1"))
+	require.Equal(t, Untaken, free("B1"))
+}
+
 // Twenty thousand locks with queues take a moment, and not minutes.
 func TestCirclesOfManyLocksAreFoundSoon(t *testing.T) {
 	t.Parallel()

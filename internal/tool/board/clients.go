@@ -28,7 +28,7 @@ type Client struct {
 	InCircle bool
 }
 
-// Hold is a lock that a client holds.
+// Hold is a lock that a client holds. Its Age is that of this hold.
 type Hold struct {
 	Entry
 
@@ -79,9 +79,13 @@ func clientsOf(entries []Entry, circles []Circle) []Client {
 		return c
 	}
 	for _, e := range entries {
-		for _, h := range e.Holders {
+		for i, h := range e.Holders {
 			c := of(h.Owner, h.Label)
-			c.Holds = append(c.Holds, Hold{e, h.Owner, h.Count})
+			hold := Hold{e, h.Owner, h.Count}
+			if i < len(e.Ages) {
+				hold.Age = e.Ages[i]
+			}
+			c.Holds = append(c.Holds, hold)
 		}
 		for i, owner := range e.Places {
 			c := of(owner, e.PlaceLabels[i])

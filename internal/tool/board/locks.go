@@ -28,7 +28,9 @@ var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 // Entry is a lock as a scan has found it.
 type Entry struct {
 	*listing.Lock
-	// Age is that of the oldest hold, the zero Age for a lock that is free.
+	// Ages are since when each of the holders has it, and Age is the oldest of these, the zero Age
+	// for a lock that is free.
+	Ages []Age
 	Age
 	// Trouble is the worst of the troubles, "" when there is none.
 	Trouble string

@@ -42,11 +42,11 @@ func (l *Lock) whyNumber() string {
 	case n.Available > 0:
 		return fmt.Sprintf("It is a semaphore with %d of its permits free: only a client that wants more has to wait.", n.Available)
 	}
-	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + l.over()
+	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + l.permitsOver()
 }
 
-// over says how many permits can be had although they are taken.
-func (l *Lock) over() string {
+// permitsOver says how many permits can be had although they are taken.
+func (l *Lock) permitsOver() string {
 	n := 0
 	for _, p := range l.Permits {
 		if p.Left == 0 {

@@ -22,8 +22,10 @@ type memory struct {
 	// turns say which waiters are counted next, of those that had a subscriber and of those
 	// that had none.
 	turns, absentTurns int
-	// circles are those of the last scan, by their keys.
+	// circles are those of the last scan, by their keys, and untaken the first waiters for locks
+	// that were free then.
 	circles map[string]bool
+	untaken map[string]string
 }
 
 // seen is what scans and looks at one lock have seen, for each other.
@@ -85,6 +87,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
 		found.date(m)
 		m.seen.ages.ended(began, found.Total == len(found.Entries))
 	}
+	found.passing(m)
 	found.sort()
 	found.findDead(m, b.counter(ctx))
 	found.findCircles(m, b.counter(ctx))
@@ -106,10 +109,26 @@ func (l *Locks) date(m *memory) {
 		if e.Number != nil {
 			continue
 		}
-		all := m.seen.ages.sees(e.Name, &look{
+		e.Ages = m.seen.ages.sees(e.Name, &look{
 			at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == listing.ReadWrite, ttl: e.TTL, token: e.Token,
 		})
-		e.Age = oldest(all)
+		e.Age = oldest(e.Ages)
+	}
+}
+
+// passing leaves out that a lock is free with a queue when the last scan has not found it so, with
+// the same waiter in front: it may be on its way to that one.
+func (l *Locks) passing(m *memory) {
+	before := m.untaken
+	m.untaken = map[string]string{}
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if e.Trouble != Untaken {
+			continue
+		}
+		if m.untaken[e.Name] = e.Next; before[e.Name] != e.Next {
+			e.Trouble, l.pending = "", true
+		}
 	}
 }
 

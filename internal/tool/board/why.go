@@ -76,6 +76,8 @@ func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Dur
 	switch {
 	case l.TTL < 0:
 		return who + " without a lease: it stays until it is released, also when the client is gone."
+	case l.Renewed == inspect.RenewedYes && len(l.Holders) > 1:
+		return who + ". The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it." + l.over()
 	case l.Renewed == inspect.RenewedYes:
 		return who + ". The lease is renewed, so the client is alive: it moves when it is released."
 	case l.Renewed == inspect.RenewedNo:
@@ -85,9 +87,26 @@ func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Dur
 	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + show(l.TTL) + "."
 }
 
+// over says how many readers do not keep the lock, although they are holders.
+func (l *Lock) over() string {
+	n := 0
+	for i := range l.Holders {
+		if l.Holders[i].IsOver() {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " The own lease of one of them is over: it does not keep the lock."
+	}
+	return fmt.Sprintf(" The own leases of %d of them are over: they do not keep the lock.", n)
+}
+
 // whyThen says what is in the way of a lock that is held when that ends.
 func (l *Lock) whyThen(name func(owner, label string) string, show func(time.Duration) string) string {
-	if len(l.Queue) == 0 || l.Queue[0].State != Dead {
+	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == listing.ReadWrite {
 		return ""
 	}
 	first := &l.Queue[0]
@@ -147,6 +166,8 @@ func (l *Lock) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
 		return fmt.Sprintf(" %d wait for this name as for a read/write lock, which is another lock.", l.ReadWriteWaiters)
+	case l.Waiting > 0 && l.Kind == listing.ReadWrite:
+		return fmt.Sprintf(" The queue is that of a fair lock of this name, which is another lock: %d wait for that.", l.Waiting)
 	case l.PlainWaiters > 0 && l.Kind == listing.ReadWrite:
 		return fmt.Sprintf(" %d wait for this name as for a plain lock, which is another lock.", l.PlainWaiters)
 	case l.PlainWaiters > 0:
@@ -158,7 +179,8 @@ func (l *Lock) mixed() string {
 // Waits says who waits for a lock without a queue on the server, as far as that is known.
 func (l *Lock) Waits() string {
 	const none = "No client is queued on the server"
-	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer."
+	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer." +
+		" There is no order: any of them may be next."
 	switch {
 	case !l.Held():
 		return none + "."

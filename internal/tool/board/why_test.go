@@ -59,6 +59,10 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. Clients wait for each other's locks: " +
 			"B waits for x, which A holds; A waits for y, which B holds. That is a circle of waits only if in each client the same thread or goroutine holds and waits.": {
 			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []Circle{{Steps: around}}},
+		"A and another hold it. The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it. " +
+			"The own lease of one of them is over: it does not keep the lock. The queue is that of a fair lock of this name, which is another lock: 1 wait for that.": {
+			Holders: []inspect.Holder{{Owner: "A"}, {Owner: "D", LeftMillis: new(int64)}}, TTL: 1, Renewed: inspect.RenewedYes,
+			Kind: listing.ReadWrite, Queue: []Waiter{first(Dead, at.Add(5*time.Second))}},
 		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. A itself waits for y, which B holds.": {
 			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Ahead: around[1:]},
 	} {
