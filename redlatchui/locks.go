@@ -160,9 +160,9 @@ func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
 
 // fill puts the locks in.
 func (page *locksPage) fill(all *board.Locks) {
-	now := time.Now()
+	now := all.Moment()
 	page.Total, page.Cut = all.Total, all.Total > len(all.Entries)
-	page.seen(all.At, all.Old(now), all.Err)
+	page.seen(all.At, all.Old(time.Now()), all.Err)
 	if all.Unread.Keys > 0 {
 		page.Unread = fmt.Sprintf("%d hashes were not looked into: this user may not read them. ", all.Unread.Keys)
 	}

@@ -126,7 +126,7 @@ func (page *whoPage) fill(all *board.Locks) {
 	})
 	page.Found, page.More = len(some), max(0, len(some)-clientRows)
 	for _, c := range some[:len(some)-page.More] {
-		page.Rows = append(page.Rows, clientRowOf(c))
+		page.Rows = append(page.Rows, clientRowOf(c, all.Moment()))
 	}
 	page.Circles, page.Mutual = circlesOf(all.Circles, func(*board.Circle) bool { return true })
 }
@@ -139,7 +139,7 @@ func btoi(is bool) int {
 }
 
 // clientRowOf makes a row of a client.
-func clientRowOf(c *board.Client) clientRow {
+func clientRowOf(c *board.Client, now time.Time) clientRow {
 	row := clientRow{
 		Key: hashOf(c.ID)[:16], Client: named{clientName(c), clientLink(c.ID)}, ID: nameText(c.ID), Library: c.String(),
 		Holds: len(c.Holds), Waits: len(c.Waits), InCircle: c.InCircle,
@@ -153,7 +153,7 @@ func clientRowOf(c *board.Client) clientRow {
 		}
 	}
 	if !oldest.IsZero() {
-		row.Oldest = span(time.Since(oldest))
+		row.Oldest = span(now.Sub(oldest))
 	}
 	return row
 }
@@ -190,7 +190,7 @@ func (p *Page) client(w http.ResponseWriter, all *board.Locks, id string) {
 
 // fill puts a client in.
 func (page *clientPage) fill(all *board.Locks, c *board.Client) {
-	now := time.Now()
+	now := all.Moment()
 	page.Name, page.Library = clientName(c), c.String()
 	if c.Label != "" {
 		page.Label, page.Title = labelText(c.Label), page.Name

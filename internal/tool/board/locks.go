@@ -75,20 +75,18 @@ type Locks struct {
 
 	// pending is whether the next scan will tell more of a trouble.
 	pending bool
-	byName  map[string]int // the entries
 }
 
 // Old reports whether the locks may have changed long since: the last scan has failed, or the next
 // one has not ended when it should have.
 func (l *Locks) Old(now time.Time) bool { return !l.At.IsZero() && (l.Err != nil || now.After(l.Next)) }
 
-// Entry returns the lock of a name, nil when there is none.
-func (l *Locks) Entry(name string) *Entry {
-	i, found := l.byName[name]
-	if !found {
-		return nil
+// Moment is when ages and leases are those of the locks: now, or for old ones when they were seen.
+func (l *Locks) Moment() time.Time {
+	if now := time.Now(); !l.Old(now) {
+		return now
 	}
-	return &l.Entries[i]
+	return l.At
 }
 
 // add takes a lock in.

@@ -93,10 +93,6 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
 	found.findCircles(m, b.counter(ctx))
 	found.Entries = found.Entries[:min(len(found.Entries), kept)]
 	found.Clients = clientsOf(found.Entries, found.Circles)
-	found.byName = make(map[string]int, len(found.Entries))
-	for i := range found.Entries {
-		found.byName[found.Entries[i].Name] = i
-	}
 	m.seen.presence.forget(began.Add(-remembers))
 	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
 	return found
