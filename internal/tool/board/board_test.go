@@ -1,6 +1,7 @@
 package board
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -98,4 +99,21 @@ func TestTheFirstAnswerAboutALockSaysThatAWaiterIsDead(t *testing.T) {
 	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
 	lock, err := boardOf(t, s.URL()).Lock("a", "")
 	require.Equal(t, Dead, first(t, lock, err).Queue[0].State)
+}
+
+// Of all queues it is known at the first answer whether the first waiter is dead, whatever bytes
+// their names have.
+func TestTheFirstAnswerHasAllDeadWaiters(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for i := range 3 * nodeFronts {
+		program.Enqueue(t, s, fmt.Sprint("lock\xff", i), program.RedissonOwner, time.Hour)
+	}
+	view, err := boardOf(t, s.URL()).Locks()
+	all := first(t, view, err)
+	require.Len(t, all.Entries, 3*nodeFronts)
+	require.Empty(t, all.Uncounted)
+	for i := range all.Entries {
+		require.Equal(t, DeadFront, all.Entries[i].Trouble, all.Entries[i].Name)
+	}
 }

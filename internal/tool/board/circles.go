@@ -3,7 +3,6 @@ package board
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
@@ -188,39 +187,20 @@ func (l *Locks) findCircles(m *memory, count counter) {
 func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
 	for {
 		found := circlesOf(l.Entries, m.isDead, who)
-		more := false
+		var more []place
 		for i := range found {
 			for _, s := range found[i].Steps {
-				at := place{s.Lock, s.Waiter}
-				if asked[at] || len(asked) >= counted {
-					continue
+				if at := (place{s.Lock, s.Waiter}); !asked[at] && len(asked) < counted {
+					asked[at] = true
+					more = append(more, at)
 				}
-				asked[at], more = true, true
-				l.count(m, count, at)
 			}
 		}
-		if !more {
+		if len(more) == 0 {
 			return found
 		}
+		l.count(m, count, more)
 	}
-}
-
-// count counts the subscribers of a waiter.
-func (l *Locks) count(m *memory, count counter, at place) {
-	counts, err := count(at.lock, at.owner)
-	if err != nil {
-		l.uncounted(err)
-		return // unknown: it is not called dead
-	}
-	_, before := m.seen.presence.known(at.lock, at.owner)
-	state := m.seen.presence.sees(at.lock, at.owner, counts[0], time.Now())
-	l.pending = l.pending || !before && state == Unknown
-}
-
-// isDead reports whether a waiter is known to be dead.
-func (m *memory) isDead(lock, owner string) bool {
-	state, _ := m.seen.presence.known(lock, owner)
-	return state == Dead
 }
 
 // doubts reports whether a waiter of a circle had no subscriber when it was last counted.

@@ -75,13 +75,17 @@ func (m *scans) scan(locks ...string) (found *Locks) {
 	for _, text := range locks {
 		found.Entries = append(found.Entries, lockOf(text))
 	}
-	count := func(lock string, owners ...string) ([]int64, error) {
-		if slices.Contains(m.dead, lock+" "+short(owners[0])) {
-			return []int64{0}, nil
+	count := func(all []place) (counts []int64, err error) {
+		for _, at := range all {
+			n := int64(1)
+			if slices.Contains(m.dead, at.lock+" "+short(at.owner)) {
+				n = 0
+			}
+			counts = append(counts, n)
 		}
-		return []int64{1}, nil
+		return counts, nil
 	}
-	found.findDead(&m.memory, count)
+	found.findDead(&m.memory, nodeFronts, count)
 	found.findCircles(&m.memory, count)
 	for at, a := range m.seen.presence.absent { // a second is over
 		m.seen.presence.absent[at] = absence{a.first.Add(-absentFor), a.last.Add(-absentFor)}
@@ -161,7 +165,7 @@ func TestEachDeadFrontIsFound(t *testing.T) {
 	t.Parallel()
 	m := newScans()
 	var locks []string
-	for i := range 3 * fronts {
+	for i := range 3 * nodeFronts {
 		locks = append(locks, fmt.Sprintf("lock%02d - A%d", i, i))
 		if i%3 > 0 {
 			m.dead = append(m.dead, fmt.Sprintf("lock%02d A%d", i, i))
@@ -263,7 +267,7 @@ func TestCirclesOfManyLocksAreFoundSoon(t *testing.T) {
 	}
 	began := time.Now()
 	m := newScans()
-	found.findCircles(&m.memory, func(string, ...string) ([]int64, error) { return []int64{1}, nil })
+	found.findCircles(&m.memory, func(all []place) ([]int64, error) { return slices.Repeat([]int64{1}, len(all)), nil })
 	found.Clients = clientsOf(found.Entries, found.Circles)
 	require.Less(t, time.Since(began), 10*time.Second)
 	require.Len(t, found.Clients, 3)

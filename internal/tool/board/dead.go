@@ -2,48 +2,92 @@ package board
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
 const (
-	// fronts is of how many queues the first waiters are looked for after a scan.
-	fronts = 32
+	// fronts is of how many queues the first waiters are looked for after a scan, and nodeFronts
+	// of how many in a cluster, where each lock is asked about by itself.
+	fronts, nodeFronts = 4096, 32
 	// counted is of how many waiters in circles the subscribers are counted after a scan.
 	counted = 64
+	// atOnce is of how many waiters the subscribers are counted at once.
+	atOnce = 512
 	// countWait bounds the counting of subscribers after a scan.
 	countWait = 2 * time.Second
 )
 
-// errNoTime says that a scan has counted for long enough.
-var errNoTime = errors.New("the next scan counts more")
+// counter counts how many subscribers waiters have: of all, or when the time is over of the first
+// of them. It is -1 for one that cannot be counted. An error says that it is not known.
+type counter func(all []place) ([]int64, error)
 
-// counter counts how many subscribers waiters of one lock have. An error says that it is not
-// known.
-type counter func(lock string, owners ...string) ([]int64, error)
+// fronts is of how many queues the first waiters are looked for after a scan.
+func (s *Source) fronts() int {
+	if s.cluster {
+		return nodeFronts
+	}
+	return fronts
+}
 
 // counter returns what counts for the time that a scan has for it.
 func (b *Board) counter(ctx context.Context) counter {
 	until := time.Now().Add(countWait)
-	return func(lock string, owners ...string) ([]int64, error) {
-		if time.Now().After(until) {
-			return nil, errNoTime
-		}
+	return func(all []place) (counts []int64, err error) {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
-		return admin.Listeners(ctx, rfairlock.New(b.Source.client, lock), owners...)
+		some, size := b.Source.subscribers, atOnce
+		if b.Source.cluster {
+			some, size = b.Source.subscribersOfOne, 1
+		}
+		for batch := range slices.Chunk(all, size) {
+			if time.Now().After(until) {
+				break
+			}
+			more, err := some(ctx, batch)
+			if err != nil {
+				return counts, err
+			}
+			counts = append(counts, more...)
+		}
+		return counts, nil
 	}
 }
 
-// findDead looks whether the first waiters of some queues have subscribers: half of them of those
-// that had none, and then of others in turn.
-func (l *Locks) findDead(m *memory, count counter) {
+// subscribers counts the subscribers of waiters on one server and its replicas.
+func (s *Source) subscribers(ctx context.Context, all []place) ([]int64, error) {
+	e := engine.EngineOf(s.client)
+	if err := e.Enter(); err != nil {
+		return nil, err
+	}
+	defer e.Leave()
+	channels := make([]string, len(all))
+	for i, at := range all {
+		channels[i] = codec.OwnerChannel(at.lock, at.owner)
+	}
+	return e.ProvenListeners(ctx, codec.OwnerChannel(all[0].lock, e.NextOwner().String()), channels...)
+}
+
+// subscribersOfOne counts the subscribers of one waiter, on the nodes of a cluster that its lock is
+// on.
+func (s *Source) subscribersOfOne(ctx context.Context, one []place) ([]int64, error) {
+	if limits.Name(one[0].lock) != nil {
+		return []int64{-1}, nil
+	}
+	return admin.Listeners(ctx, rfairlock.New(s.client, one[0].lock), one[0].owner)
+}
+
+// findDead looks whether the first waiters of queues have subscribers. Of more than most queues it
+// counts half of those that had none, and then others in turn.
+func (l *Locks) findDead(m *memory, most int, count counter) {
 	var absent, others []*Entry
 	for i := range l.Entries {
 		e := &l.Entries[i]
@@ -56,17 +100,44 @@ func (l *Locks) findDead(m *memory, count counter) {
 			others = append(others, e)
 		}
 	}
-	again := turn(absent, &m.absentTurns, max(fronts/2, fronts-len(others)))
-	all := slices.Concat(again, turn(others, &m.turns, fronts-len(again)))
-	for _, e := range all {
-		l.count(m, count, place{e.Name, e.Next})
+	again := turn(absent, &m.absentTurns, max(most/2, most-len(others)))
+	all := slices.Concat(again, turn(others, &m.turns, most-len(again)))
+	places := make([]place, len(all))
+	for i, e := range all {
+		places[i] = place{e.Name, e.Next}
 	}
+	l.count(m, count, places)
 	for _, e := range slices.Concat(absent, all) {
-		if state, _ := m.seen.presence.known(e.Name, e.Next); state == Dead && severity(DeadFront) > severity(e.Trouble) {
+		if m.isDead(e.Name, e.Next) && severity(DeadFront) > severity(e.Trouble) {
 			e.Trouble = DeadFront
 		}
 	}
 	l.sort()
+}
+
+// count counts the subscribers of waiters, and remembers what that shows.
+func (l *Locks) count(m *memory, count counter, all []place) {
+	if len(all) == 0 {
+		return
+	}
+	counts, err := count(all)
+	if err != nil {
+		l.Uncounted = inspect.NotCounted(err) // they are unknown, and not called dead
+	}
+	for i, n := range counts {
+		if n < 0 {
+			continue
+		}
+		_, before := m.seen.presence.known(all[i].lock, all[i].owner)
+		state := m.seen.presence.sees(all[i].lock, all[i].owner, n, time.Now())
+		l.pending = l.pending || !before && state == Unknown
+	}
+}
+
+// isDead reports whether a waiter is known to be dead.
+func (m *memory) isDead(lock, owner string) bool {
+	state, _ := m.seen.presence.known(lock, owner)
+	return state == Dead
 }
 
 // turn returns the next n of some.
@@ -81,11 +152,4 @@ func turn(some []*Entry, from *int, n int) []*Entry {
 	}
 	*from = (*from + n) % len(some)
 	return next
-}
-
-// uncounted notes why subscribers cannot be counted.
-func (l *Locks) uncounted(err error) {
-	if !errors.Is(err, errNoTime) {
-		l.Uncounted = inspect.NotCounted(err)
-	}
 }

@@ -78,7 +78,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
 		return &failed
 	}
 	if unread.Uncounted != nil {
-		found.uncounted(unread.Uncounted)
+		found.Uncounted = inspect.NotCounted(unread.Uncounted)
 		for i := range found.Entries {
 			found.Entries[i].Uncounted = found.Entries[i].Queue == 0
 		}
@@ -89,7 +89,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
 	}
 	found.passing(m)
 	found.sort()
-	found.findDead(m, b.counter(ctx))
+	found.findDead(m, b.Source.fronts(), b.counter(ctx))
 	found.findCircles(m, b.counter(ctx))
 	found.Entries = found.Entries[:min(len(found.Entries), kept)]
 	found.Clients = clientsOf(found.Entries, found.Circles)
