@@ -3,8 +3,8 @@ package redlatchui
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -178,13 +178,23 @@ func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err
 	return l, true, nil
 }
 
-// clientOf is where a request comes from.
+// clientOf is where a request comes from: an address, or for IPv6 a network, of which one host may
+// have all addresses.
 func clientOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	const network = 64
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	return host
+	host := at.Addr().Unmap().WithZone("")
+	if host.Is4() {
+		return host.String()
+	}
+	of, err := host.Prefix(network)
+	if err != nil {
+		return host.String()
+	}
+	return of.String()
 }
 
 // odd serves the page of a lock whose name no client of Redlatch can use: it has what the last

@@ -52,15 +52,15 @@ func requestFrom(ctx context.Context, address, what, name string) *http.Request 
 	return r
 }
 
-// tabsFrom opens streams of so many locks from an address.
-func tabsFrom(ctx context.Context, t *testing.T, page *redlatchui.Page, address, names string, n int) (all []*tab) {
+// tabsFrom opens streams of 64 locks, each from an address.
+func tabsFrom(ctx context.Context, t *testing.T, page *redlatchui.Page, names string, address func(i int) string) (all []*tab) {
 	t.Helper()
-	for i := range n {
+	for i := range 64 {
 		b := &tab{header: http.Header{}, begun: make(chan struct{}), over: make(chan struct{})}
 		all = append(all, b)
 		go func() {
 			defer close(b.over)
-			page.ServeHTTP(b, requestFrom(ctx, address, "events", fmt.Sprint(names, i)))
+			page.ServeHTTP(b, requestFrom(ctx, address(i), "events", fmt.Sprint(names, i)))
 		}()
 	}
 	for _, b := range all {
@@ -85,8 +85,16 @@ const notLive = "so this one is not kept up to date"
 
 func TestOneViewerCannotKeepThePagesOfLocksFromOthers(t *testing.T) {
 	t.Parallel()
-	const viewer, other = "198.51.100.1", "198.51.100.2"
-	for what, c := range map[string]struct{ names string }{"no locks": {"invented:"}, "locks": {"held:"}} {
+	const other = "198.51.100.2"
+	one := func(int) string { return "198.51.100.1" }
+	for what, c := range map[string]struct {
+		names  string
+		viewer func(i int) string
+	}{
+		"no locks":       {"invented:", one},
+		"locks":          {"held:", one},
+		"many addresses": {"held:", func(i int) string { return fmt.Sprintf("[2001:db8::%x]", i+1) }},
+	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
@@ -96,7 +104,7 @@ func TestOneViewerCannotKeepThePagesOfLocksFromOthers(t *testing.T) {
 			s.Do(t, "HSET", "mine", program.SomeOwner, 1)
 			page := open(t, s, redlatchui.Options{})
 			ctx, cancel := context.WithCancel(t.Context())
-			tabs := tabsFrom(ctx, t, page, viewer, c.names, 64)
+			tabs := tabsFrom(ctx, t, page, c.names, c.viewer)
 			defer func() {
 				cancel()
 				for _, b := range tabs {
@@ -105,7 +113,7 @@ func TestOneViewerCannotKeepThePagesOfLocksFromOthers(t *testing.T) {
 			}()
 			require.Equal(t, 64, openTabs(tabs))
 			// The viewer gets one more, and if it is of a lock, without a stream.
-			got := recorded(page, requestFrom(ctx, viewer, "lock", "held:70"))
+			got := recorded(page, requestFrom(ctx, c.viewer(70), "lock", "held:70"))
 			require.Equal(t, http.StatusOK, got.Code)
 			require.Contains(t, got.Body.String(), "Held by")
 			require.Equal(t, c.names == "held:", strings.Contains(got.Body.String(), notLive))
