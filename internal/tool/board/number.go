@@ -40,7 +40,11 @@ func (l *Lock) whyNumber() string {
 		}
 		return said
 	case n.Available > 0:
-		return fmt.Sprintf("It is a semaphore with %d of its permits free: only a client that wants more has to wait.", n.Available)
+		said := fmt.Sprintf("It is a semaphore with %d of its permits free: only a client that wants more has to wait", n.Available)
+		if n.PermitWaiters > 0 || n.Uncounted != nil {
+			said += ", and " + waitText(n, n.PermitWaiters)
+		}
+		return said + "." + l.permitsOver()
 	}
 	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + l.permitsOver()
 }

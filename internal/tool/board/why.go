@@ -32,7 +32,7 @@ func (l *Lock) Why(in Words) string {
 	case !l.Held():
 		return l.whyUntaken(name, show) + l.mixed()
 	}
-	return l.whyHeld(name, show) + l.whyAround(&in) + l.whyThen(name, show) + l.mixed()
+	return l.whyHeld(name, show) + l.over() + l.whyAround(&in) + l.whyThen(name, show) + l.mixed()
 }
 
 // whyAround says for what the holders wait: in a circle even.
@@ -77,7 +77,7 @@ func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Dur
 	case l.TTL < 0:
 		return who + " without a lease: it stays until it is released, also when the client is gone."
 	case l.Renewed == inspect.RenewedYes && len(l.Holders) > 1:
-		return who + ". The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it." + l.over()
+		return who + ". The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it."
 	case l.Renewed == inspect.RenewedYes:
 		return who + ". The lease is renewed, so the client is alive: it moves when it is released."
 	case l.Renewed == inspect.RenewedNo:
@@ -119,7 +119,25 @@ func (l *Lock) whyThen(name func(owner, label string) string, show func(time.Dur
 	default:
 		return " The first in the queue, " + name(first.Owner, first.Label) + ", is dead, and past its deadline: it blocks nothing."
 	}
-	return said + l.evictor()
+	return said + l.behind() + l.evictor()
+}
+
+// behind says how many are dead behind the first in the queue.
+func (l *Lock) behind() string {
+	n := 0
+	for _, q := range l.Queue[1:] {
+		if q.State != Dead {
+			break
+		}
+		n++
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " The one behind it is dead, too."
+	}
+	return fmt.Sprintf(" The %d behind it are dead, too.", n)
 }
 
 // whyUntaken is Why for a lock that is free although others are queued for it.
@@ -134,9 +152,9 @@ func (l *Lock) whyUntaken(name func(owner, label string) string, show func(time.
 	case !first.Deadline.IsZero() && left <= 0:
 		return "It is free. The first in the queue, " + who + ", has passed its deadline: the next request for the lock removes it."
 	case first.State == Dead && first.Deadline.IsZero():
-		return "It is free. The first in the queue, " + who + ", has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.evictor()
+		return "It is free. The first in the queue, " + who + ", has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
 	case first.State == Dead:
-		return "It is free. The first in the queue, " + who + ", has no subscriber: it is dead, and blocks the lock for " + show(left) + " more." + l.evictor()
+		return "It is free. The first in the queue, " + who + ", has no subscriber: it is dead, and blocks the lock for " + show(left) + " more." + l.behind() + l.evictor()
 	case first.State == Alive:
 		return "It is free. The first in the queue, " + who + ", is alive: it comes when it is woken, or with its next poll."
 	}
