@@ -47,7 +47,18 @@ func (f *frame) seen(at time.Time, old bool, err error) {
 	if err == nil {
 		f.Err = "The server does not answer."
 	}
-	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s, %s ago.", at.UTC().Format(time.DateTime)+" UTC", span(time.Since(at)))
+	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s UTC, %s ago.", at.UTC().Format(time.DateTime), minutes(time.Since(at)))
+}
+
+// minutes returns a time that changes once a minute: screen readers say it anew when it does.
+func minutes(d time.Duration) string {
+	if d < time.Minute {
+		return "less than a minute"
+	}
+	if d < 2*time.Minute {
+		return "1 min"
+	}
+	return span(d)
 }
 
 // show writes a page.

@@ -48,7 +48,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, publish 
 		began := time.Now()
 		m.last = b.scanOnce(ctx, numbers, m)
 		if first && m.last.pending && time.Since(began) < settles {
-			if inspect.Pause(ctx, max(absentFor, listing.PauseFactor*time.Since(began))) != nil {
+			if inspect.Pause(ctx, max(absentFor, time.Since(began))) != nil { // once: viewers wait
 				return
 			}
 			began = time.Now()
