@@ -11,8 +11,12 @@ import (
 // ExamEvery is how often a server that is looked at is examined, at most.
 const ExamEvery = 15 * time.Second
 
-// examTime bounds an examination.
-const examTime = 10 * time.Second
+const (
+	// examTime bounds an examination.
+	examTime = 10 * time.Second
+	// examAgain is how soon one that failed is made again.
+	examAgain = 5 * time.Second
+)
 
 // Exam is what an examination of the server has found.
 type Exam struct {
@@ -51,7 +55,11 @@ func (b *Board) examine(ctx context.Context, publish func(*Exam) bool) {
 		if ctx.Err() != nil || !publish(last) {
 			return
 		}
-		if inspect.Pause(ctx, ExamEvery) != nil {
+		pause := ExamEvery
+		if last.Err != nil {
+			pause = examAgain
+		}
+		if inspect.Pause(ctx, pause) != nil {
 			return
 		}
 	}

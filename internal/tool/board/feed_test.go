@@ -78,3 +78,12 @@ func TestWhatFailedOrIsOverdueIsOld(t *testing.T) {
 		require.Equal(t, c.old, (&Exam{At: c.at, Next: c.next, Err: c.err}).Old(now))
 	}
 }
+
+// After a look that has waited for a server in vain the next one is soon.
+func TestAFailedLookIsMadeAgainSoon(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("no answer")
+	require.Equal(t, 40*time.Second, pauseAfter(10*time.Second, nil))
+	require.Equal(t, lookEvery, pauseAfter(10*time.Second, failed))
+	require.Equal(t, 4*time.Millisecond, pauseAfter(time.Millisecond, failed))
+}

@@ -54,7 +54,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, publish 
 			began = time.Now()
 			m.last = b.scanOnce(ctx, numbers, m)
 		}
-		pause := max(b.Every, listing.PauseFactor*time.Since(began))
+		pause := max(b.Every, pauseAfter(time.Since(began), m.last.Err))
 		m.last.Next = time.Now().Add(pause + 2*time.Since(began) + overdue)
 		if ctx.Err() != nil || !publish(m.last) {
 			return
@@ -63,6 +63,15 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, publish 
 			return
 		}
 	}
+}
+
+// pauseAfter returns the pause after a look that took so long. One that failed has mostly waited, and
+// what is old should be seen anew soon.
+func pauseAfter(took time.Duration, err error) time.Duration {
+	if pause := listing.PauseFactor * took; err == nil || pause < lookEvery {
+		return pause
+	}
+	return lookEvery
 }
 
 // scanOnce scans all locks, or all numbers.

@@ -50,7 +50,7 @@ func (b *Board) watch(ctx context.Context, name string, publish func(*Lock) bool
 		}
 		w.waits(b)
 		took := time.Since(began)
-		pause := max(leastBetween, listing.PauseFactor*took)
+		pause := max(leastBetween, pauseAfter(took, w.last.Err))
 		w.last.Next = time.Now().Add(pause + lookEvery + 2*took + overdue)
 		value := w.last
 		if ctx.Err() != nil || !publish(&value) {
