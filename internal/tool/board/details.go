@@ -80,6 +80,9 @@ func (w *watcher) happened(in *admin.Inspection, shape *listing.Shape, now *Lock
 		}
 	}
 	for _, e := range events {
+		if w.first && w.told(&e, now) {
+			continue
+		}
 		w.events = append([]Event{{Event: e, Label: labels[e.Owner]}}, w.events...)
 	}
 	w.events = w.events[:min(len(w.events), shownEvents)]
@@ -89,6 +92,17 @@ func (w *watcher) happened(in *admin.Inspection, shape *listing.Shape, now *Lock
 		at: now.At, holders: shape.Holders, shared: now.Kind == listing.ReadWrite, ttl: now.TTL, token: now.Token, anew: again,
 	})
 	now.Age = oldest(now.Ages)
+}
+
+// told reports whether the events say already what the first look for viewers has found.
+func (w *watcher) told(e *follow.Event, now *Lock) bool {
+	switch {
+	case w.last.At.IsZero():
+		return false
+	case e.What == follow.Held:
+		return sameOwners(now.Holders, w.last.Holders)
+	}
+	return e.What == follow.Free && !w.last.Held()
 }
 
 // stateOf is a lock as it was seen.
