@@ -66,7 +66,7 @@ type waitRow struct {
 	Key, Link, Name, Kind string
 	Owner                 string
 	Position              int
-	Queue                 int64
+	Queue                 string
 	Holder                named
 	Trouble               string
 }
@@ -222,7 +222,10 @@ func holdRowOf(h *board.Hold, byOwner map[string]int, at, now time.Time) holdRow
 func waitRowOf(w *board.Wait) waitRow {
 	row := waitRow{
 		Key: hashOf(w.Name + "\x00" + w.Owner)[:16], Link: lockLink(w.Name), Name: nameText(w.Name), Kind: kindText(w.Kind, w.Mode),
-		Owner: sanitize.Word(sanitize.Message(w.Owner)), Position: w.Position, Queue: w.Queue, Trouble: sentence(w.Trouble),
+		Owner: sanitize.Word(sanitize.Message(w.Owner)), Position: w.Position, Queue: queueText(&w.Entry), Trouble: sentence(w.Trouble),
+	}
+	if w.Dead {
+		row.Queue += ", dead"
 	}
 	if len(w.Holders) > 0 {
 		row.Holder = ownerOf(w.Holders[0].Owner, w.Holders[0].Label)

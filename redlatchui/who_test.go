@@ -64,7 +64,7 @@ func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
 	require.Contains(t, text, "billing fair 2 of 2 billing@host-3 (Redlatch 00000001:7) "+javaA+":9")
 	require.Contains(t, text, "which clients wait for plain locks", "what the server does not have")
 	text = says(t, page, "/who?client="+program.SomeOwner[:36], "billing@host-3 Redlatch since")
-	require.Contains(t, text, "free fair 1 of 1 free "+program.SomeOwner)
+	require.Contains(t, text, "free fair 1 of 1, dead free "+program.SomeOwner)
 	text = says(t, page, "/who?client=nobody", "It holds nothing. Waits for (0) It is in no queue.")
 	require.NotContains(t, text, "orders")
 }

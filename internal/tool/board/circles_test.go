@@ -200,7 +200,7 @@ func TestClientsThatWaitForEachOtherAreNoDeadlockForSure(t *testing.T) {
 	require.Len(t, found.Circles, 1)
 	require.Equal(t, "A2 y B2, B1 x A1", shown(&found.Circles[0]))
 	require.False(t, found.Circles[0].Sure)
-	all := clientsOf(found.Entries, found.Circles)
+	all := clientsOf(found.Entries, found.Circles, m.isDead)
 	require.Len(t, all, 2)
 	require.False(t, all[0].InCircle)
 }
@@ -211,7 +211,7 @@ func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
 	locks := []string{"a A1", "x A1 B1 C1", "y B1 A1", "w C1 A2 A3"}
 	m.scan(locks...)
 	found := m.scan(locks...)
-	found.Clients = clientsOf(found.Entries, found.Circles)
+	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	a := found.Client(clients["A"])
 	var holds, waits []string
 	for _, h := range a.Holds {
@@ -235,7 +235,7 @@ func TestAClientsHoldHasItsOwnAge(t *testing.T) {
 	e.Holders = append(e.Holders, listing.Holder{Owner: clients["B"] + ":1", Count: "1"})
 	e.Ages = []Age{{at(1), false}, {at(2), true}}
 	e.Age = oldest(e.Ages)
-	all := clientsOf([]Entry{e}, nil)
+	all := clientsOf([]Entry{e}, nil, newScans().isDead)
 	require.Equal(t, e.Ages[0], all[0].Holds[0].Age)
 	require.Equal(t, e.Ages[1], all[1].Holds[0].Age)
 }
@@ -268,7 +268,7 @@ func TestCirclesOfManyLocksAreFoundSoon(t *testing.T) {
 	began := time.Now()
 	m := newScans()
 	found.findCircles(&m.memory, func(all []place) ([]int64, error) { return slices.Repeat([]int64{1}, len(all)), nil })
-	found.Clients = clientsOf(found.Entries, found.Circles)
+	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	require.Less(t, time.Since(began), 10*time.Second)
 	require.Len(t, found.Clients, 3)
 }

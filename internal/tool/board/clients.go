@@ -43,6 +43,8 @@ type Wait struct {
 	// Owner is as it stands in Redis, Position the place, 1 for the next one.
 	Owner    string
 	Position int
+	// Dead is whether the waiter is known to be dead: it is not known of all.
+	Dead bool
 }
 
 // ClientID returns what tells the clients of owners apart: the UUID, which all owners of a client
@@ -66,7 +68,7 @@ func (l *Locks) Client(id string) *Client {
 }
 
 // clientsOf returns the clients that hold or wait for locks, by their IDs.
-func clientsOf(entries []Entry, circles []Circle) []Client {
+func clientsOf(entries []Entry, circles []Circle, dead func(lock, owner string) bool) []Client {
 	byID := map[string]*Client{}
 	of := func(owner, label string) *Client {
 		id := ClientID(owner)
@@ -89,7 +91,7 @@ func clientsOf(entries []Entry, circles []Circle) []Client {
 		}
 		for i, owner := range e.Places {
 			c := of(owner, e.PlaceLabels[i])
-			c.Waits = append(c.Waits, Wait{e, owner, i + 1})
+			c.Waits = append(c.Waits, Wait{e, owner, i + 1, dead(e.Name, owner)})
 		}
 	}
 	for i := range circles {

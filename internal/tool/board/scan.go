@@ -101,7 +101,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
 	found.findDead(m, b.Source.fronts(), b.counter(ctx))
 	found.findCircles(m, b.counter(ctx))
 	found.Entries = found.Entries[:min(len(found.Entries), kept)]
-	found.Clients = clientsOf(found.Entries, found.Circles)
+	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	m.seen.presence.forget(began.Add(-remembers))
 	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
 	return found
