@@ -76,7 +76,7 @@ func showScene(t *testing.T, page *redlatchui.Page) {
 	says(t, page, "/lock?name=visits", "It is a number, 41")
 	says(t, page, "/who?client="+javaA, "Holds (20)")
 	text = says(t, page, "/who?client="+javaB, "Waits for (1)")
-	require.Contains(t, text, "billing fair 1 of 1 billing@host-3")
+	require.Contains(t, text, "billing fair 1 of 1, dead billing@host-3")
 }
 
 func TestAClustersLocksAreShown(t *testing.T) {
