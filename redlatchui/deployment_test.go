@@ -67,7 +67,7 @@ func scene(t *testing.T, s deployment) {
 func showScene(t *testing.T, page *redlatchui.Page) {
 	t.Helper()
 	text := says(t, page, "/?sort=name", "21 locks")
-	require.Contains(t, text, "billing fair billing@host-3")
+	require.Contains(t, text, "billing fair Dead waiter in front billing@host-3")
 	for i := range 20 {
 		require.Contains(t, text, fmt.Sprintf("orders:%d plain", i))
 	}
@@ -76,7 +76,7 @@ func showScene(t *testing.T, page *redlatchui.Page) {
 	says(t, page, "/lock?name=visits", "It is a number, 41")
 	says(t, page, "/who?client="+javaA, "Holds (20)")
 	text = says(t, page, "/who?client="+javaB, "Waits for (1)")
-	require.Contains(t, text, "billing fair 1 of 1 billing@host-3")
+	require.Contains(t, text, "billing fair 1 of 1, dead billing@host-3")
 }
 
 func TestAClustersLocksAreShown(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAClusterThatLosesAMasterIsShownAgain(t *testing.T) {
 // isSeenAfter reports whether what a page shows was seen after a moment of this day or the last.
 func isSeenAfter(t *testing.T, text string, moment time.Time) bool {
 	t.Helper()
-	_, after, _ := strings.Cut(text, "seen at ")
+	_, after, _ := strings.Cut(text, "· seen at ")
 	clock, _, _ := strings.Cut(after, " UTC")
 	seen, err := time.Parse(time.TimeOnly, clock)
 	require.NoError(t, err, text)

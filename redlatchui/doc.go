@@ -24,6 +24,7 @@
 // # What it costs
 //
 // Nothing while no page is open. All pages together cost what one does: SCAN of 250 keys and
-// short commands, as redlatch list sends them, for each lock whose page is open some short
+// short commands, as redlatch list sends them, for each of 64 locks whose pages are open some short
 // commands a second, and an examination every 15 seconds while the page of the server is open.
+// The page of a lock that is held and has a queue scans, too: the lock may be in a circle of waits.
 package redlatchui

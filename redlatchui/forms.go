@@ -1,7 +1,6 @@
 package redlatchui
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/redlatch/redlatch/internal/limits"
@@ -96,19 +95,16 @@ func (p *Page) form(w http.ResponseWriter, r *http.Request, d deed, fill func(*f
 		p.fail(w, err)
 		return
 	}
-	view, err := p.board.Lock(name)
+	l, _, err := p.look(r, name)
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	defer view.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
 	page := formPage{
 		lockPage: lockPage{frame: p.frame("", ""), Name: nameText(name)}, Link: lockLink(name), Action: string(d.name) + "?" + lockQuery(name),
 	}
-	if l, _ := view.Get(ctx); l == nil {
-		page.Title, page.Err = page.Name, "The server has not answered yet."
+	if l == nil {
+		page.Title, page.Err = page.Name, notAnswered
 	} else {
 		page.fill(l)
 		fill(&page, l)

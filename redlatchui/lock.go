@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/limits"
@@ -12,6 +14,9 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
+
+// notAnswered is said before there is anything to show.
+const notAnswered = "The server has not answered yet."
 
 // Why there is no page of a lock.
 var (
@@ -41,11 +46,17 @@ type lockPage struct {
 	Waiting, More int
 	QueueUnread   bool
 	Uncounted     string
-	Number        bool
-	Permits       []permitView
-	MorePermits   int64
-	Events        []eventView
+	// Waits says who waits without a place in the queue. Circles and Mutual are as in whoPage.
+	Waits           string
+	Circles, Mutual []circleView
+	Number          bool
+	Permits         []permitView
+	MorePermits     int64
+	Events          []eventView
 }
+
+// words name what board.Lock.Why speaks of.
+var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
 
 // holderView is a holder as it is shown.
 type holderView struct{ Owner, Link, Label, Client, Count, Role string }
@@ -131,22 +142,59 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 		p.odd(w, r, &page, name)
 		return
 	}
-	view, err := p.board.Lock(name)
-	if err != nil {
+	l, live, err := p.look(r, name)
+	switch {
+	case err != nil:
 		p.fail(w, err)
 		return
-	}
-	defer view.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	l, _ := view.Get(ctx)
-	if l == nil {
-		page.Err = "The server has not answered yet."
-	} else {
+	case l == nil:
+		page.Err = notAnswered
+	default:
 		page.fill(l)
 		page.offer(name, l, accessOf(r))
 	}
+	if !live {
+		page.Stream = ""
+		page.Err = strings.TrimSpace(page.Err + " The pages of too many locks are open, so this one is not kept up to date: load it again to see the lock as it is then.")
+	}
 	p.show(w, "lock.html", &page)
+}
+
+// look looks at a lock, and reports whether its page can be kept up to date. It returns nil when the
+// server does not answer.
+func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	view, err := p.board.Lock(name, clientOf(r))
+	switch {
+	case errors.Is(err, board.ErrBusy):
+		l, err = p.board.LookOnce(ctx, name)
+		return l, false, err
+	case err != nil:
+		return nil, false, err
+	}
+	defer view.Close()
+	l, _ = view.Get(ctx)
+	return l, true, nil
+}
+
+// clientOf is where a request comes from: an address, or for IPv6 a network, of which one host may
+// have all addresses.
+func clientOf(r *http.Request) string {
+	const network = 64
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	host := at.Addr().Unmap().WithZone("")
+	if host.Is4() {
+		return host.String()
+	}
+	of, err := host.Prefix(network)
+	if err != nil {
+		return host.String()
+	}
+	return of.String()
 }
 
 // odd serves the page of a lock whose name no client of Redlatch can use: it has what the last
@@ -174,22 +222,27 @@ func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name 
 
 // fill puts the lock in.
 func (page *lockPage) fill(l *board.Lock) {
-	if l.Err != nil {
-		page.Err = sanitize.Message(sanitize.WithoutPrefix(l.Err.Error()))
-	}
+	page.seen(l.At, l.Old(time.Now()), l.Err)
 	if page.Known = !l.At.IsZero(); !page.Known {
 		return
 	}
-	page.At = l.At.UTC().Format(time.TimeOnly) + " UTC"
 	page.Held, page.Kind, page.Token = l.Held(), kindText(l.Kind, l.Mode), l.Token
-	page.Why = l.Why(ownerText, span)
-	for _, h := range l.Holders {
-		page.Holders = append(page.Holders, holderOf(h))
+	page.Why = l.Why(words)
+	for i, h := range l.Holders {
+		v := holderOf(h)
+		if len(l.Holders) > 1 {
+			v.Client += ", held " + ageText(l.Ages[i], l.At)
+		}
+		page.Holders = append(page.Holders, v)
 	}
+	page.Circles, page.Mutual = circlesOf(l.Circles, func(*board.Circle) bool { return true })
 	page.lease(l)
 	page.number(l)
 	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), l.QueueUnread
-	page.Uncounted = sanitize.Message(l.Uncounted)
+	page.Waits = l.Waits()
+	if l.Uncounted != "" {
+		page.Uncounted = fullSentence(l.Uncounted)
+	}
 	for i := range l.Queue {
 		page.Queue = append(page.Queue, waiterOf(&l.Queue[i], l.At))
 	}
@@ -203,10 +256,7 @@ func (page *lockPage) lease(l *board.Lock) {
 	if !page.Held {
 		return
 	}
-	page.Since = "for at least " + span(l.At.Sub(l.Since))
-	if l.Exact {
-		page.Since = "since " + l.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(l.At.Sub(l.Since))
-	}
+	page.Since = ageText(l.Age, l.At)
 	if l.TTL < 0 {
 		page.Lease = "none: it stays until it is released"
 		return
@@ -239,6 +289,14 @@ func (page *lockPage) number(l *board.Lock) {
 		page.Permits = append(page.Permits, permitView{permit.ID, left})
 	}
 	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
+}
+
+// ageText says since when a hold lasts.
+func ageText(a board.Age, at time.Time) string {
+	if a.Exact {
+		return "since " + a.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(at.Sub(a.Since))
+	}
+	return "for at least " + span(at.Sub(a.Since))
 }
 
 func holderOf(h inspect.Holder) holderView {

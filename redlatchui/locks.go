@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 const (
@@ -128,7 +127,7 @@ type lockRow struct {
 	Library, Others       string
 	State                 string // of a number
 	Since, Lease          string
-	Queue                 int64
+	Queue                 string
 	Trouble               string
 }
 
@@ -161,16 +160,15 @@ func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
 
 // fill puts the locks in.
 func (page *locksPage) fill(all *board.Locks) {
-	now := time.Now()
+	now := all.Moment()
 	page.Total, page.Cut = all.Total, all.Total > len(all.Entries)
-	if !all.At.IsZero() {
-		page.At = all.At.UTC().Format(time.TimeOnly) + " UTC"
-	}
-	if all.Err != nil {
-		page.Err = sanitize.Message(sanitize.WithoutPrefix(all.Err.Error()))
-	}
+	page.seen(all.At, all.Old(time.Now()), all.Err)
 	if all.Unread.Keys > 0 {
-		page.Unread = fmt.Sprintf("%d hashes were not looked into: this user may not read them.", all.Unread.Keys)
+		page.Unread = fmt.Sprintf("%d hashes were not looked into: this user may not read them. ", all.Unread.Keys)
+	}
+	if all.Uncounted != "" {
+		page.Unread += "How many wait for locks without a queue, for permits and for latches, and which waiters are dead, is not known: " +
+			"subscribers cannot be counted. " + fullSentence(all.Uncounted)
 	}
 	for i := range all.Entries {
 		if all.Entries[i].Trouble != "" {
@@ -213,7 +211,7 @@ func (page *locksPage) part(found int) (from, to int) {
 // rowOf makes a row of a lock.
 func rowOf(e *board.Entry, at, now time.Time) lockRow {
 	row := lockRow{
-		Key: hashOf(e.Name)[:16], Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: e.Waiters(),
+		Key: hashOf(e.Name)[:16], Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: queueText(e),
 		Trouble: sentence(e.Trouble),
 	}
 	if e.Next != "" {
@@ -228,6 +226,9 @@ func rowOf(e *board.Entry, at, now time.Time) lockRow {
 	h := e.Holders[0]
 	row.Holder, row.Library = ownerOf(h.Owner, h.Label), inspect.ClientOf(h.Owner).Name()
 	row.Since = span(now.Sub(e.Since))
+	if !e.Exact {
+		row.Since = "at least " + row.Since
+	}
 	switch n := len(e.Holders) - 1; {
 	case e.More:
 		row.Others = "and more"
@@ -238,6 +239,20 @@ func rowOf(e *board.Entry, at, now time.Time) lockRow {
 		row.Lease = span(e.TTL - now.Sub(at))
 	}
 	return row
+}
+
+// queueText says how many wait: in the queue, or as far as connections that listen hint at it.
+func queueText(e *board.Entry) string {
+	n := e.Waiters()
+	switch {
+	case e.Queue > 0:
+		return strconv.FormatInt(n, 10)
+	case e.Uncounted:
+		return "not known"
+	case n > 0:
+		return fmt.Sprintf("%d listening", n)
+	}
+	return ""
 }
 
 // kindText names a kind of lock.

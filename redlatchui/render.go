@@ -3,6 +3,7 @@ package redlatchui
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -30,6 +31,34 @@ func (p *Page) frame(title, stream string) frame {
 		f.Pattern = nameText(p.options.Pattern)
 	}
 	return f
+}
+
+// seen says when what is shown was seen, what is wrong, and that it is old when it is.
+func (f *frame) seen(at time.Time, old bool, err error) {
+	if !at.IsZero() {
+		f.At = at.UTC().Format(time.TimeOnly) + " UTC"
+	}
+	if err != nil {
+		f.Err = fullSentence(sanitize.WithoutPrefix(err.Error()))
+	}
+	if !old {
+		return
+	}
+	if err == nil {
+		f.Err = "The server does not answer."
+	}
+	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s UTC, %s ago.", at.UTC().Format(time.DateTime), minutes(time.Since(at)))
+}
+
+// minutes returns a time that changes once a minute: screen readers say it anew when it does.
+func minutes(d time.Duration) string {
+	if d < time.Minute {
+		return "less than a minute"
+	}
+	if d < 2*time.Minute {
+		return "1 min"
+	}
+	return span(d)
 }
 
 // show writes a page.

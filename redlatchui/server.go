@@ -41,7 +41,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 		NotMade: strings.Join(diagnosis.NotLooked(), ", "),
 	}
 	if page.Section = "server"; exam == nil {
-		page.Err = "The server has not answered yet."
+		page.Err = notAnswered
 	} else {
 		page.fill(exam)
 	}
@@ -50,13 +50,11 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 
 // fill puts the findings in, the worst first.
 func (page *serverPage) fill(exam *board.Exam) {
-	if exam.Err != nil {
-		page.Err = sanitize.Message(sanitize.WithoutPrefix(exam.Err.Error()))
-	}
+	page.seen(exam.At, exam.Old(time.Now()), exam.Err)
 	if exam.At.IsZero() {
 		return
 	}
-	page.At, page.Took = exam.At.UTC().Format(time.TimeOnly)+" UTC", exam.Took.Round(time.Millisecond).String()
+	page.Took = exam.Took.Round(time.Millisecond).String()
 	for _, level := range []diagnosis.Level{diagnosis.Error, diagnosis.Warning, diagnosis.Unknown, diagnosis.OK} {
 		for _, f := range exam.Findings {
 			if f.Level != level {

@@ -56,6 +56,10 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		changed = next(ctx)
 	}
+	if ctx.Err() == nil { // it is not kept up to date any more: the page says so
+		_, _ = fmt.Fprint(w, "event: change\ndata: last\n\n")
+		_ = out.Flush() // a browser that is gone needs none
+	}
 }
 
 // ticks returns what waits for the next change of what the request names: a lock, the
@@ -74,7 +78,7 @@ func (p *Page) ticks(r *http.Request) (next ticker, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return tick(p.board.Lock(name))
+	return tick(p.board.Lock(name, clientOf(r)))
 }
 
 // tick returns what waits for the next change of a view.

@@ -56,7 +56,7 @@ type holdRow struct {
 	// Others is how many more locks the same owner holds.
 	Others       int
 	Since, Lease string
-	Queue        int64
+	Queue        string
 	Next         named
 	Trouble      string
 }
@@ -66,7 +66,7 @@ type waitRow struct {
 	Key, Link, Name, Kind string
 	Owner                 string
 	Position              int
-	Queue                 int64
+	Queue                 string
 	Holder                named
 	Trouble               string
 }
@@ -126,9 +126,9 @@ func (page *whoPage) fill(all *board.Locks) {
 	})
 	page.Found, page.More = len(some), max(0, len(some)-clientRows)
 	for _, c := range some[:len(some)-page.More] {
-		page.Rows = append(page.Rows, clientRowOf(c))
+		page.Rows = append(page.Rows, clientRowOf(c, all.Moment()))
 	}
-	page.Circles, page.Mutual = circlesOf(all, func(*board.Circle) bool { return true })
+	page.Circles, page.Mutual = circlesOf(all.Circles, func(*board.Circle) bool { return true })
 }
 
 func btoi(is bool) int {
@@ -139,7 +139,7 @@ func btoi(is bool) int {
 }
 
 // clientRowOf makes a row of a client.
-func clientRowOf(c *board.Client) clientRow {
+func clientRowOf(c *board.Client, now time.Time) clientRow {
 	row := clientRow{
 		Key: hashOf(c.ID)[:16], Client: named{clientName(c), clientLink(c.ID)}, ID: nameText(c.ID), Library: c.String(),
 		Holds: len(c.Holds), Waits: len(c.Waits), InCircle: c.InCircle,
@@ -153,7 +153,7 @@ func clientRowOf(c *board.Client) clientRow {
 		}
 	}
 	if !oldest.IsZero() {
-		row.Oldest = span(time.Since(oldest))
+		row.Oldest = span(now.Sub(oldest))
 	}
 	return row
 }
@@ -190,7 +190,7 @@ func (p *Page) client(w http.ResponseWriter, all *board.Locks, id string) {
 
 // fill puts a client in.
 func (page *clientPage) fill(all *board.Locks, c *board.Client) {
-	now := time.Now()
+	now := all.Moment()
 	page.Name, page.Library = clientName(c), c.String()
 	if c.Label != "" {
 		page.Label, page.Title = labelText(c.Label), page.Name
@@ -206,7 +206,7 @@ func (page *clientPage) fill(all *board.Locks, c *board.Client) {
 	for i := range c.Waits[:len(c.Waits)-page.MoreWait] {
 		page.Waits = append(page.Waits, waitRowOf(&c.Waits[i]))
 	}
-	page.Circles, page.Mutual = circlesOf(all, func(circle *board.Circle) bool {
+	page.Circles, page.Mutual = circlesOf(all.Circles, func(circle *board.Circle) bool {
 		return slices.ContainsFunc(circle.Steps, func(s board.Step) bool { return board.ClientID(s.Waiter) == c.ID })
 	})
 }
@@ -222,7 +222,10 @@ func holdRowOf(h *board.Hold, byOwner map[string]int, at, now time.Time) holdRow
 func waitRowOf(w *board.Wait) waitRow {
 	row := waitRow{
 		Key: hashOf(w.Name + "\x00" + w.Owner)[:16], Link: lockLink(w.Name), Name: nameText(w.Name), Kind: kindText(w.Kind, w.Mode),
-		Owner: sanitize.Word(sanitize.Message(w.Owner)), Position: w.Position, Queue: w.Queue, Trouble: sentence(w.Trouble),
+		Owner: sanitize.Word(sanitize.Message(w.Owner)), Position: w.Position, Queue: queueText(&w.Entry), Trouble: sentence(w.Trouble),
+	}
+	if w.Dead {
+		row.Queue += ", dead"
 	}
 	if len(w.Holders) > 0 {
 		row.Holder = ownerOf(w.Holders[0].Owner, w.Holders[0].Label)
@@ -231,22 +234,16 @@ func waitRowOf(w *board.Wait) waitRow {
 }
 
 // circlesOf shows those of the circles that are meant: those that are sure, and the others.
-func circlesOf(all *board.Locks, meant func(*board.Circle) bool) (sure, mutual []circleView) {
-	label := func(owner string) string {
-		if c := all.Client(board.ClientID(owner)); c != nil {
-			return c.Label
-		}
-		return ""
-	}
-	for i := range all.Circles {
-		c := &all.Circles[i]
+func circlesOf(all []board.Circle, meant func(*board.Circle) bool) (sure, mutual []circleView) {
+	for i := range all {
+		c := &all[i]
 		if !meant(c) {
 			continue
 		}
 		v := circleView{Sure: c.Sure}
 		for _, s := range c.Steps {
 			v.Steps = append(v.Steps, stepView{
-				ownerOf(s.Waiter, label(s.Waiter)), ownerOf(s.Holder, label(s.Holder)), named{nameText(s.Lock), lockLink(s.Lock)},
+				ownerOf(s.Waiter, s.WaiterLabel), ownerOf(s.Holder, s.HolderLabel), named{nameText(s.Lock), lockLink(s.Lock)},
 			})
 		}
 		if c.Sure {
@@ -263,12 +260,7 @@ const firstScan = "The first scan goes on. This page shows what it has found whe
 
 // scanned says when the locks were seen, and what was wrong.
 func (f *frame) scanned(all *board.Locks) {
-	if !all.At.IsZero() {
-		f.At = all.At.UTC().Format(time.TimeOnly) + " UTC"
-	}
-	if all.Err != nil {
-		f.Err = sanitize.Message(sanitize.WithoutPrefix(all.Err.Error()))
-	}
+	f.seen(all.At, all.Old(time.Now()), all.Err)
 	if all.Total > len(all.Entries) && f.Err == "" {
 		f.Err = fmt.Sprintf("There are %d locks. Only the %d with most trouble are looked into here.", all.Total, len(all.Entries))
 	}

@@ -50,6 +50,8 @@ func fill(t *testing.T, s *redistest.Server) {
 		s.Do(t, "PEXPIRE", lock, 600_000)
 		s.Do(t, "RPUSH", codec.QueueKey(lock), owners[1-i])
 		s.Do(t, "ZADD", codec.TimeoutKey(lock), now.Add(time.Hour).UnixMilli(), owners[1-i])
+		_, err := s.Dial(t).Do("SUBSCRIBE", codec.OwnerChannel(lock, owners[1-i])) // a waiter that is dead is in no circle
+		require.NoError(t, err)
 	}
 	s.Do(t, "SET", "crawl", 3)
 	s.Do(t, "ZADD", codec.PermitsKey("crawl"), now.Add(time.Hour).UnixMilli(), "0123456789abcdef", now.Add(time.Minute).UnixMilli(), "fedcba9876543210")
@@ -106,11 +108,11 @@ func TestEachPageCanBeReadAndTheBrowserHasNoComplaint(t *testing.T) {
 	address := serve(t, s)
 	pages := map[string]string{
 		"locks": "", "trouble": "?only=trouble", "groups": "?by=prefix", "numbers": "?only=numbers", "semaphore": "lock?name=crawl",
-		"clients": "who", "client": "who?client=" + java, "deadlock": "who?client=" + other, "gone": "who?client=gone", "server": "server", "held": "lock?name=billing%3Arun", "free": "lock?name=nightly-report", "rates": "lock?name=rates",
+		"clients": "who", "client": "who?client=" + java, "deadlock": "who?client=" + other, "circle": "lock?name=stock%3Aleft", "gone": "who?client=gone", "server": "server", "held": "lock?name=billing%3Arun", "free": "lock?name=nightly-report", "rates": "lock?name=rates",
 		"unknown": "lock",
 	}
 	waitFor := map[string]string{
-		"unknown": "The address names no lock", "deadlock": "Deadlock:", "clients": "Deadlock:", "trouble": "In a circle of waits",
+		"unknown": "The address names no lock", "deadlock": "Deadlock:", "clients": "Deadlock:", "circle": "It is in a circle of waits", "trouble": "In a circle of waits",
 		"groups": "stock: In a circle of waits", "server": "examined at", "semaphore": "Permits that are taken", "gone": "It holds nothing.",
 		"numbers": "visits counter number 12", "client": "Holds (",
 	}

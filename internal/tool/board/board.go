@@ -40,20 +40,26 @@ type Board struct {
 	locks  feed[Locks]
 	counts feed[Locks]
 	exams  feed[Exam]
+	seen   seen
+	// What the scans of one feed leave for those of the next, each for that feed alone.
+	locksMemory, countsMemory memory
+	examined                  Exam
 
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
-	watched map[string]*feed[Lock]
+	watched map[string]*slot
+	idle    map[string]*watcher // of locks that are not watched now
+	once    chan struct{}       // has one element for each look at a lock that is not watched
 }
 
 // New returns a board. It sends nothing before it is looked at.
 func New(cfg Config) *Board {
 	cfg.Every = max(cfg.Every, LeastEvery)
-	b := &Board{Config: cfg, watched: map[string]*feed[Lock]{}}
+	b := &Board{Config: cfg, watched: map[string]*slot{}, once: make(chan struct{}, looksAtOnce), idle: map[string]*watcher{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.locks.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, false, publish) }
-	b.counts.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, true, publish) }
+	b.locks.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, false, &b.locksMemory, publish) }
+	b.counts.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, true, &b.countsMemory, publish) }
 	b.exams.run = b.examine
 	return b
 }
@@ -83,21 +89,6 @@ func (b *Board) Numbers() (*View[Locks], error) {
 	return open(b, &b.counts, func() {})
 }
 
-// Lock begins to look at one lock. The view must be closed.
-func (b *Board) Lock(name string) (*View[Lock], error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f := b.watched[name]
-	if f == nil {
-		if len(b.watched) >= watchedLocks {
-			return nil, ErrBusy
-		}
-		f = &feed[Lock]{run: func(ctx context.Context, publish func(*Lock) bool) { b.watch(ctx, name, publish) }}
-		b.watched[name] = f
-	}
-	return open(b, f, func() { b.forget(name, f) })
-}
-
 // open counts a viewer of a feed in, which is started when it does not run. It runs ended
 // when the feed has stopped. The board is locked.
 func open[T any](b *Board, f *feed[T], ended func()) (*View[T], error) {
@@ -111,15 +102,4 @@ func open[T any](b *Board, f *feed[T], ended func()) (*View[T], error) {
 		})
 	}
 	return &View[T]{feed: f, end: sync.OnceFunc(f.close)}, nil
-}
-
-// forget drops the feed of a lock that has stopped, unless it was started again.
-func (b *Board) forget(name string, f *feed[Lock]) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.running && b.watched[name] == f {
-		delete(b.watched, name)
-	}
 }

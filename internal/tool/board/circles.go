@@ -20,6 +20,8 @@ type Step struct {
 	Lock string
 	// Waiter is queued for the lock, which Holder has. Both are owners as they stand in Redis.
 	Waiter, Holder string
+	// WaiterLabel and HolderLabel are those of their clients, empty when they have none.
+	WaiterLabel, HolderLabel string
 }
 
 // Circle is a circle of waits: the holder of each step is the waiter of the next one, and that of
@@ -36,15 +38,19 @@ type Circle struct {
 // waits are the steps from each waiter to the holders, by what tells owners apart.
 type waits map[string][]Step
 
-// waitsOf returns the waits that may be part of circles. The function who tells owners apart.
-func waitsOf(entries []Entry, who func(owner string) string) waits {
+// waitsOf returns the waits that may be part of circles: those of waiters that are known to be dead
+// are not. The function who tells owners apart.
+func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) waits {
 	all := waits{}
 	for i := range entries {
 		e := &entries[i]
-		for _, waiter := range e.Places {
+		for n, waiter := range e.Places {
+			if len(e.Holders) == 0 || dead(e.Name, waiter) {
+				continue
+			}
 			for _, h := range e.Holders {
 				if from := who(waiter); from != who(h.Owner) {
-					all[from] = append(all[from], Step{e.Name, waiter, h.Owner})
+					all[from] = append(all[from], Step{e.Name, waiter, h.Owner, e.PlaceLabels[n], h.Label})
 				}
 			}
 		}
@@ -81,8 +87,8 @@ func (all waits) prune(who func(owner string) string) {
 }
 
 // circlesOf returns circles: for each waiter that is part of one the shortest; none twice.
-func circlesOf(entries []Entry, who func(owner string) string) (found []Circle) {
-	all := waitsOf(entries, who)
+func circlesOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) (found []Circle) {
+	all := waitsOf(entries, dead, who)
 	var names []string
 	for name := range all {
 		names = append(names, name)
@@ -143,35 +149,66 @@ func (c *Circle) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// findCircles notes the circles, and marks the locks that are part of a sure one.
-func (found *Locks) findCircles(m *memory) {
+// findCircles notes the circles, and marks the locks that are part of a sure one. The waiters of
+// all circles are counted: one that is dead is part of none, and one that may be makes none sure.
+func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}
-	locks := map[string]bool{}
-	for _, c := range circlesOf(found.Entries, bareOwner) {
+	locks, asked := map[string]bool{}, map[place]bool{}
+	for _, c := range l.living(m, count, asked, bareOwner) {
 		m.circles[c.key()] = true
-		if c.Sure = before[c.key()]; !c.Sure {
+		if c.Sure = before[c.key()] && !m.doubts(&c); !c.Sure {
+			l.pending = true
 			continue
 		}
-		found.Circles = append(found.Circles, c)
+		l.Circles = append(l.Circles, c)
 		for _, s := range c.Steps {
 			locks[s.Lock] = true
 		}
 	}
-	for i := range found.Entries {
-		if e := &found.Entries[i]; locks[e.Name] {
+	for i := range l.Entries {
+		if e := &l.Entries[i]; locks[e.Name] {
 			e.Trouble = InCircle
 		}
 	}
-	for _, c := range circlesOf(found.Entries, ClientID) {
+	for _, c := range l.living(m, count, asked, ClientID) {
 		if !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }) {
 			continue // it is a sure one
 		}
-		found.Circles = append(found.Circles, c)
+		l.Circles = append(l.Circles, c)
 	}
 	if len(locks) > 0 {
-		found.sort()
+		l.sort()
 	}
+}
+
+// living returns circles without waiters that are known to be dead, after it has counted those that
+// are part of one and were not asked about before.
+func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
+	for {
+		found := circlesOf(l.Entries, m.isDead, who)
+		var more []place
+		for i := range found {
+			for _, s := range found[i].Steps {
+				if at := (place{s.Lock, s.Waiter}); !asked[at] && len(asked) < counted {
+					asked[at] = true
+					more = append(more, at)
+				}
+			}
+		}
+		if len(more) == 0 {
+			return found
+		}
+		l.count(m, count, more)
+	}
+}
+
+// doubts reports whether a waiter of a circle had no subscriber when it was last counted.
+func (m *memory) doubts(c *Circle) bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool {
+		_, absent := m.seen.presence.known(s.Lock, s.Waiter)
+		return absent
+	})
 }
 
 // bareOwner is the owner without what Redisson adds to that of a write lock.

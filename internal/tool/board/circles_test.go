@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,20 @@ func lockOf(text string) Entry {
 		l.Places, l.PlaceLabels = append(l.Places, owner(waiter)), append(l.PlaceLabels, "")
 		l.Queue++
 	}
+	if l.Queue > 0 {
+		l.Next = l.Places[0]
+	}
 	return Entry{Lock: l}
+}
+
+// sure are the circles that are.
+func (l *Locks) sure() (all []Circle) {
+	for _, c := range l.Circles {
+		if c.Sure {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // shown is a circle in short: "A1 x B1, B1 y A1".
@@ -47,13 +61,35 @@ func short(owner string) string {
 	return owner
 }
 
-// look finds the circles of some locks.
-func look(m *memory, locks ...string) (found *Locks) {
+// scans are scans of locks whose dead waiters, "x A1", have no subscriber, at one a second.
+type scans struct {
+	memory
+	dead []string
+}
+
+func newScans(dead ...string) *scans { return &scans{memory{seen: &seen{}}, dead} }
+
+// scan finds the troubles of some locks.
+func (m *scans) scan(locks ...string) (found *Locks) {
 	found = &Locks{}
 	for _, text := range locks {
 		found.Entries = append(found.Entries, lockOf(text))
 	}
-	found.findCircles(m)
+	count := func(all []place) (counts []int64, err error) {
+		for _, at := range all {
+			n := int64(1)
+			if slices.Contains(m.dead, at.lock+" "+short(at.owner)) {
+				n = 0
+			}
+			counts = append(counts, n)
+		}
+		return counts, nil
+	}
+	found.findDead(&m.memory, nodeFronts, count)
+	found.findCircles(&m.memory, count)
+	for at, a := range m.seen.presence.absent { // a second is over
+		m.seen.presence.absent[at] = absence{a.first.Add(-absentFor), a.last.Add(-absentFor)}
+	}
 	return found
 }
 
@@ -73,11 +109,11 @@ func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
 		"a free lock":              {[]string{"x - A1 B1", "y B1 A1"}, ""},
 		"the same clients":         {[]string{"x A1 B1", "y B2 A1"}, ""},
 	} {
-		m := &memory{}
-		for _, circle := range look(m, c.locks...).Circles {
+		m := newScans()
+		for _, circle := range m.scan(c.locks...).Circles {
 			require.False(t, circle.Sure, "%s: at one scan it may be two moments", what)
 		}
-		found := look(m, c.locks...)
+		found := m.scan(c.locks...)
 		sure := ""
 		for i := range found.Circles {
 			if found.Circles[i].Sure {
@@ -92,35 +128,90 @@ func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
 	}
 }
 
+// A waiter that is dead waits for nothing: it is in no circle, and is what is wrong.
+func TestADeadWaiterIsInFrontAndNotInACircle(t *testing.T) {
+	t.Parallel()
+	m := newScans("y A1")
+	locks := []string{"x A1 B1", "y B1 A1"}
+	require.Empty(t, m.scan(locks...).sure(), "at one scan it may be two moments")
+	for range 2 {
+		found := m.scan(locks...)
+		require.Empty(t, found.Circles)
+		require.Equal(t, DeadFront, found.Entries[0].Trouble)
+		require.Equal(t, "y", found.Entries[0].Name, "it comes first")
+		require.Empty(t, found.Entries[1].Trouble)
+	}
+}
+
+// A waiter that has no subscriber for a moment makes no circle, until that is known.
+func TestACircleIsNotSureWhileAWaiterMayBeDead(t *testing.T) {
+	t.Parallel()
+	m := newScans()
+	locks := []string{"x A1 C7 B1", "y B1 A1"}
+	m.scan(locks...)
+	require.Len(t, m.scan(locks...).sure(), 1)
+	m.dead = []string{"x B1"}
+	require.Empty(t, m.scan(locks...).sure())
+	m.dead = nil
+	require.Len(t, m.scan(locks...).sure(), 1, "it was alive")
+	m.dead = []string{"x C7"}
+	m.scan(locks...)
+	found := m.scan(locks...)
+	require.Len(t, found.sure(), 1, "the dead waiter is in front of one that is in the circle")
+}
+
+// More queues than are counted at once are counted in turn.
+func TestEachDeadFrontIsFound(t *testing.T) {
+	t.Parallel()
+	m := newScans()
+	var locks []string
+	for i := range 3 * nodeFronts {
+		locks = append(locks, fmt.Sprintf("lock%02d - A%d", i, i))
+		if i%3 > 0 {
+			m.dead = append(m.dead, fmt.Sprintf("lock%02d A%d", i, i))
+		}
+	}
+	n := 0
+	for range 30 {
+		n = 0
+		for _, e := range m.scan(locks...).Entries {
+			if e.Trouble == DeadFront {
+				n++
+			}
+		}
+	}
+	require.Equal(t, len(m.dead), n)
+}
+
 func TestACircleThatWasGoneBetweenIsNotSure(t *testing.T) {
 	t.Parallel()
-	m := &memory{}
-	look(m, "x A1 B1", "y B1 A1")
-	look(m, "x A1 B1", "y B1")
-	require.False(t, look(m, "x A1 B1", "y B1 A1").Circles[0].Sure)
-	require.True(t, look(m, "x A1 B1", "y B1 A1").Circles[0].Sure)
+	m := newScans()
+	m.scan("x A1 B1", "y B1 A1")
+	m.scan("x A1 B1", "y B1")
+	require.False(t, m.scan("x A1 B1", "y B1 A1").Circles[0].Sure)
+	require.True(t, m.scan("x A1 B1", "y B1 A1").Circles[0].Sure)
 }
 
 func TestClientsThatWaitForEachOtherAreNoDeadlockForSure(t *testing.T) {
 	t.Parallel()
-	m := &memory{}
-	look(m, "x A1 B1", "y B2 A2")
-	found := look(m, "x A1 B1", "y B2 A2")
+	m := newScans()
+	m.scan("x A1 B1", "y B2 A2")
+	found := m.scan("x A1 B1", "y B2 A2")
 	require.Len(t, found.Circles, 1)
 	require.Equal(t, "A2 y B2, B1 x A1", shown(&found.Circles[0]))
 	require.False(t, found.Circles[0].Sure)
-	all := clientsOf(found.Entries, found.Circles)
+	all := clientsOf(found.Entries, found.Circles, m.isDead)
 	require.Len(t, all, 2)
 	require.False(t, all[0].InCircle)
 }
 
 func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
 	t.Parallel()
-	m := &memory{}
+	m := newScans()
 	locks := []string{"a A1", "x A1 B1 C1", "y B1 A1", "w C1 A2 A3"}
-	look(m, locks...)
-	found := look(m, locks...)
-	found.Clients = clientsOf(found.Entries, found.Circles)
+	m.scan(locks...)
+	found := m.scan(locks...)
+	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	a := found.Client(clients["A"])
 	var holds, waits []string
 	for _, h := range a.Holds {
@@ -137,6 +228,34 @@ func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
 	require.Nil(t, found.Client("other"))
 }
 
+// Of a lock with several readers each client has the age of its own hold.
+func TestAClientsHoldHasItsOwnAge(t *testing.T) {
+	t.Parallel()
+	e := lockOf("x A1")
+	e.Holders = append(e.Holders, listing.Holder{Owner: clients["B"] + ":1", Count: "1"})
+	e.Ages = []Age{{at(1), false}, {at(2), true}}
+	e.Age = oldest(e.Ages)
+	all := clientsOf([]Entry{e}, nil, newScans().isDead)
+	require.Equal(t, e.Ages[0], all[0].Holds[0].Age)
+	require.Equal(t, e.Ages[1], all[1].Holds[0].Age)
+}
+
+// A lock that is free with a queue may be on its way to the first in it, for a moment.
+func TestALockOnItsWayToTheNextIsInNoTrouble(t *testing.T) {
+	t.Parallel()
+	m := newScans()
+	free := func(waiters string) string {
+		found := &Locks{}
+		require.NoError(t, found.add(lockOf("x - "+waiters).Lock))
+		found.passing(&m.memory)
+		return found.Entries[0].Trouble
+	}
+	require.Empty(t, free("A1 B1"))
+	require.Empty(t, free("B1 C1"), "it has moved")
+	require.Equal(t, Untaken, free("B1 C1"))
+	require.Equal(t, Untaken, free("B1"))
+}
+
 // Twenty thousand locks with queues take a moment, and not minutes.
 func TestCirclesOfManyLocksAreFoundSoon(t *testing.T) {
 	t.Parallel()
@@ -147,9 +266,9 @@ func TestCirclesOfManyLocksAreFoundSoon(t *testing.T) {
 		found.Entries = append(found.Entries, e)
 	}
 	began := time.Now()
-	m := &memory{}
-	found.findCircles(m)
-	found.Clients = clientsOf(found.Entries, found.Circles)
+	m := newScans()
+	found.findCircles(&m.memory, func(all []place) ([]int64, error) { return slices.Repeat([]int64{1}, len(all)), nil })
+	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)
 	require.Less(t, time.Since(began), 10*time.Second)
 	require.Len(t, found.Clients, 3)
 }

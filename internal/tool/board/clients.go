@@ -28,7 +28,7 @@ type Client struct {
 	InCircle bool
 }
 
-// Hold is a lock that a client holds.
+// Hold is a lock that a client holds. Its Age is that of this hold.
 type Hold struct {
 	Entry
 
@@ -43,6 +43,8 @@ type Wait struct {
 	// Owner is as it stands in Redis, Position the place, 1 for the next one.
 	Owner    string
 	Position int
+	// Dead is whether the waiter is known to be dead: it is not known of all.
+	Dead bool
 }
 
 // ClientID returns what tells the clients of owners apart: the UUID, which all owners of a client
@@ -66,7 +68,7 @@ func (l *Locks) Client(id string) *Client {
 }
 
 // clientsOf returns the clients that hold or wait for locks, by their IDs.
-func clientsOf(entries []Entry, circles []Circle) []Client {
+func clientsOf(entries []Entry, circles []Circle, dead func(lock, owner string) bool) []Client {
 	byID := map[string]*Client{}
 	of := func(owner, label string) *Client {
 		id := ClientID(owner)
@@ -79,13 +81,17 @@ func clientsOf(entries []Entry, circles []Circle) []Client {
 		return c
 	}
 	for _, e := range entries {
-		for _, h := range e.Holders {
+		for i, h := range e.Holders {
 			c := of(h.Owner, h.Label)
-			c.Holds = append(c.Holds, Hold{e, h.Owner, h.Count})
+			hold := Hold{e, h.Owner, h.Count}
+			if i < len(e.Ages) {
+				hold.Age = e.Ages[i]
+			}
+			c.Holds = append(c.Holds, hold)
 		}
 		for i, owner := range e.Places {
 			c := of(owner, e.PlaceLabels[i])
-			c.Waits = append(c.Waits, Wait{e, owner, i + 1})
+			c.Waits = append(c.Waits, Wait{e, owner, i + 1, dead(e.Name, owner)})
 		}
 	}
 	for i := range circles {

@@ -35,31 +35,37 @@ func (w *watcher) details(ctx context.Context, now *Lock) {
 	}
 	now.Token, _ = listing.Token(w.conn, w.name) // 0 when it is unknown
 	now.Kind = now.Kind.WithToken(now.Token)
-	readWrite := now.Kind == listing.ReadWrite
-	if readWrite {
+	if now.Kind == listing.ReadWrite {
 		inspect.ReadLeases(w.conn, w.name, now.Holders)
 	}
-	if now.Waiting > 0 || readWrite {
-		now.PlainWaiters = w.listening(ctx, codec.LockChannel(w.name))
-	}
-	if now.Held() && !readWrite {
-		now.ReadWriteWaiters = w.listening(ctx, codec.ReadWriteChannel(w.name))
-	}
+	w.listeners(ctx, now)
 }
 
-// listening returns how many connections listen to a channel, 0 when that is
-// unknown.
-func (w *watcher) listening(ctx context.Context, channel string) int64 {
-	counts, err := connect.Listening(ctx, w.conn, channel)
+// listeners counts those that listen to the channels of the lock.
+func (w *watcher) listeners(ctx context.Context, now *Lock) {
+	plain, readWrite := codec.LockChannel(w.name), codec.ReadWriteChannel(w.name)
+	counts, err := connect.Listening(ctx, w.conn, plain, readWrite)
 	if err != nil {
-		return 0
+		if now.Uncounted == "" {
+			now.Uncounted = inspect.NotCounted(err)
+		}
+		return
 	}
-	return counts[0]
+	switch isReadWrite := now.Kind == listing.ReadWrite; {
+	case isReadWrite:
+		now.Listening, now.PlainWaiters = counts[1], counts[0]
+	case now.Waiting > 0:
+		now.PlainWaiters = counts[0]
+	case now.Held():
+		now.Listening = counts[0]
+	}
+	if now.Held() && now.Kind != listing.ReadWrite {
+		now.ReadWriteWaiters = counts[1]
+	}
 }
 
 // happened notes what has happened since the look before.
 func (w *watcher) happened(in *admin.Inspection, shape *listing.Shape, now *Lock) {
-	first := w.last.At.IsZero()
 	events := w.lock.Look(stateOf(in, shape, now.At))
 	labels := map[string]string{}
 	for i := range now.Holders {
@@ -74,17 +80,29 @@ func (w *watcher) happened(in *admin.Inspection, shape *listing.Shape, now *Lock
 		}
 	}
 	for _, e := range events {
+		if w.first && w.told(&e, now) {
+			continue
+		}
 		w.events = append([]Event{{Event: e, Label: labels[e.Owner]}}, w.events...)
 	}
 	w.events = w.events[:min(len(w.events), shownEvents)]
 	now.Events = slices.Clone(w.events)
-	now.Since, now.Exact = now.At, !first
-	if slices.ContainsFunc(events, func(e follow.Event) bool { return e.What == follow.Passed }) {
-		return // also to the owner that had it
+	again := slices.ContainsFunc(events, func(e follow.Event) bool { return e.What == follow.Passed && e.From == e.Owner })
+	now.Ages = w.seen.ages.sees(w.name, &look{
+		at: now.At, holders: shape.Holders, shared: now.Kind == listing.ReadWrite, ttl: now.TTL, token: now.Token, anew: again,
+	})
+	now.Age = oldest(now.Ages)
+}
+
+// told reports whether the events say already what the first look for viewers has found.
+func (w *watcher) told(e *follow.Event, now *Lock) bool {
+	switch {
+	case w.last.At.IsZero():
+		return false
+	case e.What == follow.Held:
+		return sameOwners(now.Holders, w.last.Holders)
 	}
-	if sameOwners(now.Holders, w.last.Holders) {
-		now.Since, now.Exact = w.last.Since, w.last.Exact
-	}
+	return e.What == follow.Free && !w.last.Held()
 }
 
 // stateOf is a lock as it was seen.

@@ -11,8 +11,12 @@ import (
 // ExamEvery is how often a server that is looked at is examined, at most.
 const ExamEvery = 15 * time.Second
 
-// examTime bounds an examination.
-const examTime = 10 * time.Second
+const (
+	// examTime bounds an examination.
+	examTime = 10 * time.Second
+	// examAgain is how soon one that failed is made again.
+	examAgain = 5 * time.Second
+)
 
 // Exam is what an examination of the server has found.
 type Exam struct {
@@ -23,7 +27,13 @@ type Exam struct {
 	Findings []diagnosis.Finding
 	// Err is why the last one failed. All else is of the one before.
 	Err error
+	// Next is when the next one should have ended at the latest.
+	Next time.Time
 }
+
+// Old reports whether the server may have changed long since: the last examination has failed, or
+// the next one has not ended when it should have.
+func (e *Exam) Old(now time.Time) bool { return !e.At.IsZero() && (e.Err != nil || now.After(e.Next)) }
 
 // Server begins to look at the server. The view must be closed.
 func (b *Board) Server() (*View[Exam], error) {
@@ -34,13 +44,22 @@ func (b *Board) Server() (*View[Exam], error) {
 
 // examine is the feed of examinations.
 func (b *Board) examine(ctx context.Context, publish func(*Exam) bool) {
-	last := &Exam{}
+	last := &b.examined
+	if time.Since(last.At) > remembers {
+		last = &Exam{}
+	}
 	for ctx.Err() == nil {
 		last = b.examineOnce(ctx, last)
+		last.Next = time.Now().Add(ExamEvery + 2*last.Took + overdue)
+		b.examined = *last
 		if ctx.Err() != nil || !publish(last) {
 			return
 		}
-		if inspect.Pause(ctx, ExamEvery) != nil {
+		pause := ExamEvery
+		if last.Err != nil {
+			pause = examAgain
+		}
+		if inspect.Pause(ctx, pause) != nil {
 			return
 		}
 	}

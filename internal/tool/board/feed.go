@@ -10,6 +10,9 @@ import (
 // again after some seconds.
 const lingers = 8 * time.Second
 
+// quiet is after how long without a new value viewers look at the last one again: it grows old.
+const quiet = 3 * time.Second
+
 // feed has one value for all viewers, which run makes anew again and again until publish
 // returns false or ctx ends.
 type feed[T any] struct {
@@ -17,10 +20,13 @@ type feed[T any] struct {
 
 	mu      sync.Mutex
 	value   *T
-	changed chan struct{} // closed with the next value
+	changed chan struct{} // closed with the next value, or when the last grows old
 	viewers int
 	left    time.Time // when the last viewer left
+	woken   time.Time // when viewers had something to look at last
 	running bool
+	ended   bool // it was evicted
+	cancel  context.CancelFunc
 }
 
 // open counts a viewer in. It reports whether the feed must be started, by serve.
@@ -31,7 +37,7 @@ func (f *feed[T]) open() (start bool) {
 	if f.running {
 		return false
 	}
-	f.value, f.changed, f.running = nil, make(chan struct{}), true
+	f.value, f.changed, f.running, f.woken = nil, make(chan struct{}), true, time.Now()
 	return true
 }
 
@@ -44,21 +50,74 @@ func (f *feed[T]) close() {
 }
 
 // serve runs the feed until it is not wanted, or ctx ends.
-func (f *feed[T]) serve(ctx context.Context) { f.run(ctx, f.publish) }
+func (f *feed[T]) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	f.mu.Lock()
+	if f.cancel = cancel; f.ended {
+		cancel()
+	}
+	f.mu.Unlock()
+	var waking sync.WaitGroup
+	waking.Go(func() { f.wakeAgain(ctx) })
+	f.run(ctx, f.publish)
+	cancel()
+	waking.Wait()
+}
+
+// wakeAgain wakes viewers when there is no new value for long: a server that does not answer must
+// not look as one on which nothing happens.
+func (f *feed[T]) wakeAgain(ctx context.Context) {
+	every := time.NewTicker(quiet / 3)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			f.mu.Lock()
+			if time.Since(f.woken) >= quiet {
+				f.wake()
+			}
+			f.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// evict ends the feed for all viewers. It is not opened again.
+func (f *feed[T]) evict() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wake()
+	f.ended, f.running, f.changed = true, false, nil
+	if f.cancel != nil {
+		f.cancel()
+	}
+}
+
+// wake wakes the viewers. The feed is locked.
+func (f *feed[T]) wake() {
+	if f.ended {
+		return
+	}
+	close(f.changed)
+	f.changed, f.woken = make(chan struct{}), time.Now()
+}
 
 // publish gives viewers a new value, and reports whether another is wanted.
 func (f *feed[T]) publish(value *T) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.ended {
+		return false
+	}
 	f.value = value
-	close(f.changed)
-	f.changed = make(chan struct{})
+	f.wake()
 	f.running = f.viewers > 0 || time.Since(f.left) <= lingers
 	return f.running
 }
 
 // newest returns the newest value, nil before the first one, and what is closed when there is
-// another.
+// another, nil when there will be none.
 func (f *feed[T]) newest() (*T, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,12 +135,12 @@ type View[T any] struct {
 func (v *View[T]) Close() { v.end() }
 
 // Get returns the newest value, waiting for the first one, and a channel that is closed when
-// there is another. It returns nil when ctx ends first. The value is shared: it must not be
-// changed.
+// there is another, or this one grows old, nil when there will be none. It returns nil when ctx
+// ends first. The value is shared: it must not be changed.
 func (v *View[T]) Get(ctx context.Context) (*T, <-chan struct{}) {
 	for {
 		value, changed := v.feed.newest()
-		if value != nil {
+		if value != nil || changed == nil {
 			return value, changed
 		}
 		select {

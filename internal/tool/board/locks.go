@@ -2,26 +2,16 @@ package board
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/rfairlock"
 )
 
-const (
-	// kept is how many locks of a scan are kept, those with most trouble.
-	kept = 20_000
-	// fronts is how many queues' first waiters are looked for after a scan.
-	fronts = 32
-	// countWait bounds the counting of subscribers after a scan.
-	countWait = 2 * time.Second
-)
+// kept is how many locks of a scan are kept, those with most trouble.
+const kept = 20_000
 
 // The troubles of a lock, the worst first.
 const (
@@ -38,26 +28,35 @@ var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 // Entry is a lock as a scan has found it.
 type Entry struct {
 	*listing.Lock
-	// Since is when the first holder was first seen with it by this board: it may hold the
-	// lock for longer. It is the zero time for a lock that is free.
-	Since time.Time
+	// Ages are since when each of the holders has it, and Age is the oldest of these, the zero Age
+	// for a lock that is free.
+	Ages []Age
+	Age
 	// Trouble is the worst of the troubles, "" when there is none.
 	Trouble string
+	// Uncounted is true when it has no queue and it is not known how many wait.
+	Uncounted bool
 }
 
-// Waiters is how many wait: the length of the queue, or of a number how many connections do.
+// Waiters is how many wait: the length of the queue, or for a lock without one, or a number, how
+// many connections do.
 func (e *Entry) Waiters() int64 {
-	if e.Number != nil {
+	switch {
+	case e.Number != nil:
 		return e.Number.Waiters()
+	case e.Queue == 0:
+		return e.Waiting
 	}
 	return e.Queue
 }
 
 // Locks are the locks as one scan has found them.
 type Locks struct {
-	// At is when the scan ended, Took how long it took.
+	// At is when the scan ended, Took how long it took, and Next when the next one should have
+	// ended at the latest.
 	At   time.Time
 	Took time.Duration
+	Next time.Time
 	// Entries are the locks, those with most trouble first, and Total is how many there are:
 	// more than Entries when there are very many.
 	Entries []Entry
@@ -68,60 +67,26 @@ type Locks struct {
 	Circles []Circle
 	// Unread is how many hashes the user may not read.
 	Unread listing.Unread
+	// Uncounted is why subscribers cannot be counted, "" when they can: then it is not known how
+	// many wait for locks without queues, and which waiters are dead.
+	Uncounted string
 	// Err is why the last scan failed. The entries are those of the one before.
 	Err error
+
+	// pending is whether the next scan will tell more of a trouble.
+	pending bool
 }
 
-// memory is what one scan leaves for the next.
-type memory struct {
-	last   *Locks
-	since  map[string]holding   // by name
-	absent map[string]time.Time // since when the first waiter has no subscriber, by queue and owner
-	// circles are those of the last scan, by their keys.
-	circles map[string]bool
-}
+// Old reports whether the locks may have changed long since: the last scan has failed, or the next
+// one has not ended when it should have.
+func (l *Locks) Old(now time.Time) bool { return !l.At.IsZero() && (l.Err != nil || now.After(l.Next)) }
 
-// holding is since when an owner was seen with a lock.
-type holding struct {
-	owner string
-	since time.Time
-}
-
-// scanAgain is the feed of all locks, or of all numbers.
-func (b *Board) scanAgain(ctx context.Context, numbers bool, publish func(*Locks) bool) {
-	m := memory{last: &Locks{}}
-	for ctx.Err() == nil {
-		began := time.Now()
-		m.last = b.scanOnce(ctx, numbers, &m)
-		if ctx.Err() != nil || !publish(m.last) {
-			return
-		}
-		if inspect.Pause(ctx, max(b.Every, listing.PauseFactor*time.Since(began))) != nil {
-			return
-		}
+// Moment is when ages and leases are those of the locks: now, or for old ones when they were seen.
+func (l *Locks) Moment() time.Time {
+	if now := time.Now(); !l.Old(now) {
+		return now
 	}
-}
-
-// scanOnce scans all locks, or all numbers.
-func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
-	began := time.Now()
-	found := &Locks{}
-	unread, err := b.Source.scan(ctx, listing.Request{
-		Pattern: b.Pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Found: found.add,
-	})
-	if err != nil {
-		failed := *m.last
-		failed.Err = b.Source.problem(err)
-		return &failed
-	}
-	m.date(found, began)
-	found.sort()
-	b.findDead(ctx, found, m)
-	found.findCircles(m)
-	found.Entries = found.Entries[:min(len(found.Entries), kept)]
-	found.Clients = clientsOf(found.Entries, found.Circles)
-	found.At, found.Took, found.Unread = time.Now(), time.Since(began), unread
-	return found
+	return l.At
 }
 
 // add takes a lock in.
@@ -147,23 +112,6 @@ func troubleOf(l *listing.Lock) string {
 		return Untaken
 	}
 	return ""
-}
-
-// date notes since when the holders were seen.
-func (m *memory) date(found *Locks, now time.Time) {
-	since := make(map[string]holding, len(found.Entries))
-	for i := range found.Entries {
-		e := &found.Entries[i]
-		if len(e.Holders) == 0 {
-			continue
-		}
-		h := m.since[e.Name]
-		if h.owner != e.Holders[0].Owner {
-			h = holding{e.Holders[0].Owner, now}
-		}
-		e.Since, since[e.Name] = h.since, h
-	}
-	m.since = since
 }
 
 // sort brings the locks with most trouble to the front: then the longest queues, then those
@@ -201,42 +149,4 @@ func severity(trouble string) int {
 		return len(troubles) - i
 	}
 	return 0
-}
-
-// findDead looks whether the first waiters of some queues have subscribers, those of free locks
-// first. One that has none at two scans, a second apart at least, counts as dead.
-func (b *Board) findDead(ctx context.Context, found *Locks, m *memory) {
-	ctx, cancel := context.WithTimeout(ctx, countWait)
-	defer cancel()
-	absent := map[string]time.Time{}
-	dead, asked := false, 0
-	for i := range found.Entries {
-		e := &found.Entries[i]
-		if e.Next == "" || e.Kind == listing.ReadWrite {
-			continue
-		}
-		if asked++; asked > fronts {
-			break
-		}
-		now := time.Now()
-		counts, err := admin.Listeners(ctx, rfairlock.New(b.Source.client, e.Name), e.Next)
-		if err != nil {
-			continue // unknown: it is not called dead
-		}
-		if counts[0] > 0 {
-			continue
-		}
-		key := e.Name + "\x00" + e.Next
-		first, known := m.absent[key]
-		if !known {
-			first = now
-		}
-		absent[key] = first
-		if known && now.Sub(first) >= absentFor {
-			e.Trouble, dead = DeadFront, true
-		}
-	}
-	if m.absent = absent; dead {
-		found.sort()
-	}
 }

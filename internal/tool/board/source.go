@@ -40,6 +40,8 @@ type Source struct {
 	problem func(error) error
 	// master fails when nothing can be written.
 	master func(context.Context) error
+	// cluster is whether it is one.
+	cluster bool
 	// listens is whether dial makes connections that can listen.
 	listens bool
 }
@@ -74,7 +76,7 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 	}
 	problem := func(err error) error { return err }
 	return &Source{
-		client: own, close: own.Close, problem: problem,
+		client: own, close: own.Close, problem: problem, cluster: isCluster,
 		dial:   func(context.Context) (redis.Conn, error) { return connect.Over(t), nil },
 		master: func(context.Context) error { return nil },
 		scan: func(ctx context.Context, r listing.Request) (listing.Unread, error) {
@@ -99,7 +101,7 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 func fromServer(srv *connect.Server, client *redlatch.Client) *Source {
 	return &Source{
 		Place: srv.String(), client: client, close: func() error { return nil },
-		dial: srv.Dial, problem: srv.Problem, master: srv.NeedMaster, listens: !srv.IsCluster(),
+		dial: srv.Dial, problem: srv.Problem, master: srv.NeedMaster, listens: !srv.IsCluster(), cluster: srv.IsCluster(),
 		scan: func(ctx context.Context, r listing.Request) (listing.Unread, error) {
 			return listing.RunOnMasters(ctx, srv, r)
 		},
@@ -123,9 +125,7 @@ func runOn(ctx context.Context, places []diagnosis.Place, r listing.Request) (un
 	for _, at := range places {
 		r.Conn = at.Conn
 		some, err := listing.Run(ctx, r)
-		if unread.Keys += some.Keys; some.Why != nil {
-			unread.Why = some.Why
-		}
+		unread.Add(some)
 		if err != nil {
 			return unread, err
 		}

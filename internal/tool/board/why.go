@@ -2,15 +2,26 @@ package board
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
+// Words are how Why names what it speaks of.
+type Words struct {
+	// Owner names an owner with its label, Lock a lock.
+	Owner func(owner, label string) string
+	Lock  func(name string) string
+	// Span says how long something takes.
+	Span func(time.Duration) string
+}
+
 // Why says in one sentence why the lock does not change hands, or that it is free: what is
-// known, and no more. Name names an owner with its label, and show a time.
-func (l *Lock) Why(name func(owner, label string) string, show func(time.Duration) string) string {
+// known, and no more.
+func (l *Lock) Why(in Words) string {
+	name, show := in.Owner, in.Span
 	switch {
 	case l.At.IsZero():
 		return ""
@@ -19,9 +30,36 @@ func (l *Lock) Why(name func(owner, label string) string, show func(time.Duratio
 	case !l.Held() && l.Waiting == 0:
 		return "It is free, and no client is queued for it."
 	case !l.Held():
-		return l.whyUntaken(name, show)
+		return l.whyUntaken(name, show) + l.mixed()
 	}
-	return l.whyHeld(name, show) + l.whyThen(name, show) + l.mixed()
+	return l.whyHeld(name, show) + l.over() + l.whyAround(&in) + l.whyThen(name, show) + l.mixed()
+}
+
+// whyAround says for what the holders wait: in a circle even.
+func (l *Lock) whyAround(in *Words) string {
+	if len(l.Circles) == 0 {
+		if len(l.Ahead) == 0 {
+			return ""
+		}
+		return " " + sentences(in, l.Ahead[:1], " itself") + "."
+	}
+	c := &l.Circles[0]
+	said := sentences(in, c.Steps, "")
+	if c.Sure {
+		return " It is in a circle of waits: " + said + ". The circle ends when one of them gives up its wait, or a lease is over."
+	}
+	return " Clients wait for each other's locks: " + said + ". That is a circle of waits only if in each client the same thread or goroutine holds and waits."
+}
+
+// sentences say what waits are.
+func sentences(in *Words, steps []Step, self string) string {
+	var said []string
+	for i := range steps {
+		s := &steps[i]
+		said = append(said, fmt.Sprintf("%s%s waits for %s, which %s holds",
+			in.Owner(s.Waiter, s.WaiterLabel), self, in.Lock(s.Lock), in.Owner(s.Holder, s.HolderLabel)))
+	}
+	return strings.Join(said, "; ")
 }
 
 // whyHeld is Why for a lock that is held.
@@ -38,6 +76,8 @@ func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Dur
 	switch {
 	case l.TTL < 0:
 		return who + " without a lease: it stays until it is released, also when the client is gone."
+	case l.Renewed == inspect.RenewedYes && len(l.Holders) > 1:
+		return who + ". The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it."
 	case l.Renewed == inspect.RenewedYes:
 		return who + ". The lease is renewed, so the client is alive: it moves when it is released."
 	case l.Renewed == inspect.RenewedNo:
@@ -47,9 +87,26 @@ func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Dur
 	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + show(l.TTL) + "."
 }
 
+// over says how many readers do not keep the lock, although they are holders.
+func (l *Lock) over() string {
+	n := 0
+	for i := range l.Holders {
+		if l.Holders[i].IsOver() {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " The own lease of one of them is over: it does not keep the lock."
+	}
+	return fmt.Sprintf(" The own leases of %d of them are over: they do not keep the lock.", n)
+}
+
 // whyThen says what is in the way of a lock that is held when that ends.
 func (l *Lock) whyThen(name func(owner, label string) string, show func(time.Duration) string) string {
-	if len(l.Queue) == 0 || l.Queue[0].State != Dead {
+	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == listing.ReadWrite {
 		return ""
 	}
 	first := &l.Queue[0]
@@ -62,7 +119,25 @@ func (l *Lock) whyThen(name func(owner, label string) string, show func(time.Dur
 	default:
 		return " The first in the queue, " + name(first.Owner, first.Label) + ", is dead, and past its deadline: it blocks nothing."
 	}
-	return said + l.evictor()
+	return said + l.behind() + l.evictor()
+}
+
+// behind says how many are dead behind the first in the queue.
+func (l *Lock) behind() string {
+	n := 0
+	for _, q := range l.Queue[1:] {
+		if q.State != Dead {
+			break
+		}
+		n++
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " The one behind it is dead, too."
+	}
+	return fmt.Sprintf(" The %d behind it are dead, too.", n)
 }
 
 // whyUntaken is Why for a lock that is free although others are queued for it.
@@ -77,9 +152,9 @@ func (l *Lock) whyUntaken(name func(owner, label string) string, show func(time.
 	case !first.Deadline.IsZero() && left <= 0:
 		return "It is free. The first in the queue, " + who + ", has passed its deadline: the next request for the lock removes it."
 	case first.State == Dead && first.Deadline.IsZero():
-		return "It is free. The first in the queue, " + who + ", has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.evictor()
+		return "It is free. The first in the queue, " + who + ", has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
 	case first.State == Dead:
-		return "It is free. The first in the queue, " + who + ", has no subscriber: it is dead, and blocks the lock for " + show(left) + " more." + l.evictor()
+		return "It is free. The first in the queue, " + who + ", has no subscriber: it is dead, and blocks the lock for " + show(left) + " more." + l.behind() + l.evictor()
 	case first.State == Alive:
 		return "It is free. The first in the queue, " + who + ", is alive: it comes when it is woken, or with its next poll."
 	}
@@ -109,10 +184,30 @@ func (l *Lock) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
 		return fmt.Sprintf(" %d wait for this name as for a read/write lock, which is another lock.", l.ReadWriteWaiters)
+	case l.Waiting > 0 && l.Kind == listing.ReadWrite:
+		return fmt.Sprintf(" The queue is that of a fair lock of this name, which is another lock: %d wait for that.", l.Waiting)
 	case l.PlainWaiters > 0 && l.Kind == listing.ReadWrite:
 		return fmt.Sprintf(" %d wait for this name as for a plain lock, which is another lock.", l.PlainWaiters)
 	case l.PlainWaiters > 0:
 		return fmt.Sprintf(" %d wait as for a plain lock, and may overtake the queue.", l.PlainWaiters)
 	}
 	return ""
+}
+
+// Waits says who waits for a lock without a queue on the server, as far as that is known.
+func (l *Lock) Waits() string {
+	const none = "No client is queued on the server"
+	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer." +
+		" There is no order: any of them may be next."
+	switch {
+	case !l.Held():
+		return none + "."
+	case l.Uncounted != "":
+		return none + ". How many wait without a place in a queue, as for a plain lock or a read/write lock, is not known: subscribers cannot be counted."
+	case l.Listening == 0:
+		return none + ", and no connection listens for the release of the lock: no client seems to wait for it."
+	case l.Listening == 1:
+		return none + ", and 1 connection listens for the release of the lock." + hint
+	}
+	return none + fmt.Sprintf(", and %d connections listen for the release of the lock.", l.Listening) + hint
 }

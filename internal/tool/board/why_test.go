@@ -10,7 +10,12 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
+
+var plainWords = Words{
+	Owner: func(owner, _ string) string { return owner }, Lock: func(name string) string { return name }, Span: time.Duration.String,
+}
 
 func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 	t.Parallel()
@@ -20,6 +25,7 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 		return Waiter{Position: 1, Owner: "B", Deadline: deadline, State: state, Client: inspect.Client{Kind: "redisson"}}
 	}
 	live := Waiter{Position: 2, Owner: "C", State: Alive, Client: inspect.Client{Kind: "redlatch"}}
+	around := []Step{{Lock: "x", Waiter: "B", Holder: "A"}, {Lock: "y", Waiter: "A", Holder: "B"}}
 	for want, l := range map[string]Lock{
 		"It is free, and no client is queued for it.":                                                                            {},
 		"A holds it without a lease: it stays until it is released, also when the client is gone.":                               {Holders: held, TTL: redlatch.NoTTL},
@@ -48,11 +54,34 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 			Holders: held, TTL: redlatch.NoTTL, Queue: []Waiter{first(Dead, at)}},
 		"A holds it without a lease: it stays until it is released, also when the client is gone. 3 wait for this name as for a plain lock, which is another lock.": {
 			Holders: held, TTL: redlatch.NoTTL, Kind: listing.ReadWrite, PlainWaiters: 3},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. It is in a circle of waits: " +
+			"B waits for x, which A holds; A waits for y, which B holds. The circle ends when one of them gives up its wait, or a lease is over.": {
+			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []Circle{{Sure: true, Steps: around}}},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. Clients wait for each other's locks: " +
+			"B waits for x, which A holds; A waits for y, which B holds. That is a circle of waits only if in each client the same thread or goroutine holds and waits.": {
+			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []Circle{{Steps: around}}},
+		"A holds it without a lease: it stays until it is released, also when the client is gone. " +
+			"The first in the queue, B, is dead, and blocks it then until it is evicted. The 2 behind it are dead, too. The command redlatch evict takes it out.": {
+			Holders: held, TTL: redlatch.NoTTL, Queue: []Waiter{first(Dead, time.Time{}), first(Dead, time.Time{}), first(Dead, time.Time{}), first(Alive, time.Time{}), first(Dead, time.Time{})}},
+		"It is a semaphore with 2 of its permits free: only a client that wants more has to wait.": {Kind: listing.Semaphore, Number: &listing.Number{Available: 2, Taken: 1}},
+		"It is a semaphore with 2 of its permits free: only a client that wants more has to wait, and 3 connections wait.": {
+			Kind: listing.Semaphore, Number: &listing.Number{Available: 2, Taken: 1, PermitWaiters: 3}},
+		"It is a semaphore without a free permit, and 1 connection waits: until one is given back, or the lease of one is over. " +
+			"The lease of one is over: the next client that asks gets it.": {
+			Kind: listing.Semaphore, Number: &listing.Number{Taken: 2, PermitWaiters: 1}, Permits: []rsemaphore.Permit{{Left: 0}, {Left: time.Second}}},
+		"It is a count-down latch that is closed: 2 to count down, and how many wait is not known, as subscribers cannot be counted.": {
+			Kind: listing.Latch, Number: &listing.Number{Available: 2, Uncounted: redlatch.ErrClosed}},
+		"A and another hold it. The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it. " +
+			"The own lease of one of them is over: it does not keep the lock. The queue is that of a fair lock of this name, which is another lock: 1 wait for that.": {
+			Holders: []inspect.Holder{{Owner: "A"}, {Owner: "D", LeftMillis: new(int64)}}, TTL: 1, Renewed: inspect.RenewedYes,
+			Kind: listing.ReadWrite, Queue: []Waiter{first(Dead, at.Add(5*time.Second))}},
+		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. A itself waits for y, which B holds.": {
+			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Ahead: around[1:]},
 	} {
 		l.At, l.Waiting = at, len(l.Queue)
-		require.Equal(t, want, l.Why(func(owner, _ string) string { return owner }, time.Duration.String))
+		require.Equal(t, want, l.Why(plainWords))
 	}
-	require.Empty(t, (&Lock{}).Why(nil, nil), "not seen yet")
+	require.Empty(t, (&Lock{}).Why(plainWords), "not seen yet")
 }
 
 func TestALeaseThatIsNotRenewedAnyMoreIsNotCalledRenewed(t *testing.T) {

@@ -229,14 +229,17 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 func TestShardedPubSubIsNotMissingWhereItIsMerelyNotPermitted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	url := userWith(t, s, "+info")
-	require.Equal(t, "whether there is sharded pub/sub is not known: this user may not ask; "+
-		"Redisson uses PUBLISH, as everywhere but in a cluster", examined(t, url, "")["sharded"].Found)
+	f := examined(t, userWith(t, s, "+ping"), "")["sharded"]
+	require.Equal(t, Unknown, f.Level, "what is not known is not ok")
+	require.Contains(t, f.Found, "whether there is sharded pub/sub is not known: this user may not ask")
+	f = examined(t, userWith(t, s, "+info"), "")["sharded"]
+	require.Equal(t, OK, f.Level)
+	require.Equal(t, "Redisson uses PUBLISH, as everywhere but in a cluster", f.Found, "it does not matter there")
 	require.NotContains(t, examined(t, s.URL(), "")["sharded"].Found, "not known")
 	require.Contains(t, examined(t, redistest.Mini(t).URL(), "")["sharded"].Found, "no sharded pub/sub")
 
 	s = redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-config-file", t.TempDir()+"/nodes.conf"))
-	f := examined(t, userWith(t, s, "+info"), "")["sharded"]
+	f = examined(t, userWith(t, s, "+info"), "")["sharded"]
 	require.Equal(t, Warning, f.Level)
 	require.Contains(t, f.Found, "this user may not ask; so Redisson's AUTO uses PUBLISH as this user")
 	require.Equal(t, "ACL SETUSER tried +pubsub|shardnumsub", f.Command)

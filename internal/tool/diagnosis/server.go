@@ -110,6 +110,10 @@ func (e *examination) sharded() Finding {
 		has = "no sharded pub/sub"
 	}
 	switch {
+	case e.info == nil && e.masters == 0 && denied(err) != deniedNothing:
+		return unknown("%s, nor is whether this is part of a cluster (+info), where Redisson may use it", has)
+	case !e.isCluster() && denied(err) != deniedNothing: // it does not matter
+		return good("Redisson uses PUBLISH, as everywhere but in a cluster")
 	case !e.isCluster():
 		return good("%s; Redisson uses PUBLISH, as everywhere but in a cluster", has)
 	case denied(err) != deniedNothing:

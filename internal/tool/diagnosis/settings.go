@@ -81,7 +81,7 @@ func (e *examination) persistence() Finding {
 	}
 	fsync, known := e.config("appendfsync")
 	if !known {
-		return good("append-only file")
+		return unknown("append-only file; its appendfsync is unknown")
 	}
 	return good("append-only file, appendfsync %s", fsync)
 }
@@ -108,7 +108,7 @@ func (e *examination) replicas() Finding {
 	least, known := e.config("min-replicas-to-write")
 	switch {
 	case !known:
-		return good("%d, in step; whether min-replicas-to-write is set is unknown", n)
+		return unknown("%d, in step; whether min-replicas-to-write is set is unknown", n)
 	case least == "0":
 		return warning("Set min-replicas-to-write 1, so that a master that is cut off stops.",
 			"%d, in step; but a master that is cut off goes on giving locks", n)

@@ -31,9 +31,7 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 			}
 		}
 		some, err := runMaster(ctx, master, r)
-		if unread.Keys += some.Keys; some.Why != nil {
-			unread.Why = some.Why
-		}
+		unread.Add(some)
 		if err != nil {
 			return unread, err
 		}

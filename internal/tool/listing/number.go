@@ -25,6 +25,8 @@ type Number struct {
 	// PermitWaiters is how many connections wait for permits, LatchWaiters how many wait as for a
 	// count-down latch. Both are 0 when that is unknown.
 	PermitWaiters, LatchWaiters int64
+	// Uncounted is why it is unknown how many wait, nil when it is known.
+	Uncounted error
 }
 
 // Waiters is how many connections wait.
@@ -125,7 +127,9 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 			return err
 		}
 	}
-	countNumberWaiters(ctx, s.Labels, found)
+	if err := countNumberWaiters(ctx, s.Labels, found); err != nil {
+		s.unread.Uncounted = err
+	}
 	return s.reportNew(found)
 }
 
@@ -164,20 +168,21 @@ func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 }
 
 // countNumberWaiters counts those that wait, and says what kinds the numbers are. Where they
-// cannot be counted none are known.
-func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) {
+// cannot be counted none are known, and it returns why.
+func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err error) {
 	var channels []string
 	for _, l := range found {
 		channels = append(channels, codec.SemaphoreChannel(l.Name), codec.CountDownChannel(l.Name))
 	}
 	var counts []int64
 	if len(channels) > 0 {
-		counts, _ = connect.Listening(ctx, c, channels...) // a broken connection has the error of the next command
+		counts, err = connect.Listening(ctx, c, channels...) // a broken connection has the error of the next command
 	}
 	for i, l := range found {
 		if 2*i+1 < len(counts) {
 			l.Number.PermitWaiters, l.Number.LatchWaiters = counts[2*i], counts[2*i+1]
 		}
-		l.Kind = l.Number.kind()
+		l.Number.Uncounted, l.Kind = err, l.Number.kind()
 	}
+	return err
 }

@@ -55,6 +55,19 @@ type Unread struct {
 	// last one.
 	Keys int
 	Why  error
+	// Uncounted is why connections that wait could not be counted, nil when they could.
+	Uncounted error
+}
+
+// Add takes in what another scan could not look into.
+func (u *Unread) Add(other Unread) {
+	u.Keys += other.Keys
+	if other.Why != nil {
+		u.Why = other.Why
+	}
+	if other.Uncounted != nil {
+		u.Uncounted = other.Uncounted
+	}
 }
 
 // scan is one request being carried out.

@@ -38,8 +38,8 @@ func (l *Lock) ofItsKind() []question {
 }
 
 // countWaiters counts the waiters of other kinds than the locks are, and all if they are wanted.
-// Where they cannot be
-// counted none are known; a connection that is broken has the error of the next command.
+// Where they cannot be counted none are known, and Unread says why; a connection that is broken has
+// the error of the next command.
 func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	var questions []question
 	var channels []string
@@ -57,6 +57,7 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 	counts, err := connect.Listening(ctx, s.Labels, channels...)
 	if err != nil {
+		s.unread.Uncounted = err
 		return
 	}
 	for i, n := range counts {

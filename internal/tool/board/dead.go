@@ -1,0 +1,155 @@
+package board
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+const (
+	// fronts is of how many queues the first waiters are looked for after a scan, and nodeFronts
+	// of how many in a cluster, where each lock is asked about by itself.
+	fronts, nodeFronts = 4096, 32
+	// counted is of how many waiters in circles the subscribers are counted after a scan.
+	counted = 64
+	// atOnce is of how many waiters the subscribers are counted at once.
+	atOnce = 512
+	// countWait bounds the counting of subscribers after a scan.
+	countWait = 2 * time.Second
+)
+
+// counter counts how many subscribers waiters have: of all, or when the time is over of the first
+// of them. It is -1 for one that cannot be counted. An error says that it is not known.
+type counter func(all []place) ([]int64, error)
+
+// fronts is of how many queues the first waiters are looked for after a scan.
+func (s *Source) fronts() int {
+	if s.cluster {
+		return nodeFronts
+	}
+	return fronts
+}
+
+// counter returns what counts for the time that a scan has for it.
+func (b *Board) counter(ctx context.Context) counter {
+	until := time.Now().Add(countWait)
+	return func(all []place) (counts []int64, err error) {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		some, size := b.Source.subscribers, atOnce
+		if b.Source.cluster {
+			some, size = b.Source.subscribersOfOne, 1
+		}
+		for batch := range slices.Chunk(all, size) {
+			if time.Now().After(until) {
+				break
+			}
+			more, err := some(ctx, batch)
+			if err != nil {
+				return counts, err
+			}
+			counts = append(counts, more...)
+		}
+		return counts, nil
+	}
+}
+
+// subscribers counts the subscribers of waiters on one server and its replicas.
+func (s *Source) subscribers(ctx context.Context, all []place) ([]int64, error) {
+	e := engine.EngineOf(s.client)
+	if err := e.Enter(); err != nil {
+		return nil, err
+	}
+	defer e.Leave()
+	channels := make([]string, len(all))
+	for i, at := range all {
+		channels[i] = codec.OwnerChannel(at.lock, at.owner)
+	}
+	return e.ProvenListeners(ctx, codec.OwnerChannel(all[0].lock, e.NextOwner().String()), channels...)
+}
+
+// subscribersOfOne counts the subscribers of one waiter, on the nodes of a cluster that its lock is
+// on.
+func (s *Source) subscribersOfOne(ctx context.Context, one []place) ([]int64, error) {
+	if limits.Name(one[0].lock) != nil {
+		return []int64{-1}, nil //nolint:nilerr // it is no error of the count
+	}
+	return admin.Listeners(ctx, rfairlock.New(s.client, one[0].lock), one[0].owner)
+}
+
+// findDead looks whether the first waiters of queues have subscribers. Of more than most queues it
+// counts half of those that had none, and then others in turn.
+func (l *Locks) findDead(m *memory, most int, count counter) {
+	var absent, others []*Entry
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if e.Next == "" || e.Kind == listing.ReadWrite {
+			continue
+		}
+		if _, is := m.seen.presence.known(e.Name, e.Next); is {
+			absent = append(absent, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	again := turn(absent, &m.absentTurns, max(most/2, most-len(others)))
+	all := slices.Concat(again, turn(others, &m.turns, most-len(again)))
+	places := make([]place, len(all))
+	for i, e := range all {
+		places[i] = place{e.Name, e.Next}
+	}
+	l.count(m, count, places)
+	for _, e := range slices.Concat(absent, all) {
+		if m.isDead(e.Name, e.Next) && severity(DeadFront) > severity(e.Trouble) {
+			e.Trouble = DeadFront
+		}
+	}
+	l.sort()
+}
+
+// count counts the subscribers of waiters, and remembers what that shows.
+func (l *Locks) count(m *memory, count counter, all []place) {
+	if len(all) == 0 {
+		return
+	}
+	counts, err := count(all)
+	if err != nil {
+		l.Uncounted = inspect.NotCounted(err) // they are unknown, and not called dead
+	}
+	for i, n := range counts {
+		if n < 0 {
+			continue
+		}
+		_, before := m.seen.presence.known(all[i].lock, all[i].owner)
+		state := m.seen.presence.sees(all[i].lock, all[i].owner, n, time.Now())
+		l.pending = l.pending || !before && state == Unknown
+	}
+}
+
+// isDead reports whether a waiter is known to be dead.
+func (m *memory) isDead(lock, owner string) bool {
+	state, _ := m.seen.presence.known(lock, owner)
+	return state == Dead
+}
+
+// turn returns the next n of some.
+func turn(some []*Entry, from *int, n int) []*Entry {
+	if len(some) <= n {
+		*from = 0
+		return some
+	}
+	next := make([]*Entry, 0, n)
+	for i := range n {
+		next = append(next, some[(*from+i)%len(some)])
+	}
+	*from = (*from + n) % len(some)
+	return next
+}
