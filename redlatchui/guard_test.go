@@ -76,6 +76,10 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 		"a form":                    {"POST", "http://localhost/", "", 405},
 		"deletion":                  {"DELETE", "http://localhost/lock?name=a", "", 405},
 		"nothing there":             {"GET", "http://localhost/etc/passwd", "", 404},
+		"the list of files":         {"GET", "http://localhost/static/", "", 404},
+		"the folder of files":       {"GET", "http://localhost/static", "", 404},
+		"a file that is not served": {"GET", "http://localhost/static/../vendored.txt", "", 307},
+		"the same, escaped":         {"GET", "http://localhost/static/..%2Fvendored.txt", "", 404},
 	} {
 		r := httptest.NewRequest(c.method, c.url, nil)
 		for h := range strings.SplitSeq(c.headers, ", ") {

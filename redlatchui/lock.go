@@ -13,8 +13,9 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Why there is no page of a lock.
+// Why there is no page.
 var (
+	errNoPage  = errors.New("there is no such page")
 	errNoName  = errors.New("the address names no lock")
 	errUnknown = errors.New("no lock of that name is known here. Locks with very long names are found on the page of all locks")
 	errHidden  = errors.New("locks of that name are not shown here")
@@ -48,24 +49,25 @@ type lockPage struct {
 }
 
 // holderView is a holder as it is shown.
-type holderView struct{ Owner, Link, Label, Client, Count, Role string }
+type holderView struct{ Key, Owner, Link, Label, Client, Count, Role string }
 
 // waiterView is a waiter as it is shown.
 type waiterView struct {
 	Position                                    int
+	Key                                         string
 	Owner, Link, Label, Client, Deadline, State string
 	// Evict is the address of the form that evicts it, "" for none.
 	Evict string
 }
 
 // permitView is a permit that is taken, as it is shown.
-type permitView struct{ ID, Left string }
+type permitView struct{ Key, ID, Left string }
 
 // eventView is an event as it is shown: the owner, if any, stands between Head and Tail.
 type eventView struct {
-	At, Head string
-	Owner    named
-	Tail     string
+	Key, At, Head string
+	Owner         named
+	Tail          string
 }
 
 // isLock reports whether a request names a lock.
@@ -161,7 +163,7 @@ func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name 
 	page.Known, page.Held, page.Kind = true, len(e.Holders) > 0, kindText(e.Kind, e.Mode)
 	page.Why = "The name is not valid UTF-8, so only what a scan finds is shown: the holders and the length of the queue."
 	for _, h := range e.Holders {
-		page.Holders = append(page.Holders, holderOf(inspect.HolderOf(h, e.Kind)))
+		page.holder(inspect.HolderOf(h, e.Kind))
 	}
 	page.Waiting, page.More = int(e.Queue), int(e.Queue)
 	if page.Held && e.TTL < 0 {
@@ -184,17 +186,21 @@ func (page *lockPage) fill(l *board.Lock) {
 	page.Held, page.Kind, page.Token = l.Held(), kindText(l.Kind, l.Mode), l.Token
 	page.Why = l.Why(ownerText, span)
 	for _, h := range l.Holders {
-		page.Holders = append(page.Holders, holderOf(h))
+		page.holder(h)
 	}
 	page.lease(l)
 	page.number(l)
 	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), l.QueueUnread
 	page.Uncounted = sanitize.Message(l.Uncounted)
 	for i := range l.Queue {
-		page.Queue = append(page.Queue, waiterOf(&l.Queue[i], l.At))
+		waiter := waiterOf(&l.Queue[i], l.At)
+		waiter.Key = page.key("queue", l.Queue[i].Owner)
+		page.Queue = append(page.Queue, waiter)
 	}
 	for i := range l.Events {
-		page.Events = append(page.Events, eventOf(&l.Events[i]))
+		event := eventOf(&l.Events[i])
+		event.Key = page.key("event", l.Events[i].At.Format(time.RFC3339Nano), l.Events[i].What, l.Events[i].Owner)
+		page.Events = append(page.Events, event)
 	}
 }
 
@@ -236,9 +242,16 @@ func (page *lockPage) number(l *board.Lock) {
 		case permit.Left > 0:
 			left = span(permit.Left) + " left"
 		}
-		page.Permits = append(page.Permits, permitView{permit.ID, left})
+		page.Permits = append(page.Permits, permitView{page.key("permit", permit.ID), nameText(permit.ID), left})
 	}
 	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
+}
+
+// holder puts a holder in.
+func (page *lockPage) holder(h inspect.Holder) {
+	v := holderOf(h)
+	v.Key = page.key("holder", h.Owner)
+	page.Holders = append(page.Holders, v)
 }
 
 func holderOf(h inspect.Holder) holderView {

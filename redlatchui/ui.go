@@ -112,6 +112,21 @@ func (p *Page) end() error {
 // ServeHTTP answers a request.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
 
+// static serves a file, without a list of all.
+func (p *Page) static(w http.ResponseWriter, r *http.Request) {
+	file := "page/static/" + r.PathValue("file")
+	if _, err := fs.Stat(files, file); err != nil {
+		p.fail(w, errNoPage)
+		return
+	}
+	http.ServeFileFS(w, r, files, file)
+}
+
+// aboutEvents answers HEAD for a stream, which has nothing to wait for.
+func (p *Page) aboutEvents(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+}
+
 // routes are the pages. All links are relative, so that a prefix can be stripped in front.
 func (p *Page) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -120,14 +135,12 @@ func (p *Page) routes() http.Handler {
 	mux.HandleFunc("GET /who", p.who)
 	mux.HandleFunc("GET /server", p.server)
 	mux.HandleFunc("GET /events", p.events)
+	mux.HandleFunc("HEAD /events", p.aboutEvents)
 	mux.HandleFunc("GET /unlock", p.unlockForm)
 	mux.HandleFunc("POST /unlock", p.act(unlockDeed))
 	mux.HandleFunc("GET /evict", p.evictForm)
 	mux.HandleFunc("POST /evict", p.act(evictDeed))
-	static, err := fs.Sub(files, "page/static")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
+	mux.HandleFunc("GET /static/{file}", p.static)
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { p.fail(w, errNoPage) })
 	return mux
 }

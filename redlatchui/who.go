@@ -126,7 +126,9 @@ func (page *whoPage) fill(all *board.Locks) {
 	})
 	page.Found, page.More = len(some), max(0, len(some)-clientRows)
 	for _, c := range some[:len(some)-page.More] {
-		page.Rows = append(page.Rows, clientRowOf(c))
+		row := clientRowOf(c)
+		row.Key = page.key(c.ID)
+		page.Rows = append(page.Rows, row)
 	}
 	page.Circles, page.Mutual = circlesOf(all, func(*board.Circle) bool { return true })
 }
@@ -141,7 +143,7 @@ func btoi(is bool) int {
 // clientRowOf makes a row of a client.
 func clientRowOf(c *board.Client) clientRow {
 	row := clientRow{
-		Key: hashOf(c.ID)[:16], Client: named{clientName(c), clientLink(c.ID)}, ID: nameText(c.ID), Library: c.String(),
+		Client: named{clientName(c), clientLink(c.ID)}, ID: nameText(c.ID), Library: c.String(),
 		Holds: len(c.Holds), Waits: len(c.Waits), InCircle: c.InCircle,
 	}
 	var oldest time.Time
@@ -201,10 +203,14 @@ func (page *clientPage) fill(all *board.Locks, c *board.Client) {
 	}
 	page.MoreHolds, page.MoreWait = max(0, len(c.Holds)-clientRows), max(0, len(c.Waits)-clientRows)
 	for i := range c.Holds[:len(c.Holds)-page.MoreHolds] {
-		page.Holds = append(page.Holds, holdRowOf(&c.Holds[i], byOwner, all.At, now))
+		row := holdRowOf(&c.Holds[i], byOwner, all.At, now)
+		row.Key = page.key("holds", c.Holds[i].Name, c.Holds[i].Owner)
+		page.Holds = append(page.Holds, row)
 	}
 	for i := range c.Waits[:len(c.Waits)-page.MoreWait] {
-		page.Waits = append(page.Waits, waitRowOf(&c.Waits[i]))
+		row := waitRowOf(&c.Waits[i])
+		row.Key = page.key("waits", c.Waits[i].Name, c.Waits[i].Owner)
+		page.Waits = append(page.Waits, row)
 	}
 	page.Circles, page.Mutual = circlesOf(all, func(circle *board.Circle) bool {
 		return slices.ContainsFunc(circle.Steps, func(s board.Step) bool { return board.ClientID(s.Waiter) == c.ID })
@@ -214,14 +220,14 @@ func (page *clientPage) fill(all *board.Locks, c *board.Client) {
 func holdRowOf(h *board.Hold, byOwner map[string]int, at, now time.Time) holdRow {
 	row := rowOf(&h.Entry, at, now)
 	return holdRow{
-		Key: row.Key, Link: row.Link, Name: row.Name, Kind: row.Kind, Owner: sanitize.Word(h.Owner), Count: sanitize.Word(h.Count),
+		Link: row.Link, Name: row.Name, Kind: row.Kind, Owner: sanitize.Word(h.Owner), Count: sanitize.Word(h.Count),
 		Others: byOwner[h.Owner] - 1, Since: row.Since, Lease: row.Lease, Queue: row.Queue, Next: row.Next, Trouble: row.Trouble,
 	}
 }
 
 func waitRowOf(w *board.Wait) waitRow {
 	row := waitRow{
-		Key: hashOf(w.Name + "\x00" + w.Owner)[:16], Link: lockLink(w.Name), Name: nameText(w.Name), Kind: kindText(w.Kind, w.Mode),
+		Link: lockLink(w.Name), Name: nameText(w.Name), Kind: kindText(w.Kind, w.Mode),
 		Owner: sanitize.Word(sanitize.Message(w.Owner)), Position: w.Position, Queue: w.Queue, Trouble: sentence(w.Trouble),
 	}
 	if len(w.Holders) > 0 {

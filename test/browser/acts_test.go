@@ -184,7 +184,7 @@ func TestFormsOnOtherSitesDoNothing(t *testing.T) {
 		b.run(t, chromedp.Navigate(site))
 		if strings.HasPrefix(what, "another") {
 			b.clicks(t, "button", "a game")
-			b.sees(t, "body", "cross-origin request")
+			b.sees(t, "body", "Forms of other sites' pages do nothing here")
 		} else {
 			status := eval[float64](t, b, `fetch("unlock?name=billing", {method: "POST", body: new URLSearchParams({reason: "none"})}).then((r) => r.status)`)
 			require.InDelta(t, 421, status, 0)

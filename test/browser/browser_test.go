@@ -5,6 +5,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -189,6 +190,12 @@ func serve(t *testing.T, s *redistest.Server) string {
 // serveWith is serve with options.
 func serveWith(t *testing.T, s *redistest.Server, o redlatchui.Options) string {
 	t.Helper()
+	return serveThrough(t, s, o, func(page http.Handler) http.Handler { return page })
+}
+
+// serveThrough is serveWith with a handler before the page.
+func serveThrough(t *testing.T, s *redistest.Server, o redlatchui.Options, before func(page http.Handler) http.Handler) string {
+	t.Helper()
 	o.Every = 200 * time.Millisecond
 	srv, err := connect.New(connect.Settings{Address: s.URL()})
 	require.NoError(t, err)
@@ -196,7 +203,7 @@ func serveWith(t *testing.T, s *redistest.Server, o redlatchui.Options) string {
 	require.NoError(t, err)
 	p, err := redlatchui.New(client, o)
 	require.NoError(t, err)
-	web := httptest.NewServer(p)
+	web := httptest.NewServer(before(p))
 	t.Cleanup(func() {
 		require.NoError(t, p.Close())
 		require.NoError(t, client.Close())
