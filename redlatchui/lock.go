@@ -27,11 +27,15 @@ type lockPage struct {
 	Name, Kind string
 	Known      bool
 	Held       bool
-	Why        string
-	Holders    []holderView
-	Since      string
-	Lease      string
-	// LeasePart of LeaseWhole, in ms, is what is left; LeaseWhole is 0 without a lease.
+	// Why is the sentence that says why it does not move. For a viewer who may evict a dead waiter
+	// that it speaks of, WhyEvict is the address of the form, and WhyThen the rest of it.
+	Why, WhyEvict, WhyThen string
+	Holders                []holderView
+	Since                  string
+	Lease                  string
+	// Leased is true when there is a lease. LeasePart of LeaseWhole, in ms, is what is left;
+	// LeaseWhole is 0 when it is not known.
+	Leased                bool
 	LeasePart, LeaseWhole int64
 	Renewed               string
 	Token                 int64
@@ -217,8 +221,10 @@ func (page *lockPage) lease(l *board.Lock) {
 		page.Lease = "none: it stays until it is released"
 		return
 	}
-	page.Lease = span(l.TTL) + " left"
-	page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), max(1, l.Lease.Milliseconds())
+	page.Leased, page.Lease = true, span(l.TTL)+" left"
+	if l.Exact || l.Renewed == inspect.RenewedYes { // its beginning was seen
+		page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), max(1, l.Lease.Milliseconds())
+	}
 	switch l.Renewed {
 	case inspect.RenewedYes:
 		page.Renewed = "renewed"

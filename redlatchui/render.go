@@ -93,7 +93,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, errUnknown), errors.Is(err, errHidden), errors.Is(err, errNoPage):
 		return http.StatusNotFound
-	case errors.Is(err, board.ErrBusy), errors.Is(err, errActing), errors.Is(err, board.ErrClosed):
+	case errors.Is(err, board.ErrBusy), errors.Is(err, errActing), errors.Is(err, errCrowd), errors.Is(err, board.ErrClosed):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

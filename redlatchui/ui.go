@@ -43,7 +43,8 @@ type Options struct {
 	// ReadOnly leaves of what Access grants no more than ReadOnly.
 	ReadOnly bool
 	// User names the viewer who sends a request, for Audit: such as the user of the login in
-	// front. It is called as Access is, for actions alone. nil names none.
+	// front. It is called as Access is, for actions alone. nil names none. Of one user, or of
+	// one address where there is none, four actions may be under way.
 	User func(*http.Request) string
 	// Audit is called for each action that a viewer tries. For one that is begun it is called
 	// twice: before anything is sent to Redis, with OutcomeBegun, where an error keeps the
@@ -61,7 +62,7 @@ var files embed.FS
 type Page struct {
 	board   *board.Board
 	source  *board.Source
-	acting  chan struct{} // has one element for each action that is under way
+	acting  acting
 	options Options
 	where   string
 	shown   func(name string) bool
@@ -85,7 +86,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
 	}
-	p := &Page{options: o, source: source, acting: make(chan struct{}, actsAtOnce), where: source.Place, shown: matching(o.Pattern)}
+	p := &Page{options: o, source: source, where: source.Place, shown: matching(o.Pattern)}
 	if o.Every < board.LeastEvery {
 		return nil, errors.Join(fmt.Errorf("%w: Options.Every of the page must be at least 100ms", redlatch.ErrInvalid), source.Close())
 	}
@@ -103,9 +104,7 @@ func (p *Page) Close() error { return p.close() }
 
 func (p *Page) end() error {
 	p.cancel()
-	for range actsAtOnce {
-		p.acting <- struct{}{} // when those under way have ended: none begins any more
-	}
+	p.acting.close()
 	return p.board.Close()
 }
 
