@@ -104,6 +104,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (did do
 		if isDenied(err) {
 			a.Outcome = OutcomeDenied
 		}
+		a.bound()
 		_ = p.report(r.Context(), a) // nothing was done, whatever the audit says
 		return did, err
 	}

@@ -31,6 +31,7 @@ type lockPage struct {
 	// that it speaks of, WhyEvict is the address of the form, and WhyThen the rest of it.
 	Why, WhyEvict, WhyThen string
 	Holders                []holderView
+	MoreHolders            int
 	Since                  string
 	Lease                  string
 	// Leased is true when there is a lease. LeasePart of LeaseWhole, in ms, is what is left;
@@ -253,8 +254,12 @@ func (page *lockPage) number(l *board.Lock) {
 	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
 }
 
-// holder puts a holder in.
+// holder puts a holder in, as long as there are not too many.
 func (page *lockPage) holder(h inspect.Holder) {
+	if len(page.Holders) == rows {
+		page.MoreHolders++
+		return
+	}
 	v := holderOf(h)
 	v.Key = page.key("holder", h.Owner)
 	page.Holders = append(page.Holders, v)

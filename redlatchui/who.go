@@ -14,8 +14,12 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// clientRows is how many clients, and how many locks of one client, a page has.
-const clientRows = 200
+const (
+	// clientRows is how many clients, and how many locks of one client, a page has.
+	clientRows = 200
+	// shownSteps is how many waits of a circle a page has.
+	shownSteps = 50
+)
 
 // whoPage is the page of all clients.
 type whoPage struct {
@@ -75,6 +79,8 @@ type waitRow struct {
 type circleView struct {
 	Sure  bool
 	Steps []stepView
+	// More waits are not shown.
+	More int
 }
 
 // stepView is one wait of it.
@@ -249,8 +255,8 @@ func circlesOf(all *board.Locks, meant func(*board.Circle) bool) (sure, mutual [
 		if !meant(c) {
 			continue
 		}
-		v := circleView{Sure: c.Sure}
-		for _, s := range c.Steps {
+		v := circleView{Sure: c.Sure, More: max(0, len(c.Steps)-shownSteps)}
+		for _, s := range c.Steps[:len(c.Steps)-v.More] {
 			v.Steps = append(v.Steps, stepView{
 				ownerOf(s.Waiter, label(s.Waiter)), ownerOf(s.Holder, label(s.Holder)), named{nameText(s.Lock), lockLink(s.Lock)},
 			})
