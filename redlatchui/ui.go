@@ -118,7 +118,7 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, errNoPage)
 		return
 	}
-	http.ServeFileFS(w, r, files, file)
+	http.ServeFileFS(w, r, files, file) //nolint:gosec // of those that are embedded
 }
 
 // aboutEvents answers HEAD for a stream, which has nothing to wait for.
