@@ -240,7 +240,7 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (did done, err er
 	case err != nil:
 		return did, err
 	}
-	did = done{ownerText(a.Owners[0], "") + " was evicted from the queue", "the next in the queue is " + sanitize.Word(out.Next)}
+	did = done{"the waiter " + ownerText(a.Owners[0], "") + " was evicted from the queue", "the next in the queue is " + sanitize.Word(out.Next)}
 	switch {
 	case out.Next == "":
 		did.waiters = "the queue is empty"

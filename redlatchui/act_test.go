@@ -238,7 +238,7 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 	address, form := formOf(t, text)
 	status, text = post(t, page, address, form)
 	require.Equal(t, 200, status, text)
-	require.Contains(t, text, `"\x1b[2J\xff\r\n" was evicted from the queue. The lock is free, and the next in the queue was woken: `+program.RedissonOwner+".")
+	require.Contains(t, text, `The waiter "\x1b[2J\xff\r\n" was evicted from the queue. The lock is free, and the next in the queue was woken: `+program.RedissonOwner+".")
 	require.Equal(t, []string{program.RedissonOwner, program.SomeOwner}, program.QueueOf(t, s, "job"))
 	all := told.take()
 	require.Len(t, all, 2)

@@ -182,7 +182,7 @@ func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name 
 // fill puts the lock in.
 func (page *lockPage) fill(l *board.Lock) {
 	if l.Err != nil {
-		page.Err = sanitize.Message(sanitize.WithoutPrefix(l.Err.Error()))
+		page.Err = fullSentence(sanitize.WithoutPrefix(l.Err.Error()))
 	}
 	if page.Known = !l.At.IsZero(); !page.Known {
 		return

@@ -167,7 +167,7 @@ func (page *locksPage) fill(all *board.Locks) {
 		page.At = all.At.UTC().Format(time.TimeOnly) + " UTC"
 	}
 	if all.Err != nil {
-		page.Err = sanitize.Message(sanitize.WithoutPrefix(all.Err.Error()))
+		page.Err = fullSentence(sanitize.WithoutPrefix(all.Err.Error()))
 	}
 	if all.Unread.Keys > 0 {
 		page.Unread = fmt.Sprintf("%d hashes were not looked into: this user may not read them.", all.Unread.Keys)

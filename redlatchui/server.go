@@ -51,7 +51,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 // fill puts the findings in, the worst first.
 func (page *serverPage) fill(exam *board.Exam) {
 	if exam.Err != nil {
-		page.Err = sanitize.Message(sanitize.WithoutPrefix(exam.Err.Error()))
+		page.Err = fullSentence(sanitize.WithoutPrefix(exam.Err.Error()))
 	}
 	if exam.At.IsZero() {
 		return

@@ -279,7 +279,7 @@ func (f *frame) scanned(all *board.Locks) {
 		f.At = all.At.UTC().Format(time.TimeOnly) + " UTC"
 	}
 	if all.Err != nil {
-		f.Err = sanitize.Message(sanitize.WithoutPrefix(all.Err.Error()))
+		f.Err = fullSentence(sanitize.WithoutPrefix(all.Err.Error()))
 	}
 	if all.Total > len(all.Entries) && f.Err == "" {
 		f.Err = fmt.Sprintf("There are %d locks. Only the %d with most trouble are looked into here.", all.Total, len(all.Entries))
