@@ -23,8 +23,6 @@ const (
 	formSize, reasonSize = 64 << 10, 500
 	// actsFor bounds an action: a look takes up to inspect.RenewalLook.
 	actsFor = 90 * time.Second
-	// actsAtOnce is how many actions may be under way.
-	actsAtOnce = 8
 )
 
 // Why an action is not begun.
@@ -33,7 +31,6 @@ var (
 	errReason   = fmt.Errorf("give a reason, of %d bytes at most. Nothing was done", reasonSize)
 	errUnstated = errors.New("state of each holder that it is dead. Nothing was done")
 	errOddName  = errors.New("the name is not valid UTF-8: redlatch unlock and evict take it with --base64")
-	errActing   = errors.New("too many actions are under way, so nothing was done")
 	errEnded    = errors.New("the request has ended before anything was done")
 	errAudit    = errors.New("the audit was not written, so nothing was done")
 )
@@ -44,9 +41,12 @@ type deed struct {
 	right Access
 	// read takes what the form has besides the reason.
 	read func(a *Attempt, form url.Values) error
-	// do does it, and returns what is said of it.
-	do func(ctx context.Context, t repair.Target, a *Attempt) (string, error)
+	// do does it, and returns what was done.
+	do func(ctx context.Context, t repair.Target, a *Attempt) (done, error)
 }
+
+// done is what an action has done, as one sentence, and what that means for waiters.
+type done struct{ what, waiters string }
 
 var (
 	unlockDeed = deed{ActionUnlock, MayUnlock, readUnlock, doUnlock}
@@ -57,6 +57,10 @@ var (
 type actedPage struct {
 	frame
 	Name, Link, Done string
+	// Waiters is what that means for them. For a viewer who may evict, Evict is true when the
+	// first one may be dead.
+	Waiters string
+	Evict   bool
 }
 
 // act serves the form of an action that was sent.
@@ -66,7 +70,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 		r.Body = http.MaxBytesReader(w, r.Body, formSize)
 		malformed := r.ParseForm()
 		a := p.attempt(r, d.name)
-		said, err := p.try(r, d, a, malformed)
+		did, err := p.try(r, d, a, malformed)
 		page := actedPage{frame: p.frame("Not done", "")}
 		switch {
 		case isDenied(err), errors.Is(err, errNoName), errors.Is(err, errUnknown), errors.Is(err, errHidden):
@@ -76,47 +80,57 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			page.Err = fullSentence(sanitize.WithoutPrefix(textOf(err)))
 		}
 		if a.Outcome == OutcomeDone {
-			page.Title, page.Done = "Done", fullSentence(said)
+			page.Title, page.Done = "Done", fullSentence(did.what)
+			page.Waiters, page.Evict = page.advised(did.waiters, accessOf(r))
 		}
 		page.Name, page.Link = nameText(a.Lock), lockLink(a.Lock)
 		p.showWith(w, statusOf(err), "acted.html", &page)
 	}
 }
 
-// try checks an attempt, does it, and reports it to the audit. It returns what is said of it.
-func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (string, error) {
+// advised returns what is said of waiters: to a viewer who may evict, without the command that
+// does, and whether it was in it.
+func (page *actedPage) advised(waiters string, viewer Access) (said string, evict bool) {
+	if viewer.may(MayEvict) {
+		waiters, _, evict = strings.Cut(waiters, evictAdvice)
+	}
+	return fullSentence(waiters), evict
+}
+
+// try checks an attempt, does it, and reports it to the audit. It returns what was done.
+func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (did done, err error) {
 	if err := p.check(r, d, a, malformed); err != nil {
 		a.Outcome, a.Detail = OutcomeRefused, err.Error()
 		if isDenied(err) {
 			a.Outcome = OutcomeDenied
 		}
+		a.bound()
 		_ = p.report(r.Context(), a) // nothing was done, whatever the audit says
-		return "", err
+		return did, err
 	}
-	select {
-	case p.acting <- struct{}{}:
-		defer func() { <-p.acting }()
-	default:
-		a.Outcome, a.Detail = OutcomeRefused, errActing.Error()
+	end, err := p.acting.begin(a.viewer())
+	if err != nil {
+		a.Outcome, a.Detail = OutcomeRefused, err.Error()
 		_ = p.report(r.Context(), a) // as above
-		return "", errActing
+		return did, err
 	}
+	defer end()
 	ctx, cancel := context.WithTimeout(r.Context(), actsFor)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	a.Outcome = OutcomeBegun
 	if err := p.report(ctx, a); err != nil {
-		return "", fmt.Errorf("%w: %w", errAudit, err)
+		return did, fmt.Errorf("%w: %w", errAudit, err)
 	}
-	said, err := p.do(ctx, d, a)
-	a.Outcome, a.Detail = outcomeOf(err), said
+	did, err = p.do(ctx, d, a)
+	a.Outcome, a.Detail = outcomeOf(err), did.waiters
 	if err != nil {
 		a.Detail = textOf(err)
 	}
 	if unwritten := p.report(ctx, a); unwritten != nil {
 		err = errors.Join(err, fmt.Errorf("the outcome is not in the audit: %w", unwritten))
 	}
-	return said, err
+	return did, err
 }
 
 // check says why an attempt is not begun.
@@ -142,16 +156,16 @@ func (p *Page) check(r *http.Request, d deed, a *Attempt, malformed error) error
 }
 
 // do does it.
-func (p *Page) do(ctx context.Context, d deed, a *Attempt) (string, error) {
+func (p *Page) do(ctx context.Context, d deed, a *Attempt) (did done, err error) {
 	target, err := p.source.Target(ctx)
 	if err != nil {
-		return "", err
+		return did, err
 	}
-	said, err := d.do(ctx, target, a)
-	if outcomeOf(err) != OutcomeFailed || ctx.Err() != nil {
-		return said, err
+	did, err = d.do(ctx, target, a)
+	if outcomeOf(err) == OutcomeFailed && ctx.Err() == nil {
+		err = p.source.Problem(err)
 	}
-	return "", p.source.Problem(err)
+	return did, err
 }
 
 func outcomeOf(err error) Outcome {
@@ -186,16 +200,25 @@ func readUnlock(a *Attempt, form url.Values) error {
 	return nil
 }
 
-func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (string, error) {
+func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (did done, err error) {
 	u := repair.Unlock{Target: t, Name: a.Lock, Dead: a.Owners, Shown: a.Owners, For: inspect.RenewalLook}
 	f, err := u.Run(ctx)
 	switch {
 	case err == nil:
-		return f.Heard(), nil
+		return done{"the lock was taken from " + holdersText(f.Holders), f.Heard()}, nil
 	case ctx.Err() != nil && (f == nil || !f.Tried):
-		return "", errEnded
+		return did, errEnded
 	}
-	return "", err
+	return did, err
+}
+
+// holdersText names holders by their labels and clients.
+func holdersText(holders []inspect.Holder) string {
+	var all []string
+	for i := range holders {
+		all = append(all, ownerText(holders[i].Owner, holders[i].Label))
+	}
+	return strings.Join(all, ", ")
 }
 
 // readEvict takes the waiter.
@@ -208,20 +231,23 @@ func readEvict(a *Attempt, form url.Values) error {
 	return nil
 }
 
-func doEvict(ctx context.Context, t repair.Target, a *Attempt) (string, error) {
+func doEvict(ctx context.Context, t repair.Target, a *Attempt) (did done, err error) {
 	e := repair.Evict{Client: t.Client, Name: a.Lock, Owner: a.Owners[0], Absent: repair.AbsentFor}
 	out, err := e.Run(ctx)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, redlatch.ErrUncertain):
-		return "", errEnded
+		return did, errEnded
 	case err != nil:
-		return "", err
-	case out.Next == "":
-		return "the queue is empty", nil
-	case out.Woken:
-		return "the lock is free, and the next in the queue was woken: " + sanitize.Word(out.Next), nil
+		return did, err
 	}
-	return "the next in the queue is " + sanitize.Word(out.Next), nil
+	did = done{"the waiter " + ownerText(a.Owners[0], "") + " was evicted from the queue", "the next in the queue is " + sanitize.Word(out.Next)}
+	switch {
+	case out.Next == "":
+		did.waiters = "the queue is empty"
+	case out.Woken:
+		did.waiters = "the lock is free, and the next in the queue was woken: " + sanitize.Word(out.Next)
+	}
+	return did, nil
 }
 
 // ownerParam returns an owner, which may be any bytes, as forms and addresses have it.

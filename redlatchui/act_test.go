@@ -46,16 +46,21 @@ func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	page, told := acting(t, s)
+	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "night@host-3")
 	long := strings.Repeat("long", 300)
 	for what, c := range map[string]struct {
 		name   string
 		fields []any
 		owners []string
+		from   string
 	}{
-		"plain":   {"a&b=<c>", []any{program.SomeOwner, 1}, []string{program.SomeOwner}},
-		"long":    {long, []any{program.RedissonOwner, 2}, []string{program.RedissonOwner}},
-		"readers": {"r", []any{"mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1}, []string{program.SomeOwner, program.RedissonOwner}},
-		"writer":  {"w", []any{"mode", "write", program.SomeOwner + ":write", 1}, []string{program.SomeOwner + ":write"}},
+		"plain": {"a&b=<c>", []any{program.SomeOwner, 1}, []string{program.SomeOwner}, "night@host-3 (Redlatch 00000001:7)"},
+		"long":  {long, []any{program.RedissonOwner, 2}, []string{program.RedissonOwner}, "Redisson 0b8f3a11:57"},
+		"readers": {
+			"r", []any{"mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1}, []string{program.SomeOwner, program.RedissonOwner},
+			"night@host-3 (Redlatch 00000001:7), Redisson 0b8f3a11:57",
+		},
+		"writer": {"w", []any{"mode", "write", program.SomeOwner + ":write", 1}, []string{program.SomeOwner + ":write"}, "night@host-3 (Redlatch 00000001:7w)"},
 	} {
 		s.Do(t, "HSET", append([]any{c.name}, c.fields...)...)
 		where := "name=" + url.QueryEscape(c.name)
@@ -76,7 +81,7 @@ func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
 		status, text = post(t, page, address, form)
 		require.Equal(t, 200, status, text)
 		require.Contains(t, text, "<h1>Done", what)
-		require.Contains(t, text, "No waiter was notified: no connection", what)
+		require.Contains(t, text, "The lock was taken from "+c.from+". No waiter was notified: no connection", what)
 		require.False(t, program.Exists(t, s, c.name), what)
 		all := told.take()
 		require.Len(t, all, 2, what)
@@ -233,7 +238,7 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 	address, form := formOf(t, text)
 	status, text = post(t, page, address, form)
 	require.Equal(t, 200, status, text)
-	require.Contains(t, text, "The lock is free, and the next in the queue was woken: "+program.RedissonOwner+".")
+	require.Contains(t, text, `The waiter "\x1b[2J\xff\r\n" was evicted from the queue. The lock is free, and the next in the queue was woken: `+program.RedissonOwner+".")
 	require.Equal(t, []string{program.RedissonOwner, program.SomeOwner}, program.QueueOf(t, s, "job"))
 	all := told.take()
 	require.Len(t, all, 2)

@@ -51,8 +51,9 @@ type Attempt struct {
 	// bytes it may be the SHA-256 hash of the name, when nothing was done.
 	Lock string
 	// Owners are those that the form has named: the holders that lose the lock, or the waiter.
+	// They are 32 at most; of one that was refused each is cut after 1,024 bytes.
 	Owners []string
-	// Reason is what the viewer has given as a reason, 500 bytes at most unless it was refused.
+	// Reason is what the viewer has given as a reason, cut after 500 bytes.
 	Reason string
 	// Outcome is what has become of it.
 	Outcome Outcome
@@ -71,6 +72,18 @@ func (p *Page) attempt(r *http.Request, what Action) *Attempt {
 		a.User = p.options.User(r)
 	}
 	return a
+}
+
+// bound cuts what a form has that was refused, however much that is.
+func (a *Attempt) bound() {
+	if len(a.Lock) > linkedName {
+		a.Lock = hashOf(a.Lock)
+	}
+	a.Owners = a.Owners[:min(len(a.Owners), namedHolders)]
+	for i, owner := range a.Owners {
+		a.Owners[i] = owner[:min(len(owner), linkedOwner)]
+	}
+	a.Reason = a.Reason[:min(len(a.Reason), reasonSize)]
 }
 
 // report gives an attempt to the audit.

@@ -2,6 +2,7 @@ package redlatchui
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/board"
@@ -36,6 +37,13 @@ type namedHolder struct {
 	Raw string
 }
 
+// commandAdvice is said of a dead waiter to all viewers, evictAdvice on the page that says that a
+// lock was taken: to one with the link they name it in place of the command.
+const (
+	commandAdvice = " The command redlatch evict takes it out."
+	evictAdvice   = ". If it is dead, redlatch evict takes it out of the queue"
+)
+
 // offer puts the links to the forms in that the viewer may use.
 func (page *lockPage) offer(name string, l *board.Lock, a Access) {
 	if a.may(MayUnlock) && l.Held() && len(l.Holders) <= namedHolders {
@@ -48,6 +56,12 @@ func (page *lockPage) offer(name string, l *board.Lock, a Access) {
 		if owner := l.Queue[i].Owner; l.Queue[i].State == board.Dead && len(owner) <= linkedOwner {
 			page.Queue[i].Evict = "evict?" + lockQuery(name) + "&owner=" + ownerParam(owner)
 		}
+	}
+	if len(page.Queue) == 0 || page.Queue[0].Evict == "" {
+		return
+	}
+	if why, then, has := strings.Cut(page.Why, commandAdvice); has {
+		page.Why, page.WhyEvict, page.WhyThen = why, page.Queue[0].Evict, then
 	}
 }
 
@@ -107,6 +121,7 @@ func (p *Page) form(w http.ResponseWriter, r *http.Request, d deed, fill func(*f
 		page.Title, page.Err = page.Name, notAnswered
 	} else {
 		page.fill(l)
+		page.offer(name, l, accessOf(r))
 		fill(&page, l)
 	}
 	p.show(w, string(d.name)+".html", &page)

@@ -16,8 +16,9 @@ const groups = 12
 
 // prefixGroup are the locks whose names have one beginning.
 type prefixGroup struct {
-	Name, Link string
-	Count      int
+	Key, Name, Link string
+	Count           int
+	prefix          string
 }
 
 // groupRow is such a group in the table of groups.
@@ -27,6 +28,7 @@ type groupRow struct {
 	Count, InTrouble, Held int
 	Queued                 int64
 	Oldest                 string
+	prefix                 string
 }
 
 // prefixOf returns the beginning of a name, up to a colon, a slash or a dot, "" for none.
@@ -71,10 +73,10 @@ func (c *choice) groupRows(some []board.Entry, now time.Time) (all []groupRow) {
 // groupRow returns an empty group.
 func (c *choice) groupRow(prefix string) groupRow {
 	if prefix == "" {
-		return groupRow{Key: "none", Name: "other names"}
+		return groupRow{Name: "other names"}
 	}
 	of := choice{Query: listing.Literal(prefix) + "*", Sort: c.Sort, Only: c.Only}
-	return groupRow{Key: hashOf(prefix)[:16], Name: nameText(prefix), Link: of.link(1)}
+	return groupRow{Name: nameText(prefix), Link: of.link(1), prefix: prefix}
 }
 
 // numberText says what a number is.
@@ -101,7 +103,7 @@ func (c *choice) groupsOf(some []board.Entry) []prefixGroup {
 	for prefix, n := range counts {
 		if n > 1 && n < len(some) {
 			g := c.groupRow(prefix)
-			all = append(all, prefixGroup{Name: g.Name, Link: g.Link, Count: n})
+			all = append(all, prefixGroup{Name: g.Name, Link: g.Link, Count: n, prefix: prefix})
 		}
 	}
 	slices.SortFunc(all, func(a, b prefixGroup) int {

@@ -34,7 +34,11 @@ func guard(hosts []string, next http.Handler) http.Handler {
 	for _, h := range hosts {
 		allowed = append(allowed, strings.ToLower(hostOf(h)))
 	}
-	next = http.NewCrossOriginProtection().Handler(next)
+	forms := http.NewCrossOriginProtection()
+	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "Forms of other sites' pages do nothing here. A proxy in front must pass the host on.", http.StatusForbidden)
+	}))
+	next = forms.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)

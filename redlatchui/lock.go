@@ -25,17 +25,25 @@ var (
 	errHidden  = errors.New("locks of that name are not shown here")
 )
 
+// looksApart is about how much longer a lease may be than the most that was seen of it.
+const looksApart = time.Second
+
 // lockPage is the page of one lock.
 type lockPage struct {
 	frame
 	Name, Kind string
 	Known      bool
 	Held       bool
-	Why        string
-	Holders    []holderView
-	Since      string
-	Lease      string
-	// LeasePart of LeaseWhole, in ms, is what is left; LeaseWhole is 0 without a lease.
+	// Why is the sentence that says why it does not move. For a viewer who may evict a dead waiter
+	// that it speaks of, WhyEvict is the address of the form, and WhyThen the rest of it.
+	Why, WhyEvict, WhyThen string
+	Holders                []holderView
+	MoreHolders            int
+	Since                  string
+	Lease                  string
+	// Leased is true when there is a lease. LeasePart of LeaseWhole, in ms, is what is left;
+	// LeaseWhole is 0 when it is not known.
+	Leased                bool
 	LeasePart, LeaseWhole int64
 	Renewed               string
 	Token                 int64
@@ -59,24 +67,25 @@ type lockPage struct {
 var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
 
 // holderView is a holder as it is shown.
-type holderView struct{ Owner, Link, Label, Client, Count, Role string }
+type holderView struct{ Key, Owner, Link, Label, Client, Count, Role string }
 
 // waiterView is a waiter as it is shown.
 type waiterView struct {
 	Position                                    int
+	Key                                         string
 	Owner, Link, Label, Client, Deadline, State string
 	// Evict is the address of the form that evicts it, "" for none.
 	Evict string
 }
 
 // permitView is a permit that is taken, as it is shown.
-type permitView struct{ ID, Left string }
+type permitView struct{ Key, ID, Left string }
 
 // eventView is an event as it is shown: the owner, if any, stands between Head and Tail.
 type eventView struct {
-	At, Head string
-	Owner    named
-	Tail     string
+	Key, At, Head string
+	Owner         named
+	Tail          string
 }
 
 // isLock reports whether a request names a lock.
@@ -209,7 +218,7 @@ func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name 
 	page.Known, page.Held, page.Kind = true, len(e.Holders) > 0, kindText(e.Kind, e.Mode)
 	page.Why = "The name is not valid UTF-8, so only what a scan finds is shown: the holders and the length of the queue."
 	for _, h := range e.Holders {
-		page.Holders = append(page.Holders, holderOf(inspect.HolderOf(h, e.Kind)))
+		page.holder(inspect.HolderOf(h, e.Kind), "")
 	}
 	page.Waiting, page.More = int(e.Queue), int(e.Queue)
 	if page.Held && e.TTL < 0 {
@@ -229,11 +238,11 @@ func (page *lockPage) fill(l *board.Lock) {
 	page.Held, page.Kind, page.Token = l.Held(), kindText(l.Kind, l.Mode), l.Token
 	page.Why = l.Why(words)
 	for i, h := range l.Holders {
-		v := holderOf(h)
+		held := ""
 		if len(l.Holders) > 1 {
-			v.Client += ", held " + ageText(l.Ages[i], l.At)
+			held = ", held " + ageText(l.Ages[i], l.At)
 		}
-		page.Holders = append(page.Holders, v)
+		page.holder(h, held)
 	}
 	page.Circles, page.Mutual = circlesOf(l.Circles, func(*board.Circle) bool { return true })
 	page.lease(l)
@@ -244,10 +253,14 @@ func (page *lockPage) fill(l *board.Lock) {
 		page.Uncounted = fullSentence(l.Uncounted)
 	}
 	for i := range l.Queue {
-		page.Queue = append(page.Queue, waiterOf(&l.Queue[i], l.At))
+		waiter := waiterOf(&l.Queue[i], l.At)
+		waiter.Key = page.key("queue", l.Queue[i].Owner)
+		page.Queue = append(page.Queue, waiter)
 	}
 	for i := range l.Events {
-		page.Events = append(page.Events, eventOf(&l.Events[i]))
+		event := eventOf(&l.Events[i])
+		event.Key = page.key("event", l.Events[i].At.Format(time.RFC3339Nano), l.Events[i].What, l.Events[i].Owner)
+		page.Events = append(page.Events, event)
 	}
 }
 
@@ -261,8 +274,10 @@ func (page *lockPage) lease(l *board.Lock) {
 		page.Lease = "none: it stays until it is released"
 		return
 	}
-	page.Lease = span(l.TTL) + " left"
-	page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), max(1, l.Lease.Milliseconds())
+	page.Leased, page.Lease = true, span(l.TTL)+" left"
+	if l.Exact || l.Renewed == inspect.RenewedYes { // its beginning was seen
+		page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), (l.Lease + looksApart).Milliseconds()
+	}
 	switch l.Renewed {
 	case inspect.RenewedYes:
 		page.Renewed = "renewed"
@@ -286,7 +301,7 @@ func (page *lockPage) number(l *board.Lock) {
 		case permit.Left > 0:
 			left = span(permit.Left) + " left"
 		}
-		page.Permits = append(page.Permits, permitView{permit.ID, left})
+		page.Permits = append(page.Permits, permitView{page.key("permit", permit.ID), nameText(permit.ID), left})
 	}
 	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
 }
@@ -297,6 +312,18 @@ func ageText(a board.Age, at time.Time) string {
 		return "since " + a.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(at.Sub(a.Since))
 	}
 	return "for at least " + span(at.Sub(a.Since))
+}
+
+// holder puts a holder in, and for how long it holds, as long as there are not too many.
+func (page *lockPage) holder(h inspect.Holder, held string) {
+	if len(page.Holders) == rows {
+		page.MoreHolders++
+		return
+	}
+	v := holderOf(h)
+	v.Client += held
+	v.Key = page.key("holder", h.Owner)
+	page.Holders = append(page.Holders, v)
 }
 
 func holderOf(h inspect.Holder) holderView {

@@ -179,15 +179,23 @@ func (page *locksPage) fill(all *board.Locks) {
 	some := page.of(all.Entries)
 	page.Found = len(some)
 	page.Groups = page.groupsOf(some)
+	for i := range page.Groups {
+		page.Groups[i].Key = page.key("group", page.Groups[i].prefix)
+	}
 	if page.By == byPrefix {
 		groups := page.groupRows(some, now)
 		from, to := page.part(len(groups))
 		page.ByPrefix = groups[from:to]
+		for i := range page.ByPrefix {
+			page.ByPrefix[i].Key = page.key(page.ByPrefix[i].prefix)
+		}
 		return
 	}
 	from, to := page.part(len(some))
 	for i := range some[from:to] {
-		page.Rows = append(page.Rows, rowOf(&some[from+i], all.At, now))
+		row := rowOf(&some[from+i], all.At, now)
+		row.Key = page.key(some[from+i].Name)
+		page.Rows = append(page.Rows, row)
 	}
 }
 
@@ -211,7 +219,7 @@ func (page *locksPage) part(found int) (from, to int) {
 // rowOf makes a row of a lock.
 func rowOf(e *board.Entry, at, now time.Time) lockRow {
 	row := lockRow{
-		Key: hashOf(e.Name)[:16], Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: queueText(e),
+		Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: queueText(e),
 		Trouble: sentence(e.Trouble),
 	}
 	if e.Next != "" {

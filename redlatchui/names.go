@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/internal/tool/board"
@@ -115,8 +116,11 @@ func span(d time.Duration) string {
 
 // sentence begins a text with a capital letter.
 func sentence(text string) string {
-	text = strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
-	return text
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 || first == utf8.RuneError {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 // fullSentence makes a sentence of an error's text, whatever bytes are in it.

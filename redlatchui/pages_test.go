@@ -130,5 +130,6 @@ func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 	name := program.HeldBy(t, s, program.SomeOwner, time.Minute)
 	s.Do(t, "SET", codec.QueueKey(name), "text")
 	_, text := get(t, open(t, s, redlatchui.Options{}), "/lock?name="+name)
+	require.Regexp(t, `role="alert">[A-Z][^<]*[.]</p>`, text, "a sentence")
 	require.Contains(t, html.UnescapeString(text), `The key "`+codec.QueueKey(name)+`" holds a string, and the queue of a fair lock is a list`)
 }

@@ -23,6 +23,27 @@ type frame struct {
 	ReadOnly bool
 	// At is when what is shown was seen, Err what is wrong.
 	At, Err string
+
+	keys map[string]int // how many rows have each key
+}
+
+// key returns the id of a row's element, by which an update finds it again: a hash of the bytes
+// that the row is about, and a number where rows before it are about the same.
+func (f *frame) key(about ...string) string {
+	if f.keys == nil {
+		f.keys = map[string]int{}
+	}
+	var all []byte
+	for _, part := range about {
+		all = fmt.Appendf(all, "%d:%s", len(part), part)
+	}
+	key := "k" + hashOf(string(all))[:32]
+	before := f.keys[key]
+	f.keys[key]++
+	if before > 0 {
+		return fmt.Sprintf("%s-%d", key, before)
+	}
+	return key
 }
 
 func (p *Page) frame(title, stream string) frame {
@@ -100,7 +121,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, errUnknown), errors.Is(err, errHidden):
 		return http.StatusNotFound
-	case errors.Is(err, board.ErrBusy), errors.Is(err, errActing), errors.Is(err, board.ErrClosed):
+	case errors.Is(err, board.ErrBusy), errors.Is(err, errActing), errors.Is(err, errCrowd), errors.Is(err, board.ErrClosed):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

@@ -23,7 +23,7 @@ type serverPage struct {
 }
 
 // findingView is a finding as it is shown.
-type findingView struct{ Check, Level, Found, Advice, Command string }
+type findingView struct{ Key, Check, Level, Found, Advice, Command string }
 
 // server serves the page of the server.
 func (p *Page) server(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func (page *serverPage) fill(exam *board.Exam) {
 				continue
 			}
 			page.Findings = append(page.Findings, findingView{
-				f.Check, level.String(), sanitize.Message(f.Found), sanitize.Message(f.Advice), sanitize.Message(f.Command),
+				page.key(f.Check), f.Check, level.String(), sanitize.Message(f.Found), sanitize.Message(f.Advice), sanitize.Message(f.Command),
 			})
 			page.Errors += btoi(level == diagnosis.Error)
 			page.Warnings += btoi(level == diagnosis.Warning)

@@ -43,7 +43,8 @@ type Options struct {
 	// ReadOnly leaves of what Access grants no more than ReadOnly.
 	ReadOnly bool
 	// User names the viewer who sends a request, for Audit: such as the user of the login in
-	// front. It is called as Access is, for actions alone. nil names none.
+	// front. It is called as Access is, for actions alone. nil names none. Of one user, or of
+	// one address where there is none, four actions may be under way.
 	User func(*http.Request) string
 	// Audit is called for each action that a viewer tries. For one that is begun it is called
 	// twice: before anything is sent to Redis, with OutcomeBegun, where an error keeps the
@@ -61,7 +62,7 @@ var files embed.FS
 type Page struct {
 	board   *board.Board
 	source  *board.Source
-	acting  chan struct{} // has one element for each action that is under way
+	acting  acting
 	options Options
 	where   string
 	shown   func(name string) bool
@@ -85,7 +86,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
 	}
-	p := &Page{options: o, source: source, acting: make(chan struct{}, actsAtOnce), where: source.Place, shown: matching(o.Pattern)}
+	p := &Page{options: o, source: source, where: source.Place, shown: matching(o.Pattern)}
 	if o.Every < board.LeastEvery {
 		return nil, errors.Join(fmt.Errorf("%w: Options.Every of the page must be at least 100ms", redlatch.ErrInvalid), source.Close())
 	}
@@ -103,14 +104,33 @@ func (p *Page) Close() error { return p.close() }
 
 func (p *Page) end() error {
 	p.cancel()
-	for range actsAtOnce {
-		p.acting <- struct{}{} // when those under way have ended: none begins any more
-	}
+	p.acting.close()
 	return p.board.Close()
 }
 
 // ServeHTTP answers a request.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
+
+// static serves a file, without a list of all.
+func (p *Page) static(w http.ResponseWriter, r *http.Request) {
+	file := "page/static/" + r.PathValue("file")
+	if _, err := fs.Stat(files, file); err != nil {
+		noPage(w, r)
+		return
+	}
+	http.ServeFileFS(w, r, files, file) //nolint:gosec // of those that are embedded
+}
+
+// noPage answers requests for what is not there: as text, since the links of a page are relative to
+// the page of all locks, and lead elsewhere below another path.
+func noPage(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "There is no such page.", http.StatusNotFound)
+}
+
+// aboutEvents answers HEAD for a stream, which has nothing to wait for.
+func (p *Page) aboutEvents(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+}
 
 // routes are the pages. All links are relative, so that a prefix can be stripped in front.
 func (p *Page) routes() http.Handler {
@@ -120,14 +140,12 @@ func (p *Page) routes() http.Handler {
 	mux.HandleFunc("GET /who", p.who)
 	mux.HandleFunc("GET /server", p.server)
 	mux.HandleFunc("GET /events", p.events)
+	mux.HandleFunc("HEAD /events", p.aboutEvents)
 	mux.HandleFunc("GET /unlock", p.unlockForm)
 	mux.HandleFunc("POST /unlock", p.act(unlockDeed))
 	mux.HandleFunc("GET /evict", p.evictForm)
 	mux.HandleFunc("POST /evict", p.act(evictDeed))
-	static, err := fs.Sub(files, "page/static")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
+	mux.HandleFunc("GET /static/{file}", p.static)
+	mux.HandleFunc("GET /", noPage)
 	return mux
 }

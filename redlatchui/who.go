@@ -14,8 +14,12 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// clientRows is how many clients, and how many locks of one client, a page has.
-const clientRows = 200
+const (
+	// clientRows is how many clients, and how many locks of one client, a page has.
+	clientRows = 200
+	// shownSteps is how many waits of a circle a page has.
+	shownSteps = 50
+)
 
 // whoPage is the page of all clients.
 type whoPage struct {
@@ -75,6 +79,8 @@ type waitRow struct {
 type circleView struct {
 	Sure  bool
 	Steps []stepView
+	// More waits are not shown.
+	More int
 }
 
 // stepView is one wait of it.
@@ -126,7 +132,9 @@ func (page *whoPage) fill(all *board.Locks) {
 	})
 	page.Found, page.More = len(some), max(0, len(some)-clientRows)
 	for _, c := range some[:len(some)-page.More] {
-		page.Rows = append(page.Rows, clientRowOf(c, all.Moment()))
+		row := clientRowOf(c, all.Moment())
+		row.Key = page.key(c.ID)
+		page.Rows = append(page.Rows, row)
 	}
 	page.Circles, page.Mutual = circlesOf(all.Circles, func(*board.Circle) bool { return true })
 }
@@ -141,7 +149,7 @@ func btoi(is bool) int {
 // clientRowOf makes a row of a client.
 func clientRowOf(c *board.Client, now time.Time) clientRow {
 	row := clientRow{
-		Key: hashOf(c.ID)[:16], Client: named{clientName(c), clientLink(c.ID)}, ID: nameText(c.ID), Library: c.String(),
+		Client: named{clientName(c), clientLink(c.ID)}, ID: nameText(c.ID), Library: c.String(),
 		Holds: len(c.Holds), Waits: len(c.Waits), InCircle: c.InCircle,
 	}
 	var oldest time.Time
@@ -201,10 +209,14 @@ func (page *clientPage) fill(all *board.Locks, c *board.Client) {
 	}
 	page.MoreHolds, page.MoreWait = max(0, len(c.Holds)-clientRows), max(0, len(c.Waits)-clientRows)
 	for i := range c.Holds[:len(c.Holds)-page.MoreHolds] {
-		page.Holds = append(page.Holds, holdRowOf(&c.Holds[i], byOwner, all.At, now))
+		row := holdRowOf(&c.Holds[i], byOwner, all.At, now)
+		row.Key = page.key("holds", c.Holds[i].Name, c.Holds[i].Owner)
+		page.Holds = append(page.Holds, row)
 	}
 	for i := range c.Waits[:len(c.Waits)-page.MoreWait] {
-		page.Waits = append(page.Waits, waitRowOf(&c.Waits[i]))
+		row := waitRowOf(&c.Waits[i])
+		row.Key = page.key("waits", c.Waits[i].Name, c.Waits[i].Owner)
+		page.Waits = append(page.Waits, row)
 	}
 	page.Circles, page.Mutual = circlesOf(all.Circles, func(circle *board.Circle) bool {
 		return slices.ContainsFunc(circle.Steps, func(s board.Step) bool { return board.ClientID(s.Waiter) == c.ID })
@@ -214,14 +226,14 @@ func (page *clientPage) fill(all *board.Locks, c *board.Client) {
 func holdRowOf(h *board.Hold, byOwner map[string]int, at, now time.Time) holdRow {
 	row := rowOf(&h.Entry, at, now)
 	return holdRow{
-		Key: row.Key, Link: row.Link, Name: row.Name, Kind: row.Kind, Owner: sanitize.Word(h.Owner), Count: sanitize.Word(h.Count),
+		Link: row.Link, Name: row.Name, Kind: row.Kind, Owner: sanitize.Word(h.Owner), Count: sanitize.Word(h.Count),
 		Others: byOwner[h.Owner] - 1, Since: row.Since, Lease: row.Lease, Queue: row.Queue, Next: row.Next, Trouble: row.Trouble,
 	}
 }
 
 func waitRowOf(w *board.Wait) waitRow {
 	row := waitRow{
-		Key: hashOf(w.Name + "\x00" + w.Owner)[:16], Link: lockLink(w.Name), Name: nameText(w.Name), Kind: kindText(w.Kind, w.Mode),
+		Link: lockLink(w.Name), Name: nameText(w.Name), Kind: kindText(w.Kind, w.Mode),
 		Owner: sanitize.Word(sanitize.Message(w.Owner)), Position: w.Position, Queue: queueText(&w.Entry), Trouble: sentence(w.Trouble),
 	}
 	if w.Dead {
@@ -240,8 +252,8 @@ func circlesOf(all []board.Circle, meant func(*board.Circle) bool) (sure, mutual
 		if !meant(c) {
 			continue
 		}
-		v := circleView{Sure: c.Sure}
-		for _, s := range c.Steps {
+		v := circleView{Sure: c.Sure, More: max(0, len(c.Steps)-shownSteps)}
+		for _, s := range c.Steps[:len(c.Steps)-v.More] {
 			v.Steps = append(v.Steps, stepView{
 				ownerOf(s.Waiter, s.WaiterLabel), ownerOf(s.Holder, s.HolderLabel), named{nameText(s.Lock), lockLink(s.Lock)},
 			})

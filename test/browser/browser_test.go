@@ -5,6 +5,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -145,10 +146,15 @@ func (b *tab) runFor(t *testing.T, bound time.Duration, actions ...chromedp.Acti
 // visit opens an address in a window of a width and a theme, and waits for its content.
 func (b *tab) visit(t *testing.T, address string, width int64, theme string) {
 	t.Helper()
-	b.run(t,
+	b.run(t, windowOf(width, theme), chromedp.Navigate(address), chromedp.WaitVisible("#live h1", chromedp.ByQuery))
+}
+
+// windowOf makes the window of a tab as wide as it says, with a theme.
+func windowOf(width int64, theme string) chromedp.Action {
+	return chromedp.Tasks{
 		emulation.SetDeviceMetricsOverride(width, 900, 1, width < 500),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
-		chromedp.Navigate(address), chromedp.WaitVisible("#live h1", chromedp.ByQuery))
+	}
 }
 
 // awaits waits until the page says something.
@@ -189,6 +195,12 @@ func serve(t *testing.T, s *redistest.Server) string {
 // serveWith is serve with options.
 func serveWith(t *testing.T, s *redistest.Server, o redlatchui.Options) string {
 	t.Helper()
+	return serveThrough(t, s, o, func(page http.Handler) http.Handler { return page })
+}
+
+// serveThrough is serveWith with a handler before the page.
+func serveThrough(t *testing.T, s *redistest.Server, o redlatchui.Options, before func(page http.Handler) http.Handler) string {
+	t.Helper()
 	o.Every = 200 * time.Millisecond
 	srv, err := connect.New(connect.Settings{Address: s.URL()})
 	require.NoError(t, err)
@@ -196,7 +208,7 @@ func serveWith(t *testing.T, s *redistest.Server, o redlatchui.Options) string {
 	require.NoError(t, err)
 	p, err := redlatchui.New(client, o)
 	require.NoError(t, err)
-	web := httptest.NewServer(p)
+	web := httptest.NewServer(before(p))
 	t.Cleanup(func() {
 		require.NoError(t, p.Close())
 		require.NoError(t, client.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -69,7 +71,7 @@ var hostile = []string{
 }
 
 // flaws returns what is wrong with the page that a tab shows: elements without a name, text
-// that is hard to read, and what is wider than the window.
+// that is hard to read, badges of several lines, and what is wider than the window.
 const flaws = `(() => {
 	const found = [];
 	const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
@@ -92,6 +94,11 @@ const flaws = `(() => {
 	for (const node of document.querySelectorAll("a, button, input:not([type=hidden]), select, meter")) {
 		const named = node.innerText?.trim() || node.getAttribute("aria-labelledby") || [...(node.labels || [])].some((l) => l.innerText.trim());
 		if (!named && !node.hidden) found.push("no name: " + node.outerHTML.slice(0, 80));
+	}
+	for (const node of document.querySelectorAll(".badge, .tag, .kind, .held, .free")) {
+		const range = document.createRange();
+		range.selectNodeContents(node);
+		if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) found.push("breaks into lines: " + node.innerText);
 	}
 	if (document.querySelectorAll("h1").length !== 1) found.push("not one heading");
 	if (!document.documentElement.lang || !document.title) found.push("no language or title");
@@ -140,6 +147,29 @@ func TestEachPageCanBeReadAndTheBrowserHasNoComplaint(t *testing.T) {
 	}
 }
 
+// A long address and pattern, and troubles of each kind, in a narrow window.
+func TestBadgesAreOneLine(t *testing.T) {
+	t.Parallel()
+	in := browser(t)
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "orders:1", ours+":1", 1)
+	queueFor(t, s, "orders:2", java+":1")
+	s.Do(t, "HSET", "orders:3", java+":1", 1)
+	queueFor(t, s, "orders:3", java+":2")
+	s.Do(t, "HSET", "orders:4", "mode", "read", java+":1", 1)
+	queueFor(t, s, "orders:4", java+":2")
+	b := open(t, in)
+	for _, pattern := range []string{"orders:*", "orders:*" + strings.Repeat("*", 30)} {
+		address := serveWith(t, s, redlatchui.Options{Pattern: pattern})
+		for _, width := range []int64{390, 360, 760, 1280} {
+			b.visit(t, address, width, "light")
+			b.awaits(t, "4 in trouble")
+			require.Empty(t, eval[[]string](t, b, flaws), "%d %s", width, pattern)
+			keep(t, b, fmt.Sprintf("badges-%d-%d", len(pattern), width))
+		}
+	}
+}
+
 func TestThePageFollowsALockThatGoAndJavaTakeInTurns(t *testing.T) {
 	t.Parallel()
 	in := browser(t)
@@ -162,7 +192,8 @@ func TestThePageFollowsALockThatGoAndJavaTakeInTurns(t *testing.T) {
 		_, err = comes.Wait(atMost)
 		require.NoError(t, err)
 		b.awaits(t, "Redisson, entered 1 ×")
-		b.awaits(t, "Passed to Redisson")
+		// A look between the release and the acquire finds the lock free.
+		b.runFor(t, atMost, chromedp.Poll(`/(Passed to|Taken by)\s+Redisson/.test(document.getElementById("live").innerText)`, nil))
 		queued := make(chan *error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {

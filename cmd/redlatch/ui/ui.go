@@ -162,7 +162,7 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 		kind = "page that may " + strings.Join(s.allow, " and ")
 	}
 	output.Messagef(s.errors, "%s of the locks at %s; Ctrl-C ends it", kind, srv)
-	return serve(ctx, listener, users.protect(page), page)
+	return serve(ctx, listener, users.protect(page, s.errors), page)
 }
 
 // shownAddr returns an address that a browser can open.

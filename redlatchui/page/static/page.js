@@ -7,6 +7,7 @@
 	const pause = document.getElementById("pause");
 	const link = document.getElementById("link");
 	let source = null;
+	let retry = 0;
 	let loading = false;
 	let again = false;
 	let paused = false;
@@ -15,49 +16,31 @@
 		if (link.textContent !== text) link.textContent = text;
 	};
 
-	const keyOf = (node) => (node.nodeType === 1 ? node.id || node.dataset.key || "" : "");
-
-	const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
-
-	// morph makes the node old look like the node fresh, which is of another document.
-	const morph = (old, fresh) => {
-		if (old.nodeType !== 1) {
-			if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
-			return;
-		}
-		for (const { name } of [...old.attributes]) {
-			if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-		}
-		for (const { name, value } of [...fresh.attributes]) {
-			if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-		}
-		morphChildren(old, fresh);
+	// What a viewer has opened, typed or chosen stays as it is.
+	const callbacks = {
+		beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details"),
+		beforeNodeMorphed: (node) => !(node.nodeType === 1 && node.matches("input, select, textarea")),
 	};
 
-	const morphChildren = (old, fresh) => {
-		const keyed = new Map();
-		for (const child of old.children) {
-			if (keyOf(child)) keyed.set(keyOf(child), child);
-		}
-		let at = old.firstChild;
-		for (const wanted of [...fresh.childNodes]) {
-			const kept = keyed.get(keyOf(wanted));
-			if (kept && kept !== at && alike(kept, wanted)) {
-				old.insertBefore(kept, at);
-				at = kept;
-			}
-			if (at && alike(at, wanted)) {
-				morph(at, wanted);
-				at = at.nextSibling;
-			} else {
-				old.insertBefore(document.importNode(wanted, true), at);
-			}
-		}
-		while (at) {
-			const next = at.nextSibling;
-			at.remove();
-			at = next;
-		}
+	const lengthOf = (node) => (node.nodeType === 1 ? node.childNodes.length : node.nodeValue.length);
+
+	// keep returns what gives the focus and the selected text back when nodes were moved.
+	const keep = () => {
+		const focus = document.activeElement;
+		const selection = getSelection();
+		const { anchorNode, anchorOffset, focusNode, focusOffset, isCollapsed } = selection;
+		const text = String(selection);
+		return () => {
+			if (focus !== document.activeElement && focus.isConnected) focus.focus({ preventScroll: true });
+			if (isCollapsed || String(selection) === text || !anchorNode.isConnected || !focusNode.isConnected) return;
+			selection.setBaseAndExtent(anchorNode, Math.min(anchorOffset, lengthOf(anchorNode)), focusNode, Math.min(focusOffset, lengthOf(focusNode)));
+		};
+	};
+
+	const update = (fresh) => {
+		const restore = keep();
+		Idiomorph.morph(document.getElementById("live"), fresh, { callbacks });
+		restore();
 	};
 
 	const load = () => {
@@ -73,11 +56,14 @@
 		request.onloadend = () => {
 			loading = false;
 			const fresh = request.response && request.response.getElementById("live");
-			if (fresh && !paused) {
-				morph(document.getElementById("live"), fresh);
-				say("live");
+			if ([401, 403, 429].includes(request.status)) { // each attempt may count as a wrong password
+				close();
+				say("refused: load the page again");
 			} else if (!fresh) {
 				say("no answer");
+			} else if (!paused) {
+				update(fresh);
+				say(source ? "live" : "every 15 s");
 			}
 			if (again) {
 				again = false;
@@ -90,6 +76,19 @@
 	const close = () => {
 		if (source) source.close();
 		source = null;
+		clearTimeout(retry);
+	};
+
+	// A browser tries again when a connection ends, but not when a stream is refused: by a proxy,
+	// or since there are too many. The page is loaded now and then in its place.
+	const broken = () => {
+		if (source.readyState !== EventSource.CLOSED) {
+			say("reconnecting …");
+			return;
+		}
+		close();
+		retry = setTimeout(connect, 15000);
+		load();
 	};
 
 	// A browser has few connections to one host: only pages that are seen have one.
@@ -98,7 +97,7 @@
 		if (paused || document.hidden) return;
 		source = new EventSource(stream);
 		source.addEventListener("change", load);
-		source.onerror = () => say("reconnecting …");
+		source.onerror = broken;
 	};
 
 	pause.hidden = false;

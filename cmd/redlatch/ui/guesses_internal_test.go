@@ -1,0 +1,189 @@
+package ui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// gateOf returns a gate with the users ops and night, and what it writes.
+func gateOf() (http.Handler, *bytes.Buffer) {
+	said := &bytes.Buffer{}
+	users := credentials{
+		{sha256.Sum256([]byte("ops")), sha256.Sum256([]byte("s3cret"))},
+		{sha256.Sum256([]byte("night")), sha256.Sum256([]byte("0ther"))},
+	}
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) })
+	return users.protect(page, said), said
+}
+
+// knock asks for the page, and returns the answer.
+func knock(g http.Handler, from, user, password string) *http.Response {
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
+	r.RemoteAddr = from
+	if user != "" {
+		r.SetBasicAuth(user, password)
+	}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func TestAnAddressThatGivesManyWrongPasswordsIsRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, said := gateOf()
+		const from, other = "192.0.2.1:1234", "192.0.2.2:1234"
+		for range 50 {
+			require.Equal(t, 401, knock(g, from, "", "").StatusCode, "a browser that asks for the first time guesses nothing")
+		}
+		require.Empty(t, said.String())
+		for n := range 10 {
+			require.Equal(t, 200, knock(g, from, "ops", "s3cret").StatusCode, n)
+			require.Equal(t, 401, knock(g, from, "ops", fmt.Sprint(n)).StatusCode)
+		}
+		for _, port := range []string{":1234", ":99"} {
+			got := knock(g, "192.0.2.1"+port, "ops", "s3cret")
+			require.Equal(t, 429, got.StatusCode, "the right one, too: else it would be guessed")
+			require.Equal(t, "31", got.Header.Get("Retry-After"))
+			require.Equal(t, "no-store", got.Header.Get("Cache-Control"))
+		}
+		require.Equal(t, 200, knock(g, other, "ops", "s3cret").StatusCode, "another address does not wait")
+		time.Sleep(31 * time.Second)
+		require.Equal(t, 200, knock(g, from, "ops", "s3cret").StatusCode)
+		require.Equal(t, 401, knock(g, from, "ops", "wrong").StatusCode)
+		require.Equal(t, 429, knock(g, from, "ops", "wrong").StatusCode, "one more, no ten")
+		time.Sleep(10 * time.Minute)
+		for range 10 {
+			require.Equal(t, 401, knock(g, from, "ops", "wrong").StatusCode, "it is forgotten")
+		}
+		require.Equal(t, 429, knock(g, from, "ops", "wrong").StatusCode)
+	})
+}
+
+// Behind a proxy all browsers have its address: one that was let in before does not wait for the
+// guesses of others, and may not guess more itself.
+func TestABrowserThatIsKnownDoesNotWaitForOthersBehindItsProxy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := gateOf()
+		const proxy = "127.0.0.1:1234"
+		got := knock(g, proxy, "ops", "s3cret")
+		require.Len(t, got.Cookies(), 1)
+		cookie := got.Cookies()[0]
+		require.True(t, cookie.HttpOnly)
+		require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
+		for range 20 {
+			require.Empty(t, knock(g, proxy, "ops", "guess").Cookies())
+		}
+		require.Equal(t, 429, knock(g, proxy, "ops", "s3cret").StatusCode)
+		known := func(user, password string, c *http.Cookie) int {
+			r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
+			r.RemoteAddr = proxy
+			r.SetBasicAuth(user, password)
+			r.AddCookie(c)
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, r)
+			return w.Code
+		}
+		require.Equal(t, 200, known("ops", "s3cret", cookie))
+		require.Equal(t, 429, known("night", "0ther", cookie), "it is that of another user")
+		require.Equal(t, 429, known("ops", "s3cret", &http.Cookie{Name: cookie.Name, Value: "forged"}))
+		another, _ := gateOf()
+		require.NotEqual(t, cookie.Value, knock(another, proxy, "ops", "s3cret").Cookies()[0].Value)
+		for range 10 {
+			require.Equal(t, 401, known("ops", "guess", cookie))
+		}
+		require.Equal(t, 429, known("ops", "guess", cookie))
+		require.Equal(t, 429, known("ops", "s3cret", cookie))
+	})
+}
+
+func TestWrongPasswordsAreWrittenDownInFewLines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, said := gateOf()
+		knock(g, "192.0.2.1:1", "ops", "s3cret")
+		require.Empty(t, said.String())
+		knock(g, "192.0.2.1:1", "ops", "hunter2")
+		knock(g, "192.0.2.1:2", "hunter2\n\x1b", "")
+		at := time.Now().UTC().Format(time.RFC3339)
+		require.Equal(t, "redlatch: login: "+at+" from 192.0.2.1:1: wrong password of ops\nredlatch: login: "+at+" from 192.0.2.1:2: unknown user\n", said.String())
+		require.NotContains(t, said.String(), "hunter2", "a password is not written down, also in the place of a user")
+
+		for range 1000 {
+			knock(g, "192.0.2.1:3", "ops", "x")
+		}
+		require.Equal(t, 11, strings.Count(said.String(), "\n"))
+		require.True(t, strings.HasSuffix(said.String(), "from 192.0.2.1:3: too many wrong passwords: refused for a while\n"), said)
+		time.Sleep(30 * time.Second)
+		knock(g, "192.0.2.1:4", "ops", "x")
+		require.True(t, strings.HasSuffix(said.String(), "from 192.0.2.1:4: wrong password of ops, after 992 that were refused\n"), said)
+
+		said.Reset()
+		time.Sleep(time.Minute)
+		for i := range 1000 { // many addresses
+			knock(g, fmt.Sprintf("198.51.%d.%d:1", i/250, i%250), "ops", "x")
+		}
+		require.Equal(t, 100, strings.Count(said.String(), "\n"))
+		time.Sleep(time.Second)
+		knock(g, "192.0.2.9:1", "ops", "x")
+		require.True(t, strings.HasSuffix(said.String(), "; 900 lines before were left out\n"), said)
+	})
+}
+
+func TestGuessesAtTheSameTimeAreCountedOneByOne(t *testing.T) {
+	t.Parallel()
+	g, _ := gateOf()
+	g.(*gate).errors = io.Discard
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[int]int{}
+	for range 100 {
+		all.Go(func() {
+			status := knock(g, "[2001:db8::1]:1", "unknown", "x").StatusCode
+			mu.Lock()
+			defer mu.Unlock()
+			answers[status]++
+		})
+	}
+	all.Wait()
+	require.Equal(t, map[int]int{401: 10, 429: 90}, answers)
+}
+
+func TestANetworkOfOneMachineIsOneAddress(t *testing.T) {
+	t.Parallel()
+	g, _ := gateOf()
+	for i := range 10 {
+		require.Equal(t, 401, knock(g, fmt.Sprintf("[2001:db8::%d]:1", i), "ops", "x").StatusCode)
+	}
+	require.Equal(t, 429, knock(g, "[2001:db8::ffff:1]:1", "ops", "x").StatusCode)
+	require.Equal(t, 401, knock(g, "[2001:db8:0:1::1]:1", "ops", "x").StatusCode)
+	require.Equal(t, sourceOf("192.0.2.1:1"), sourceOf("[::ffff:192.0.2.1]:2"))
+}
+
+// Very many addresses cost a bounded memory, and one that was refused is not forgotten for them.
+func TestVeryManyAddressesAreForgottenBeforeOneThatGuesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := gateOf()
+		for range 11 {
+			knock(g, "192.0.2.1:1", "ops", "x")
+		}
+		for i := range 2 * guessers {
+			knock(g, fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), "ops", "x")
+		}
+		require.Len(t, g.(*gate).guesses.of, guessers)
+		require.Equal(t, 429, knock(g, "192.0.2.1:1", "ops", "s3cret").StatusCode)
+	})
+}
