@@ -63,11 +63,14 @@ func openSteps(name string) (*Steps, error) {
 	return &Steps{file: file}, err
 }
 
-// Run writes a step every few milliseconds until ctx ends, whose cause it returns, or until this long
-// has passed.
+// Run writes a step every few milliseconds until ctx ends, whose cause it returns, or until it has
+// worked for this long. Time for which the process was stopped is not counted: only its context ends
+// a run that was stalled.
 func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	s.run++
-	for began := time.Now(); time.Since(began) < long; time.Sleep(5 * time.Millisecond) {
+	const pause = 5 * time.Millisecond
+	for range long / pause {
+		time.Sleep(pause)
 		// A step counts for the time at which the context was still to be asked: the process may be
 		// stopped between the question and the step.
 		now := time.Now()
