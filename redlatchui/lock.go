@@ -21,6 +21,9 @@ var (
 	errHidden  = errors.New("locks of that name are not shown here")
 )
 
+// looksApart is about how much longer a lease may be than the most that was seen of it.
+const looksApart = time.Second
+
 // lockPage is the page of one lock.
 type lockPage struct {
 	frame
@@ -224,7 +227,7 @@ func (page *lockPage) lease(l *board.Lock) {
 	}
 	page.Leased, page.Lease = true, span(l.TTL)+" left"
 	if l.Exact || l.Renewed == inspect.RenewedYes { // its beginning was seen
-		page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), max(1, l.Lease.Milliseconds())
+		page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), (l.Lease + looksApart).Milliseconds()
 	}
 	switch l.Renewed {
 	case inspect.RenewedYes:
