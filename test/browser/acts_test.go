@@ -59,6 +59,18 @@ func (b *tab) clicks(t *testing.T, element, text string) {
 	b.run(t, chromedp.Click(fmt.Sprintf(`//%s[contains(., %q)]`, element, text), chromedp.BySearch))
 }
 
+// canBeRead looks at the page that a tab shows in both widths and themes.
+func canBeRead(t *testing.T, b *tab, what string) {
+	t.Helper()
+	for _, width := range []int64{1280, 390} {
+		for _, theme := range []string{"light", "dark"} {
+			b.run(t, windowOf(width, theme))
+			require.Empty(t, eval[[]string](t, b, flaws), "%s %d %s", what, width, theme)
+			keep(t, b, fmt.Sprintf("%s-%d-%s", what, width, theme))
+		}
+	}
+}
+
 // stuck makes a lock whose holder is gone, and which a dead waiter blocks afterwards.
 func stuck(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
@@ -86,7 +98,12 @@ func TestEachActionIsDoneWithAndWithoutJavaScript(t *testing.T) {
 		b.run(t, chromedp.SendKeys(`input[name="reason"]`, "host is gone", chromedp.ByQuery))
 		b.clicks(t, "button", "Take the lock away")
 		b.sees(t, "h1", "Done: billing")
+		b.sees(t, "p", "The lock was taken from billing@host-3 pid 812 (Redlatch 00000001:7).")
+		b.sees(t, "p", "If it is dead, the page of the lock offers to evict it.")
 		require.EqualValues(t, 0, s.Do(t, "EXISTS", "billing"))
+		if scripts {
+			canBeRead(t, b, "action-done")
+		}
 
 		b.clicks(t, "a", "The lock as it is now")
 		b.sees(t, "span", "dead") // after a second look

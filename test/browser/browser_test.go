@@ -146,10 +146,15 @@ func (b *tab) runFor(t *testing.T, bound time.Duration, actions ...chromedp.Acti
 // visit opens an address in a window of a width and a theme, and waits for its content.
 func (b *tab) visit(t *testing.T, address string, width int64, theme string) {
 	t.Helper()
-	b.run(t,
+	b.run(t, windowOf(width, theme), chromedp.Navigate(address), chromedp.WaitVisible("#live h1", chromedp.ByQuery))
+}
+
+// windowOf makes the window of a tab as wide as it says, with a theme.
+func windowOf(width int64, theme string) chromedp.Action {
+	return chromedp.Tasks{
 		emulation.SetDeviceMetricsOverride(width, 900, 1, width < 500),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
-		chromedp.Navigate(address), chromedp.WaitVisible("#live h1", chromedp.ByQuery))
+	}
 }
 
 // awaits waits until the page says something.
