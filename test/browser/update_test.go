@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,4 +157,49 @@ func TestLocksWhoseNamesArePathsAreOpened(t *testing.T) {
 		require.Equal(t, name, eval[string](t, b, `document.querySelector("h1").innerText`))
 	}
 	require.Empty(t, b.complained())
+}
+
+// A stream that is refused, as when there are too many, is tried again, and the page is loaded
+// now and then until it is back.
+func TestAPageWhoseStreamIsRefusedFollowsAllTheSame(t *testing.T) {
+	t.Parallel()
+	in := browser(t)
+	s := redistest.Start(t)
+	var refused, status atomic.Int32
+	status.Store(http.StatusServiceUnavailable)
+	address := serveThrough(t, s, redlatchui.Options{}, func(page http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if code := int(status.Load()); code != 0 && (r.URL.Path == "/events" || code == http.StatusUnauthorized) {
+				refused.Add(1)
+				w.WriteHeader(code)
+				return
+			}
+			page.ServeHTTP(w, r)
+		})
+	})
+	b := open(t, in)
+	b.visit(t, address, 1280, "light")
+	b.says(t, "every 15 s")
+	require.EqualValues(t, 1, refused.Load())
+	s.Do(t, "HSET", "first", ours+":1", 1)
+	b.awaitsFor(t, "first plain", 2*atMost)
+	require.EqualValues(t, 2, refused.Load())
+	status.Store(0)
+	b.says(t, "live")
+	s.Do(t, "HSET", "second", ours+":1", 1)
+	b.awaits(t, "second plain")
+
+	// What may count as a wrong password is not tried again.
+	status.Store(http.StatusUnauthorized)
+	refused.Store(0)
+	s.Do(t, "HSET", "third", ours+":1", 1)
+	b.says(t, "refused: load the page again")
+	require.EqualValues(t, 1, refused.Load())
+	require.Never(t, func() bool { return refused.Load() > 1 }, 18*time.Second, time.Second)
+}
+
+// says waits until the page says how it is kept up to date.
+func (b *tab) says(t *testing.T, text string) {
+	t.Helper()
+	b.runFor(t, 2*atMost, chromedp.Poll(fmt.Sprintf(`document.getElementById("link").innerText === %q`, text), nil))
 }

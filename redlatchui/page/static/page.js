@@ -7,6 +7,7 @@
 	const pause = document.getElementById("pause");
 	const link = document.getElementById("link");
 	let source = null;
+	let retry = 0;
 	let loading = false;
 	let again = false;
 	let paused = false;
@@ -55,11 +56,14 @@
 		request.onloadend = () => {
 			loading = false;
 			const fresh = request.response && request.response.getElementById("live");
-			if (fresh && !paused) {
-				update(fresh);
-				say("live");
+			if ([401, 403, 429].includes(request.status)) { // each attempt may count as a wrong password
+				close();
+				say("refused: load the page again");
 			} else if (!fresh) {
 				say("no answer");
+			} else if (!paused) {
+				update(fresh);
+				say(source ? "live" : "every 15 s");
 			}
 			if (again) {
 				again = false;
@@ -72,6 +76,19 @@
 	const close = () => {
 		if (source) source.close();
 		source = null;
+		clearTimeout(retry);
+	};
+
+	// A browser tries again when a connection ends, but not when a stream is refused: by a proxy,
+	// or since there are too many. The page is loaded now and then in its place.
+	const broken = () => {
+		if (source.readyState !== EventSource.CLOSED) {
+			say("reconnecting …");
+			return;
+		}
+		close();
+		retry = setTimeout(connect, 15000);
+		load();
 	};
 
 	// A browser has few connections to one host: only pages that are seen have one.
@@ -80,7 +97,7 @@
 		if (paused || document.hidden) return;
 		source = new EventSource(stream);
 		source.addEventListener("change", load);
-		source.onerror = () => say("reconnecting …");
+		source.onerror = broken;
 	};
 
 	pause.hidden = false;
