@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -66,6 +69,7 @@ type gate struct {
 	page    http.Handler
 	errors  io.Writer
 	guesses guesses
+	secret  []byte // of the cookies
 }
 
 // protect lets requests through to page that have one of the credentials, all if c is nil. It
@@ -74,7 +78,7 @@ func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	if c == nil {
 		return page
 	}
-	return &gate{users: c, page: page, errors: errors}
+	return &gate{users: c, page: page, errors: errors, secret: []byte(rand.Text())}
 }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -83,13 +87,20 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "This page wants a user and a password.")
 		return
 	}
-	known := false
-	right, wait, refused := g.guesses.try(sourceOf(r.RemoteAddr), func() (right bool) {
+	known, from, cookie := false, sourceOf(r.RemoteAddr), g.cookie(user)
+	if c, err := r.Cookie(cookieName); err == nil && hmac.Equal([]byte(c.Value), []byte(cookie)) {
+		from, cookie = cookieName+user, ""
+	}
+	right, wait, refused := g.guesses.try(from, func() (right bool) {
 		right, known = g.users.has(user, password)
 		return right
 	})
 	switch {
 	case right:
+		if cookie != "" {
+			//nolint:gosec // not Secure: the program speaks no TLS, and the cookie lets none in
+			http.SetCookie(w, &http.Cookie{Name: cookieName, Value: cookie, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		}
 		g.page.ServeHTTP(w, r)
 	case wait > 0:
 		if refused == 1 {
@@ -109,6 +120,17 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.note(r, what)
 		refuse(w, http.StatusUnauthorized, "User or password is wrong.")
 	}
+}
+
+// cookieName names the cookie of a browser that has given the password of a user. Its guesses at
+// that user's password are counted by themselves: those of others that come from the same
+// address, such as a proxy's, do not keep it out. It lets no request through.
+const cookieName = "redlatch-known"
+
+func (g *gate) cookie(user string) string {
+	mac := hmac.New(sha256.New, g.secret)
+	_, _ = mac.Write([]byte(user)) // it never fails
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // note writes down that a request was refused.

@@ -47,7 +47,7 @@ type guesser struct {
 // guesses counts wrong passwords by address. It is safe for concurrent use.
 type guesses struct {
 	mu      sync.Mutex
-	of      map[netip.Prefix]*guesser
+	of      map[string]*guesser // by what sourceOf returns, or a known browser
 	lines   allowance
 	dropped int
 }
@@ -56,7 +56,7 @@ type guesses struct {
 // wait. Passwords are compared one at a time, so that none is compared before those ahead of it
 // are counted. refused is how often the address was refused since the last comparison, this time
 // included.
-func (g *guesses) try(from netip.Prefix, compare func() bool) (right bool, wait time.Duration, refused int) {
+func (g *guesses) try(from string, compare func() bool) (right bool, wait time.Duration, refused int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, by := time.Now(), g.of[from]
@@ -79,12 +79,12 @@ func (g *guesses) try(from netip.Prefix, compare func() bool) (right bool, wait 
 
 // add counts an address. If there are too many, it forgets one: of some, the one that has given
 // the fewest.
-func (g *guesses) add(from netip.Prefix) *guesser {
+func (g *guesses) add(from string) *guesser {
 	if g.of == nil {
-		g.of = map[netip.Prefix]*guesser{}
+		g.of = map[string]*guesser{}
 	}
 	if len(g.of) >= guessers {
-		var fewest netip.Prefix
+		var fewest string
 		looked, least := 0, time.Time{}
 		for at, by := range g.of { // from a random one on
 			if looked == 0 || by.whole.Before(least) {
@@ -117,15 +117,15 @@ func (g *guesses) line() (may bool, dropped int) {
 
 // sourceOf returns what counts as one address: of IPv6 a network of 64 bits, which one machine may
 // have for itself.
-func sourceOf(remote string) netip.Prefix {
+func sourceOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return netip.Prefix{} // no TCP: all are one
+		return "" // no TCP: all are one
 	}
 	addr, bits := at.Addr().Unmap().WithZone(""), 32
 	if addr.Is6() {
 		bits = 64
 	}
 	from, _ := addr.Prefix(bits) // it has so many
-	return from
+	return from.String()
 }

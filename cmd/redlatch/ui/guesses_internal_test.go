@@ -71,6 +71,44 @@ func TestAnAddressThatGivesManyWrongPasswordsIsRefusedForAWhile(t *testing.T) {
 	})
 }
 
+// Behind a proxy all browsers have its address: one that was let in before does not wait for the
+// guesses of others, and may not guess more itself.
+func TestABrowserThatIsKnownDoesNotWaitForOthersBehindItsProxy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := gateOf()
+		const proxy = "127.0.0.1:1234"
+		got := knock(g, proxy, "ops", "s3cret")
+		require.Len(t, got.Cookies(), 1)
+		cookie := got.Cookies()[0]
+		require.True(t, cookie.HttpOnly)
+		require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
+		for range 20 {
+			require.Empty(t, knock(g, proxy, "ops", "guess").Cookies())
+		}
+		require.Equal(t, 429, knock(g, proxy, "ops", "s3cret").StatusCode)
+		known := func(user, password string, c *http.Cookie) int {
+			r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
+			r.RemoteAddr = proxy
+			r.SetBasicAuth(user, password)
+			r.AddCookie(c)
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, r)
+			return w.Code
+		}
+		require.Equal(t, 200, known("ops", "s3cret", cookie))
+		require.Equal(t, 429, known("night", "0ther", cookie), "it is that of another user")
+		require.Equal(t, 429, known("ops", "s3cret", &http.Cookie{Name: cookie.Name, Value: "forged"}))
+		another, _ := gateOf()
+		require.NotEqual(t, cookie.Value, knock(another, proxy, "ops", "s3cret").Cookies()[0].Value)
+		for range 10 {
+			require.Equal(t, 401, known("ops", "guess", cookie))
+		}
+		require.Equal(t, 429, known("ops", "guess", cookie))
+		require.Equal(t, 429, known("ops", "s3cret", cookie))
+	})
+}
+
 func TestWrongPasswordsAreWrittenDownInFewLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
