@@ -13,8 +13,8 @@ Only this machine can reach it, unless --addr says otherwise. Then it needs
 --auth, a file with a line user:password for each user, as --allow does
 everywhere. It speaks no TLS: put a proxy in front, and name the host that
 browsers use with --host. Requests for another host, and those that pages of
-other sites make, are refused. An address may give ten wrong passwords, and then one
-each 30 seconds; a line on standard error says which did.
+other sites make, are refused. An address may give ten wrong passwords, then
+one each 30 seconds, and each is a line on standard error.
 
 The server gets the commands of one viewer however many there are, and none
 without viewers. A --user that may only read makes sure that nothing can be
