@@ -203,3 +203,45 @@ func (b *tab) says(t *testing.T, text string) {
 	t.Helper()
 	b.runFor(t, 2*atMost, chromedp.Poll(fmt.Sprintf(`document.getElementById("link").innerText === %q`, text), nil))
 }
+
+// spoken collects what a screen reader is given to say: what changes in live regions.
+const spoken = `(() => {
+	window.spoken = [];
+	const live = (node) => (node.nodeType === 1 ? node : node.parentElement)?.closest("[role=status], [role=alert], [role=log], [aria-live]");
+	new MutationObserver((all) => {
+		for (const m of all) {
+			for (const node of m.type === "childList" ? m.addedNodes : [m.target]) {
+				if (live(node)) window.spoken.push(node.textContent.trim());
+			}
+		}
+	}).observe(document.body, { subtree: true, childList: true, characterData: true });
+	return true;
+})()`
+
+// The times on the page of a lock change each second: a screen reader says what has happened, and
+// not that.
+func TestAScreenReaderSaysWhatHasHappenedAndNoTimes(t *testing.T) {
+	t.Parallel()
+	in := browser(t)
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job", java+":1", 1)
+	s.Do(t, "PEXPIRE", "job", 600_000)
+	queueFor(t, s, "job", java+":2")
+	b := open(t, in)
+	b.visit(t, serve(t, s)+"lock?name=job", 1280, "light")
+	b.awaits(t, "is dead")
+	b.says(t, "live")
+	eval[bool](t, b, spoken)
+	seen := eval[string](t, b, `document.querySelector(".summary").innerText`)
+	for range 3 {
+		b.runFor(t, atMost, chromedp.Poll(fmt.Sprintf(`document.querySelector(".summary").innerText !== %q`, seen), nil))
+		seen = eval[string](t, b, `document.querySelector(".summary").innerText`)
+	}
+	require.Empty(t, eval[[]string](t, b, "window.spoken"))
+	s.Do(t, "DEL", "job")
+	s.Do(t, "HSET", "job", ours+":1", 1)
+	b.awaits(t, "Redlatch 00000001:1 holds it")
+	said := eval[[]string](t, b, "window.spoken")
+	require.Len(t, said, 1, "%v", said)
+	require.Regexp(t, "^[0-9:.]+ .*Redlatch 00000001:1", said[0])
+}
