@@ -76,6 +76,7 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 		"a form":                    {"POST", "http://localhost/", "", 405},
 		"deletion":                  {"DELETE", "http://localhost/lock?name=a", "", 405},
 		"nothing there":             {"GET", "http://localhost/etc/passwd", "", 404},
+		"below a page":              {"GET", "http://localhost/lock/job/", "", 404},
 		"the list of files":         {"GET", "http://localhost/static/", "", 404},
 		"the folder of files":       {"GET", "http://localhost/static", "", 404},
 		"a file that is not served": {"GET", "http://localhost/static/../vendored.txt", "", 307},
@@ -89,6 +90,9 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 		}
 		got := answer(page, r)
 		require.Equal(t, c.status, got.StatusCode, what)
+		if c.status == 404 {
+			require.Equal(t, "text/plain; charset=utf-8", got.Header.Get("Content-Type"), what)
+		}
 		require.Equal(t, "no-store", got.Header.Get("Cache-Control"), what)
 		require.Equal(t, "nosniff", got.Header.Get("X-Content-Type-Options"), what)
 		require.Equal(t, "DENY", got.Header.Get("X-Frame-Options"), what)

@@ -13,9 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Why there is no page.
+// Why there is no page of a lock.
 var (
-	errNoPage  = errors.New("there is no such page")
 	errNoName  = errors.New("the address names no lock")
 	errUnknown = errors.New("no lock of that name is known here. Locks with very long names are found on the page of all locks")
 	errHidden  = errors.New("locks of that name are not shown here")

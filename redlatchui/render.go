@@ -91,7 +91,7 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, errNoName), errors.Is(err, errForm), errors.Is(err, errReason), errors.Is(err, errUnstated), errors.Is(err, errOddName):
 		return http.StatusBadRequest
-	case errors.Is(err, errUnknown), errors.Is(err, errHidden), errors.Is(err, errNoPage):
+	case errors.Is(err, errUnknown), errors.Is(err, errHidden):
 		return http.StatusNotFound
 	case errors.Is(err, board.ErrBusy), errors.Is(err, errActing), errors.Is(err, errCrowd), errors.Is(err, board.ErrClosed):
 		return http.StatusServiceUnavailable

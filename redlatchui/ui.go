@@ -115,10 +115,16 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.Ser
 func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 	file := "page/static/" + r.PathValue("file")
 	if _, err := fs.Stat(files, file); err != nil {
-		p.fail(w, errNoPage)
+		noPage(w, r)
 		return
 	}
 	http.ServeFileFS(w, r, files, file) //nolint:gosec // of those that are embedded
+}
+
+// noPage answers requests for what is not there: as text, since the links of a page are relative to
+// the page of all locks, and lead elsewhere below another path.
+func noPage(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "There is no such page.", http.StatusNotFound)
 }
 
 // aboutEvents answers HEAD for a stream, which has nothing to wait for.
@@ -140,6 +146,6 @@ func (p *Page) routes() http.Handler {
 	mux.HandleFunc("GET /evict", p.evictForm)
 	mux.HandleFunc("POST /evict", p.act(evictDeed))
 	mux.HandleFunc("GET /static/{file}", p.static)
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { p.fail(w, errNoPage) })
+	mux.HandleFunc("GET /", noPage)
 	return mux
 }
