@@ -105,6 +105,7 @@ func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
 		status, text := get(t, page, path+"?name="+url.QueryEscape("secret:1"))
 		require.Equal(t, 404, status)
 		require.NotContains(t, text, program.SomeOwner)
+		require.Contains(t, text, "Locks of that name are not shown here.")
 	}
 	status, _ := get(t, page, "/lock?hash="+strings.Repeat("0", 64))
 	require.Equal(t, 404, status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/board"
@@ -25,7 +26,7 @@ type ticker func(ctx context.Context) (changed <-chan struct{})
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	next, end, err := p.ticks(r)
 	if err != nil {
-		http.Error(w, err.Error(), statusOf(err))
+		http.Error(w, fullSentence(strings.TrimPrefix(err.Error(), "redlatchui: ")), statusOf(err))
 		return
 	}
 	defer end()
