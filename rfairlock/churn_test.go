@@ -105,7 +105,8 @@ func (c *churn) round(t *testing.T, l *rlock.Lock) {
 // holder, no caller waits for ever, and no entry is left.
 func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	const clients, workers, rounds = 2, 20, 50
+	const clients, workers = 2, 20
+	rounds := testlevel.Rounds(20, 50)
 	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
 		t.Helper()
 		var c churn

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -138,6 +139,9 @@ func TestManyWaitersOfOneProcessAllAcquireInTheOrderOfTheQueue(t *testing.T) {
 	for _, n := range []int{500, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
+			if n > 500 {
+				testlevel.All(t, "load: 1,000 waiters")
+			}
 			srv := redistest.Start(t)
 			client := connect(t, srv.URL(), noPoll())
 			l := rfairlock.New(client, redistest.Key(t))

@@ -90,7 +90,7 @@ func TestOwnersThatComeAgainExcludeEachOtherWhileConnectionsBreak(t *testing.T) 
 	t.Parallel()
 	srv := redistest.Start(t)
 	s := &workload{t: t, srv: srv}
-	breaks := testlevel.Rounds(4, 12)
+	breaks := testlevel.Rounds(2, 12)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(breaks+4)*300*time.Millisecond)
 	defer cancel()
 	name := redistest.Key(t)

@@ -28,7 +28,8 @@ const promptly = 2 * time.Second
 // between the subscription and the second attempt, or after that.
 func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
-	const workers, rounds = 4, 500
+	const workers = 4
+	rounds := testlevel.Rounds(150, 500)
 	srv := redistest.Shared(t)
 	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
 	var wg sync.WaitGroup

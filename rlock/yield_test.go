@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -156,6 +157,9 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 		{"four others that do not come in", 4, 40, 0, 1, 600, 1000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.bundle > 1 || c.turns == 0 && c.others > 1 {
+				testlevel.All(t, "2 s of a processor")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				srv := redistest.Mini(t, embedded.WithInProcess())
 				// A little longer, so that nothing else happens when it ends.

@@ -79,6 +79,7 @@ func TestRedigoConformsOnAServerThatIsKilledAndFrozen(t *testing.T) {
 }
 
 func TestRedigoConformsOnTheEmbeddedServer(t *testing.T) {
+	testlevel.All(t, "10 s of a processor for what runs on other servers, too")
 	noGoroutinesLeft(t)
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()

@@ -113,6 +113,7 @@ func TestRecordedVectorsNoticeMistakesInTheScripts(t *testing.T) {
 // Owners that travel do what the newest release does, so that each change of a
 // record must show; but for those that have a difference that is meant.
 func TestRecordedVectorsThatAreWrongAreNoticed(t *testing.T) {
+	testlevel.All(t, "5 s of a processor to try the test itself")
 	t.Parallel()
 	s := newStage(t, dialer(redistest.Start(t)))
 	newest := supported(t)[len(supported(t))-1]

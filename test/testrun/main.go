@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,14 +36,26 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + timeout.String()}}
 	if !r.all { // most of these tests wait most of the time; of all, some load the machine
-		r.args = append(r.args, "-p="+strconv.Itoa(max(3, runtime.GOMAXPROCS(0))), "-parallel="+strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
+		r.args = append(r.args, "-p="+strconv.Itoa(max(4, runtime.GOMAXPROCS(0))), "-parallel="+strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
 	}
-	err := r.tests(ctx, flag.Args())
+	err := r.tests(ctx, longestFirst(flag.Args()))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
+}
+
+// long are the packages whose tests take longest. Begun last, one of them would run alone at
+// the end.
+var long = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
+
+// longestFirst puts the packages that take longest first where all are asked for.
+func longestFirst(packages []string) []string {
+	if slices.Contains(packages, "./...") {
+		return append(slices.Clone(long), packages...)
+	}
+	return packages
 }
 
 // run is one run of the tests.

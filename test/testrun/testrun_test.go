@@ -101,6 +101,7 @@ func inModule(t *testing.T, r *run) error {
 }
 
 func TestWhatIsLeftOutIsAFailureWhereAllTestsAreToRun(t *testing.T) {
+	testlevel.All(t, "it compiles and runs go test once more")
 	var out strings.Builder
 	require.NoError(t, inModule(t, &run{out: &out}))
 	assert.Contains(t, out.String(), "  left to make test-all: a cluster\n      p TestLeftOut\n")
@@ -110,6 +111,7 @@ func TestWhatIsLeftOutIsAFailureWhereAllTestsAreToRun(t *testing.T) {
 }
 
 func TestWhatTheRaceDetectorDisturbsRunsWithoutIt(t *testing.T) {
+	testlevel.All(t, "it compiles and runs go test once more")
 	var out strings.Builder
 	require.NoError(t, inModule(t, &run{out: &out}))
 	assert.Contains(t, out.String(), "  not with the race detector: bytes\n      p TestCounted\n")

@@ -12,12 +12,14 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 const manyLocks = 20_000
 
 // It is not parallel: other tests would make the machine busier.
 func TestTheExporterIsNoBurdenHoweverManyLocksAndScrapesThereAre(t *testing.T) {
+	testlevel.All(t, "load: 20,000 locks")
 	s := redistest.Start(t)
 	c := s.Dial(t)
 	for i := range manyLocks {

@@ -21,12 +21,18 @@ type Target interface {
 	Do(tb testing.TB, cmd string, args ...any) any
 }
 
-// EachServer runs body as a subtest on a fresh real server, on a fresh in-memory
-// one and, where all tests run, on a fresh Valkey (see StartValkey).
+// EachServer runs body as a subtest on a fresh real server and, where all tests run, on a
+// fresh in-memory one and on a fresh Valkey (see StartValkey). Under -short it runs on the
+// in-memory one alone.
 func EachServer(t *testing.T, body func(t *testing.T, target Target)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) { body(t, Start(t)) })
-	t.Run("miniredis", func(t *testing.T) { body(t, Mini(t)) })
+	t.Run("miniredis", func(t *testing.T) {
+		if !testing.Short() {
+			testlevel.All(t, "the same on the in-memory server")
+		}
+		body(t, Mini(t))
+	})
 	t.Run("valkey", func(t *testing.T) {
 		testlevel.All(t, "the same on Valkey")
 		body(t, StartValkey(t))
