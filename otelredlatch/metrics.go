@@ -23,7 +23,8 @@ type instruments struct {
 	held, waiting                   metric.Int64ObservableUpDownCounter
 	oldest                          metric.Float64ObservableGauge
 
-	sets cache[labels, *options] // of which there are few
+	sets    cache[labels, *options] // of which there are few
+	pending pending
 }
 
 // make makes the instruments, and registers what is asked for at each collection.
@@ -64,6 +65,7 @@ func (o *Observer) makeGauges(m metric.Meter) error {
 		return err
 	}
 	o.registered, failed[3] = m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		o.recordAll(o.pending.rest(false))
 		for s, n := range o.now() {
 			set := o.attributes(s.labels()).now
 			to.ObserveInt64(o.held, int64(n.Held), set...)
@@ -119,24 +121,25 @@ func (o *Observer) of(name, kind string) labels {
 
 func (o *Observer) groupOf(name string) string { return o.groups.of(o.set.grouping(name)) }
 
-// measure takes an event in that a metric counts.
-func (o *Observer) measure(ctx context.Context, event redlatch.Event) {
+// measure takes an event in that a metric counts. A measurement of a call that is traced has ctx for
+// an exemplar.
+func (o *Observer) measure(ctx context.Context, traced bool, event redlatch.Event) {
 	switch e := event.(type) {
 	case redlatch.Acquired:
 		l := o.of(e.Name, e.Kind)
 		l.operation, l.outcome = e.Op, "acquired"
-		o.acquire.Record(ctx, e.Wait.Seconds(), o.attributes(l).record...)
+		o.record(ctx, traced, measurement{o.acquire, e.Wait.Seconds(), l})
 	case redlatch.NotAcquired:
 		l := o.of(e.Name, e.Kind)
 		l.operation, l.outcome = e.Op, e.Outcome()
 		if l.outcome == failed {
 			l.errorType = redlatch.ErrorType(e.Err)
 		}
-		o.acquire.Record(ctx, e.Wait.Seconds(), o.attributes(l).record...)
+		o.record(ctx, traced, measurement{o.acquire, e.Wait.Seconds(), l})
 	case redlatch.Ended:
 		l := o.of(e.Name, e.Kind)
 		l.end = e.End()
-		o.hold.Record(ctx, e.Held.Seconds(), o.attributes(l).record...)
+		o.record(ctx, traced, measurement{o.hold, e.Held.Seconds(), l})
 		if reason := e.LossReason(); reason != "" {
 			l.end, l.reason = "", reason
 			o.lost.Add(ctx, 1, o.attributes(l).add...)

@@ -6,12 +6,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -46,7 +48,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	srv.Do(t, "SET", l.Name(), "no lock")
 	_, err = l.Lock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
-	lose(t, srv, client)
+	c.lose(srv, client)
 
 	all := c.metrics()
 	require.Equal(t, map[string]float64{
@@ -69,14 +71,18 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 }
 
 // lose makes a client lose a lock: its key is deleted, and a renewal finds that out.
-func lose(t *testing.T, srv *redistest.Server, client *redlatch.Client) {
+func (c *collected) lose(srv *redistest.Server, client *redlatch.Client) {
+	t := c.t
 	t.Helper()
+	before := len(c.ended("redlatch.loss"))
 	l := rlock.New(client, redistest.Key(t)+":lost")
 	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(1500*time.Millisecond))
 	require.NoError(t, err)
 	srv.Do(t, "DEL", l.Name())
 	require.Eventually(t, func() bool { return hold.Err() != nil }, soon, time.Millisecond)
 	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	// The goroutine that renews reports it, and not the caller.
+	require.Eventually(t, func() bool { return len(c.ended("redlatch.loss")) > before }, soon, time.Millisecond)
 }
 
 // everything makes each metric have a value.
@@ -230,4 +236,33 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Measurements of calls that are not traced are recorded together, and none is missing when the
+// metrics are collected.
+func TestEachCollectionHasAllThatWasMeasured(t *testing.T) {
+	t.Parallel()
+	c := collect(t, otelredlatch.WithTracerProvider(noop.NewTracerProvider()))
+	held := func() float64 { return points(t, c.metrics()["redlatch.lock.hold.duration"])["end=unlocked,kind=plain"] }
+	end := func(times int) {
+		for range times {
+			c.ObserveContext(t.Context(), redlatch.Ended{Name: "a", Kind: "plain", Held: time.Millisecond})
+		}
+	}
+	sum := 0.0
+	for _, times := range []int{1, 63, 64, 65, 200} {
+		end(times)
+		sum += float64(times)
+		require.InDelta(t, sum, held(), 0)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { end(1000) })
+	}
+	all.Wait()
+	end(1)
+	require.NoError(t, c.Close())
+	require.InDelta(t, sum+8001, held(), 0, "also those that were left when it was closed")
+	end(1)
+	require.InDelta(t, sum+8002, held(), 0, "and what was measured since")
 }

@@ -62,7 +62,7 @@ func callOf(ctx context.Context) *call {
 }
 
 // Observe is part of redlatch.Observer: what belongs to no caller.
-func (o *Observer) Observe(event redlatch.Event) { o.measure(context.Background(), event) }
+func (o *Observer) Observe(event redlatch.Event) { o.measure(context.Background(), false, event) }
 
 // ObserveContext is part of redlatch.ContextObserver.
 func (o *Observer) ObserveContext(ctx context.Context, event redlatch.Event) context.Context {
@@ -80,10 +80,8 @@ func (o *Observer) ObserveContext(ctx context.Context, event redlatch.Event) con
 		return ctx
 	}
 	c := callOf(ctx)
-	if c == nil { // not sampled: what is measured needs no exemplar, and no search for one
-		o.measure(context.Background(), event)
-	} else {
-		o.measure(ctx, event)
+	o.measure(ctx, c != nil, event)
+	if c != nil { // it is sampled
 		o.during(ctx, c, event)
 	}
 	if e, over := event.(redlatch.Ended); over {

@@ -130,7 +130,7 @@ func TestALossIsASpanOfItsOwnWithALink(t *testing.T) {
 	t.Parallel()
 	c := collect(t)
 	srv, client := c.open()
-	lose(t, srv, client)
+	c.lose(srv, client)
 	lock, loss := c.only("redlatch.lock"), c.only("redlatch.loss")
 	require.False(t, loss.Parent().IsValid())
 	require.NotEqual(t, lock.SpanContext().TraceID(), loss.SpanContext().TraceID())
@@ -157,7 +157,7 @@ func TestNamesOnSpansCanBeHashedOrSwitchedOff(t *testing.T) {
 			srv.Do(t, "SET", l.Name(), "no lock")
 			_, err := l.Lock(t.Context())
 			require.ErrorContains(t, err, l.Name())
-			lose(t, srv, client)
+			c.lose(srv, client)
 			hashes := map[string]bool{}
 			for _, s := range c.spans.Ended() {
 				hash, has := attrs(s.Attributes())["redlatch.lock.name"]
