@@ -107,7 +107,7 @@ func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Ob
 			}
 		}
 	}
-	to.Observe(d.Seconds())
+	m.pending.add(measurement{to, d.Seconds()})
 }
 
 // fits reports whether an exemplar can have these labels.
@@ -158,6 +158,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect is part of prometheus.Collector. It asks the clients for their stats.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.pending.flush()
 	for _, c := range m.collectors() {
 		c.Collect(out)
 	}

@@ -61,6 +61,7 @@ type Metrics struct {
 	mu      sync.Mutex // guards clients
 	clients map[*redlatch.Client]struct{}
 	seen    cache[series, struct{}]
+	pending pending
 }
 
 var (
