@@ -243,7 +243,9 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 func TestEachCollectionHasAllThatWasMeasured(t *testing.T) {
 	t.Parallel()
 	c := collect(t, otelredlatch.WithTracerProvider(noop.NewTracerProvider()))
-	held := func() float64 { return points(t, c.metrics()["redlatch.lock.hold.duration"])["end=unlocked,kind=plain"] }
+	held := func() float64 {
+		return points(t, c.metrics()["redlatch.lock.hold.duration"])["end=unlocked,kind=plain"]
+	}
 	end := func(times int) {
 		for range times {
 			c.ObserveContext(t.Context(), redlatch.Ended{Name: "a", Kind: "plain", Held: time.Millisecond})
