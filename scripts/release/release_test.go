@@ -13,22 +13,24 @@ import (
 
 // small are the files of a checkout that may be released.
 var small = map[string]string{
-	"go.mod":                     "module example.com/core\n\ngo 1.25.0\n",
-	"core.go":                    "package core\n\n// Lock locks.\nfunc Lock() {}\n\n// Unlock unlocks.\nfunc Unlock() {}\n",
-	"internal/inside/inside.go":  "package inside\n\n// Old is for the core alone.\nfunc Old() {}\n",
-	"adapter/goredis/go.mod":     "module example.com/core/adapter/goredis\n\ngo 1.25.0\n\nrequire example.com/core v0.0.0\n\nreplace example.com/core => ../..\n",
-	"adapter/goredis/goredis.go": "package goredis\n\nimport \"example.com/core\"\n\n// New locks.\nfunc New() { core.Lock() }\n",
-	"test/deep/go.mod":           "module example.com/core/test/deep\n\ngo 1.25.0\n\nrequire (\n\texample.com/core v0.0.0\n\texample.com/core/adapter/goredis v0.0.0\n)\n\nreplace (\n\texample.com/core => ../..\n\texample.com/core/adapter/goredis => ../../adapter/goredis\n)\n",
-	"test/deep/deep.go":          "package deep\n\nimport \"example.com/core/adapter/goredis\"\n\n// Try tries.\nfunc Try() { goredis.New() }\n",
-	"tools/go.mod":               "module example.com/core/tools\n\ngo 1.26.0\n",
-	"scripts/figures/main.go":    "package main\n\nimport \"os\"\n\nfunc main() {\n\tif _, err := os.Stat(\"stale\"); err == nil {\n\t\tos.Exit(1)\n\t}\n}\n",
-	"CHANGELOG.md":               "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Locks.\n",
-	"README.md":                  "with Go 1.25 or later (goredis needs Go 1.25)\n",
-	"README.zh-CN.md":            "装有 Go 1.25 或更高版本，goredis 需要 Go 1.25\n",
-	"CONTRIBUTING.md":            "You need Go (1.25 or later; 1.26 for the linter)\n",
-	"docs/quickstart.md":         "You need Go 1.25 or later\n",
-	"docs/compatibility.md":      "| `example.com/core` | 1.25 |\n| `example.com/core/adapter/goredis` | 1.25 |\n",
-	".github/workflows/ci.yml":   "name: all checks (Go 1.26)\nname: tests (Go 1.25)\n  GOTOOLCHAIN: local\n  steps:\n    go-version: \"1.25\"\n",
+	"go.mod":                        "module example.com/core\n\ngo 1.25.0\n",
+	"core.go":                       "package core\n\n// Lock locks.\nfunc Lock() {}\n\n// Unlock unlocks.\nfunc Unlock() {}\n",
+	"internal/inside/inside.go":     "package inside\n\n// Old is for the core alone.\nfunc Old() {}\n",
+	"adapter/goredis/go.mod":        "module example.com/core/adapter/goredis\n\ngo 1.25.0\n\nrequire example.com/core v0.0.0\n\nreplace example.com/core => ../..\n",
+	"adapter/goredis/goredis.go":    "package goredis\n\nimport \"example.com/core\"\n\n// New locks.\nfunc New() { core.Lock() }\n",
+	"test/deep/go.mod":              "module example.com/core/test/deep\n\ngo 1.25.0\n\nrequire (\n\texample.com/core v0.0.0\n\texample.com/core/adapter/goredis v0.0.0\n)\n\nreplace (\n\texample.com/core => ../..\n\texample.com/core/adapter/goredis => ../../adapter/goredis\n)\n",
+	"test/deep/deep.go":             "package deep\n\nimport \"example.com/core/adapter/goredis\"\n\n// Try tries.\nfunc Try() { goredis.New() }\n",
+	"tools/go.mod":                  "module example.com/core/tools\n\ngo 1.26.0\n",
+	"scripts/figures/main.go":       "package main\n\nimport \"os\"\n\nfunc main() {\n\tif _, err := os.Stat(\"stale\"); err == nil {\n\t\tos.Exit(1)\n\t}\n}\n",
+	"CHANGELOG.md":                  "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Locks.\n",
+	"README.md":                     "with Go 1.25 or later (goredis needs Go 1.25)\n",
+	"README.zh-CN.md":               "装有 Go 1.25 或更高版本，goredis 需要 Go 1.25\n",
+	"CONTRIBUTING.md":               "You need Go (1.25 or later; 1.26 for the linter)\n",
+	"docs/quickstart.md":            "You need Go 1.25 or later\n",
+	"docs/compatibility.md":         "| `example.com/core` | 1.25 |\n| `example.com/core/adapter/goredis` | 1.25 |\n",
+	"tools/packages/go.mod":         "module example.com/core/tools/packages\n\ngo 1.26.0\n",
+	".github/workflows/release.yml": "    go-version: \"1.26\"\n",
+	".github/workflows/ci.yml":      "name: all checks (Go 1.26)\nname: tests (Go 1.25)\n  GOTOOLCHAIN: local\n  steps:\n    go-version: \"1.25\"\n",
 }
 
 // checkout makes a repository of the small files.
@@ -131,6 +133,7 @@ func TestReleasesAreRefused(t *testing.T) {
 		{name: "table without a module", file: "docs/compatibility.md", text: "| `example.com/core` | 1.25 |\n", version: "v0.1.0", says: "does not say that adapter/goredis needs Go 1.25"},
 		{name: "module with another Go", file: "adapter/goredis/go.mod", text: strings.ReplaceAll(small["adapter/goredis/go.mod"], "go 1.25.0", "go 1.26.0"), version: "v0.1.0", says: "adapter/goredis/go.mod says go 1.26.0; the core and what it requires need 1.25.0"},
 		{name: "CI with another Go", file: ".github/workflows/ci.yml", text: strings.ReplaceAll(small[".github/workflows/ci.yml"], `version: "1.25"`, `version: "1.26"`), version: "v0.1.0", says: "ci.yml says Go 1.26"},
+		{name: "releases built with another Go", file: ".github/workflows/release.yml", text: "    go-version: \"1.25\"\n", version: "v0.1.0", says: "release.yml says Go 1.25"},
 		{name: "module that does not build", file: "adapter/goredis/goredis.go", text: "package goredis\n\nfunc New() { none() }\n", version: "v0.1.0", says: "undefined: none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
