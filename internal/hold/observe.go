@@ -33,7 +33,7 @@ func (h *Hold) awaitReport() {
 // of which the values count, it hears of the rest. The hold may be over by now, and then that is reported.
 func (h *Hold) Reported(ctx context.Context) {
 	if ctx != nil && ctx.Done() != nil { // else it never ends as it is
-		ctx = context.WithoutCancel(ctx)
+		ctx = &unending{ctx}
 	}
 	h.observed = ctx
 	if h.known.CompareAndSwap(known, reported) {
@@ -43,6 +43,22 @@ func (h *Hold) Reported(ctx context.Context) {
 		h.reportEnd(h.ended.Load())
 	}
 }
+
+// unending has the values of a context, and never ends. That of context.WithoutCancel allocates each
+// time that it is asked for a value.
+type unending struct{ of context.Context } //nolint:containedctx // that is what it is
+
+// Deadline is part of context.Context.
+func (*unending) Deadline() (at time.Time, has bool) { return at, false }
+
+// Done is part of context.Context.
+func (*unending) Done() <-chan struct{} { return nil }
+
+// Err is part of context.Context.
+func (*unending) Err() error { return nil }
+
+// Value is part of context.Context.
+func (u *unending) Value(key any) any { return u.of.Value(key) }
 
 // observeEnd tells the observer that the hold is over, or leaves that to Reported.
 func (h *Hold) observeEnd(why *ending) {
