@@ -50,7 +50,7 @@ help: ## day | 1 s | List the targets
 setup: ## day | 1 min once | Get a redis-server and a valkey-server to test against
 	@scripts/redis-server.sh setup
 
-test: setup ## day | 4 min | The tests, race detector, real server; lists at its end what is left to test-all
+test: setup ## day | 3 min | The tests, race detector, real server; lists at its end what is left to test-all
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun ./...
 
