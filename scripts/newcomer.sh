@@ -291,6 +291,7 @@ redlatch() {
 	case "$1" in
 	demo) "$work/bin/redlatch" "$@" --help >/dev/null ;;
 	watch) interrupted "$@" ;;
+	hold) timeout --signal=TERM --preserve-status 2 "$work/bin/redlatch" "$@" ;;
 	serve) interrupted "$@" --addr 127.0.0.1:0 ;;
 	exporter) interrupted "$@" --listen 127.0.0.1:0 ;;
 	ui) interrupted "$@" --addr 127.0.0.1:0 ;;
@@ -334,6 +335,8 @@ does "redlatch bench" >measured
 grep -q ' wake-ups ' measured || fail "bench has no figures"
 does "redlatch run NAME -- COMMAND" NAME hourly COMMAND ./job.sh >ran
 grep -qx './job.sh ran' ran || fail "the lock of the hour was not free"
+does "redlatch hold NAME" NAME deploy >owner
+grep -qE '^[0-9a-f-]{36}:[0-9]+$' owner || fail "hold does not print the owner"
 does "redlatch completion bash" >completion
 bash -n completion || fail "the completion is no program for a shell"
 does "redlatch serve" >served 2>>errors
