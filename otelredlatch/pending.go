@@ -23,6 +23,7 @@ type measurement struct {
 type pending struct {
 	mu     sync.Mutex
 	all    []measurement // fewer than together
+	spare  []measurement // for those that come while all are recorded; nil: none
 	closed bool          // nothing asks for them any more
 }
 
@@ -30,9 +31,6 @@ type pending struct {
 func (p *pending) add(m measurement) []measurement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all == nil {
-		p.all = make([]measurement, 0, together)
-	}
 	if p.all = append(p.all, m); len(p.all) < together && !p.closed {
 		return nil
 	}
@@ -49,9 +47,21 @@ func (p *pending) rest(last bool) []measurement {
 
 // take empties it, mu held.
 func (p *pending) take() []measurement {
+	if len(p.all) == 0 {
+		return nil
+	}
 	taken := p.all
-	p.all = nil
+	if p.all, p.spare = p.spare, nil; p.all == nil {
+		p.all = make([]measurement, 0, together)
+	}
 	return taken
+}
+
+// reuse takes back what has been recorded.
+func (p *pending) reuse(taken []measurement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spare = taken[:0]
 }
 
 // record passes a duration to the meter: that of a call that is traced at once, with its context for
@@ -65,8 +75,12 @@ func (o *Observer) record(ctx context.Context, traced bool, m measurement) {
 }
 
 func (o *Observer) recordAll(all []measurement) {
+	if len(all) == 0 {
+		return
+	}
 	for i := range all {
 		m := &all[i]
 		m.to.Record(context.Background(), m.seconds, o.attributes(m.labels).record...)
 	}
+	o.pending.reuse(all)
 }
