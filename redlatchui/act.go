@@ -20,7 +20,7 @@ import (
 
 const (
 	// formSize is how many bytes a form has at most, reasonSize a reason in it.
-	formSize, reasonSize = 64 << 10, 500
+	formSize, reasonSize = 64 << 10, 4 * 400 // 400 characters, as the form says
 	// actsFor bounds an action: a look takes up to inspect.RenewalLook.
 	actsFor = 90 * time.Second
 )

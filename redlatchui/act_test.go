@@ -147,7 +147,7 @@ func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
 	}{
 		"empty":         {"unlock?name=job", nil, 400, "Give a reason"},
 		"no reason":     {"unlock?name=job", with(takes(program.SomeOwner), "reason", " "), 400, "Give a reason"},
-		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 501)), 400, "of 500 bytes at most"},
+		"a long reason": {"unlock?name=job", with(takes(program.SomeOwner), "reason", strings.Repeat("x", 1601)), 400, "of 1600 bytes at most"},
 		"none dead":     {"unlock?name=job", with(takes(program.SomeOwner), "dead"), 400, "State of each holder"},
 		"another dead":  {"unlock?name=job", with(takes(program.SomeOwner), "dead", program.RedissonOwner), 400, "State of each holder"},
 		"no holder":     {"unlock?name=job", with(takes(program.SomeOwner), "holder"), 400, "not complete"},

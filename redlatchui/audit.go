@@ -53,7 +53,7 @@ type Attempt struct {
 	// Owners are those that the form has named: the holders that lose the lock, or the waiter.
 	// They are 32 at most; of one that was refused each is cut after 1,024 bytes.
 	Owners []string
-	// Reason is what the viewer has given as a reason, cut after 500 bytes.
+	// Reason is what the viewer has given as a reason, cut after 1600 bytes.
 	Reason string
 	// Outcome is what has become of it.
 	Outcome Outcome

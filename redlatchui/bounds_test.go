@@ -67,7 +67,7 @@ func TestWhatIsRefusedIsCutForTheAudit(t *testing.T) {
 		require.Len(t, all[0].Lock, 64)
 		require.LessOrEqual(t, len(all[0].Owners), 32)
 		require.LessOrEqual(t, len(strings.Join(all[0].Owners, "")), 20*1024)
-		require.LessOrEqual(t, len(all[0].Reason), 500)
+		require.LessOrEqual(t, len(all[0].Reason), 1600)
 	}
 }
 

@@ -86,7 +86,7 @@ func (c *choice) SortLink(order string) string {
 // of returns those of the locks that are chosen, in order.
 func (c *choice) of(all []board.Entry) []board.Entry {
 	matches := func(name string) bool { return strings.Contains(name, c.Query) }
-	if listing.IsPattern(c.Query) {
+	if strings.ContainsAny(c.Query, "*?") { // else a bracket is one of the name
 		matches = listing.Match(c.Query)
 	}
 	var some []board.Entry

@@ -133,3 +133,16 @@ func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 	require.Regexp(t, `role="alert">[A-Z][^<]*[.]</p>`, text, "a sentence")
 	require.Contains(t, html.UnescapeString(text), `The key "`+codec.QueueKey(name)+`" holds a string, and the queue of a fair lock is a list`)
 }
+
+// Only * and ? make a pattern: a bracket may be part of a name, or of one that is being typed.
+func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job[1]", javaA+":1", 1)
+	s.Do(t, "HSET", "job2", javaA+":1", 1)
+	page := open(t, s, redlatchui.Options{})
+	for _, query := range []string{"job%5B1%5D", "job%5B", "job%5C%5B1*"} {
+		require.Contains(t, says(t, page, "/?q="+query, "1 of 2 locks"), "job[1] plain", query)
+	}
+	says(t, page, "/?q=job%5B12%5D*", "1 of 2 locks")
+}

@@ -175,6 +175,10 @@ func (l *Locks) findCircles(m *memory, count counter) {
 		if !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }) {
 			continue // it is a sure one
 		}
+		if m.doubts(&c) { // the next scan will tell
+			l.pending = true
+			continue
+		}
 		l.Circles = append(l.Circles, c)
 	}
 	if len(locks) > 0 {

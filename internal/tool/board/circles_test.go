@@ -160,6 +160,16 @@ func TestACircleIsNotSureWhileAWaiterMayBeDead(t *testing.T) {
 	require.Len(t, found.sure(), 1, "the dead waiter is in front of one that is in the circle")
 }
 
+// Until it is known whether a waiter is dead, its clients do not wait for each other.
+func TestClientsWhoseWaitersMayBeDeadAreInNoCircle(t *testing.T) {
+	t.Parallel()
+	m := newScans("x B7", "y A8")
+	locks := []string{"x A1 C1 B7", "y B2 C2 A8"} // counted only as part of a circle
+	require.Empty(t, m.scan(locks...).Circles)
+	m.dead = nil
+	require.Len(t, m.scan(locks...).Circles, 1, "they were alive")
+}
+
 // More queues than are counted at once are counted in turn.
 func TestEachDeadFrontIsFound(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ type feed[T any] struct {
 
 	mu      sync.Mutex
 	value   *T
+	before  *T            // the last value before it was started again
 	changed chan struct{} // closed with the next value, or when the last grows old
 	viewers int
 	left    time.Time // when the last viewer left
@@ -37,7 +38,10 @@ func (f *feed[T]) open() (start bool) {
 	if f.running {
 		return false
 	}
-	f.value, f.changed, f.running, f.woken = nil, make(chan struct{}), true, time.Now()
+	if f.value != nil {
+		f.before, f.value = f.value, nil
+	}
+	f.changed, f.running, f.woken = make(chan struct{}), true, time.Now()
 	return true
 }
 
@@ -117,10 +121,14 @@ func (f *feed[T]) publish(value *T) bool {
 }
 
 // newest returns the newest value, nil before the first one, and what is closed when there is
-// another, nil when there will be none.
-func (f *feed[T]) newest() (*T, <-chan struct{}) {
+// another, nil when there will be none. With late it returns one from before the feed was started
+// again where there is no newer one.
+func (f *feed[T]) newest(late bool) (*T, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if late && f.value == nil {
+		return f.before, f.changed
+	}
 	return f.value, f.changed
 }
 
@@ -135,11 +143,12 @@ type View[T any] struct {
 func (v *View[T]) Close() { v.end() }
 
 // Get returns the newest value, waiting for the first one, and a channel that is closed when
-// there is another, or this one grows old, nil when there will be none. It returns nil when ctx
-// ends first. The value is shared: it must not be changed.
+// there is another, or this one grows old, nil when there will be none. When the first one does not
+// come soon, it returns what was seen last, before there were no viewers, if that is known. It
+// returns nil when ctx ends first. The value is shared: it must not be changed.
 func (v *View[T]) Get(ctx context.Context) (*T, <-chan struct{}) {
-	for {
-		value, changed := v.feed.newest()
+	for late := false; ; late = true {
+		value, changed := v.feed.newest(late)
 		if value != nil || changed == nil {
 			return value, changed
 		}

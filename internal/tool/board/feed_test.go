@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,42 @@ func TestViewersAreWokenWhenAValueGrowsOld(t *testing.T) {
 }
 
 // A feed that is evicted ends, and its viewers learn of it.
+// A server that stands still when the first viewer comes back.
+func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := &Locks{}
+		var still atomic.Bool
+		f := &feed[Locks]{run: func(ctx context.Context, publish func(*Locks) bool) {
+			for !still.Load() && publish(seen) {
+				time.Sleep(time.Second)
+			}
+			if still.Load() {
+				<-ctx.Done()
+			}
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		view := &View[Locks]{feed: f, end: f.close}
+		require.True(t, f.open())
+		go f.serve(ctx)
+		value, _ := view.Get(ctx)
+		require.Same(t, seen, value)
+		view.Close()
+		time.Sleep(2 * lingers)
+		still.Store(true)
+		require.True(t, f.open(), "it has ended")
+		go f.serve(ctx)
+		began := time.Now()
+		value, changed := view.Get(ctx)
+		require.Same(t, seen, value)
+		require.NotNil(t, changed, "there may be newer ones")
+		require.Greater(t, time.Since(began), time.Second, "a newer one would have come first")
+		require.LessOrEqual(t, time.Since(began), 2*quiet)
+		cancel()
+		synctest.Wait()
+	})
+}
+
 func TestAFeedThatIsEvictedEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

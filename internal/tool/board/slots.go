@@ -97,7 +97,7 @@ func (s *slot) need(counts map[string]int, has int) need {
 		others = min(others, counts[viewer])
 	}
 	n := need{class: needed, others: others, opened: s.opened}
-	l, _ := s.feed.newest()
+	l, _ := s.feed.newest(false)
 	switch {
 	case len(s.from) == 0:
 		n.class = unseen

@@ -27,7 +27,7 @@ func (w *watcher) waits(b *Board) {
 		}
 		w.locks = view
 	}
-	if all, _ := w.locks.feed.newest(); all != nil && !all.Old(time.Now()) {
+	if all, _ := w.locks.feed.newest(false); all != nil && !all.Old(time.Now()) {
 		l.Circles = all.around(l)
 		l.Ahead = all.ahead(l)
 	}
