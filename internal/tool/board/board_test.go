@@ -46,6 +46,32 @@ func stopped[T any](t *testing.T, f *feed[T]) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
+// A server stands still when viewers come back: they see what was seen last, and that it is old.
+func TestWhatWasSeenOfALockIsShownWhenTheServerStandsStill(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "a", program.SomeOwner, 1)
+	b := boardOf(t, s.URL())
+	all, err := b.Locks()
+	first(t, all, err)
+	lock, err := b.Lock("a", "")
+	seen := first(t, lock, err)
+	stopped(t, &b.locks)
+	require.Eventually(t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.watched) == 0
+	}, time.Minute, 10*time.Millisecond)
+	s.Pause()
+	defer s.Resume()
+	lock, err = b.Lock("a", "")
+	l := first(t, lock, err)
+	require.Equal(t, seen.Holders, l.Holders)
+	require.True(t, l.Old(time.Now().Add(overdue)), "it was seen a moment ago")
+	all, err = b.Locks()
+	require.Equal(t, "a", first(t, all, err).Entries[0].Name)
+}
+
 // What was known when the last viewer left is known to the next one, at the first answer.
 func TestTheFirstAnswerAfterAPauseHasWhatWasKnown(t *testing.T) {
 	t.Parallel()

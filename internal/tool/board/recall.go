@@ -10,6 +10,16 @@ import (
 // viewer.
 const rememberedLocks = 4 * watchedLocks
 
+// recent returns how a lock was seen some minutes ago, nil if it was not. The board is locked.
+func (b *Board) recent(name string) *Lock {
+	w := b.idle[name]
+	if w == nil || time.Since(w.last.At) > remembers {
+		return nil
+	}
+	last := w.last
+	return &last
+}
+
 // take returns what looks at a lock, with what was seen of it some minutes ago.
 func (b *Board) take(name string) *watcher {
 	b.mu.Lock()

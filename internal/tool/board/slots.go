@@ -32,7 +32,7 @@ func (b *Board) Lock(name, from string) (*View[Lock], error) {
 		if len(b.watched) >= watchedLocks && !b.makeRoom(from) {
 			return nil, ErrBusy
 		}
-		f := &feed[Lock]{run: func(ctx context.Context, publish func(*Lock) bool) { b.watch(ctx, name, publish) }}
+		f := &feed[Lock]{before: b.recent(name), run: func(ctx context.Context, publish func(*Lock) bool) { b.watch(ctx, name, publish) }}
 		s = &slot{feed: f, opened: time.Now(), from: map[string]int{}}
 	}
 	view, err := open(b, s.feed, func() { b.forget(name, s) })
