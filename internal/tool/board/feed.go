@@ -20,7 +20,7 @@ type feed[T any] struct {
 
 	mu      sync.Mutex
 	value   *T
-	before  *T            // the last value before it was started again
+	before  *T            // what viewers saw last before it was started again, some minutes ago at most
 	changed chan struct{} // closed with the next value, or when the last grows old
 	viewers int
 	left    time.Time // when the last viewer left
@@ -40,6 +40,9 @@ func (f *feed[T]) open() (start bool) {
 	}
 	if f.value != nil {
 		f.before, f.value = f.value, nil
+	}
+	if !f.left.IsZero() && time.Since(f.left) > remembers {
+		f.before = nil
 	}
 	f.changed, f.running, f.woken = make(chan struct{}), true, time.Now()
 	return true

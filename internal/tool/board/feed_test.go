@@ -71,6 +71,13 @@ func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), 2*quiet)
 		cancel()
 		synctest.Wait()
+
+		f.running = false
+		f.close()
+		time.Sleep(remembers + time.Second)
+		require.True(t, f.open())
+		value, _ = f.newest(true)
+		require.Nil(t, value, "that is too long ago")
 	})
 }
 
