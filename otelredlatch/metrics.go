@@ -65,7 +65,7 @@ func (o *Observer) makeGauges(m metric.Meter) error {
 		return err
 	}
 	o.registered, failed[3] = m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		o.recordAll(o.pending.rest(false))
+		o.flush()
 		for s, n := range o.now() {
 			set := o.attributes(s.labels()).now
 			to.ObserveInt64(o.held, int64(n.Held), set...)

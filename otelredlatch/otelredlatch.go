@@ -113,7 +113,10 @@ func New(opts ...Option) (*Observer, error) {
 // Close ends the reporting of the metrics that are asked for at each collection: held, waiting
 // and the age of the oldest hold. A program that has one Observer until it ends need not call it.
 func (o *Observer) Close() error {
-	o.recordAll(o.pending.rest(true))
+	o.pending.mu.Lock()
+	o.pending.closed = true
+	o.recordAll()
+	o.pending.mu.Unlock()
 	return o.registered.Unregister()
 }
 

@@ -16,53 +16,34 @@ type measurement struct {
 	seconds float64
 }
 
-// pending has the measurements that are yet to be counted. Those that are taken out are counted by
-// the goroutine that takes them, without mu.
+// pending has the measurements that are yet to be counted. They are counted with mu held: so a
+// collection, which flushes, has all that was measured before it.
 type pending struct {
-	mu    sync.Mutex
-	all   []measurement // fewer than together
-	spare []measurement // for those that come while all are counted; nil: none
+	mu  sync.Mutex
+	all []measurement // fewer than together
 }
 
 // add counts a measurement with others, at the latest when the metrics are collected.
 func (p *pending) add(m measurement) {
 	p.mu.Lock()
-	var full []measurement
+	defer p.mu.Unlock()
 	if p.all = append(p.all, m); len(p.all) >= together {
-		full = p.take()
+		p.count()
 	}
-	p.mu.Unlock()
-	p.count(full)
 }
 
-// flush counts all that are left.
+// flush counts what is left.
 func (p *pending) flush() {
 	p.mu.Lock()
-	rest := p.take()
-	p.mu.Unlock()
-	p.count(rest)
+	defer p.mu.Unlock()
+	p.count()
 }
 
-// take empties it, mu held.
-func (p *pending) take() []measurement {
-	if len(p.all) == 0 {
-		return nil
-	}
-	taken := p.all
-	if p.all, p.spare = p.spare, nil; p.all == nil {
-		p.all = make([]measurement, 0, together)
-	}
-	return taken
-}
-
-func (p *pending) count(all []measurement) {
-	if len(all) == 0 {
-		return
-	}
+// count empties it, mu held.
+func (p *pending) count() {
+	all := p.all
+	p.all = all[:0]
 	for _, m := range all {
 		m.to.Observe(m.seconds)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spare = all[:0]
 }
