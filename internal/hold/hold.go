@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -30,7 +29,7 @@ type Hold struct {
 	queued  bool          // it has stood in a queue on the server
 	known   atomic.Uint32 // whether its caller knows of it, and its observer
 	// observed is the context for the observer; written before known becomes reported.
-	observed context.Context //nolint:containedctx // its values are asked for when the hold ends
+	observed unending
 	group    atomic.Pointer[Group]
 	deferred *deferred // nil but for a caller that waits for the replicas of several locks
 

@@ -32,10 +32,7 @@ func (h *Hold) awaitReport() {
 // Reported says that the observer was told that the hold was acquired, and with which context,
 // of which the values count, it hears of the rest. The hold may be over by now, and then that is reported.
 func (h *Hold) Reported(ctx context.Context) {
-	if ctx != nil && ctx.Done() != nil { // else it never ends as it is
-		ctx = &unending{ctx}
-	}
-	h.observed = ctx
+	h.observed.of = ctx
 	if h.known.CompareAndSwap(known, reported) {
 		return
 	}
@@ -44,8 +41,8 @@ func (h *Hold) Reported(ctx context.Context) {
 	}
 }
 
-// unending has the values of a context, and never ends. That of context.WithoutCancel allocates each
-// time that it is asked for a value.
+// unending has the values of a context, and never ends. That of context.WithoutCancel allocates when
+// it is made, and each time that it is asked for a value.
 type unending struct{ of context.Context } //nolint:containedctx // that is what it is
 
 // Deadline is part of context.Context.
@@ -59,6 +56,14 @@ func (*unending) Err() error { return nil }
 
 // Value is part of context.Context.
 func (u *unending) Value(key any) any { return u.of.Value(key) }
+
+// context returns the context of Ended and Released, nil if the observer has none.
+func (u *unending) context() context.Context {
+	if u.of == nil {
+		return nil
+	}
+	return u
+}
 
 // observeEnd tells the observer that the hold is over, or leaves that to Reported.
 func (h *Hold) observeEnd(why *ending) {
@@ -77,7 +82,7 @@ func (h *Hold) reportEnd(why *ending) {
 	if why != endGiven {
 		err = why.cause
 	}
-	l.Engine.Hooks.Ended(h.observed, engine.Ended{
+	l.Engine.Hooks.Ended(h.observed.context(), engine.Ended{
 		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Held: time.Since(h.since), Err: err,
 	})
 }
@@ -86,20 +91,20 @@ func (h *Hold) reportEnd(why *ending) {
 func (h *Hold) observeRelease(began time.Time) {
 	l := h.ownership.lock
 	if tell := l.Engine.Hooks.Released; tell != nil && h.known.Load() == reported {
-		tell(h.observed, engine.Released{
+		tell(h.observed.context(), engine.Released{
 			Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: time.Since(began), Err: h.result,
 		})
 	}
 }
 
 // Observe gives a re-entry the context for the observer while it waits for its turn.
-func (h *Hold) Observe(ctx context.Context) { h.observed = ctx }
+func (h *Hold) Observe(ctx context.Context) { h.observed.of = ctx }
 
 // observeQueued tells the observer that a re-entry waits for an inner hold.
 func (h *Hold) observeQueued() {
 	l := h.ownership.lock
 	if tell := l.Engine.Hooks.Queued; tell != nil {
-		tell(h.observed, engine.Queued{Name: l.Name, Kind: l.Kind.Name()})
+		tell(h.observed.of, engine.Queued{Name: l.Name, Kind: l.Kind.Name()})
 	}
 }
 

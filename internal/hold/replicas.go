@@ -88,7 +88,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 			return h, err
 		}
 		if tell := h.ownership.lock.Engine.Hooks.Acquired; tell != nil {
-			h.Reported(tell(h.observed, h.deferred.acquired))
+			h.Reported(tell(h.observed.of, h.deferred.acquired))
 		}
 	}
 	return nil, nil
@@ -101,7 +101,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Acquired) {
 	switch {
 	case tell == nil:
 	case h.deferred != nil:
-		h.observed, h.deferred.acquired = ctx, e
+		h.observed.of, h.deferred.acquired = ctx, e
 	default:
 		h.Reported(tell(ctx, e))
 	}
@@ -115,7 +115,7 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 		return
 	}
 	e := &h.deferred.acquired
-	tell(h.observed, engine.NotAcquired{Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: wait, Attempts: e.Attempts, Err: err})
+	tell(h.observed.of, engine.NotAcquired{Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: wait, Attempts: e.Attempts, Err: err})
 }
 
 // revoke gives a hold back that no caller knows of. It waits for that if that is asked for;
