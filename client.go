@@ -194,9 +194,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Replicas:   set.replicas,
 		SyncWait:   set.syncWait,
 	})
-	if in, can := set.observer.(ContextObserver); can {
-		set.tellIn(context.Background(), in, Opened{Client: c})
-	}
+	c.opened(set)
 	return c
 }
 

@@ -40,10 +40,12 @@ func requireShared(t *testing.T, one, other *redlatch.Client) {
 // reconnects counts the connections that are reported to an observer.
 type reconnects struct{ commands atomic.Int64 }
 
-func (r *reconnects) Observe(event redlatch.Event) {
-	if e, ok := event.(redlatch.Reconnected); ok && e.Connection == "commands" {
-		r.commands.Add(1)
-	}
+func (r *reconnects) observer() redlatch.Observer {
+	return redlatch.Observer{Reconnected: func(e redlatch.Reconnected) {
+		if e.Connection == "commands" {
+			r.commands.Add(1)
+		}
+	}}
 }
 
 // TestOpenTakesTheAddressOfACluster is one story: clusters are dear.
@@ -84,7 +86,7 @@ func requirePublishedAsTheAddressSays(t *testing.T, c *redistest.Cluster) {
 func requireNamesAndNews(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	seen := &reconnects{}
-	client := dialled(t, "redis-cluster://"+c.Addrs()[2], redlatch.WithClientName("billing"), redlatch.WithObserver(seen))
+	client := dialled(t, "redis-cluster://"+c.Addrs()[2], redlatch.WithClientName("billing"), redlatch.WithObserver(seen.observer()))
 	lock := rlock.New(client, redistest.Key(t))
 	_, err := lock.IsLocked(t.Context())
 	require.NoError(t, err)

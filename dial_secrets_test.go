@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -31,12 +32,12 @@ type confidant struct {
 func newConfidant(opts ...redlatch.Option) *confidant {
 	log, logger := redistest.NewJournal()
 	c := &confidant{Journal: log}
-	c.options = append(opts, redlatch.WithLogger(logger), redlatch.WithObserver(c), redlatch.WithDialTimeout(time.Second))
+	c.options = append(opts, redlatch.WithLogger(logger), redlatch.WithObserver(observed.Outcomes(c.observe)), redlatch.WithDialTimeout(time.Second))
 	return c
 }
 
-// Observe is part of redlatch.Observer. Panics in it are logged.
-func (c *confidant) Observe(event redlatch.Event) {
+// observe receives all events. Panics in it are logged.
+func (c *confidant) observe(event any) {
 	_, _ = c.Write([]byte(dump(event)))
 	panic("an observer's own mistake")
 }

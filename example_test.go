@@ -104,20 +104,6 @@ func ExampleNew_pool() {
 	defer client.Close() //nolint:errcheck // nothing was done yet
 }
 
-// metrics counts what an operator wants to know.
-type metrics struct{ acquired, lost atomic.Int64 }
-
-func (m *metrics) Observe(event redlatch.Event) {
-	switch e := event.(type) {
-	case redlatch.Acquired:
-		m.acquired.Add(1) // and e.Wait belongs into a histogram
-	case redlatch.Ended:
-		if errors.Is(e.Err, redlatch.ErrLost) {
-			m.lost.Add(1)
-		}
-	}
-}
-
 // What happens to a client's locks, for metrics.
 func ExampleWithObserver() {
 	srv, err := embedded.Start()
@@ -126,9 +112,21 @@ func ExampleWithObserver() {
 		return
 	}
 	defer srv.Close()
-	ctx, url, metrics := context.Background(), srv.URL(), &metrics{}
+	ctx, url := context.Background(), srv.URL()
+	var acquired, lost atomic.Int64
 
-	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(metrics))
+	observer := redlatch.Observer{
+		Acquired: func(ctx context.Context, e redlatch.Acquired) context.Context {
+			acquired.Add(1) // and e.Wait belongs into a histogram
+			return ctx
+		},
+		Ended: func(_ context.Context, e redlatch.Ended) {
+			if errors.Is(e.Err, redlatch.ErrLost) {
+				lost.Add(1)
+			}
+		},
+	}
+	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(observer))
 	if err != nil {
 		log.Print(err)
 		return
@@ -136,7 +134,7 @@ func ExampleWithObserver() {
 	defer client.Close() //nolint:errcheck // it ends the program
 
 	err = rlock.New(client, "orders:42").Do(ctx, ship)
-	fmt.Println(err, metrics.acquired.Load(), metrics.lost.Load())
+	fmt.Println(err, acquired.Load(), lost.Load())
 	// Output: <nil> 1 0
 }
 

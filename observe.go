@@ -2,188 +2,180 @@ package redlatch
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// Observer receives an event for each thing that happens to a client's locks. Metrics
-// and traces are built on it; see [WithObserver].
+// Observer has the functions that a client calls when something happens to its locks: one for each
+// kind of event. Any of them may be nil, and those cost nothing. Metrics and traces are built on it.
 //
-// Observe is called on the goroutine on which the event happened, a caller's or
-// one of the client's own, and several calls may run at once. It must return soon
-// and must not call the client, its locks or holds, not even Close, because the
-// client's work waits for it meanwhile: renewals, for one. Start a goroutine for
-// that. A panic in it is caught and logged. Kinds of events are added from time to
-// time, so a type switch needs no default.
-type Observer interface {
-	// Observe receives one event.
-	Observe(event Event)
-}
+// It covers all kinds of locks, semaphores included. A multi-lock is reported as the locks that it is
+// made of; those that it takes with one script have one Started, in the name of the first, and an
+// Acquired each. Latches are not reported.
+//
+// A function is called on the goroutine on which the event happened: a caller's, so that Lock, Do or
+// Unlock wait for it, or one of the client's own, so that the renewal of all leases waits for it. One
+// that takes 10 ms makes each lock 10 ms slower, and one that takes a third of a lease costs holds: it
+// must not block, not on the network, not on a channel that may be full. It must not call the client,
+// its locks or holds, not even Close; start a goroutine for that. [Client.Stats] and [Client.StatsBy]
+// are the only methods that it may call. Several calls may run at once. A panic in a function is
+// caught and logged.
+//
+// The events of one call come one after the other; those of one hold, too, and its Ended comes after
+// its Acquired, even when the hold was lost before Lock returned.
+//
+// Of a context that a function gets, only the values count, and so of one that it returns: the client
+// never waits for that, and the call goes on with its caller's. What is returned must be ctx or made
+// from ctx; nil stands for ctx.
+//
+//	function                   gets the context           and returns that for
+//	Started                    of the caller              the events of this call
+//	Attempted, Queued, Woken,  that Started returned
+//	Gap, NotAcquired
+//	Acquired                   that Started returned      Ended and Released of this hold
+//	Ended, Released            that Acquired returned;
+//	                           it never ends
+//	DoStarted                  of the hold                the function of Do, and DoEnded
+//	DoEnded                    that DoStarted returned
+type Observer struct {
+	// Opened is called when the client was made, by whichever function. The observer may keep it, and
+	// ask for its Stats at any time.
+	Opened func(c *Client)
+	// Closed is called when the client was closed. None of its events follows.
+	Closed func(c *Client)
 
-// Event is one of [Acquired], [NotAcquired], [Ended], [Released], [Renewed],
-// [Gap], [Evicted] and [Reconnected], and for a [ContextObserver] also one of
-// [Opened], [Closed], [Started], [Attempted], [Queued], [Woken], [DoStarted] and
-// [DoEnded].
-type Event interface{ event() }
+	// Started is called when a call has begun that ends with Acquired or NotAcquired.
+	Started func(ctx context.Context, e Started) context.Context
+	// Attempted is called for each attempt that did not get the lock.
+	Attempted func(ctx context.Context, e Attempted)
+	// Queued is called when a call begins to wait.
+	Queued func(ctx context.Context, e Queued)
+	// Woken is called each time that a call which waits is woken.
+	Woken func(ctx context.Context, e Woken)
+	// Gap is called when messages for a waiter may have been missed.
+	Gap func(ctx context.Context, e Gap)
+	// Acquired is called when a call returns a hold.
+	Acquired func(ctx context.Context, e Acquired) context.Context
+	// NotAcquired is called when a call returns an error.
+	NotAcquired func(ctx context.Context, e NotAcquired)
+
+	// DoStarted is called before the function of Do, DoEnded after it.
+	DoStarted func(ctx context.Context, e DoStarted) context.Context
+	// DoEnded is called after the function of Do.
+	DoEnded func(ctx context.Context, e DoEnded)
+	// Ended is called when a hold is over.
+	Ended func(ctx context.Context, e Ended)
+	// Released is called when the first Unlock of a hold returns.
+	Released func(ctx context.Context, e Released)
+
+	// Renewed is called after each renewal script.
+	Renewed func(e Renewed)
+	// Evicted is called when this client took a dead waiter out of a queue.
+	Evicted func(e Evicted)
+	// Reconnected is called when a connection was made in place of one that was lost.
+	Reconnected func(e Reconnected)
+}
 
 // WithObserver sets the observer of what happens to the client's locks.
 // Default: none, which costs nothing. Redisson has no counterpart for locks.
 func WithObserver(o Observer) Option { return func(s *settings) { s.observer = o } }
 
-// Acquired says that Lock, TryLock or Resume returned a hold.
-type Acquired struct {
-	// Op is "lock", "trylock" or "resume".
-	Op string
-	// Name is the lock's name, as the caller gave it.
-	Name string
-	// Kind is the lock's kind, such as "plain" or "fair".
-	Kind string
-	// Owner is the hold's. That of a fair lock may come again, with a later hold.
-	Owner Owner
-	// Wait is how long the call took.
-	Wait time.Duration
-	// Attempts is how often Redis was asked for the lock, 0 for re-entries and
-	// resumptions.
-	Attempts int
-	// Reentry is true when a proof was used: the lock was held already.
-	Reentry bool
-	// Transferred is true when the lock came from another hold of this client, which
-	// passed its turn on when it was given up.
-	Transferred bool
-	// NoHold is true for a plain semaphore, whose permits are no hold: no Ended follows.
-	NoHold bool
+// Observers returns an observer that calls the functions of all of those given, in their order. The
+// values that one of them adds to a context are seen by those after it, and by the function of Do. A
+// panic in one keeps the event from those after it.
+func Observers(all ...Observer) Observer {
+	var joint Observer
+	for i := range all {
+		joint = joint.and(&all[i])
+	}
+	return joint
 }
 
-// NotAcquired says that Lock, TryLock or Resume returned an error.
-type NotAcquired struct {
-	// Op is "lock", "trylock" or "resume".
-	Op string
-	// Name is the lock's name, as the caller gave it.
-	Name string
-	// Kind is the lock's kind, such as "plain" or "fair".
-	Kind string
-	// Wait is how long the call took.
-	Wait time.Duration
-	// Attempts is how often Redis was asked for the lock.
-	Attempts int
-	// Err is what the call returned.
-	Err error
+// and returns an observer that calls the functions of o, then those of next.
+func (o Observer) and(next *Observer) Observer {
+	return Observer{
+		Opened:      then(o.Opened, next.Opened),
+		Closed:      then(o.Closed, next.Closed),
+		Started:     thenIn(o.Started, next.Started),
+		Attempted:   thenWith(o.Attempted, next.Attempted),
+		Queued:      thenWith(o.Queued, next.Queued),
+		Woken:       thenWith(o.Woken, next.Woken),
+		Gap:         thenWith(o.Gap, next.Gap),
+		Acquired:    thenIn(o.Acquired, next.Acquired),
+		NotAcquired: thenWith(o.NotAcquired, next.NotAcquired),
+		DoStarted:   thenIn(o.DoStarted, next.DoStarted),
+		DoEnded:     thenWith(o.DoEnded, next.DoEnded),
+		Ended:       thenWith(o.Ended, next.Ended),
+		Released:    thenWith(o.Released, next.Released),
+		Renewed:     then(o.Renewed, next.Renewed),
+		Evicted:     then(o.Evicted, next.Evicted),
+		Reconnected: then(o.Reconnected, next.Reconnected),
+	}
 }
 
-// Ended says that a hold is over. Those left when the client is closed end with
-// ErrClosed.
-type Ended struct {
-	// Name is the lock's name, as the caller gave it.
-	Name string
-	// Kind is the lock's kind, such as "plain" or "fair".
-	Kind string
-	// Owner is the hold's.
-	Owner Owner
-	// Held is how long it was held, from the moment its acquisition was sent.
-	Held time.Duration
-	// Err is why it ended: nil when it was given up by Unlock or LetExpire, else
-	// ErrLost, ErrMaxHold, ErrHandedOver or ErrClosed. Of a loss it is a [Loss], which
-	// tells the reason.
-	Err error
+// then returns a function that calls both, of which either may be nil.
+func then[E any](first, second func(E)) func(E) {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(e E) {
+		first(e)
+		second(e)
+	}
 }
 
-// Released says that Unlock returned for the first time. It follows the hold's
-// [Ended].
-type Released struct {
-	// Name is the lock's name, as the caller gave it.
-	Name string
-	// Kind is the lock's kind, such as "plain" or "fair".
-	Kind string
-	// Owner is the hold's.
-	Owner Owner
-	// Took is how long Unlock took.
-	Took time.Duration
-	// Err is what Unlock returned.
-	Err error
+// thenWith is then for functions that get a context.
+func thenWith[E any](first, second func(context.Context, E)) func(context.Context, E) {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(ctx context.Context, e E) {
+		first(ctx, e)
+		second(ctx, e)
+	}
 }
 
-// Renewed says how one renewal script went, which covers up to 100 holds.
-type Renewed struct {
-	// Holds is how many it was for.
-	Holds int
-	// Lost is how many of them the server no longer had; 0 with an error.
-	Lost int
-	// Took is the time until the reply.
-	Took time.Duration
-	// Slack is how much time was left, when the reply came, before the first of the holds that
-	// it confirmed would have been lost; 0 when it confirmed none. Of a lease that is renewed
-	// in time it is about two thirds of the lease, less the loss margin.
-	Slack time.Duration
-	// Err is why there was no reply. It is tried again within the leases.
-	Err error
+// thenIn is then for functions that return a context.
+func thenIn[E any](first, second func(context.Context, E) context.Context) func(context.Context, E) context.Context {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(ctx context.Context, e E) context.Context {
+		if next := first(ctx, e); next != nil {
+			ctx = next
+		}
+		return second(ctx, e)
+	}
 }
 
-// Gap says that messages for a waiter may have been missed, because its
-// subscription was lost and has been made anew. The waiter asks Redis at once.
-type Gap struct {
-	// Name is the lock's name, as the caller gave it.
-	Name string
-	// Kind is the lock's kind, such as "plain" or "fair".
-	Kind string
-}
-
-// Evicted says that this client took a dead waiter out of the queue of a fair lock:
-// its channel had no subscriber for longer than a live waiter needs to reconnect.
-// See [WithDeadWaiterGrace].
-type Evicted struct {
-	// Name is the lock's name, as the caller gave it.
-	Name string
-	// Kind is the lock's kind: "fair".
-	Kind string
-	// Owner is the waiter's owner as it stands in Redis; see ParseOwner.
-	Owner string
-	// Absent is for how long no subscriber was known.
-	Absent time.Duration
-	// IsRedlatch is true for a waiter of this library, false for one of Redisson's.
-	IsRedlatch bool
-	// WasSubscribed is true when the waiter had been subscribed before.
-	WasSubscribed bool
-}
-
-// Reconnected says that a connection was made in place of one that was lost. Only
-// the built-in transport tells.
-type Reconnected struct {
-	// Connection is "commands" or "subscriptions".
-	Connection string
-}
-
-func (Acquired) event()    {}
-func (NotAcquired) event() {}
-func (Ended) event()       {}
-func (Released) event()    {}
-func (Renewed) event()     {}
-func (Gap) event()         {}
-func (Evicted) event()     {}
-func (Reconnected) event() {}
-
-// hooks makes the hooks of the parts below out of an observer. Without one there
-// are none.
+// hooks makes the hooks of the parts below out of the observer. What it does not observe has none.
 func (c *Client) hooks(set *settings) engine.Hooks {
-	if set.observer == nil {
-		return engine.Hooks{}
+	o := set.observer.whole()
+	return engine.Hooks{
+		Started:     returning(set, "Started", o.Started, func(e engine.Started) Started { return Started(e) }),
+		Attempted:   within(set, "Attempted", o.Attempted, func(e engine.Attempted) Attempted { return Attempted(e) }),
+		Queued:      within(set, "Queued", o.Queued, func(e engine.Queued) Queued { return Queued(e) }),
+		Woken:       within(set, "Woken", o.Woken, func(e engine.Woken) Woken { return Woken(e) }),
+		Acquired:    returning(set, "Acquired", o.Acquired, func(e engine.Acquired) Acquired { return Acquired(e) }),
+		NotAcquired: within(set, "NotAcquired", o.NotAcquired, func(e engine.NotAcquired) NotAcquired { return NotAcquired(e) }),
+		Ended:       within(set, "Ended", o.Ended, func(e engine.Ended) Ended { return Ended(e) }),
+		Released:    within(set, "Released", o.Released, released),
+		DoStarted:   returning(set, "DoStarted", o.DoStarted, func(e engine.DoStarted) DoStarted { return DoStarted(e) }),
+		DoEnded:     within(set, "DoEnded", o.DoEnded, func(e engine.DoEnded) DoEnded { return DoEnded(e) }),
+		Gap:         within(set, "Gap", o.Gap, func(e engine.Gap) Gap { return Gap(e) }),
+		Renewed:     alone(set, "Renewed", o.Renewed, func(e engine.Renewed) Renewed { return Renewed(e) }),
+		Evicted:     alone(set, "Evicted", o.Evicted, func(e engine.Evicted) Evicted { return Evicted(e) }),
+		Closed:      alone(set, "Closed", o.Closed, func(engine.Closed) *Client { return c }),
 	}
-	tell := set.tell
-	h := engine.Hooks{
-		Renewed: func(e engine.Renewed) { tell(Renewed(e)) },
-		Evicted: func(e engine.Evicted) { tell(Evicted(e)) },
-	}
-	if in, can := set.observer.(ContextObserver); can {
-		c.inContext(&h, set, in)
-		return h
-	}
-	h.Acquired = func(_ context.Context, e engine.Acquired) context.Context { tell(Acquired(e)); return nil }
-	h.NotAcquired = func(_ context.Context, e engine.NotAcquired) { tell(NotAcquired(e)) }
-	h.Ended = func(_ context.Context, e engine.Ended) { tell(Ended(e)) }
-	h.Released = func(_ context.Context, e engine.Released) { tell(released(e)) }
-	h.Gap = func(_ context.Context, e engine.Gap) { tell(Gap(e)) }
-	return h
 }
 
 // released adds to what a release returned of which hold it was.
@@ -194,90 +186,85 @@ func released(e engine.Released) Released {
 	return Released(e)
 }
 
-// tell passes an event on to the observer. A panic is logged.
-func (set *settings) tell(event Event) {
-	defer set.recovered(event)
-	set.observer.Observe(event)
+// whole returns the observer with the functions that pass contexts on to others that it has.
+func (o Observer) whole() Observer {
+	if o.Acquired == nil && (o.Ended != nil || o.Released != nil) {
+		o.Acquired = same[Acquired]
+	}
+	if o.Started == nil && (o.Acquired != nil || o.NotAcquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil || o.Gap != nil) {
+		o.Started = same[Started]
+	}
+	if o.DoStarted == nil && o.DoEnded != nil {
+		o.DoStarted = same[DoStarted]
+	}
+	return o
+}
+
+func same[E any](ctx context.Context, _ E) context.Context { return ctx }
+
+// returning makes a hook that returns a context out of a function of the observer, nil out of nil.
+func returning[P, E any](
+	set *settings, event string, tell func(context.Context, P) context.Context, public func(E) P,
+) func(context.Context, E) context.Context {
+	if tell == nil {
+		return nil
+	}
+	return func(ctx context.Context, e E) (next context.Context) {
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		defer func() {
+			if next == nil { // also after a panic
+				next = ctx
+			}
+		}()
+		defer set.recovered(event)
+		return tell(ctx, public(e))
+	}
+}
+
+// within makes a hook that gets a context, as returning does.
+func within[P, E any](set *settings, event string, tell func(context.Context, P), public func(E) P) func(context.Context, E) {
+	if tell == nil {
+		return nil
+	}
+	return func(ctx context.Context, e E) {
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		defer set.recovered(event)
+		tell(ctx, public(e))
+	}
+}
+
+// alone makes a hook of what belongs to no call, as returning does.
+func alone[P, E any](set *settings, event string, tell func(P), public func(E) P) func(E) {
+	if tell == nil {
+		return nil
+	}
+	return func(e E) {
+		defer set.recovered(event)
+		tell(public(e))
+	}
 }
 
 // recovered logs a panic of the observer. It must be deferred.
-func (set *settings) recovered(event Event) {
+func (set *settings) recovered(event string) {
 	if p := recover(); p != nil {
-		set.logger.Error("redlatch: the observer panicked", "panic", p, "event", fmt.Sprintf("%T", event))
+		set.logger.Error("redlatch: the observer panicked", "panic", p, "event", event)
+	}
+}
+
+// opened tells the observer of the client.
+func (c *Client) opened(set *settings) {
+	if tell := set.observer.Opened; tell != nil {
+		defer set.recovered("Opened")
+		tell(c)
 	}
 }
 
 // reconnected returns what tells the observer of connections made in place of lost ones, nil
 // without an observer.
 func (set *settings) reconnected() func(connection string) {
-	if set.observer == nil {
-		return nil
-	}
-	return func(connection string) { set.tell(Reconnected{Connection: connection}) }
-}
-
-// Observers returns an observer that passes each event on to all of those given, in their order, those
-// that have no use for contexts last.
-// The values that a [ContextObserver] among them adds to a context are seen by those after it,
-// and by the function of Do. Nil ones are left out. A panic in one keeps the event from those
-// after it.
-func Observers(all ...Observer) Observer {
-	m := &many{}
-	for _, o := range all {
-		if o == nil {
-			continue
-		}
-		m.all = append(m.all, o)
-		if in, can := o.(ContextObserver); can {
-			m.in = append(m.in, in)
-		} else {
-			m.plain = append(m.plain, o)
-		}
-	}
-	if len(m.in) == 0 {
-		return m.all
-	}
-	return m
-}
-
-// plainMany are observers of which none has a use for contexts.
-type plainMany []Observer
-
-// Observe is part of Observer.
-func (m plainMany) Observe(event Event) {
-	for _, o := range m {
-		o.Observe(event)
-	}
-}
-
-// many are observers, some with contexts.
-type many struct {
-	all   plainMany
-	in    []ContextObserver // those with
-	plain plainMany         // and those without
-}
-
-// Observe is part of Observer.
-func (m *many) Observe(event Event) { m.all.Observe(event) }
-
-// ObserveContext is part of ContextObserver.
-func (m *many) ObserveContext(ctx context.Context, event Event) context.Context {
-	for _, in := range m.in {
-		if next := in.ObserveContext(ctx, event); next != nil {
-			ctx = next
-		}
-	}
-	if len(m.plain) > 0 && isPlain(event) {
-		m.plain.Observe(event)
-	}
-	return ctx
-}
-
-// isPlain reports whether an observer without contexts receives the event.
-func isPlain(event Event) bool {
-	switch event.(type) {
-	case Opened, Closed, Started, Attempted, Queued, Woken, DoStarted, DoEnded:
-		return false
-	}
-	return true
+	return alone(set, "Reconnected", set.observer.Reconnected, func(c string) Reconnected { return Reconnected{Connection: c} })
 }

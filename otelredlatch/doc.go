@@ -1,11 +1,11 @@
 // Package otelredlatch reports the locks of Redlatch clients to OpenTelemetry: metrics and spans.
 //
-//	observer, err := otelredlatch.New()
+//	telemetry, err := otelredlatch.New()
 //	if err != nil { … }
-//	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(observer))
+//	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(telemetry.Observer()))
 //
 // It uses the global providers, unless the options name others, and the API of OpenTelemetry
-// alone: the program brings the SDK. One Observer serves all clients of a process.
+// alone: the program brings the SDK. One Telemetry serves all clients of a process.
 //
 // # Metrics
 //

@@ -16,11 +16,11 @@ import (
 func ExampleNew() {
 	ctx := context.Background()
 	ship := func() error {
-		observer, err := otelredlatch.New()
+		telemetry, err := otelredlatch.New()
 		if err != nil {
 			return err
 		}
-		client, err := redlatch.Open(ctx, "redis://localhost:6379", redlatch.WithObserver(observer))
+		client, err := redlatch.Open(ctx, "redis://localhost:6379", redlatch.WithObserver(telemetry.Observer()))
 		if err != nil {
 			return err
 		}

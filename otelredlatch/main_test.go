@@ -18,13 +18,14 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// collected is what an observer has reported.
+// collected is what was reported.
 type collected struct {
 	t      *testing.T
 	spans  *tracetest.SpanRecorder
 	traces *sdktrace.TracerProvider
 	reader *sdkmetric.ManualReader
-	*otelredlatch.Observer
+	*otelredlatch.Telemetry
+	tell redlatch.Observer
 }
 
 func collect(t *testing.T, opts ...otelredlatch.Option) *collected {
@@ -33,10 +34,11 @@ func collect(t *testing.T, opts ...otelredlatch.Option) *collected {
 	c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans))
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(c.reader))
 	var err error
-	c.Observer, err = otelredlatch.New(append([]otelredlatch.Option{
+	c.Telemetry, err = otelredlatch.New(append([]otelredlatch.Option{
 		otelredlatch.WithMeterProvider(meters), otelredlatch.WithTracerProvider(c.traces),
 	}, opts...)...)
 	require.NoError(t, err)
+	c.tell = c.Observer()
 	return c
 }
 
@@ -44,7 +46,7 @@ func collect(t *testing.T, opts ...otelredlatch.Option) *collected {
 func (c *collected) open() (*redistest.Server, *redlatch.Client) {
 	c.t.Helper()
 	srv := redistest.Shared(c.t)
-	client, err := redlatch.Open(c.t.Context(), srv.URL(), redlatch.WithObserver(c.Observer))
+	client, err := redlatch.Open(c.t.Context(), srv.URL(), redlatch.WithObserver(c.Observer()))
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { require.NoError(c.t, client.Close()) })
 	return srv, client

@@ -88,19 +88,15 @@ func (c *collected) lose(srv *redistest.Server, client *redlatch.Client) {
 // everything makes each metric have a value.
 func (c *collected) everything() {
 	ctx := c.t.Context()
-	for _, e := range []redlatch.Event{
-		redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1},
-		redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond},
-		redlatch.NotAcquired{Op: "lock", Name: "a", Kind: "plain", Err: redlatch.ErrClosed},
-		redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed},
-		redlatch.Gap{Name: "a", Kind: "plain"},
-	} {
-		c.ObserveContext(ctx, e)
-	}
-	c.Observe(redlatch.Renewed{Holds: 1, Slack: time.Second})
-	c.Observe(redlatch.Renewed{Holds: 1, Err: redlatch.ErrNotSent})
-	c.Observe(redlatch.Evicted{Name: "a", Kind: "fair"})
-	c.Observe(redlatch.Reconnected{Connection: "commands"})
+	c.tell.Started(ctx, redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1})
+	c.tell.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond})
+	c.tell.NotAcquired(ctx, redlatch.NotAcquired{Op: "lock", Name: "a", Kind: "plain", Err: redlatch.ErrClosed})
+	c.tell.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed})
+	c.tell.Gap(ctx, redlatch.Gap{Name: "a", Kind: "plain"})
+	c.tell.Renewed(redlatch.Renewed{Holds: 1, Slack: time.Second})
+	c.tell.Renewed(redlatch.Renewed{Holds: 1, Err: redlatch.ErrNotSent})
+	c.tell.Evicted(redlatch.Evicted{Name: "a", Kind: "fair"})
+	c.tell.Reconnected(redlatch.Reconnected{Connection: "commands"})
 }
 
 // The golden list names each metric, its unit and its attributes.
@@ -183,7 +179,7 @@ func golden(t *testing.T) (list []string) {
 func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
 	t.Parallel()
 	c := collect(t)
-	c.ObserveContext(t.Context(), redlatch.Started{Op: "lock", Name: "orders", Kind: "plain", Locks: 1})
+	c.tell.Started(t.Context(), redlatch.Started{Op: "lock", Name: "orders", Kind: "plain", Locks: 1})
 	all := c.metrics()
 	require.Equal(t, map[string]float64{"kind=plain,reason=gone": 0, "kind=plain,reason=late": 0}, points(t, all["redlatch.lock.lost"]))
 	require.Equal(t, map[string]float64{"kind=plain": 0}, points(t, all["redlatch.waiter.evicted"]))
@@ -222,9 +218,9 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 			}
 			for i := range names {
 				name := fmt.Sprint(i)
-				c.Observe(redlatch.Evicted{Name: name, Kind: "fair"})
-				c.ObserveContext(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
-				c.ObserveContext(ctx, redlatch.Ended{Name: name, Kind: "plain"})
+				c.tell.Evicted(redlatch.Evicted{Name: name, Kind: "fair"})
+				c.tell.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
+				c.tell.Ended(ctx, redlatch.Ended{Name: name, Kind: "plain"})
 			}
 			series := 0
 			for _, m := range c.metrics() {
@@ -248,7 +244,7 @@ func TestEachCollectionHasAllThatWasMeasured(t *testing.T) {
 	}
 	end := func(times int) {
 		for range times {
-			c.ObserveContext(t.Context(), redlatch.Ended{Name: "a", Kind: "plain", Held: time.Millisecond})
+			c.tell.Ended(t.Context(), redlatch.Ended{Name: "a", Kind: "plain", Held: time.Millisecond})
 		}
 	}
 	sum := 0.0

@@ -68,9 +68,9 @@ func WithHashedNames(key []byte) Option {
 	}
 }
 
-// Observer reports what happens to the locks of clients, for redlatch.WithObserver. All methods
-// are safe for concurrent use.
-type Observer struct {
+// Telemetry reports what happens to the locks of clients that have its Observer. All methods are safe
+// for concurrent use.
+type Telemetry struct {
 	set    settings
 	tracer trace.Tracer
 	meter  metric.Meter
@@ -84,10 +84,8 @@ type Observer struct {
 	seen    cache[series, struct{}]
 }
 
-var _ redlatch.ContextObserver = (*Observer)(nil)
-
-// New returns an observer. An error is one of the meter that refuses an instrument.
-func New(opts ...Option) (*Observer, error) {
+// New makes the instruments. An error is one of the meter that refuses an instrument.
+func New(opts ...Option) (*Telemetry, error) {
 	set := settings{shown: func(name string) string { return name }}
 	for _, o := range opts {
 		if o != nil {
@@ -100,24 +98,24 @@ func New(opts ...Option) (*Observer, error) {
 	if set.tracers == nil {
 		set.tracers = otel.GetTracerProvider()
 	}
-	o := &Observer{
+	t := &Telemetry{
 		set: set, tracer: set.tracers.Tracer(Scope), meter: set.meters.Meter(Scope),
 		clients: map[*redlatch.Client]struct{}{},
 	}
-	if err := o.make(o.meter); err != nil {
+	if err := t.make(t.meter); err != nil {
 		return nil, err
 	}
-	return o, nil
+	return t, nil
 }
 
 // Close ends the reporting of the metrics that are asked for at each collection: held, waiting
-// and the age of the oldest hold. A program that has one Observer until it ends need not call it.
-func (o *Observer) Close() error {
-	o.pending.mu.Lock()
-	o.pending.closed = true
-	o.recordAll()
-	o.pending.mu.Unlock()
-	return o.registered.Unregister()
+// and the age of the oldest hold. A program that has one Telemetry until it ends need not call it.
+func (t *Telemetry) Close() error {
+	t.pending.mu.Lock()
+	t.pending.closed = true
+	t.recordAll()
+	t.pending.mu.Unlock()
+	return t.registered.Unregister()
 }
 
 // groups bounds how many groups there are.

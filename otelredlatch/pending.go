@@ -28,31 +28,31 @@ type pending struct {
 
 // record passes a duration to the meter: that of a call that is traced at once, with its context for
 // an exemplar, and others together, at the latest when the metrics are collected.
-func (o *Observer) record(ctx context.Context, traced bool, m measurement) {
+func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
 	if traced {
-		m.to.Record(ctx, m.seconds, o.attributes(m.labels).record...)
+		m.to.Record(ctx, m.seconds, t.attributes(m.labels).record...)
 		return
 	}
-	o.pending.mu.Lock()
-	defer o.pending.mu.Unlock()
-	if o.pending.all = append(o.pending.all, m); len(o.pending.all) >= together || o.pending.closed {
-		o.recordAll()
+	t.pending.mu.Lock()
+	defer t.pending.mu.Unlock()
+	if t.pending.all = append(t.pending.all, m); len(t.pending.all) >= together || t.pending.closed {
+		t.recordAll()
 	}
 }
 
 // flush records what is left.
-func (o *Observer) flush() {
-	o.pending.mu.Lock()
-	defer o.pending.mu.Unlock()
-	o.recordAll()
+func (t *Telemetry) flush() {
+	t.pending.mu.Lock()
+	defer t.pending.mu.Unlock()
+	t.recordAll()
 }
 
 // recordAll empties pending, its mu held.
-func (o *Observer) recordAll() {
-	all := o.pending.all
-	o.pending.all = all[:0]
+func (t *Telemetry) recordAll() {
+	all := t.pending.all
+	t.pending.all = all[:0]
 	for i := range all {
 		m := &all[i]
-		m.to.Record(context.Background(), m.seconds, o.attributes(m.labels).record...)
+		m.to.Record(context.Background(), m.seconds, t.attributes(m.labels).record...)
 	}
 }

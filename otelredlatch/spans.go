@@ -61,40 +61,11 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// Observe is part of redlatch.Observer: what belongs to no caller.
-func (o *Observer) Observe(event redlatch.Event) { o.measure(context.Background(), false, event) }
-
-// ObserveContext is part of redlatch.ContextObserver.
-func (o *Observer) ObserveContext(ctx context.Context, event redlatch.Event) context.Context {
-	switch e := event.(type) {
-	case redlatch.Opened, redlatch.Closed:
-		o.watch(event)
-		return ctx
-	case redlatch.Started:
-		o.see(ctx, series{kind: e.Kind, group: o.of(e.Name, e.Kind).group})
-		return o.started(ctx, e)
-	case redlatch.DoStarted:
-		return o.doStarted(ctx, e)
-	case redlatch.DoEnded:
-		o.doEnded(ctx, e)
-		return ctx
-	}
-	c := callOf(ctx)
-	o.measure(ctx, c != nil, event)
-	if c != nil { // it is sampled
-		o.during(ctx, c, event)
-	}
-	if e, over := event.(redlatch.Ended); over {
-		o.lostIf(ctx, c, e)
-	}
-	return ctx
-}
-
-// started begins the span of a call.
-func (o *Observer) started(ctx context.Context, e redlatch.Started) context.Context {
-	within, span := o.tracer.Start(ctx, spanLock)
+// begin begins the span of a call.
+func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Context {
+	within, span := t.tracer.Start(ctx, spanLock)
 	if span.IsRecording() {
-		span.SetAttributes(append(o.about(e.Name, e.Kind), keyOp.String(e.Op))...)
+		span.SetAttributes(append(t.about(e.Name, e.Kind), keyOp.String(e.Op))...)
 		if e.Locks > 1 {
 			span.SetAttributes(keyLocks.Int(e.Locks))
 		}
@@ -106,50 +77,44 @@ func (o *Observer) started(ctx context.Context, e redlatch.Started) context.Cont
 }
 
 // about returns the attributes that tell of which lock a span is.
-func (o *Observer) about(name, kind string) []attribute.KeyValue {
+func (t *Telemetry) about(name, kind string) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 8), keyKind.String(kind))
-	if o.set.shown != nil {
-		all = append(all, keyName.String(o.set.shown(name)))
+	if t.set.shown != nil {
+		all = append(all, keyName.String(t.set.shown(name)))
 	}
 	return all
 }
 
-// during adds an event to the span of a call, or ends it.
-func (o *Observer) during(ctx context.Context, c *call, event redlatch.Event) {
-	switch e := event.(type) {
-	case redlatch.Attempted:
-		c.span.AddEvent("attempt", trace.WithAttributes(attempted(e)...))
-	case redlatch.Queued:
-		var all []attribute.KeyValue
-		if e.Position > 0 {
-			all = append(all, keyPosition.Int(e.Position))
-		}
-		c.span.AddEvent("queued", trace.WithAttributes(all...))
-	case redlatch.Woken:
-		c.span.AddEvent("woken", trace.WithAttributes(keyBy.String(e.By)))
-	case redlatch.Gap:
-		c.span.AddEvent("gap")
-	case redlatch.Acquired:
-		c.span.SetAttributes(keyOutcome.String("acquired"), keyAttempts.Int(e.Attempts),
-			keyReentry.Bool(e.Reentry), keyTransfer.Bool(e.Transferred))
-		if !e.Owner.IsZero() {
-			c.span.SetAttributes(keyOwner.String(e.Owner.String()))
-		}
-		c.span.End()
-	case redlatch.NotAcquired:
-		outcome := e.Outcome()
-		c.span.SetAttributes(keyOutcome.String(outcome), keyAttempts.Int(e.Attempts))
-		if outcome == failed {
-			fail(c.span, e.Err)
-		}
-		c.span.End()
-	case redlatch.Released:
-		o.released(ctx, c, e)
+// end ends the span of a call that got the lock.
+func (c *call) end(e *redlatch.Acquired) {
+	c.span.SetAttributes(keyOutcome.String("acquired"), keyAttempts.Int(e.Attempts),
+		keyReentry.Bool(e.Reentry), keyTransfer.Bool(e.Transferred))
+	if !e.Owner.IsZero() {
+		c.span.SetAttributes(keyOwner.String(e.Owner.String()))
 	}
+	c.span.End()
 }
 
-// attempted tells of an attempt that did not get the lock, and of the owner that has it.
-func attempted(e redlatch.Attempted) []attribute.KeyValue {
+// endWithout ends the span of a call that did not get it.
+func (c *call) endWithout(e *redlatch.NotAcquired) {
+	outcome := e.Outcome()
+	c.span.SetAttributes(keyOutcome.String(outcome), keyAttempts.Int(e.Attempts))
+	if outcome == failed {
+		fail(c.span, e.Err)
+	}
+	c.span.End()
+}
+
+// place tells of the place in a queue.
+func place(e redlatch.Queued) []attribute.KeyValue {
+	if e.Position == 0 {
+		return nil
+	}
+	return []attribute.KeyValue{keyPosition.Int(e.Position)}
+}
+
+// attempt tells of an attempt that did not get the lock, and of the owner that has it.
+func attempt(e *redlatch.Attempted) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyAttempt.Int(e.Attempt)}
 	if !e.Holder.IsZero() {
 		all = append(all, keyHolder.String(e.Holder.String()))
@@ -171,16 +136,16 @@ func fail(span trace.Span, err error) {
 }
 
 // doStarted begins the span of a function.
-func (o *Observer) doStarted(ctx context.Context, e redlatch.DoStarted) context.Context {
-	ctx, span := o.tracer.Start(ctx, spanDo)
+func (t *Telemetry) doStarted(ctx context.Context, e redlatch.DoStarted) context.Context {
+	ctx, span := t.tracer.Start(ctx, spanDo)
 	if span.IsRecording() {
-		span.SetAttributes(o.about(e.Name, e.Kind)...)
+		span.SetAttributes(t.about(e.Name, e.Kind)...)
 	}
 	return context.WithValue(ctx, doingKey{}, &doing{span})
 }
 
 // doEnded ends it. What kind of error a function returned is not known here.
-func (o *Observer) doEnded(ctx context.Context, e redlatch.DoEnded) {
+func (t *Telemetry) doEnded(ctx context.Context, e redlatch.DoEnded) {
 	d, ok := ctx.Value(doingKey{}).(*doing)
 	if !ok {
 		return
@@ -200,11 +165,11 @@ func (c *call) link() trace.SpanStartOption {
 	return trace.WithLinks(trace.Link{SpanContext: c.span.SpanContext()})
 }
 
-// released reports an Unlock, which is over.
-func (o *Observer) released(ctx context.Context, c *call, e redlatch.Released) {
+// unlocked reports an Unlock, which is over.
+func (t *Telemetry) unlocked(ctx context.Context, c *call, e *redlatch.Released) {
 	now := time.Now()
-	_, span := o.tracer.Start(trace.ContextWithSpanContext(ctx, c.parent), spanUnlock, c.link(),
-		trace.WithTimestamp(now.Add(-e.Took)), trace.WithAttributes(o.about(e.Name, e.Kind)...))
+	_, span := t.tracer.Start(trace.ContextWithSpanContext(ctx, c.parent), spanUnlock, c.link(),
+		trace.WithTimestamp(now.Add(-e.Took)), trace.WithAttributes(t.about(e.Name, e.Kind)...))
 	if !e.Owner.IsZero() {
 		span.SetAttributes(keyOwner.String(e.Owner.String()))
 	}
@@ -214,17 +179,13 @@ func (o *Observer) released(ctx context.Context, c *call, e redlatch.Released) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// lostIf reports a hold that was lost, in a trace of its own.
-func (o *Observer) lostIf(ctx context.Context, c *call, e redlatch.Ended) {
-	reason := e.LossReason()
-	if reason == "" {
-		return
-	}
-	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(o.about(e.Name, e.Kind)...)}
+// loss reports a hold that was lost, in a trace of its own.
+func (t *Telemetry) loss(ctx context.Context, c *call, e *redlatch.Ended, reason string) {
+	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(t.about(e.Name, e.Kind)...)}
 	if c != nil { // its acquisition was sampled
 		opts = append(opts, c.link())
 	}
-	_, span := o.tracer.Start(ctx, spanLoss, opts...)
+	_, span := t.tracer.Start(ctx, spanLoss, opts...)
 	span.SetAttributes(keyReason.String(reason), keyHeld.Float64(e.Held.Seconds()))
 	if !e.Owner.IsZero() {
 		span.SetAttributes(keyOwner.String(e.Owner.String()))

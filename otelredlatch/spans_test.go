@@ -210,7 +210,7 @@ func TestWhatIsNotSampledHasNoSpans(t *testing.T) {
 		c := collect(t)
 		c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans), sdktrace.WithSampler(sampler))
 		var err error
-		c.Observer, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
+		c.Telemetry, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
 		require.NoError(t, err)
 		_, client := c.open()
 		require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))

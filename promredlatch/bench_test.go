@@ -10,19 +10,11 @@ import (
 
 // What the events of an uncontended pair cost.
 func BenchmarkPair(b *testing.B) {
-	m := promredlatch.New()
-	all := []redlatch.Event{
-		redlatch.Started{Op: "lock", Name: "orders:42", Kind: "plain", Locks: 1},
-		redlatch.Acquired{Op: "lock", Name: "orders:42", Kind: "plain", Wait: time.Millisecond, Attempts: 1},
-		redlatch.Ended{Name: "orders:42", Kind: "plain", Held: time.Millisecond},
-		redlatch.Released{Name: "orders:42", Kind: "plain", Took: time.Millisecond},
-	}
-	ctx := b.Context()
+	o := promredlatch.New().Observer()
 	b.ReportAllocs()
 	for b.Loop() {
-		next := ctx
-		for _, e := range all {
-			next = m.ObserveContext(next, e)
-		}
+		ctx := o.Started(b.Context(), redlatch.Started{Op: "lock", Name: "orders:42", Kind: "plain", Locks: 1})
+		ctx = o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "orders:42", Kind: "plain", Wait: time.Millisecond, Attempts: 1})
+		o.Ended(ctx, redlatch.Ended{Name: "orders:42", Kind: "plain", Held: time.Millisecond})
 	}
 }

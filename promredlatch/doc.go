@@ -2,7 +2,7 @@
 //
 //	metrics := promredlatch.New()
 //	prometheus.MustRegister(metrics)
-//	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(metrics))
+//	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(metrics.Observer()))
 //
 // One Metrics serves all clients of a process. docs/observability.md lists the metrics and says
 // which to watch. A lock's name is never a label, nor are its owner and the client: the series

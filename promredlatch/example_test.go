@@ -19,7 +19,7 @@ func ExampleNew() {
 	serve := func() error {
 		metrics := promredlatch.New()
 		prometheus.MustRegister(metrics)
-		client, err := redlatch.Open(ctx, "redis://localhost:6379", redlatch.WithObserver(metrics))
+		client, err := redlatch.Open(ctx, "redis://localhost:6379", redlatch.WithObserver(metrics.Observer()))
 		if err != nil {
 			return err
 		}

@@ -10,55 +10,71 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Observe is part of redlatch.Observer: what belongs to no caller.
-func (m *Metrics) Observe(event redlatch.Event) {
-	switch e := event.(type) {
-	case redlatch.Renewed:
-		m.renewal.WithLabelValues(redlatch.ErrorType(e.Err)).Observe(e.Took.Seconds())
-		if e.Err == nil && e.Lost < e.Holds {
-			m.slack.Observe(e.Slack.Seconds())
-		}
-	case redlatch.Evicted:
-		m.evicted.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
-	case redlatch.Reconnected:
-		m.reconnects.Inc()
+// Observer returns what counts for a client, for redlatch.WithObserver. Several clients may have it.
+func (m *Metrics) Observer() redlatch.Observer {
+	return redlatch.Observer{
+		Opened: m.opened, Closed: m.closed,
+		Started: m.started, Acquired: m.acquired, NotAcquired: m.notAcquired, Gap: m.gap,
+		Ended: m.ended, Renewed: m.renewed, Evicted: m.evicted, Reconnected: m.reconnected,
 	}
 }
 
-// ObserveContext is part of redlatch.ContextObserver.
-func (m *Metrics) ObserveContext(ctx context.Context, event redlatch.Event) context.Context {
-	switch e := event.(type) {
-	case redlatch.Opened:
-		m.mu.Lock()
-		m.clients[e.Client] = struct{}{}
-		m.mu.Unlock()
-	case redlatch.Closed:
-		m.mu.Lock()
-		delete(m.clients, e.Client)
-		m.mu.Unlock()
-	case redlatch.Started:
-		m.see(e.Name, e.Kind)
-	case redlatch.Acquired:
-		m.acquired(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, "acquired", ""})
-	case redlatch.NotAcquired:
-		outcome, kind := e.Outcome(), ""
-		if outcome == "failed" {
-			kind = redlatch.ErrorType(e.Err)
-		}
-		m.acquired(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, outcome, kind})
-	case redlatch.Ended:
-		m.ended(ctx, e.Held, holdKey{m.series(e.Name, e.Kind), e.End()})
-		if reason := e.LossReason(); reason != "" {
-			m.lost.WithLabelValues(m.values(e.Name, e.Kind, reason)...).Inc()
-		}
-	case redlatch.Gap:
-		m.gaps.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
-	}
+func (m *Metrics) opened(c *redlatch.Client) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clients[c] = struct{}{}
+}
+
+func (m *Metrics) closed(c *redlatch.Client) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.clients, c)
+}
+
+func (m *Metrics) started(ctx context.Context, e redlatch.Started) context.Context {
+	m.see(e.Name, e.Kind)
 	return ctx
 }
 
-// acquired adds to the histogram of acquisitions.
-func (m *Metrics) acquired(ctx context.Context, d time.Duration, k acquireKey) {
+func (m *Metrics) acquired(ctx context.Context, e redlatch.Acquired) context.Context {
+	m.addAcquisition(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, "acquired", ""})
+	return ctx
+}
+
+func (m *Metrics) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
+	outcome, kind := e.Outcome(), ""
+	if outcome == "failed" {
+		kind = redlatch.ErrorType(e.Err)
+	}
+	m.addAcquisition(ctx, e.Wait, acquireKey{m.series(e.Name, e.Kind), e.Op, outcome, kind})
+}
+
+func (m *Metrics) gap(_ context.Context, e redlatch.Gap) {
+	m.gaps.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
+}
+
+func (m *Metrics) ended(ctx context.Context, e redlatch.Ended) {
+	m.addHold(ctx, e.Held, holdKey{m.series(e.Name, e.Kind), e.End()})
+	if reason := e.LossReason(); reason != "" {
+		m.lost.WithLabelValues(m.values(e.Name, e.Kind, reason)...).Inc()
+	}
+}
+
+func (m *Metrics) renewed(e redlatch.Renewed) {
+	m.renewal.WithLabelValues(redlatch.ErrorType(e.Err)).Observe(e.Took.Seconds())
+	if e.Err == nil && e.Lost < e.Holds {
+		m.slack.Observe(e.Slack.Seconds())
+	}
+}
+
+func (m *Metrics) evicted(e redlatch.Evicted) {
+	m.evictions.WithLabelValues(m.values(e.Name, e.Kind)...).Inc()
+}
+
+func (m *Metrics) reconnected(redlatch.Reconnected) { m.reconnects.Inc() }
+
+// addAcquisition adds to the histogram of acquisitions.
+func (m *Metrics) addAcquisition(ctx context.Context, d time.Duration, k acquireKey) {
 	to, known := m.acquires.all()[k]
 	if !known {
 		to = m.acquires.add(k, func() prometheus.Observer {
@@ -68,8 +84,8 @@ func (m *Metrics) acquired(ctx context.Context, d time.Duration, k acquireKey) {
 	m.observe(ctx, d, to)
 }
 
-// ended adds to the histogram of holds.
-func (m *Metrics) ended(ctx context.Context, d time.Duration, k holdKey) {
+// addHold adds to the histogram of holds.
+func (m *Metrics) addHold(ctx context.Context, d time.Duration, k holdKey) {
 	to, known := m.holds.all()[k]
 	if !known {
 		to = m.holds.add(k, func() prometheus.Observer {
@@ -131,7 +147,7 @@ func (m *Metrics) see(name, kind string) {
 		for _, reason := range []string{"late", "gone"} {
 			m.lost.WithLabelValues(m.values(name, kind, reason)...)
 		}
-		m.evicted.WithLabelValues(m.values(name, kind)...)
+		m.evictions.WithLabelValues(m.values(name, kind)...)
 		m.gaps.WithLabelValues(m.values(name, kind)...)
 		m.seen.add(s, func() struct{} { return struct{}{} })
 	}
@@ -171,7 +187,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.acquire, m.hold, m.renewal, m.slack, m.lost, m.evicted, m.gaps, m.reconnects}
+	return []prometheus.Collector{m.acquire, m.hold, m.renewal, m.slack, m.lost, m.evictions, m.gaps, m.reconnects}
 }
 
 // now returns the counts of all clients.

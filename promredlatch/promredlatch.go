@@ -51,7 +51,7 @@ type Metrics struct {
 	acquire, hold         *prometheus.HistogramVec
 	renewal               *prometheus.HistogramVec
 	slack                 prometheus.Histogram
-	lost, evicted, gaps   *prometheus.CounterVec
+	lost, evictions, gaps *prometheus.CounterVec
 	reconnects            prometheus.Counter
 	held, waiting, oldest *prometheus.Desc
 
@@ -64,12 +64,9 @@ type Metrics struct {
 	pending pending
 }
 
-var (
-	_ redlatch.ContextObserver = (*Metrics)(nil)
-	_ prometheus.Collector     = (*Metrics)(nil)
-)
+var _ prometheus.Collector = (*Metrics)(nil)
 
-// New returns metrics that are all zero. Register them, and give them to clients.
+// New returns metrics that are all zero. Register them, and give their Observer to clients.
 func New(opts ...Option) *Metrics {
 	m := &Metrics{clients: map[*redlatch.Client]struct{}{}}
 	for _, o := range opts {
@@ -86,7 +83,7 @@ func New(opts ...Option) *Metrics {
 		Help: "How much time was left before a hold would have been lost when its renewal was confirmed.",
 	})
 	m.lost = m.counter("lock_lost_total", "Holds that were lost.", m.labels("reason"))
-	m.evicted = m.counter("waiter_evicted_total", "Dead waiters that were taken out of queues.", m.labels())
+	m.evictions = m.counter("waiter_evicted_total", "Dead waiters that were taken out of queues.", m.labels())
 	m.gaps = m.counter("subscription_gaps_total", "Waiters for whom messages may have been missed.", m.labels())
 	m.reconnects = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "redlatch_connection_reconnects_total", Help: "Connections made in place of lost ones.",

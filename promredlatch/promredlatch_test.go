@@ -30,7 +30,7 @@ func watched(t *testing.T, opts ...promredlatch.Option) (*redistest.Server, *red
 	srv, m := redistest.Shared(t), promredlatch.New(opts...)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
-	client, err := redlatch.Open(t.Context(), srv.URL(), redlatch.WithObserver(m))
+	client, err := redlatch.Open(t.Context(), srv.URL(), redlatch.WithObserver(m.Observer()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return srv, client, registry
@@ -141,18 +141,14 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 // everything makes each metric have a value.
 func everything(t *testing.T, m *promredlatch.Metrics) {
 	t.Helper()
-	ctx := t.Context()
-	for _, e := range []redlatch.Event{
-		redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1},
-		redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond},
-		redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed},
-		redlatch.Gap{Name: "a", Kind: "plain"},
-	} {
-		m.ObserveContext(ctx, e)
-	}
-	m.Observe(redlatch.Renewed{Holds: 1, Slack: time.Second})
-	m.Observe(redlatch.Evicted{Name: "a", Kind: "fair"})
-	m.Observe(redlatch.Reconnected{Connection: "commands"})
+	ctx, o := t.Context(), m.Observer()
+	o.Started(ctx, redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1})
+	o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain", Wait: time.Millisecond})
+	o.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain", Err: redlatch.LossNotRenewed})
+	o.Gap(ctx, redlatch.Gap{Name: "a", Kind: "plain"})
+	o.Renewed(redlatch.Renewed{Holds: 1, Slack: time.Second})
+	o.Evicted(redlatch.Evicted{Name: "a", Kind: "fair"})
+	o.Reconnected(redlatch.Reconnected{Connection: "commands"})
 }
 
 // The golden list names each metric, its type and its labels.
@@ -216,7 +212,7 @@ func TestCountersOfWhatGoesWrongBeginAtZero(t *testing.T) {
 	m := promredlatch.New()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
-	m.ObserveContext(t.Context(), redlatch.Started{Op: "lock", Name: "orders", Kind: "plain", Locks: 1})
+	m.Observer().Started(t.Context(), redlatch.Started{Op: "lock", Name: "orders", Kind: "plain", Locks: 1})
 	zeros := map[string]int{}
 	for _, f := range gather(t, registry) {
 		for _, one := range f.GetMetric() {
@@ -244,16 +240,16 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 			t.Parallel()
 			m := promredlatch.New(opts...)
 			everything(t, m)
-			ctx := t.Context()
+			ctx, o := t.Context(), m.Observer()
 			names := 5000 // far more than there may be groups
 			if opts == nil {
 				names = 100_000
 			}
 			for i := range names {
 				name := fmt.Sprint(i)
-				m.ObserveContext(ctx, redlatch.Started{Op: "lock", Name: name, Kind: "plain", Locks: 1})
-				m.ObserveContext(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
-				m.ObserveContext(ctx, redlatch.Ended{Name: name, Kind: "plain"})
+				o.Started(ctx, redlatch.Started{Op: "lock", Name: name, Kind: "plain", Locks: 1})
+				o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: name, Kind: "plain"})
+				o.Ended(ctx, redlatch.Ended{Name: name, Kind: "plain"})
 			}
 			registry := prometheus.NewPedanticRegistry()
 			registry.MustRegister(m)
@@ -303,7 +299,9 @@ func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
 	long := promredlatch.New(promredlatch.WithExemplars(func(context.Context) prometheus.Labels {
 		return prometheus.Labels{"trace_id": strings.Repeat("x", 200)}
 	}))
-	require.NotPanics(t, func() { long.ObserveContext(t.Context(), redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain"}) })
+	require.NotPanics(t, func() {
+		long.Observer().Acquired(t.Context(), redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain"})
+	})
 }
 
 func TestAClientThatIsClosedIsForgotten(t *testing.T) {

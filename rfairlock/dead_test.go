@@ -22,13 +22,12 @@ type evictions struct {
 	all []redlatch.Evicted
 }
 
-// Observe is part of redlatch.Observer.
-func (ev *evictions) Observe(event redlatch.Event) {
-	if e, ok := event.(redlatch.Evicted); ok {
+func (ev *evictions) observer() redlatch.Observer {
+	return redlatch.Observer{Evicted: func(e redlatch.Evicted) {
 		ev.mu.Lock()
 		defer ev.mu.Unlock()
 		ev.all = append(ev.all, e)
-	}
+	}}
 }
 
 func (ev *evictions) reported() []redlatch.Evicted {
@@ -51,7 +50,7 @@ func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	ev := &evictions{}
-	l := rfairlock.New(connect(t, s.URL(), redlatch.WithObserver(ev)), redistest.Key(t))
+	l := rfairlock.New(connect(t, s.URL(), redlatch.WithObserver(ev.observer())), redistest.Key(t))
 	hold := take(t, l, rlock.WithLease(time.Hour))
 	deadline := time.Now().Add(2 * time.Hour)
 	var dead []string

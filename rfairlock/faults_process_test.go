@@ -35,7 +35,7 @@ func newOrdeal(t *testing.T) *ordeal {
 	t.Helper()
 	const each = 50
 	o := &ordeal{srv: redistest.Start(t, redistest.WithArgs("--appendonly", "yes")), before: map[string][]string{}, seen: &evictions{}}
-	holder := connect(t, o.srv.URL(), redlatch.WithWatchdogTimeout(10*time.Second), redlatch.WithObserver(o.seen))
+	holder := connect(t, o.srv.URL(), redlatch.WithWatchdogTimeout(10*time.Second), redlatch.WithObserver(o.seen.observer()))
 	for range parties {
 		o.proxies = append(o.proxies, redistest.NewProxy(t, o.srv.Addr()))
 		o.sets = append(o.sets, heldBy(t, o.srv, holder, each))
@@ -43,7 +43,7 @@ func newOrdeal(t *testing.T) *ordeal {
 	for _, p := range o.proxies[1:] {
 		o.processes = append(o.processes, startWaiter(t, p.URL()))
 	}
-	own := connect(t, o.proxies[0].URL(), redlatch.WithObserver(o.seen),
+	own := connect(t, o.proxies[0].URL(), redlatch.WithObserver(o.seen.observer()),
 		redlatch.WithFairWaitTimeout(shortWait), redlatch.WithPollCap(shortPoll))
 	for turn := range parties {
 		for i, q := range o.sets {

@@ -129,7 +129,7 @@ func newMixed(t *testing.T, srv *redistest.Server, listen bool) *mixed {
 	}
 	half := m.names[:runs/2]
 	m.first = m.foreignWaiter(t, half, true)
-	m.ours = m.begin(t, connect(t, srv.URL(), redlatch.WithObserver(m.seen)))
+	m.ours = m.begin(t, connect(t, srv.URL(), redlatch.WithObserver(m.seen.observer())))
 	for i, name := range m.names {
 		ahead := 2
 		if i < runs/2 {

@@ -88,7 +88,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 			srv := redistest.Mini(t, embedded.WithInProcess())
 			var clients []*redlatch.Client
 			for range processes {
-				clients = append(clients, hostOf(t, srv, 0, redlatch.WithObserver(ev)))
+				clients = append(clients, hostOf(t, srv, 0, redlatch.WithObserver(ev.observer())))
 			}
 			hold, err := rfairlock.New(clients[0], "job").TryLock(t.Context())
 			require.NoError(t, err)
@@ -118,8 +118,8 @@ func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T
 		synctest.Test(t, func(t *testing.T) {
 			ev := &evictions{}
 			srv := redistest.Mini(t, embedded.WithInProcess())
-			a := hostOf(t, srv, ahead, redlatch.WithServerTime(), redlatch.WithObserver(ev))
-			b := hostOf(t, srv, ahead, redlatch.WithServerTime(), redlatch.WithObserver(ev))
+			a := hostOf(t, srv, ahead, redlatch.WithServerTime(), redlatch.WithObserver(ev.observer()))
+			b := hostOf(t, srv, ahead, redlatch.WithServerTime(), redlatch.WithObserver(ev.observer()))
 			holdByHand(t, srv, "job", time.Hour)
 			queueByHand(t, srv, "job", foreignHead, time.Now().Add(ahead+time.Minute))
 			listensByHand(t, srv, foreignHead)
@@ -188,7 +188,7 @@ func TestU13DeadWaiterOfRedissonThatWasNeverSubscribedIsEvictedIn30Seconds(t *te
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		queueByHand(t, srv, "job", foreignHead, time.Now().Add(time.Hour))
 		began := time.Now()
-		hold, err := rfairlock.New(hostOf(t, srv, 0, redlatch.WithObserver(ev)), "job").Lock(t.Context())
+		hold, err := rfairlock.New(hostOf(t, srv, 0, redlatch.WithObserver(ev.observer())), "job").Lock(t.Context())
 		require.NoError(t, err)
 		took, grace := time.Since(began), 30*time.Second
 		require.GreaterOrEqual(t, took, grace)

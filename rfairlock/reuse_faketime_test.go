@@ -283,21 +283,16 @@ func TestMessageForTheOwnersFormerWaitCostsOneAttempt(t *testing.T) {
 	})
 }
 
-// slowObserver takes its time with each release that is reported to it.
-type slowObserver struct{ goOn chan struct{} }
-
-// Observe is part of redlatch.Observer.
-func (o slowObserver) Observe(event redlatch.Event) {
-	if _, released := event.(redlatch.Released); released {
-		<-o.goOn
-	}
+// slowUntil takes its time with each release that is reported, until goOn is closed.
+func slowUntil(goOn <-chan struct{}) redlatch.Observer {
+	return redlatch.Observer{Released: func(context.Context, redlatch.Released) { <-goOn }}
 }
 
 // An observer sees the holds of one owner one after the other.
 func TestOwnerIsNotUsedAgainBeforeItsReleaseWasReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := slowObserver{make(chan struct{})}
-		srv, client, _ := inBubble(t, redlatch.WithObserver(o))
+		goOn := make(chan struct{})
+		srv, client, _ := inBubble(t, redlatch.WithObserver(slowUntil(goOn)))
 		l := rfairlock.New(client, "job")
 		h, owner := waitedFor(t, srv, l)
 		unlocked := make(chan error, 1)
@@ -306,7 +301,7 @@ func TestOwnerIsNotUsedAgainBeforeItsReleaseWasReported(t *testing.T) {
 		require.False(t, locked(t, srv, "job"))
 		next, other := waitedFor(t, srv, l)
 		require.NotEqual(t, owner, other)
-		close(o.goOn)
+		close(goOn)
 		require.NoError(t, <-unlocked)
 		require.NoError(t, next.Unlock())
 	})

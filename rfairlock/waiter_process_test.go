@@ -41,7 +41,7 @@ func init() {
 // says how many are to wait for each lock, and for which. It prints the waiters
 // that it evicts.
 func runWaiter(url string) error {
-	client, err := redlatch.Open(context.Background(), url, redlatch.WithObserver(evictionPrinter{}),
+	client, err := redlatch.Open(context.Background(), url, redlatch.WithObserver(redlatch.Observer{Evicted: printEviction}),
 		redlatch.WithFairWaitTimeout(shortWait), redlatch.WithPollCap(shortPoll))
 	if err != nil {
 		return err
@@ -65,15 +65,8 @@ func runWaiter(url string) error {
 	}
 }
 
-// evictionPrinter prints the waiters that the process evicts.
-type evictionPrinter struct{}
-
-// Observe is part of redlatch.Observer.
-func (evictionPrinter) Observe(event redlatch.Event) {
-	if e, ok := event.(redlatch.Evicted); ok {
-		fmt.Println("evicted", e.Name, e.Owner)
-	}
-}
+// printEviction prints a waiter that the process evicts.
+func printEviction(e redlatch.Evicted) { fmt.Println("evicted", e.Name, e.Owner) }
 
 // startWaiter starts a process that waits in queues on command.
 func startWaiter(t *testing.T, url string) *process {

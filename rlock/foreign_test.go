@@ -16,15 +16,10 @@ import (
 )
 
 // attemptsOf counts the attempts of calls that got no lock.
-type attemptsOf struct {
-	redlatch.Observer
-	n int
-}
+type attemptsOf struct{ n int }
 
-func (o *attemptsOf) Observe(e redlatch.Event) {
-	if refused, is := e.(redlatch.NotAcquired); is {
-		o.n = refused.Attempts
-	}
+func (o *attemptsOf) observer() redlatch.Observer {
+	return redlatch.Observer{NotAcquired: func(_ context.Context, e redlatch.NotAcquired) { o.n = e.Attempts }}
 }
 
 // A hash of another program is not waited for: the error says what is there, at the first attempt.
@@ -96,7 +91,7 @@ func TestAskingWhoseHashItIsCostsOneRoundTripAtMost(t *testing.T) {
 	for fields, extra := range map[string]int{"note lent node-a:57 1": 1, "node-a:57 1 note lent": 0} {
 		s := redistest.Start(t)
 		seen := &attemptsOf{}
-		client := connect(t, s.URL(), redlatch.WithPollCap(50*time.Millisecond), redlatch.WithObserver(seen))
+		client := connect(t, s.URL(), redlatch.WithPollCap(50*time.Millisecond), redlatch.WithObserver(seen.observer()))
 		l := rlock.New(client, "job")
 		require.NoError(t, take(t, l).Unlock())
 		args := []any{"job"}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -100,7 +101,7 @@ func TestALossWithoutRenewalsSaysSo(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	w := &witness{}
-	p, client := through(t, srv, redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithObserver(w))
+	p, client := through(t, srv, redlatch.WithCommandTimeout(500*time.Millisecond), redlatch.WithObserver(observed.Outcomes(w.see)))
 	l := rlock.New(client, redistest.Key(t))
 	hold := take(t, l, rlock.WithWatchdog(2*time.Second))
 	ctx := hold.Context(t.Context())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -16,17 +17,18 @@ import (
 // witness collects what is reported to an observer.
 type witness struct {
 	mu   sync.Mutex
-	seen []redlatch.Event
+	seen []any
 }
 
-func (w *witness) Observe(e redlatch.Event) {
+// see takes in an event.
+func (w *witness) see(e any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = append(w.seen, e)
 }
 
 // since returns what was seen and forgets it.
-func (w *witness) since() []redlatch.Event {
+func (w *witness) since() []any {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := w.seen
@@ -35,7 +37,7 @@ func (w *witness) since() []redlatch.Event {
 }
 
 // next waits for an event of a kind.
-func next[E redlatch.Event](t *testing.T, w *witness) E {
+func next[E any](t *testing.T, w *witness) E {
 	t.Helper()
 	var found E
 	require.Eventually(t, func() bool {
@@ -56,7 +58,7 @@ func next[E redlatch.Event](t *testing.T, w *witness) E {
 func TestObserverSeesTheLifeOfAHold(t *testing.T) {
 	t.Parallel()
 	w := &witness{}
-	_, client := onShared(t, redlatch.WithObserver(w))
+	_, client := onShared(t, redlatch.WithObserver(observed.Outcomes(w.see)))
 	l := rlock.New(client, redistest.Key(t))
 	hold, err := l.Lock(t.Context())
 	require.NoError(t, err)
@@ -67,7 +69,7 @@ func TestObserverSeesTheLifeOfAHold(t *testing.T) {
 	require.NoError(t, inner.Unlock())
 	require.NoError(t, hold.Unlock())
 	name, owner := l.Name(), hold.Owner()
-	require.Equal(t, []redlatch.Event{
+	require.Equal(t, []any{
 		redlatch.Acquired{Op: "lock", Name: name, Kind: "plain", Owner: owner, Attempts: 1},
 		redlatch.Acquired{Op: "lock", Name: name, Kind: "plain", Owner: owner, Reentry: true},
 		redlatch.NotAcquired{Op: "trylock", Name: name, Kind: "plain", Attempts: 1, Err: refused},
@@ -79,19 +81,19 @@ func TestObserverSeesTheLifeOfAHold(t *testing.T) {
 }
 
 // timeless takes the durations out of events that must have one.
-func timeless(t *testing.T, events []redlatch.Event) []redlatch.Event {
+func timeless(t *testing.T, events []any) []any {
 	t.Helper()
-	out := make([]redlatch.Event, 0, len(events))
+	out := make([]any, 0, len(events))
 	for _, e := range events {
 		switch v := e.(type) {
 		case redlatch.Acquired:
-			out = append(out, zeroed(t, &v.Wait, func() redlatch.Event { return v }))
+			out = append(out, zeroed(t, &v.Wait, func() any { return v }))
 		case redlatch.NotAcquired:
-			out = append(out, zeroed(t, &v.Wait, func() redlatch.Event { return v }))
+			out = append(out, zeroed(t, &v.Wait, func() any { return v }))
 		case redlatch.Ended:
-			out = append(out, zeroed(t, &v.Held, func() redlatch.Event { return v }))
+			out = append(out, zeroed(t, &v.Held, func() any { return v }))
 		case redlatch.Released:
-			out = append(out, zeroed(t, &v.Took, func() redlatch.Event { return v }))
+			out = append(out, zeroed(t, &v.Took, func() any { return v }))
 		default:
 			out = append(out, e)
 		}
@@ -99,7 +101,7 @@ func timeless(t *testing.T, events []redlatch.Event) []redlatch.Event {
 	return out
 }
 
-func zeroed(t *testing.T, d *time.Duration, event func() redlatch.Event) redlatch.Event {
+func zeroed(t *testing.T, d *time.Duration, event func() any) any {
 	t.Helper()
 	require.Positive(t, *d, "%T", event())
 	require.Less(t, *d, soon)
@@ -110,7 +112,7 @@ func zeroed(t *testing.T, d *time.Duration, event func() redlatch.Event) redlatc
 func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 	t.Parallel()
 	w := &witness{}
-	srv, client := onShared(t, redlatch.WithObserver(w))
+	srv, client := onShared(t, redlatch.WithObserver(observed.Outcomes(w.see)))
 	l := rlock.New(client, redistest.Key(t))
 	ended := func(want error) {
 		t.Helper()
@@ -156,7 +158,7 @@ func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 func TestObserverSeesTransferredTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
-		_, client := inBubble(t, redlatch.WithObserver(w))
+		_, client := inBubble(t, redlatch.WithObserver(observed.Outcomes(w.see)))
 		l := rlock.New(client, "lock")
 		loadScripts(t, client)
 		w.since()
@@ -179,7 +181,7 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 	t.Parallel()
 	w := &witness{}
 	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), redlatch.WithObserver(w), noPoll())
+	client := connect(t, srv.URL(), redlatch.WithObserver(observed.Outcomes(w.see)), noPoll())
 	l := rlock.New(client, redistest.Key(t))
 	holdByHand(t, srv, l.Name(), forever)
 	waiting := await(t.Context(), l)
@@ -204,7 +206,7 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 func TestObserverIsNotNotifiedOfAHandOverThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
-		srv, client := inBubble(t, redlatch.WithObserver(w))
+		srv, client := inBubble(t, redlatch.WithObserver(observed.Outcomes(w.see)))
 		l := rlock.New(client, "lock")
 		for _, leave := range []func(*rlock.Hold) error{
 			func(h *rlock.Hold) error { _, err := h.HandOver(); return err },
@@ -231,7 +233,7 @@ func TestObserverIsNotNotifiedOfAHandOverThatFailed(t *testing.T) {
 func TestObserverThatPanicsDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	logged, log := newJournal()
-	srv, client := onShared(t, log, redlatch.WithObserver(panicking{}))
+	srv, client := onShared(t, log, redlatch.WithObserver(observed.Outcomes(func(any) { panic("by the observer") })))
 	l := rlock.New(client, redistest.Key(t))
 	hold, err := l.Lock(t.Context())
 	require.NoError(t, err)
@@ -239,7 +241,3 @@ func TestObserverThatPanicsDoesNoHarm(t *testing.T) {
 	require.False(t, locked(t, srv, l.Name()))
 	require.Equal(t, 3, logged.count("the observer panicked"))
 }
-
-type panicking struct{}
-
-func (panicking) Observe(redlatch.Event) { panic("by the observer") }

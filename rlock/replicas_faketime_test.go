@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -120,7 +121,7 @@ func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
 					w := &witness{}
 					var opts []redlatch.Option
 					if kind == "fair" {
-						opts = append(opts, redlatch.WithObserver(w)) // and without one it is the same
+						opts = append(opts, redlatch.WithObserver(observed.Outcomes(w.see))) // and without one it is the same
 					}
 					srv, client, replica := copied(t, 10*time.Second, opts...)
 					replica.answers(4*time.Second, 1)
@@ -144,7 +145,7 @@ func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
 }
 
 // endings returns what was reported to an observer of holds.
-func endings(w *witness) (reported []redlatch.Event) {
+func endings(w *witness) (reported []any) {
 	for _, e := range w.since() {
 		switch e.(type) {
 		case redlatch.Ended, redlatch.Released, redlatch.Acquired:
@@ -157,12 +158,12 @@ func endings(w *witness) (reported []redlatch.Event) {
 func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
-		_, client, replica := copied(t, time.Second, redlatch.WithObserver(w))
+		_, client, replica := copied(t, time.Second, redlatch.WithObserver(observed.Outcomes(w.see)))
 		replica.answers(time.Hour, 1)
 		l := rlock.New(client, "job")
 		_, err := l.TryLock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
-		require.Equal(t, []redlatch.Event{
+		require.Equal(t, []any{
 			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: time.Second, Attempts: 1, Err: err},
 		}, w.since())
 		replica.answers(0, 1)

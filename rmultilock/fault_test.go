@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -103,18 +104,18 @@ func TestLocksThatTooFewReplicasHaveAreGivenBack(t *testing.T) {
 // witness collects what is reported to an observer.
 type witness struct {
 	mu   sync.Mutex // guards seen
-	seen []redlatch.Event
+	seen []any
 }
 
-// Observe is part of redlatch.Observer.
-func (w *witness) Observe(e redlatch.Event) {
+// see takes in an event.
+func (w *witness) see(e any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = append(w.seen, e)
 }
 
 // since returns what was seen since the last call.
-func (w *witness) since() []redlatch.Event {
+func (w *witness) since() []any {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := w.seen
@@ -128,7 +129,7 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	s := redistest.Start(t)
 	replica := redistest.StartReplica(t, s)
 	seen := &witness{}
-	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(seen))
+	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(observed.Outcomes(seen.see)))
 	all := names(t, 40)
 	var members []rmultilock.Member
 	for i, name := range all {
@@ -176,7 +177,7 @@ func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) 
 	s := redistest.Start(t)
 	redistest.StartReplica(t, s)
 	seen := &witness{}
-	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(seen))
+	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(observed.Outcomes(seen.see)))
 	all := names(t, 2)
 	slices.Sort(all) // they are taken in this order
 	other, err := rfairlock.New(connect(t, s.URL()), all[1]).TryLock(t.Context())

@@ -37,18 +37,11 @@ func newFixture(t *testing.T, e *coverage, p *peer.Peer) *fixture {
 	f := &fixture{coverage: e, server: redistest.Start(t)}
 	var err error
 	f.client, err = redlatch.Open(t.Context(), f.server.URL(), redlatch.WithClientID(goID),
-		redlatch.WithLabel(program.LabelText), redlatch.WithObserver(f))
+		redlatch.WithLabel(program.LabelText), redlatch.WithObserver(redlatch.Observer{Evicted: func(redlatch.Evicted) { f.evicted.Add(1) }}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.client.Close()) })
 	f.java = f.newJava(t, p, nil)
 	return f
-}
-
-// Observe is part of redlatch.Observer.
-func (f *fixture) Observe(event redlatch.Event) {
-	if _, is := event.(redlatch.Evicted); is {
-		f.evicted.Add(1)
-	}
 }
 
 // newJava makes one more client of Redisson, with settings.

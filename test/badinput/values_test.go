@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -111,11 +112,12 @@ func (m mapper) Map(string) string { return string(m) }
 // Unmap is part of redlatch.NameMapper.
 func (m mapper) Unmap(string) string { return string(m) }
 
-// panickingObserver is an observer that panics.
-type panickingObserver struct{}
-
-// Observe is part of redlatch.Observer.
-func (panickingObserver) Observe(redlatch.Event) { panic("the observer's own") }
+// observers are one that panics, one that returns no context, and one that observes nothing.
+var observers = []redlatch.Observer{
+	observed.By(func(context.Context, any) context.Context { panic("the observer's own") }),
+	observed.By(func(context.Context, any) context.Context { return nil }),
+	{},
+}
 
 // nullSink is a sink that ignores its input.
 type nullSink struct{}
@@ -169,8 +171,8 @@ var values = map[reflect.Type][]value{
 	typeOf[*slog.Logger](): vals(slog.New(slog.DiscardHandler), nil, new(slog.Logger)),
 	typeOf[*tls.Config]():  vals(&tls.Config{}, nil),
 	typeOf[func(context.Context) (string, string, error)](): vals[func(context.Context) (string, string, error)](nil),
-	typeOf[redlatch.Observer]():                             vals[redlatch.Observer](panickingObserver{}, nil),
-	typeOf[[]redlatch.Observer]():                           vals[[]redlatch.Observer](nil, []redlatch.Observer{nil, panickingObserver{}}),
+	typeOf[redlatch.Observer]():                             vals(observers...),
+	typeOf[[]redlatch.Observer]():                           vals(nil, observers),
 	typeOf[redlatch.NotAcquired]():                          vals(redlatch.NotAcquired{}, redlatch.NotAcquired{Err: errDial, Attempts: -1}),
 	typeOf[redlatch.Ended]():                                vals(redlatch.Ended{}, redlatch.Ended{Err: errDial}),
 	typeOf[func(string) string]():                           vals[func(string) string](nil, func(string) string { return "" }),

@@ -48,16 +48,15 @@ type evictions struct {
 	dead map[string]int
 }
 
-// Observe is part of redlatch.Observer.
-func (e *evictions) Observe(event redlatch.Event) {
-	if gone, ok := event.(redlatch.Evicted); ok {
+func (e *evictions) observer() redlatch.Observer {
+	return redlatch.Observer{Evicted: func(gone redlatch.Evicted) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.dead == nil {
 			e.dead = map[string]int{}
 		}
 		e.dead[gone.Name]++
-	}
+	}}
 }
 
 // of returns how many were taken out of a queue.
@@ -78,7 +77,7 @@ func (c *compat) fairQueues(t *testing.T) *fairQueues {
 		q.names, q.holds = append(q.names, name), append(q.holds, hold)
 	}
 	q.java = connect(t, c.peer, q.server, nil)
-	q.locker = open(t, q.server, redlatch.WithObserver(&q.seen), redlatch.WithClientName(goName))
+	q.locker = open(t, q.server, redlatch.WithObserver(q.seen.observer()), redlatch.WithClientName(goName))
 	q.taken = [2]chan time.Time{make(chan time.Time, 2*fairRuns), make(chan time.Time, 2*fairRuns)}
 	return q
 }

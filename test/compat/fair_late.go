@@ -36,7 +36,7 @@ func (c *compat) testFairLate(t *testing.T) {
 	first := queueOf(t, server, name)[0]
 
 	var seen evictions
-	ours, taken := open(t, server, redlatch.WithObserver(&seen)), make(chan error, 1)
+	ours, taken := open(t, server, redlatch.WithObserver(seen.observer())), make(chan error, 1)
 	go func() {
 		hold, err := rfairlock.New(ours, name).Lock(t.Context())
 		if err == nil {

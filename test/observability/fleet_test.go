@@ -60,7 +60,7 @@ func (f *fleet) program(t *testing.T, i int) (client *redlatch.Client, address s
 		before, _, _ := strings.Cut(name, ":")
 		return before
 	}))
-	client, err := redlatch.Open(t.Context(), f.server.URL(), redlatch.WithObserver(metrics), redlatch.WithWatchdogTimeout(watchdog),
+	client, err := redlatch.Open(t.Context(), f.server.URL(), redlatch.WithObserver(metrics.Observer()), redlatch.WithWatchdogTimeout(watchdog),
 		redlatch.WithClientName(fmt.Sprintf("shop-%d", i)), redlatch.WithDeadWaiterGrace(5*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() {

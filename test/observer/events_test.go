@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -83,12 +84,12 @@ func TestWokenTellsByWhat(t *testing.T) {
 func TestAnEndIsReportedAfterItsAcquisition(t *testing.T) {
 	t.Parallel()
 	srv, w := redistest.Shared(t), &witness{}
-	w.do = func(e redlatch.Event) {
+	w.do = func(e any) {
 		if _, is := e.(redlatch.Acquired); is {
 			time.Sleep(1500 * time.Millisecond)
 		}
 	}
-	l := rlock.New(open(t, srv.URL(), redlatch.WithObserver(w)), redistest.Key(t))
+	l := rlock.New(open(t, srv.URL(), redlatch.WithObserver(w.observer())), redistest.Key(t))
 	hold, err := l.Lock(t.Context(), rlock.WithLease(time.Second))
 	require.NoError(t, err)
 	require.ErrorIs(t, hold.Err(), redlatch.LossLeaseOver)
@@ -138,11 +139,11 @@ func TestDoGivesItsFunctionTheContextOfTheObserver(t *testing.T) {
 	require.Zero(t, client.Stats().Held)
 }
 
-func TestAContextObserverThatPanicsDoesNoHarm(t *testing.T) {
+func TestAnObserverThatPanicsDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	srv, w := redistest.Shared(t), &witness{do: func(redlatch.Event) { panic("by the observer") }}
-	client := open(t, srv.URL(), redlatch.WithObserver(w), redlatch.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	srv, w := redistest.Shared(t), &witness{do: func(any) { panic("by the observer") }}
+	client := open(t, srv.URL(), redlatch.WithObserver(w.observer()), redlatch.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	l := rlock.New(client, redistest.Key(t))
 	ran := false
 	require.NoError(t, l.Do(t.Context(), func(ctx context.Context) error {
@@ -161,13 +162,7 @@ func TestRenewalsTellHowMuchTimeWasLeft(t *testing.T) {
 	_, client, w := watched(t)
 	hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithWatchdog(3*time.Second))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return len(w.plain) > 0
-	}, soon, 10*time.Millisecond)
-	renewed, ok := w.plain[0].(redlatch.Renewed)
-	require.True(t, ok, "%T", w.plain[0])
+	renewed, _ := find(t, w, func(redlatch.Renewed) bool { return true })
 	require.Greater(t, renewed.Slack, 500*time.Millisecond)
 	require.Less(t, renewed.Slack, 2*time.Second)
 	require.NoError(t, hold.Unlock())
@@ -179,19 +174,21 @@ func TestAClientTellsOfItsBeginAndItsEnd(t *testing.T) {
 	require.NoError(t, client.Close())
 	require.NoError(t, client.Close())
 	all := w.since()
-	require.Equal(t, redlatch.Opened{Client: client}, all[0].event)
-	require.Equal(t, redlatch.Closed{Client: client}, all[len(all)-1].event)
+	require.Equal(t, observed.Opened{Client: client}, all[0].event)
+	require.Equal(t, observed.Closed{Client: client}, all[len(all)-1].event)
 	require.Len(t, all, 2)
 }
 
 func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
 	t.Parallel()
-	first, second, plain := &witness{}, &witness{}, &plainWitness{}
-	client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(redlatch.Observers(first, nil, plain, second)))
+	first, second := &witness{}, &witness{}
+	var outcomes []any
+	client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(redlatch.Observers(first.observer(), redlatch.Observer{},
+		observed.Outcomes(func(e any) { outcomes = append(outcomes, e) }), second.observer())))
 	l := rlock.New(client, redistest.Key(t))
 	require.NoError(t, l.Do(t.Context(), func(context.Context) error { return nil }))
 	require.NoError(t, client.Close())
-	events := func(w *witness) (of []redlatch.Event) {
+	events := func(w *witness) (of []any) {
 		for _, s := range w.since() {
 			of = append(of, s.event)
 		}
@@ -200,16 +197,57 @@ func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
 	all := events(first)
 	require.Len(t, all, 8)
 	require.Equal(t, all, events(second))
-	require.Len(t, plain.all, 3)
-	require.IsType(t, redlatch.Acquired{}, plain.all[0])
-	require.IsType(t, redlatch.Ended{}, plain.all[1])
-	require.IsType(t, redlatch.Released{}, plain.all[2])
-
-	_, can := redlatch.Observers(plain, plain).(redlatch.ContextObserver)
-	require.False(t, can, "none has a use for contexts")
+	require.Len(t, outcomes, 3)
+	require.IsType(t, redlatch.Acquired{}, outcomes[0])
+	require.IsType(t, redlatch.Ended{}, outcomes[1])
+	require.IsType(t, redlatch.Released{}, outcomes[2])
+	require.Zero(t, redlatch.Observers(redlatch.Observer{}, redlatch.Observer{}), "none of them has a function")
 }
 
-// plainWitness is an observer without contexts.
-type plainWitness struct{ all []redlatch.Event }
-
-func (w *plainWitness) Observe(e redlatch.Event) { w.all = append(w.all, e) }
+// Each function gets the values of the caller's context, whichever others there are.
+func TestAnObserverNeedNotHaveAllFunctions(t *testing.T) {
+	t.Parallel()
+	caller := mark{"caller"}
+	for function, observer := range map[string]func(see func(context.Context)) redlatch.Observer{
+		"NotAcquired": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{NotAcquired: func(ctx context.Context, _ redlatch.NotAcquired) { see(ctx) }}
+		},
+		"Attempted": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{Attempted: func(ctx context.Context, _ redlatch.Attempted) { see(ctx) }}
+		},
+		"Acquired": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{Acquired: func(ctx context.Context, _ redlatch.Acquired) context.Context {
+				see(ctx)
+				return nil // stands for ctx
+			}}
+		},
+		"Ended": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{Ended: func(ctx context.Context, _ redlatch.Ended) { see(ctx) }}
+		},
+		"Released": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{Released: func(ctx context.Context, _ redlatch.Released) { see(ctx) }}
+		},
+		"DoEnded": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{DoEnded: func(ctx context.Context, _ redlatch.DoEnded) { see(ctx) }}
+		},
+	} {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			var from []any
+			client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(observer(func(ctx context.Context) {
+				from = append(from, ctx.Value(caller))
+			})))
+			l := rlock.New(client, redistest.Key(t))
+			require.NoError(t, l.Do(context.WithValue(t.Context(), caller, "do"), func(context.Context) error {
+				_, err := l.TryLock(context.WithValue(t.Context(), caller, "try"))
+				require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+				return nil
+			}))
+			want := "do"
+			if function == "NotAcquired" || function == "Attempted" {
+				want = "try"
+			}
+			require.Equal(t, []any{want}, from)
+		})
+	}
+}

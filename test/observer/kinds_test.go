@@ -126,7 +126,7 @@ func ofFenced(l *rfencedlock.Lock) acquirer {
 
 // A call that is refused, one that waits, is woken and gets the lock, and its hold's end: each
 // event has the caller's values, and those of the event that it follows.
-func TestContextObserverSeesEveryKindFromItsBeginToItsEnd(t *testing.T) {
+func TestAnObserverSeesEveryKindFromItsBeginToItsEnd(t *testing.T) {
 	t.Parallel()
 	for kind, newLock := range locks {
 		t.Run(kind, func(t *testing.T) {

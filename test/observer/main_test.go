@@ -1,4 +1,4 @@
-// Package observer_test holds what redlatch.ContextObserver and Client.Stats promise, for every
+// Package observer_test holds what redlatch.Observer and Client.Stats promise, for every
 // kind of lock. It has tests only.
 package observer_test
 
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -25,29 +26,24 @@ type mark struct{ by string }
 
 // seen is an event and what its context said.
 type seen struct {
-	event  redlatch.Event
+	event  any
 	caller any   // the caller's mark
 	chain  any   // the witness's mark, of the event that this one follows
 	err    error // the context's
 }
 
-// witness collects what is reported to a context observer, and marks the contexts that it returns.
+// witness collects what is reported to an observer, and marks the contexts that it returns.
 type witness struct {
-	do func(redlatch.Event) // not nil: runs for each event
+	do func(event any) // not nil: runs for each event
 
 	mu     sync.Mutex
 	all    []seen
-	plain  []redlatch.Event
 	marked int
 }
 
-func (w *witness) Observe(e redlatch.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.plain = append(w.plain, e)
-}
+func (w *witness) observer() redlatch.Observer { return observed.By(w.see) }
 
-func (w *witness) ObserveContext(ctx context.Context, e redlatch.Event) context.Context {
+func (w *witness) see(ctx context.Context, e any) context.Context {
 	if w.do != nil {
 		w.do(e)
 	}
@@ -68,7 +64,7 @@ func (w *witness) since() []seen {
 }
 
 // find waits for the event of a type, and returns it and all that was seen until then.
-func find[E redlatch.Event](t *testing.T, w *witness, is func(E) bool) (E, []seen) {
+func find[E any](t *testing.T, w *witness, is func(E) bool) (E, []seen) {
 	t.Helper()
 	var found E
 	var all []seen
@@ -99,5 +95,5 @@ func open(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
 func watched(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *redlatch.Client, *witness) {
 	t.Helper()
 	srv, w := redistest.Shared(t), &witness{}
-	return srv, open(t, srv.URL(), append(opts, redlatch.WithObserver(w))...), w
+	return srv, open(t, srv.URL(), append(opts, redlatch.WithObserver(w.observer()))...), w
 }

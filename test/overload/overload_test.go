@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -222,5 +221,3 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 	require.Positive(t, y.acquired.Load())
 	r.calmed(callers)
 }
-
-var _ redlatch.Observer = (*rig)(nil)

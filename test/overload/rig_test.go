@@ -64,12 +64,8 @@ type rig struct {
 	sampler  sync.WaitGroup
 }
 
-// Observe is part of redlatch.Observer.
-func (r *rig) Observe(event redlatch.Event) {
-	renewal, ok := event.(redlatch.Renewed)
-	if !ok {
-		return
-	}
+// renewed takes in how a renewal went.
+func (r *rig) renewed(renewal redlatch.Renewed) {
 	if renewal.Err != nil {
 		r.failures.Add(1)
 	}
@@ -86,7 +82,7 @@ func newRig(t *testing.T, at func(s *redistest.Server) string) *rig {
 	var err error
 	log, logger := redistest.NewJournal()
 	r.log = log
-	r.client, err = redlatch.Open(t.Context(), at(r.server), redlatch.WithObserver(r), redlatch.WithLogger(logger), redlatch.WithWatchdogTimeout(lease))
+	r.client, err = redlatch.Open(t.Context(), at(r.server), redlatch.WithObserver(redlatch.Observer{Renewed: r.renewed}), redlatch.WithLogger(logger), redlatch.WithWatchdogTimeout(lease))
 	require.NoError(t, err)
 	for range kept {
 		hold, err := rlock.New(r.client, redistest.Key(t)).Lock(t.Context())

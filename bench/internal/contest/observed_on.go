@@ -33,7 +33,7 @@ func observed() []redlatch.Option {
 	}
 	metrics := promredlatch.New()
 	prometheus.NewRegistry().MustRegister(metrics)
-	observer, err := otelredlatch.New(
+	telemetry, err := otelredlatch.New(
 		otelredlatch.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))),
 		otelredlatch.WithTracerProvider(sdktrace.NewTracerProvider(
 			sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(part))),
@@ -43,5 +43,5 @@ func observed() []redlatch.Option {
 	if err != nil {
 		panic(err)
 	}
-	return []redlatch.Option{redlatch.WithObserver(redlatch.Observers(metrics, observer))}
+	return []redlatch.Option{redlatch.WithObserver(redlatch.Observers(metrics.Observer(), telemetry.Observer()))}
 }

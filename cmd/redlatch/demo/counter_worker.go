@@ -17,12 +17,11 @@ type counterWorker struct {
 	wait    time.Duration // how long the last acquisition took
 }
 
-// Observe is part of redlatch.Observer. Acquired is delivered on the goroutine that makes
-// the acquisition, which is the one that does the rounds.
-func (w *counterWorker) Observe(e redlatch.Event) {
-	if a, ok := e.(redlatch.Acquired); ok {
-		w.wait = a.Wait
-	}
+// acquired takes in an acquisition, on the goroutine that makes it, which is the one that does the
+// rounds.
+func (w *counterWorker) acquired(ctx context.Context, e redlatch.Acquired) context.Context {
+	w.wait = e.Wait
+	return ctx
 }
 
 // countRounds connects and does rounds until ctx ends.
@@ -33,7 +32,8 @@ func countRounds(ctx context.Context, w *worker) error {
 	}
 	defer func() { _ = c.Close() }() // nothing is buffered
 	cw := &counterWorker{worker: w, state: newCounterState(c, w.cfg.Prefix, w.cfg.ID)}
-	client, err := w.redis.Open(ctx, redlatch.WithWatchdogTimeout(w.cfg.Lease), redlatch.WithObserver(cw))
+	client, err := w.redis.Open(ctx, redlatch.WithWatchdogTimeout(w.cfg.Lease),
+		redlatch.WithObserver(redlatch.Observer{Acquired: cw.acquired}))
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ type manyHolds struct {
 func (m manyHolds) run(ctx context.Context, tr transport.Transport) {
 	m.t.Helper()
 	seen := &renewals{}
-	client, err := redlatch.NewWithTransport(tr, redlatch.WithWatchdogTimeout(m.lease), redlatch.WithObserver(seen))
+	client, err := redlatch.NewWithTransport(tr, redlatch.WithWatchdogTimeout(m.lease), redlatch.WithObserver(redlatch.Observer{Renewed: seen.add}))
 	require.NoError(m.t, err)
 	defer func() { require.NoError(m.t, client.Close()) }()
 	const few = 100 // so that there is a connection to each node
@@ -169,14 +169,12 @@ type renewals struct {
 	slowest time.Duration
 }
 
-// Observe is part of redlatch.Observer.
-func (r *renewals) Observe(e redlatch.Event) {
-	if renewed, is := e.(redlatch.Renewed); is {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.holds += renewed.Holds
-		r.slowest = max(r.slowest, renewed.Took)
-	}
+// add takes in a renewal.
+func (r *renewals) add(e redlatch.Renewed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holds += e.Holds
+	r.slowest = max(r.slowest, e.Took)
 }
 
 func (r *renewals) sum() (holds int, slowest time.Duration) {

@@ -27,11 +27,11 @@ func main() {
 func run(ctx context.Context, url string) (err error) {
 	reader := metric.NewManualReader()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	observer, err := otelredlatch.New()
+	telemetry, err := otelredlatch.New()
 	if err != nil {
 		return err
 	}
-	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(observer))
+	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(telemetry.Observer()))
 	if err != nil {
 		return err
 	}

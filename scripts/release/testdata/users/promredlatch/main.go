@@ -27,7 +27,7 @@ func run(ctx context.Context, url string) (err error) {
 	if err := registry.Register(metrics); err != nil {
 		return err
 	}
-	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(metrics))
+	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(metrics.Observer()))
 	if err != nil {
 		return err
 	}
