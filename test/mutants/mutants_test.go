@@ -176,6 +176,7 @@ func TestWhatIsNotCaughtFails(t *testing.T) {
 	require.Contains(t, table, "undefined: c")
 	require.Contains(t, table, "occurs 0 times in sum/sum.go")
 	require.Contains(t, table, "mutants: 1 caught, 2 survived, 6 errors")
+	require.Greater(t, strings.Index(table, "survivor"), strings.Index(table, "red "), "what was not caught ends the table")
 }
 
 func TestInterruptedCampaignCleansUpAndFails(t *testing.T) {
@@ -292,7 +293,7 @@ func TestNoMutantIsBegunAfterTheLimit(t *testing.T) {
 	var out bytes.Buffer
 	c := &campaign{root: checkout(t), workers: 1, out: &out, log: t.Output(), limit: time.Nanosecond}
 	require.NoError(t, c.run(t.Context(), []mutant{bug("minus", "a - b", "TestSum")}))
-	require.Equal(t, "not run", line(out.String(), "minus"))
+	require.NotContains(t, out.String(), "minus")
 	require.Contains(t, out.String(), "mutants: 0 caught, 0 survived, 0 errors, 1 not run within the limit")
 }
 

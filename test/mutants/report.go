@@ -69,7 +69,7 @@ func (r *result) by() string {
 	return by
 }
 
-// table prints what became of the mutants, and counts it.
+// table prints what became of the mutants that were run, those that nothing caught last, and counts all.
 func table(out io.Writer, results []result) map[state]int {
 	counts := map[state]int{}
 	var text strings.Builder
@@ -78,7 +78,13 @@ func table(out io.Writer, results []result) map[state]int {
 	row("mutant", "", "by", "seconds")
 	for _, r := range results {
 		counts[r.state]++
-		row(r.mutant.name, r.state, r.by(), fmt.Sprintf("%.1f", r.took.Seconds()))
+	}
+	for _, s := range []state{invalid, caught, broken, survived} {
+		for _, r := range results {
+			if r.state == s {
+				row(r.mutant.name, r.state, r.by(), fmt.Sprintf("%.1f", r.took.Seconds()))
+			}
+		}
 	}
 	_ = w.Flush() // as above
 	for _, r := range results {
