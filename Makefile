@@ -115,7 +115,7 @@ bench: setup ## measure | 45 min | Measure against other clients: ROUNDS (5), SC
 bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'
 
-bench-observed: setup ## measure | 3 min | Compare a program that both modules for metrics observe with one without
+bench-observed: setup ## measure | 6 min | Compare a program that both modules for metrics observe with one without
 	scripts/bench-observed.sh
 
 executor: setup ## measure | 10 min | Callers that do their own I/O, through cancels, kills, pauses and Close, for DURATION

@@ -14,4 +14,4 @@ go build -tags observed -o "$work/observed" .
 go build -o "$work/plain" .
 echo "tree: observed by promredlatch and otelredlatch; base: without an observer"
 "$work/observed" quick -base "$work/plain" -what '^[^j]'
-"$work/observed" quick -base "$work/plain" -what '^j' -least 0.97 -rounds 24 "$@"
+"$work/observed" quick -base "$work/plain" -what '^j' -least 0.97 -rounds 64 "$@"
