@@ -2,10 +2,13 @@ package rreadwritelock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -41,5 +44,44 @@ func TestAReaderThatListensForOthersHasASuccessor(t *testing.T) {
 		require.NoError(t, came.Err)
 		require.Zero(t, time.Since(unlocked))
 		unlock(t, came.Hold)
+	})
+}
+
+// While others listen, the lock is free for a moment at least every 20 ms, so that they can take it.
+func TestWritersOfOneProcessLeaveTheLockToOthersAfterSomeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		client, err := redlatch.New(srv.Server.Dial)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		require.NoError(t, redis.PubSubConn{Conn: srv.Dial(t)}.Subscribe("redisson_rwlock:{job}"))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				l := rreadwritelock.New(client, "job").Write()
+				for ctx.Err() == nil {
+					if h, err := l.Lock(ctx); err == nil {
+						time.Sleep(time.Millisecond)
+						assert.NoError(t, h.Unlock())
+					}
+				}
+			})
+		}
+		held, longest, free := 0, 0, 0
+		for range 1000 {
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if held++; srv.Do(t, "EXISTS", "job") == int64(0) {
+				free++
+				held = 0
+			}
+			longest = max(longest, held)
+		}
+		cancel()
+		all.Wait()
+		require.LessOrEqual(t, longest, 25, "ms")
+		require.Positive(t, free)
 	})
 }
