@@ -129,6 +129,9 @@ func (s Subject) run(ctx context.Context, fn func(ctx context.Context) error) (e
 		return fn(ctx)
 	}
 	ctx = hooks.DoStarted(ctx, s.About)
+	if hooks.DoEnded == nil {
+		return fn(ctx)
+	}
 	e := engine.DoEnded{Name: s.About.Name, Kind: s.About.Kind, Owner: s.About.Owner, Panicked: true}
 	began := time.Now()
 	defer func() {
