@@ -150,10 +150,12 @@ func thenIn[E any](first, second func(context.Context, E) context.Context) func(
 		return first
 	}
 	return func(ctx context.Context, e E) context.Context {
-		if next := first(ctx, e); next != nil {
-			ctx = next
+		for _, tell := range [...]func(context.Context, E) context.Context{first, second} {
+			if next := tell(ctx, e); next != nil {
+				ctx = next
+			}
 		}
-		return second(ctx, e)
+		return ctx
 	}
 }
 
@@ -188,7 +190,7 @@ func released(e engine.Released) Released {
 
 // whole returns the observer with the functions that pass contexts on to others that it has.
 func (o Observer) whole() Observer {
-	if o.Acquired == nil && (o.Ended != nil || o.Released != nil) {
+	if o.Acquired == nil && (o.Ended != nil || o.Released != nil || o.NotAcquired != nil) {
 		o.Acquired = same[Acquired]
 	}
 	if o.Started == nil && (o.Acquired != nil || o.NotAcquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil || o.Gap != nil) {
