@@ -194,7 +194,7 @@ func (o Observer) whole() Observer {
 	if o.Acquired == nil && (o.Ended != nil || o.Released != nil || o.NotAcquired != nil) {
 		o.Acquired = same[Acquired]
 	}
-	if o.Started == nil && (o.Acquired != nil || o.NotAcquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil || o.Gap != nil) {
+	if o.Started == nil && (o.Acquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil || o.Gap != nil) {
 		o.Started = same[Started]
 	}
 	if o.DoStarted == nil && o.DoEnded != nil {
