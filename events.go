@@ -3,7 +3,8 @@ package redlatch
 import "time"
 
 // Started says that a call of Lock, TryLock, Resume, Acquire or TryAcquire has begun. One
-// [NotAcquired] or [Acquired] follows, or as many Acquired as Locks says.
+// [NotAcquired] or [Acquired] follows, or as many Acquired as Locks says, or as many NotAcquired when
+// too few replicas have the locks.
 type Started struct {
 	// Op is "lock", "trylock" or "resume"; of a plain semaphore "acquire" or "try-acquire".
 	Op string
