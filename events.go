@@ -3,7 +3,8 @@ package redlatch
 import "time"
 
 // Started says that a call of Lock, TryLock, Resume, Acquire or TryAcquire has begun. One
-// [NotAcquired] or [Acquired] follows, or as many Acquired as Locks says.
+// [NotAcquired] or [Acquired] follows, or as many Acquired as Locks says, or as many NotAcquired when
+// too few replicas have the locks.
 type Started struct {
 	// Op is "lock", "trylock" or "resume"; of a plain semaphore "acquire" or "try-acquire".
 	Op string
@@ -68,9 +69,9 @@ type Gap struct {
 	Kind string
 }
 
-// Acquired says that Lock, TryLock or Resume returned a hold.
+// Acquired says that Lock, TryLock or Resume returned a hold, or Acquire or TryAcquire permits.
 type Acquired struct {
-	// Op is "lock", "trylock" or "resume".
+	// Op is "lock", "trylock" or "resume"; of a plain semaphore "acquire" or "try-acquire".
 	Op string
 	// Name is the lock's name, as the caller gave it.
 	Name string
@@ -88,13 +89,14 @@ type Acquired struct {
 	// Transferred is true when the lock came from another hold of this client, which
 	// passed its turn on when it was given up.
 	Transferred bool
-	// NoHold is true for a plain semaphore, whose permits are no hold: no Ended follows.
+	// NoHold is true for a plain semaphore, whose permits are no hold: neither Ended nor Released
+	// follows.
 	NoHold bool
 }
 
-// NotAcquired says that Lock, TryLock or Resume returned an error.
+// NotAcquired says that Lock, TryLock, Resume, Acquire or TryAcquire returned an error.
 type NotAcquired struct {
-	// Op is "lock", "trylock" or "resume".
+	// Op is "lock", "trylock" or "resume"; of a plain semaphore "acquire" or "try-acquire".
 	Op string
 	// Name is the lock's name, as the caller gave it.
 	Name string
@@ -119,7 +121,8 @@ type DoStarted struct {
 	Owner Owner
 }
 
-// DoEnded says that the function of Do has ended. The hold's [Ended] and [Released] follow.
+// DoEnded says that the function of Do has ended. The hold's [Ended], if it was not over before, and
+// [Released] follow.
 type DoEnded struct {
 	// Name is the lock's name, as the caller gave it; of a multi-lock those of its first locks.
 	Name string

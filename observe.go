@@ -25,8 +25,8 @@ import (
 // its Acquired, even when the hold was lost before Lock returned.
 //
 // Of a context that a function gets, only the values count, and so of one that it returns: the client
-// never waits for that, and the call goes on with its caller's. What is returned must be ctx or made
-// from ctx; nil stands for ctx.
+// never waits for that, and the call goes on with its caller's. But the function of Do gets the one
+// that DoStarted returned as it is. What is returned must be ctx or made from ctx; nil stands for ctx.
 //
 //	function                   gets the context           and returns that for
 //	Started                    of the caller              the events of this call
@@ -59,7 +59,7 @@ type Observer struct {
 	// NotAcquired is called when a call returns an error.
 	NotAcquired func(ctx context.Context, e NotAcquired)
 
-	// DoStarted is called before the function of Do, DoEnded after it.
+	// DoStarted is called before the function of Do.
 	DoStarted func(ctx context.Context, e DoStarted) context.Context
 	// DoEnded is called after the function of Do.
 	DoEnded func(ctx context.Context, e DoEnded)
@@ -82,7 +82,8 @@ func WithObserver(o Observer) Option { return func(s *settings) { s.observer = o
 
 // Observers returns an observer that calls the functions of all of those given, in their order. The
 // values that one of them adds to a context are seen by those after it, and by the function of Do. A
-// panic in one keeps the event from those after it.
+// panic in one keeps the event from those after it, and the contexts that those before it returned for
+// this event are lost.
 func Observers(all ...Observer) Observer {
 	var joint Observer
 	for i := range all {
@@ -150,10 +151,12 @@ func thenIn[E any](first, second func(context.Context, E) context.Context) func(
 		return first
 	}
 	return func(ctx context.Context, e E) context.Context {
-		if next := first(ctx, e); next != nil {
-			ctx = next
+		for _, tell := range [...]func(context.Context, E) context.Context{first, second} {
+			if next := tell(ctx, e); next != nil {
+				ctx = next
+			}
 		}
-		return second(ctx, e)
+		return ctx
 	}
 }
 
@@ -188,10 +191,10 @@ func released(e engine.Released) Released {
 
 // whole returns the observer with the functions that pass contexts on to others that it has.
 func (o Observer) whole() Observer {
-	if o.Acquired == nil && (o.Ended != nil || o.Released != nil) {
+	if o.Acquired == nil && (o.Ended != nil || o.Released != nil || o.NotAcquired != nil) {
 		o.Acquired = same[Acquired]
 	}
-	if o.Started == nil && (o.Acquired != nil || o.NotAcquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil || o.Gap != nil) {
+	if o.Started == nil && (o.Acquired != nil || o.Attempted != nil || o.Queued != nil || o.Woken != nil || o.Gap != nil) {
 		o.Started = same[Started]
 	}
 	if o.DoStarted == nil && o.DoEnded != nil {

@@ -41,8 +41,8 @@ func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option 
 	return func(m *Metrics) { m.exemplar = exemplar }
 }
 
-// Metrics is an observer of clients, for redlatch.WithObserver, and a collector, for a registry
-// of Prometheus. All methods are safe for concurrent use.
+// Metrics counts what happens to the locks of clients that have its Observer, and is a collector, for
+// a registry of Prometheus. All methods are safe for concurrent use.
 type Metrics struct {
 	grouping func(name string) string
 	exemplar func(ctx context.Context) prometheus.Labels

@@ -170,6 +170,26 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	}
 }
 
+// An observer of refusals alone learns which locks were given back, with the values of the caller.
+func TestAnObserverOfRefusalsAloneHearsOfReplicas(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	type caller struct{}
+	var mu sync.Mutex
+	refused := map[string]any{}
+	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, 50*time.Millisecond), redlatch.WithObserver(redlatch.Observer{
+		NotAcquired: func(ctx context.Context, e redlatch.NotAcquired) {
+			mu.Lock()
+			defer mu.Unlock()
+			refused[e.Op+" "+e.Kind+" "+e.Name] = ctx.Value(caller{})
+		},
+	}))
+	all := names(t, 2)
+	_, err := rmultilock.Of(rfairlock.New(c, all[0]), rfairlock.New(c, all[1])).Lock(context.WithValue(within(t), caller{}, "me"))
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+	require.Equal(t, map[string]any{"lock fair " + all[0]: "me", "lock fair " + all[1]: "me"}, refused)
+}
+
 // The observer hears of each call once, also of locks that were taken and given back before the
 // replicas were waited for.
 func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) {

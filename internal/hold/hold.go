@@ -33,8 +33,9 @@ type Hold struct {
 	group    atomic.Pointer[Group]
 	deferred *deferred // nil but for a caller that waits for the replicas of several locks
 
-	result error     // of giveUp
-	giveUp sync.Once // Unlock, LetExpire or HandOver, the first one
+	result error         // of giveUp
+	giveUp sync.Once     // Unlock, LetExpire or HandOver, the first one
+	took   time.Duration // how long that was, of an Unlock that is observed
 
 	mu       sync.Mutex // guards contexts, and is not held while they are ended
 	contexts contexts

@@ -32,6 +32,9 @@ func (h *Hold) awaitReport() {
 // Reported says that the observer was told that the hold was acquired, and with which context,
 // of which the values count, it hears of the rest. The hold may be over by now, and then that is reported.
 func (h *Hold) Reported(ctx context.Context) {
+	if u, is := ctx.(*unending); is { // of an earlier hold, which must not be kept
+		ctx = u.of
+	}
 	h.observed.of = ctx
 	if h.known.CompareAndSwap(known, reported) {
 		return
@@ -85,16 +88,34 @@ func (h *Hold) reportEnd(why *ending) {
 	l.Engine.Hooks.Ended(h.observed.context(), engine.Ended{
 		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Held: time.Since(h.since), Err: err,
 	})
+	if !h.known.CompareAndSwap(reported, endTold) { // Unlock has returned meanwhile
+		h.reportRelease()
+	}
 }
 
 // observeRelease tells the observer how an Unlock went, of a hold that its caller knew of.
 func (h *Hold) observeRelease(began time.Time) {
-	l := h.ownership.lock
-	if tell := l.Engine.Hooks.Released; tell != nil && h.known.Load() == reported {
-		tell(h.observed.context(), engine.Released{
-			Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: time.Since(began), Err: h.result,
-		})
+	hooks := &h.ownership.lock.Engine.Hooks
+	if hooks.Released == nil || !h.wasReported() {
+		return
 	}
+	h.took = time.Since(began)
+	if hooks.Ended == nil || !h.known.CompareAndSwap(reported, releaseWaits) {
+		h.reportRelease()
+	} // else after the end, of which another goroutine still tells
+}
+
+func (h *Hold) reportRelease() {
+	l := h.ownership.lock
+	l.Engine.Hooks.Released(h.observed.context(), engine.Released{
+		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: h.took, Err: h.result,
+	})
+}
+
+// wasReported reports whether the observer has heard of the grant.
+func (h *Hold) wasReported() bool {
+	state := h.known.Load()
+	return state == reported || state == endTold || state == releaseWaits
 }
 
 // Observe gives a re-entry the context for the observer while it waits for its turn.
@@ -129,6 +150,9 @@ func (s Subject) run(ctx context.Context, fn func(ctx context.Context) error) (e
 		return fn(ctx)
 	}
 	ctx = hooks.DoStarted(ctx, s.About)
+	if hooks.DoEnded == nil {
+		return fn(ctx)
+	}
 	e := engine.DoEnded{Name: s.About.Name, Kind: s.About.Kind, Owner: s.About.Owner, Panicked: true}
 	began := time.Now()
 	defer func() {

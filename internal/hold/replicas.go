@@ -12,11 +12,13 @@ import (
 
 // Whether the caller of a hold knows of it, while replicas are waited for, and the observer.
 const (
-	reported   uint32 = iota // or there is no observer: its end is reported
-	known                    // enough replicas have it, or none is waited for: the observer is next
-	unknown                  // not yet
-	overBefore               // it was over before its caller knew of it
-	overKnown                // it was over before the observer did
+	reported     uint32 = iota // or there is no observer: its end is reported
+	known                      // enough replicas have it, or none is waited for: the observer is next
+	unknown                    // not yet
+	overBefore                 // it was over before its caller knew of it
+	overKnown                  // it was over before the observer did
+	endTold                    // the observer has heard of its end
+	releaseWaits               // Unlock has returned, and the observer still hears of the end
 )
 
 // deferred is what is done once enough replicas have the lock of a hold whose caller waits for
@@ -111,7 +113,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Acquired) {
 // ended with err, before enough replicas had all locks.
 func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell := h.ownership.lock.Engine.Hooks.NotAcquired
-	if tell == nil || h.deferred == nil || h.known.Load() == reported {
+	if tell == nil || h.deferred == nil || h.wasReported() {
 		return
 	}
 	e := &h.deferred.acquired

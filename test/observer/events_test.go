@@ -204,6 +204,37 @@ func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
 	require.Zero(t, redlatch.Observers(redlatch.Observer{}, redlatch.Observer{}), "none of them has a function")
 }
 
+// What an observer returns is lost neither with one after it that returns nil, nor with one before it.
+func TestNilOfOneObserverKeepsTheContextOfTheOthers(t *testing.T) {
+	t.Parallel()
+	none := observed.By(func(context.Context, any) context.Context { return nil })
+	for name, join := range map[string]func(o redlatch.Observer) redlatch.Observer{
+		"after":  func(o redlatch.Observer) redlatch.Observer { return redlatch.Observers(o, none) },
+		"before": func(o redlatch.Observer) redlatch.Observer { return redlatch.Observers(none, o) },
+		"both":   func(o redlatch.Observer) redlatch.Observer { return redlatch.Observers(none, o, none) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &witness{}
+			l := rlock.New(open(t, redistest.Shared(t).URL(), redlatch.WithObserver(join(w.observer()))), redistest.Key(t))
+			require.NoError(t, l.Do(t.Context(), func(ctx context.Context) error {
+				require.Contains(t, ctx.Value(mark{"witness"}), "redlatch.DoStarted ")
+				return nil
+			}))
+			for _, s := range w.since() {
+				switch s.event.(type) {
+				case redlatch.Acquired:
+					follows(t, "redlatch.Started", s)
+				case redlatch.DoEnded:
+					follows(t, "redlatch.DoStarted", s)
+				case redlatch.Ended, redlatch.Released:
+					follows(t, "redlatch.Acquired", s)
+				}
+			}
+		})
+	}
+}
+
 // Each function gets the values of the caller's context, whichever others there are.
 func TestAnObserverNeedNotHaveAllFunctions(t *testing.T) {
 	t.Parallel()
@@ -227,6 +258,18 @@ func TestAnObserverNeedNotHaveAllFunctions(t *testing.T) {
 		"Released": func(see func(context.Context)) redlatch.Observer {
 			return redlatch.Observer{Released: func(ctx context.Context, _ redlatch.Released) { see(ctx) }}
 		},
+		"Started": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{Started: func(ctx context.Context, _ redlatch.Started) context.Context {
+				see(ctx)
+				return nil // stands for ctx
+			}}
+		},
+		"DoStarted": func(see func(context.Context)) redlatch.Observer {
+			return redlatch.Observer{DoStarted: func(ctx context.Context, _ redlatch.DoStarted) context.Context {
+				see(ctx)
+				return nil // stands for ctx
+			}}
+		},
 		"DoEnded": func(see func(context.Context)) redlatch.Observer {
 			return redlatch.Observer{DoEnded: func(ctx context.Context, _ redlatch.DoEnded) { see(ctx) }}
 		},
@@ -243,11 +286,14 @@ func TestAnObserverNeedNotHaveAllFunctions(t *testing.T) {
 				require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 				return nil
 			}))
-			want := "do"
-			if function == "NotAcquired" || function == "Attempted" {
-				want = "try"
+			want := []any{"do"}
+			switch function {
+			case "NotAcquired", "Attempted":
+				want = []any{"try"}
+			case "Started":
+				want = []any{"do", "try"}
 			}
-			require.Equal(t, []any{want}, from)
+			require.Equal(t, want, from)
 		})
 	}
 }
