@@ -38,26 +38,26 @@ func (t *Telemetry) started(ctx context.Context, e redlatch.Started) context.Con
 }
 
 func (t *Telemetry) attempted(ctx context.Context, e redlatch.Attempted) {
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		c.span.AddEvent("attempt", trace.WithAttributes(attempt(&e)...))
 	}
 }
 
 func (t *Telemetry) queued(ctx context.Context, e redlatch.Queued) {
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		c.span.AddEvent("queued", trace.WithAttributes(place(e)...))
 	}
 }
 
 func (t *Telemetry) woken(ctx context.Context, e redlatch.Woken) {
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		c.span.AddEvent("woken", trace.WithAttributes(keyBy.String(e.By)))
 	}
 }
 
 func (t *Telemetry) gap(ctx context.Context, e redlatch.Gap) {
 	t.gaps.Add(ctx, 1, t.attributes(t.of(e.Name, e.Kind)).add...)
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		c.span.AddEvent("gap")
 	}
 }
@@ -65,7 +65,7 @@ func (t *Telemetry) gap(ctx context.Context, e redlatch.Gap) {
 func (t *Telemetry) acquired(ctx context.Context, e redlatch.Acquired) context.Context {
 	l := t.of(e.Name, e.Kind)
 	l.operation, l.outcome = e.Op, "acquired"
-	c := callOf(ctx)
+	c := t.callOf(ctx)
 	t.record(ctx, c != nil, measurement{t.acquire, e.Wait.Seconds(), l})
 	if c != nil {
 		c.end(&e)
@@ -79,7 +79,7 @@ func (t *Telemetry) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
 	if l.outcome == failed {
 		l.errorType = redlatch.ErrorType(e.Err)
 	}
-	c := callOf(ctx)
+	c := t.callOf(ctx)
 	t.record(ctx, c != nil, measurement{t.acquire, e.Wait.Seconds(), l})
 	if c != nil {
 		c.endWithout(&e)
@@ -89,7 +89,7 @@ func (t *Telemetry) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
 func (t *Telemetry) ended(ctx context.Context, e redlatch.Ended) {
 	l := t.of(e.Name, e.Kind)
 	l.end = e.End()
-	c := callOf(ctx)
+	c := t.callOf(ctx)
 	t.record(ctx, c != nil, measurement{t.hold, e.Held.Seconds(), l})
 	if reason := e.LossReason(); reason != "" {
 		l.end, l.reason = "", reason
@@ -99,7 +99,7 @@ func (t *Telemetry) ended(ctx context.Context, e redlatch.Ended) {
 }
 
 func (t *Telemetry) released(ctx context.Context, e redlatch.Released) {
-	if c := callOf(ctx); c != nil {
+	if c := t.callOf(ctx); c != nil {
 		t.unlocked(ctx, c, &e)
 	}
 }

@@ -51,13 +51,14 @@ type call struct {
 // doing is a function of Do, carried by its context.
 type doing struct{ span trace.Span }
 
+// Keys of values of contexts: a client may have the observers of several.
 type (
-	callKey  struct{}
-	doingKey struct{}
+	callKey  struct{ of *Telemetry }
+	doingKey struct{ of *Telemetry }
 )
 
-func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
+func (t *Telemetry) callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{t}).(*call)
 	return c
 }
 
@@ -73,7 +74,7 @@ func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Cont
 	if !span.SpanContext().IsSampled() {
 		return ctx
 	}
-	return context.WithValue(within, callKey{}, &call{span, trace.SpanContextFromContext(ctx)})
+	return context.WithValue(within, callKey{t}, &call{span, trace.SpanContextFromContext(ctx)})
 }
 
 // about returns the attributes that tell of which lock a span is.
@@ -141,12 +142,12 @@ func (t *Telemetry) doStarted(ctx context.Context, e redlatch.DoStarted) context
 	if span.IsRecording() {
 		span.SetAttributes(t.about(e.Name, e.Kind)...)
 	}
-	return context.WithValue(ctx, doingKey{}, &doing{span})
+	return context.WithValue(ctx, doingKey{t}, &doing{span})
 }
 
 // doEnded ends it. What kind of error a function returned is not known here.
 func (t *Telemetry) doEnded(ctx context.Context, e redlatch.DoEnded) {
-	d, ok := ctx.Value(doingKey{}).(*doing)
+	d, ok := ctx.Value(doingKey{t}).(*doing)
 	if !ok {
 		return
 	}

@@ -220,6 +220,21 @@ func TestWhatIsNotSampledHasNoSpans(t *testing.T) {
 	}
 }
 
+// Each of two observers ends the spans that it has begun.
+func TestAClientMayHaveTheObserversOfTwo(t *testing.T) {
+	t.Parallel()
+	first, second := collect(t), collect(t)
+	client, err := redlatch.Open(t.Context(), redistest.Shared(t).URL(), redlatch.WithObserver(redlatch.Observers(first.tell, second.tell)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
+	for _, c := range []*collected{first, second} {
+		for _, name := range []string{"redlatch.lock", "redlatch.do", "redlatch.unlock"} {
+			require.Len(t, c.ended(name), 1, name)
+		}
+	}
+}
+
 // allButLocks samples the spans of functions of Do, and not those of the acquisitions before.
 type allButLocks struct{}
 
