@@ -143,6 +143,23 @@ func TestADeadWaiterIsInFrontAndNotInACircle(t *testing.T) {
 	}
 }
 
+// More circles with dead waiters than are shown leave room for one of the living.
+func TestCirclesOfDeadWaitersHideNone(t *testing.T) {
+	t.Parallel()
+	m := newScans()
+	locks := []string{"y A99 B99", "z B99 A99"} // the last ones by their names
+	for i := range 2 * shownCircles {
+		locks = append(locks, fmt.Sprintf("a%d A%d B%d", i, i, i), fmt.Sprintf("b%d B%d A%d", i, i, i))
+		m.dead = append(m.dead, fmt.Sprintf("a%d B%d", i, i))
+	}
+	for range 5 {
+		m.scan(locks...)
+	}
+	found := m.scan(locks...).sure()
+	require.Len(t, found, 1)
+	require.Equal(t, "A99 z B99, B99 y A99", shown(&found[0]))
+}
+
 // A waiter that has no subscriber for a moment makes no circle, until that is known.
 func TestACircleIsNotSureWhileAWaiterMayBeDead(t *testing.T) {
 	t.Parallel()
