@@ -131,7 +131,10 @@ func (r *rig) calmed(load int) {
 	ended := time.Now()
 	pair := r.pair()
 	require.Less(r.t, time.Since(ended), soon/2, "a lock and an unlock, right after the load")
-	r.until("nothing of the load is left on the server", soon, func() bool { return r.size() == kept })
+	for limit := time.Now().Add(soon); r.size() != kept; <-time.After(10 * time.Millisecond) {
+		require.True(r.t, time.Now().Before(limit), "a hold was lost, or something of the load is left: %d keys, and not %d: %s",
+			r.size(), kept, r.server.Do(r.t, "KEYS", "*"))
+	}
 	r.until("the goroutines are gone", soon, func() bool { return runtime.NumGoroutine() <= r.routines+25 }) // a second connection has some
 	settled := time.Since(ended)
 	r.stop()
