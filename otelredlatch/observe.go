@@ -68,7 +68,7 @@ func (t *Telemetry) acquired(ctx context.Context, e redlatch.Acquired) context.C
 	c := t.callOf(ctx)
 	t.record(ctx, c != nil, measurement{t.acquire, e.Wait.Seconds(), l})
 	if c != nil {
-		c.end(&e)
+		c.end(t, &e)
 	}
 	return ctx
 }
@@ -82,7 +82,7 @@ func (t *Telemetry) notAcquired(ctx context.Context, e redlatch.NotAcquired) {
 	c := t.callOf(ctx)
 	t.record(ctx, c != nil, measurement{t.acquire, e.Wait.Seconds(), l})
 	if c != nil {
-		c.endWithout(&e)
+		c.endWithout(t, &e)
 	}
 }
 

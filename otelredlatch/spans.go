@@ -44,8 +44,9 @@ const (
 
 // call is one acquisition, carried by the context of its events and of its holds.
 type call struct {
-	span   trace.Span        // redlatch.lock
-	parent trace.SpanContext // the caller's
+	span    trace.Span        // redlatch.lock
+	parent  trace.SpanContext // the caller's
+	started redlatch.Started
 }
 
 // doing is a function of Do, carried by its context.
@@ -65,41 +66,45 @@ func (t *Telemetry) callOf(ctx context.Context) *call {
 // begin begins the span of a call.
 func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Context {
 	within, span := t.tracer.Start(ctx, spanLock)
-	if span.IsRecording() {
-		span.SetAttributes(append(t.about(e.Name, e.Kind), keyOp.String(e.Op))...)
-		if e.Locks > 1 {
-			span.SetAttributes(keyLocks.Int(e.Locks))
-		}
-	}
-	if !span.SpanContext().IsSampled() {
+	if !span.IsRecording() {
 		return ctx
 	}
-	return context.WithValue(within, callKey{t}, &call{span, trace.SpanContextFromContext(ctx)})
+	return context.WithValue(within, callKey{t}, &call{span, trace.SpanContextFromContext(ctx), *e})
 }
 
-// about returns the attributes that tell of which lock a span is.
-func (t *Telemetry) about(name, kind string) []attribute.KeyValue {
-	all := append(make([]attribute.KeyValue, 0, 8), keyKind.String(kind))
+// about returns the attributes that tell of which lock a span is, with room for others.
+func (t *Telemetry) about(name, kind string, room int) []attribute.KeyValue {
+	all := append(make([]attribute.KeyValue, 0, 2+room), keyKind.String(kind))
 	if t.set.shown != nil {
 		all = append(all, keyName.String(t.set.shown(name)))
 	}
 	return all
 }
 
-// end ends the span of a call that got the lock.
-func (c *call) end(e *redlatch.Acquired) {
-	c.span.SetAttributes(keyOutcome.String("acquired"), keyAttempts.Int(e.Attempts),
-		keyReentry.Bool(e.Reentry), keyTransfer.Bool(e.Transferred))
-	if !e.Owner.IsZero() {
-		c.span.SetAttributes(keyOwner.String(e.Owner.String()))
+// about returns what is known of a call when it ends. The span gets all at once: it copies them.
+func (c *call) about(t *Telemetry, outcome string, attempts int) []attribute.KeyValue {
+	all := append(t.about(c.started.Name, c.started.Kind, 7),
+		keyOp.String(c.started.Op), keyOutcome.String(outcome), keyAttempts.Int(attempts))
+	if c.started.Locks > 1 {
+		all = append(all, keyLocks.Int(c.started.Locks))
 	}
+	return all
+}
+
+// end ends the span of a call that got the lock.
+func (c *call) end(t *Telemetry, e *redlatch.Acquired) {
+	all := append(c.about(t, "acquired", e.Attempts), keyReentry.Bool(e.Reentry), keyTransfer.Bool(e.Transferred))
+	if !e.Owner.IsZero() {
+		all = append(all, keyOwner.String(e.Owner.String()))
+	}
+	c.span.SetAttributes(all...)
 	c.span.End()
 }
 
 // endWithout ends the span of a call that did not get it.
-func (c *call) endWithout(e *redlatch.NotAcquired) {
+func (c *call) endWithout(t *Telemetry, e *redlatch.NotAcquired) {
 	outcome := e.Outcome()
-	c.span.SetAttributes(keyOutcome.String(outcome), keyAttempts.Int(e.Attempts))
+	c.span.SetAttributes(c.about(t, outcome, e.Attempts)...)
 	if outcome == failed {
 		fail(c.span, e.Err)
 	}
@@ -140,7 +145,7 @@ func fail(span trace.Span, err error) {
 func (t *Telemetry) doStarted(ctx context.Context, e redlatch.DoStarted) context.Context {
 	ctx, span := t.tracer.Start(ctx, spanDo)
 	if span.IsRecording() {
-		span.SetAttributes(t.about(e.Name, e.Kind)...)
+		span.SetAttributes(t.about(e.Name, e.Kind, 0)...)
 	}
 	return context.WithValue(ctx, doingKey{t}, &doing{span})
 }
@@ -170,10 +175,12 @@ func (c *call) link() trace.SpanStartOption {
 func (t *Telemetry) unlocked(ctx context.Context, c *call, e *redlatch.Released) {
 	now := time.Now()
 	_, span := t.tracer.Start(trace.ContextWithSpanContext(ctx, c.parent), spanUnlock, c.link(),
-		trace.WithTimestamp(now.Add(-e.Took)), trace.WithAttributes(t.about(e.Name, e.Kind)...))
+		trace.WithTimestamp(now.Add(-e.Took)))
+	all := t.about(e.Name, e.Kind, 1)
 	if !e.Owner.IsZero() {
-		span.SetAttributes(keyOwner.String(e.Owner.String()))
+		all = append(all, keyOwner.String(e.Owner.String()))
 	}
+	span.SetAttributes(all...)
 	if e.Err != nil {
 		fail(span, e.Err)
 	}
@@ -182,7 +189,7 @@ func (t *Telemetry) unlocked(ctx context.Context, c *call, e *redlatch.Released)
 
 // loss reports a hold that was lost, in a trace of its own.
 func (t *Telemetry) loss(ctx context.Context, c *call, e *redlatch.Ended, reason string) {
-	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(t.about(e.Name, e.Kind)...)}
+	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(t.about(e.Name, e.Kind, 0)...)}
 	if c != nil { // its acquisition was sampled
 		opts = append(opts, c.link())
 	}

@@ -235,6 +235,28 @@ func TestAClientMayHaveTheObserversOfTwo(t *testing.T) {
 	}
 }
 
+// A processor of spans sees the end of what is recorded, also of what no exporter gets.
+func TestASpanThatIsOnlyRecordedEnds(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans), sdktrace.WithSampler(recordOnly{}))
+	var err error
+	c.Telemetry, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
+	require.NoError(t, err)
+	_, client := c.open()
+	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
+	require.Len(t, c.spans.Started(), 3)
+	require.Len(t, c.spans.Ended(), 3)
+}
+
+type recordOnly struct{}
+
+func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly}
+}
+
+func (recordOnly) Description() string { return "records only" }
+
 // allButLocks samples the spans of functions of Do, and not those of the acquisitions before.
 type allButLocks struct{}
 
