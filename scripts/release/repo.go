@@ -69,7 +69,8 @@ func modulesIn(root string) ([]module, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata"):
+		// .git, and .servers, where Prometheus has examples with a go.mod.
+		case d.IsDir() && name != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
 			return filepath.SkipDir
 		case d.Name() != "go.mod":
 			return nil
