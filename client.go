@@ -194,7 +194,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Replicas:   set.replicas,
 		SyncWait:   set.syncWait,
 	})
-	c.opened(set)
+	set.tellOf(c, "Opened", set.observer.Opened)
 	return c
 }
 

@@ -163,7 +163,7 @@ func thenIn[E any](first, second func(context.Context, E) context.Context) func(
 // hooks makes the hooks of the parts below out of the observer. What it does not observe has none.
 func (c *Client) hooks(set *settings) engine.Hooks {
 	o := set.observer.whole()
-	return engine.Hooks{
+	h := engine.Hooks{
 		Started:     returning(set, "Started", o.Started, func(e engine.Started) Started { return Started(e) }),
 		Attempted:   within(set, "Attempted", o.Attempted, func(e engine.Attempted) Attempted { return Attempted(e) }),
 		Queued:      within(set, "Queued", o.Queued, func(e engine.Queued) Queued { return Queued(e) }),
@@ -177,8 +177,11 @@ func (c *Client) hooks(set *settings) engine.Hooks {
 		Gap:         within(set, "Gap", o.Gap, func(e engine.Gap) Gap { return Gap(e) }),
 		Renewed:     alone(set, "Renewed", o.Renewed, func(e engine.Renewed) Renewed { return Renewed(e) }),
 		Evicted:     alone(set, "Evicted", o.Evicted, func(e engine.Evicted) Evicted { return Evicted(e) }),
-		Closed:      alone(set, "Closed", o.Closed, func(engine.Closed) *Client { return c }),
 	}
+	if o.Closed != nil {
+		h.Closed = func() { set.tellOf(c, "Closed", o.Closed) }
+	}
+	return h
 }
 
 // released adds to what a release returned of which hold it was.
@@ -258,10 +261,10 @@ func (set *settings) recovered(event string) {
 	}
 }
 
-// opened tells the observer of the client.
-func (c *Client) opened(set *settings) {
-	if tell := set.observer.Opened; tell != nil {
-		defer set.recovered("Opened")
+// tellOf tells the observer of the begin or the end of a client.
+func (set *settings) tellOf(c *Client, event string, tell func(*Client)) {
+	if tell != nil {
+		defer set.recovered(event)
 		tell(c)
 	}
 }

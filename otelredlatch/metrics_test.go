@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/redlatch/redlatch"
@@ -231,6 +232,27 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 				require.Less(t, series, 20)
 			}
 		})
+	}
+}
+
+// Of a call that is traced, by this module or by its caller alone, the durations have an exemplar.
+func TestDurationsOfTracedCallsHaveExemplars(t *testing.T) {
+	t.Parallel()
+	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
+	for what, opts := range map[string][]otelredlatch.Option{
+		"by the module": nil, "by the caller": {otelredlatch.WithTracerProvider(noop.NewTracerProvider())},
+	} {
+		c := collect(t, opts...)
+		ctx := c.tell.Started(trace.ContextWithSpanContext(t.Context(), caller), redlatch.Started{Op: "lock", Name: "a", Kind: "plain", Locks: 1})
+		ctx = c.tell.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "a", Kind: "plain"})
+		c.tell.Ended(ctx, redlatch.Ended{Name: "a", Kind: "plain"})
+		for _, name := range []string{"redlatch.lock.acquire.duration", "redlatch.lock.hold.duration"} {
+			data, is := c.metrics()[name].Data.(metricdata.Histogram[float64])
+			require.True(t, is, "%s: %s", what, name)
+			require.Len(t, data.DataPoints[0].Exemplars, 1, "%s: %s", what, name)
+			id := caller.TraceID()
+			require.Equal(t, id[:], data.DataPoints[0].Exemplars[0].TraceID)
+		}
 	}
 }
 

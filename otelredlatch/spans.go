@@ -66,7 +66,7 @@ func (t *Telemetry) callOf(ctx context.Context) *call {
 // begin begins the span of a call.
 func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Context {
 	within, span := t.tracer.Start(ctx, spanLock)
-	if !span.IsRecording() {
+	if !span.IsRecording() && !span.SpanContext().IsSampled() { // that of a tracer that does nothing is its caller's
 		return ctx
 	}
 	return context.WithValue(within, callKey{t}, &call{span, trace.SpanContextFromContext(ctx), *e})

@@ -164,7 +164,7 @@ func (e *Engine) Close() error {
 		e.err = e.Transport.Close()
 		e.work.Wait()
 		if e.Hooks.Closed != nil {
-			e.Hooks.Closed(Closed{})
+			e.Hooks.Closed()
 		}
 	})
 	return e.err

@@ -41,12 +41,9 @@ type Hooks struct {
 	Renewed func(Renewed)
 	// Evicted gets each dead waiter that was taken out of a queue.
 	Evicted func(Evicted)
-	// Closed gets the end of the client.
-	Closed func(Closed)
+	// Closed runs when the client was closed.
+	Closed func()
 }
-
-// Closed is the end of a client, of which there is nothing to tell.
-type Closed struct{}
 
 // Started is a call of Lock, TryLock or Resume that has begun.
 type Started struct {

@@ -239,47 +239,23 @@ func TestNilOfOneObserverKeepsTheContextOfTheOthers(t *testing.T) {
 func TestAnObserverNeedNotHaveAllFunctions(t *testing.T) {
 	t.Parallel()
 	caller := mark{"caller"}
-	for function, observer := range map[string]func(see func(context.Context)) redlatch.Observer{
-		"NotAcquired": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{NotAcquired: func(ctx context.Context, _ redlatch.NotAcquired) { see(ctx) }}
-		},
-		"Attempted": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{Attempted: func(ctx context.Context, _ redlatch.Attempted) { see(ctx) }}
-		},
-		"Acquired": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{Acquired: func(ctx context.Context, _ redlatch.Acquired) context.Context {
-				see(ctx)
-				return nil // stands for ctx
-			}}
-		},
-		"Ended": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{Ended: func(ctx context.Context, _ redlatch.Ended) { see(ctx) }}
-		},
-		"Released": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{Released: func(ctx context.Context, _ redlatch.Released) { see(ctx) }}
-		},
-		"Started": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{Started: func(ctx context.Context, _ redlatch.Started) context.Context {
-				see(ctx)
-				return nil // stands for ctx
-			}}
-		},
-		"DoStarted": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{DoStarted: func(ctx context.Context, _ redlatch.DoStarted) context.Context {
-				see(ctx)
-				return nil // stands for ctx
-			}}
-		},
-		"DoEnded": func(see func(context.Context)) redlatch.Observer {
-			return redlatch.Observer{DoEnded: func(ctx context.Context, _ redlatch.DoEnded) { see(ctx) }}
-		},
+	for function, alone := range map[string]func(all redlatch.Observer) redlatch.Observer{
+		"Started":     func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{Started: all.Started} },
+		"NotAcquired": func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{NotAcquired: all.NotAcquired} },
+		"Attempted":   func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{Attempted: all.Attempted} },
+		"Acquired":    func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{Acquired: all.Acquired} },
+		"DoStarted":   func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{DoStarted: all.DoStarted} },
+		"DoEnded":     func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{DoEnded: all.DoEnded} },
+		"Ended":       func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{Ended: all.Ended} },
+		"Released":    func(all redlatch.Observer) redlatch.Observer { return redlatch.Observer{Released: all.Released} },
 	} {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
 			var from []any
-			client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(observer(func(ctx context.Context) {
+			client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(alone(observed.By(func(ctx context.Context, _ any) context.Context {
 				from = append(from, ctx.Value(caller))
-			})))
+				return nil // stands for ctx
+			}))))
 			l := rlock.New(client, redistest.Key(t))
 			require.NoError(t, l.Do(context.WithValue(t.Context(), caller, "do"), func(context.Context) error {
 				_, err := l.TryLock(context.WithValue(t.Context(), caller, "try"))
