@@ -3,12 +3,9 @@ package rfairlock_test
 import (
 	"context"
 	"math"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/admin"
@@ -106,18 +103,6 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 	})
 }
 
-// bytesSent returns how much a server has sent since its statistics were reset.
-func bytesSent(t *testing.T, srv *redistest.Server) int {
-	t.Helper()
-	info, err := redis.String(srv.Do(t, "INFO", "stats"), nil)
-	require.NoError(t, err)
-	_, after, _ := strings.Cut(info, "total_net_output_bytes:")
-	number, _, _ := strings.Cut(after, "\r\n")
-	n, err := strconv.Atoi(number)
-	require.NoError(t, err)
-	return n
-}
-
 func TestInspectingAPartReadsNoMore(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -131,7 +116,7 @@ func TestInspectingAPartReadsNoMore(t *testing.T) {
 	srv.Do(t, "CONFIG", "RESETSTAT")
 	_, err = admin.InspectPart(t.Context(), l, 500, 10)
 	require.NoError(t, err)
-	require.Less(t, bytesSent(t, srv), 2000, "ten places of 2000")
+	require.Less(t, srv.BytesSent(t), 2000, "ten places of 2000")
 	stats := srv.CommandStats(t)
 	require.Equal(t, []int64{1, 1, 1, 0}, []int64{stats["lrange"], stats["zrange"], stats["llen"], stats["zscore"]}, "%v", stats)
 }

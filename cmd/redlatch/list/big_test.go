@@ -100,20 +100,9 @@ func TestListAsksForFewFieldsOfALargeHash(t *testing.T) {
 	s.Do(t, "EVAL", "for i = 1, 50000 do redis.call('HSET', 'big-map', i, 1) end", 0)
 	s.Do(t, "HSET", "orders", program.RedlatchOwner, 1)
 	s.Do(t, "PEXPIRE", "orders", time.Hour.Milliseconds())
-	before := sent(t, s)
+	before := s.BytesSent(t)
 	got := program.Start(t, s.URL(), "list", "--json").Outcome(time.Minute)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Equal(t, 1, strings.Count(got.Stdout, "\n"))
-	require.Less(t, sent(t, s)-before, 100_000, "bytes; the whole hash is more than twice as much")
-}
-
-// sent returns how many bytes a server has sent.
-func sent(t *testing.T, s *redistest.Server) int {
-	t.Helper()
-	_, rest, found := strings.Cut(fmt.Sprintf("%s", s.Do(t, "INFO", "stats")), "total_net_output_bytes:")
-	require.True(t, found)
-	line, _, _ := strings.Cut(rest, "\r\n")
-	n, err := strconv.Atoi(line)
-	require.NoError(t, err)
-	return n
+	require.Less(t, s.BytesSent(t)-before, 100_000, "bytes; the whole hash is more than twice as much")
 }

@@ -57,6 +57,19 @@ func (s *Server) Version() string {
 	return s.info.version
 }
 
+// BytesSent returns how many bytes the server has sent to clients (INFO stats). CONFIG RESETSTAT sets
+// it to zero.
+func (s *Server) BytesSent(tb testing.TB) int {
+	tb.Helper()
+	_, after, _ := strings.Cut(s.text(tb, "INFO", "stats"), "total_net_output_bytes:")
+	number, _, _ := strings.Cut(after, "\r\n")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		tb.Fatalf("redistest: total_net_output_bytes: %v", err)
+	}
+	return n
+}
+
 // CommandStats returns how often each command ran, by its name in lower case,
 // with subcommands as "client|list", commands inside scripts included (INFO
 // commandstats). The package's own are among them; CONFIG RESETSTAT sets all
