@@ -3,7 +3,8 @@
 # upgrade one of the two modules and not the other:
 #
 #	the adapter of the other commit with the core of this tree: must build, since a
-#	program may upgrade the core alone;
+#	program may upgrade the core alone. It may lack only names that the table of names
+#	in CHANGELOG.md, under Unreleased, says are gone: then this is told;
 #	the adapter of this tree with the core of the other commit: must build, unless the
 #	core of this tree declares more in its public packages. Then the adapter may use what
 #	is new, as on the commit that brings the constructors that adapters use, and its
@@ -51,8 +52,22 @@ builds() {
 	(
 		cd "$1" &&
 			go mod edit -replace "$module=$2" &&
-			GOFLAGS=-mod=mod go build ./...
+			GOFLAGS=-mod=mod go build -gcflags=-e ./...
 	)
+}
+
+# declared OUTPUT reports whether all that the compiler misses, in what it printed, are names
+# that the changelog says are gone since the last version.
+declared() {
+	local errors missing name
+	errors=$(grep -v '^#' "$1")
+	missing=$(sed -nE 's/^[^ ]+: undefined: ([a-z]+\.[A-Z][A-Za-z]*)$/\1/p' "$1")
+	[ "$(wc -l <<<"$errors")" = "$(wc -l <<<"$missing")" ] || return 1
+	sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep '^|' >"$work/names"
+	for name in $(sort -u <<<"$missing"); do
+		grep -Eq "^\|[^|]*\b${name%.*}\b[^|]*\|[^|]*\`${name#*.}\`[^|]*\|" "$work/names" || return 1
+		echo "adapters-core: CHANGELOG.md says that $name is gone"
+	done
 }
 
 # public ROOT prints what the public packages of the core declare.
@@ -82,7 +97,12 @@ for mod in adapter/*/go.mod gocronredlatch/go.mod otelredlatch/go.mod promredlat
 		continue
 	fi
 	cp -R "$name" "$work/tree/"
-	if ! builds "$work/base/$name" "$root"; then
+	if builds "$work/base/$name" "$root" 2>"$work/errors"; then
+		:
+	elif declared "$work/errors"; then
+		echo "adapters-core: $name of ${base:0:12} needs that: a program has to upgrade both"
+	else
+		cat "$work/errors" >&2
 		echo "adapters-core: $name of ${base:0:12} does not build with the core of this tree:" >&2
 		echo "adapters-core: a program that upgrades the core alone would break" >&2
 		exit 1
@@ -98,4 +118,4 @@ for mod in adapter/*/go.mod gocronredlatch/go.mod otelredlatch/go.mod promredlat
 	fi
 	tried=$((tried + 1))
 done
-echo "adapters-core: $tried adapters built with the core of this tree and with that of ${base:0:12}"
+echo "adapters-core: $tried adapters tried with the core of this tree and with that of ${base:0:12}"
