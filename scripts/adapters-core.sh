@@ -64,10 +64,10 @@ declared() {
 	missing=$(sed -nE 's/^[^ ]+: undefined: ([a-z]+\.[A-Z][A-Za-z]*)$/\1/p' "$1")
 	[ "$(wc -l <<<"$errors")" = "$(wc -l <<<"$missing")" ] || return 1
 	sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep '^|' >"$work/names"
-	for name in $(sort -u <<<"$missing"); do
+	while read -r name; do
 		grep -Eq "^\|[^|]*\b${name%.*}\b[^|]*\|[^|]*\`${name#*.}\`[^|]*\|" "$work/names" || return 1
 		echo "adapters-core: CHANGELOG.md says that $name is gone"
-	done
+	done <<<"$(sort -u <<<"$missing")"
 }
 
 # public ROOT prints what the public packages of the core declare.
