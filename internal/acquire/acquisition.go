@@ -25,6 +25,8 @@ type Acquisition struct {
 	// Given is true for an owner that others may use, too: a second attempt could count
 	// twice.
 	Given bool
+	// Deaf is true for a caller that listens to nothing, and only polls.
+	Deaf bool
 	// Unbounded is the caller's context where that of the call has a bound on the wait
 	// besides, less than [Overdue], else nil: one attempt may outlive a short bound.
 	Unbounded context.Context //nolint:containedctx // it ends with the call
@@ -34,8 +36,6 @@ type Acquisition struct {
 	Observed context.Context //nolint:containedctx // it ends with the call
 	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap.
 	Poll time.Duration
-	// Deaf is true for a caller that listens to nothing, and only polls.
-	Deaf bool
 
 	// Attempts is how often Redis was asked.
 	Attempts int
@@ -52,6 +52,11 @@ type Acquisition struct {
 	Answered bool
 	// Passed is true when the turn came with the lock, from a hold of this client.
 	Passed bool
+
+	counted bool // among the callers that wait
+	suspect bool // the key may be that of another program
+	looked  bool // whether it is
+
 	// Transfer is the lock that came with the turn, nil once it was asked for.
 	Transfer Transfer
 
@@ -59,10 +64,8 @@ type Acquisition struct {
 	claim   Claim
 	inDoubt Claim // what the last attempt was for, if its outcome is not known
 	waiting engine.Waiting
-	counted bool // among the callers that wait
-	place   int  // in the queue on the server, when it was last put there; 0: never
-	suspect bool // the key may be that of another program
-	looked  bool // whether it is
+	place   int         // in the queue on the server, when it was last put there; 0: never
+	timer   *time.Timer // nil unless a sleep ends by itself
 }
 
 // Run returns when the caller has the lock, or an error that says why not. The claim that was
@@ -78,6 +81,7 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	if a.counted {
 		a.Engine.EndWait(&a.waiting)
 	}
+	a.stopTimer()
 	if a.waiter = nil; err != nil && a.claim != nil {
 		a.claim.Drop()
 	}

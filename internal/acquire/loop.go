@@ -16,12 +16,10 @@ const Overdue = 500 * time.Millisecond
 // wait tries again whenever the lock may have become free, until the caller has it or there
 // is a reason to stop. It listens before each attempt, so that a release after it is heard.
 func (a *Acquisition) wait(ctx context.Context) error {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	var pause engine.Backoff
 	if events, _ := a.waiter.Signals(); events != nil {
 		// It listened when it was refused: nothing was missed.
-		if err := a.Sleep(ctx, timer, a.napFor()); err != nil {
+		if err := a.Sleep(ctx, a.napFor()); err != nil {
 			return err
 		}
 	}
@@ -48,7 +46,7 @@ func (a *Acquisition) wait(ctx context.Context) error {
 		default:
 			return err
 		}
-		if err := a.Sleep(ctx, timer, d); err != nil {
+		if err := a.Sleep(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -56,10 +54,8 @@ func (a *Acquisition) wait(ctx context.Context) error {
 
 // Sleep waits for a reason to ask again: an event, a wake-up, or the end of d, if that is not
 // below 0. It returns an error when there is a reason to stop.
-func (a *Acquisition) Sleep(ctx context.Context, timer *time.Timer, d time.Duration) error {
-	if timer.Stop(); d >= 0 {
-		timer.Reset(d)
-	}
+func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
+	over := a.after(d)
 	for {
 		var ask bool
 		var again time.Duration
@@ -76,7 +72,7 @@ func (a *Acquisition) Sleep(ctx context.Context, timer *time.Timer, d time.Durat
 			if ask, again = a.waiter.Woken(); ask {
 				a.observeWoken(engine.WokenByTurn)
 			}
-		case <-timer.C:
+		case <-over:
 			return nil
 		case <-ctx.Done():
 			return a.GaveUp(ctx)
@@ -87,8 +83,30 @@ func (a *Acquisition) Sleep(ctx context.Context, timer *time.Timer, d time.Durat
 			return nil
 		}
 		if again > 0 {
-			timer.Reset(again)
+			over = a.after(again)
 		}
+	}
+}
+
+// after returns what receives once d is over, nothing if d is below 0. A call has one timer, and
+// none while it has no use for it: thousands of callers may wait for what others tell them.
+func (a *Acquisition) after(d time.Duration) <-chan time.Time {
+	switch {
+	case d < 0:
+		a.stopTimer()
+		return nil
+	case a.timer == nil:
+		a.timer = time.NewTimer(d)
+	default:
+		a.timer.Reset(d)
+	}
+	return a.timer.C
+}
+
+func (a *Acquisition) stopTimer() {
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
 	}
 }
 

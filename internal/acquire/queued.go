@@ -30,23 +30,28 @@ type Queued interface {
 	State() QueueState
 	// Came reports whether the caller was woken for good: it may ask now.
 	Came() bool
-	// Poll does what is due every so often. It returns true when the caller has the lock.
+	// Poll does what is due every so often, and may be called more often. It returns true when
+	// the caller has the lock.
 	Poll(ctx context.Context, a *Acquisition) (granted bool, err error)
 }
 
 // AwaitTurn waits for c's turn in a queue, which has come when it returns neither true nor an
 // error. Every so often c polls: the hold that it waits for may be one that Redis has forgotten.
-// A caller that finds that Redis has answered none of the queue for a command timeout gives up.
+// With every 0 it polls whenever its sleep ends. A caller that finds that Redis has answered none of the queue for a command timeout gives up.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
 	if err := a.BeginWait(); err != nil {
 		return false, err
 	}
-	due := deadlines{silence: a.Began.Add(a.Engine.Command), poll: time.Now().Add(every)}
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	var due deadlines
+	if !a.Answered {
+		due.silence = a.Began.Add(a.Engine.Command)
+	}
+	if every > 0 {
+		due.poll = time.Now().Add(every)
+	}
 	for {
-		err := a.Sleep(ctx, timer, due.next())
+		err := a.Sleep(ctx, due.next())
 		if c.Came() {
 			a.Answered = a.Answered || c.State().Known
 			return false, nil
@@ -97,15 +102,18 @@ func (a *Acquisition) IsLate(ctx context.Context, s QueueState) error {
 // deadlines are when a queued caller has something to look at. They share a timer, for
 // there may be thousands of callers.
 type deadlines struct {
-	silence time.Time // when Redis must have answered a caller; zero: that was looked at
-	poll    time.Time
+	silence time.Time // when Redis must have answered a caller; zero: it has, or that was looked at
+	poll    time.Time // zero: the queue says when
 }
 
-// next returns how long it is until the first of them.
+// next returns how long it is until the first of them, below 0 if there is none.
 func (d *deadlines) next() time.Duration {
 	first := d.poll
-	if !d.silence.IsZero() && d.silence.Before(first) {
+	if first.IsZero() || !d.silence.IsZero() && d.silence.Before(first) {
 		first = d.silence
+	}
+	if first.IsZero() {
+		return -1
 	}
 	return max(0, time.Until(first))
 }
@@ -123,7 +131,9 @@ func (a *Acquisition) look(ctx context.Context, c Queued, due *deadlines, every 
 	if now.Before(due.poll) {
 		return false, nil
 	}
-	due.poll = now.Add(every)
+	if every > 0 {
+		due.poll = now.Add(every)
+	}
 	return c.Poll(ctx, a)
 }
 

@@ -12,12 +12,11 @@ import (
 type Asked struct {
 	Terms
 	// Bound is for how long the caller waits at most, if Bounded; else its context alone bounds it.
-	Bound   time.Duration
-	Bounded bool
+	Bound time.Duration
 	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap.
 	// Polled is true if it was given for a caller that is woken, Deaf for one that only polls.
-	Poll         time.Duration
-	Polled, Deaf bool
+	Poll                  time.Duration
+	Bounded, Polled, Deaf bool
 	// Given is true for an owner that others may use, too.
 	Given bool
 	// Watchdog is true if the lease of a renewed hold was given, Capped if Max was.

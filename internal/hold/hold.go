@@ -50,13 +50,13 @@ type Terms struct {
 	// TTL is the lease; TTLArg the same in milliseconds, an int64 boxed once.
 	TTL    time.Duration
 	TTLArg any
-	// Fixed is true for a lease that is not renewed, Max the time after which a renewed one
-	// ends, 0 for never.
-	Fixed bool
-	Max   time.Duration
+	// Max is the time after which a lease that is renewed ends, 0 for never.
+	Max time.Duration
 	// Wait is for how long a queue on the server keeps the owner's place, in milliseconds, an
 	// int64 boxed once.
 	Wait any
+	// Fixed is true for a lease that is not renewed.
+	Fixed bool
 	// Try is true for a caller that does not wait.
 	Try bool
 	// Several is true for a caller that waits for the replicas of several locks at once, with

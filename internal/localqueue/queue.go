@@ -50,11 +50,13 @@ type Queue struct {
 	theirs      int // turns that they had, fewer than there are of them
 	contenders  contenders
 	pace        time.Duration // what a turn takes here when nothing delays it
+	poll        *time.Timer   // see poll.go; nil until a caller has waited
+	polls       bool          // poll runs
 }
 
 // Waiter is a caller that waits for its turn.
 type Waiter struct {
-	// Ready receives when the turn has come.
+	// Ready receives when the turn has come, and for each poll that is due before.
 	Ready chan struct{}
 	// Yield, to be read after Ready, is how to let other processes go first.
 	Yield Yield
@@ -90,17 +92,19 @@ type lockID struct{ kind, key string }
 // Queues are the queues of a client, by lock. All methods are safe for concurrent use.
 type Queues struct {
 	self      uuid.UUID
-	transfers sync.Pool // of *Transfer
-	callers   sync.Pool // of *caller
+	every     time.Duration // the first waiter of each queue polls
+	transfers sync.Pool     // of *Transfer
+	callers   sync.Pool     // of *caller
 
 	mu   sync.Mutex // guards byID and the refs of its queues
 	byID map[lockID]*Queue
 	free sync.Pool
 }
 
-// NewQueues returns the queues of the client called self.
-func NewQueues(self uuid.UUID) *Queues {
-	return &Queues{self: self, byID: map[lockID]*Queue{}}
+// NewQueues returns the queues of the client called self, whose first waiters poll every so
+// often.
+func NewQueues(self uuid.UUID, every time.Duration) *Queues {
+	return &Queues{self: self, every: every, byID: map[lockID]*Queue{}}
 }
 
 // Join returns the queue for a lock, which must be left with Pass, PassLock or Quit.
@@ -164,6 +168,7 @@ func (q *Queue) Enter() *Waiter {
 		q.first = w
 	}
 	q.last = w
+	q.startPolls()
 	return w
 }
 
@@ -212,11 +217,12 @@ func (q *Queue) Pass(held bool) {
 		q.busy, q.ahead = false, 0
 		idle, q.sub = q.sub, nil
 		q.state = acquire.QueueState{}
+		q.stopPolls()
 	}
 	q.state.Held = false
 	q.mu.Unlock()
 	if w != nil {
-		w.Ready <- struct{}{} // has room: it is sent once
+		w.signal()
 	}
 	if idle != nil {
 		idle.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func newQueues() *Queues { return NewQueues(uuid.UUID{}) }
+func newQueues() *Queues { return NewQueues(uuid.UUID{}, time.Minute) }
 
 func enter(qs *Queues) (*Queue, *Waiter) {
 	l := qs.Join("plain", "lock")
@@ -247,7 +247,7 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 			require.Equal(t, burstMax-5, first, "%d others: half as many turns", others)
 			l.Pass(true)
 			requireNoQueue(t, qs)
-			fresh := &Queue{queues: l.queues, id: l.id, aheadSince: l.aheadSince}
+			fresh := &Queue{queues: l.queues, id: l.id, aheadSince: l.aheadSince, poll: l.poll}
 			require.Equal(t, fresh, l, "what is used again")
 		}
 	})

@@ -20,7 +20,7 @@ type Kind interface {
 	Transfer(c *transport.Call, r *acquire.Request, from any)
 }
 
-var slot = engine.Slot[*Queues]{Make: func(e *engine.Engine) *Queues { return NewQueues(e.ClientID) }}
+var slot = engine.Slot[*Queues]{Make: func(e *engine.Engine) *Queues { return NewQueues(e.ClientID, e.PollCap) }}
 
 // New returns the strategy for one lock of an engine's client. All locks of one name and kind
 // have the same queue.
@@ -50,11 +50,12 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 // caller is a caller that waits in the queue, or has the turn.
 type caller struct {
 	*strategy
-	queue *Queue                 // while it has the turn
-	place *Waiter                // while it waits for the turn
-	turn  bool                   // the turn has come
-	sub   transport.Subscription // that it listens to
-	yield *yielding              // while others go first
+	queue   *Queue                 // while it has the turn
+	waitsIn *Queue                 // while it waits for the turn
+	place   *Waiter                // in waitsIn
+	turn    bool                   // the turn has come
+	sub     transport.Subscription // that it listens to
+	yield   *yielding              // while others go first
 }
 
 // free ends the use of a caller.
@@ -147,10 +148,12 @@ func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d
 	return true, 0
 }
 
-// Woken is part of acquire.Waiter: the turn has come.
+// Woken is part of acquire.Waiter: the turn has come, or a poll is due.
 func (c *caller) Woken() (ask bool, d time.Duration) {
-	c.turn = true
-	return true, 0
+	if c.turn = c.waitsIn.HasTurn(c.place); c.turn {
+		return true, 0
+	}
+	return false, 1
 }
 
 // Broken is part of acquire.Waiter.

@@ -74,7 +74,7 @@ func (q *Queue) PassLock(t *Transfer) bool {
 	w.Passed, w.Yield, w.Transfer = true, q.countTurn(now), t
 	q.state.Held = false
 	q.mu.Unlock()
-	w.Ready <- struct{}{} // has room: it is sent once
+	w.signal()
 	q.put()
 	return true
 }

@@ -222,7 +222,7 @@ func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 
 func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
 	self := native(t)
-	qs := NewQueues(self.Client())
+	qs := NewQueues(self.Client(), time.Minute)
 	l, _ := enter(qs)
 	turns(l, qs, 5, 0, true)
 	ahead := l.ahead

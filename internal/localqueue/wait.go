@@ -7,30 +7,27 @@ import (
 )
 
 // queued is a caller while it waits for the turn.
-type queued struct {
-	caller *caller
-	queue  *Queue
-}
+type queued struct{ caller *caller }
 
 // awaitTurn waits for the turn, which has come when it returns neither true nor an error.
 func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
-	c.place = place
-	defer func() { c.place = nil }()
-	if granted, err = a.AwaitTurn(ctx, queued{c, q}, a.Engine.PollCap); granted || err != nil {
+	c.waitsIn, c.place = q, place
+	defer func() { c.waitsIn, c.place = nil, nil }()
+	if granted, err = a.AwaitTurn(ctx, queued{c}, 0); granted || err != nil {
 		q.Quit(place)
 	}
 	return granted, err
 }
 
 // State is part of acquire.Queued.
-func (c queued) State() acquire.QueueState { return c.queue.State() }
+func (c queued) State() acquire.QueueState { return c.caller.waitsIn.State() }
 
 // Came is part of acquire.Queued.
 func (c queued) Came() bool { return c.caller.turn }
 
-// Poll is part of acquire.Queued: the next caller in the queue asks.
+// Poll is part of acquire.Queued: the next caller in the queue asks. The queue wakes it for that.
 func (c queued) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
-	q, place := c.queue, c.caller.place
+	q, place := c.caller.waitsIn, c.caller.place
 	if !q.IsNext(place) || !q.State().Held {
 		return false, nil // another caller asks
 	}

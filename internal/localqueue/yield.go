@@ -51,10 +51,8 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 
 // awaitTurns waits until the others had their turns, or none came for too long.
 func (c *caller) awaitTurns(ctx context.Context, a *acquire.Acquisition, sub transport.Subscription, y *yielding) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	c.sub, c.yield = sub, y
-	_ = a.Sleep(ctx, timer, y.patience) // an end of the call shows in what follows
+	_ = a.Sleep(ctx, y.patience) // an end of the call shows in what follows
 	c.sub, c.yield = nil, nil
 }
 
