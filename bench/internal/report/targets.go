@@ -59,21 +59,20 @@ func uncontended() []target {
 	var all []target
 	for _, place := range []host.Placement{host.Apart, host.Free} {
 		f := at("a", place, 1, work.P50)
-		all = append(all, target{"p50 of a pair ÷ two raw scripts", f, f.against("raw-one"), false, 1.08})
+		all = append(all, target{"p50 of a pair ÷ two raw scripts", f, f.against("raw-one"), false, 1.1})
 	}
 	for _, t := range []struct {
 		place          host.Placement
 		level          int
 		peer, redisson float64
 	}{
-		{host.Apart, 1, 0, 2}, {host.Apart, 8, 1.25, 4}, {host.Apart, 64, 2.3, 7}, {host.Apart, 512, 2.8, 15},
-		{host.Free, 8, 1.1, 0}, {host.Free, 64, 1.6, 0}, {host.Free, 512, 1.5, 0},
+		{host.Apart, 1, 1, 2}, {host.Apart, 8, 1.1, 4}, {host.Apart, 64, 1.6, 7}, {host.Apart, 512, 2.6, 15},
+		{host.Free, 1, 1, 0}, {host.Free, 8, 1.1, 0}, {host.Free, 64, 1.4, 0}, {host.Free, 512, 1.7, 0},
 	} {
 		f := at("a", t.place, t.level, work.Rate)
-		if t.peer > 0 {
-			all = append(all,
-				target{"pairs/s ÷ best Go peer", f, f.against(bestPeer), true, t.peer},
-				target{"pairs/s ÷ raw, pipelined", f, f.against("raw-pipelined"), true, 0.95})
+		all = append(all, target{"pairs/s ÷ best Go peer", f, f.against(bestPeer), true, t.peer})
+		if t.level > 1 {
+			all = append(all, target{"pairs/s ÷ raw, pipelined", f, f.against("raw-pipelined"), true, 0.95})
 		}
 		if t.redisson > 0 {
 			all = append(all, target{"pairs/s ÷ Redisson", f, f.against("redisson"), true, t.redisson})
@@ -113,9 +112,10 @@ func processes() []target {
 func waking() []target {
 	var all []target
 	for _, place := range []host.Placement{host.Apart, host.Free} {
-		f := at("d", place, 1, work.P50)
+		f, call := at("d", place, 1, work.P50), at("d", place, 1, work.Whole)
 		all = append(all,
-			target{"wake-up, p50 ÷ rueidislock", f, f.against("rueidislock"), false, 0.75},
+			target{"wake-up from the call, p50 ÷ rueidislock", call, call.against("rueidislock"), false, 1},
+			target{"wake-up from the call, p50 ÷ Redisson", call, call.against("redisson"), false, 0.7},
 			target{"wake-up, p50 ÷ Redisson", f, f.against("redisson"), false, 0.9})
 	}
 	return all
