@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -81,14 +82,20 @@ func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
 	}
 }
 
-// busyFairDemo starts a demo and returns when jobs are being done.
+// busyFairDemo starts a demo and returns when jobs are being done, and its queue, which is never
+// empty from then on, has an end.
 func busyFairDemo(t *testing.T, s *redistest.Server) *program.Process {
 	t.Helper()
 	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
 	require.Eventually(t, func() bool {
 		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:visits"), nil)
 		require.NoError(t, err)
-		return len(names) == 1 && s.Clients(t) >= 3*8
+		if len(names) != 1 || s.Clients(t) < 3*8 {
+			return false
+		}
+		left, err := redis.Int(s.Do(t, "TTL", codec.TimeoutKey(strings.TrimSuffix(names[0], ":visits")+":lock")), nil)
+		require.NoError(t, err)
+		return left > 0
 	}, program.Soon, program.PollEvery)
 	return p
 }

@@ -63,7 +63,8 @@ func (s *jobState) finish(job int64) (visit int64, queue []string, err error) {
 		_ = s.conn.Send("HINCRBY", s.done, job, 1)
 		_ = s.conn.Send("EXPIRE", s.done, keyLife)
 	}
-	// A queue of a demo that was killed would stay for ever.
+	// A queue of a demo that was killed would stay for ever, as one that came into being in the
+	// visit that is killed does.
 	for _, key := range []string{s.visits, s.queue, s.timeouts} {
 		_ = s.conn.Send("EXPIRE", key, keyLife)
 	}

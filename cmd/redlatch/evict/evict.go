@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -187,8 +188,24 @@ func (n *nextInQueue) look(ctx context.Context, client *redlatch.Client, name st
 	case counts[0] > 0:
 		n.Subscribed = inspect.SubscribedYes
 	default:
-		n.Subscribed = inspect.SubscribedNo
+		n.Subscribed = n.without(ctx, client, name)
 	}
+}
+
+// without returns whether the next in the queue, to whose channel none is subscribed now, was
+// subscribed when its wake-up was sent: it was if it holds the lock since, and one that has left
+// the queue may have been.
+func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
+	in, err := inspect.Lock(ctx, client, name, 1)
+	switch {
+	case err != nil:
+		return inspect.SubscribedUnknown
+	case slices.ContainsFunc(in.Holders, func(h admin.Holder) bool { return h.Text == n.Owner }):
+		return inspect.SubscribedYes
+	case len(in.Queue) == 0 || in.Queue[0].Text != n.Owner:
+		return inspect.SubscribedUnknown
+	}
+	return inspect.SubscribedNo
 }
 
 // note says what became of the next in the queue.

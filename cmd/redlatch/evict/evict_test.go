@@ -77,6 +77,32 @@ func TestEvictPrintsJSON(t *testing.T) {
 	require.InDelta(t, time.Hour.Milliseconds(), reported["deadline_in_ms"], 30_000)
 }
 
+// The next one acquires the lock at once, and unsubscribes before evict looks whether it is there.
+func TestEvictSeesThatTheNextOneGotItsWakeUp(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedlatchOwner, time.Hour)
+	waiter := redis.PubSubConn{Conn: s.Dial(t)}
+	require.NoError(t, waiter.Subscribe(codec.OwnerChannel(name, program.RedlatchOwner)))
+	require.IsType(t, redis.Subscription{}, waiter.ReceiveWithTimeout(program.Soon))
+	acquired := make(chan any, 1)
+	go func() {
+		woken := waiter.ReceiveWithTimeout(program.Soon)
+		s.Do(t, "HSET", name, program.RedlatchOwner, 1)
+		s.Do(t, "LPOP", codec.QueueKey(name))
+		_ = waiter.Close()
+		acquired <- woken
+	}()
+	p := redistest.NewProxy(t, s.Addr())
+	p.Latency(redistest.ToServer, 20*time.Millisecond)
+	got := program.Finish(t, p.URL(), "evict", name, program.RedissonOwner)
+	require.IsType(t, redis.Message{}, <-acquired)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "subscribed yes, woken: the lock\n         is free\n")
+}
+
 func TestEvictLeavesLiveWaiters(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
