@@ -73,11 +73,6 @@ func runAll(args []string) error {
 		}
 	}
 	r := &run.Runner{Entrants: entrants, Rounds: s.rounds, Scale: s.scale, Allowed: allowed, Patience: s.patience, Profiles: s.profiles, Log: os.Stderr}
-	for i, e := range entrants {
-		if e.Contestant.Java && !e.Contestant.Fair {
-			r.Mate = &entrants[i]
-		}
-	}
 	env, err := environment(s)
 	if err != nil {
 		return err
@@ -100,7 +95,7 @@ func runAll(args []string) error {
 	if t := report.Targets(entrants, samples); len(t.Rows) > 0 {
 		fmt.Println(t.Text())
 	}
-	return nil
+	return report.Failures(entrants, samples)
 }
 
 // chosen returns the cases that are to be run.

@@ -2,12 +2,15 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/run"
 )
 
@@ -57,6 +60,21 @@ func Disturbances(samples []run.Sample) string {
 	return fmt.Sprintf("The host of the machine had %.1f %% of the processors' time. For that reason "+
 		"measurements were made again %d times; %d of %d stand although they were disturbed.",
 		100*stolen/max(float64(len(samples)), 1), again, disturbed, len(samples))
+}
+
+// Failures returns an error if measurements of Redlatch failed. Those of others may fail: the tables
+// have what they could do.
+func Failures(entrants []run.Entrant, samples []run.Sample) error {
+	var failures []error
+	for _, s := range samples {
+		own := slices.ContainsFunc(entrants, func(e run.Entrant) bool {
+			return e.Label == s.Entrant && e.Contestant.Role == contest.Own
+		})
+		if own && s.Error != "" {
+			failures = append(failures, fmt.Errorf("%s %d, %s, round %d: %s", s.Case, s.Level, s.Entrant, s.Round, s.Error))
+		}
+	}
+	return errors.Join(failures...)
 }
 
 // Write writes everything about a run into folder, which is made: results.json,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/run"
@@ -174,23 +175,65 @@ func Targets(entrants []run.Entrant, samples []run.Sample) Table {
 		if r.Rounds == 0 {
 			continue
 		}
-		met, sign := "yes", "≤"
-		if t.least {
-			sign = "≥"
-		}
-		if rounded := math.Round(100*r.Median) / 100; t.least && rounded < t.bound || !t.least && rounded > t.bound {
+		met := "yes"
+		if !t.met(r) {
 			met = "no"
 		}
-		place := strconv.Itoa(t.of.level)
-		if t.of.place != host.Apart {
-			place += ", unpinned"
-		}
-		table.Rows = append(table.Rows, []string{
-			fmt.Sprintf("%s %s", t.of.work, place), t.what, sign + " " + strconv.FormatFloat(t.bound, 'g', -1, 64),
-			Ratio(r.Median), Interval(r), met,
-		})
+		table.Rows = append(table.Rows, append(t.named(), Ratio(r.Median), Interval(r), met))
 	}
 	return table
+}
+
+// Missed returns a table of the targets that one of some runs did not meet: the medians of all,
+// bold where it is not met. How many are met stands in its title.
+func Missed(entrants []run.Entrant, runs [][]run.Sample) Table {
+	table := Table{Head: []string{"case", "figure", "target", "median of each run"}}
+	reached := 0
+	for _, t := range targets {
+		var medians []string
+		missed := false
+		for _, samples := range runs {
+			r := t.reached(entrants, samples)
+			switch {
+			case r.Rounds == 0:
+				medians = append(medians, none)
+				missed = true
+			case t.met(r):
+				medians = append(medians, Ratio(r.Median))
+			default:
+				medians = append(medians, "**"+Ratio(r.Median)+"**")
+				missed = true
+			}
+		}
+		if !missed {
+			reached++
+			continue
+		}
+		table.Rows = append(table.Rows, append(t.named(), strings.Join(medians, ", ")))
+	}
+	table.Title = fmt.Sprintf("Of %d targets, %d are met in all of %d runs", len(targets), reached, len(runs))
+	return table
+}
+
+// named returns the cells that say what a target is.
+func (t target) named() []string {
+	sign, place := "≤", strconv.Itoa(t.of.level)
+	if t.least {
+		sign = "≥"
+	}
+	if t.of.place != host.Apart {
+		place += ", unpinned"
+	}
+	return []string{t.of.work + " " + place, t.what, sign + " " + strconv.FormatFloat(t.bound, 'g', -1, 64)}
+}
+
+// met reports whether what was measured is as it shall be, by the median as it is printed.
+func (t target) met(r stats.Ratio) bool {
+	rounded := math.Round(100*r.Median) / 100
+	if t.least {
+		return rounded >= t.bound
+	}
+	return rounded <= t.bound
 }
 
 // reached returns what was measured. Of a figure that stands for itself the interval

@@ -40,4 +40,21 @@ func TestTargetsAreComparedPairByPairAndOnlyWhereTheyWereMeasured(t *testing.T) 
 		{"c 16", "least of a process, %", "≥ 8", "7.90", "7.90–7.90", "no"},
 	}, got.Rows)
 	require.Empty(t, report.Targets(all, samples()).Rows, "other work")
+
+	runs := report.Missed(all, [][]run.Sample{measured, measured[:len(measured)-1], measured})
+	require.Regexp(t, `^Of \d\d targets, 5 are met in all of 3 runs$`, runs.Title)
+	require.Contains(t, runs.Rows, []string{"a 64", "pairs/s ÷ Redisson", "≥ 7", "**0.50**, **0.50**, **0.50**"})
+	require.Contains(t, runs.Rows, []string{"a 8", "pairs/s ÷ best Go peer", "≥ 1.1", "–, –, –"})
+	require.NotContains(t, runs.Rows, []string{"a 64", "allocations of a pair", "≤ 3", "3.00, 3.00, 3.00"})
+}
+
+func TestARunInWhichRedlatchWasNotMeasuredFails(t *testing.T) {
+	t.Parallel()
+	some := []run.Sample{
+		{Case: "f", Level: 100, Entrant: "fast-peer", Round: 1, Error: "it gave up"},
+		{Case: "c", Level: 16, Entrant: "redlatch", Round: 2},
+	}
+	require.NoError(t, report.Failures(entrants(), some))
+	some[1].Error = "no such lock"
+	require.EqualError(t, report.Failures(entrants(), some), "c 16, redlatch, round 2: no such lock")
 }

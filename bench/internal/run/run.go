@@ -54,11 +54,9 @@ const mostAgain = 8
 
 // Runner carries cases out. Its fields are set before its first use.
 type Runner struct {
-	// Entrants take turns in this order.
+	// Entrants take turns in this order. The one called redisson takes the other half of a mixed
+	// case, which is left out without it.
 	Entrants []Entrant
-	// Mate is the client that takes the other half of a mixed case; nil leaves mixed cases
-	// out.
-	Mate *Entrant
 	// Rounds is how many rounds there are.
 	Rounds int
 	// Scale multiplies the time of each measurement; 0 means 1. Cases with few rounds,
@@ -87,7 +85,7 @@ type Runner struct {
 // Run carries one case out and returns its samples. What goes wrong in one
 // measurement is part of the sample; an error is returned when there is no going on.
 func (r *Runner) Run(c Case) ([]Sample, error) {
-	if c.Mixed && r.Mate == nil {
+	if c.Mixed && r.mate() < 0 {
 		r.say("%s: left out, there is no Redisson\n", c.ID)
 		return nil, nil
 	}
@@ -106,6 +104,12 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 		}
 	}
 	return samples, nil
+}
+
+// mate returns the index of the client that takes the other half of a mixed case, below 0 without
+// one. It must be the plain lock's: other locks of Redisson have other keys.
+func (r *Runner) mate() int {
+	return slices.IndexFunc(r.Entrants, func(e Entrant) bool { return e.Label == "redisson" })
 }
 
 // say writes to the log, whose errors are ignored.
@@ -254,7 +258,7 @@ func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, erro
 	for i := range n {
 		of := e
 		if c.Mixed && i >= n/2 {
-			of = *r.Mate
+			of = r.Entrants[r.mate()]
 		}
 		s, err := r.session(of, i, place)
 		if err != nil {

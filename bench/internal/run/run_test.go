@@ -172,10 +172,11 @@ func TestMixedCaseNeedsAMate(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	// Any contestant of the same keys will do to share the lock.
-	mate := entrant(t, "redlatch-fair")
-	mate.Contestant.Role, mate.Contestant.Name = contest.Peer, "redlatch"
-	r.Mate, r.Scale = &mate, 0.2
+	// Any contestant of the same keys will do to share the lock. Others of Redisson will not.
+	mate, other := entrant(t, "redlatch-fair"), entrant(t, "redlatch-counter")
+	mate.Label, mate.Contestant.Role, mate.Contestant.Name = "redisson", contest.Peer, "redlatch"
+	other.Label, other.Contestant.Role = "redisson-counter", contest.Peer
+	r.Entrants, r.Scale = append(r.Entrants, mate, other), 0.2
 	samples, err = r.Run(chosen(t, "c-mixed", 2))
 	require.NoError(t, err)
 	require.Len(t, samples, 1)
