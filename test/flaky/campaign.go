@@ -43,15 +43,17 @@ type work struct {
 func (c *campaign) run(ctx context.Context) int {
 	began := time.Now()
 	var fake, rest int
-	for most := max(c.fake, c.rest); ctx.Err() == nil && (fake < c.fake || rest < c.rest); {
-		turn := max(fake, rest) + 1
-		if fake < c.fake && c.round(ctx, "fake time", fake+1) {
-			fake++
-		}
-		// As many rounds of the rest as are due after so many of the others.
-		for rest < c.rest && rest < turn*c.rest/most && c.round(ctx, "real time", rest+1) {
-			rest++
-		}
+	turns := min(c.fake, c.rest)
+	if turns == 0 {
+		turns = max(c.fake, c.rest)
+	}
+	for turn := 1; turn <= turns && ctx.Err() == nil; turn++ {
+		// At the same time: each is load for the other, and one takes what processors the other
+		// leaves.
+		var both sync.WaitGroup
+		both.Go(func() { fake = c.rounds(ctx, "fake time", fake, c.fake*turn/turns) })
+		both.Go(func() { rest = c.rounds(ctx, "real time", rest, c.rest*turn/turns) })
+		both.Wait()
 		c.progress(fake, rest, began)
 	}
 	if ctx.Err() != nil {
@@ -63,6 +65,14 @@ func (c *campaign) run(ctx context.Context) int {
 func (c *campaign) progress(fake, rest int, began time.Time) {
 	fmt.Printf("%v: %d of %d rounds on fake time, %d of %d of the rest; %d failures\n",
 		time.Since(began).Round(time.Second), fake, c.fake, rest, c.rest, c.failures)
+}
+
+// rounds does rounds of one kind until so many are done, and returns how many are.
+func (c *campaign) rounds(ctx context.Context, kind string, done, due int) int {
+	for done < due && c.round(ctx, kind, done+1) {
+		done++
+	}
+	return done
 }
 
 // round runs the tests of one kind in all packages, and reports whether it came to its end.

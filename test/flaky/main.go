@@ -1,7 +1,7 @@
 // Program flaky looks for tests that fail by chance. It builds the tests of this module once,
-// with the race detector, and repeats what `make test` runs while other work keeps the
-// processors busy: by default 100 rounds of the tests on fake time, which cost little, spread
-// over 20 rounds of the rest, for 90 minutes at most.
+// with the race detector, and repeats what `make test` runs while the processors are busy: by
+// default 20 rounds, and at the same time 100 of the tests on fake time, which cost little, for 90
+// minutes at most.
 //
 //	go run ./test/flaky
 //	go run ./test/flaky -fake 1000 -rest 0 -run Close ./internal/mux
@@ -26,8 +26,11 @@ func main() {
 	flag.IntVar(&c.rest, "rest", 20, "rounds of the other tests")
 	flag.StringVar(&c.only, "run", "", "only tests whose names match this regular expression")
 	limit := flag.Duration("limit", 90*time.Minute, "for how long at most, without the build")
-	load := flag.Int("load", runtime.NumCPU(), "how many goroutines keep processors busy")
+	load := flag.Int("load", -1, "how many goroutines keep processors busy; below 0: one for each, but none beside the tests of all packages, which do")
 	flag.Parse()
+	if *load < 0 && flag.NArg() > 0 {
+		*load = runtime.NumCPU()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	failures, err := flaky(ctx, &c, flag.Args(), *limit, *load)
 	stop()
