@@ -186,6 +186,21 @@ func TestKindsLearnOfALossAndTouchNothingOfTheNextHolder(t *testing.T) {
 	})
 }
 
+// The former holder has the turn of its process until it learns of the loss.
+func TestKindsAreAcquiredAgainAndAgainBesideAHoldThatIsForgotten(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		former := take(t, s.l, rlock.WithLease(time.Hour))
+		s.srv.Do(t, "DEL", "lock")
+		for range 3 {
+			hold := take(t, s.l)
+			s.refused(t)
+			require.NoError(t, hold.Unlock())
+		}
+		require.ErrorIs(t, former.Unlock(), redlatch.ErrLost)
+	})
+}
+
 func TestKindsAreHandedOver(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()

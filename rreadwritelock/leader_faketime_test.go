@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
@@ -83,5 +84,26 @@ func TestWritersOfOneProcessLeaveTheLockToOthersAfterSomeTurns(t *testing.T) {
 		all.Wait()
 		require.LessOrEqual(t, longest, 25, "ms")
 		require.Positive(t, free)
+	})
+}
+
+// The forgotten hold has the writers' turn until it learns of the loss.
+func TestReadersAndWritersComeInBesideAHoldThatIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		client, err := redlatch.New(srv.Server.Dial)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		l := rreadwritelock.New(client, "job")
+		former := take(t, l.Write(), rlock.WithLease(time.Hour))
+		srv.Do(t, "DEL", "job")
+		for range 2 {
+			for _, role := range []*rlock.Lock{l.Read(), l.Write()} {
+				hold, err := role.TryLock(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, hold.Unlock())
+			}
+		}
+		require.ErrorIs(t, former.Unlock(), redlatch.ErrLost)
 	})
 }

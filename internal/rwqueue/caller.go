@@ -209,18 +209,17 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.mu.Lock()
 	q.unpark(c)
 	q.answered(c)
-	q.state = acquire.QueueState{Known: true, Held: !c.reads && c.turn}
-	if !c.reads { // a refusal names no reader
-		q.state.Holder = a.Claim().ID()
-	}
 	var turn acquire.Turn
+	// A hold that the server has forgotten may have the turn besides, until it learns of that.
 	switch {
 	case c.reads:
 		turn = (*readTurn)(q)
+		q.state = acquire.QueueState{Known: true, Held: q.state.Held} // a refusal names no reader
 		q.reading++
 		q.letIn(c)
 	case c.turn:
 		turn = (*writeTurn)(q)
+		q.state = acquire.QueueState{Known: true, Held: true, Holder: a.Claim().ID()}
 		q.writer = nil
 	}
 	q.mu.Unlock()
