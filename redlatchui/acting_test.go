@@ -42,10 +42,11 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 		begun := make(chan struct{}, 16)
 		page := open(t, s, redlatchui.Options{
 			Access: always(redlatchui.FullAccess), User: c.user, Audit: func(ctx context.Context, a redlatchui.Attempt) error {
+				err := told.add(ctx, a)
 				if a.Outcome == redlatchui.OutcomeBegun {
 					begun <- struct{}{}
 				}
-				return told.add(ctx, a)
+				return err
 			},
 		})
 		for _, name := range []string{"long", "job"} {
