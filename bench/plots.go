@@ -32,7 +32,7 @@ func drawPlots(args []string) error {
 // printTargets prints the table of docs/performance.md: the targets that some runs missed.
 func printTargets(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: bench targets RESULTS.json...")
+		return errors.New("usage: bench targets RESULTS.json [RESULTS.json ...]")
 	}
 	var runs [][]run.Sample
 	for _, name := range args {
