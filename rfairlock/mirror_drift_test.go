@@ -259,6 +259,8 @@ func drift(t *testing.T, wait, lease, stay time.Duration, tries int) {
 				requireNear(t, srv, bound)
 			}
 		}
+		synctest.Wait() // what gives up is on its way when Lock returns
+		require.Empty(t, queueOf(t, srv, "job"))
 		// The last one is killed: no client evicts it.
 		holdByHand(t, srv, "job", lease)
 		d := discrete{T: t, srv: srv, wait: wait, lease: lease}
