@@ -60,7 +60,7 @@ builds() {
 # that the changelog says are gone since the last version.
 declared() {
 	local errors missing name
-	errors=$(grep -v '^#' "$1")
+	errors=$(grep -vE '^(#|go: (downloading|finding|found|added) )' "$1")
 	missing=$(sed -nE 's/^[^ ]+: undefined: ([a-z]+\.[A-Z][A-Za-z]*)$/\1/p' "$1")
 	[ "$(wc -l <<<"$errors")" = "$(wc -l <<<"$missing")" ] || return 1
 	sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep '^|' >"$work/names"

@@ -37,7 +37,8 @@ type Queued interface {
 
 // AwaitTurn waits for c's turn in a queue, which has come when it returns neither true nor an
 // error. Every so often c polls: the hold that it waits for may be one that Redis has forgotten.
-// With every 0 it polls whenever its sleep ends. A caller that finds that Redis has answered none of the queue for a command timeout gives up.
+// With every 0 it polls whenever its sleep ends. A caller that finds that Redis has answered none
+// of the queue for a command timeout gives up.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
 	if err := a.BeginWait(); err != nil {

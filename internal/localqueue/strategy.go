@@ -153,7 +153,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	if c.turn = c.waitsIn.HasTurn(c.place); c.turn {
 		return true, 0
 	}
-	return false, 1
+	return false, 1 // its sleep ends, and so it polls
 }
 
 // Broken is part of acquire.Waiter.

@@ -6,28 +6,25 @@ import (
 	"github.com/redlatch/redlatch/internal/acquire"
 )
 
-// queued is a caller while it waits for the turn.
-type queued struct{ caller *caller }
-
 // awaitTurn waits for the turn, which has come when it returns neither true nor an error.
 func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
 	c.waitsIn, c.place = q, place
 	defer func() { c.waitsIn, c.place = nil, nil }()
-	if granted, err = a.AwaitTurn(ctx, queued{c}, 0); granted || err != nil {
+	if granted, err = a.AwaitTurn(ctx, c, 0); granted || err != nil {
 		q.Quit(place)
 	}
 	return granted, err
 }
 
 // State is part of acquire.Queued.
-func (c queued) State() acquire.QueueState { return c.caller.waitsIn.State() }
+func (c *caller) State() acquire.QueueState { return c.waitsIn.State() }
 
 // Came is part of acquire.Queued.
-func (c queued) Came() bool { return c.caller.turn }
+func (c *caller) Came() bool { return c.turn }
 
 // Poll is part of acquire.Queued: the next caller in the queue asks. The queue wakes it for that.
-func (c queued) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
-	q, place := c.caller.waitsIn, c.caller.place
+func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
+	q, place := c.waitsIn, c.place
 	if !q.IsNext(place) || !q.State().Held {
 		return false, nil // another caller asks
 	}
