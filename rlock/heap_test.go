@@ -42,12 +42,15 @@ func TestAWaiterTakesLittleMemory(t *testing.T) {
 	defer cancel()
 	l := rlock.New(client, name) // one for all: what a waiter takes is counted, not what a Lock does
 	var wg sync.WaitGroup
+	wait := func() {
+		_, err := l.Lock(ctx)
+		assert.ErrorIs(t, err, context.Canceled)
+	}
 	before := heapInUse()
-	for range callers {
-		wg.Go(func() {
-			_, err := l.Lock(ctx)
-			assert.ErrorIs(t, err, context.Canceled)
-		})
+	wg.Go(wait)
+	awaitListeners(t, srv, name, 1) // one that comes before Redis answered has a timer, for as long as a command may take
+	for range callers - 1 {
+		wg.Go(wait)
 	}
 	until(t, soon, "all but one wait in the local queue", func() bool { return inLocalQueue() == callers-1 })
 	each := (heapInUse() - before) / callers
