@@ -3,7 +3,7 @@
 //	bench run      all of them on all work, for tables and plots
 //	bench quick    the working tree against another build of itself
 //	bench plots    the plots of a run anew, from its results.json
-//	bench targets  the targets of some runs, from their results.json
+//	bench summary  the tables of docs/performance.md, from the results.json of whole runs
 //	bench loss     when holders learn that they have lost a lock
 //	bench worker   the side that takes locks; run and quick start it
 package main
@@ -18,7 +18,7 @@ import (
 )
 
 // errUsage says that the command line makes no sense.
-var errUsage = errors.New("usage: bench run|quick|plots|targets|loss|worker [flags]")
+var errUsage = errors.New("usage: bench run|quick|plots|summary|loss|worker [flags]")
 
 func main() {
 	if err := command(os.Args[1:]); err != nil {
@@ -38,8 +38,8 @@ func command(args []string) error {
 		return runQuick(args[1:])
 	case "plots":
 		return drawPlots(args[1:])
-	case "targets":
-		return printTargets(args[1:])
+	case "summary":
+		return printSummary(args[1:])
 	case "loss":
 		return runLoss(args[1:])
 	case "worker":

@@ -17,7 +17,7 @@ func drawPlots(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: bench plots FOLDER")
 	}
-	samples, err := measured(filepath.Join(args[0], "results.json"))
+	_, samples, err := measured(filepath.Join(args[0], "results.json"))
 	if err != nil {
 		return err
 	}
@@ -29,31 +29,42 @@ func drawPlots(args []string) error {
 	return nil
 }
 
-// printTargets prints the table of docs/performance.md: the targets that some runs missed.
-func printTargets(args []string) error {
+// printSummary prints the tables of docs/performance.md, from whole runs of one commit: what is asked
+// about first, and the targets that some of them missed.
+func printSummary(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: bench targets RESULTS.json [RESULTS.json ...]")
+		return errors.New("usage: bench summary RESULTS.json [RESULTS.json ...]")
 	}
+	var last report.Environment
 	var runs [][]run.Sample
 	for _, name := range args {
-		samples, err := measured(name)
-		if err != nil {
+		env, samples, err := measured(name)
+		switch {
+		case err != nil:
 			return err
+		case len(runs) > 0 && env.Revision != last.Revision:
+			return fmt.Errorf("%s is of commit %s, those before of %s", name, env.Revision, last.Revision)
 		}
+		last = env
 		runs = append(runs, samples)
 	}
-	fmt.Print(report.Missed(known(), runs).Markdown())
+	for _, t := range []report.Table{report.Summary(known(), runs), report.Missed(known(), runs)} {
+		fmt.Printf("%s\n%v\n\n", t.Markdown(), last)
+	}
 	return nil
 }
 
 // measured returns what a results.json holds.
-func measured(name string) ([]run.Sample, error) {
+func measured(name string) (report.Environment, []run.Sample, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if err != nil {
-		return nil, err
+		return report.Environment{}, nil, err
 	}
-	var results struct{ Samples []run.Sample }
-	return results.Samples, json.Unmarshal(text, &results)
+	var results struct {
+		Environment report.Environment
+		Samples     []run.Sample
+	}
+	return results.Environment, results.Samples, json.Unmarshal(text, &results)
 }
 
 // known returns all that can take part in a run.

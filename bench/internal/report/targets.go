@@ -47,6 +47,10 @@ func at(id string, place host.Placement, level int, name string) figure {
 		who = "redlatch-fair"
 	case "h", "i":
 		who = "redlatch-rw"
+	case "k":
+		who = "redlatch-permits"
+	case "l":
+		who = "redlatch-counter"
 	}
 	return figure{id, place, level, who, name}
 }

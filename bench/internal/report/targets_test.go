@@ -58,3 +58,26 @@ func TestARunInWhichRedlatchWasNotMeasuredFails(t *testing.T) {
 	some[1].Error = "no such lock"
 	require.EqualError(t, report.Failures(entrants(), some), "c 16, redlatch, round 2: no such lock")
 }
+
+func TestASummaryHasTheMedianOfTheRunsAndHowOthersCompareInEach(t *testing.T) {
+	t.Parallel()
+	measured := func(own, fast float64) []run.Sample {
+		var all []run.Sample
+		for who, rate := range map[string]float64{"redlatch": own, "fast-peer": fast, "slow-peer": 500, "redisson": 5000} {
+			all = append(all, run.Sample{
+				Case: "a", Place: host.Apart, Level: 64, Round: 1, Entrant: who, Values: work.Values{work.Rate: rate},
+			})
+		}
+		heap := work.Values{work.Heap: 2000, run.RequestRate: 1}
+		return append(all,
+			run.Sample{Case: "e", Place: host.Apart, Level: 1000, Round: 1, Entrant: "redlatch", Values: heap},
+			run.Sample{Case: "e", Place: host.Apart, Level: 1000, Round: 1, Entrant: "redisson", Values: heap})
+	}
+	got := report.Summary(entrants(), [][]run.Sample{measured(2500, 1000), measured(2000, 1000), measured(3000, 3000)})
+	require.Equal(t, []string{"work", "Redlatch", "best Go peer", "Redisson"}, got.Head)
+	require.Equal(t, [][]string{
+		{"the same, 64 goroutines", "2500", "fast-peer 1000 (2.50, 2.00, 1.00)", "redisson 5000 (0.50, 0.40, 0.60)"},
+		{"1,000 waiters for one lock: commands/s", "1.00", "–", "redisson 1.00 (1.00, 1.00, 1.00)"},
+		{"heap bytes of a waiter", "2000", "–", "–"},
+	}, got.Rows)
+}
