@@ -60,3 +60,12 @@ func TestATableIsReplacedByWhatItsCommandPrints(t *testing.T) {
 	_, err = o.replace(page, "no table")
 	require.Error(t, err)
 }
+
+func TestAFigureIsOutdatedByWhatItsCommandMeasures(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, origin{command: "make bench-observed"}.measures(), "promredlatch")
+	require.NotContains(t, origin{command: "make bench"}.measures(), "promredlatch")
+	for _, command := range []string{"make bench", "make stress"} {
+		require.Contains(t, origin{command: command}.measures(), "rreadwritelock", command)
+	}
+}

@@ -78,7 +78,8 @@ func figuresIn(row string) (n int) {
 
 // product is the code of the library.
 var product = []string{
-	":(glob)*.go", "admin", "codec", "pubsub", "rfairlock", "rfencedlock", "rlock", "transport", "internal", ":(exclude)internal/test",
+	":(glob)*.go", "admin", "codec", "pubsub", "rfairlock", "rfencedlock", "rlatch", "rlock", "rmultilock", "rreadwritelock",
+	"rsemaphore", "transport", "internal", ":(exclude)internal/test",
 }
 
 // measures returns the paths of the code that the command of a table measures.
@@ -86,8 +87,10 @@ func (o origin) measures() []string {
 	switch {
 	case strings.HasPrefix(o.command, "make model"):
 		return []string{"internal/fairqueue/liveness", "test/simulation"}
+	case strings.HasPrefix(o.command, "make bench-observed"):
+		return append([]string{"bench", "otelredlatch", "promredlatch"}, product...)
 	case strings.HasPrefix(o.command, "make bench"), strings.HasPrefix(o.command, "make loss"):
-		return append([]string{"bench"}, product...)
+		return append([]string{"bench", ":(exclude)bench/internal/report"}, product...) // which prints, and measures nothing
 	case strings.HasPrefix(o.command, "make failover"), strings.HasPrefix(o.command, "make adapters"):
 		return append([]string{"adapter"}, product...)
 	}
