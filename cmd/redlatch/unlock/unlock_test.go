@@ -2,6 +2,7 @@ package unlock
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -369,5 +370,28 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 			require.Empty(t, got.Stdout, "its content may be private")
 			require.True(t, program.Exists(t, s, name))
 		}
+	}
+}
+
+// A hash of another program may have millions of fields: reading all of them keeps every other
+// client of the server waiting.
+func TestUnlockAndEvictDoNotReadAllOfAHashThatIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	fields := []any{"users"}
+	for i := range 1000 {
+		fields = append(fields, fmt.Sprint("user:", i), "Ada")
+	}
+	s.Do(t, "HSET", fields...)
+	for _, line := range [][]string{
+		{"unlock", "--force", "users"}, {"unlock", "--force", "--even-if-alive", "users"},
+		{"evict", "users", program.RedissonOwner}, {"evict", "--all-dead", "users"},
+	} {
+		s.Do(t, "CONFIG", "RESETSTAT")
+		got := program.Finish(t, s.URL(), line...)
+		require.NotZero(t, got.Code, line)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, "is a hash, ")
+		require.NotContains(t, fmt.Sprintf("%s", s.Do(t, "INFO", "commandstats")), "cmdstat_hgetall", line)
 	}
 }
