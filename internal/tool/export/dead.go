@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -114,7 +115,8 @@ func (c *Collector) everywhere(ctx context.Context, suspects []waiter) (absentee
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }() // it only asked
+	defer func() { _ = client.Close() }()  // it only asked
+	engine.EngineOf(client).AnyName = true // a queue may have a name that no client of Redlatch can use
 	absent := absentees{}
 	for len(suspects) > 0 {
 		lock, n := suspects[0].lock, 0
