@@ -37,6 +37,16 @@ type Unlock struct {
 // Run does it. What was found, and whether the lock was taken, is in Forced, which is nil when
 // the lock could not be looked at. The error is a *Refusal when the lock was left alone.
 func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
+	odd, err := u.glance(ctx, u.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case odd != "":
+		f := oddOf(u.Name, odd)
+		err = u.refusal(f)
+		f.note(err)
+		return f, err
+	}
 	first, err := inspect.TakeSnapshot(ctx, u.Client, u.Name)
 	if err != nil {
 		return nil, err
