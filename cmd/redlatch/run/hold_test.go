@@ -195,6 +195,7 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 		"--lease 1s --at-least 1s":              "--lease and --at-least contradict",
 		"--at-least 2s --max-hold 1s":           "--at-least is longer than --max-hold",
 		"--at-least -1s":                        "--at-least must not be negative",
+		"--at-least 876001h":                    "--at-least must be at most 876000h",
 		"--on-lost shout":                       "--on-lost must be term, kill or ignore",
 		"--on-lost ignore --max-hold 1s":        "--max-hold and --on-lost ignore contradict",
 		"--conflict-exit-code -1 --max-hold 1s": "from 0 to 255",
