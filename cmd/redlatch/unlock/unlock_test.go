@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -393,5 +394,26 @@ func TestUnlockAndEvictDoNotReadAllOfAHashThatIsNoLock(t *testing.T) {
 		program.OneLine(t, got.Stderr)
 		require.Contains(t, got.Stderr, "is a hash, ")
 		require.NotContains(t, fmt.Sprintf("%s", s.Do(t, "INFO", "commandstats")), "cmdstat_hgetall", line)
+	}
+}
+
+// A signal that comes when the lock is taken ends nothing before that is written down.
+func TestUnlockWritesItsAuditAlsoWhenASignalComes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	far := redistest.NewProxy(t, s.Addr())
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+		file := filepath.Join(t.TempDir(), "audit.jsonl")
+		far.Latency(redistest.ToClient, 300*time.Millisecond)
+		p := program.Start(t, far.URL(), "unlock", "--force", "--even-if-alive", "--yes", "--audit-file", file, name)
+		require.Eventually(t, func() bool { return !program.Exists(t, s, name) }, program.Soon, time.Millisecond)
+		require.NoError(t, p.Cmd.Process.Signal(sig))
+		got := p.Outcome(program.Soon)
+		require.Equal(t, 0, got.Code)
+		require.Contains(t, got.Stderr, "took lock ")
+		line, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(line), `"outcome":"taken"`)
 	}
 }
