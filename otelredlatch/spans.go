@@ -3,6 +3,7 @@ package otelredlatch
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -76,7 +77,7 @@ func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Cont
 func (t *Telemetry) about(name, kind string, room int) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 2+room), keyKind.String(kind))
 	if t.set.shown != nil {
-		all = append(all, keyName.String(t.set.shown(name)))
+		all = append(all, keyName.String(strings.ToValidUTF8(t.set.shown(name), "\ufffd"))) // a name that is refused is told, too
 	}
 	return all
 }

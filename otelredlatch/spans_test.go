@@ -268,3 +268,14 @@ func (allButLocks) ShouldSample(p sdktrace.SamplingParameters) sdktrace.Sampling
 }
 
 func (allButLocks) Description() string { return "all but acquisitions" }
+
+// A lock cannot have such a name, and one attribute that is no UTF-8 costs the exporter of OTLP all
+// the spans that it sends together.
+func TestANameThatIsNoTextIsMadeOne(t *testing.T) {
+	t.Parallel()
+	c := collect(t)
+	_, client := c.open()
+	_, err := rlock.New(client, "upload:\xff").TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrInvalid)
+	require.Equal(t, "upload:\ufffd", attrs(c.only("redlatch.lock").Attributes())["redlatch.lock.name"])
+}

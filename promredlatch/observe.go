@@ -2,6 +2,7 @@ package promredlatch
 
 import (
 	"context"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -126,10 +127,13 @@ func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Ob
 	m.pending.add(measurement{to, d.Seconds()})
 }
 
-// fits reports whether an exemplar can have these labels.
+// fits reports whether an exemplar can have these labels. Prometheus panics over others.
 func fits(labels prometheus.Labels) bool {
 	n := 0
 	for name, value := range labels {
+		if name == "" || strings.HasPrefix(name, "__") || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return false
+		}
 		n += utf8.RuneCountInString(name) + utf8.RuneCountInString(value)
 	}
 	return n <= prometheus.ExemplarMaxRunes

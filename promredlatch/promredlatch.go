@@ -36,7 +36,8 @@ func WithGroup(group func(name string) string) Option {
 
 // WithExemplars adds an exemplar to what the histograms of locks observe: the labels that
 // exemplar returns for the caller's context, such as the trace id of a span, or nil for none.
-// With more than 128 characters in all they are left out. Default: none.
+// With more than 128 characters in all, or where one is no UTF-8 or no label's name, they are left
+// out. Default: none.
 func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option {
 	return func(m *Metrics) { m.exemplar = exemplar }
 }

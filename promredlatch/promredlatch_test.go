@@ -304,6 +304,20 @@ func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
 	})
 }
 
+// Prometheus panics over such an exemplar, and what comes behind it would not be counted.
+func TestAnExemplarThatIsNoTextHidesNoLoss(t *testing.T) {
+	t.Parallel()
+	for _, labels := range []prometheus.Labels{{"trace_id": "\xff"}, {"\xff": "1"}, {"": "1"}} {
+		m := promredlatch.New(promredlatch.WithExemplars(func(context.Context) prometheus.Labels { return labels }))
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(m)
+		require.NotPanics(t, func() {
+			m.Observer().Ended(t.Context(), redlatch.Ended{Name: "job", Kind: "plain", Err: redlatch.ErrLost})
+		}, "%q", labels)
+		require.Equal(t, 1, count(t, registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=lost"))
+	}
+}
+
 func TestAClientThatIsClosedIsForgotten(t *testing.T) {
 	t.Parallel()
 	_, client, registry := watched(t)

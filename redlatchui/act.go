@@ -232,7 +232,7 @@ func readEvict(a *Attempt, form url.Values) error {
 }
 
 func doEvict(ctx context.Context, t repair.Target, a *Attempt) (did done, err error) {
-	e := repair.Evict{Client: t.Client, Name: a.Lock, Owner: a.Owners[0], Absent: repair.AbsentFor}
+	e := repair.Evict{Target: t, Name: a.Lock, Owner: a.Owners[0], Absent: repair.AbsentFor}
 	out, err := e.Run(ctx)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, redlatch.ErrUncertain):

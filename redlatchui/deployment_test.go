@@ -181,3 +181,17 @@ func TestAClusterOfAnAdapterIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, redlatchui.ErrCluster)
 	require.ErrorContains(t, err, "use a client of redlatch.Open")
 }
+
+// Of some names the keys are on two nodes: no lock of them works in a cluster.
+func TestANameThatNoClusterTakesHidesNoDeadWaiters(t *testing.T) {
+	testlevel.All(t, "a cluster")
+	t.Parallel()
+	c := redistest.StartCluster(t, 1, 0) // both keys are found there
+	for _, name := range []string{"a}b", "good"} {
+		c.DoAt(t, codec.QueueKey(name), "RPUSH", codec.QueueKey(name), javaB+":4")
+	}
+	for kind, page := range pagesOf(t, "redis-cluster://"+c.Addrs()[0]) {
+		text := says(t, page, "/?sort=name", "good fair Dead waiter in front")
+		require.NotContains(t, text, "cannot be counted", kind)
+	}
+}

@@ -217,14 +217,14 @@ func finding(f *diagnosis.Finding, look output.Look) string {
 		text += ". " + f.Advice
 	}
 	head := fmt.Sprintf("%-8s %-16s ", f.Level, f.Check)
-	lines := wrapped(text, output.Columns-1-checkColumn) // a full line would make some terminals wrap
+	lines := wrapped(sanitize.Text(text), output.Columns-1-checkColumn) // a full line would make some terminals wrap
 	var b strings.Builder
 	b.WriteString(look.Paint(colourOf(f.Level), head[:8]) + head[8:] + lines[0] + "\n")
 	for _, line := range lines[1:] {
 		b.WriteString(strings.Repeat(" ", checkColumn) + line + "\n")
 	}
 	if f.Command != "" {
-		b.WriteString("    " + f.Command + "\n")
+		b.WriteString("    " + sanitize.Text(f.Command) + "\n")
 	}
 	return b.String()
 }

@@ -176,3 +176,13 @@ func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	require.Contains(t, finding(f, output.Look{Colours: true}), string(output.Yellow)+"warning ")
 	require.Equal(t, plain, strings.NewReplacer(string(output.Yellow), "", "\x1b[0m", "").Replace(finding(f, output.Look{Colours: true})))
 }
+
+// What a finding quotes is the server's: its version, its settings, its errors.
+func TestFindingsHaveNoControlSequences(t *testing.T) {
+	t.Parallel()
+	const odd = "7.0 \x1b]0;title\a\x1b[2J"
+	shown := finding(&diagnosis.Finding{Check: "server", Found: odd, Advice: odd, Command: odd}, output.Look{})
+	require.NotContains(t, shown, "\x1b")
+	require.NotContains(t, shown, "\a")
+	require.Contains(t, shown, "7.0 ")
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -55,8 +56,11 @@ func (a *allDead) check(cmd *cobra.Command, force bool) error {
 
 func (a *allDead) run(cmd *cobra.Command, g *cli.Globals, name string, asJSON bool) error {
 	var done *allEvicted
-	err := onMaster(cmd.Context(), g, name, func(client *redlatch.Client) (err error) {
-		done, err = a.evict(cmd.Context(), client, name)
+	err := onMaster(cmd.Context(), g, name, func(t repair.Target) (err error) {
+		if err = t.CheckIsLock(cmd.Context(), name); err != nil {
+			return notEvicted(err)
+		}
+		done, err = a.evict(cmd.Context(), t.Client, name)
 		if errors.Is(err, admin.ErrNotCounted) {
 			return cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
 		}

@@ -102,13 +102,13 @@ func New(g *cli.Globals) *cobra.Command {
 				return all.run(cmd, g, args[0], asJSON)
 			}
 			var done *evicted
-			err = onMaster(cmd.Context(), g, args[0], func(client *redlatch.Client) error {
-				e, err := (&repair.Evict{Client: client, Name: args[0], Owner: args[1], EvenIfAlive: force}).Run(cmd.Context())
+			err = onMaster(cmd.Context(), g, args[0], func(t repair.Target) error {
+				e, err := (&repair.Evict{Target: t, Name: args[0], Owner: args[1], EvenIfAlive: force}).Run(cmd.Context())
 				if err != nil {
 					return notEvicted(err)
 				}
 				done = evictedOf(args[0], e, time.Now())
-				done.look(cmd.Context(), client)
+				done.look(cmd.Context(), t.Client)
 				return nil
 			})
 			if err != nil {
@@ -131,12 +131,12 @@ func New(g *cli.Globals) *cobra.Command {
 }
 
 // onMaster is [cli.WithClient] for what writes.
-func onMaster(ctx context.Context, g *cli.Globals, name string, do func(*redlatch.Client) error) error {
+func onMaster(ctx context.Context, g *cli.Globals, name string, do func(repair.Target) error) error {
 	return cli.WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := cli.NeedMaster(ctx, srv); err != nil {
 			return err
 		}
-		return do(client)
+		return do(repair.Target{Client: client, Dial: srv.Dial})
 	})
 }
 

@@ -142,6 +142,42 @@ func TestFiguresAreThoseOfTheLocks(t *testing.T) {
 	require.InDelta(t, 1, looks(t, base, 2)[`redlatch_server_locks_mixed{group="rest"}`], 0)
 }
 
+// Of a name that is no UTF-8 no client of Redlatch can make a lock, but others can queue for it.
+func TestADeadWaiterForANameThatIsNoTextHidesNoFigures(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	program.Enqueue(t, s, "\xff", program.RedissonOwner, time.Hour)
+	p, base := start(t, s.URL(), "--every", "1s")
+	const failed, ok = `redlatch_exporter_looks_total{outcome="error"}`, `redlatch_exporter_looks_total{outcome="ok"}`
+	var series map[string]float64
+	require.Eventually(t, func() bool {
+		series = scrape(t, base)
+		return series[failed] > 0 || series[ok] >= 2
+	}, program.Soon, program.PollEvery)
+	require.Zero(t, series[failed], p.Stderr.String())
+	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
+}
+
+// Of some names the keys are on two nodes: no lock of them works in a cluster.
+func TestADeadWaiterForANameThatNoClusterTakesHidesNoFigures(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 1, 0) // both keys are found there
+	for _, name := range []string{"a}b", "good"} {
+		c.DoAt(t, codec.QueueKey(name), "RPUSH", codec.QueueKey(name), program.RedissonOwner)
+	}
+	p, base := start(t, "redis-cluster://"+c.Addrs()[0], "--every", "1s")
+	const failed, ok = `redlatch_exporter_looks_total{outcome="error"}`, `redlatch_exporter_looks_total{outcome="ok"}`
+	var series map[string]float64
+	require.Eventually(t, func() bool {
+		series = scrape(t, base)
+		return series[failed] > 0 || series[ok] >= 2
+	}, program.Soon, program.PollEvery)
+	require.Zero(t, series[failed], p.Stderr.String())
+	require.InDelta(t, 2, series[`redlatch_server_queue_length{group="all"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_exporter_waiters_unchecked`], 0)
+}
+
 // The golden list has every metric that is served, with its type and its labels, and no other.
 func TestWhatIsServedIsTheGoldenList(t *testing.T) {
 	t.Parallel()

@@ -127,6 +127,8 @@ func (o *options) check(cmd *cobra.Command) error {
 		return cli.Errorf(holding.CodeFailed, "--for-pid must be the number of a process, such as $$")
 	case changed("on-lost-signal") && signals[o.onLostSignal] == 0:
 		return cli.Errorf(holding.CodeFailed, "--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL, as far as this system has it")
+	case o.shell && o.Conflict == 0:
+		return cli.Errorf(holding.CodeFailed, "-s and --conflict-exit-code 0 contradict each other: eval would succeed, and the script go on without the lock")
 	case changed("on-lost-signal") && o.forPID == 0 && !o.shell:
 		return cli.Errorf(holding.CodeFailed, "--on-lost-signal needs --for-pid")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,14 +35,24 @@ func failure(code int) string {
 	return assignments(nil) + fmt.Sprintf("(exit %d)\n", code)
 }
 
+// asksForShell reports whether an argument is the flag -s, however it is written, or -s with
+// something behind it.
+func asksForShell(arg string) bool {
+	value, is := strings.CutPrefix(arg, "--shell")
+	if !is {
+		value, is = strings.CutPrefix(arg, "-s")
+	}
+	on, err := strconv.ParseBool(strings.TrimPrefix(value, "="))
+	return is && (on || err != nil)
+}
+
 // refuse returns err with an exit code, and fails the eval of -s.
 func refuse(cmd *cobra.Command, err error) error {
 	var said *cli.ExitError
 	if !errors.As(err, &said) {
 		said = &cli.ExitError{Code: holding.CodeFailed, Err: err}
 	}
-	// The flags may not have been parsed.
-	if slices.Contains(os.Args, "-s") || slices.Contains(os.Args, "--shell") {
+	if slices.ContainsFunc(os.Args, asksForShell) { // the flags may not have been parsed
 		fmt.Fprint(cmd.OutOrStdout(), failure(said.Code))
 	}
 	return said

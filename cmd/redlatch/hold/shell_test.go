@@ -106,6 +106,33 @@ func TestEvalFailsWithTheCodeOfAHoldThatDidNotGetTheLock(t *testing.T) {
 	}
 }
 
+// A flag may be written in several ways, and eval must fail after each.
+func TestEvalFailsHoweverTheFlagIsWritten(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	for flag, want := range map[string]int{"-s": 124, "--shell": 124, "-s=true": 124, "--shell=true": 124, "--shell=1": 124, "-st": 125} {
+		stdout, stderr, code := script(t, "sh", s.URL(), `eval "$(redlatch hold `+flag+` --try `+name+`)" || exit
+			echo went on`)
+		require.Equal(t, want, code, "%s: %s", flag, stderr)
+		require.Empty(t, stdout, flag)
+	}
+}
+
+// With the exit code 0 eval would succeed, and the script go on without the lock.
+func TestEvalWantsAConflictExitCodeThatFails(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	stdout, stderr, code := script(t, "sh", s.URL(), `eval "$(redlatch hold -s --try --conflict-exit-code 0 `+name+`)" || exit
+		echo went on`)
+	require.Equal(t, 125, code)
+	require.Empty(t, stdout)
+	program.OneLine(t, stderr)
+	require.NotContains(t, stderr, "was killed")
+	require.Contains(t, stderr, "--conflict-exit-code 0")
+}
+
 func TestTheEndOfTheShellFreesTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/listing"
@@ -134,4 +135,18 @@ func TestNumbersOfOneAreSingular(t *testing.T) {
 	require.Equal(t, "1 of 1 waiter has no subscriber", absentOf(1, 1))
 	require.Equal(t, "1 of 2 waiters has no subscriber", absentOf(1, 2))
 	require.Equal(t, "2 of 2 waiters have no subscriber", absentOf(2, 2))
+}
+
+// A key that is not as a fair lock has it does not hide the dead waiters of all other locks.
+func TestListDeadWaitersLeavesOutALockThatCannotBeLookedAt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	program.Enqueue(t, s, "dead", program.RedissonOwner, time.Hour)
+	s.Do(t, "RPUSH", codec.QueueKey("odd"), program.RedissonOwner)
+	s.Do(t, "SET", codec.TimeoutKey("odd"), "text")
+	got := program.Finish(t, s.URL(), "list", "--dead-waiters")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  dead   1 of 1 waiter has no subscriber\n")
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, `"odd"`)
 }

@@ -56,6 +56,8 @@ func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*l
 		}
 		owners, err := inspect.Absent(ctx, client, lock.Name, among[lock])
 		switch {
+		case errors.Is(err, redlatch.ErrWrongType), errors.Is(err, redlatch.ErrInvalid):
+			l.message("lock %q is left out: its queue cannot be read. `redlatch status` says why", lock.Name)
 		case err != nil:
 			return nil, l.notCounted(err)
 		case len(owners) > 0:

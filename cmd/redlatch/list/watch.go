@@ -10,6 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // repeat lists the locks until ctx ends. A server that goes away after the first look is
@@ -30,7 +31,7 @@ func (l *lister) repeat(ctx context.Context) error {
 		case err != nil && first:
 			return err
 		case err != nil:
-			lines = []string{err.Error()}
+			lines = []string{sanitize.Message(err.Error())}
 		}
 		draw(lines)
 		if inspect.Pause(ctx, max(l.every, listing.PauseFactor*time.Since(began))) != nil {

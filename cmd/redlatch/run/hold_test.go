@@ -87,6 +87,20 @@ func TestAtLeastWithinALeaseIsWaitedForAndTheNextOneIsWoken(t *testing.T) {
 	require.Empty(t, p.Stderr.String())
 }
 
+// The hold ends by --max-hold while --at-least is waited for, and the lock is free then.
+func TestMaxHoldAsLongAsAtLeastFreesTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	far := redistest.NewProxy(t, s.Addr()) // the hold counts from the request, --at-least from the answer
+	far.Latency(redistest.ToClient, 50*time.Millisecond)
+	name := redistest.Key(t)
+	began := time.Now()
+	got := program.Finish(t, far.URL(), "run", "--max-hold", "2s", "--at-least", "2s", name, "--", "true")
+	require.Equal(t, program.Outcome{}, got)
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	require.False(t, program.Exists(t, s, name), "it is left to its lease of 30s")
+}
+
 func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -181,6 +195,7 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 		"--lease 1s --at-least 1s":              "--lease and --at-least contradict",
 		"--at-least 2s --max-hold 1s":           "--at-least is longer than --max-hold",
 		"--at-least -1s":                        "--at-least must not be negative",
+		"--at-least 876001h":                    "--at-least must be at most 876000h",
 		"--on-lost shout":                       "--on-lost must be term, kill or ignore",
 		"--on-lost ignore --max-hold 1s":        "--max-hold and --on-lost ignore contradict",
 		"--conflict-exit-code -1 --max-hold 1s": "from 0 to 255",

@@ -27,17 +27,19 @@ const (
 
 // onLoss reports a loss at the moment at which the hold ends, while the command is being ended:
 // that does not wait for the report. It returns a function that ends the watching, or waits for
-// the report.
-func (o *runOptions) onLoss(lost context.Context, name string, h *holding.Held) (finish func()) {
+// the report, and says whether there was one.
+func (o *runOptions) onLoss(lost context.Context, name string, h *holding.Held) (finish func() (reported bool)) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(lost, func() {
 		defer close(done)
 		o.report(name, h, h.Hold.Err(), nil)
 	})
-	return func() {
-		if !stop() {
-			<-done
+	return func() bool {
+		if stop() {
+			return false
 		}
+		<-done
+		return true
 	}
 }
 

@@ -144,16 +144,16 @@ func (o *runOptions) run(ctx context.Context, name string, argv []string) error 
 	}
 	sdnotify.Send(sdnotify.Ready, sdnotify.Status("holds lock "+sanitize.Word(name)+" since "+held.Since.UTC().Format(time.RFC3339)))
 	lost := held.Hold.Context(ctx)
-	reported := o.onLoss(lost, name, held)
+	finish := o.onLoss(lost, name, held)
 	end := runner.Supervise(lost, proc, signals,
 		runner.Policy{OnLoss: onLost[o.onLost], Grace: runner.Grace(o.Margin())})
-	reported()
+	reported := finish()
 	over := held.Hold.Err()
 	if over == nil {
 		sdnotify.Send(sdnotify.Stopping, sdnotify.Status("frees lock "+sanitize.Word(name)))
 	}
 	unlocked := o.GiveUp(ctx, held, signals)
-	if over == nil && errors.Is(unlocked, redlatch.ErrLost) {
+	if !reported && (errors.Is(over, redlatch.ErrLost) || errors.Is(unlocked, redlatch.ErrLost)) {
 		o.report(name, held, over, unlocked)
 	}
 	return o.finish(name, end, over, unlocked)

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,6 +96,8 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 		u := repair.Unlock{
 			Target: repair.Target{Client: client, Dial: srv.Dial}, Name: name, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
 			Looks: func(limit time.Duration) { tellLook(name, limit) },
+			// What is done is written down, some seconds later at most.
+			Takes: func() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) },
 		}
 		if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
 			u.Confirm = o.confirm

@@ -2,9 +2,11 @@ package unlock
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -369,5 +371,49 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 			require.Empty(t, got.Stdout, "its content may be private")
 			require.True(t, program.Exists(t, s, name))
 		}
+	}
+}
+
+// A hash of another program may have millions of fields: reading all of them keeps every other
+// client of the server waiting.
+func TestUnlockAndEvictDoNotReadAllOfAHashThatIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	fields := []any{"users"}
+	for i := range 1000 {
+		fields = append(fields, fmt.Sprint("user:", i), "Ada")
+	}
+	s.Do(t, "HSET", fields...)
+	for _, line := range [][]string{
+		{"unlock", "--force", "users"}, {"unlock", "--force", "--even-if-alive", "users"},
+		{"evict", "users", program.RedissonOwner}, {"evict", "--all-dead", "users"},
+	} {
+		s.Do(t, "CONFIG", "RESETSTAT")
+		got := program.Finish(t, s.URL(), line...)
+		require.NotZero(t, got.Code, line)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, "is a hash, ")
+		require.NotContains(t, fmt.Sprintf("%s", s.Do(t, "INFO", "commandstats")), "cmdstat_hgetall", line)
+	}
+}
+
+// A signal that comes when the lock is taken ends nothing before that is written down.
+func TestUnlockWritesItsAuditAlsoWhenASignalComes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	far := redistest.NewProxy(t, s.Addr())
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+		file := filepath.Join(t.TempDir(), "audit.jsonl")
+		far.Latency(redistest.ToClient, 300*time.Millisecond)
+		p := program.Start(t, far.URL(), "unlock", "--force", "--even-if-alive", "--yes", "--audit-file", file, name)
+		require.Eventually(t, func() bool { return !program.Exists(t, s, name) }, program.Soon, time.Millisecond)
+		require.NoError(t, p.Cmd.Process.Signal(sig))
+		got := p.Outcome(program.Soon)
+		require.Equal(t, 0, got.Code)
+		require.Contains(t, got.Stderr, "took lock ")
+		line, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(line), `"outcome":"taken"`)
 	}
 }

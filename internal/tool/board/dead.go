@@ -2,13 +2,14 @@ package board
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -79,10 +80,11 @@ func (s *Source) subscribers(ctx context.Context, all []place) ([]int64, error) 
 // subscribersOfOne counts the subscribers of one waiter, on the nodes of a cluster that its lock is
 // on.
 func (s *Source) subscribersOfOne(ctx context.Context, one []place) ([]int64, error) {
-	if limits.Name(one[0].lock) != nil {
-		return []int64{-1}, nil //nolint:nilerr // it is no error of the count
+	counts, err := admin.Listeners(ctx, rfairlock.New(s.client, one[0].lock), one[0].owner)
+	if errors.Is(err, redlatch.ErrInvalid) { // no lock of that name works there
+		return []int64{-1}, nil
 	}
-	return admin.Listeners(ctx, rfairlock.New(s.client, one[0].lock), one[0].owner)
+	return counts, err
 }
 
 // findDead looks whether the first waiters of queues have subscribers. Of more than most queues it

@@ -379,3 +379,15 @@ func TestARoleOtherThanReplicaNamesNoMaster(t *testing.T) {
 	require.Empty(t, masterOf([]any{[]byte("sentinel"), []any{}}, nil))
 	require.Empty(t, masterOf(nil, redis.Error("NOPERM")))
 }
+
+// The client of a server leaves a user without a password out, and would be another user's.
+func TestAUserOfADeploymentNeedsAPassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"redis-cluster://onlooker@127.0.0.1:1", "redis-sentinel://onlooker@127.0.0.1:1/m"} {
+		_, err := New(Settings{Address: address})
+		require.ErrorContains(t, err, "needs a password", address)
+		require.NotContains(t, err.Error(), "onlooker")
+		_, err = New(Settings{Address: address, Password: "any"})
+		require.NoError(t, err)
+	}
+}

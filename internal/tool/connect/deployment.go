@@ -3,6 +3,7 @@ package connect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -14,6 +15,10 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
+// errNoPassword says that the user in an address would not be sent.
+var errNoPassword = errors.New("the user in --redis or REDIS_URL needs a password: in the address, in REDIS_PASSWORD, or in a file for " +
+	"--password-file (any, for a user with nopass)")
+
 // newDeployment is New for a cluster, and for a master that Sentinels name.
 func newDeployment(set Settings) (*Server, error) {
 	d, err := redisurl.ParseDeployment(set.Address)
@@ -22,6 +27,9 @@ func newDeployment(set Settings) (*Server, error) {
 	}
 	if d.User, d.Password, err = set.identity(d.User, d.Password); err != nil {
 		return nil, err
+	}
+	if d.User != "" && d.Password == "" {
+		return nil, errNoPassword // another user than the one that is named would be asked
 	}
 	s := &Server{many: d}
 	if set.TLS != (TLS{}) {

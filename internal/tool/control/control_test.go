@@ -76,3 +76,34 @@ func TestTheFolderIsTheUsersAlone(t *testing.T) {
 	_, err = control.Path("me")
 	require.ErrorContains(t, err, "no folder for a socket")
 }
+
+// A variable of the environment may name anything.
+func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
+	path := filepath.Join(folder(t), "text")
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
+	_, err := control.Ask(t.Context(), path, "me")
+	require.Error(t, err)
+	require.NotErrorIs(t, err, control.ErrKilled)
+	require.FileExists(t, path)
+}
+
+// Of several that ask at the same time the first is answered, and the hold has ended for the others.
+func TestThoseThatAskTooLateAreToldThatTheHoldHasEnded(t *testing.T) {
+	folder(t)
+	s, err := control.Listen("me")
+	require.NoError(t, err)
+	const others = 3
+	first, late := make(chan error, 1), make(chan error, others)
+	go func() { _, err := control.Ask(t.Context(), s.Path(), "me"); first <- err }()
+	request := <-s.Requests()
+	for range others {
+		go func() { _, err := control.Ask(t.Context(), s.Path(), "me"); late <- err }()
+	}
+	time.Sleep(200 * time.Millisecond) // they are connected
+	request.Answer(control.Answer{})
+	s.Close()
+	require.NoError(t, <-first)
+	for range others {
+		require.ErrorIs(t, <-late, control.ErrEnded)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -16,6 +17,12 @@ import (
 
 // limit bounds how long the two ends wait for what is not the release itself.
 const limit = 5 * time.Second
+
+// The codes of answers that say nothing of the hold.
+const (
+	codeOther = -1 // it is one of another owner
+	codeEnded = -2 // it was released meanwhile
+)
 
 // Server is the socket of one hold.
 type Server struct {
@@ -83,13 +90,13 @@ func (s *Server) read(conn net.Conn) {
 		return
 	}
 	if owner != s.owner {
-		Request{conn}.Answer(Answer{Code: -1})
+		Request{conn}.Answer(Answer{Code: codeOther})
 		return
 	}
 	select {
 	case s.requests <- Request{conn}:
 	case <-s.stop:
-		_ = conn.Close()
+		Request{conn}.Answer(Answer{Code: codeEnded})
 	}
 }
 
@@ -108,6 +115,9 @@ func Ask(ctx context.Context, path, owner string) (Answer, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return Answer{}, ErrEnded
 	case errors.Is(err, syscall.ECONNREFUSED):
+		if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+			return Answer{}, errors.New(path + " is no socket")
+		}
 		_ = os.Remove(path) // its process can no longer
 		return Answer{}, ErrKilled
 	case err != nil:
@@ -128,7 +138,12 @@ func Ask(ctx context.Context, path, owner string) (Answer, error) {
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err()
 	case err != nil:
+		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+			return Answer{}, ErrEnded // it removes its socket, and a process that is killed does not
+		}
 		return Answer{}, ErrKilled
+	case a.Code == codeEnded:
+		return Answer{}, ErrEnded
 	case a.Code < 0:
 		return Answer{}, ErrOther
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -69,11 +70,11 @@ func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 // withoutSubscriber returns the waiters without a subscriber. First the master alone is asked, a
 // thousand at a time; then, about those it knows none of, each replica as well, because
 // Redisson's may listen there.
-func (c *Collector) withoutSubscriber(ctx context.Context, waiters []waiter) (absentees, error) {
+func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absentees, error) {
 	if len(waiters) == 0 {
 		return nil, nil
 	}
-	conn, err := c.Server.Dial(ctx)
+	conn, err := l.Server.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (c *Collector) withoutSubscriber(ctx context.Context, waiters []waiter) (ab
 		case connect.Denied(err):
 			return nil, fmt.Errorf("%w: %w", admin.ErrNotCounted, err)
 		case err != nil:
-			return nil, c.Server.Problem(err)
+			return nil, l.Server.Problem(err)
 		}
 		for i, n := range counts {
 			if n == 0 {
@@ -101,20 +102,21 @@ func (c *Collector) withoutSubscriber(ctx context.Context, waiters []waiter) (ab
 			}
 		}
 	}
-	return c.everywhere(ctx, suspects)
+	return l.everywhere(ctx, suspects)
 }
 
 // everywhere returns those of the suspects that have no subscriber on the master and on any
 // replica. Those of one lock follow each other.
-func (c *Collector) everywhere(ctx context.Context, suspects []waiter) (absentees, error) {
+func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, error) {
 	if len(suspects) == 0 {
 		return nil, nil
 	}
-	client, err := c.Server.Open(ctx)
+	client, err := l.Server.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }() // it only asked
+	defer func() { _ = client.Close() }()  // it only asked
+	engine.EngineOf(client).AnyName = true // a queue may have a name that no client of Redlatch can use
 	absent := absentees{}
 	for len(suspects) > 0 {
 		lock, n := suspects[0].lock, 0
@@ -123,10 +125,13 @@ func (c *Collector) everywhere(ctx context.Context, suspects []waiter) (absentee
 			owners = append(owners, suspects[n].owner)
 		}
 		counts, err := listeners(ctx, client, lock, owners)
-		if err != nil {
+		switch {
+		case errors.Is(err, redlatch.ErrInvalid): // no lock of that name works in a cluster
+			l.figures.Unchecked += int64(n)
+		case err != nil:
 			return nil, err
 		}
-		for i := range owners {
+		for i := range counts {
 			if counts[i] == 0 {
 				absent[suspects[i]] = true
 			}

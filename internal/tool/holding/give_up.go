@@ -82,7 +82,11 @@ func (o *Options) await(ctx context.Context, h *Held, left time.Duration, signal
 	case <-signals:
 		return h.leave(ctx, max(left-time.Since(began), time.Millisecond))
 	case <-h.Hold.Context(ctx).Done():
-		return h.Hold.Err()
+		if !errors.Is(h.Hold.Err(), redlatch.ErrMaxHold) {
+			return h.Hold.Err()
+		}
+		<-over.C // MaxHold is as long, and began a moment before AtLeast
+		return o.unlock(ctx, h)
 	}
 }
 

@@ -112,6 +112,8 @@ func (o *Options) checkAtLeast(changed func(string) bool) error {
 	switch {
 	case o.AtLeast < 0:
 		return cli.Errorf(CodeFailed, "--at-least must not be negative")
+	case o.AtLeast > limits.Max:
+		return cli.Errorf(CodeFailed, "--at-least must be at most %v", limits.Max)
 	case changed("lease") && changed("at-least"):
 		return cli.Errorf(CodeFailed, "--lease and --at-least contradict each other: --max-hold is a bound for a renewed lease")
 	case changed("max-hold") && o.AtLeast > o.MaxHold:

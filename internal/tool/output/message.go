@@ -12,9 +12,10 @@ import (
 )
 
 // Messagef writes a message to standard error, or w. Programs and logs get one line,
-// however long; on a terminal it is broken between words.
+// however long; on a terminal it is broken between words. What it quotes, such as the answer of a
+// server, is made safe for a terminal.
 func Messagef(w io.Writer, format string, args ...any) {
-	fmt.Fprintln(w, Fit(w, "redlatch: "+fmt.Sprintf(format, args...)))
+	fmt.Fprintln(w, Fit(w, "redlatch: "+sanitize.Text(fmt.Sprintf(format, args...))))
 }
 
 // Fit returns a text as it is to be written: broken into lines where w is a terminal.

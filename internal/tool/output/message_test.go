@@ -1,6 +1,7 @@
 package output
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,4 +22,12 @@ func TestLinesAreBrokenBetweenWordsAlone(t *testing.T) {
 	} {
 		require.Equal(t, c.want, fold(c.text, 10), c.text)
 	}
+}
+
+// What a message quotes may be the answer of a server.
+func TestMessagesHaveNoControlSequences(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	Messagef(&out, "the server says %s", "NOPERM \x1b]0;title\a\x1b[2J\u202e\nno")
+	require.Equal(t, "redlatch: the server says NOPERM \ufffd]0;title\ufffd\ufffd[2J\ufffd\nno\n", out.String())
 }

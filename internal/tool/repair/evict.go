@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -18,8 +17,7 @@ const AbsentFor = 3 * time.Second
 
 // Evict evicts one waiter from the queue of a fair lock.
 type Evict struct {
-	// Client evicts.
-	Client *redlatch.Client
+	Target
 	// Name is the lock's.
 	Name string
 	// Owner is the waiter, as it stands in the queue.
@@ -38,6 +36,9 @@ func (e *Evict) Run(ctx context.Context) (*admin.Eviction, error) {
 }
 
 func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
+	if err := e.CheckIsLock(ctx, e.Name); err != nil {
+		return nil, err
+	}
 	lock := rfairlock.New(e.Client, e.Name)
 	if e.EvenIfAlive {
 		return admin.ForceEvict(ctx, lock, e.Owner)

@@ -3,7 +3,6 @@ package repair
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -150,7 +149,7 @@ func (f *Forced) note(err error) {
 // unfit returns why this lock cannot be taken at all, "" when it can.
 func (f *Forced) unfit() string {
 	if f.shape.Odd != "" {
-		return fmt.Sprintf("%q is a hash, and no lock of Redisson's: %s", f.Name, f.shape.Odd)
+		return oddHash(f.Name, f.shape.Odd)
 	}
 	return ""
 }

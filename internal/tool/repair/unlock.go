@@ -32,11 +32,23 @@ type Unlock struct {
 	Looks func(limit time.Duration)
 	// Confirm asks the user before the lock is taken, if it is not nil.
 	Confirm func(*Forced) bool
+	// Takes is called just before the lock is taken, if it is not nil.
+	Takes func()
 }
 
 // Run does it. What was found, and whether the lock was taken, is in Forced, which is nil when
 // the lock could not be looked at. The error is a *Refusal when the lock was left alone.
 func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
+	odd, err := u.glance(ctx, u.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case odd != "":
+		f := oddOf(u.Name, odd)
+		err = u.refusal(f)
+		f.note(err)
+		return f, err
+	}
 	first, err := inspect.TakeSnapshot(ctx, u.Client, u.Name)
 	if err != nil {
 		return nil, err
@@ -181,6 +193,9 @@ func (u *Unlock) take(ctx context.Context, seen *inspect.Snapshot, f *Forced) er
 		newLock = rfairlock.New
 	}
 	heard := hearingOf(ctx, u.Target, &now, f.shape.Mode)
+	if u.Takes != nil {
+		u.Takes()
+	}
 	f.Tried = true
 	held, err := newLock(u.Client, f.Name).ForceUnlock(ctx)
 	switch {

@@ -83,7 +83,7 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 	target := targetOf(t, s)
 	evict := func(name, owner string, absent time.Duration) string {
 		t.Helper()
-		_, err := (&Evict{Client: target.Client, Name: name, Owner: owner, Absent: absent}).Run(t.Context())
+		_, err := (&Evict{Target: target, Name: name, Owner: owner, Absent: absent}).Run(t.Context())
 		if err == nil {
 			return ""
 		}
@@ -102,7 +102,7 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 	program.Enqueue(t, s, other, program.RedissonOwner, time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := (&Evict{Client: target.Client, Name: other, Owner: program.RedissonOwner, Absent: time.Minute}).Run(ctx)
+	_, err := (&Evict{Target: target, Name: other, Owner: program.RedissonOwner, Absent: time.Minute}).Run(ctx)
 	require.Error(t, err)
 	require.Empty(t, evict(other, program.RedissonOwner, 10*time.Millisecond))
 	require.Empty(t, program.QueueOf(t, s, other))

@@ -28,12 +28,18 @@ func Message(text string) string {
 	for i, word := range words {
 		words[i] = shorten(word, maxWord)
 	}
+	return Text(shorten(strings.Join(words, " "), MaxMessage))
+}
+
+// Text is Message for a text of any length: line breaks stay, and nothing else that a terminal
+// heeds.
+func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) || r == '\n' {
 			return r
 		}
 		return unicode.ReplacementChar
-	}, shorten(strings.Join(words, " "), MaxMessage))
+	}, text)
 }
 
 func shorten(text string, most int) string {
