@@ -126,6 +126,9 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	}
 	password, _ := u.User.Password()
 	user := u.User.Username()
+	if user != "" && password == "" && s.credentials == nil {
+		return nil, fmt.Errorf("redlatch: %s: its user needs a password, any for a user with nopass", redisurl.ShowURL(u))
+	}
 	return s.withOptions(false, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		opts = append([]redis.DialOption{
 			redis.DialDatabase(db), redis.DialUsername(user), redis.DialPassword(password),
