@@ -199,7 +199,7 @@ func (c *Cluster) install(spans []span) {
 		_, master := replicas[addr]
 		switch {
 		case master:
-			n.left = never
+			n.left, n.served = never, true
 		case n.left.IsZero():
 			n.left, fewer = now, true
 		}

@@ -149,7 +149,7 @@ func (t *routedCall) redirect(r redirection, why error) {
 
 // settle notes that n serves slot, mu held.
 func (c *Cluster) settle(slot int, n *node) {
-	n.left = never
+	n.left, n.served = never, true
 	if c.table[slot] == n {
 		return
 	}
