@@ -59,6 +59,10 @@ func (l *channelSub) Failed(err error) {
 		s.mu.Unlock()
 		return
 	}
+	if moved {
+		s.hops++
+	}
+	circles := s.hops > maxHops
 	switch {
 	case moved, errors.Is(err, transport.ErrNotSent) && s.established:
 		s.broken = true
@@ -69,6 +73,10 @@ func (l *channelSub) Failed(err error) {
 		s.failLocked(err)
 	}
 	s.mu.Unlock()
+	if moved && circles {
+		c.refresh() // after which it is attached again
+		return
+	}
 	c.channelSubFailed(l, err, r, moved)
 }
 
