@@ -87,3 +87,37 @@ func TestANodeThatIsSlowToTellOfTheSlotsIsNotTakenForReplaced(t *testing.T) {
 		require.Equal(t, int64(1), reply)
 	})
 }
+
+// A server that does not know the name of the slot's node yet names it "?". It has not run
+// the call, and others may know.
+func TestACallThatIsSentNowhereIsNotSent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		sub := w.subscribe(key)
+		time.Sleep(time.Second)
+		w.do(func() { w.servers[one].lies = "?:6379" })
+		w.move(key, two)
+		_, err := w.incr(key)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		time.Sleep(time.Second)
+		w.requireIncr(key, 1)
+		w.requireEvent(sub, transport.Event{Gap: true})
+		sub.Close()
+	})
+}
+
+func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		sub := w.subscribe(key)
+		w.requireIncr("{foo}", 1)
+		w.do(func() { w.servers[two].lies = "?:6379" })
+		w.move(key, two)
+		w.kill(one)
+		time.Sleep(time.Second)
+		require.NoError(t, sub.Err())
+		w.do(func() { w.servers[two].lies = "" })
+		w.requireEvent(sub, transport.Event{Gap: true})
+		sub.Close()
+	})
+}
