@@ -62,7 +62,7 @@ func (l *channelSub) Failed(err error) {
 	if moved {
 		s.hops++
 	}
-	circles := s.hops > maxHops
+	lost := moved && (s.hops > maxHops || r.addr == "")
 	switch {
 	case moved, errors.Is(err, transport.ErrNotSent) && s.established:
 		s.broken = true
@@ -73,7 +73,7 @@ func (l *channelSub) Failed(err error) {
 		s.failLocked(err)
 	}
 	s.mu.Unlock()
-	if moved && circles {
+	if lost {
 		c.refresh() // after which it is attached again
 		return
 	}
