@@ -70,3 +70,20 @@ func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 	}
 	require.Equal(t, 4, under.reads)
 }
+
+// A dial function may have left a deadline of its handshake on the connection, which the
+// client library takes off with the first reply that it waits for without one.
+func TestADeadlineOfReadsThatWasThereIsTakenOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		require.NoError(t, ours.SetReadDeadline(time.Now().Add(time.Second)))
+		conn := respconn.NewConn(ours, time.Second)
+		defer func() { require.NoError(t, theirs.Close()) }()
+		time.AfterFunc(time.Minute, func() { _, _ = theirs.Write([]byte("+late\r\n")) })
+		reply, err := respconn.Receive(conn, 0)
+		require.NoError(t, err)
+		require.Equal(t, "late", reply)
+		require.NoError(t, conn.Close())
+	})
+}
