@@ -58,8 +58,10 @@ func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 	under := &deadlines{}
 	conn := respconn.Bounded(under, time.Second)
 	soon := time.Now().Add(time.Second)
-	require.NoError(t, conn.SetReadDeadline(time.Time{}))
-	require.Zero(t, under.reads, "there is none")
+	for range 3 {
+		require.NoError(t, conn.SetReadDeadline(time.Time{}))
+		require.Equal(t, 1, under.reads, "there may have been one")
+	}
 	for i := range 3 {
 		require.NoError(t, conn.SetReadDeadline(soon.Add(time.Duration(i))))
 		require.Equal(t, soon.Add(time.Duration(i)), under.readBy)
@@ -68,7 +70,7 @@ func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 		require.NoError(t, conn.SetReadDeadline(time.Time{}))
 		require.True(t, under.readBy.IsZero())
 	}
-	require.Equal(t, 4, under.reads)
+	require.Equal(t, 5, under.reads)
 }
 
 // A dial function may have left a deadline of its handshake on the connection, which the
