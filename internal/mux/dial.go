@@ -98,12 +98,13 @@ func introduce(conn redis.Conn) (who identity, err error) {
 	}
 	var replies [3]any
 	for i := range replies {
-		if replies[i], err = receive(conn); err != nil {
+		replies[i], err = receive(conn)
+		if refusal, ok := replies[0].(redis.Error); ok && noRight(refusal) == "" {
+			return who, refusal // it may hang up after that
+		}
+		if err != nil {
 			return who, err
 		}
-	}
-	if refusal, ok := replies[0].(redis.Error); ok && noRight(refusal) == "" {
-		return who, refusal
 	}
 	who.id, _ = replies[1].(int64)
 	info, _ := replies[2].([]byte)
