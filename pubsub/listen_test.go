@@ -83,6 +83,28 @@ func TestASinkIsNotifiedAsASubscriptionIs(t *testing.T) {
 	first.are(t, "acked", "message hello")
 }
 
+// A sink may have listened elsewhere before: that this server takes no client now is no
+// refusal of the channel.
+func TestASinkKnowsARefusedConnectionFromARefusedChannel(t *testing.T) {
+	t.Parallel()
+	for refused, want := range map[string]string{
+		"PING":        "failed: redlatch: command not sent: subscribe: redis: ERR max number of clients reached",
+		"SUBSCRIBE c": "failed: redis: ERR max number of clients reached",
+	} {
+		onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+			f.refuse = func(command string) string {
+				if command == refused {
+					return "ERR max number of clients reached"
+				}
+				return ""
+			}
+			sink := newNotes()
+			s.Listen("c", sink)
+			sink.are(t, want)
+		})
+	}
+}
+
 func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t) // outside of a cluster all shards are here

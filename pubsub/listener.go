@@ -13,7 +13,8 @@ type Sink interface {
 	// Message reports a message.
 	Message(payload string)
 	// Failed reports that nothing will be heard any more, and why: one of the errors of
-	// [Subscriber.Subscribe]. It comes last.
+	// [Subscriber.Subscribe], which wraps [transport.ErrNotSent], too, when the server has
+	// refused the connection and not the channel. It comes last.
 	Failed(err error)
 }
 

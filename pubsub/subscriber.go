@@ -49,8 +49,8 @@ func New(cfg Config) *Subscriber {
 // Each call makes a listener of its own, which ends with its Close method. When
 // ctx ends first, nothing stays behind and the error is ctx's. While the
 // connection keeps breaking, Subscribe keeps trying until ctx ends. When a dial
-// fails, or three connections in a row end without an answer, the error wraps
-// [transport.ErrNotSent]; when the server refuses the channel, or every command,
+// fails, the server has no room for a client, or three connections in a row end without
+// an answer, the error wraps [transport.ErrNotSent]; when the server refuses the channel, or every command,
 // the error is a [*transport.ServerError]; after Close it is
 // [transport.ErrClosed].
 func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {

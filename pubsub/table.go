@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/transport"
@@ -242,13 +243,22 @@ func (t *table) failChannel(c *channel, err error) {
 	}
 }
 
-// failPending fails the listeners that still wait to be established.
+// failPending fails the listeners that still wait to be established. A sink may have
+// listened elsewhere before: it is told that the refusal is of the connection, not the channel.
 func (t *table) failPending(err error) {
+	ofConnection := err
+	if !errors.Is(err, transport.ErrNotSent) {
+		ofConnection = notSent(err)
+	}
 	for _, c := range t.channels {
 		for i := len(c.listeners) - 1; i >= 0; i-- {
 			if l := c.listeners[i]; !l.established {
 				c.remove(l)
-				l.fail(err)
+				if l.sink != nil {
+					l.fail(ofConnection)
+				} else {
+					l.fail(err)
+				}
 			}
 		}
 		t.settle(c)

@@ -59,6 +59,10 @@ func (l *channelSub) Failed(err error) {
 		s.mu.Unlock()
 		return
 	}
+	if moved {
+		s.hops++
+	}
+	lost := moved && (s.hops > maxHops || r.addr == "")
 	switch {
 	case moved, errors.Is(err, transport.ErrNotSent) && s.established:
 		s.broken = true
@@ -69,6 +73,10 @@ func (l *channelSub) Failed(err error) {
 		s.failLocked(err)
 	}
 	s.mu.Unlock()
+	if lost {
+		c.refresh() // after which it is attached again
+		return
+	}
 	c.channelSubFailed(l, err, r, moved)
 }
 
@@ -83,7 +91,7 @@ func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, move
 	switch {
 	case moved && !r.asking:
 		c.settle(r.slot, c.node(r.addr))
-	case transport.IsCode(err, "ERR") && l.kind != published(c.cfg.Publish) && !c.lacks[l.kind]:
+	case transport.IsCode(err, "ERR") && !errors.Is(err, transport.ErrNotSent) && l.kind != published(c.cfg.Publish) && !c.lacks[l.kind]:
 		c.lacks[l.kind] = true
 		c.cfg.Conn.Logger.Info("redlatch: the cluster's servers know one way to listen only", "error", err)
 	}

@@ -43,9 +43,13 @@ type server struct {
 	w        *world
 	addr     string
 	down     bool
-	silent   bool          // reads and answers nothing
-	gate     chan struct{} // connections to it are made when it is closed; nil: at once
-	lies     string
+	silent   bool                 // reads and answers nothing
+	slow     time.Duration        // how long it takes to answer CLUSTER
+	full     func(conns int) bool // there is no room for so many
+	refuses  map[string]string    // by command: what it says instead
+	gate     chan struct{}        // connections to it are made when it is closed; nil: at once
+	lies     string               // where it sends all calls
+	lied     int
 	conns    map[net.Conn]bool
 	asked    []string
 	asking   map[string]string // of a key: where this server sends a call (ASK)
@@ -96,6 +100,9 @@ func (w *world) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	if s.down {
 		return nil, errors.New("connection refused")
 	}
+	if s.full != nil && s.full(len(s.conns)+1) {
+		return nil, redis.Error("ERR max number of clients reached")
+	}
 	ours, theirs := net.Pipe()
 	s.conns[theirs] = true
 	go s.serve(theirs)
@@ -127,7 +134,12 @@ func (w *world) kill(addr string) {
 func (s *server) serve(c net.Conn) {
 	defer func() {
 		_ = c.Close()
-		s.w.do(func() { delete(s.conns, c) })
+		s.w.do(func() {
+			delete(s.conns, c)
+			for key, all := range s.subs {
+				s.subs[key] = slices.DeleteFunc(all, func(other net.Conn) bool { return other == c })
+			}
+		})
 	}()
 	r := bufio.NewReader(c)
 	asking := false
@@ -137,6 +149,7 @@ func (s *server) serve(c net.Conn) {
 			return
 		}
 		s.await(words[0])
+		s.delay(words[0])
 		s.w.mu.Lock()
 		reply := s.answer(c, words, asking)
 		silent := s.silent
@@ -149,6 +162,15 @@ func (s *server) serve(c net.Conn) {
 		if _, err := io.WriteString(c, reply); err != nil {
 			return
 		}
+	}
+}
+
+// delay holds an answer to CLUSTER up.
+func (s *server) delay(command string) {
+	var d time.Duration
+	s.w.do(func() { d = s.slow })
+	if command == "CLUSTER" {
+		time.Sleep(d)
 	}
 }
 
@@ -194,6 +216,9 @@ func readNumber(r *bufio.Reader) (int, error) {
 func (s *server) answer(c net.Conn, words []string, asking bool) string {
 	if words[0] == s.w.lacks {
 		return "-ERR unknown command\r\n"
+	}
+	if refusal := s.refuses[words[0]]; refusal != "" {
+		return "-" + refusal + "\r\n"
 	}
 	switch words[0] {
 	case "PING", "ASKING":
@@ -255,7 +280,8 @@ func span2text(first, last int, nodes []string) string {
 func (s *server) redirect(key string, asking bool) string {
 	slot := hashslot.Of(key)
 	switch {
-	case s.lies != "":
+	case s.lies != "" && s.lied < 1000: // on fake time, what comes without a pause has no end
+		s.lied++
 		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.lies)
 	case s.w.owner[slot] != s.addr && !asking:
 		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.w.owner[slot])

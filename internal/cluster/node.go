@@ -47,7 +47,8 @@ type node struct {
 	// Guarded by Cluster.mu.
 	pending     int       // calls under way
 	channelSubs int       // channel subscriptions on it
-	left        time.Time // when it ceased to be a master; zero: it is one
+	left        time.Time // when it ceased to be a master, or was made; zero: it is one
+	served      bool      // it is a master, or was one
 	subs        [kinds]*pubsub.Subscriber
 	counts      [kinds]*subcount.Counter
 	copies      *replication.Batcher // nil: replicas were never waited for
@@ -81,15 +82,16 @@ func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
 }
 
 // replaced reports whether n, which owes replies, is no master any more. While it is one,
-// it has that looked into: what is called from now on may have another.
+// it has that looked into: what is called from now on may have another. A node that never
+// was a master is only slow.
 func (c *Cluster) replaced(n *node) bool {
 	c.mu.Lock()
-	former := !n.left.IsZero()
+	master, served := n.left.IsZero(), n.served
 	c.mu.Unlock()
-	if !former {
+	if master {
 		c.refresh()
 	}
-	return former
+	return served && !master
 }
 
 // subscriber returns what listens on n, mu held.

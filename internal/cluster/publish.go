@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -22,48 +23,63 @@ type Asker struct {
 }
 
 // PublishCommand decides between PUBLISH and SPUBLISH, for which it may have to ask a
-// node: the first that can be reached, as Redisson does. When none can be, the error
-// wraps transport.ErrNotSent. It sends PUBSUB SHARDNUMSUB.
+// node: the first that can be reached, as Redisson does, and can serve clients now. When
+// there is none, the error wraps transport.ErrNotSent. It sends PUBSUB SHARDNUMSUB.
 func (a *Asker) PublishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
-	var conn redis.Conn
-	if mode == transport.ShardingAuto {
-		var err error
-		if conn, err = a.first(ctx); err != nil {
-			return "", fmt.Errorf("%w: no node of the cluster can be reached: %w", transport.ErrNotSent, err)
-		}
-		defer func() { _ = conn.Close() }() // it has answered
+	if mode != transport.ShardingAuto {
+		return mode.PublishCommand(nil)
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.Conn.Command)
-	defer cancel()
-	return mode.PublishCommand(func() error {
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		_, err := conn.Do("PUBSUB", "SHARDNUMSUB", "0")
-		var refusal redis.Error
-		switch {
-		case errors.As(err, &refusal):
-			return &transport.ServerError{Text: string(refusal)}
-		case err != nil && ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", transport.ErrUncertain, context.Cause(ctx))
-		case err != nil:
-			return fmt.Errorf("%w: %w", transport.ErrUncertain, err)
-		}
-		return nil
-	})
-}
-
-// first connects to the first node that can be reached.
-func (a *Asker) first(ctx context.Context) (redis.Conn, error) {
 	errs := []error{}
 	for _, addr := range a.Nodes {
-		ctx, cancel := context.WithTimeout(ctx, a.Conn.DialTimeout)
-		conn, err := a.Dial(ctx, addr)
-		cancel()
+		conn, err := a.connect(ctx, addr)
 		if err == nil {
-			return conn, nil
+			err = a.ask(ctx, conn)
+			if !unable(err) {
+				return mode.PublishCommand(func() error { return err })
+			}
+			err = errors.New(err.Error()) // it decides nothing
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
 	}
-	return nil, errors.Join(errs...)
+	return "", fmt.Errorf("%w: no node of the cluster can be reached: %w", transport.ErrNotSent, errors.Join(errs...))
+}
+
+func (a *Asker) connect(ctx context.Context, addr string) (redis.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.Conn.DialTimeout)
+	defer cancel()
+	return a.Dial(ctx, addr)
+}
+
+// ask asks a node whether it can count listeners of shards, and closes the connection.
+func (a *Asker) ask(ctx context.Context, conn redis.Conn) error {
+	defer func() { _ = conn.Close() }() // it has answered
+	ctx, cancel := context.WithTimeout(ctx, a.Conn.Command)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	_, err := conn.Do("PUBSUB", "SHARDNUMSUB", "0")
+	var refusal redis.Error
+	switch {
+	case errors.As(err, &refusal):
+		return &transport.ServerError{Text: string(refusal)}
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", transport.ErrUncertain, context.Cause(ctx))
+	case err != nil:
+		return fmt.Errorf("%w: %w", transport.ErrUncertain, err)
+	}
+	return nil
+}
+
+// unable reports whether err says that a node can serve no client just now.
+func unable(err error) bool {
+	var refusal *transport.ServerError
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	switch refusal.Code() {
+	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN":
+		return true
+	}
+	return strings.HasPrefix(refusal.Text, "ERR max number of clients")
 }
 
 // Masters returns the addresses of the masters of a cluster, each once, in the order of

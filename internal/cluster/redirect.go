@@ -12,8 +12,8 @@ import (
 // redirection is where a node sends a call.
 type redirection struct {
 	slot   int
-	addr   string
-	asking bool // only this call: the slot is on its way there
+	addr   string // "": the node does not know it yet
+	asking bool   // only this call: the slot is on its way there
 }
 
 // redirected returns where err sends a call that the node at from refused; ok is false
@@ -35,7 +35,9 @@ func redirected(err error, from string) (r redirection, ok bool) {
 	if i < 0 {
 		return r, false
 	}
-	r.addr = address(strings.Trim(words[2][:i], "[]"), words[2][i+1:], from)
+	if r.addr = address(strings.Trim(words[2][:i], "[]"), words[2][i+1:], from); r.addr == "" {
+		return r, true
+	}
 	_, _, err = net.SplitHostPort(r.addr)
 	return r, err == nil
 }

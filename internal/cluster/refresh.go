@@ -152,6 +152,9 @@ func (c *Cluster) finish(spans []span, err error) {
 		c.install(spans)
 		c.retire(time.Now())
 	}
+	for s := range c.subs {
+		c.resubscriber.add(s) // those that are at home stay there
+	}
 	failed := c.release()
 	c.evictLocked(err)
 	close(c.refreshed)
@@ -199,7 +202,7 @@ func (c *Cluster) install(spans []span) {
 		_, master := replicas[addr]
 		switch {
 		case master:
-			n.left = never
+			n.left, n.served = never, true
 		case n.left.IsZero():
 			n.left, fewer = now, true
 		}
@@ -211,9 +214,6 @@ func (c *Cluster) install(spans []span) {
 	if moved {
 		c.announceLocked()
 		c.cfg.Conn.Logger.Info("redlatch: slots of the cluster have moved")
-	}
-	for s := range c.subs {
-		c.resubscriber.add(s) // those that are at home stay there
 	}
 }
 

@@ -123,6 +123,11 @@ func (t *routedCall) arrived(reply any, err error) {
 // redirect sends the call where a node has sent it, which has not run it.
 func (t *routedCall) redirect(r redirection, why error) {
 	c := t.c
+	if r.addr == "" {
+		c.refresh()
+		t.done(nil, fmt.Errorf("%w: sent to a node that is not known yet: %w", transport.ErrNotSent, why))
+		return
+	}
 	if t.hops++; t.hops > maxHops {
 		c.refresh()
 		t.done(nil, fmt.Errorf("%w: sent from node to node %d times: %w", transport.ErrNotSent, maxHops, why))
@@ -149,7 +154,7 @@ func (t *routedCall) redirect(r redirection, why error) {
 
 // settle notes that n serves slot, mu held.
 func (c *Cluster) settle(slot int, n *node) {
-	n.left = never
+	n.left, n.served = never, true
 	if c.table[slot] == n {
 		return
 	}

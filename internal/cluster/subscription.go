@@ -27,6 +27,7 @@ type subscription struct {
 	established bool
 	gap         bool // messages may have been missed: to be reported when all channel subscriptions are there
 	broken      bool // a channel subscription has failed: it is to be attached anew
+	hops        int  // how often it was sent to another node since all were there
 	over        bool
 	err         error
 }
@@ -146,6 +147,7 @@ func (s *subscription) complete() {
 			return
 		}
 	}
+	s.hops = 0
 	if !s.established {
 		s.established = true
 		close(s.ready)

@@ -61,7 +61,8 @@ func Passing(err error) bool {
 			return true
 		}
 	}
-	return false
+	// Redis before version 7 says so inside of the script, of its first write.
+	return se.HasCode("READONLY")
 }
 
 // Halfway reports whether err says that a script failed after it may have changed something.

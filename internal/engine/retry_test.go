@@ -94,6 +94,18 @@ func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 	}
 }
 
+// Redis before version 7 looks at its role when a script writes for the first time. On a
+// replica that is before anything was written.
+func TestTheErrorOfAScriptOnAReplicaPasses(t *testing.T) {
+	t.Parallel()
+	err := &transport.ServerError{
+		Text: "ERR Error running script (call to f_x): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica. ",
+	}
+	require.True(t, Passing(err))
+	require.True(t, Retryable(err))
+	require.False(t, Halfway(err))
+}
+
 func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, Explain(nil))

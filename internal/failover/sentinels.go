@@ -27,14 +27,16 @@ type Sentinels struct {
 	name string
 	dial func(ctx context.Context, addr string) (redis.Conn, error)
 
-	mu    sync.Mutex // guards addrs; not held across I/O
-	addrs []string
+	given []string // addresses that are always asked
+
+	mu      sync.Mutex // guards learned; not held across I/O
+	learned []string   // others, of which the last were named or have answered last
 }
 
 // NewSentinels returns what asks the Sentinels at addrs, host:port, and the others that
 // these know of, about the master that they call name. Dial makes a connection to one.
 func NewSentinels(name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error)) *Sentinels {
-	return &Sentinels{name: name, dial: dial, addrs: slices.Clone(addrs)}
+	return &Sentinels{name: name, dial: dial, given: slices.Clone(addrs)}
 }
 
 // word is what one Sentinel has answered.
@@ -76,7 +78,7 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 			case best.master == "" || w.epoch > best.epoch:
 				best = w
 			}
-			s.learn(w.others)
+			s.learn(append(w.others, w.from))
 			if late == nil {
 				late = time.After(hurry)
 			}
@@ -96,17 +98,25 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 func (s *Sentinels) known() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.addrs)
+	return slices.Concat(s.given, s.learned)
 }
 
-// learn adds the Sentinels that a Sentinel knows.
-func (s *Sentinels) learn(others []string) {
+// learn adds Sentinels that a Sentinel knows, or that have answered. When they are too many,
+// those are forgotten that were not heard of for longest.
+func (s *Sentinels) learn(addrs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, addr := range others {
-		if len(s.addrs) < knownMost && !slices.Contains(s.addrs, addr) {
-			s.addrs = append(s.addrs, addr)
+	for _, addr := range addrs {
+		if slices.Contains(s.given, addr) {
+			continue
 		}
+		if i := slices.Index(s.learned, addr); i >= 0 {
+			s.learned = slices.Delete(s.learned, i, i+1)
+		}
+		s.learned = append(s.learned, addr)
+	}
+	if over := len(s.given) + len(s.learned) - knownMost; over > 0 {
+		s.learned = slices.Delete(s.learned, 0, min(over, len(s.learned)))
 	}
 }
 

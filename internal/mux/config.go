@@ -47,9 +47,9 @@ type Config struct {
 	// soon; it may start calls.
 	OnReconnect func()
 
-	// Gone, when not nil, is asked while the oldest call waits, each sixth of ReplyLimit,
-	// whether the server has been replaced: then the connection is given up. It must
-	// return at once.
+	// Gone, when not nil, is asked while the oldest call waits, or a dial, each sixth of
+	// ReplyLimit, whether the server has been replaced: then the connection is given up. It
+	// must return at once.
 	Gone func() bool
 
 	// OnLost, when not nil, runs when a connection has ended, Close apart, as OnReconnect

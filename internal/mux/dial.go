@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/respconn"
 )
 
-// dial makes a connection ready for calls, within DialTimeout.
+// dial makes a connection ready for calls, within DialTimeout, unless the server is replaced.
 func (m *Mux) dial() (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(m.ctx, m.cfg.DialTimeout,
 		fmt.Errorf("no connection within %v: %w", m.cfg.DialTimeout, context.DeadlineExceeded))
@@ -31,13 +32,28 @@ func (m *Mux) dial() (*link, error) {
 			}
 		}
 	})
-	select {
-	case o := <-came:
-		return o.link, o.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	var look <-chan time.Time // nil, which is never
+	if m.cfg.Gone != nil {
+		t := time.NewTicker(m.cfg.ReplyLimit / looks)
+		defer t.Stop()
+		look = t.C
+	}
+	for {
+		select {
+		case o := <-came:
+			return o.link, o.err
+		case <-look:
+			if m.cfg.Gone() {
+				return nil, errGone
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
+
+// errGone means that it is of no use to go on dialling.
+var errGone = errors.New("no connection yet, and the server has been replaced")
 
 // open dials and sets up.
 func (m *Mux) open(ctx context.Context) (*link, error) {
@@ -82,12 +98,13 @@ func introduce(conn redis.Conn) (who identity, err error) {
 	}
 	var replies [3]any
 	for i := range replies {
-		if replies[i], err = receive(conn); err != nil {
+		replies[i], err = receive(conn)
+		if refusal, ok := replies[0].(redis.Error); ok && noRight(refusal) == "" {
+			return who, refusal // it may hang up after that
+		}
+		if err != nil {
 			return who, err
 		}
-	}
-	if refusal, ok := replies[0].(redis.Error); ok && noRight(refusal) == "" {
-		return who, refusal
 	}
 	who.id, _ = replies[1].(int64)
 	info, _ := replies[2].([]byte)

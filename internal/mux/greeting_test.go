@@ -30,6 +30,18 @@ func TestServerThatIsNotReadyIsADialError(t *testing.T) {
 	}
 }
 
+// A server without room for the client says so, and hangs up.
+func TestServerThatHangsUpHasSaidWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const refusal = "ERR max number of clients reached"
+		m := open(t, (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n" + hangUp}).config())
+		err := roundtrip.Ping(t.Context(), m)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorIs(t, err, redis.Error(refusal))
+	})
+}
+
 func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 //
 // Reads must not overlap, nor writes.
 func Bounded(conn net.Conn, bound time.Duration) net.Conn {
-	return &bounded{Conn: conn, bound: bound}
+	return &bounded{Conn: conn, bound: bound, hasty: true}
 }
 
 type bounded struct {

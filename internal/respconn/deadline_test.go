@@ -58,8 +58,10 @@ func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 	under := &deadlines{}
 	conn := respconn.Bounded(under, time.Second)
 	soon := time.Now().Add(time.Second)
-	require.NoError(t, conn.SetReadDeadline(time.Time{}))
-	require.Zero(t, under.reads, "there is none")
+	for range 3 {
+		require.NoError(t, conn.SetReadDeadline(time.Time{}))
+		require.Equal(t, 1, under.reads, "there may have been one")
+	}
 	for i := range 3 {
 		require.NoError(t, conn.SetReadDeadline(soon.Add(time.Duration(i))))
 		require.Equal(t, soon.Add(time.Duration(i)), under.readBy)
@@ -68,5 +70,22 @@ func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 		require.NoError(t, conn.SetReadDeadline(time.Time{}))
 		require.True(t, under.readBy.IsZero())
 	}
-	require.Equal(t, 4, under.reads)
+	require.Equal(t, 5, under.reads)
+}
+
+// A dial function may have left a deadline of its handshake on the connection, which the
+// client library takes off with the first reply that it waits for without one.
+func TestADeadlineOfReadsThatWasThereIsTakenOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		require.NoError(t, ours.SetReadDeadline(time.Now().Add(time.Second)))
+		conn := respconn.NewConn(ours, time.Second)
+		defer func() { require.NoError(t, theirs.Close()) }()
+		time.AfterFunc(time.Minute, func() { _, _ = theirs.Write([]byte("+late\r\n")) })
+		reply, err := respconn.Receive(conn, 0)
+		require.NoError(t, err)
+		require.Equal(t, "late", reply)
+		require.NoError(t, conn.Close())
+	})
 }

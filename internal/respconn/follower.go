@@ -92,8 +92,11 @@ func (f *follower) read(part []byte) error {
 		case c == '-':
 			f.none = true
 		case c >= '0' && c <= '9':
-			// What is over every limit stays so.
-			f.number = min(10*f.number+int(c-'0'), maxReply+1)
+			if f.number > maxReply/10 {
+				f.number = maxReply + 1 // over every limit: it stays so, and never overflows
+				continue
+			}
+			f.number = 10*f.number + int(c-'0')
 		}
 	}
 	return nil

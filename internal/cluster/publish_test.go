@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// A node that cannot answer just now must not decide for the life of the client: peers that
+// listen to channels of shards would never be woken by it.
+func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
+	t.Parallel()
+	for refusal, want := range map[string]string{
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": "SPUBLISH",
+		"ERR max number of clients reached":                                      "SPUBLISH",
+		"LOADING Redis is loading the dataset in memory":                         "SPUBLISH",
+		"ERR Unknown subcommand or wrong number of arguments for 'SHARDNUMSUB'.": "PUBLISH",
+		"NOPERM this user has no permissions to run the 'pubsub' command":        "PUBLISH",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, "SPUBLISH", one, two)
+			w.do(func() { w.servers[one].refuses = map[string]string{"PUBSUB": refusal} })
+			a := Asker{
+				Nodes: []string{one, two}, Dial: w.dial,
+				Conn: &config.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
+			}
+			got, err := a.PublishCommand(t.Context(), transport.ShardingAuto)
+			require.NoError(t, err, refusal)
+			require.Equal(t, want, got, refusal)
+			a.Nodes = []string{one}
+			_, err = a.PublishCommand(t.Context(), transport.ShardingAuto)
+			if want == "SPUBLISH" {
+				require.ErrorIs(t, err, transport.ErrNotSent, refusal)
+				require.ErrorContains(t, err, refusal)
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// After a failover the new master may still be loading, or may not know yet that the cluster
+// is whole again.
+func TestAnEstablishedSubscriptionWaitsForANodeThatCannotServeYet(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ command, refusal string }{
+		{"PING", "LOADING Redis is loading the dataset in memory"},
+		{"PING", "BUSY Redis is busy running a script."},
+		{"PING", "ERR max number of clients reached"},
+		{"SSUBSCRIBE", "CLUSTERDOWN Hash slot not served"},
+	} {
+		t.Run(c.refusal, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				t := w.t
+				sub := w.subscribe(key)
+				w.requireIncr("{foo}", 1) // so there is a connection to the other node
+				w.do(func() { w.servers[two].refuses = map[string]string{c.command: c.refusal} })
+				w.move(key, two)
+				w.kill(one)
+				time.Sleep(10 * time.Second)
+				require.NoError(t, sub.Err())
+				w.do(func() { w.servers[two].refuses = nil })
+				w.requireEvent(sub, transport.Event{Gap: true})
+				w.publish(two, "SHARDNUMSUB", key, "there")
+				w.requireEvent(sub, transport.Event{Payload: "there"})
+				w.publish(two, "NUMSUB", key, "there, too")
+				w.requireEvent(sub, transport.Event{Payload: "there, too"})
+				sub.Close()
+			})
+		})
+	}
+}
+
+// What a server says of itself says nothing of the ways to listen that it knows.
+func TestAServerThatHasNoRoomForAConnectionMayKnowBothWaysToListen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.requireIncr(key, 1)
+		// Of the two connections that listen there is room for one.
+		w.do(func() { w.servers[one].full = func(conns int) bool { return conns > 2 } })
+		for range 2 {
+			sub, err := w.Subscribe(t.Context(), key)
+			if err == nil {
+				sub.Close()
+			}
+		}
+		w.do(func() { w.servers[one].full = nil })
+		time.Sleep(time.Minute)
+		sub := w.subscribe(key)
+		synctest.Wait()
+		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
+		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
+		sub.Close()
+	})
+}
+
+// The silence of a master is looked into each second; that of a node which is only asked
+// where the slots are says nothing.
+func TestANodeThatIsSlowToTellOfTheSlotsIsNotTakenForReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "SPUBLISH", one, two)
+		w.do(func() {
+			for _, s := range w.servers {
+				s.slow = 1200 * time.Millisecond // less than the command timeout of 3 s
+			}
+		})
+		reply, err := w.incr(key)
+		w.do(func() {
+			for _, s := range w.servers {
+				s.slow = 0
+			}
+		})
+		time.Sleep(time.Minute) // until none of them sleeps
+		require.NoError(t, err)
+		require.Equal(t, int64(1), reply)
+	})
+}
+
+// A server that does not know the name of the slot's node yet names it "?". It has not run
+// the call, and others may know.
+func TestACallThatIsSentNowhereIsNotSent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		sub := w.subscribe(key)
+		time.Sleep(time.Second)
+		w.do(func() { w.servers[one].lies = "?:6379" })
+		w.move(key, two)
+		_, err := w.incr(key)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		time.Sleep(time.Second)
+		w.requireIncr(key, 1)
+		w.requireEvent(sub, transport.Event{Gap: true})
+		sub.Close()
+	})
+}
+
+func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		sub := w.subscribe(key)
+		w.requireIncr("{foo}", 1)
+		w.do(func() { w.servers[two].lies = "?:6379" })
+		w.move(key, two)
+		w.kill(one)
+		time.Sleep(time.Second)
+		require.NoError(t, sub.Err())
+		w.do(func() { w.servers[two].lies = "" })
+		w.requireEvent(sub, transport.Event{Gap: true})
+		sub.Close()
+	})
+}
