@@ -1,0 +1,35 @@
+package rsemaphore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// The reply of an attempt comes while Close waits for it: the permits have no lease, so they
+// would be away for ever.
+func TestPermitsThatAreGrantedAsTheClientClosesAreGivenBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for range 10 {
+		sem := newCounter(t, s, 3)
+		p := redistest.NewProxy(t, s.Addr())
+		client := connect(t, p.URL(), redlatch.WithCommandTimeout(soon))
+		far := rsemaphore.New(client, sem.Name())
+		loaded(t, far)
+		p.Blackhole(redistest.ToClient)
+		came := taking(t.Context(), far, 2)
+		require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 1 }, soon, time.Millisecond)
+		closed := make(chan error, 1)
+		go func() { closed <- client.Close() }()
+		require.ErrorIs(t, <-came, redlatch.ErrClosed)
+		p.Heal()
+		require.NoError(t, <-closed)
+		available(t, sem, 3)
+	}
+}
