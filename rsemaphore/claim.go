@@ -127,7 +127,9 @@ func settled(ctx context.Context, granted bool) error {
 // giveBack gives permits back that were taken for a caller that has left, once.
 func (c *claim) giveBack() {
 	e, name, scripts, n := c.semaphore.engine, c.semaphore.name, c.kind.scripts, c.n
+	e.Join() // Close waits for it: the permits would be away for ever
 	give := func() {
+		defer e.Leave()
 		at := e.Attempt()
 		scripts.Add(&at.Call, n)
 		if _, err := at.RunFor(e.Command, nil); err != nil {
@@ -135,6 +137,7 @@ func (c *claim) giveBack() {
 		}
 	}
 	if !e.Go(give) {
+		e.Leave()
 		e.Logger.Warn("redlatch: closed before the permits of a caller that has left were given back", "semaphore", name, "permits", n)
 	}
 }
