@@ -1,6 +1,7 @@
 package rsemaphore_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -32,4 +33,26 @@ func TestPermitsThatAreGrantedAsTheClientClosesAreGivenBack(t *testing.T) {
 		require.NoError(t, <-closed)
 		available(t, sem, 3)
 	}
+}
+
+// The server turns the giving back away before it runs, as one that has just lost its replicas
+// or was demoted does.
+func TestPermitsOfALateReplyAreGivenBackAlsoWhenTheServerIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	sem := newCounter(t, s, 3)
+	p := redistest.NewProxy(t, s.Addr())
+	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), sem.Name())
+	loaded(t, far)
+	p.Blackhole(redistest.ToClient)
+	ctx, cancel := context.WithCancel(t.Context())
+	came := taking(ctx, far, 2)
+	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 1 }, soon, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-came, redlatch.ErrUncertain)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", 1)
+	p.Heal()
+	time.Sleep(200 * time.Millisecond)
+	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", 0)
+	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 3 }, soon, 5*time.Millisecond)
 }
