@@ -290,7 +290,7 @@ func (h *Hold) endKept(why *ending) {
 		h.leaveSlotAfter(left)
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
-		if nested := h.ownership.otherRole(); nested != nil && nested.count() > 0 {
+		if nested := h.ownership.otherRole(); nested != nil && (nested.count() > 0 || nested.isEntering()) {
 			time.AfterFunc(left, h.leaveRole)
 		}
 	}
