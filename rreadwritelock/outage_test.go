@@ -44,3 +44,22 @@ func TestTheReleaseOfAnInnerHoldGoesOnForItsOwnLease(t *testing.T) {
 		})
 	}
 }
+
+// A writer whose read has a longer lease than itself: the lock lasts as long as that on the server,
+// and the writer's part of it is given up as late as the read's.
+func TestAWriterIsGivenUpAlsoWhenItsReadLastsLonger(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	c := connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Second), redlatch.WithCommandTimeout(200*time.Millisecond))
+	l := rreadwritelock.New(c, redistest.Key(t))
+	w := take(t, l.Write())
+	r := enter(t, l.Read(), w, rlock.WithLease(10*time.Minute))
+	p.Refuse(true)
+	p.Reset()
+	time.Sleep(5 * time.Second)
+	require.ErrorIs(t, w.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, r.Err(), redlatch.ErrLost)
+	p.Refuse(false)
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", l.Name()) == int64(0) }, 5*time.Second, 10*time.Millisecond)
+}
