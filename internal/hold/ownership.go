@@ -78,12 +78,23 @@ func (o *ownership) add(h *Hold) {
 		o.holds = o.first[:0]
 	}
 	o.holds = append(o.holds, h)
-	o.longest = max(o.longest, h.lease.TTL)
+	o.lasts(h.lease.TTL)
 	h.counted = true
 	if o.shared {
 		o.freed = false // others may come and go
 	}
 	o.setFloor()
+}
+
+// lasts says that the lock may last for a lease on the server, mu held: then so does what is open
+// about the owner, also in the role in which this began.
+func (o *ownership) lasts(lease time.Duration) {
+	o.longest = max(o.longest, lease)
+	if b := o.base; b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.longest = max(b.longest, lease)
+	}
 }
 
 // remove takes a hold out and returns how many remain. It returns -1 when the hold had left
