@@ -100,6 +100,8 @@ func (c *candidate) stand(ctx context.Context, lock *rlock.Lock) (over bool, err
 		return c.lead(ctx, hold)
 	case ctx.Err() != nil && !errors.Is(err, redlatch.ErrUncertain):
 		return true, nil // it says that ctx has ended
+	case ctx.Err() != nil:
+		return true, err // the lock may not be free
 	default:
 		return stays(err), err
 	}

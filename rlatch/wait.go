@@ -42,8 +42,9 @@ func (l *Latch) wait(ctx context.Context) error {
 	l.engine.Announce()
 	a := acquire.Acquisition{Engine: l.engine, Kind: l.kind, Lock: l.name, Claims: passer{}, Began: time.Now()}
 	err := a.Run(ctx, gate{})
+	lost := errors.Is(err, engine.ErrUncertain) && ctx.Err() != nil // a question, which changes nothing
 	switch {
-	case !errors.Is(err, engine.ErrNotAcquired):
+	case !lost && !errors.Is(err, engine.ErrNotAcquired):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrNotOpen, engine.EndOf(ctx))

@@ -50,7 +50,7 @@ func (c *claim) Disown() { c.batch.Engine.Resolve(c.InDoubt()) }
 
 // InDoubt is part of engine.Resolver.
 func (c *claim) InDoubt() *engine.InDoubt {
-	return undo(c.batch.locks, &c.batch.scripts, c.owner.text)
+	return undo(c.batch.locks, &c.batch.scripts, c.owner.text, c.batch.asked.TTL)
 }
 
 // Late is part of engine.Resolver: the reply came when the caller had left.
@@ -60,10 +60,10 @@ func (c *claim) Late(answer any, err error) {
 	}
 }
 
-// undo is what frees plain locks of one slot if the owner has them.
-func undo(locks []*hold.Lock, scripts *luasrc.All, owner any) *engine.InDoubt {
+// undo is what frees plain locks of one slot if the owner has them, for a lease.
+func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duration) *engine.InDoubt {
 	text, _ := owner.(string) // it is one
-	d := &engine.InDoubt{Name: locks[0].Name, Owner: text, Lease: locks[0].Engine.Lease}
+	d := &engine.InDoubt{Name: locks[0].Name, Owner: text, Lease: lease}
 	d.Undo = func(run engine.Run) (bool, error) {
 		answer, err := run(func(c *transport.Call) { scripts.Release(c, owner); c.Urgent = true })
 		if err != nil {

@@ -21,7 +21,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	scripts := scriptsOf(locks)
 	freed, open, err := release(locks[0].Engine, &scripts, owner, bound)
 	if err != nil && (engine.Passing(err) || errors.Is(err, engine.ErrUncertain)) {
-		locks[0].Engine.Resolve(undo(locks, &scripts, owner))
+		locks[0].Engine.Resolve(undo(locks, &scripts, owner, holds[0].Lease()))
 	}
 	errs := make([]error, len(locks))
 	for i := range errs {

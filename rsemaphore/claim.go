@@ -127,14 +127,29 @@ func settled(ctx context.Context, granted bool) error {
 // giveBack gives permits back that were taken for a caller that has left, once.
 func (c *claim) giveBack() {
 	e, name, scripts, n := c.semaphore.engine, c.semaphore.name, c.kind.scripts, c.n
+	e.Join() // Close waits for it: the permits would be away for ever
 	give := func() {
-		at := e.Attempt()
-		scripts.Add(&at.Call, n)
-		if _, err := at.RunFor(e.Command, nil); err != nil {
+		defer e.Leave()
+		if err := addUntilRun(e, &scripts, n); err != nil {
 			e.Logger.Warn("redlatch: permits of a caller that has left may not be back", "semaphore", name, "permits", n, "error", err)
 		}
 	}
 	if !e.Go(give) {
+		e.Leave()
 		e.Logger.Warn("redlatch: closed before the permits of a caller that has left were given back", "semaphore", name, "permits", n)
+	}
+}
+
+// addUntilRun makes n permits more available. It is sent again for one lease, as long as it certainly
+// did not run.
+func addUntilRun(e *engine.Engine, scripts *luasrc.Counter, n int64) error {
+	var pause engine.Backoff
+	for began := time.Now(); ; {
+		at := e.Attempt()
+		scripts.Add(&at.Call, n)
+		_, err := at.RunFor(e.Command, nil)
+		if !engine.Passing(err) || time.Since(began) >= e.Lease || !e.Wait(pause.Next()) {
+			return err
+		}
 	}
 }

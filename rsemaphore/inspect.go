@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -61,7 +62,8 @@ func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	for _, p := range seen.Permits {
 		left := redlatch.NoTTL
 		if p.Ends < codec.PermitForever {
-			left = time.Duration(max(p.Ends-now, 0)) * time.Millisecond
+			const most = math.MaxInt64 / int64(time.Millisecond) // Java's leases can be longer
+			left = time.Duration(min(int64(max(p.Ends-now, 0)), most)) * time.Millisecond
 		}
 		in.Permits = append(in.Permits, Permit{hex.EncodeToString([]byte(p.ID)), left})
 	}

@@ -184,12 +184,12 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	a.Attempts++
 	claim, transfer, at := a.Claim(), a.Transfer, a.Engine.Attempt()
 	a.Transfer = nil
+	sent := time.Now() // before the call is filled, which may tell the server the time
 	if transfer != nil {
 		transfer.Fill(&at.Call, claim.Request())
 	} else {
 		a.Kind.Acquire(&at.Call, claim.Request())
 	}
-	sent := time.Now()
 	reply, err := at.Run(ctx, claim)
 	granted, again, err := a.answered(claim, transfer, sent, reply, err)
 	if again {

@@ -2,6 +2,7 @@ package countqueue
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -146,7 +147,7 @@ func (q *queue) expires(ttl time.Duration) {
 	if ttl < 0 {
 		return
 	}
-	ttl += time.Millisecond
+	ttl = min(ttl, math.MaxInt64-time.Millisecond) + time.Millisecond // Java's leases can be longer
 	if q.expiry == nil {
 		q.expiry = time.AfterFunc(ttl, func() {
 			q.mu.Lock()

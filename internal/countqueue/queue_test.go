@@ -152,3 +152,15 @@ func TestOneThatComesInARoundIsAskedInIt(t *testing.T) {
 	refuse(t, c[0], 1)
 	require.Equal(t, late, q.asking)
 }
+
+// A message has woken the first, whose question gets no answer, and which leaves then.
+func TestOneThatLeavesWithoutAnAnswerLeavesTheWakeUpToTheNext(t *testing.T) {
+	t.Parallel()
+	q, c := queued(t, 1, 1)
+	ask, _ := c[0].OnEvent(&acquire.Acquisition{}, transport.Event{})
+	require.True(t, ask)
+	c[0].Unanswered(transport.ErrNotSent)
+	c[0].Leave(&acquire.Acquisition{})
+	require.Equal(t, c[1], q.asking)
+	grant(t, c[1], 0)
+}

@@ -38,6 +38,7 @@ type caller struct {
 	// Guarded by queue.mu.
 	number uint64        // in the order of calls
 	asked  uint64        // the round in which it asked last, or never
+	owes   bool          // its turn ended without an answer: it asks again, or another does
 	wake   chan struct{} // of a caller that waits; has room for one
 }
 
@@ -151,7 +152,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	}
 	if q.asking == nil {
 		q.rounds++
-		q.asking = c
+		q.asking, c.owes = c, false
 	}
 	c.asked = q.rounds
 	q.mu.Unlock()
@@ -254,7 +255,7 @@ func (c *caller) Unanswered(err error) {
 	defer c.queue.mu.Unlock()
 	c.queue.state.Away = err
 	if c.queue.asking == c {
-		c.queue.asking = nil
+		c.queue.asking, c.owes = nil, true
 	}
 }
 
@@ -283,8 +284,8 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 func (c *caller) Leave(*acquire.Acquisition) {
 	q := c.queue
 	q.mu.Lock()
-	had := q.asking == c
-	if had {
+	had := q.asking == c || c.owes
+	if q.asking == c {
 		q.asking = nil
 	}
 	sub := q.remove(c)

@@ -16,10 +16,10 @@ type proofKey struct {
 }
 
 // Proof returns the hold of this lock that ctx proves. None, without an error, when there is
-// no proof or it counts for nothing; an error when the hold was lost.
+// no proof or it counts for nothing, as for a kind without re-entry; an error when the hold was lost.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
-	if !ok {
+	if _, can := l.Kind.(Reentrant); !ok || !can {
 		return nil, nil
 	}
 	err := h.Err()

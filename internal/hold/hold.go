@@ -141,6 +141,9 @@ func (h *Hold) live(sent time.Time) error {
 // Lock returns the lock.
 func (h *Hold) Lock() *Lock { return h.ownership.lock }
 
+// Lease returns the lease that was asked for.
+func (h *Hold) Lease() time.Duration { return h.lease.TTL }
+
 // ID returns the owner under which the lock is held. It is part of acquire.Claim.
 func (h *Hold) ID() codec.Owner { return h.ownership.owner }
 
@@ -287,7 +290,7 @@ func (h *Hold) endKept(why *ending) {
 		h.leaveSlotAfter(left)
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
-		if nested := h.ownership.otherRole(); nested != nil && nested.count() > 0 {
+		if nested := h.ownership.otherRole(); nested != nil && (nested.count() > 0 || nested.isEntering()) {
 			time.AfterFunc(left, h.leaveRole)
 		}
 	}

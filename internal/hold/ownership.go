@@ -48,10 +48,11 @@ type ownership struct {
 	// mu guards what follows. It is not held across I/O.
 	mu        sync.Mutex
 	holds     []*Hold
-	first     [1]*Hold // room for the usual number of holds
-	reentered bool     // at least once
-	entering  int      // re-entries that were sent and not answered
-	freed     bool     // the last hold was given up: no way back in
+	first     [1]*Hold      // room for the usual number of holds
+	longest   time.Duration // of the leases of all holds that there were
+	reentered bool          // at least once
+	entering  int           // re-entries that were sent and not answered
+	freed     bool          // the last hold was given up: no way back in
 	change    chan struct{}
 	wait      any          // with which the owner was queued on the server
 	turn      acquire.Turn // while this has its process's turn with the lock
@@ -77,11 +78,23 @@ func (o *ownership) add(h *Hold) {
 		o.holds = o.first[:0]
 	}
 	o.holds = append(o.holds, h)
+	o.lasts(h.lease.TTL)
 	h.counted = true
 	if o.shared {
 		o.freed = false // others may come and go
 	}
 	o.setFloor()
+}
+
+// lasts says that the lock may last for a lease on the server, mu held: then so does what is open
+// about the owner, also in the role in which this began.
+func (o *ownership) lasts(lease time.Duration) {
+	o.longest = max(o.longest, lease)
+	if b := o.base; b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.longest = max(b.longest, lease)
+	}
 }
 
 // remove takes a hold out and returns how many remain. It returns -1 when the hold had left

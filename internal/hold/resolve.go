@@ -9,7 +9,9 @@ import (
 func (o *ownership) inDoubt() *engine.InDoubt {
 	o.notReusable.Store(true)
 	text, _ := o.final.Owner.(string) // always one
-	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: o.lease}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: max(o.lease, o.longest)}
 }
 
 // discard frees the lock in the background if this owner has it.

@@ -3,6 +3,9 @@
 -- A renewal never makes a lease shorter, and gives no permit to an id that has none: its lease was over, and the
 -- permit may be another's.
 --
+-- A server without memory refuses ZADD as the first write of a script. Behind one that needs none,
+-- which changes nothing, it does not: the holds go on.
+--
 -- A key that is no set of permits any more, because something else was stored under it, answers
 -- 0 for itself: it must not cost the others their renewal.
 --
@@ -35,6 +38,9 @@ for i = 1, #KEYS do
         elseif tonumber(before) < ends then
             shorter[#shorter + 1] = id
         end
+    end
+    if #shorter > 0 then
+        redis.call('ZREM', permits, '')
     end
     for k = 1, renewed[i] * #shorter do
         redis.call('ZADD', permits, ends, shorter[k])

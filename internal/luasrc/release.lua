@@ -2,6 +2,8 @@
 -- process alone uses: since it says where to arrive and not how far to go, it
 -- may run late or more than once, and so needs no unlock latch.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the lock's channel
 -- ARGV[1]   owner
@@ -23,8 +25,8 @@ if not count then
 end
 if tonumber(target) > 0 then
     if tonumber(count) > tonumber(target) then
-        redis.call('HSET', lock, owner, target)
         redis.call('PEXPIRE', lock, lease)
+        redis.call('HSET', lock, owner, target)
     end
     return 0
 end

@@ -2,6 +2,8 @@
 -- processes may use: it leaves a latch, so that the same release, sent again,
 -- gets the first answer and changes nothing.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the lock's channel
 -- KEYS[3]   the latch of this release
@@ -22,12 +24,14 @@ local before = redis.call('GET', latch)
 if before then
     return tonumber(before)
 end
-if redis.call('HEXISTS', lock, owner) == 0 then
+local count = redis.call('HGET', lock, owner)
+if not count then
     return nil
 end
 local free = 0
-if redis.call('HINCRBY', lock, owner, -1) > 0 then
+if tonumber(count) > 1 then
     redis.call('PEXPIRE', lock, lease)
+    redis.call('HINCRBY', lock, owner, -1)
 else
     redis.call('DEL', lock)
     redis.call(publish, channel, message)

@@ -9,10 +9,10 @@ const (
 	raises       = "HGET HSET PTTL"
 	raisesLonger = "HGET HSET PTTL PEXPIRE"
 	staysIn      = "HGET PTTL"
-	sharedLowers = "GET HEXISTS HINCRBY PEXPIRE SET"
-	sharedFrees  = "GET HEXISTS HINCRBY DEL PUBLISH SET"
+	sharedLowers = "GET HGET PEXPIRE HINCRBY SET"
+	sharedFrees  = "GET HGET DEL PUBLISH SET"
 	sharedRepeat = "GET"
-	sharedNot    = "GET HEXISTS"
+	sharedNot    = "GET HGET"
 )
 
 const requestID = "deadbeefdeadbeefdeadbeefdeadbeef"

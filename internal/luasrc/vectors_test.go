@@ -19,7 +19,7 @@ const (
 	enters      = "EXISTS HEXISTS HINCRBY PEXPIRE"
 	isRefused   = "EXISTS HEXISTS PTTL"
 	frees       = "HGET DEL PUBLISH"
-	lowers      = "HGET HSET PEXPIRE"
+	lowers      = "HGET PEXPIRE HSET"
 	onlyLooks   = "HGET"
 	renewsOne   = "HEXISTS PTTL PEXPIRE"
 	renewsNone  = "HEXISTS"
@@ -27,7 +27,7 @@ const (
 	forceFails  = "DEL"
 	shardFrees  = "HGET DEL SPUBLISH"
 	shardForces = "DEL SPUBLISH"
-	shardShared = "GET HEXISTS HINCRBY DEL SPUBLISH SET"
+	shardShared = "GET HGET DEL SPUBLISH SET"
 )
 
 // scenarios run on every server. Those in their names marked with a section are

@@ -2,6 +2,8 @@
 -- alone uses: since it says where to arrive, it may run late or more than once, and so
 -- needs no unlock latch.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
 -- ARGV[1]   owner, as a writer has it
@@ -28,7 +30,7 @@ if target == 0 then
     return 1
 end
 if tonumber(count) > target then
-    redis.call('HSET', lock, owner, target)
     redis.call('PEXPIRE', lock, math.max(lease, longest_read(lock)))
+    redis.call('HSET', lock, owner, target)
 end
 return 0

@@ -1,6 +1,8 @@
 -- Lowers the writer's count by one. For owners that several processes may use: it leaves a
 -- latch, so that the same release, sent again, gets the first answer and changes nothing.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
 -- KEYS[3]   the latch of this release
@@ -25,17 +27,20 @@ local before = redis.call('GET', latch)
 if before then
     return tonumber(before)
 end
-local mode = redis.call('HGET', lock, 'mode')
+local found = redis.call('HMGET', lock, 'mode', owner)
+local mode, count = found[1], found[2]
 if not mode and redis.call('EXISTS', lock) == 0 then
     redis.call(publish, channel, message)
     redis.call('SET', latch, 2, 'PX', ttl)
     return 2
 end
-if mode ~= 'write' or redis.call('HEXISTS', lock, owner) == 0 then
+if mode ~= 'write' or not count then
     return nil
 end
 local over = 0
-if redis.call('HINCRBY', lock, owner, -1) > 0 then
+if tonumber(count) > 1 then
+    redis.call('HDEL', lock, '')
+    redis.call('HINCRBY', lock, owner, -1)
     lengthen(lock, math.max(lease, longest_read(lock)))
 else
     end_write(lock, channel, owner, publish, message)

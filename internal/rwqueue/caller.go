@@ -47,6 +47,7 @@ type caller struct {
 	// Guarded by queue.mu.
 	parked bool // in one of the queue's lists
 	first  bool // the turn waits for its answer
+	asked  bool // it was refused: it is no new reader
 	turn   bool // has the writers' turn
 }
 
@@ -163,7 +164,7 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.state = acquire.QueueState{Known: true, Held: q.state.Held, Holder: o.Holder, TTL: o.TTL}
-	if !a.Try {
+	if c.asked = true; !a.Try {
 		if c.wake == nil {
 			c.wake = make(chan struct{}, 1)
 		}

@@ -106,14 +106,14 @@ func (q *queue) wakeReaders(first bool) {
 }
 
 // promote makes the first parked reader that may be let in the leader, if there is none, mu held.
-// Some are held back beside a writer that waits, others never are.
+// New ones are held back beside a writer that waits, unless they never are.
 func (q *queue) promote(now time.Time) {
 	if q.leader != nil || len(q.readers) == 0 {
 		return
 	}
 	i := 0
 	if q.holdsBack(now) {
-		i = slices.IndexFunc(q.readers, func(c *caller) bool { return !c.heldBack })
+		i = slices.IndexFunc(q.readers, func(c *caller) bool { return !c.heldBack || c.asked })
 	}
 	if i >= 0 {
 		q.leader = q.readers[i]

@@ -71,13 +71,17 @@ func (o *offset) end(now time.Time, answered bool) {
 	}
 }
 
-// store takes a comparison in, and reports whether the clocks have come apart.
+// store takes a comparison in, and reports whether the clocks have come apart. One that is no more
+// accurate than what it would change changes nothing: a slow one would move a clock that is right.
 func (o *offset) store(ahead, accuracy time.Duration) (news bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	apart := ahead.Abs()-accuracy > clockApart
 	news = apart && !o.apart
-	o.ahead, o.apart, o.known = ahead, apart, true
+	if (ahead - o.ahead).Abs() > accuracy {
+		o.ahead = ahead
+	}
+	o.apart, o.known = apart, true
 	return news
 }
 

@@ -76,7 +76,11 @@ func TestClocksAreComparedToTheMiddleOfTheRoundTrip(t *testing.T) {
 			}
 			require.Equal(t, time.Now().UnixMilli(), c.NowMillis(), "only when it was asked for")
 			c.engine.ServerTime = true
-			require.Equal(t, time.Now().Add(ahead).UnixMilli(), c.NowMillis())
+			used := ahead
+			if ahead.Abs() < time.Second { // half of the round trip
+				used = 0
+			}
+			require.Equal(t, time.Now().Add(used).UnixMilli(), c.NowMillis())
 		})
 	}
 }

@@ -1,0 +1,66 @@
+package acquire_test
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// stopped is a kind that tells the server the time, as that of permits does: the process is
+// stopped for a while behind that.
+type stopped struct{ told time.Time }
+
+func (*stopped) Name() string       { return "stopped" }
+func (*stopped) Key() string        { return "key" }
+func (*stopped) Channel(any) string { return "channel" }
+
+func (k *stopped) Acquire(c *transport.Call, _ *acquire.Request) {
+	k.told = time.Now()
+	c.Command = "PING"
+	time.Sleep(5 * time.Second)
+}
+
+func (*stopped) Decode(any) (acquire.Outcome, error) { return acquire.Outcome{Granted: true}, nil }
+
+// granted is a claim that remembers when its attempt was sent.
+type granted struct {
+	acquire.BareClaim
+	sent time.Time
+}
+
+func (g *granted) Claim(acquire.Reusable) acquire.Claim          { return g }
+func (*granted) Request() *acquire.Request                       { return &acquire.Request{} }
+func (g *granted) Grant(sent time.Time, _ acquire.Outcome) error { g.sent = sent; return nil }
+func (*granted) Disown()                                         {}
+func (*granted) InDoubt() *engine.InDoubt                        { return nil }
+func (*granted) Late(any, error)                                 {}
+
+type alone struct{}
+
+func (alone) Waiter(*acquire.Acquisition) acquire.Waiter { return acquire.Alone() }
+
+// A lease whose end the server computes from a time that it is told has begun then.
+func TestALeaseBeginsBeforeTheServerIsToldTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := engine.New(engine.Config{
+			Transport: &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) { return nil, nil, true }},
+			ClientID:  uuid.New(), Lease: 30 * time.Second, Command: 3 * time.Second, PollCap: time.Second,
+			Logger: slog.New(slog.DiscardHandler),
+		})
+		k, g := &stopped{}, &granted{}
+		a := acquire.Acquisition{Engine: e, Kind: k, Lock: "key", Claims: g, Began: time.Now()}
+		require.NoError(t, a.Run(t.Context(), alone{}))
+		require.False(t, g.sent.After(k.told), "the lease counts %v longer here than on the server", g.sent.Sub(k.told))
+		require.NoError(t, e.Close())
+	})
+}

@@ -1,0 +1,65 @@
+package rreadwritelock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+// Redis is away for longer than the lease of the hold outside, which was given up, but not for as
+// long as that of the hold inside: the release of that one goes on until its lease is over.
+func TestTheReleaseOfAnInnerHoldGoesOnForItsOwnLease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	c := connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Second), redlatch.WithCommandTimeout(200*time.Millisecond))
+	for what, roles := range map[string]func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock){
+		"the same role": func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock) { return l.Write(), l.Write() },
+		"downgraded":    func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock) { return l.Write(), l.Read() },
+		"plain": func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock) {
+			plain := rlock.New(c, l.Name())
+			return plain, plain
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := rreadwritelock.New(c, redistest.Key(t))
+			outside, inside := roles(l)
+			outer, err := outside.Lock(within(t))
+			require.NoError(t, err)
+			inner, err := inside.Lock(outer.Context(within(t)), rlock.WithLease(10*time.Minute))
+			require.NoError(t, err)
+			require.NoError(t, outer.Unlock())
+			p.Refuse(true)
+			p.Reset()
+			require.Error(t, inner.Unlock())
+			time.Sleep(3 * time.Second)
+			p.Refuse(false)
+			require.Eventually(t, func() bool { return s.Do(t, "EXISTS", l.Name()) == int64(0) }, 5*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+// A writer whose read has a longer lease than itself: the lock lasts as long as that on the server,
+// and the writer's part of it is given up as late as the read's.
+func TestAWriterIsGivenUpAlsoWhenItsReadLastsLonger(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	c := connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Second), redlatch.WithCommandTimeout(200*time.Millisecond))
+	l := rreadwritelock.New(c, redistest.Key(t))
+	w := take(t, l.Write())
+	r := enter(t, l.Read(), w, rlock.WithLease(10*time.Minute))
+	p.Refuse(true)
+	p.Reset()
+	time.Sleep(5 * time.Second)
+	require.ErrorIs(t, w.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, r.Err(), redlatch.ErrLost)
+	p.Refuse(false)
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", l.Name()) == int64(0) }, 5*time.Second, 10*time.Millisecond)
+}

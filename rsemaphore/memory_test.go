@@ -1,0 +1,36 @@
+package rsemaphore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// A server without memory refuses what may need some. A renewal needs none: holds of all kinds
+// outlast that.
+func TestPermitsAreRenewedOnAServerWithoutMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := connect(t, s.URL(), redlatch.WithWatchdogTimeout(1500*time.Millisecond))
+	plain, err := rlock.New(c, "plain").Lock(within(t))
+	require.NoError(t, err)
+	read, err := rreadwritelock.New(c, "both").Read().Lock(within(t))
+	require.NoError(t, err)
+	sem := rsemaphore.NewExpirable(c, "permits")
+	require.NoError(t, sem.SetPermits(within(t), 1))
+	permit := take(t, sem, 1)
+	time.Sleep(time.Second)
+	s.Do(t, "CONFIG", "SET", "maxmemory", 1)
+	time.Sleep(4 * time.Second)
+	require.NoError(t, plain.Err())
+	require.NoError(t, read.Err())
+	require.NoError(t, permit.Err())
+	require.NoError(t, permit.Release())
+}
