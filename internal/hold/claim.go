@@ -31,7 +31,7 @@ func (h *Hold) Request() *acquire.Request {
 func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 	o := h.ownership
 	o.fence(out.Token)
-	o.add(h)
+	o.add(h, sent)
 	if o.lock.Engine.Replicas > 0 {
 		h.known.Store(unknown)
 	}

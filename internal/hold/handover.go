@@ -79,7 +79,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 		h.Drop()
 		return engine.ErrNotHeld
 	}
-	h.ownership.add(h)
+	h.ownership.add(h, sent)
 	if err := h.live(sent); err != nil {
 		h.ownership.remove(h) // the lock is left as it was, to its owner
 		return err

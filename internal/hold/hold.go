@@ -131,7 +131,6 @@ func (h *Hold) live(sent time.Time) error {
 	}
 	h.since = sent
 	h.awaitReport()
-	h.ownership.expires(h, clock.After(sent, h.lease.TTL))
 	if !e.Watchdog.Add(&h.lease) {
 		return engine.ErrClosed
 	}

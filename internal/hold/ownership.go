@@ -69,10 +69,12 @@ func (o *ownership) fence(token int64) {
 	}
 }
 
-// add adds a hold that was acquired.
-func (o *ownership) add(h *Hold) {
+// add adds a hold that was acquired by a call that was sent at sent: from then on others leave it its
+// lease.
+func (o *ownership) add(h *Hold, sent time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	h.expiry = clock.After(sent, h.lease.TTL)
 	if o.holds == nil {
 		o.holds = o.first[:0]
 	}
@@ -118,14 +120,6 @@ func (h *Hold) IsCounted() bool {
 	h.ownership.mu.Lock()
 	defer h.ownership.mu.Unlock()
 	return slices.Contains(h.ownership.holds, h)
-}
-
-// expires says when a hold's lease ends on the server if it is not renewed.
-func (o *ownership) expires(h *Hold, at clock.Deadline) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	h.expiry = at
-	o.setFloor()
 }
 
 // setFloor finds the floor and the least lease anew, mu held. Holds that are over and still
