@@ -49,6 +49,7 @@ type ownership struct {
 	mu        sync.Mutex
 	holds     []*Hold
 	first     [1]*Hold // room for the usual number of holds
+	asking    []*Hold  // what may become one, of a shared owner: an attempt of it is under way
 	reentered bool     // at least once
 	entering  int      // re-entries that were sent and not answered
 	freed     bool     // the last hold was given up: no way back in
@@ -160,6 +161,11 @@ func (o *ownership) outlive() {
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.owes()
+}
+
+// owes is owed with mu held.
+func (o *ownership) owes() (holds int64, lease time.Duration) {
 	if len(o.holds) == 0 {
 		return 0, o.lease
 	}
@@ -176,6 +182,21 @@ func (o *ownership) owed() (holds int64, lease time.Duration) {
 		most = max(most, d)
 	}
 	return int64(len(o.holds)), max(most, time.Millisecond)
+}
+
+// most returns the longest of the lease that the holds are owed, or, without holds, of none, and of
+// those that are being asked for.
+func (o *ownership) most(none time.Duration) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	holds, most := o.owes()
+	if holds == 0 {
+		most = none
+	}
+	for _, h := range o.asking {
+		most = max(most, h.lease.TTL)
+	}
+	return most
 }
 
 // count returns the number of holds.

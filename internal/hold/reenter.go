@@ -42,6 +42,8 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 		return err
 	}
 	h.prepare(terms)
+	h.Asks(true)
+	defer h.Asks(false)
 	var sent time.Time
 	var answer any
 	e := o.lock.Engine
