@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -131,6 +132,33 @@ func TestAReleaseThatIsRepeatedLeavesACallerThatCameInItsLease(t *testing.T) {
 		synctest.Wait() // it pauses before it is sent again
 		hold := take(t, l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 		require.NoError(t, <-unlocked)
+		time.Sleep(time.Minute)
+		require.NoError(t, hold.Err())
+		_, err = rlock.New(other, "job").TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
+	})
+}
+
+func TestAReleaseForAnOwnerLeavesACallerThatResumesTheLeaseThatItGets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, other := inBubble(t)
+		tr := &distant{Transport: redigoTransport(srv)}
+		client, err := redlatch.NewWithTransport(tr)
+		require.NoError(t, err)
+		defer tr.replies.Wait()
+		defer func() { require.NoError(t, client.Close()) }()
+		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
+		srv.Do(t, "HINCRBY", "job", owner.String(), 1) // another process has acquired for it, too
+		resumed := make(chan *rlock.Hold, 1)
+		go func() {
+			h, err := l.Resume(t.Context(), owner, rlock.WithLease(time.Hour))
+			assert.NoError(t, err)
+			resumed <- h
+		}()
+		time.Sleep(time.Millisecond) // it is on its way
+		require.NoError(t, first.Unlock())
+		hold := <-resumed
 		time.Sleep(time.Minute)
 		require.NoError(t, hold.Err())
 		_, err = rlock.New(other, "job").TryLock(t.Context())
