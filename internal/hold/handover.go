@@ -69,6 +69,8 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	l.Engine.Announce()
 	l.Prepare(ctx)
 	h.Init(l, terms, nil)
+	h.Asks(true)
+	defer h.Asks(false)
 	sent := time.Now()
 	held, err := h.ownership.resume(ctx, h.Request().Lease)
 	switch {
