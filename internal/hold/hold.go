@@ -286,7 +286,7 @@ func (h *Hold) endKept(why *ending) {
 		h.leaveSlotAfter(left)
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
-		if nested := h.ownership.otherRole(); nested != nil && nested.count() > 0 {
+		if nested := h.ownership.otherRole(); nested != nil && (nested.isEntering() || nested.count() > 0) {
 			time.AfterFunc(left, h.leaveRole)
 		}
 	}
