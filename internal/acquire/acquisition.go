@@ -184,6 +184,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	a.Attempts++
 	claim, transfer, at := a.Claim(), a.Transfer, a.Engine.Attempt()
 	a.Transfer = nil
+	claim.Asks(true)
 	sent := time.Now() // before the call is filled, which may tell the server the time
 	if transfer != nil {
 		transfer.Fill(&at.Call, claim.Request())
@@ -192,6 +193,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	}
 	reply, err := at.Run(ctx, claim)
 	granted, again, err := a.answered(claim, transfer, sent, reply, err)
+	claim.Asks(false)
 	if again {
 		return a.Attempt(ctx) // it is free, or another owner has it
 	}

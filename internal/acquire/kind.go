@@ -84,6 +84,8 @@ type Claim interface {
 	ID() codec.Owner
 	// Request returns what the next attempt says. It must not be changed.
 	Request() *Request
+	// Asks says that an attempt begins, before its request is read, or that it is over.
+	Asks(yes bool)
 	// Grant makes the claim a hold, for an attempt that was sent at sent. On an error, such
 	// as that of a lease that is over already, the claim has given the lock back.
 	Grant(sent time.Time, o Outcome) error
@@ -119,6 +121,9 @@ type BareClaim struct{}
 
 // ID is part of Claim.
 func (BareClaim) ID() codec.Owner { return codec.Owner{} }
+
+// Asks is part of Claim.
+func (BareClaim) Asks(bool) {}
 
 // Fail is part of Claim.
 func (BareClaim) Fail() {}

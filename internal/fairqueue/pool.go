@@ -80,21 +80,31 @@ func (p *pool) of(id lockID) *pooled {
 // lock is contended: a caller of this process waits for it, or did a second ago. The caller
 // that gets one keeps it again, or closes its subscription.
 func (p *pool) get(id lockID) (s *Subscription, contended bool) {
+	s, broken, contended := p.find(id)
+	for _, b := range broken {
+		b.sub.Close()
+	}
+	return s, contended
+}
+
+// find is get. It returns those that do not work, too, which the caller closes.
+func (p *pool) find(id lockID) (s *Subscription, broken []*Subscription, contended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.locks[id]
 	if l == nil {
-		return nil, false
+		return nil, nil, false
 	}
 	contended = l.waiters > 0 || time.Now().Before(l.contended)
 	for len(l.idle) > 0 {
 		s := l.idle[len(l.idle)-1]
 		l.take(s)
 		if s.works() {
-			return s, contended
+			return s, broken, contended
 		}
+		broken = append(broken, s)
 	}
-	return nil, contended
+	return nil, broken, contended
 }
 
 // works reports whether the subscription does, and drops the event that it holds: the caller

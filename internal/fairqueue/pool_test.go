@@ -135,6 +135,7 @@ func TestSubscriptionThatFailedIsNotGivenAndAnOldMessageIsDropped(t *testing.T) 
 		all[1].Put()
 		require.Same(t, all[0], got(qs))
 		require.Empty(t, subs[0].events)
+		require.Equal(t, "01", closes(subs), "the client counts those that are open")
 	})
 }
 

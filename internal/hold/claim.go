@@ -2,6 +2,7 @@ package hold
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/acquire"
@@ -18,20 +19,36 @@ func (h *Hold) Request() *acquire.Request {
 	if !h.ownership.shared {
 		return &h.request
 	}
-	holds, owed := h.ownership.owed()
-	if holds == 0 || owed <= h.lease.TTL {
+	most := h.ownership.most(0)
+	if most <= h.lease.TTL {
 		return &h.request
 	}
 	r := h.request
-	r.Lease = owed.Milliseconds()
+	r.Lease = most.Milliseconds()
 	return &r
+}
+
+// Asks is part of acquire.Claim. What is sent meanwhile for an owner that others may use, too, may
+// reach the server after this attempt.
+func (h *Hold) Asks(yes bool) {
+	o := h.ownership
+	if !o.shared {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if yes {
+		o.asking = append(o.asking, h)
+	} else {
+		o.asking = slices.DeleteFunc(o.asking, func(other *Hold) bool { return other == h })
+	}
 }
 
 // Grant is part of acquire.Claim.
 func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 	o := h.ownership
 	o.fence(out.Token)
-	o.add(h)
+	o.add(h, sent)
 	if o.lock.Engine.Replicas > 0 {
 		h.known.Store(unknown)
 	}

@@ -69,6 +69,8 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	l.Engine.Announce()
 	l.Prepare(ctx)
 	h.Init(l, terms, nil)
+	h.Asks(true)
+	defer h.Asks(false)
 	sent := time.Now()
 	held, err := h.ownership.resume(ctx, h.Request().Lease)
 	switch {
@@ -79,7 +81,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 		h.Drop()
 		return engine.ErrNotHeld
 	}
-	h.ownership.add(h)
+	h.ownership.add(h, sent)
 	if err := h.live(sent); err != nil {
 		h.ownership.remove(h) // the lock is left as it was, to its owner
 		return err

@@ -131,7 +131,6 @@ func (h *Hold) live(sent time.Time) error {
 	}
 	h.since = sent
 	h.awaitReport()
-	h.ownership.expires(h, clock.After(sent, h.lease.TTL))
 	if !e.Watchdog.Add(&h.lease) {
 		return engine.ErrClosed
 	}
@@ -290,7 +289,7 @@ func (h *Hold) endKept(why *ending) {
 		h.leaveSlotAfter(left)
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
-		if nested := h.ownership.otherRole(); nested != nil && (nested.count() > 0 || nested.isEntering()) {
+		if nested := h.ownership.otherRole(); nested != nil && (nested.isEntering() || nested.count() > 0) {
 			time.AfterFunc(left, h.leaveRole)
 		}
 	}

@@ -49,6 +49,7 @@ type ownership struct {
 	mu        sync.Mutex
 	holds     []*Hold
 	first     [1]*Hold      // room for the usual number of holds
+	asking    []*Hold       // what may become one, of a shared owner: an attempt of it is under way
 	longest   time.Duration // of the leases of all holds that there were
 	reentered bool          // at least once
 	entering  int           // re-entries that were sent and not answered
@@ -70,10 +71,12 @@ func (o *ownership) fence(token int64) {
 	}
 }
 
-// add adds a hold that was acquired.
-func (o *ownership) add(h *Hold) {
+// add adds a hold that was acquired by a call that was sent at sent: from then on others leave it its
+// lease.
+func (o *ownership) add(h *Hold, sent time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	h.expiry = clock.After(sent, h.lease.TTL)
 	if o.holds == nil {
 		o.holds = o.first[:0]
 	}
@@ -133,14 +136,6 @@ func (h *Hold) IsCounted() bool {
 	return slices.Contains(h.ownership.holds, h)
 }
 
-// expires says when a hold's lease ends on the server if it is not renewed.
-func (o *ownership) expires(h *Hold, at clock.Deadline) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	h.expiry = at
-	o.setFloor()
-}
-
 // setFloor finds the floor and the least lease anew, mu held. Holds that are over and still
 // counted, since they wait for their Unlock, count on nothing.
 func (o *ownership) setFloor() {
@@ -179,6 +174,11 @@ func (o *ownership) outlive() {
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.owes()
+}
+
+// owes is owed with mu held.
+func (o *ownership) owes() (holds int64, lease time.Duration) {
 	if len(o.holds) == 0 {
 		return 0, o.lease
 	}
@@ -195,6 +195,21 @@ func (o *ownership) owed() (holds int64, lease time.Duration) {
 		most = max(most, d)
 	}
 	return int64(len(o.holds)), max(most, time.Millisecond)
+}
+
+// most returns the longest of the lease that the holds are owed, or, without holds, of none, and of
+// those that are being asked for.
+func (o *ownership) most(none time.Duration) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	holds, most := o.owes()
+	if holds == 0 {
+		most = none
+	}
+	for _, h := range o.asking {
+		most = max(most, h.lease.TTL)
+	}
+	return most
 }
 
 // count returns the number of holds.

@@ -42,6 +42,8 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 		return err
 	}
 	h.prepare(terms)
+	h.Asks(true)
+	defer h.Asks(false)
 	var sent time.Time
 	var answer any
 	e := o.lock.Engine
@@ -123,12 +125,9 @@ func (o *ownership) enter() bool {
 	return true
 }
 
-// over counts a re-entry out, with its hold if it succeeded. It reports whether the lock must
-// be freed because every hold left in the meantime.
-func (o *ownership) over(h *Hold) (free bool) {
-	if h != nil {
-		o.add(h)
-	}
+// over counts a re-entry out, after its hold was added if it succeeded. It reports whether the lock
+// must be freed because every hold left in the meantime.
+func (o *ownership) over() (free bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.entering--
@@ -151,7 +150,7 @@ func (h *Hold) fillReenter(kind Reentrant, c *transport.Call) {
 // notEntered ends a re-entry that failed.
 func (h *Hold) notEntered(err error) error {
 	o := h.ownership
-	if free := o.over(nil); free {
+	if free := o.over(); free {
 		o.passTurn(false)
 		if !o.shared {
 			o.discard()
@@ -173,7 +172,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		return err
 	case !held:
 		why := outer.gone()
-		if free := o.over(nil); free {
+		if free := o.over(); free {
 			o.passTurn(false) // the outer holds were given up meanwhile
 		} else {
 			o.lose()
@@ -183,7 +182,8 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		h.Drop()
 		return why
 	}
-	o.over(h)
+	o.add(h, sent)
+	o.over()
 	if err := h.live(sent); err != nil {
 		o.undoReentry(h)
 		return fmt.Errorf("%w (re-entry)", err)
@@ -196,7 +196,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 // that the count is right. An owner that others may use has a count that is theirs.
 func (h *Hold) miscounted() {
 	o := h.ownership
-	free := o.over(nil)
+	free := o.over()
 	if free {
 		o.passTurn(false)
 	}

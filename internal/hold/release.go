@@ -174,8 +174,10 @@ func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 		return nil // no owner of such a lock is shared
 	}
 	latch := codec.LatchKey(o.lock.Kind.Key(), requestID())
-	r := acquire.Request{Owner: o.final.Owner, Lease: o.leaseForOthers()}
-	fill := func(c *transport.Call) { kind.ReleaseShared(c, &r, latch) }
+	fill := func(c *transport.Call) {
+		r := acquire.Request{Owner: o.final.Owner, Lease: o.leaseForOthers()}
+		kind.ReleaseShared(c, &r, latch)
+	}
 	forget := func() {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
 		o.lock.Engine.Transport.Start(del, func(any, error) {}) // else it expires
@@ -190,12 +192,12 @@ func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 }
 
 // leaseForOthers is the lease that a shared owner's release leaves to others that use it: what
-// the holds here are owed, else the client's.
+// the holds here are owed or ask for, by the time it is sent, else the client's. The last of the holds
+// that this was about may have left.
 func (o *ownership) leaseForOthers() int64 {
-	if holds, owed := o.owed(); holds > 0 {
-		return owed.Milliseconds()
-	}
-	return o.lock.Engine.Lease.Milliseconds()
+	now := o.lock.joinShared(o.owner)
+	defer now.quitShared()
+	return now.most(o.lock.Engine.Lease).Milliseconds()
 }
 
 // requestID is 16 random bytes in hexadecimal, as Redisson's.

@@ -117,6 +117,7 @@ func (o *ownership) freeAfterEntering(bound time.Duration, s *sending) error {
 	began := time.Now()
 	if !nested.beginChangeFor(bound) {
 		o.discard()
+		o.passTurn(false)
 		return errUnresolved
 	}
 	defer nested.endChange()

@@ -20,7 +20,8 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yiel
 	case y.Turns == 0:
 		return true
 	case a.Deaf: // it hears no turns of others
-		return a.Engine.Sleep(ctx, y.Patience)
+		a.Engine.Sleep(ctx, y.Patience) // that the client closes shows in what follows
+		return ctx.Err() == nil
 	}
 	others, counted := c.countOthers(ctx, a)
 	if ctx.Err() != nil {

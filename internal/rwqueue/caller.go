@@ -177,16 +177,22 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 		case c.turn && q.writer == nil:
 			q.writer, q.drained = c, now
 			q.begin(now)
+		case c.turn:
+			q.promote(now) // those that it has held back when their leader left
 		}
 	}
 	q.answered(c)
 	return o.TTL
 }
 
-// Sleep is part of acquire.Waiter. A reader that has a leader leaves it to that to ask.
+// Sleep is part of acquire.Waiter. A reader that has a leader leaves it to that to ask. One that
+// leads since it was refused does not listen yet.
 func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
-	if c.follows() {
+	switch {
+	case c.follows():
 		return 4 * nap
+	case c.sub == nil:
+		return 0 // it listens, and asks once more
 	}
 	return nap
 }

@@ -1,0 +1,67 @@
+package rreadwritelock_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// distant is a transport to a server whose replies take their time.
+type distant struct {
+	transport.Transport
+
+	replies sync.WaitGroup
+}
+
+// Start is part of transport.Transport.
+func (d *distant) Start(call *transport.Call, done transport.Done) {
+	d.Transport.Start(call, func(reply any, err error) {
+		d.replies.Go(func() {
+			time.Sleep(50 * time.Millisecond)
+			done(reply, err)
+		})
+	})
+}
+
+// A writer comes to its maximum while it enters as a reader: it leaves its role to its lease, as ever.
+func TestAWriterAtItsMaximumLeavesTheLockToTheReadThatItIsAboutToGet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		tr := &distant{Transport: redisconn.NewRedigo(redisconn.Config{
+			Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+			DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		})}
+		client, err := redlatch.NewWithTransport(tr)
+		require.NoError(t, err)
+		defer tr.replies.Wait()
+		defer func() { require.NoError(t, client.Close()) }()
+		other, err := redlatch.New(srv.Server.Dial)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, other.Close()) }()
+		rw := rreadwritelock.New(client, "job")
+		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
+		ctx := context.WithoutCancel(w.Context(t.Context()))
+		time.Sleep(920 * time.Millisecond)
+		r, err := rw.Read().Lock(ctx)
+		require.NoError(t, err)
+		require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
+		time.Sleep(2 * time.Minute) // the writer's lease is over, and the reader's renewed
+		require.NoError(t, r.Err())
+		beside, err := rreadwritelock.New(other, "job").Read().TryLock(t.Context())
+		require.NoError(t, err, "there are readers only")
+		unlock(t, beside, r)
+	})
+}
