@@ -12,9 +12,9 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// A server without memory refuses what may need some. To give a hold up needs none.
+// A server without memory refuses what may need some. To give a hold up needs none. Not parallel:
+// its parts share the server's memory.
 func TestHoldsAreGivenUpOnAServerWithoutMemory(t *testing.T) {
-	t.Parallel()
 	s := redistest.Start(t)
 	c := connect(t, s.URL())
 	full := func(bytes int) { s.Do(t, "CONFIG", "SET", "maxmemory", bytes) }

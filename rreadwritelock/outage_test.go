@@ -17,19 +17,26 @@ import (
 func TestTheReleaseOfAnInnerHoldGoesOnForItsOwnLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := redistest.NewProxy(t, s.Addr())
-	c := connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Second), redlatch.WithCommandTimeout(200*time.Millisecond))
-	for what, roles := range map[string]func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock){
-		"the same role": func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock) { return l.Write(), l.Write() },
-		"downgraded":    func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock) { return l.Write(), l.Read() },
-		"plain": func(l *rreadwritelock.Lock) (outer, inner *rlock.Lock) {
-			plain := rlock.New(c, l.Name())
-			return plain, plain
+	for what, roles := range map[string]func(c *redlatch.Client, name string) (outer, inner *rlock.Lock){
+		"the same role": func(c *redlatch.Client, name string) (outer, inner *rlock.Lock) {
+			l := rreadwritelock.New(c, name)
+			return l.Write(), l.Write()
+		},
+		"downgraded": func(c *redlatch.Client, name string) (outer, inner *rlock.Lock) {
+			l := rreadwritelock.New(c, name)
+			return l.Write(), l.Read()
+		},
+		"plain": func(c *redlatch.Client, name string) (outer, inner *rlock.Lock) {
+			l := rlock.New(c, name)
+			return l, l
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			l := rreadwritelock.New(c, redistest.Key(t))
-			outside, inside := roles(l)
+			t.Parallel()
+			p := redistest.NewProxy(t, s.Addr())
+			c := connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Second), redlatch.WithCommandTimeout(200*time.Millisecond))
+			name := redistest.Key(t)
+			outside, inside := roles(c, name)
 			outer, err := outside.Lock(within(t))
 			require.NoError(t, err)
 			inner, err := inside.Lock(outer.Context(within(t)), rlock.WithLease(10*time.Minute))
@@ -40,7 +47,7 @@ func TestTheReleaseOfAnInnerHoldGoesOnForItsOwnLease(t *testing.T) {
 			require.Error(t, inner.Unlock())
 			time.Sleep(3 * time.Second)
 			p.Refuse(false)
-			require.Eventually(t, func() bool { return s.Do(t, "EXISTS", l.Name()) == int64(0) }, 5*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, 5*time.Second, 10*time.Millisecond)
 		})
 	}
 }

@@ -177,8 +177,6 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 		case c.turn && q.writer == nil:
 			q.writer, q.drained = c, now
 			q.begin(now)
-		case c.turn:
-			q.promote(now) // those that it has held back when their leader left
 		}
 	}
 	q.answered(c)
