@@ -14,7 +14,8 @@
 //	absent ───────────────▶ wanted ───────────────────▶ asked ──────────▶ acked
 //	  ▲                       ▲ ▲                         │                 │
 //	  │                       │ └── connection lost, or ──┴─────────────────┤
-//	  │                       │     unsubscribed by the server              │
+//	  │                       │     unsubscribed by the server, or          │
+//	  │                       │     refused for now (after a second)        │
 //	  │        a new listener │                                             │ last listener
 //	  └──────────────────── leaving ◀───────────────────────────────────────┘ leaves
 //	      ack of UNSUBSCRIBE, or
@@ -28,8 +29,8 @@
 // # The life of a listener
 //
 //   - pending: Subscribe waits for the acknowledgement. It ends with the
-//     caller's context, with Close, or with a failed dial; see
-//     [Subscriber.Subscribe].
+//     caller's context, with Close, with a failed dial, or when the server refuses
+//     the channel, if only for now; see [Subscriber.Subscribe].
 //   - established: messages become events. When the channel had to be
 //     subscribed anew, the acknowledgement becomes an event with Gap set:
 //     whatever was published in between is lost, and the listener must look for
@@ -62,4 +63,9 @@
 // A new connection begins with a PING. An error in answer to it, other than
 // NOPERM, concerns the server as a whole (it is loading, it wants a password):
 // then nothing is refused for good, and the connection is tried again.
+//
+// CLUSTERDOWN and TRYAGAIN in answer to a subscription may concern one slot of many.
+// While the server serves another channel, only the one that it refuses pauses: it is
+// asked for again each second, on the same connection. A server that serves none may
+// be the wrong one by now, and is connected to again.
 package pubsub

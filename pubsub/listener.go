@@ -14,7 +14,7 @@ type Sink interface {
 	Message(payload string)
 	// Failed reports that nothing will be heard any more, and why: one of the errors of
 	// [Subscriber.Subscribe], which wraps [transport.ErrNotSent], too, when the server has
-	// refused the connection and not the channel. It comes last.
+	// refused the connection and not the channel, or the channel for now only. It comes last.
 	Failed(err error)
 }
 

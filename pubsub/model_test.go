@@ -30,6 +30,7 @@ type world struct {
 	in         []*op           // commands on their way to the server
 	out        []reply         // what the server has sent and we have not read
 	subscribed map[string]bool // the server's truth
+	unserved   bool            // it refuses the channel "c" for now
 }
 
 // probe is a listener, and whether it must be woken: something was published
@@ -93,6 +94,10 @@ func (w *world) serverStep() {
 			w.out = append(w.out, reply{err: redis.Error("NOPERM no such right")})
 			return
 		}
+		if o.kind == subscribe && w.unserved && name == "c" {
+			w.out = append(w.out, reply{err: redis.Error("TRYAGAIN later")})
+			return
+		}
 	}
 	for _, name := range o.args {
 		w.subscribed[name.(string)] = o.kind == subscribe
@@ -125,7 +130,11 @@ func (w *world) publish(name string) {
 func (w *world) readStep() {
 	r := w.out[0]
 	w.out = w.out[1:]
-	if err := w.x.take(r.value, r.err); err != nil {
+	switch err := w.x.take(r.value, r.err); {
+	case transport.IsCode(err, "TRYAGAIN"):
+		w.s.failPending(err) // as run does
+		w.breakDown()
+	case err != nil:
 		w.t.Fatalf("connection given up: %v", err)
 	}
 }
@@ -134,16 +143,23 @@ func (w *world) consume(p *probe) {
 	select {
 	case _, open := <-p.events:
 		if !open {
-			require.True(w.t, forbidden(p.name), "channel %s failed: %v", p.name, p.Err())
+			require.True(w.t, forbidden(p.name) || p.refusedForNow(), "channel %s failed: %v", p.name, p.Err())
 		}
 		p.owed = false
 	default:
 	}
 }
 
-// comeToRest lets everything under way arrive.
+// refusedForNow reports whether p failed while it was pending.
+func (p *probe) refusedForNow() bool { return !p.established && transport.IsCode(p.Err(), "TRYAGAIN") }
+
+// comeToRest lets everything under way arrive, and the server serve all channels.
 func (w *world) comeToRest() {
+	w.unserved = false
 	for rounds := 0; ; rounds++ {
+		if len(w.s.table.paused) > 0 {
+			w.s.table.resumeAt = 1 // the pause is over
+		}
 		require.Less(w.t, rounds, 1000, "no end of commands")
 		w.write()
 		if len(w.in)+len(w.out) == 0 {
@@ -165,6 +181,9 @@ func (w *world) checkAtRest() {
 			require.Error(w.t, p.Err())
 			continue
 		}
+		if p.refusedForNow() {
+			continue
+		}
 		wanted[p.name] = true
 		require.True(w.t, p.established, "a listener of %s still waits", p.name)
 		require.False(w.t, p.owed && len(p.events) == 0, "a listener of %s missed its wake-up", p.name)
@@ -174,6 +193,7 @@ func (w *world) checkAtRest() {
 	}
 	require.Len(w.t, w.s.table.channels, len(wanted))
 	require.Empty(w.t, w.s.table.ops)
+	require.Empty(w.t, w.s.table.paused)
 }
 
 func TestNoOrderOfStepsLosesAWakeUpOrLeavesAnythingBehind(t *testing.T) {
@@ -196,6 +216,8 @@ func TestNoOrderOfStepsLosesAWakeUpOrLeavesAnythingBehind(t *testing.T) {
 			"read":    func(*rapid.T) { unless(len(w.out) == 0, w.readStep) },
 			"publish": func(t *rapid.T) { w.publish(names.Draw(t, "name")) },
 			"drop":    func(t *rapid.T) { w.drop(names.Draw(t, "name")) },
+			"refuse":  func(*rapid.T) { w.unserved = !w.unserved },
+			"resume":  func(*rapid.T) { w.s.table.resumeAt = min(w.s.table.resumeAt, 1) },
 			"break":   func(*rapid.T) { unless(len(w.in)+len(w.out) == 0, w.breakDown) },
 			// Without it, few orders ever come to an acknowledgement.
 			"rest":    func(*rapid.T) { w.comeToRest() },

@@ -34,6 +34,7 @@ const (
 type op struct {
 	kind     kind
 	greeting bool          // a PING, the first one on its connection
+	again    bool          // refused for now, and its channel was refused before
 	args     []any         // the names of all its channels; never changes
 	rest     []*channel    // the channels not yet acknowledged, in the order sent
 	sent     time.Duration // since the connection was made

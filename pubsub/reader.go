@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -60,10 +61,14 @@ func (x *session) refused(err *transport.ServerError) error {
 	if unsubscribedAlready(err) {
 		return nil // what was asked for is so
 	}
-	if o.kind == subscribe && len(o.rest) == 1 {
+	if o.kind == subscribe && len(o.rest) == 1 && !passing(err) {
 		x.useful.Store(true) // a refused batch is only asked again
 	}
-	x.sub.cfg.Logger.Warn("pub/sub command refused",
+	level := slog.LevelWarn
+	if o.again {
+		level = slog.LevelDebug
+	}
+	x.sub.cfg.Logger.Log(x.sub.ctx, level, "pub/sub command refused",
 		"command", x.sub.command(o.kind), "channels", len(o.rest), "error", err)
 	return nil
 }
@@ -95,9 +100,9 @@ func (s *Subscriber) pong() {
 	s.table.pong()
 }
 
-// nudgeIfDue has the writer look at channels that an answer made dirty.
+// nudgeIfDue has the writer look at channels that an answer made dirty, or paused.
 func (s *Subscriber) nudgeIfDue() {
-	if len(s.table.dirty) > 0 {
+	if len(s.table.dirty) > 0 || len(s.table.paused) > 0 && s.table.resumeAt == 0 {
 		s.nudge()
 	}
 }

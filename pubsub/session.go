@@ -118,9 +118,9 @@ func (x *session) next() (ops []*op, wait time.Duration) {
 	ops = t.collect(now)
 	o := t.oldest()
 	if o == nil {
-		return ops, heard + cfg.PingInterval - now
+		return ops, t.until(now, heard+cfg.PingInterval-now)
 	}
-	return ops, min(max(o.sent, heard)+cfg.DeadAfter, o.sent+patience*cfg.DeadAfter) - now
+	return ops, t.until(now, min(max(o.sent, heard)+cfg.DeadAfter, o.sent+patience*cfg.DeadAfter)-now)
 }
 
 // command returns the name of a kind of command.

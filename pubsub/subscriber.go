@@ -169,7 +169,7 @@ func (s *Subscriber) shut() *session {
 // the server has answered, all but Connected and Dials are zero.
 type Stats struct {
 	// Channels counts the channels that have listeners, or had them and are not
-	// yet unsubscribed.
+	// yet unsubscribed, or were refused within the last second.
 	Channels int
 	// Listeners counts the subscriptions, Pending those of them that Subscribe
 	// has not returned yet.

@@ -1,7 +1,6 @@
 package pubsub
 
 import (
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/transport"
@@ -16,6 +15,9 @@ type table struct {
 	pingDue  pingKind   // the writer is to send a PING
 	dirty    []*channel // wanted and asked may differ
 	ops      []*op      // unanswered commands, oldest first
+
+	paused   []*channel    // refused for now
+	resumeAt time.Duration // when they are asked for again, since the connection was made; 0: see resume
 }
 
 // join adds l to the channel called name. The listener is established at once
@@ -53,14 +55,14 @@ func (t *table) settle(c *channel) {
 	switch {
 	case c.wanted() || c.asked:
 		t.mark(c)
-	case c.unanswered == 0 && t.channels[c.name] == c:
+	case c.unanswered == 0 && !c.paused && t.channels[c.name] == c:
 		delete(t.channels, c.name)
 	}
 }
 
 // mark has the writer compare wanted and asked.
 func (t *table) mark(c *channel) {
-	if t.attached && !c.dirty && c.wanted() != c.asked {
+	if t.attached && !c.dirty && !c.paused && c.wanted() != c.asked {
 		c.dirty = true
 		t.dirty = append(t.dirty, c)
 	}
@@ -77,7 +79,7 @@ func (t *table) attach() {
 
 // detach ends a connection: what the server knew of us is void.
 func (t *table) detach() {
-	t.attached, t.pingDue, t.dirty, t.ops = false, noPing, nil, nil
+	t.attached, t.pingDue, t.dirty, t.ops, t.paused, t.resumeAt = false, noPing, nil, nil, nil, 0
 	for _, c := range t.channels {
 		c.forget()
 		t.settle(c)
@@ -87,6 +89,7 @@ func (t *table) detach() {
 // collect turns what is due into commands, which count as sent at now, a time
 // since the connection was made.
 func (t *table) collect(now time.Duration) []*op {
+	t.resume(now)
 	b := batches{most: t.most}
 	if t.pingDue != noPing {
 		b.ops = append(b.ops, &op{kind: ping, greeting: t.pingDue == greeting})
@@ -94,7 +97,7 @@ func (t *table) collect(now time.Duration) []*op {
 	}
 	for _, c := range t.dirty {
 		c.dirty = false
-		if c.wanted() != c.asked {
+		if !c.paused && c.wanted() != c.asked {
 			c.asked, c.acked = c.wanted(), false
 			c.unanswered++
 			b.add(c)
@@ -183,24 +186,18 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 			return o, err
 		}
 	case o.kind == subscribe && len(o.rest) == 1:
-		if passing(err) {
+		switch {
+		case !passing(err):
+			t.refuseChannel(o.rest[0], err)
+		case ofSlot(err) && t.hasOthers():
+			t.pause(o, err)
+		default:
 			return o, err
 		}
-		t.refuseChannel(o.rest[0], err)
 	default:
 		t.refuseBatch(o)
 	}
 	return o, nil
-}
-
-// passing reports whether err says that the server can serve no client for a
-// while, rather than that it will not serve us.
-func passing(err *transport.ServerError) bool {
-	switch err.Code() {
-	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN":
-		return true
-	}
-	return false
 }
 
 // unsubscribedAlready reports whether err answers an unsubscription on a connection
@@ -243,24 +240,10 @@ func (t *table) failChannel(c *channel, err error) {
 	}
 }
 
-// failPending fails the listeners that still wait to be established. A sink may have
-// listened elsewhere before: it is told that the refusal is of the connection, not the channel.
+// failPending fails the listeners that still wait to be established.
 func (t *table) failPending(err error) {
-	ofConnection := err
-	if !errors.Is(err, transport.ErrNotSent) {
-		ofConnection = notSent(err)
-	}
 	for _, c := range t.channels {
-		for i := len(c.listeners) - 1; i >= 0; i-- {
-			if l := c.listeners[i]; !l.established {
-				c.remove(l)
-				if l.sink != nil {
-					l.fail(ofConnection)
-				} else {
-					l.fail(err)
-				}
-			}
-		}
+		c.failPending(err)
 		t.settle(c)
 	}
 }

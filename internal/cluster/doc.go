@@ -48,7 +48,8 @@
 // server before version 7 knows no SSUBSCRIBE, a user may lack the right): then the
 // other is enough. Before
 // it is established a subscription fails when its node cannot be reached; after that
-// it waits for a node that can.
+// it waits for a node that can. While no node serves its slot it stays with the last one that
+// did, and package pubsub asks that one again each second.
 //
 // # Who owns what
 //

@@ -49,6 +49,7 @@ type server struct {
 	refuses  map[string]string    // by command: what it says instead
 	gate     chan struct{}        // connections to it are made when it is closed; nil: at once
 	lies     string               // where it sends all calls
+	unready  string               // a key whose slot it does not serve yet
 	lied     int
 	conns    map[net.Conn]bool
 	asked    []string
@@ -283,6 +284,9 @@ func (s *server) redirect(key string, asking bool) string {
 	case s.lies != "" && s.lied < 1000: // on fake time, what comes without a pause has no end
 		s.lied++
 		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.lies)
+	case s.w.owner[slot] == "", s.unready == key && s.lied < 1000:
+		s.lied++
+		return "-CLUSTERDOWN Hash slot not served\r\n"
 	case s.w.owner[slot] != s.addr && !asking:
 		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.w.owner[slot])
 	case s.asking[key] != "":

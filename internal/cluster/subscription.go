@@ -86,7 +86,8 @@ func (s *subscription) Close() {
 	s.settle()
 }
 
-// settle sees to it that s listens where its slot is served, or nowhere when it is over.
+// settle sees to it that s listens where its slot is served, or nowhere when it is over. While
+// no node serves it, the last one that did is listened to: it says when there is another.
 func (s *subscription) settle() {
 	s.moving.Lock()
 	defer s.moving.Unlock()
@@ -94,7 +95,10 @@ func (s *subscription) settle() {
 	c.mu.Lock()
 	n := c.table[s.slot]
 	s.mu.Lock()
-	over, stays := s.over, n == nil || n == s.at && !s.broken
+	if n == nil {
+		n = s.at
+	}
+	over, stays := s.over, n == s.at && !s.broken
 	s.mu.Unlock()
 	if !over && (stays || c.closed) {
 		c.mu.Unlock()

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"sync"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/pubsub"
@@ -21,7 +22,7 @@ type helloListener struct {
 // news is what was received since the last check.
 type news struct {
 	received bool   // anything
-	first    string // the address of the master that was named for the first time
+	first    string // the address of the master that was named for the first time, or anew
 	switched string // the address of the master that was named instead of another
 	failed   error  // nothing will be received any more
 }
@@ -62,7 +63,7 @@ func (l *helloListener) Message(payload string) {
 	}
 	l.note(func(n *news) {
 		n.received = true
-		switch first, switched := l.said.Take(c); {
+		switch first, switched := l.said.Take(c, time.Now()); {
 		case first:
 			n.first = c.Addr
 		case switched:

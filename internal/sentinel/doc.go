@@ -5,4 +5,6 @@
 //	no word ──first──▶ named ──a later epoch names another──▶ switched ──▶ named
 //	                     ▲                                                   │
 //	                     └──── older epochs, and the same address: no news ──┘
+//
+// An older epoch is the first word again when none but older ones was heard for ten seconds.
 package sentinel

@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Channel is where every Sentinel says, on the master and on all replicas, every two
@@ -35,17 +36,30 @@ func Parse(payload string) (c Claim, ok bool) {
 	return Claim{Name: parts[4], Addr: net.JoinHostPort(parts[5], parts[6]), Epoch: epoch}, true
 }
 
+// forgetAfter is how long a claim counts that no Sentinel repeats, five times the pause
+// between two of its messages. Sentinels that are set up anew begin again with epoch 0.
+const forgetAfter = 10 * time.Second
+
 // Said is what was last said of each master, by name: Sentinels of several sets may
 // watch one server. It is not safe for concurrent use.
-type Said map[string]Claim
+type Said map[string]said
 
-// Take notes c. It reports whether that is the first word of a master, or tells of a
-// switch. Words from before a switch are neither, and are not noted.
-func (s Said) Take(c Claim) (first, switched bool) {
+type said struct {
+	Claim
+	at time.Time
+}
+
+// Take notes c, which was received at now. It reports whether that is the first word of a
+// master, or tells of a switch. Words from before a switch are neither, and are not noted,
+// unless no others have come for a while: then they are the first.
+func (s Said) Take(c Claim, now time.Time) (first, switched bool) {
 	last, known := s[c.Name]
 	if known && c.Epoch < last.Epoch {
-		return false, false
+		if now.Sub(last.at) < forgetAfter {
+			return false, false
+		}
+		known = false
 	}
-	s[c.Name] = c
+	s[c.Name] = said{c, now}
 	return !known, known && c.Epoch > last.Epoch && c.Addr != last.Addr
 }

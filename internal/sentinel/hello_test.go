@@ -2,6 +2,7 @@ package sentinel
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +23,7 @@ func TestHelloOfASentinel(t *testing.T) {
 
 func TestOnlyALaterWordOfAnotherMasterIsASwitch(t *testing.T) {
 	t.Parallel()
-	s := Said{}
+	s, now := Said{}, time.Now()
 	for _, step := range []struct {
 		c               Claim
 		first, switched bool
@@ -37,8 +38,32 @@ func TestOnlyALaterWordOfAnotherMasterIsASwitch(t *testing.T) {
 		{Claim{"m", "a:1", 5}, false, false},
 		{Claim{"m", "a:1", 7}, false, true},
 	} {
-		first, switched := s.Take(step.c)
+		first, switched := s.Take(step.c, now)
 		require.Equal(t, step.first, first, step.c)
 		require.Equal(t, step.switched, switched, step.c)
+	}
+}
+
+func TestAnEpochThatNoSentinelRepeatsIsForgotten(t *testing.T) {
+	t.Parallel()
+	s, now := Said{}, time.Now()
+	for _, step := range []struct {
+		after           time.Duration
+		c               Claim
+		first, switched bool
+	}{
+		{0, Claim{"m", "a:1", 5}, true, false},
+		{9 * time.Second, Claim{"m", "a:1", 0}, false, false},
+		{0, Claim{"m", "a:1", 5}, false, false}, // it is repeated
+		{9 * time.Second, Claim{"m", "b:1", 4}, false, false},
+		{time.Second, Claim{"m", "b:1", 0}, true, false}, // it is not
+		{0, Claim{"m", "a:1", 1}, false, true},
+		{time.Hour, Claim{"m", "a:1", 1}, false, false},
+		{time.Hour, Claim{"m", "b:1", 2}, false, true},
+	} {
+		now = now.Add(step.after)
+		first, switched := s.Take(step.c, now)
+		require.Equal(t, step.first, first, step)
+		require.Equal(t, step.switched, switched, step)
 	}
 }

@@ -1,0 +1,175 @@
+package failover
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/sentinel"
+)
+
+// masters is the servers that Sentinels may name, to which a Failover subscribes.
+type masters struct {
+	*Failover
+	t *testing.T
+
+	mu    sync.Mutex // guards what follows
+	named string     // whom Sentinels name when they are asked
+	asked int
+	dials []string // to which addresses
+	peer  net.Conn // the newest connection
+}
+
+// inFailover runs a test on fake time. The server a:1 is master, and a channel is subscribed to.
+func inFailover(t *testing.T, body func(m *masters)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &masters{t: t, named: "a:1"}
+		m.Failover = New(Config{Master: m.master, Dial: m.dialTo, Conn: redisconn.Config{
+			Command: 3 * time.Second, DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		}})
+		defer func() { assert.NoError(t, m.Close()) }()
+		sub, err := m.Subscribe(t.Context(), "channel")
+		require.NoError(t, err)
+		synctest.Wait() // until Sentinels are listened to
+		body(m)
+		sub.Close()
+	})
+}
+
+func (m *masters) master(context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	return m.named, nil
+}
+
+func (m *masters) dialTo(_ context.Context, addr string) (redis.Conn, error) {
+	ours, theirs := net.Pipe()
+	m.mu.Lock()
+	m.dials, m.peer = append(m.dials, addr), theirs
+	m.mu.Unlock()
+	go serve(theirs)
+	return redis.NewConn(ours, 0, 0), nil
+}
+
+// serve answers PING, and commands that subscribe to one channel or more.
+func serve(conn net.Conn) {
+	in := bufio.NewReader(conn)
+	for {
+		var words int
+		if _, err := fmt.Fscanf(in, "*%d\r\n", &words); err != nil {
+			return
+		}
+		args := make([]string, words)
+		for i := range args {
+			var size int
+			if _, err := fmt.Fscanf(in, "$%d\r\n%s\r\n", &size, &args[i]); err != nil {
+				return
+			}
+		}
+		reply := "+PONG\r\n"
+		if args[0] != "PING" {
+			reply = ""
+			for _, name := range args[1:] {
+				reply += push(strings.ToLower(args[0]), name) + ":1\r\n"
+			}
+		}
+		if _, err := io.WriteString(conn, reply); err != nil {
+			return
+		}
+	}
+}
+
+// push begins an array of three, of which it writes two.
+func push(word, name string) string {
+	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(word), word, len(name), name)
+}
+
+// says has a Sentinel name a master, and waits until it is heard, or a second longer.
+func (m *masters) says(master string, epoch int) {
+	host, port, _ := net.SplitHostPort(master)
+	text := fmt.Sprintf("10.0.0.9,26379,id,%d,m,%s,%s,%d", epoch, host, port, epoch)
+	m.mu.Lock()
+	peer := m.peer
+	m.mu.Unlock()
+	_, err := fmt.Fprintf(peer, "%s$%d\r\n%s\r\n", push("message", sentinel.Channel), len(text), text)
+	assert.NoError(m.t, err)
+	time.Sleep(time.Second)
+}
+
+// name changes what Sentinels answer, and returns how often they were asked.
+func (m *masters) name(addr string) (asked int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.named = addr
+	return m.asked
+}
+
+func (m *masters) dialled() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]string{}, m.dials...)
+}
+
+func TestASwitchIsNoticedAfterSentinelsWereSetUpAnew(t *testing.T) {
+	inFailover(t, func(m *masters) {
+		t := m.t
+		m.says("a:1", 5)
+		for range 15 {
+			m.says("a:1", 0)
+		}
+		asked := m.name("b:1")
+		require.Less(t, asked, 5, "they are heard")
+		m.says("b:1", 1)
+		require.Equal(t, []string{"a:1", "b:1"}, m.dialled())
+		for range 15 {
+			m.says("b:1", 1)
+		}
+		require.Less(t, m.name("b:1"), asked+5)
+	})
+}
+
+func TestASwitchJustAfterSentinelsWereSetUpAnewIsNoticedLater(t *testing.T) {
+	inFailover(t, func(m *masters) {
+		m.says("a:1", 5)
+		m.name("b:1")
+		for range 15 {
+			m.says("b:1", 1)
+		}
+		require.Equal(m.t, []string{"a:1", "b:1"}, m.dialled())
+	})
+}
+
+func TestASentinelThatLagsBehindMovesNoConnection(t *testing.T) {
+	inFailover(t, func(m *masters) {
+		t := m.t
+		m.says("a:1", 5)
+		asked := m.name("a:1")
+		for range 30 {
+			m.says("b:1", 4)
+			m.says("a:1", 5)
+		}
+		require.Equal(t, asked, m.name("a:1"), "it is not heeded")
+		for range 60 {
+			m.says("b:1", 4) // the others are not heard for a minute, but answer
+		}
+		require.Less(t, m.name("a:1"), asked+60)
+		m.says("a:1", 5)
+		require.Equal(t, []string{"a:1"}, m.dialled())
+	})
+}

@@ -1,0 +1,159 @@
+package pubsub
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// refusingForNow makes a server that refuses channels for as long as down is true.
+func refusingForNow(t *testing.T, down *atomic.Bool, text string, channels ...string) *fakeServer {
+	t.Helper()
+	return &fakeServer{t: t, refuse: func(command string) string {
+		for _, name := range channels {
+			if down.Load() && strings.HasSuffix(command, "SUBSCRIBE "+name) {
+				return text
+			}
+		}
+		return ""
+	}}
+}
+
+// A node may have lost one slot of many: it sends SUNSUBSCRIBE for the channels there, and
+// refuses them for as long as no node serves the slot.
+func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		f := refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost")
+		s := New(Config{Dial: f.dial, Sharded: true})
+		defer mustClose(t, s)
+		lost, others := mustSubscribe(t, s, "lost"), []transport.Subscription{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			others = append(others, mustSubscribe(t, s, name))
+		}
+		down.Store(true)
+		f.push(array("sunsubscribe", "lost") + ":4\r\n")
+		time.Sleep(9500 * time.Millisecond)
+		require.Equal(t, uint64(1), s.Stats().Dials)
+		require.Less(t, len(f.commands()), 30)
+		for _, other := range others {
+			requireNoEvent(t, other)
+		}
+		require.NoError(t, lost.Err())
+
+		// When the connection is lost, the others are there again at once.
+		f.cut()
+		start := time.Now()
+		for _, other := range others {
+			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, other))
+		}
+		require.Less(t, time.Since(start), time.Second)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, uint64(2), s.Stats().Dials)
+		require.Greater(t, strings.Count(strings.Join(f.commands(), "\n"), "SSUBSCRIBE lost"), 17, "each second")
+
+		requireNoEvent(t, lost)
+		down.Store(false)
+		start = time.Now()
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, lost))
+		require.LessOrEqual(t, time.Since(start), time.Second)
+		require.Equal(t, uint64(2), s.Stats().Dials)
+	})
+}
+
+// again is a sink that listens again whenever it has failed.
+type again struct {
+	failed chan error
+	acked  chan struct{}
+}
+
+func (a *again) Acked(bool)       { a.acked <- struct{}{} }
+func (*again) Message(string)     {}
+func (a *again) Failed(err error) { a.failed <- err }
+
+// listen returns how often it failed until the channel was acknowledged.
+func (a *again) listen(t *testing.T, s *Subscriber, channel string) (failures int) {
+	t.Helper()
+	for {
+		stop := s.Listen(channel, a)
+		select {
+		case err := <-a.failed:
+			require.ErrorIs(t, err, transport.ErrNotSent)
+			require.True(t, transport.IsCode(err, "TRYAGAIN"), "%v", err)
+			failures++
+		case <-a.acked:
+			stop()
+			return failures
+		}
+	}
+}
+
+func TestAChannelThatIsRefusedForNowIsAskedForOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		down.Store(true)
+		f := refusingForNow(t, &down, "TRYAGAIN Multiple keys request during rehashing of slot", "lost")
+		s := New(Config{Dial: f.dial, Sharded: true})
+		defer mustClose(t, s)
+		mustSubscribe(t, s, "a")
+		start := time.Now()
+		_, err := s.Subscribe(t.Context(), "lost")
+		require.True(t, transport.IsCode(err, "TRYAGAIN"), "%v", err)
+		require.Zero(t, time.Since(start), "the first answer is reported at once")
+		time.AfterFunc(9500*time.Millisecond, func() { down.Store(false) })
+		a := &again{failed: make(chan error, 1), acked: make(chan struct{}, 1)}
+		s.Listen("lost", a)() // which leaves at once
+		require.Equal(t, 9, a.listen(t, s, "lost"))
+		require.Equal(t, 10*time.Second, time.Since(start))
+		synctest.Wait()
+		require.Equal(t, Stats{Channels: 1, Listeners: 1, Connected: true, Dials: 1}, s.Stats())
+	})
+}
+
+func TestAChannelThatIsRefusedForNowAndNotWantedAnyMoreIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		down.Store(true)
+		f := refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost")
+		s := New(Config{Dial: f.dial, Sharded: true})
+		defer mustClose(t, s)
+		mustSubscribe(t, s, "a")
+		_, err := s.Subscribe(t.Context(), "lost")
+		require.True(t, transport.IsCode(err, "CLUSTERDOWN"), "%v", err)
+		time.Sleep(3 * time.Second)
+		require.Equal(t, Stats{Channels: 1, Listeners: 1, Connected: true, Dials: 1}, s.Stats())
+		require.Equal(t, []string{"PING", "SSUBSCRIBE a", "SSUBSCRIBE lost"}, f.commands())
+	})
+}
+
+// A server that refuses all channels may be the wrong one by now: it is dialled again.
+func TestAServerThatRefusesAllChannelsForNowIsDialledAgainAfterPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		f := refusingForNow(t, &down, "CLUSTERDOWN The cluster is down", "a", "b", "c")
+		s := New(Config{Dial: f.dial, Sharded: true})
+		defer mustClose(t, s)
+		a, b := mustSubscribe(t, s, "a"), mustSubscribe(t, s, "b")
+		synctest.Wait()
+		down.Store(true)
+		f.cut()
+		_, err := s.Subscribe(t.Context(), "c")
+		require.True(t, transport.IsCode(err, "CLUSTERDOWN"), "%v", err)
+		time.Sleep(10 * time.Second)
+		require.Greater(t, len(f.dialTimes()), 10)
+		require.Less(t, len(f.dialTimes()), 30, "the pauses grow")
+		down.Store(false)
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, a))
+		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, b))
+	})
+}
