@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -8,8 +9,8 @@ import (
 )
 
 // before runs before each command, and reports whether it has answered it: with the error that
-// FailWith has set. Miniredis takes patterns for regular expressions of text, and panics over
-// others: in these any byte may stand in place of one that is no text.
+// FailWith has set. Miniredis makes regular expressions of patterns, and panics where it cannot: in
+// these any byte may stand in place of what is no text, and of what is no set of characters.
 func (s *Server) before(p *server.Peer, cmd string, args ...string) (answered bool) {
 	if text := s.failing.Load(); text != nil && *text != "" {
 		p.WriteError(*text)
@@ -17,37 +18,86 @@ func (s *Server) before(p *server.Peer, cmd string, args ...string) (answered bo
 	}
 	switch cmd {
 	case "PSUBSCRIBE", "PUNSUBSCRIBE", "KEYS":
-		makeText(args)
+		makeRegular(args)
 	case "SCAN", "HSCAN", "SSCAN", "ZSCAN":
 		for i := 1; i < len(args); i++ {
 			if strings.EqualFold(args[i-1], "MATCH") {
-				makeText(args[i : i+1])
+				makeRegular(args[i : i+1])
 			}
 		}
 	case "PUBSUB":
 		if len(args) > 1 && strings.HasSuffix(strings.ToUpper(args[0]), "CHANNELS") {
-			makeText(args[1:])
+			makeRegular(args[1:])
 		}
 	}
 	return false
 }
 
-// makeText puts ? in place of each byte that is no text.
-func makeText(patterns []string) {
+// makeRegular puts ? in place of what miniredis can make no regular expression of.
+func makeRegular(patterns []string) {
 	for i, pattern := range patterns {
-		if utf8.ValidString(pattern) {
-			continue
-		}
-		var text strings.Builder
-		for rest := pattern; rest != ""; {
-			r, n := utf8.DecodeRuneInString(rest)
-			if r == utf8.RuneError && n == 1 {
-				text.WriteByte('?')
-			} else {
-				text.WriteString(rest[:n])
-			}
-			rest = rest[n:]
-		}
-		patterns[i] = text.String()
+		patterns[i] = regular(textOf(pattern))
 	}
+}
+
+// textOf returns a pattern with ? in place of each byte that is no text.
+func textOf(pattern string) string {
+	if utf8.ValidString(pattern) {
+		return pattern
+	}
+	var out strings.Builder
+	for rest := pattern; rest != ""; {
+		r, n := utf8.DecodeRuneInString(rest)
+		if r == utf8.RuneError && n == 1 {
+			out.WriteByte('?')
+		} else {
+			out.WriteString(rest[:n])
+		}
+		rest = rest[n:]
+	}
+	return out.String()
+}
+
+// regular returns a pattern with ? in place of each set of characters, such as [z-a], that is none
+// in a regular expression, and a set in place of each backslash that would end a quotation there.
+func regular(pattern string) string {
+	var out strings.Builder
+	for rest := pattern; rest != ""; {
+		n := 1
+		switch rest[0] {
+		case '\\':
+			n = min(2, len(rest))
+		case '[':
+			n = setLen(rest)
+		}
+		part := rest[:n]
+		rest = rest[n:]
+		switch {
+		case part == `\\` && strings.HasPrefix(strings.TrimPrefix(rest, `\`), "E"):
+			part = `[\\]`
+		case part[0] == '[' && part != "[]" && !isSet(part):
+			part = "?"
+		}
+		out.WriteString(part)
+	}
+	return out.String()
+}
+
+// setLen returns how long the set of characters is that a pattern begins with.
+func setLen(pattern string) int {
+	for i := 1; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case ']':
+			return i + 1
+		}
+	}
+	return len(pattern)
+}
+
+// isSet reports whether a set of characters is one in a regular expression, too.
+func isSet(set string) bool {
+	_, err := regexp.Compile(set)
+	return err == nil
 }

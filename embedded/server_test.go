@@ -132,6 +132,29 @@ func TestPatternsNeedNotBeText(t *testing.T) {
 	require.EqualValues(t, 1, do(t, c, "PUBLISH", "c\xff", "m"), "it hears the message")
 }
 
+// What is a pattern to Redis need not be the regular expression that miniredis makes of it.
+func TestNoPatternEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := dial(t, s)
+	do(t, c, "SET", "ab", "1")
+	for _, pattern := range []string{`a[c-a]`, `a[^]`, `a[^`, `a[\b]`, `a[[:alpha:]`, `a\\E(`, `a\\\E(`, `a[\`, `a\\E[`, "a[\xff]", `[]`, `\`} {
+		do(t, c, "KEYS", pattern)
+		do(t, c, "SCAN", "0", "MATCH", pattern)
+		do(t, c, "PUBSUB", "CHANNELS", pattern)
+		sub := redis.PubSubConn{Conn: dial(t, s)}
+		require.NoError(t, sub.PSubscribe(pattern))
+		require.IsType(t, redis.Subscription{}, sub.Receive())
+		do(t, c, "PUBLISH", "ab", "m")
+	}
+	for _, pattern := range []string{`a[c-a]`, `a[^]`, `a[a-c]`, `[^b]b`, `a[\]b]`, `a[\b]`, `\a[b]`} {
+		require.Equal(t, []any{[]byte("ab")}, do(t, c, "KEYS", pattern), pattern)
+	}
+	for _, pattern := range []string{`a[^a-c]`, `a[\]]`, `a\[b]`, `a\\E`} {
+		require.Empty(t, do(t, c, "KEYS", pattern), pattern)
+	}
+}
+
 func TestRoleIsThatOfAMasterWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{[]byte("master"), int64(0), []any{}}, do(t, dial(t, start(t)), "ROLE"))

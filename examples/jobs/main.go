@@ -110,7 +110,9 @@ func next(ctx context.Context, jobs redis.Conn) error {
 		return context.Cause(ctx) // the lock was lost: stop at once
 	}
 	_ = jobs.Send("MULTI") // what Send cannot send, EXEC reports
-	_ = jobs.Send("LPOP", todo)
+	// By its name: where the lease ended meanwhile, another worker may have done it, and the first
+	// is the next one.
+	_ = jobs.Send("LREM", todo, 1, job)
 	_ = jobs.Send("RPUSH", done, job)
 	_, err = jobs.Do("EXEC")
 	return err

@@ -134,3 +134,26 @@ func TestJobOfAWorkerThatDiesIsDoneByTheNext(t *testing.T) {
 	require.Eventually(t, func() bool { return len(finished(t, s)) == len(jobs) }, soon, 5*time.Millisecond)
 	require.Equal(t, jobs, finished(t, s))
 }
+
+// late is the connection of a worker that stands still when its job is done, as a process does
+// whose machine swaps, until its lease is over.
+type late struct {
+	redis.Conn
+	meanwhile func()
+}
+
+func (l late) Send(command string, args ...any) error {
+	if command == "MULTI" {
+		l.meanwhile()
+	}
+	return l.Conn.Send(command, args...)
+}
+
+func TestAWorkerThatIsLateTakesNoJobOffThatItHasNotDone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	give(t, s, list(2))
+	worker := late{s.Dial(t), func() { require.NoError(t, next(t.Context(), s.Dial(t))) }}
+	require.NoError(t, next(t.Context(), worker))
+	require.EqualValues(t, []any{[]byte("job 1")}, s.Do(t, "LRANGE", todo, 0, -1))
+}

@@ -53,10 +53,12 @@ type TakenOut struct {
 // changes when others' heartbeats put it off, every few seconds.
 const maxLooks = 5
 
+var errChanged = errors.New("its place changed each time it was looked at")
+
 // Run takes the waiter out.
 func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	for range maxLooks {
-		before, err := e.look(ctx)
+		before, err := e.look(ctx, 0, -1)
 		if err != nil {
 			return nil, err
 		}
@@ -75,11 +77,12 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 			return e.report(ctx, &before, i, listeners)
 		}
 	}
-	return nil, errors.New("its place changed each time it was looked at")
+	return nil, errChanged
 }
 
-func (e *Eviction) look(ctx context.Context) (reply.Inspection, error) {
-	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, 0, -1) })
+// look reads the lock and its places from first to last.
+func (e *Eviction) look(ctx context.Context, first, last int64) (reply.Inspection, error) {
+	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, first, last) })
 	if err != nil {
 		return reply.Inspection{}, err
 	}
@@ -157,7 +160,7 @@ func (e *Eviction) report(ctx context.Context, before *reply.Inspection, i int, 
 			break
 		}
 	}
-	after, err := e.look(ctx)
+	after, err := e.look(ctx, 0, 0)
 	switch {
 	case err != nil:
 		return done, nil //nolint:nilerr // it is done, and whether the next was woken is not known

@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
-	"github.com/redlatch/redlatch/rfairlock"
 )
 
 // allDead evicts all dead waiters of a lock.
@@ -88,20 +87,13 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 	if err != nil {
 		return nil, err
 	}
+	evicted, woken, err := repair.EvictAll(ctx, client, name, dead)
+	if err != nil {
+		return nil, err
+	}
 	out := &allEvicted{Named: inspect.NameOf(name), Evicted: []place{}}
-	woken := ""
-	for i := len(dead) - 1; i >= 0; i-- {
-		e, err := admin.Evict(ctx, rfairlock.New(client, name), dead[i])
-		switch {
-		case errors.Is(err, admin.ErrWaiterAlive), errors.Is(err, admin.ErrNotQueued):
-			continue // it has come back, or has left
-		case err != nil:
-			return nil, err
-		}
-		out.Evicted = append([]place{placeOf(e, time.Now())}, out.Evicted...)
-		if e.Woken {
-			woken = e.Next
-		}
+	for i := range evicted {
+		out.Evicted = append(out.Evicted, placeOf(&evicted[i], time.Now()))
 	}
 	return out, out.readNext(ctx, client, woken)
 }

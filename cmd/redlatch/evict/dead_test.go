@@ -38,6 +38,32 @@ func TestEvictTakesAllDeadWaitersOutAndWakesTheFirstLiveOne(t *testing.T) {
 	})
 }
 
+// No command is longer the longer the queue is, and there are fewer commands than waiters. It is not
+// parallel: other tests would make the machine busier.
+func TestEvictOfALongDeadQueueIsNoBurden(t *testing.T) {
+	s := redistest.Start(t)
+	const name, waiting = "billing-run", 3000
+	program.LongQueue(t, s, name, program.SomeOwner, waiting)
+	slow, before := program.WatchSlow(t, s, 5*time.Millisecond), s.CommandStats(t)["evalsha"]
+	got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Less(t, s.CommandStats(t)["evalsha"]-before, int64(waiting/10))
+	require.Empty(t, slow())
+	var reported struct {
+		Evicted []struct {
+			Owner    string
+			Position int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.Len(t, reported.Evicted, waiting)
+	for i, e := range reported.Evicted {
+		require.Equal(t, program.LongOwner(i), e.Owner)
+		require.Equal(t, i+1, e.Position)
+	}
+	require.Empty(t, program.QueueOf(t, s, name))
+}
+
 func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

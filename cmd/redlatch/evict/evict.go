@@ -149,17 +149,17 @@ func notEvicted(err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-func placeOf(e *admin.Eviction, now time.Time) place {
-	p := place{Owned: inspect.OwnedBy(e.Text), Client: inspect.ClientOf(e.Text), Position: e.Position, Subscribed: inspect.Subscribed(&e.Waiter)}
-	if !e.Deadline.IsZero() {
-		left := e.Deadline.Sub(now).Milliseconds()
+func placeOf(w *admin.Waiter, now time.Time) place {
+	p := place{Owned: inspect.OwnedBy(w.Text), Client: inspect.ClientOf(w.Text), Position: w.Position, Subscribed: inspect.Subscribed(w)}
+	if !w.Deadline.IsZero() {
+		left := w.Deadline.Sub(now).Milliseconds()
 		p.DeadlineMillis = &left
 	}
 	return p
 }
 
 func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
-	out := &evicted{Named: inspect.NameOf(name), place: placeOf(e, now)}
+	out := &evicted{Named: inspect.NameOf(name), place: placeOf(&e.Waiter, now)}
 	if e.Next != "" {
 		out.Next = &nextInQueue{Owned: inspect.OwnedBy(e.Next), Client: inspect.ClientOf(e.Next), Notified: e.Woken, held: !e.Woken, Subscribed: inspect.SubscribedUnknown}
 	}

@@ -24,14 +24,14 @@ type Storage struct {
 	client            *redlatch.Client
 
 	mu    sync.Mutex
-	holds map[string]*rlock.Hold
+	holds map[string][]*rlock.Hold // by name, the oldest first: more than one when those before were lost
 }
 
 var _ certmagic.TryLocker = (*Storage)(nil)
 
 // New returns a Storage that keeps its data in another one, which all processes share.
 func New(client *redlatch.Client, data certmagic.Storage) *Storage {
-	return &Storage{Storage: data, client: client, holds: map[string]*rlock.Hold{}}
+	return &Storage{Storage: data, client: client, holds: map[string][]*rlock.Hold{}}
 }
 
 // lock returns the lock of a name.
@@ -62,17 +62,21 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 // Unlock frees the lock of a name.
 func (s *Storage) Unlock(_ context.Context, name string) error {
 	s.mu.Lock()
-	hold := s.holds[name]
-	delete(s.holds, name)
+	holds := s.holds[name]
+	if len(holds) > 1 {
+		s.holds[name] = holds[1:]
+	} else {
+		delete(s.holds, name)
+	}
 	s.mu.Unlock()
-	if hold == nil {
+	if len(holds) == 0 {
 		return fmt.Errorf("%w: certmagic lock %q", redlatch.ErrNotHeld, name)
 	}
-	return hold.Unlock()
+	return holds[0].Unlock()
 }
 
 func (s *Storage) put(name string, hold *rlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds[name] = hold
+	s.holds[name] = append(s.holds[name], hold)
 }

@@ -93,3 +93,16 @@ func TestLocksExclude(t *testing.T) {
 	require.True(t, got)
 	require.NoError(t, there.Unlock(t.Context(), "example.com"))
 }
+
+func TestUnlockOfALostLockLeavesThatOfTheNextInTheProcess(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	storage := latchcertmagic.New(candidates.Connect(t, s.URL()), &certmagic.FileStorage{Path: t.TempDir()})
+	require.NoError(t, storage.Lock(t.Context(), "example.com"))
+	s.Do(t, "DEL", "certmagic:example.com") // as when its lease ends
+	require.NoError(t, storage.Lock(t.Context(), "example.com"))
+	require.ErrorIs(t, storage.Unlock(t.Context(), "example.com"), redlatch.ErrLost)
+	require.EqualValues(t, 1, s.Do(t, "EXISTS", "certmagic:example.com"), "the lock of the next is free")
+	require.NoError(t, storage.Unlock(t.Context(), "example.com"))
+	require.ErrorIs(t, storage.Unlock(t.Context(), "example.com"), redlatch.ErrNotHeld)
+}

@@ -4,12 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // everything returns all words of all needs, below app:, each once.
@@ -208,9 +211,10 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	without := func(out ...string) string {
 		return userWith(t, s, slices.DeleteFunc(everything(), func(word string) bool { return slices.Contains(out, word) })...)
 	}
-	f := examined(t, without("+del", "+lpop"), "app:")["fair rights"]
-	require.Equal(t, "user tried lacks +lpop, which fair locks need; it could not be tried whether it has +rpush", f.Found)
-	require.Equal(t, "ACL SETUSER tried +lpop +rpush", f.Command)
+	f := examined(t, without("+set", "+hset", "+lpop"), "app:")["fair rights"]
+	require.Equal(t, "user tried lacks +lpop, which fair locks need; it could not be tried whether it has +rpush +sadd", f.Found)
+	require.Equal(t, "ACL SETUSER tried +lpop +rpush +sadd", f.Command)
+	require.Contains(t, examined(t, without("+del", "+pexpire"), "app:")["fair rights"].Found, "not +rpush +sadd", "it could not be removed")
 
 	f = examined(t, userWith(t, s, "~{app:*"), "app:")["braces rights"]
 	require.Equal(t, Unknown, f.Level)
@@ -218,7 +222,7 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	require.Equal(t, "ACL SETUSER tried ~{app:*", f.Command)
 
 	// The server answers only users with the right to ask.
-	url := without("+del", "+lpop")
+	url := without("+set", "+hset", "+lpop")
 	s.Do(t, "ACL", "SETUSER", "tried", "+acl|dryrun", "+acl|whoami")
 	require.Equal(t, "ACL SETUSER tried +lpop", examined(t, url, "app:")["fair rights"].Command)
 	s.Do(t, "ACL", "SETUSER", "tried", "-rpush")
@@ -245,4 +249,56 @@ func TestShardedPubSubIsNotMissingWhereItIsMerelyNotPermitted(t *testing.T) {
 	require.Equal(t, "ACL SETUSER tried +pubsub|shardnumsub", f.Command)
 	send(t, s, f.Command)
 	require.Contains(t, examined(t, s.UserURL("tried"), "")["sharded"].Found, "Redisson's AUTO uses SPUBLISH")
+}
+
+// Servers before Redis 7 have no ACL DRYRUN, and few users may send it.
+func TestWhatIsTriedByWritingHasATimeToLiveWhenTheReplyIsLost(t *testing.T) {
+	t.Parallel()
+	for sent, need := range map[string]string{
+		"*3\r\n$5\r\nRPUSH\r\n": acl.Fair, "*3\r\n$4\r\nSADD\r\n": acl.Fair, "*2\r\n$4\r\nINCR\r\n": acl.Tokens, "*2\r\n$4\r\nDECR\r\n": acl.Latches,
+	} {
+		command := strings.ToLower(strings.Fields(sent)[2])
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			userWith(t, s, everything()...)
+			p := redistest.NewProxy(t, s.Addr())
+			srv, err := connect.New(connect.Settings{Address: "redis://tried:" + redistest.Password + "@" + p.Addr()})
+			require.NoError(t, err)
+			held := p.HoldMatching(redistest.ToServer, sent)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := Lacks(t.Context(), srv, "app:", need)
+				failed <- err
+			}()
+			select {
+			case <-held.Seen():
+			case err := <-failed:
+				require.Failf(t, "it was not sent", "%v", err)
+			}
+			p.Blackhole(redistest.ToClient)
+			held.Release()
+			require.Eventually(t, func() bool { return s.CommandStats(t)[command] > 0 }, 5*time.Second, time.Millisecond)
+			p.Reset()
+			require.Error(t, <-failed)
+			keys, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
+			require.NoError(t, err)
+			for _, key := range keys {
+				require.NotEqualValues(t, -1, s.Do(t, "PTTL", key), "%s has no time to live", key)
+			}
+		})
+	}
+}
+
+func TestDoctorTriesTheCountDownOfALatch(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for _, rights := range [][]string{nil, {"+acl|dryrun", "+acl|whoami"}} {
+		all := append(everything(), rights...)
+		f := examined(t, userWith(t, s, append(all, "-decr")...), "app:", acl.Latches)["latches rights"]
+		require.Equal(t, "ACL SETUSER tried +decr", f.Command, f.Found)
+		f = examined(t, userWith(t, s, all...), "app:", acl.Latches)["latches rights"]
+		require.Equal(t, OK, f.Level, f.Found)
+	}
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
@@ -80,11 +81,13 @@ func (e *examination) trials() map[string][]any {
 func (e *examination) command(name string) verdict {
 	switch name {
 	case "rpush":
-		return e.grow("RPUSH", codec.QueueKey(e.name), "LPOP")
+		return e.grow("RPUSH", codec.QueueKey(e.name), "v")
 	case "sadd":
-		return e.grow("SADD", e.name, "PEXPIRE", 1)
-	case "incr", "decr":
-		return e.count(codec.TokenKey(e.name))
+		return e.grow("SADD", e.name, "v")
+	case "incr":
+		return e.grow("INCR", codec.TokenKey(e.name))
+	case "decr":
+		return e.grow("DECR", codec.LatchKey(e.name, "0"))
 	case "subscribe", "unsubscribe", "psubscribe":
 		return e.onListening(func(c redis.Conn) verdict {
 			_, err := c.Do(strings.ToUpper(name), e.anyChannel(name))
@@ -113,33 +116,53 @@ func (e *examination) anyChannel(command string) string {
 	return codec.LockChannel(e.name)
 }
 
-// count tries INCR by asking the server, or where the key may be deleted again.
-func (e *examination) count(key string) verdict {
-	if answer, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), "INCR", key)); err == nil {
-		return ruled(redis.Error(answer), deniedCommand)
+// grow tries a command that no argument keeps from changing something: by asking the server, or
+// on a key that holds what the command does not work on.
+func (e *examination) grow(command, key string, values ...any) verdict {
+	args := append([]any{command, key}, values...)
+	if said, err := redis.String(e.c.Do("ACL", append([]any{"DRYRUN", e.user()}, args...)...)); err == nil {
+		return ruled(redis.Error(said), deniedCommand)
 	}
-	if e.try([]any{"DEL", key}) != nil {
+	removals := [][]any{{"DEL", key}, {"PEXPIRE", key, 1}}
+	if !slices.ContainsFunc(removals, func(remove []any) bool { return ruled(e.try(remove), deniedCommand) == granted }) {
 		return unknownRight
 	}
-	v := ruled(e.try([]any{"INCR", key}), deniedCommand)
-	_ = e.try([]any{"DEL", key}) // it was permitted just now
+	if err := e.block(key); err != nil && !isUnwritable(err) {
+		return unknownRight
+	}
+	v := ruled(e.try(args), deniedCommand)
+	for _, remove := range removals {
+		_ = e.try(remove) // else its time to live ends it
+	}
 	return v
 }
 
-// grow tries a command that no argument keeps from changing something: by asking the
-// server, or where it can be undone.
-func (e *examination) grow(command, key, undo string, how ...any) verdict {
-	undone := append([]any{undo, key}, how...)
-	if said, err := redis.String(e.c.Do("ACL", "DRYRUN", e.user(), command, key, "v")); err == nil {
-		return ruled(redis.Error(said), deniedCommand)
+// blockScript writes nothing for a user that may not set the time to live.
+const blockScript = `redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], 'f', 'v')
+return redis.call('PEXPIRE', KEYS[1], ARGV[1])`
+
+// block writes a key that is no list, no set and no number, and has a time to live from the
+// beginning: the connection may be lost after any command.
+func (e *examination) block(key string) error {
+	err := e.try([]any{"SET", key, "v", "PX", probeLease.Milliseconds()})
+	if denied(err) == deniedCommand || isUnknown(err) {
+		return e.try([]any{"EVAL", blockScript, 1, key, probeLease.Milliseconds()})
 	}
-	if ruled(e.try([]any{"DEL", key}), deniedCommand) == refused && ruled(e.try(undone), deniedCommand) == refused {
-		return unknownRight
+	return err
+}
+
+// isUnwritable reports whether an error says that no command can write to the key now.
+func isUnwritable(err error) bool {
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return false
 	}
-	err := e.try([]any{command, key, "v"})
-	_ = e.try(undone)
-	_ = e.try([]any{"DEL", key})
-	return ruled(err, deniedCommand)
+	switch before(said.Error(), " ") {
+	case "OOM", "READONLY", "MISCONF", "NOREPLICAS", "MOVED", "ASK", "CLUSTERDOWN":
+		return true
+	}
+	return denied(err) == deniedKey
 }
 
 // pattern tries the right to the keys or channels of a pattern, with the ones of a

@@ -37,7 +37,11 @@ func Absent(ctx context.Context, client *redlatch.Client, name string, among []s
 		}
 	}
 	if among != nil {
-		queue = slices.DeleteFunc(queue, func(owner string) bool { return !slices.Contains(among, owner) })
+		asked := make(map[string]bool, len(among))
+		for _, owner := range among {
+			asked[owner] = true
+		}
+		queue = slices.DeleteFunc(queue, func(owner string) bool { return !asked[owner] })
 	}
 	var absent []string
 	for owners := range slices.Chunk(queue, countedAtOnce) {

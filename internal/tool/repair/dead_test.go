@@ -1,0 +1,99 @@
+package repair_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/repair"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+// longQueue queues 250 owners, some overdue, some without a deadline, and listens for some. It
+// returns those that it does not listen for.
+func longQueue(t *testing.T, s *redistest.Server, name string, now time.Time, lives func(i int) bool) (dead []string) {
+	t.Helper()
+	c := redis.PubSubConn{Conn: s.Dial(t)}
+	for i := range 250 {
+		owner := fmt.Sprint("owner-", i)
+		s.Do(t, "RPUSH", codec.QueueKey(name), owner)
+		if i%37 != 5 {
+			s.Do(t, "ZADD", codec.TimeoutKey(name), now.Add(time.Duration(i*i-100)*time.Second).UnixMilli(), owner)
+		}
+		if !lives(i) {
+			dead = append(dead, owner)
+			continue
+		}
+		require.NoError(t, c.Subscribe(codec.OwnerChannel(name, owner)))
+		require.IsType(t, redis.Subscription{}, c.Receive())
+	}
+	return dead
+}
+
+func stateOf(t *testing.T, s *redistest.Server, name string) (queue []string, deadlines map[string]int64) {
+	t.Helper()
+	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
+	require.NoError(t, err)
+	deadlines, err = redis.Int64Map(s.Do(t, "ZRANGE", codec.TimeoutKey(name), 0, -1, "WITHSCORES"), nil)
+	require.NoError(t, err)
+	return queue, deadlines
+}
+
+func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	for what, lives := range map[string]func(i int) bool{
+		"none lives":             func(int) bool { return false },
+		"all live":               func(int) bool { return true },
+		"one in three":           func(i int) bool { return i%3 == 1 },
+		"the first":              func(i int) bool { return i == 0 },
+		"the last":               func(i int) bool { return i == 249 },
+		"the second half":        func(i int) bool { return i >= 125 },
+		"beside ends of a batch": func(i int) bool { return i%50 == 0 || i%50 == 49 },
+	} {
+		for _, held := range []bool{false, true} {
+			t.Run(fmt.Sprint(what, ", held ", held), func(t *testing.T) {
+				t.Parallel()
+				s := redistest.Shared(t)
+				client, err := redlatch.Open(t.Context(), s.URL())
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, client.Close()) })
+				one, all, now := redistest.Key(t)+"-one", redistest.Key(t)+"-all", time.Now()
+				dead := longQueue(t, s, one, now, lives)
+				longQueue(t, s, all, now, lives)
+				if held {
+					s.Do(t, "HSET", one, "holder", 1)
+					s.Do(t, "HSET", all, "holder", 1)
+				}
+				woken := ""
+				want := make([]admin.Waiter, len(dead))
+				for i := len(dead) - 1; i >= 0; i-- {
+					e, err := admin.Evict(t.Context(), rfairlock.New(client, one), dead[i])
+					require.NoError(t, err)
+					want[i] = e.Waiter
+					if e.Woken {
+						woken = e.Next
+					}
+				}
+				asked, _ := stateOf(t, s, all)
+				got, gotWoken, err := repair.EvictAll(t.Context(), client, all, asked)
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+				require.Equal(t, woken, gotWoken)
+				wantQueue, wantDeadlines := stateOf(t, s, one)
+				queue, deadlines := stateOf(t, s, all)
+				require.Equal(t, wantQueue, queue)
+				require.Len(t, deadlines, len(wantDeadlines))
+				for owner, deadline := range wantDeadlines {
+					require.InDelta(t, deadline, deadlines[owner], 5000, owner) // by what the one took longer
+				}
+			})
+		}
+	}
+}
