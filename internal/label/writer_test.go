@@ -116,6 +116,21 @@ func TestALabelIsWrittenFromTheFirstStartUntilStop(t *testing.T) {
 	})
 }
 
+// A server without memory refuses SET, also of a label that it has. That one stays.
+func TestALabelIsKeptOnAServerWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice()
+		w := o.writer()
+		w.Start()
+		require.Equal(t, []string{"0s SET"}, o.took())
+		o.fails(&transport.ServerError{Text: "OOM command not allowed when used memory > 'maxmemory'."})
+		time.Sleep(Period)
+		require.Equal(t, []string{"1m0s SET", "1m0s PEXPIRE"}, o.took())
+		w.Stop()
+		require.Equal(t, []string{"1m0s DEL"}, o.took())
+	})
+}
+
 func TestALabelThatCannotBeWrittenIsLoggedOnceAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice()
