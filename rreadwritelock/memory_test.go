@@ -44,3 +44,19 @@ func TestHoldsAreGivenUpOnAServerWithoutMemory(t *testing.T) {
 		})
 	}
 }
+
+// A release of what is not held any more says so, as on any server.
+func TestReleasesOfNothingOnAServerWithoutMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := connect(t, s.URL())
+	owner, err := redlatch.ParseOwner("11111111-1111-4111-8111-111111111111:1")
+	require.NoError(t, err)
+	s.Do(t, "CONFIG", "SET", "maxmemory", 1)
+	for what, l := range map[string]*rlock.Lock{
+		"read":  rreadwritelock.New(c, "read").Read(),
+		"write": rreadwritelock.New(c, "write").Write(),
+	} {
+		require.ErrorIs(t, l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld, what)
+	}
+}

@@ -34,3 +34,14 @@ func TestPermitsAreRenewedOnAServerWithoutMemory(t *testing.T) {
 	require.NoError(t, permit.Err())
 	require.NoError(t, permit.Release())
 }
+
+// The permits of a counter come back, however little memory the server has.
+func TestACounterIsReleasedOnAServerWithoutMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	sem := newCounter(t, s, 2)
+	require.NoError(t, sem.Acquire(within(t), 2))
+	s.Do(t, "CONFIG", "SET", "maxmemory", 1)
+	require.NoError(t, sem.Release(within(t), 2))
+	available(t, sem, 2)
+}

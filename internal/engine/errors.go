@@ -41,10 +41,10 @@ type Losses struct {
 
 // refused lists the error codes with which a server turns a call away before it
 // runs, for reasons that pass.
-var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER"}
+var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF"}
 
 // Passing reports whether err says that the call did not run and may succeed
-// later: not sent, or refused by a server that is starting, busy or failing over.
+// later: not sent, or refused by a server that is starting, busy, failing over or unable to save.
 func Passing(err error) bool {
 	if err == nil {
 		return false // the usual case, for which what follows would allocate
@@ -62,7 +62,7 @@ func Passing(err error) bool {
 		}
 	}
 	// Redis before version 7 says so inside of the script, of its first write.
-	return se.HasCode("READONLY")
+	return se.HasCode("READONLY") || se.HasCode("MISCONF")
 }
 
 // Halfway reports whether err says that a script failed after it may have changed something.

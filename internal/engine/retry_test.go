@@ -77,7 +77,7 @@ func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
 
 func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER"} {
+	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF"} {
 		require.True(t, Passing(fmt.Errorf("wrapped: %w", &transport.ServerError{Text: code + " for now"})), code)
 	}
 	require.True(t, Passing(errNotSent))
@@ -94,16 +94,19 @@ func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 	}
 }
 
-// Redis before version 7 looks at its role when a script writes for the first time. On a
-// replica that is before anything was written.
-func TestTheErrorOfAScriptOnAReplicaPasses(t *testing.T) {
+// Redis before version 7 looks at its role, and at its last save, when a script writes for the
+// first time. That is before anything was written.
+func TestTheErrorOfAScriptThatMayNotWritePasses(t *testing.T) {
 	t.Parallel()
-	err := &transport.ServerError{
-		Text: "ERR Error running script (call to f_x): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica. ",
+	for _, said := range []string{
+		"-READONLY You can't write against a read only replica. ",
+		"-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. ",
+	} {
+		err := &transport.ServerError{Text: "ERR Error running script (call to f_x): @user_script:1: @user_script: 1: " + said}
+		require.True(t, Passing(err))
+		require.True(t, Retryable(err))
+		require.False(t, Halfway(err))
 	}
-	require.True(t, Passing(err))
-	require.True(t, Retryable(err))
-	require.False(t, Halfway(err))
 }
 
 func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {

@@ -15,5 +15,6 @@
 // the client asks for a lock. It ends with Stop, whose last act is to delete the
 // key. A process that dies leaves the key for Life at most; one whose server forgot
 // it writes it again within Period. A write that fails is tried again after a pause
-// that grows up to Period, and logged once.
+// that grows up to Period, and logged once. A server without memory refuses it: the label
+// that it has is kept then.
 package label

@@ -87,6 +87,9 @@ func (w *Writer) run() {
 	for {
 		again := w.cfg.Reconnected() // asked before the write: what breaks under it shows
 		err := w.cfg.Send(w.stop, w.write)
+		if transport.IsCode(err, "OOM") {
+			_ = w.cfg.Send(w.stop, w.extend) // needs no memory; a label that is not there is lacking anyway
+		}
 		failing = w.judge(err, failing)
 		pause := Period
 		if failing > 0 {
@@ -142,6 +145,12 @@ func (w *Writer) pause(d time.Duration, again <-chan struct{}) bool {
 func (w *Writer) write(c *transport.Call) {
 	c.Command, c.NumKeys = "SET", 1
 	c.Args = append(c.Args, w.cfg.Key, w.cfg.Text, "PX", Life.Milliseconds())
+}
+
+// extend keeps the label that the server has.
+func (w *Writer) extend(c *transport.Call) {
+	c.Command, c.NumKeys = "PEXPIRE", 1
+	c.Args = append(c.Args, w.cfg.Key, Life.Milliseconds())
 }
 
 func (w *Writer) remove(c *transport.Call) {

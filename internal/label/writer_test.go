@@ -116,6 +116,21 @@ func TestALabelIsWrittenFromTheFirstStartUntilStop(t *testing.T) {
 	})
 }
 
+// A server without memory refuses SET, also of a label that it has. That one stays.
+func TestALabelIsKeptOnAServerWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice()
+		w := o.writer()
+		w.Start()
+		require.Equal(t, []string{"0s SET"}, o.took())
+		o.fails(&transport.ServerError{Text: "OOM command not allowed when used memory > 'maxmemory'."})
+		time.Sleep(Period)
+		require.Equal(t, []string{"1m0s SET", "1m0s PEXPIRE"}, o.took())
+		w.Stop()
+		require.Equal(t, []string{"1m0s DEL"}, o.took())
+	})
+}
+
 func TestALabelThatCannotBeWrittenIsLoggedOnceAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice()
@@ -160,6 +175,10 @@ func TestTheCallsAreThoseThatAreDocumented(t *testing.T) {
 	require.Equal(t, "SET", c.Command)
 	require.Equal(t, []any{"redlatch:label:0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a11", "billing", "PX", int64(600_000)}, c.Args)
 	require.Equal(t, "redlatch:label:"+client.String(), c.Key(0))
+	c.Reset()
+	w.extend(&c)
+	require.Equal(t, "PEXPIRE", c.Command)
+	require.Equal(t, []any{Key(client), int64(600_000)}, c.Args)
 	c.Reset()
 	w.remove(&c)
 	require.Equal(t, "DEL", c.Command)

@@ -13,6 +13,9 @@
 -- head and, where it is dead, by this clock, all up to the first that is not.
 -- Being dead, they are left to the next script that removes the dead.
 --
+-- A server without memory refuses ZADD and ZINCRBY as the first write of a script. Behind
+-- one that needs none, which changes nothing, it does not.
+--
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
@@ -67,6 +70,7 @@ if from then
             n, k = n + 2, k + 1
         end
     end
+    redis.call('ZREM', timeouts, '')
     if moved then
         set_deadlines(timeouts, moved, n - 1)
     else

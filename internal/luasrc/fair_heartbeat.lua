@@ -19,6 +19,9 @@
 -- its first place counts. Nobody is removed: a deadline that has come, but was seen
 -- by nobody, can still be put off.
 --
+-- A server without memory refuses ZADD as the first write of a script. Behind one that needs
+-- none, which changes nothing, it does not: places are kept.
+--
 -- KEYS[1]       the lock: a hash of owner -> count
 -- KEYS[2]       the queue: a list of the owners that wait, the next one first
 -- KEYS[3]       the timeouts: a sorted set of waiting owner -> deadline, the time
@@ -82,6 +85,9 @@ for place, waiter in ipairs(waiters) do
         ahead, before, after = ahead + wait, old, deadline
         deadlines[waiter], mine[waiter] = nil, nil
     end
+end
+if n > 0 then
+    redis.call('ZREM', timeouts, '')
 end
 set_deadlines(timeouts, moved, n)
 local front, missing = {}, {}

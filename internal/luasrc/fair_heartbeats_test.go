@@ -27,7 +27,7 @@ func beatKeepsOwn(f *telling) {
 	held := f.hold()
 	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 20}, entry{ownerA3, t0 + 40})
 	after := []entry{{ownerA1, t0 + 10}, {ownerA2, t0 + fairKeep + fairWait}, {ownerA3, t0 + fairKeep + fairWait + 20}}
-	f.beat(t0, own{ownerA2, 5000}).costs("PTTL LRANGE ZRANGE ZADD ZSCORE ZSCORE ZSCORE").finds(int64(-1), 3, after...)
+	f.beat(t0, own{ownerA2, 5000}).costs("PTTL LRANGE ZRANGE ZREM ZADD ZSCORE ZSCORE ZSCORE").finds(int64(-1), 3, after...)
 	f.leaves(held, f.entries(after...))
 }
 

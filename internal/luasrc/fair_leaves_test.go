@@ -33,7 +33,7 @@ func (f *telling) hold() map[string]any {
 func leaveTheMiddle(f *telling) {
 	held := f.hold()
 	f.enqueue(entry{ownerA1, t0 + 10}, entry{ownerA2, t0 + 500}, entry{ownerA3, t0 + 600}, entry{ownerA4, t0 + 700})
-	f.giveUp(ownerA2, t0, 490).costs("LRANGE ZRANGE ZADD ZREM LREM EXISTS").gives(nil)
+	f.giveUp(ownerA2, t0, 490).costs("LRANGE ZRANGE ZREM ZADD ZREM LREM EXISTS").gives(nil)
 	f.leaves(held, f.entries(entry{ownerA1, t0 + 10}, entry{ownerA3, t0 + 110}, entry{ownerA4, t0 + 210}))
 	f.giveUp(ownerA2, t0, 490).gives(nil)
 	f.leaves(held, f.entries(entry{ownerA1, t0 + 10}, entry{ownerA3, t0 + 110}, entry{ownerA4, t0 + 210}))
@@ -160,7 +160,7 @@ func leaveTogether(f *telling) {
 	held := f.hold()
 	all := []entry{{ownerA1, t0 + 1000}, {ownerA2, t0 + 2000}, {ownerA3, t0 + 3000}, {ownerA4, t0 + 4000}, {ownerA5, t0 + 5000}}
 	f.enqueue(all...)
-	f.giveUp(ownerA2, t0, 10, leaver{ownerA4, 300}).costs("LRANGE ZRANGE ZADD ZREM LREM ZREM LREM EXISTS").gives(nil)
+	f.giveUp(ownerA2, t0, 10, leaver{ownerA4, 300}).costs("LRANGE ZRANGE ZREM ZADD ZREM LREM ZREM LREM EXISTS").gives(nil)
 	f.leaves(held, f.entries(entry{ownerA1, t0 + 1000}, entry{ownerA3, t0 + 2990}, entry{ownerA5, t0 + 4690}))
 	f.giveUp(ownerA1, t0, 1, leaver{ownerA3, 2}, leaver{ownerA5, 3}).gives(nil)
 	f.leaves(held)

@@ -121,7 +121,7 @@ var releaseMutations = []mutation{
 	{FairReleaseShared, "    outcome = 2\n", ""},
 	{FairReleaseShared, "    outcome = 2\n", "    return 2\n"},
 	{FairReleaseShared, "    return nil\n", "    outcome = 0\n"},
-	{FairReleaseShared, "lock, owner, -1) > 0", "lock, owner, -1) > 1"},
+	{FairReleaseShared, "tonumber(count) > 1", "tonumber(count) > 2"},
 	{FairReleaseShared, "    redis.call('PEXPIRE', lock, lease)\n", ""},
 	{FairReleaseShared, "    outcome = 0\n", ""},
 	{FairReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},

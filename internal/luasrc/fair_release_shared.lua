@@ -2,6 +2,8 @@
 -- processes may use: it leaves a latch, so that the same release, sent again, gets
 -- the first answer and changes nothing.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
@@ -32,16 +34,19 @@ if before then
     return tonumber(before)
 end
 local head = prune(queue, timeouts, now)
+local count = redis.call('HGET', lock, owner)
 local outcome = 1
-if redis.call('EXISTS', lock) == 0 then
-    outcome = 2
-elseif redis.call('HEXISTS', lock, owner) == 0 then
-    return nil
-elseif redis.call('HINCRBY', lock, owner, -1) > 0 then
+if count and tonumber(count) > 1 then
     redis.call('PEXPIRE', lock, lease)
+    redis.call('HINCRBY', lock, owner, -1)
     outcome = 0
+elseif count then
+    redis.call('DEL', lock)
+elseif redis.call('EXISTS', lock) == 1 then
+    return nil
 else
     redis.call('DEL', lock)
+    outcome = 2
 end
 redis.call('SET', latch, outcome, 'PX', ttl)
 if outcome > 0 and head then

@@ -1,5 +1,8 @@
 -- Lowers the count of a count-down latch by one. It is not to be repeated: it lowers again.
 --
+-- A server without memory refuses DECR as the first write of a script. Behind one that needs
+-- none, which changes nothing, since no key is called as the channel is, it does not.
+--
 -- KEYS[1]   the count: an integer, and no key while the latch is open
 -- KEYS[2]   its channel
 -- ARGV[1]   command to publish with: PUBLISH or SPUBLISH
@@ -9,6 +12,7 @@
 --           integer is an error, and stays
 -- Messages: the message on the channel, when the count has come to 0
 local latch, channel, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+redis.call('DEL', channel)
 local left = redis.call('DECR', latch)
 if left <= 0 then
     redis.call('DEL', latch)

@@ -135,7 +135,7 @@ var mutations = []mutation{
 	{ReleaseShared, ", 'PX', ttl", ""},
 	{ReleaseShared, "    redis.call('PEXPIRE', lock, lease)\n", ""},
 	{ReleaseShared, "    redis.call('PEXPIRE', lock, lease)\n", "    redis.call('PEXPIRE', lock, ttl)\n"},
-	{ReleaseShared, "lock, owner, -1) > 0", "lock, owner, -1) > 1"},
+	{ReleaseShared, "tonumber(count) > 1", "tonumber(count) > 2"},
 	{ReleaseShared, "redis.call(publish, channel", "redis.call(publish, lock"},
 	{ReleaseShared, "redis.call('DEL', lock)", "redis.call('HDEL', lock, owner)"},
 	{ReleaseShared, "    free = 1\n", ""},

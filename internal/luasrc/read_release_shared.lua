@@ -1,6 +1,8 @@
 -- Lowers a reader's count by one. For owners that several processes may use: it leaves a
 -- latch, so that the same release, sent again, gets the first answer and changes nothing.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
 -- KEYS[3]   the latch of this release
@@ -31,6 +33,7 @@ end
 local found = redis.call('HMGET', lock, 'mode', owner)
 local mode, text = found[1], found[2]
 if not mode and redis.call('EXISTS', lock) == 0 then
+    redis.call('DEL', lock)
     redis.call(publish, channel, message)
     redis.call('SET', latch, 2, 'PX', ttl)
     return 2

@@ -30,6 +30,7 @@ end
 local found = redis.call('HMGET', lock, 'mode', owner)
 local mode, count = found[1], found[2]
 if not mode and redis.call('EXISTS', lock) == 0 then
+    redis.call('DEL', lock)
     redis.call(publish, channel, message)
     redis.call('SET', latch, 2, 'PX', ttl)
     return 2
