@@ -6,6 +6,8 @@
 -- when it takes the lock. It is also told when the lock was gone already: nobody
 -- may have noticed that yet.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
@@ -34,8 +36,8 @@ local count = redis.call('HGET', lock, owner)
 local outcome = 1
 if count and tonumber(target) > 0 then
     if tonumber(count) > tonumber(target) then
-        redis.call('HSET', lock, owner, target)
         redis.call('PEXPIRE', lock, lease)
+        redis.call('HSET', lock, owner, target)
     end
     return 0
 elseif count then

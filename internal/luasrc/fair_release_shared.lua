@@ -2,6 +2,8 @@
 -- processes may use: it leaves a latch, so that the same release, sent again, gets
 -- the first answer and changes nothing.
 --
+-- Its first write is one that a server without memory does not refuse.
+--
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
@@ -32,13 +34,15 @@ if before then
     return tonumber(before)
 end
 local head = prune(queue, timeouts, now)
+local count = redis.call('HGET', lock, owner)
 local outcome = 1
-if redis.call('EXISTS', lock) == 0 then
+if not count and redis.call('EXISTS', lock) == 0 then
     outcome = 2
-elseif redis.call('HEXISTS', lock, owner) == 0 then
+elseif not count then
     return nil
-elseif redis.call('HINCRBY', lock, owner, -1) > 0 then
+elseif tonumber(count) > 1 then
     redis.call('PEXPIRE', lock, lease)
+    redis.call('HINCRBY', lock, owner, -1)
     outcome = 0
 else
     redis.call('DEL', lock)
