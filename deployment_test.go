@@ -202,6 +202,7 @@ func TestAddressesOfDeploymentsThatMakeNoSenseAreRefusedWithoutDialling(t *testi
 		"redis-cluster://app@a":                          "its user needs a password",
 		"redis-cluster://app:@a":                         "its user needs a password",
 		"unix://app@/nowhere":                            "its user needs a password",
+		"redis://app:@a":                                 "its user needs a password",
 		"redis-cluster://a/" + strings.Repeat("0", 5000): "an address of",
 		"rediss-cluster:a":                               "the scheme must be",
 		"redis-clusters://a":                             "the scheme must be",

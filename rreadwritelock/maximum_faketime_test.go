@@ -65,3 +65,27 @@ func TestAWriterAtItsMaximumLeavesTheLockToTheReadThatItIsAboutToGet(t *testing.
 		unlock(t, beside, r)
 	})
 }
+
+// A writer at its maximum had a read with a longer lease, which the lock still has: the lock follows one
+// lease of the writer later.
+func TestAWriterAtItsMaximumDoesNotStayForTheLeaseOfAReadThatItHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		client, err := redlatch.New(srv.Server.Dial)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		other, err := redlatch.New(srv.Server.Dial)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, other.Close()) }()
+		rw := rreadwritelock.New(client, "job")
+		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
+		r, err := rw.Read().Lock(w.Context(t.Context()), rlock.WithLease(time.Hour))
+		require.NoError(t, err)
+		unlock(t, r)
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
+		beside, err := rreadwritelock.New(other, "job").Read().TryLock(t.Context())
+		require.NoError(t, err, "the writer's lease is over")
+		unlock(t, beside)
+	})
+}

@@ -35,10 +35,20 @@ func TestPermitsThatAreGrantedAsTheClientClosesAreGivenBack(t *testing.T) {
 	}
 }
 
-// The server turns the giving back away before it runs, as one that has just lost its replicas
-// or was demoted does.
+// The server turns the giving back away before it runs, as one that has just lost its replicas,
+// was demoted or has no memory does.
 func TestPermitsOfALateReplyAreGivenBackAlsoWhenTheServerIsNotReady(t *testing.T) {
 	t.Parallel()
+	for _, refuses := range []string{"min-replicas-to-write", "maxmemory"} {
+		t.Run(refuses, func(t *testing.T) {
+			t.Parallel()
+			givesBackLate(t, refuses)
+		})
+	}
+}
+
+func givesBackLate(t *testing.T, refuses string) {
+	t.Helper()
 	s := redistest.Start(t)
 	sem := newCounter(t, s, 3)
 	p := redistest.NewProxy(t, s.Addr())
@@ -50,9 +60,9 @@ func TestPermitsOfALateReplyAreGivenBackAlsoWhenTheServerIsNotReady(t *testing.T
 	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 1 }, soon, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-came, redlatch.ErrUncertain)
-	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", 1)
+	s.Do(t, "CONFIG", "SET", refuses, 1)
 	p.Heal()
 	time.Sleep(200 * time.Millisecond)
-	s.Do(t, "CONFIG", "SET", "min-replicas-to-write", 0)
+	s.Do(t, "CONFIG", "SET", refuses, 0)
 	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 3 }, soon, 5*time.Millisecond)
 }

@@ -289,17 +289,18 @@ func (h *Hold) endKept(why *ending) {
 		h.leaveSlotAfter(left)
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
-		if nested := h.ownership.otherRole(); nested != nil && (nested.isEntering() || nested.count() > 0) {
+		if _, in := h.Lock().Kind.(Role); in && !h.Lock().shares() {
 			time.AfterFunc(left, h.leaveRole)
 		}
 	}
 }
 
 // leaveRole frees what a hold that has reached its maximum has in its role, if Unlock has not:
-// its lease is over, and the renewals of the owner's other role keep the key.
+// its lease is over, and the owner's other role keeps the key: by its renewals, or, when it is over,
+// too, by a longer lease that it had.
 func (h *Hold) leaveRole() {
 	o := h.ownership
-	if o.remove(h) == 0 && o.isFreed() {
+	if o.otherRole() != nil && o.remove(h) == 0 && o.isFreed() {
 		o.discard()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -174,13 +175,17 @@ func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 		return nil // no owner of such a lock is shared
 	}
 	latch := codec.LatchKey(o.lock.Kind.Key(), requestID())
+	least := int64(math.MaxInt64) // of what was left to others
 	fill := func(c *transport.Call) {
-		r := acquire.Request{Owner: o.final.Owner, Lease: o.leaseForOthers()}
+		lease := o.leaseForOthers()
+		least = min(least, lease)
+		r := acquire.Request{Owner: o.final.Owner, Lease: lease}
 		kind.ReleaseShared(c, &r, latch)
 	}
 	forget := func() {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
 		o.lock.Engine.Transport.Start(del, func(any, error) {}) // else it expires
+		o.restore(least)
 	}
 	err := o.persist(bound, s.follower(), false, fill)
 	if unresolved(err) {
@@ -198,6 +203,25 @@ func (o *ownership) leaseForOthers() int64 {
 	now := o.lock.joinShared(o.owner)
 	defer now.quitShared()
 	return now.most(o.lock.Engine.Lease).Milliseconds()
+}
+
+// restore gives back what a shared owner's release, which left so many milliseconds to others, has
+// taken of a longer lease: an attempt may have come to the server before it that was begun after it.
+func (o *ownership) restore(left int64) {
+	now, e := o.lock.joinShared(o.owner), o.lock.Engine
+	defer now.quitShared()
+	most := now.most(0).Milliseconds()
+	if most <= left {
+		return
+	}
+	_, err := e.Persist(e.Command, func(rest time.Duration) error {
+		_, err := now.renewed(now.fillRenewal(most).RunFor(rest, nil))
+		return err
+	})
+	if err != nil {
+		e.Logger.Warn("redlatch: a release may have left less than its lease to another hold of its owner",
+			"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
+	}
 }
 
 // requestID is 16 random bytes in hexadecimal, as Redisson's.

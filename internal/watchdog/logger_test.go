@@ -39,3 +39,41 @@ func TestManyHoldersHearOfTheirLossInTimeBesideASlowLogger(t *testing.T) {
 		}
 	})
 }
+
+// stuck is a logger that writes nothing until it is told to, as one whose output is not read.
+type stuck struct {
+	slog.Handler
+
+	open chan struct{}
+}
+
+func (stuck) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s stuck) Handle(context.Context, slog.Record) error {
+	<-s.open
+	return nil
+}
+
+func TestALoggerThatIsStuckKeepsNoHolderFromItsLossOrItsRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(call int, _ *Lease) (bool, error) {
+			if call == 1 {
+				return false, errors.New("busy")
+			}
+			return true, nil
+		}}
+		logger := stuck{slog.DiscardHandler, make(chan struct{})}
+		w := New(Config{Renew: s.renew, Margin: margin, Logger: slog.New(logger)})
+		defer w.Close()
+		defer close(logger.open)
+		began := time.Now()
+		renewed := hold(w, 30*time.Second, false)
+		first, second := hold(w, 31*time.Second, true), hold(w, 40*time.Second, true)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Zero(t, renewed.times)
+		require.Less(t, first.at.Sub(began), 31*time.Second)
+		require.Equal(t, 1, second.times, "the first loss is not written yet")
+		require.Less(t, second.at.Sub(began), 40*time.Second)
+	})
+}

@@ -43,6 +43,8 @@ type Loop struct {
 	quit chan struct{}
 	done sync.WaitGroup
 
+	lines lines // for the log
+
 	// Of the goroutine.
 	last    time.Time // when it ticked last
 	recheck time.Time // when all leases are to be renewed at once; zero: never

@@ -23,15 +23,11 @@ func (w *Loop) tick(now time.Time) time.Time {
 		w.hasten(now)
 	}
 	over, due := w.collect(now)
-	ends := make([]End, len(over))
-	for i, l := range over {
-		ends[i] = w.tell(l, now)
+	for _, l := range over {
+		w.tell(l, now)
 	}
 	for _, batch := range w.batches(due) {
 		w.renew(batch)
-	}
-	for i, l := range over { // last: a logger may be slow
-		w.logEnd(l, ends[i])
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,23 +80,16 @@ func (w *Loop) hasten(now time.Time) {
 	heap.Init(&w.sched)
 }
 
-// tell lets the holder of a lease that is over know, and returns how it has ended.
-func (*Loop) tell(l *Lease, now time.Time) End {
-	end := EndLease
+// tell lets the holder of a lease that is over know.
+func (w *Loop) tell(l *Lease, now time.Time) {
 	if l.Over(now) == EndMax {
-		end = EndMax
-	}
-	l.Holder.LeaseLost(end)
-	return end
-}
-
-func (w *Loop) logEnd(l *Lease, end End) {
-	if end == EndMax {
-		w.cfg.Logger.Warn("redlatch: lock held for too long, it is not renewed any more",
+		l.Holder.LeaseLost(EndMax)
+		w.log("redlatch: lock held for too long, it is not renewed any more",
 			"lock", l.Key, "owner", l.Owner, "max", l.Max)
 		return
 	}
-	w.cfg.Logger.Warn("redlatch: lock lost: the lease was not renewed in time",
+	l.Holder.LeaseLost(EndLease)
+	w.log("redlatch: lock lost: the lease was not renewed in time",
 		"lock", l.Key, "owner", l.Owner, "lease", l.TTL, "fixed", l.Fixed)
 }
 
@@ -214,23 +203,21 @@ func (w *Loop) settle() {
 		lost = append(lost, w.apply(r)...)
 	}
 	w.mu.Unlock()
-	ends := make([]End, len(lost))
-	for i, l := range lost {
-		ends[i] = EndTaken
+	behind := w.isLogging()
+	for _, l := range lost {
+		end := EndTaken
 		if w.Doubted(l) {
-			ends[i] = EndForgotten
+			end = EndForgotten
 		}
-		l.Holder.LeaseLost(ends[i])
+		l.Holder.LeaseLost(end)
+		w.log("redlatch: lock lost: the server no longer has it",
+			"lock", l.Key, "owner", l.Owner, "connection_was_lost", end == EndForgotten)
 	}
 	for _, r := range results {
-		if r.err != nil {
-			w.cfg.Logger.Warn("redlatch: renewal failed, will be tried again",
+		if r.err != nil && !behind { // lines that say the same do not heap up
+			w.log("redlatch: renewal failed, will be tried again",
 				"locks", len(r.batch), "first", r.batch[0].Key, "error", r.err)
 		}
-	}
-	for i, l := range lost {
-		w.cfg.Logger.Warn("redlatch: lock lost: the server no longer has it",
-			"lock", l.Key, "owner", l.Owner, "connection_was_lost", ends[i] == EndForgotten)
 	}
 }
 
