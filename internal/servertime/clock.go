@@ -34,12 +34,13 @@ func New(e *engine.Engine) *Clock { return &Clock{engine: e} }
 
 // offset is how far the server's clock is ahead of this machine's.
 type offset struct {
-	mu     sync.Mutex // guards what follows; not held while the server is asked
-	ahead  time.Duration
-	known  bool          // there was a comparison
-	at     time.Time     // of the last one, or of a refusal; zero: neither
-	asking chan struct{} // closed when the one under way is over; nil: none is
-	apart  bool          // the clocks were apart when last compared
+	mu       sync.Mutex // guards what follows; not held while the server is asked
+	ahead    time.Duration
+	accuracy time.Duration // of ahead, which it is off by at most
+	known    bool          // there was a comparison
+	at       time.Time     // of the last one, or of a refusal; zero: neither
+	asking   chan struct{} // closed when the one under way is over; nil: none is
+	apart    bool          // the clocks were apart when last compared
 }
 
 func (o *offset) load() time.Duration {
@@ -71,15 +72,18 @@ func (o *offset) end(now time.Time, answered bool) {
 	}
 }
 
-// store takes a comparison in, and reports whether the clocks have come apart. One that is no more
-// accurate than what it would change changes nothing: a slow one would move a clock that is right.
+// store takes a comparison in, and reports whether the clocks have come apart. One that is far less
+// accurate than what was known, and does not contradict it, moves no clock: a request that was slow
+// once would move one that is right.
 func (o *offset) store(ahead, accuracy time.Duration) (news bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	apart := ahead.Abs()-accuracy > clockApart
 	news = apart && !o.apart
-	if (ahead - o.ahead).Abs() > accuracy {
-		o.ahead = ahead
+	if o.known && accuracy > 2*o.accuracy && (ahead-o.ahead).Abs() <= accuracy+o.accuracy {
+		o.accuracy = 2*o.accuracy + time.Millisecond // it counts for half as much the next time: clocks drift
+	} else {
+		o.ahead, o.accuracy = ahead, accuracy
 	}
 	o.apart, o.known = apart, true
 	return news

@@ -76,11 +76,7 @@ func TestClocksAreComparedToTheMiddleOfTheRoundTrip(t *testing.T) {
 			}
 			require.Equal(t, time.Now().UnixMilli(), c.NowMillis(), "only when it was asked for")
 			c.engine.ServerTime = true
-			used := ahead
-			if ahead.Abs() < time.Second { // half of the round trip
-				used = 0
-			}
-			require.Equal(t, time.Now().Add(used).UnixMilli(), c.NowMillis())
+			require.Equal(t, time.Now().Add(ahead).UnixMilli(), c.NowMillis())
 		})
 	}
 }
@@ -219,4 +215,26 @@ func TestClockOfAClosedClientComparesNothing(t *testing.T) {
 		c.Keep(t.Context())
 		require.Empty(t, f.Sent())
 	})
+}
+
+func TestAComparisonThatWasSlowOnceMovesNoClock(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	var o offset
+	o.store(1200*ms, 1300*ms)
+	require.Equal(t, 1200*ms, o.load(), "the first counts, whatever it is worth")
+	o.store(2*ms, ms)
+	require.Equal(t, 2*ms, o.load(), "a better one does")
+	o.store(1200*ms, 1300*ms)
+	require.Equal(t, 2*ms, o.load(), "one that was slow, and says nothing else")
+	o.store(5000*ms, 1300*ms)
+	require.Equal(t, 5000*ms, o.load(), "the clock was set")
+	o.store(5400*ms, 1400*ms)
+	require.Equal(t, 5400*ms, o.load(), "all are as slow")
+
+	o.store(2*ms, ms)
+	for range 12 {
+		o.store(300*ms, 500*ms)
+	}
+	require.Equal(t, 300*ms, o.load(), "slow ones for minutes: the clocks may have drifted")
 }
