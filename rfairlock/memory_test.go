@@ -16,11 +16,12 @@ import (
 
 // filled makes a server refuse what may need memory, until it is called again with 0.
 func filled(t *testing.T, s *redistest.Server) func(bytes int) {
+	t.Helper()
 	return func(bytes int) { s.Do(t, "CONFIG", "SET", "maxmemory", bytes) }
 }
 
+// Not parallel: its parts share the server's memory.
 func TestFairHoldsAreGivenUpOnAServerWithoutMemory(t *testing.T) {
-	t.Parallel()
 	s := redistest.Start(t)
 	c := connect(t, s.URL())
 	full := filled(t, s)

@@ -105,8 +105,8 @@ func (e *Eviction) dead(ctx context.Context, waiters []TakenOut) ([]TakenOut, er
 		return nil, err
 	}
 	var dead []TakenOut
-	for i, n := range counts {
-		if n == 0 {
+	for i := range waiters {
+		if counts[i] == 0 {
 			dead = append(dead, waiters[i])
 		}
 	}
