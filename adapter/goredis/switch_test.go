@@ -215,5 +215,5 @@ func TestSentinelsThatCannotBeSubscribedToAreAsked(t *testing.T) {
 	time.Sleep(failover.AskEvery + failover.AskEvery/2)
 	p.named.Store(1)
 	p.movesTo(t, 1, failover.AskEvery+2*time.Second)
-	require.Contains(t, p.logged.String(), "cannot be heard")
+	require.Contains(t, p.logged.String(), "cannot subscribe to")
 }
